@@ -12,16 +12,26 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Bootstrap returns what a cluster needs to pull its folder, or its entry, as a YAML
-// stream: the named one, or any of a cluster type where cluster is "". The cluster type of
+// Bootstrapping is what a cluster needs to pull its folder, or its entry.
+type Bootstrapping struct {
+	Objects []byte // a YAML stream
+	// Groups are the API groups of the objects that reconcile folders and workloads, and
+	// Namespace is where they are: none and "" for a reconciler elsewhere than on Kubernetes.
+	Groups    []string
+	Namespace string
+}
+
+// Bootstrap returns what a cluster needs to pull its folder, or its entry: the named one, or any
+// of a cluster type where cluster is "". The cluster type of
 // a named one need not be given. The request names one environment. Diagnostics are those
 // of the platform's errors and of the reconciler; with an error the stream may be a part of
 // it. With policies the stream ends with the bounds of workspaces, for the clusters
 // themselves.
-func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, policies bool) ([]byte, []diag.Diagnostic, error) {
+func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, policies bool) (Bootstrapping, []diag.Diagnostic, error) {
+	var none Bootstrapping
 	b, err := Compile(ctx, r)
 	if err != nil {
-		return nil, nil, err
+		return none, nil, err
 	}
 	defer b.Close() //nolint:errcheck // a temporary folder is left
 	e := b.Environments[0]
@@ -32,46 +42,47 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, poli
 		}
 	}
 	if e.Tree == nil {
-		return nil, errs, nil
+		return none, errs, nil
 	}
 	if clusterType, err = followed(e.Model, clusterType, cluster); err != nil && len(errs) == 0 {
-		return nil, nil, err
+		return none, nil, err
 	} else if err != nil {
-		return nil, errs, nil
+		return none, errs, nil
 	}
 	i := slices.IndexFunc(e.Model.ClusterTypes, func(c model.ClusterType) bool { return c.Name == clusterType })
 	if i < 0 {
 		if len(errs) > 0 {
-			return nil, errs, nil
+			return none, errs, nil
 		}
 		var names []string
 		for _, c := range e.Model.ClusterTypes {
 			names = append(names, c.Name)
 		}
-		return nil, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, diag.DidYouMean(clusterType, names))
+		return none, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, diag.DidYouMean(clusterType, names))
 	}
 	ct := &e.Model.ClusterTypes[i]
 	if !e.Reconciled(ct) {
-		return nil, errs, nil
+		return none, errs, nil
 	}
 	for _, out := range e.Tree.ClusterTypes {
 		if out.Name == clusterType {
 			content, err := out.Content(ctx)
 			if err != nil {
-				return nil, nil, err
+				return none, nil, err
 			}
 			var bounds []byte
 			if policies {
 				var unknown []diag.Diagnostic
 				if bounds, unknown = e.Policies(ct); len(unknown) > 0 {
-					return nil, diag.Sort(append(errs, unknown...)), nil
+					return none, diag.Sort(append(errs, unknown...)), nil
 				}
 			}
 			objects, ds := e.Bootstrap(ct, cluster, content.Folders)
-			return streamOf(objects, bounds), diag.Sort(append(errs, ds...)), nil
+			groups, namespace := e.Observed(ct)
+			return Bootstrapping{streamOf(objects, bounds), groups, namespace}, diag.Sort(append(errs, ds...)), nil
 		}
 	}
-	return nil, errs, nil
+	return none, errs, nil
 }
 
 // streamOf joins YAML streams, of which each may be empty.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -8,6 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/hub/agent"
 )
 
 func newBootstrap(g *global) *cobra.Command {
@@ -43,33 +45,66 @@ kalypso bootstrap cluster-type CLUSTER-TYPE ENVIRONMENT prints the same.`,
 			return nil
 		},
 	}
-	policies := policiesFlag(cmd)
+	extra := extraFlags(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		environment, clusterType, ok := strings.Cut(args[0], "/")
 		if !ok || environment == "" || clusterType == "" || strings.Contains(clusterType, "/") {
 			return usagef("%s is not ENVIRONMENT/CLUSTER-TYPE", args[0])
 		}
-		return g.bootstrap(cmd, environment, clusterType, "", *policies)
+		return g.bootstrap(cmd, environment, clusterType, "", extra)
 	}
 	cmd.AddCommand(newBootstrapClusterType(g), newBootstrapCluster(g))
 	return cmd
 }
 
-// policiesFlag adds --policies, and returns where its value will be.
-func policiesFlag(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
+// bootstrapExtra is what bootstrap prints beside what pulls.
+type bootstrapExtra struct {
+	policies   bool
+	hub, image string
 }
 
-func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster string, policies bool) error {
+// extraFlags adds its flags: those of a single cluster, too, where that is named.
+func extraFlags(cmd *cobra.Command, named bool) *bootstrapExtra {
+	x := &bootstrapExtra{}
+	cmd.Flags().BoolVar(&x.policies, "policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
+	if named {
+		cmd.Flags().StringVar(&x.hub, "hub", "", "print too what reports what the cluster runs to the hub at this `URL`")
+		cmd.Flags().StringVar(&x.image, "image", "", "the container `IMAGE` that has kalypso, for --hub (default: that of this version)")
+	}
+	return x
+}
+
+// ownImage is the container image of this version; the newest one for what is no release.
+func ownImage() string {
+	tag := "latest"
+	if v := compiler.Version().Version; isRelease(v) {
+		tag = v
+	}
+	return "ghcr.io/kalypso-io/kalypso:" + tag
+}
+
+func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster string, x *bootstrapExtra) error {
+	if x.hub != "" {
+		if err := agent.Check(x.hub); err != nil {
+			return usagef("--hub: %w", err)
+		}
+	}
 	return g.withCache(func(c *cache.Cache) error {
 		r := g.request([]string{environment}, c)
 		stop := g.showProgress(cmd.Context(), &r)
-		objects, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, cluster, policies)
+		is, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, cluster, x.policies)
 		stop()
 		if err != nil {
 			return err
 		}
-		if _, err := g.out.Write(objects); err != nil {
+		if x.hub != "" && len(is.Objects) > 0 {
+			more, ok := agent.Manifests(agent.Options{Hub: x.hub, Cluster: cluster, Namespace: is.Namespace, Groups: is.Groups, Image: cmp.Or(x.image, ownImage())})
+			if !ok {
+				return usagef("--hub: what reconciles %s/%s is no object on it: have kalypso observe report where it is, as docs/hub.md says", environment, cluster)
+			}
+			is.Objects = append(append(is.Objects, "---\n"...), more...)
+		}
+		if _, err := g.out.Write(is.Objects); err != nil {
 			return err
 		}
 		if err := g.report(g.err, ds); err != nil {
@@ -83,7 +118,7 @@ func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster
 }
 
 func newBootstrapClusterType(g *global) *cobra.Command {
-	var policies *bool
+	var extra *bootstrapExtra
 	cmd := &cobra.Command{
 		Use:   "cluster-type CLUSTER-TYPE ENVIRONMENT",
 		Short: "Print what a cluster of a type needs to pull its tree",
@@ -98,21 +133,25 @@ what kalypso bootstrap ENVIRONMENT/CLUSTER-TYPE prints.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.bootstrap(cmd, args[1], args[0], "", *policies)
+			return g.bootstrap(cmd, args[1], args[0], "", extra)
 		},
 	}
-	policies = policiesFlag(cmd)
+	extra = extraFlags(cmd, false)
 	return cmd
 }
 
 func newBootstrapCluster(g *global) *cobra.Command {
-	var policies *bool
+	var extra *bootstrapExtra
 	cmd := &cobra.Command{
 		Use:   "cluster ENVIRONMENT/NAME",
 		Short: "Print what one cluster needs to pull its tree",
 		Long: `cluster prints what lets one cluster pull its folder of the environment's tree, with the
 values that it alone has. Where its cluster type has entries for its clusters, it pulls
-its entry, which names the folder of its class: what it runs changes by commits alone.`,
+its entry, which names the folder of its class: what it runs changes by commits alone.
+
+With --hub it prints what reports what the cluster runs, too: a pod of kalypso observe,
+which may list the reconciler's objects and nothing else, and for Flux what sends its
+events at once.`,
 		Example: "  kalypso bootstrap cluster prod/store-17 | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -125,9 +164,9 @@ its entry, which names the folder of its class: what it runs changes by commits 
 			if !ok {
 				return usagef("%s is not ENVIRONMENT/NAME", args[0])
 			}
-			return g.bootstrap(cmd, environment, "", name, *policies)
+			return g.bootstrap(cmd, environment, "", name, extra)
 		},
 	}
-	policies = policiesFlag(cmd)
+	extra = extraFlags(cmd, true)
 	return cmd
 }

@@ -24,6 +24,16 @@ func (p *Planned) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 	return nil, ds
 }
 
+// Observed returns the API groups of the objects that reconcile what is on a cluster type, and
+// the namespace that they are in; none and "" where they are no objects of Kubernetes.
+func (p *Planned) Observed(ct *model.ClusterType) (groups []string, namespace string) {
+	b := p.backend(ct)
+	if namespaces := b.Accounts(p.delivered(ct)).Namespaces; len(namespaces) > 0 {
+		namespace = namespaces[0]
+	}
+	return b.Traits().Groups, namespace
+}
+
 // teams returns the workspaces that are declared for a cluster type, and those that workloads
 // have without a declaration, sorted by name. Of one with errors nothing is known.
 func (p *Planned) teams(ct *model.ClusterType) []kubernetes.Team {

@@ -32,7 +32,7 @@ func (s *server) signed(w http.ResponseWriter, r *http.Request, kind string, sig
 		problem(w, http.StatusBadRequest, "the body cannot be read")
 		return nil, false
 	}
-	if i := who(r.Context()); i != nil && i.May(access.Operator) {
+	if i := who(r.Context()); i != nil && (i.May(access.Operator) || i.Role == access.Cluster) {
 		return body, true // it came with a token, or from this machine
 	}
 	if len(s.Secrets[kind]) == 0 {
@@ -145,6 +145,10 @@ func message(text string) string {
 
 // event gives the hub what a webhook sent.
 func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Report) {
+	if i := who(r.Context()); i != nil && i.Role == access.Cluster && i.Cluster != report.Cluster {
+		problem(w, http.StatusForbidden, "the token is that of cluster "+i.Cluster)
+		return
+	}
 	report.Received = s.Hub.Now()
 	if _, err := s.give(r.Context(), report); err != nil {
 		var status huma.StatusError

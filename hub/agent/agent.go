@@ -1,0 +1,178 @@
+// Package agent writes what a cluster needs to report to a hub: Kubernetes manifests of a pod
+// that runs kalypso observe, with the permission to list what it reports and nothing else, and
+// for Flux what sends its events at once.
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// Options say what reports, and to whom.
+type Options struct {
+	Hub       string // the address
+	Cluster   string
+	Namespace string // of the reconciler
+	// Groups are the API groups of the reconciler's objects.
+	Groups []string
+	Image  string // that has kalypso
+}
+
+// resources are what kalypso observe lists, by API group.
+var resources = map[string][]string{
+	"kustomize.toolkit.fluxcd.io": {"kustomizations"},
+	"helm.toolkit.fluxcd.io":      {"helmreleases"},
+	"argoproj.io":                 {"applications"},
+}
+
+// Check returns what is wrong with the address of a hub.
+func Check(hub string) error {
+	u, err := url.Parse(hub)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%q is no address of a hub that clusters can reach, such as https://hub.example.com", hub)
+	}
+	return nil
+}
+
+// Manifests returns a YAML stream. False says that nothing on the cluster can be listed: its
+// reconciler has no objects of Kubernetes there.
+func Manifests(o Options) ([]byte, bool) {
+	type rule struct {
+		Group     string
+		Resources []string
+	}
+	var rules []rule
+	for _, group := range slices.Sorted(slices.Values(o.Groups)) {
+		if of := resources[group]; of != nil {
+			rules = append(rules, rule{group, of})
+		}
+	}
+	if len(rules) == 0 {
+		return nil, false
+	}
+	var b bytes.Buffer
+	err := manifests.Execute(&b, map[string]any{
+		"Hub": strings.TrimSuffix(o.Hub, "/"), "Cluster": o.Cluster, "Namespace": o.Namespace, "Rules": rules, "Image": o.Image,
+		"Flux": slices.Contains(o.Groups, "kustomize.toolkit.fluxcd.io"),
+	})
+	if err != nil {
+		panic(err) // the template is fixed
+	}
+	return b.Bytes(), true
+}
+
+var manifests = template.Must(template.New("").Funcs(template.FuncMap{"quote": func(s string) string { return fmt.Sprintf("%q", s) }}).Parse(`# What reports to the hub. It needs the cluster's token, which is made once:
+#
+#   kalypso hub token create --role cluster --cluster {{.Cluster}} > token
+#   kubectl -n {{.Namespace}} create secret generic kalypso-hub --from-file=token=token \
+#     --from-literal=headers="Authorization: Bearer $(cat token)"
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: kalypso-observe
+  namespace: {{.Namespace}}
+automountServiceAccountToken: false
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: kalypso-observe
+rules:
+{{- range .Rules}}
+  - apiGroups: [{{quote .Group}}]
+    resources: [{{range $i, $r := .Resources}}{{if $i}}, {{end}}{{quote $r}}{{end}}]
+    verbs: ["list"]
+{{- end}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: kalypso-observe
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: kalypso-observe
+subjects:
+  - kind: ServiceAccount
+    name: kalypso-observe
+    namespace: {{.Namespace}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: kalypso-observe
+  namespace: {{.Namespace}}
+  labels: {app.kubernetes.io/name: kalypso-observe}
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  selector:
+    matchLabels: {app.kubernetes.io/name: kalypso-observe}
+  template:
+    metadata:
+      labels: {app.kubernetes.io/name: kalypso-observe}
+    spec:
+      serviceAccountName: kalypso-observe
+      automountServiceAccountToken: true
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        fsGroup: 65532
+        seccompProfile: {type: RuntimeDefault}
+      containers:
+        - name: observe
+          image: {{quote .Image}}
+          args:
+            - observe
+            - --from=in-cluster
+            - --cluster={{.Cluster}}
+            - --hub={{.Hub}}
+            - --token-file=/var/run/secrets/kalypso-hub/token
+            - --every=1m
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities: {drop: ["ALL"]}
+          resources:
+            requests: {cpu: 10m, memory: 64Mi}
+            limits: {memory: 256Mi}
+          volumeMounts:
+            - name: hub
+              mountPath: /var/run/secrets/kalypso-hub
+              readOnly: true
+      volumes:
+        - name: hub
+          secret:
+            secretName: kalypso-hub
+            items: [{key: token, path: token}]
+            defaultMode: 0440
+{{- if .Flux}}
+---
+apiVersion: notification.toolkit.fluxcd.io/v1beta3
+kind: Provider
+metadata:
+  name: kalypso-hub
+  namespace: {{.Namespace}}
+spec:
+  type: generic
+  address: {{.Hub}}/v1/ingest/flux
+  secretRef: {name: kalypso-hub}
+---
+apiVersion: notification.toolkit.fluxcd.io/v1beta3
+kind: Alert
+metadata:
+  name: kalypso-hub
+  namespace: {{.Namespace}}
+spec:
+  providerRef: {name: kalypso-hub}
+  eventMetadata: {cluster: {{quote .Cluster}}}
+  eventSources:
+    - kind: Kustomization
+      name: "*"
+{{- end}}
+`))
