@@ -1,0 +1,257 @@
+package follow_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/follow"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/forges"
+	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/subject"
+)
+
+// asReader makes the test's program the process that reads a platform.
+const asReader = "read-a-platform"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == asReader {
+		if err := follow.Write(context.Background(), os.Stdout, request(os.Args[2])); err != nil {
+			fmt.Fprintln(os.Stderr, "kalypso-hub:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	isolated.Main(m)
+}
+
+func request(repository string) session.Request {
+	return session.Request{
+		Repository: repository, Path: ".", Now: time.Now, By: "Ada",
+		Subjects: []subject.Subject{subject.Platform(compiler.Request{})},
+		Remote:   open,
+		Forge:    func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, "none") },
+	}
+}
+
+func open(ctx context.Context, url string) (*remote.Remote, error) {
+	return remote.Open(ctx, url, remote.Options{})
+}
+
+// world is a platform on a git server in a folder, with a hub that follows it.
+type world struct {
+	*testing.T
+	platform, ops string
+	hub           *hub.Hub
+	follower      *follow.Follower
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{T: t, platform: filepath.Join(dir, "platform"), ops: filepath.Join(dir, "ops.git")}
+	if err := os.CopyFS(w.platform, os.DirFS("../../testdata/platform")); err != nil {
+		t.Fatal(err)
+	}
+	w.git(dir, "init", "-q", "--bare", w.ops)
+	w.git(w.platform, "init", "-q", "-b", "main")
+	w.write("gitops.cue", fmt.Sprintf("package platform\n\nenvironments: dev: {gitops: {repo: %q, branch: \"dev\", path: \"fleet\"}, promotion: write: \"push\"}\n", "file://"+w.ops))
+	w.write("environments/dev/clusters.cue", "package platform\n\nclusters: {\n\t\"small-1\": clusterType: \"small\"\n\t\"small-2\": clusterType: \"small\"\n}\n")
+	w.commit("Begin")
+	db, err := store.Open(t.Context(), filepath.Join(dir, "hub.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	problem := func(err error) { t.Errorf("a problem: %v", err) }
+	if w.hub, err = hub.Open(t.Context(), hub.Options{Store: db, StaleAfter: time.Hour, Now: time.Now, Problem: problem}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { w.hub.Run(ctx); close(done) }()
+	t.Cleanup(func() { stop(); <-done })
+	w.follower = &follow.Follower{Hub: w.hub, Repository: w.platform, Remote: open, Every: time.Hour, Problem: problem, Process: func(ctx context.Context) (*exec.Cmd, error) {
+		self, err := os.Executable()
+		return exec.CommandContext(ctx, self, asReader, w.platform), err
+	}}
+	w.follower.Begin()
+	return w
+}
+
+func (w *world) git(dir string, args ...string) string {
+	w.Helper()
+	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.com"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (w *world) write(name, text string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.platform, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) commit(subject string) {
+	w.git(w.platform, "add", "-A")
+	w.git(w.platform, "commit", "-qm", subject)
+}
+
+// session does something with promotion, and has the hub look then.
+func (w *world) session(do func(*promotion.Session) error) {
+	w.Helper()
+	r := request(w.platform)
+	r.Environments = []string{"dev"}
+	s, err := promotion.Open(w.Context(), r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := do(s); err != nil {
+		w.Fatal(err)
+	}
+	w.look()
+}
+
+func (w *world) promote() {
+	w.Helper()
+	w.session(func(s *promotion.Session) error {
+		status, err := s.Apply(w.Context(), plan.Intent{}, nil)
+		for _, st := range status {
+			if st.State != plan.Promoted {
+				w.Errorf("%s: %s", st.State, st.Reason)
+			}
+		}
+		return err
+	})
+}
+
+func (w *world) look() {
+	w.Helper()
+	if err := w.follower.Look(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// report reports that a cluster runs what a commit of the branch has.
+func (w *world) report(cluster, commit string, reported state.Reported) {
+	w.Helper()
+	clusterType, _, _ := strings.Cut(cluster, "-")
+	outcome, err := w.hub.Report(w.Context(), &state.Report{Cluster: cluster, Received: time.Now(), Snapshot: true, Items: []state.Item{
+		{Object: "dev-" + clusterType + "-shop-test-assignment", Commit: commit, State: reported},
+	}})
+	if err != nil || outcome.Unlisted || len(outcome.Unknown) > 0 {
+		w.Fatal(err, outcome)
+	}
+}
+
+// expect holds what the hub says of each cluster.
+func (w *world) expect(when string, want ...string) {
+	w.Helper()
+	var got []string
+	w.hub.Fleet().List(state.Filter{}, state.Position{}, func(r state.Row) bool {
+		got = append(got, r.Cluster+" "+r.State.String())
+		return true
+	})
+	if !slices.Equal(got, want) {
+		w.Errorf("%s: %q, and not %q", when, got, want)
+	}
+}
+
+// TestFollow follows a branch through promotions, a commit of somebody else, and a rollback.
+func TestFollow(t *testing.T) {
+	w := newWorld(t)
+	w.promote()
+	w.expect("nobody has reported", "small-1 missing", "small-2 missing")
+	if groups := w.hub.Fleet().Count(state.Filter{}, state.ByClusterType); len(groups) != 2 || groups[0].Values[0] != "large" || groups[0].Tally[state.Missing] != 1 {
+		t.Errorf("the cluster type without clusters counts %v", groups)
+	}
+	first := w.git(w.ops, "rev-parse", "dev")
+	w.report("small-1", first, state.ReportedOK)
+	w.report("small-2", first, state.ReportedOK)
+	w.expect("both run it", "small-1 ok", "small-2 ok")
+
+	clone := filepath.Join(t.TempDir(), "clone")
+	w.git(t.TempDir(), "clone", "-q", "-b", "dev", w.ops, clone)
+	if err := os.WriteFile(filepath.Join(clone, "NOTES"), []byte("something else\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.git(clone, "add", "-A")
+	w.git(clone, "commit", "-qm", "Something else")
+	w.git(clone, "push", "-q", "origin", "dev")
+	w.look()
+	w.expect("a commit about something else", "small-1 ok", "small-2 ok")
+	w.report("small-1", w.git(w.ops, "rev-parse", "dev"), state.ReportedOK)
+	w.expect("one has that commit", "small-1 ok", "small-2 ok")
+
+	w.write("base.cue", "package platform\n\nconfigs: more: {match: {}, values: MORE: \"yes\"}\n")
+	w.commit("More")
+	w.promote()
+	w.expect("a promotion", "small-1 behind", "small-2 behind")
+	second := w.git(w.ops, "rev-parse", "dev")
+	w.report("small-1", second, state.ReportedFailed)
+	w.report("small-2", second, state.ReportedProgressing)
+	w.expect("one fails", "small-1 failed", "small-2 progressing")
+
+	w.session(func(s *promotion.Session) error {
+		_, err := s.Rollback(w.Context(), plan.RollbackTo{}, plan.Decision{Reason: "it fails"})
+		return err
+	})
+	w.expect("a rollback", "small-1 behind", "small-2 behind")
+	third := w.git(w.ops, "rev-parse", "dev")
+	w.report("small-1", third, state.ReportedOK)
+	w.report("small-2", first, state.ReportedOK) // it never had the second
+	w.expect("both are back", "small-1 ok", "small-2 ok")
+	w.report("small-1", "00000000000000000000000000000000000000ff", state.ReportedOK)
+	w.expect("a commit that the branch never had", "small-1 drifted", "small-2 ok")
+
+	releases, err := w.hub.Store().Releases(t.Context(), "dev", 10)
+	if err != nil || len(releases) != 3 || !strings.Contains(releases[0].Subject, "Roll dev back") {
+		t.Errorf("%v: %+v", err, releases)
+	}
+}
+
+// TestUnreadable holds that what was wanted stays wanted where nothing newer can be read.
+func TestUnreadable(t *testing.T) {
+	w := newWorld(t)
+	w.promote()
+	w.write("broken.cue", "package platform\n\nenvironments: dev: after: 7\n")
+	w.commit("Break it")
+	if err := w.follower.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "the base of the platform has errors") {
+		t.Errorf("a platform that cannot be read: %v", err)
+	}
+	w.expect("the platform is broken", "small-1 missing", "small-2 missing")
+	w.git(w.platform, "rm", "-q", "broken.cue")
+	w.commit("Mend it")
+	if err := os.Rename(w.ops, w.ops+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.follower.Look(t.Context()); err == nil {
+		t.Error("a repository that is away: no error")
+	}
+	w.expect("the repository is away", "small-1 missing", "small-2 missing")
+	if err := os.Rename(w.ops+".away", w.ops); err != nil {
+		t.Fatal(err)
+	}
+	w.look()
+	w.expect("it is back", "small-1 missing", "small-2 missing")
+}
