@@ -238,5 +238,5 @@ func (r *reader) split(ct *model.ClusterType, all []int, class *classes, selecto
 			d = d.At(selectors[i].at, fmt.Sprintf("holds for %d of them", n))
 		}
 	}
-	return d.Hinting(`let each cluster pull an entry of its own: entries: "cluster" on the cluster type; then print what each of them needs with kalypso bootstrap cluster, and apply it there`)
+	return d.Hinting(`let each cluster pull an entry of its own: entries: "cluster" on the cluster type; then print what each of them needs with kalypso bootstrap cluster, and apply it there; where its reconciler can have no entries, give clusters that differ a cluster type of their own`)
 }
