@@ -63,6 +63,32 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the hub says %d: %s", e.Status, text)
 }
 
+// UnavailableError is a hub that does not answer.
+type UnavailableError struct {
+	Host string
+	Err  error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the hub %s does not answer: %v", e.Host, e.Err)
+}
+
+// Unwrap returns what went wrong.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// IsAuth reports whether a hub wants another token.
+func IsAuth(err error) bool {
+	e := (*Error)(nil)
+	return errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
+}
+
+// IsUnavailable reports whether a hub does not answer, or has too much to do.
+func IsUnavailable(err error) bool {
+	e := (*Error)(nil)
+	return errors.As(err, new(*UnavailableError)) ||
+		errors.As(err, &e) && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusBadGateway || e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout)
+}
+
 // IsResend reports whether a hub needs the items of a snapshot that had only a digest.
 func IsResend(err error) bool {
 	e := (*Error)(nil)
@@ -98,7 +124,10 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, err
+		if u := (*url.Error)(nil); errors.As(err, &u) {
+			err = u.Err // the rest is said
+		}
+		return nil, &UnavailableError{r.URL.Host, err}
 	}
 	if answer.StatusCode/100 == 2 {
 		return answer, nil

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -126,9 +127,9 @@ func because(err error) string {
 	return ": " + err.Error()
 }
 
-// Write appends reports to a file, a line of JSON each, or writes them to stdout.
-func Write(f *os.File, reports []api.Report) error {
-	w := bufio.NewWriter(f)
+// Write writes reports, a line of JSON each.
+func Write(to io.Writer, reports []api.Report) error {
+	w := bufio.NewWriter(to)
 	enc := json.NewEncoder(w)
 	for i := range reports {
 		if err := enc.Encode(&reports[i]); err != nil {

@@ -144,7 +144,8 @@ func bounded(text string) string {
 }
 
 // itemsOf returns an item for each subject: the worst of its objects. The commit is that of
-// the object that applies the folder.
+// the object that applies the folder. Where that has applied nothing yet, and tried to apply
+// nothing, nothing is there.
 func itemsOf(found []finding) map[string][]api.Item {
 	groups := map[subject][]finding{}
 	for _, f := range found {
@@ -162,11 +163,10 @@ func itemsOf(found []finding) map[string][]api.Item {
 			}
 		}
 		item := api.Item{Assignment: s.assignment, Object: s.object, Commit: applied.commit, Path: applied.path, State: worst.state.String(), Since: since(group)}
-		switch {
-		case worst.state == state.ReportedOK && applied.applies == 0:
-			item.State, item.Since = state.ReportedProgressing.String(), time.Time{}
-			item.Message = bounded("no object says which commit runs: the one that applies the folder is not there")
-		case worst.state != state.ReportedOK:
+		if applied.commit == "" {
+			continue
+		}
+		if worst.state != state.ReportedOK {
 			item.Message = bounded(worst.title + " " + worst.message)
 		}
 		out[s.cluster] = append(out[s.cluster], item)

@@ -141,7 +141,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		if err != nil {
 			return nil, err
 		}
-		wanted := &rollout.Wanted{Environment: st.Policy.Name, Commits: was.run, Assignments: assignments}
+		wanted := &rollout.Wanted{Environment: st.Policy.Name, Ring: st.RingName(), Commits: was.run, Assignments: assignments}
 		if err := ob.count(ctx, st, &g, wanted, r); err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 	}
 	sources := ob.sources(st, g)
 	if len(sources) == 0 && len(wanted.Assignments) > 0 {
-		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig"}[g.Source]
+		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig", "hub": "the hub with --hub"}[g.Source]
 		r.State, r.Reason = forge.Pending, "nobody was asked: give "+how
 		return nil
 	}
@@ -186,7 +186,8 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 	if g.Exclude {
 		unreachable = rollout.Exclude
 	}
-	r.Counts = rollout.Count(wanted, reports, rollout.Options{Now: ob.state.Now, StaleAfter: g.StaleAfter, Unreachable: unreachable})
+	// Reports of this moment are newer than the state.
+	r.Counts = rollout.Count(wanted, reports, rollout.Options{Now: ob.state.Request.Now(), StaleAfter: g.StaleAfter, Unreachable: unreachable})
 	verdict, reason := r.Counts.Verdict(rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed, AllowEmpty: g.AllowEmpty})
 	r.State = map[rollout.Verdict]forge.State{rollout.Passed: forge.Success, rollout.Pending: forge.Pending, rollout.Blocked: forge.Failure}[verdict]
 	r.Reason = reason

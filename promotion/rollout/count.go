@@ -94,7 +94,7 @@ func clustersOf(reports []Report, exclude bool) []ClusterState {
 
 // Count returns the state of the clusters. For each assignment, the newest report of each
 // cluster counts, and the worst of those with the same time. A report from the future does
-// not count, unless it is a failure, which counts as of now. The result does not depend on
+// not count, unless it is a failure or stale, which counts as of now. The result does not depend on
 // the order of the reports.
 //
 // Where the platform lists clusters, each of them must report by that name. A report
@@ -120,12 +120,12 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 	newest := map[string]map[string]Report{}
 	for _, r := range reports {
 		switch r.State {
-		case Healthy, Progressing, Failed:
+		case Healthy, Progressing, Stale, Failed:
 		default: // an unknown state of a source
 			r.State = Progressing
 		}
 		switch future := r.At.After(o.Now); {
-		case future && r.State == Failed:
+		case future && (r.State == Failed || r.State == Stale):
 			r.At = o.Now
 		case future:
 			r = Report{Cluster: r.Cluster, Assignment: r.Assignment, By: r.By, State: Unknown,

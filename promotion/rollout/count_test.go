@@ -47,6 +47,8 @@ func TestCount(t *testing.T) {
 		"stale is excluded":         {[]string{"x", "y"}, []rollout.Report{said("x", rollout.Healthy, 0), said("y", rollout.Healthy, 2*h)}, exclude, "1/2 ok, 1 stale (1 excluded)", rollout.Healthy, "x"},
 		"exactly as old as allowed": {[]string{"x"}, []rollout.Report{said("x", rollout.Healthy, h)}, block, "1/1 ok", rollout.Healthy, "x"},
 		"failures do not get stale": {[]string{"x"}, []rollout.Report{said("x", rollout.Failed, 20*h)}, exclude, "0/1 ok, 1 failed", rollout.Failed, "x"},
+		"stale, by the source":      {[]string{"x", "y"}, []rollout.Report{said("x", rollout.Healthy, 0), said("y", rollout.Stale, 0)}, exclude, "1/2 ok, 1 stale (1 excluded)", rollout.Healthy, "x"},
+		"stale, after the clock":    {[]string{"x"}, []rollout.Report{said("x", rollout.Stale, -h)}, block, "0/1 ok, 1 stale", rollout.Stale, "x"},
 		"without a time":            {[]string{"x"}, []rollout.Report{{Assignment: "a", Cluster: "x", State: rollout.Healthy}}, block, "0/1 ok, 1 stale", rollout.Stale, "x"},
 		"any age":                   {[]string{"x"}, []rollout.Report{{Assignment: "a", Cluster: "x", State: rollout.Healthy}}, rollout.Options{Now: now}, "1/1 ok", rollout.Healthy, "x"},
 		"unknown is not excluded":   {[]string{"x", "y"}, []rollout.Report{said("x", rollout.Healthy, 0)}, exclude, "1/2 ok, 1 unknown", rollout.Unknown, "y"},

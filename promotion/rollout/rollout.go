@@ -1,6 +1,7 @@
 // Package rollout computes the state of a rollout: how many clusters run what an
 // environment's tree wants of them. The wanted assignments and the reports of a Source go
-// in: commit statuses of Flux and Argo CD, the objects of a cluster, or files of Ansible.
+// in: commit statuses of Flux and Argo CD, the objects of a cluster, files of Ansible, or
+// what a hub has of them all.
 // The state of each assignment comes out, and a count.
 //
 // An assignment without reports is Unknown, and never taken for healthy.
@@ -41,6 +42,7 @@ type Assignment struct {
 // Wanted is what a tree wants of the clusters.
 type Wanted struct {
 	Environment string
+	Ring        string // "" for all of the environment
 	// Commits are those of the GitOps branch with the tree's assignments as they are
 	// wanted, newest first: a report about any of them counts.
 	Commits     []git.Hash
@@ -69,9 +71,11 @@ func (s State) Compare(other State) int { return cmp.Compare(badness[s], badness
 type Report struct {
 	Assignment string // its ID
 	Cluster    string // "" where the source does not report it
-	State      State  // never Unknown or Stale, which Count computes
-	Message    string // one line, from outside
-	By         string // the author: forge.Status.By, or the name of a file or context
+	// State is never Unknown, which Count computes, as it does Stale of what is old by its
+	// time; a source that knows better says Stale itself.
+	State   State
+	Message string // one line, from outside
+	By      string // the author: forge.Status.By, or the name of a file or context
 	// At is the time of the report, and Since the time since which the state holds, by the
 	// source's clock; the zero Time where it does not report that.
 	At, Since time.Time

@@ -78,7 +78,7 @@ func (r *Request) Clock() string {
 }
 
 // Source is where rollouts are reported, of one kind as policies name them:
-// kubernetes or report.
+// kubernetes, report or hub.
 type Source struct {
 	Kind string
 	rollout.Source

@@ -1,0 +1,107 @@
+// Package hub reads reports of rollouts from a hub, which knows what is wanted as well: its
+// states are taken as they are, so that a promotion and the hub's own answers never differ.
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+)
+
+// Source reads reports from a hub. Its methods may be called by several goroutines.
+type Source struct {
+	client  *api.Client
+	address string
+	now     func() time.Time
+}
+
+var _ rollout.Source = (*Source)(nil)
+
+// New returns the source of a hub at an address.
+func New(client *api.Client, address string, now func() time.Time) *Source {
+	return &Source{client, address, now}
+}
+
+// Name returns "hub ADDRESS".
+func (s *Source) Name() string { return "hub " + s.address }
+
+// Reports returns a report for each wanted assignment and cluster that has ever reported to the
+// hub. The error is for one of which the newest commit is not among the wanted ones: its states
+// are about something else. It is a
+// *forge.AuthError where the hub wants another token, a *forge.UnavailableError where it does
+// not answer.
+func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
+	wanted := make(map[string]bool, len(w.Assignments))
+	for i := range w.Assignments {
+		wanted[w.Assignments[i].ID] = true
+	}
+	at := s.now()
+	var out []rollout.Report
+	commit, err := s.client.Rollout(ctx, w.Environment, w.Ring, func(r *state.Row) error {
+		if id := r.ID(); wanted[id] && r.State != state.Missing {
+			out = append(out, reportOf(id, r, at))
+		}
+		return nil
+	})
+	switch {
+	case api.IsAuth(err):
+		return nil, &forge.AuthError{Host: s.address, Problem: err.Error(), Hint: "give a token of role viewer, or one that may do more"}
+	case api.IsUnavailable(err):
+		return nil, &forge.UnavailableError{Host: s.address, Err: err}
+	case err != nil:
+		return nil, err
+	case commit == "":
+		return nil, fmt.Errorf("it has not read the GitOps branch of %s yet", w.Environment)
+	}
+	if slices.ContainsFunc(w.Commits, func(c git.Hash) bool { return c.String() == commit }) {
+		return out, nil
+	}
+	return nil, fmt.Errorf("it knows commit %.10s of the GitOps branch of %s, and not that what is rolled out is in %s", terminal.Line(commit), w.Environment, newest(w))
+}
+
+func newest(w *rollout.Wanted) string {
+	if len(w.Commits) == 0 {
+		return "any commit as it was generated"
+	}
+	return fmt.Sprintf("%.10s", w.Commits[0])
+}
+
+// states are the hub's as promotions have them. Missing is no report.
+var states = map[state.State]rollout.State{
+	state.OK: rollout.Healthy, state.Progressing: rollout.Progressing, state.Behind: rollout.Progressing, state.Drifted: rollout.Progressing,
+	state.Stale: rollout.Stale, state.Failed: rollout.Failed,
+}
+
+// reportOf returns a row of the hub as a report. The hub has judged how old it is: it is as of
+// now, unless it is stale.
+func reportOf(id string, r *state.Row, now time.Time) rollout.Report {
+	out := rollout.Report{Assignment: id, Cluster: terminal.Line(r.Cluster), State: states[r.State], By: terminal.Line(cmp.Or(r.By, "the hub")), At: now, Since: r.Changed}
+	if r.State == state.Failed && !r.Since.IsZero() {
+		out.Since = r.Since
+	}
+	switch r.State {
+	case state.OK:
+	case state.Stale:
+		out.At = r.Seen
+		out.Message = "last reported at " + r.Seen.UTC().Format(time.RFC3339)
+	case state.Behind, state.Drifted:
+		what := map[state.State]string{state.Behind: "is behind", state.Drifted: "has drifted"}[r.State]
+		if r.Commit != "" {
+			what += ", at commit " + r.Commit[:min(10, len(r.Commit))]
+		}
+		out.Message = terminal.Line(strings.TrimSuffix(what+": "+r.Message, ": "))
+	default:
+		out.Message = terminal.Line(r.Message)
+	}
+	return out
+}
