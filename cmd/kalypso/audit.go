@@ -34,7 +34,7 @@ statuses and orders do.`,
 			if err := o.named(args); err != nil {
 				return err
 			}
-			from, err := readSince(since)
+			from, err := readPast("since", since)
 			if err != nil {
 				return err
 			}
@@ -62,8 +62,8 @@ statuses and orders do.`,
 	return cmd
 }
 
-// readSince reads a time, or how long ago.
-func readSince(text string) (time.Time, error) {
+// readPast reads the time of a flag, or how long ago.
+func readPast(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -84,7 +84,7 @@ func readSince(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--since %s: write a day, a time as 2026-01-02T15:04:05Z, or how long ago, as 90d", text)
+	return time.Time{}, usagef("--%s %s: write a day, a time as 2026-01-02T15:04:05Z, or how long ago, as 90d", flag, text)
 }
 
 // eventRow is an event as the cells of a row.

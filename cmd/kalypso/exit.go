@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/internal/apiserver"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -28,7 +29,7 @@ const (
 	exitBlocked    exitCode = 5 // a gate blocks a promotion
 	exitPending    exitCode = 6 // a gate of a promotion is pending
 	exitHeld       exitCode = 7 // a promotion is held or frozen
-	exitForge      exitCode = 8 // a forge or API server does not answer, or has had enough requests
+	exitForge      exitCode = 8 // a forge, API server or hub does not answer, or has had enough requests
 	exitLostRace   exitCode = 9 // another process moved the branch
 )
 
@@ -70,11 +71,11 @@ func exitOf(err error) exitCode {
 		return exitDone
 	case errors.Is(err, tree.ErrLostRace), errors.Is(err, plan.ErrMoved):
 		return exitLostRace
-	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)), errors.As(err, new(*forge.AuthError)), errors.As(err, new(*apiserver.AuthError)):
+	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)), errors.As(err, new(*forge.AuthError)), errors.As(err, new(*apiserver.AuthError)), api.IsAuth(err):
 		return exitAuth
 	case errors.Is(err, errDifference):
 		return exitDifference
-	case errors.As(err, new(*forge.UnavailableError)), errors.As(err, new(*apiserver.UnavailableError)):
+	case errors.As(err, new(*forge.UnavailableError)), errors.As(err, new(*apiserver.UnavailableError)), api.IsUnavailable(err):
 		return exitForge
 	case errors.Is(err, errPlatform), diag.Errors(reasonsOf(err)):
 		return exitPlatform
@@ -110,6 +111,9 @@ func hintOf(err error) string {
 	}
 	if wants := (*apiserver.AuthError)(nil); errors.As(err, &wants) {
 		return wants.Hint
+	}
+	if api.IsAuth(err) {
+		return "give a token of a role that may do that, in " + hubTokenEnv + " or in a file"
 	}
 	return ""
 }

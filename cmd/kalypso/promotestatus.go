@@ -41,6 +41,7 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 // commits are where.
 func statusTable(w *tabwriter.Writer, s *plan.Status) {
 	stageTableSince(w, s.Stages)
+	rolloutTable(w, s.Stages)
 	for _, stage := range s.Stages {
 		if stage.Step == nil || len(stage.Step.Verdicts) == 0 {
 			continue

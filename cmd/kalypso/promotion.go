@@ -22,6 +22,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/forges"
 	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/rollout/hub"
 	"github.com/kalypso-io/kalypso/promotion/rollout/kubernetes"
 	"github.com/kalypso-io/kalypso/promotion/rollout/report"
 	"github.com/kalypso-io/kalypso/promotion/session"
@@ -39,6 +40,7 @@ type promotionOptions struct {
 	forge                  string
 	gitBackend             string
 	reports, kubeconfigs   []string
+	hub                    hubOptions
 	sign                   string
 	by                     string
 	former                 bool // environments that the policy does not have any more count as well
@@ -61,6 +63,7 @@ func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
 	f.StringVar(&o.gitBackend, "git-backend", "", "how to speak git: native, or git for the command (default: native where that can)")
 	f.StringSliceVar(&o.reports, "report", nil, "count the rollout reports in a `FILE` or folder")
 	f.StringSliceVar(&o.kubeconfigs, "kubeconfig", nil, "count what Flux and Argo CD say on the clusters of a kubeconfig `FILE`")
+	o.hub.flags(f, "hub-token-file", "count what a hub knows of the clusters")
 	completeFlag(cmd, "repo", g.folders)
 	completeFlag(cmd, "path", g.repositoryFolders)
 	completeFlag(cmd, "forge", values("github", "gitlab", "gitea", "none"))
@@ -198,6 +201,13 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 			return r, err
 		}
 		r.Sources = append(r.Sources, session.Source{Kind: "kubernetes", Source: clusters})
+	}
+	if o.hub.given() != "" {
+		client, err := o.hub.client(g)
+		if err != nil {
+			return r, err
+		}
+		r.Sources = append(r.Sources, session.Source{Kind: "hub", Source: hub.New(client, o.hub.given(), r.Now)})
 	}
 	return r, nil
 }

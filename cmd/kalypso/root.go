@@ -124,6 +124,7 @@ and builds need no network.`,
 	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
 	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newGraph(g), newCompare(g), newQuery(g), newDiff(g), newView(g), newVerify(g), newAudit(g))
 	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))
+	addGroup(root, "Observe:", newObserve(g), newHub(g))
 	root.AddCommand(newExitCodes())
 	g.completeAll(root)
 	root.SetHelpCommandGroupID(start)
@@ -173,7 +174,7 @@ func newExitCodes() *cobra.Command {
   5    a promotion is blocked
   6    a promotion is pending: a gate may pass by itself, or somebody has to approve
   7    a promotion is held, or its environment is frozen
-  8    a forge or API server does not answer, or has had enough requests
+  8    a forge, API server or hub does not answer, or has had enough requests
   9    another process moved what is written to, again and again, or what a saved plan rests on
   130  interrupted
   143  terminated`,

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		"cue":          func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
 		"editor":       func() { os.Exit(runEditor(os.Args[1:])) },
 		"unprivileged": func() { os.Exit(runUnprivileged(os.Args[1:])) },
+		"wanted":       wantedProgram,
 	}
 	if programs[filepath.Base(os.Args[0])] == nil {
 		isolated.Environment() // what scripts run has the scripts' environment
@@ -84,6 +85,7 @@ func scripts(t *testing.T, folder string) {
 			e.Setenv(completionEnv, "10m")      // however busy the machine is
 			e.Setenv("REGISTRY", registry.Host) // of all scripts: each has repositories of its own
 			e.Values[serverKey{}] = &hosted{}
+			e.Values[hubKey{}] = new(*scriptHub)
 			for _, v := range gitVariables {
 				name, value, _ := strings.Cut(v, "=")
 				e.Setenv(name, value)

@@ -33,6 +33,7 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"expand":    expandCommand,
 	"damage":    damageCommand,
 	"endless":   endlessCommand,
+	"hub":       hubCommand,
 	"huge":      hugeCommand,
 	"private":   privateCommand,
 	"push":      pushCommand,

@@ -1,0 +1,457 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// asking are commands that ask a hub.
+type asking struct {
+	*global
+	hub    hubOptions
+	output *string
+}
+
+func newHub(g *global) *cobra.Command {
+	a := &asking{global: g}
+	cmd := &cobra.Command{
+		Use:   "hub",
+		Short: "Ask a hub what really runs where",
+		Long: `hub asks a hub, which keeps what is wanted of clusters and what was observed of them. An
+assignment on a cluster is in one of these states:
+
+  ok           it runs what is wanted, and is ready
+  progressing  it is about to
+  behind       it runs what its branch had before
+  drifted      it runs what its branch never had, or was changed on the cluster
+  stale        the cluster has reported, but not lately
+  missing      nobody has ever reported
+  failed       it runs what is wanted, and fails`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	a.hub.flags(cmd.PersistentFlags(), "token-file", "ask the hub at this address")
+	a.output = outputFlagIn(cmd, cmd.PersistentFlags())
+	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a), newHubCluster(a), newHubToken(a))
+	return cmd
+}
+
+// selection are the flags that select assignments on clusters.
+type selection struct {
+	query  api.Query
+	states []string
+	at     string
+	limit  int
+}
+
+func (s *selection) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.query.Ring, "ring", "", "only this `RING` of the environment")
+	f.StringVar(&s.query.ClusterType, "cluster-type", "", "only this `CLUSTER-TYPE`")
+	f.StringVar(&s.query.Cluster, "cluster", "", "only this `CLUSTER`")
+	f.StringVar(&s.query.Workload, "workload", "", "only this `WORKLOAD`")
+	f.StringVar(&s.query.Workspace, "workspace", "", "only this `WORKSPACE`")
+	f.StringVar(&s.query.Version, "version", "", "only this `VERSION` of workloads")
+	f.StringVar(&s.query.Base, "base", "", "only what was compiled from this `COMMIT` of the platform")
+	f.IntVar(&s.limit, "limit", 1000, "list at most so many; 0 for all")
+}
+
+// environment takes the environment from the arguments.
+func environment(args []string) (string, error) {
+	switch len(args) {
+	case 0:
+		return "", nil
+	case 1:
+		return args[0], nil
+	}
+	return "", usagef("name one environment, and not %d", len(args))
+}
+
+// read returns the query.
+func (s *selection) read(args []string) (api.Query, error) {
+	q := s.query
+	var err error
+	if q.Environment, err = environment(args); err != nil {
+		return q, err
+	}
+	for _, name := range s.states {
+		st, err := state.Parse(name)
+		if err != nil {
+			return q, usagef("--state %w", err)
+		}
+		q.States = append(q.States, st)
+	}
+	q.At, err = readPast("at", s.at)
+	return q, err
+}
+
+// dimensionNames are the values of --by, and the headers of columns.
+var dimensionNames = map[state.Dimension]string{state.ByClusterType: "cluster-type", state.ByTarget: "deployment-target"}
+
+func dimensionName(d state.Dimension) string { return cmp.Or(dimensionNames[d], string(d)) }
+
+func dimensionList() (out []string) {
+	for _, d := range state.Dimensions() {
+		out = append(out, dimensionName(d))
+	}
+	return out
+}
+
+func newHubStatus(a *asking) *cobra.Command {
+	s := &selection{}
+	var by []string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "status [ENVIRONMENT]",
+		Short: "Count what runs where, and list it",
+		Long: `status counts assignments on clusters: those of each environment or, of one, those of each
+workload and version. The denominator is what is wanted, also of clusters that never
+reported. --list and --state list what is counted.`,
+		Example: `  kalypso hub status
+  kalypso hub status prod --by ring,workload
+  kalypso hub status prod --workload shop --state failed,stale   # which ones, since when and why
+  kalypso hub status prod --at 2h                                # two hours ago`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := s.read(args)
+			if err != nil {
+				return err
+			}
+			dimensions, err := readDimensions(by, q.Environment)
+			if err != nil {
+				return err
+			}
+			if all || len(q.States) > 0 {
+				if len(by) > 0 {
+					return usagef("--by counts, and --list and --state list: leave out one of them")
+				}
+				return a.list(cmd.Context(), q, s.limit)
+			}
+			return a.counts(cmd.Context(), q, dimensions)
+		},
+	}
+	s.flags(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&by, "by", nil, "count by at most three of "+strings.Join(dimensionList(), ", "))
+	completeFlag(cmd, "by", inList(f.Lookup("by"), values(dimensionList()...)))
+	f.StringSliceVar(&s.states, "state", nil, "list what is in these states: "+listed(state.Names(), "or"))
+	completeFlag(cmd, "state", inList(f.Lookup("state"), values(state.Names()...)))
+	f.BoolVar(&all, "list", false, "list the assignments on clusters that are counted")
+	f.StringVar(&s.at, "at", "", "as it was at a `TIME`, or so long ago, as 2h")
+	return cmd
+}
+
+func readDimensions(names []string, environment string) ([]state.Dimension, error) {
+	if len(names) == 0 && environment == "" {
+		return []state.Dimension{state.ByEnvironment}, nil
+	}
+	if len(names) == 0 {
+		return []state.Dimension{state.ByWorkload, state.ByVersion}, nil
+	}
+	var out []state.Dimension
+	for _, name := range names {
+		i := slices.IndexFunc(state.Dimensions(), func(d state.Dimension) bool { return dimensionName(d) == name })
+		if i < 0 {
+			return nil, usagef("--by %s: there are %s", name, listed(dimensionList(), "and"))
+		}
+		out = append(out, state.Dimensions()[i])
+	}
+	if len(out) > 3 {
+		return nil, usagef("--by takes at most three, and not %d", len(out))
+	}
+	return out, nil
+}
+
+func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) error {
+	hub, err := a.hub.client(a.global)
+	if err != nil {
+		return err
+	}
+	found, err := hub.Counts(ctx, q, by...)
+	if err != nil {
+		return err
+	}
+	if *a.output != "table" {
+		return a.printDocument(*a.output, document[*api.Groups]{apiVersion, "HubCounts", found})
+	}
+	var header []string
+	for _, d := range by {
+		header = append(header, strings.ToUpper(strings.ReplaceAll(dimensionName(d), "-", " ")))
+	}
+	var rows [][]any
+	for _, g := range found.Groups {
+		var cells []any
+		for _, d := range by {
+			cells = append(cells, cmp.Or(g.Values[string(d)], "-"))
+		}
+		rows = append(rows, append(cells, g.Counts))
+	}
+	return a.table(append(header, "STATE"), rows)
+}
+
+// list prints assignments on clusters, in the order of the hub.
+func (a *asking) list(ctx context.Context, q api.Query, limit int) error {
+	found, err := a.assignments(ctx, q, limit)
+	if err != nil {
+		return err
+	}
+	return a.printRows(found)
+}
+
+// assignments returns assignments on clusters, and says where there are more.
+func (a *asking) assignments(ctx context.Context, q api.Query, limit int) (*api.Assignments, error) {
+	hub, err := a.hub.client(a.global)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Assignments{Assignments: []state.Row{}}
+	const page = 1000
+	for cursor := ""; ; {
+		n := page
+		if limit > 0 {
+			n = min(page, limit-len(out.Assignments))
+		}
+		found, err := hub.Assignments(ctx, q, cursor, n)
+		if err != nil {
+			return nil, err
+		}
+		out.At, out.Assignments = found.At, append(out.Assignments, found.Assignments...)
+		if cursor = found.Next; cursor == "" {
+			return out, nil
+		}
+		if limit > 0 && len(out.Assignments) >= limit {
+			a.tellMore(limit)
+			return out, nil
+		}
+	}
+}
+
+// tellMore says that a list was cut.
+func (a *asking) tellMore(limit int) {
+	fmt.Fprintf(a.err, "kalypso: there are more than these %d: give another --limit, or select less\n", limit)
+}
+
+func (a *asking) printRows(found *api.Assignments) error {
+	if *a.output != "table" {
+		return a.printDocument(*a.output, document[*api.Assignments]{apiVersion, "HubAssignments", found})
+	}
+	var rows [][]any
+	for i := range found.Assignments {
+		r := &found.Assignments[i]
+		rows = append(rows, []any{r.Cluster, r.ID(), cmp.Or(r.Version, "-"), r.State, when(sinceOf(r)), cmp.Or(reasonOf(r), "-")})
+	}
+	return a.table([]string{"CLUSTER", "ASSIGNMENT", "VERSION", "STATE", "SINCE", "REASON"}, rows)
+}
+
+// sinceOf returns since when an assignment on a cluster is in its state.
+func sinceOf(r *state.Row) time.Time {
+	if r.State == state.Failed && !r.Since.IsZero() {
+		return r.Since
+	}
+	return r.Changed
+}
+
+// reasonOf returns why an assignment on a cluster is not ok.
+func reasonOf(r *state.Row) string {
+	why := r.Message
+	switch r.State {
+	case state.Behind, state.Drifted:
+		if r.Commit != "" {
+			why = strings.TrimSuffix("is at commit "+shortRevision(r.Commit)+": "+why, ": ")
+		}
+	case state.Stale:
+		why = "last news at " + when(r.Seen)
+	case state.Missing:
+		why = "nobody has reported"
+	case state.OK:
+		why = ""
+	}
+	return terminal.Line(why)
+}
+
+// when is a time as tables have it.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02T15:04Z")
+}
+
+func newHubDrift(a *asking) *cobra.Command {
+	s := &selection{}
+	cmd := &cobra.Command{
+		Use:   "drift [ENVIRONMENT]",
+		Short: "List what runs and is not what is wanted, the oldest first",
+		Long: `drift lists the assignments on clusters that run something else than what is wanted: what
+their branch had before (behind), or what it never had or somebody changed on the
+cluster (drifted).`,
+		Example: `  kalypso hub drift prod`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := s.read(args)
+			if err != nil {
+				return err
+			}
+			q.States = []state.State{state.Behind, state.Drifted}
+			found, err := a.assignments(cmd.Context(), q, s.limit)
+			if err != nil {
+				return err
+			}
+			slices.SortStableFunc(found.Assignments, func(x, y state.Row) int { return sinceOf(&x).Compare(sinceOf(&y)) })
+			return a.printRows(found)
+		},
+	}
+	s.flags(cmd)
+	return cmd
+}
+
+func newHubHistory(a *asking) *cobra.Command {
+	var q api.HistoryQuery
+	var since, until string
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "history [ENVIRONMENT]",
+		Short:   "List what changed on clusters, the newest first",
+		Long:    `history lists each change of the state of an assignment on a cluster, and of what it runs.`,
+		Example: `  kalypso hub history prod --workload shop --since 7d`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if q.Environment, err = environment(args); err != nil {
+				return err
+			}
+			if q.Since, err = readPast("since", since); err != nil {
+				return err
+			}
+			if q.Until, err = readPast("until", until); err != nil {
+				return err
+			}
+			return a.history(cmd.Context(), q, limit)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.Workload, "workload", "", "only this `WORKLOAD`")
+	f.StringVar(&q.Cluster, "cluster", "", "only this `CLUSTER`")
+	f.StringVar(&q.Target, "deployment-target", "", "only this `TARGET`, by its full name")
+	f.StringVar(&since, "since", "", "only what happened since a `TIME`, or for that long, as 7d")
+	f.StringVar(&until, "until", "", "only what happened before a `TIME`, or before that long ago")
+	f.IntVar(&limit, "limit", 100, "list at most so many; 0 for all")
+	return cmd
+}
+
+func (a *asking) history(ctx context.Context, q api.HistoryQuery, limit int) error {
+	hub, err := a.hub.client(a.global)
+	if err != nil {
+		return err
+	}
+	all := &api.History{Transitions: []api.Transition{}}
+	const page = 1000
+	for cursor := ""; ; {
+		n := page
+		if limit > 0 {
+			n = min(page, limit-len(all.Transitions))
+		}
+		found, err := hub.History(ctx, q, cursor, n)
+		if err != nil {
+			return err
+		}
+		all.Transitions = append(all.Transitions, found.Transitions...)
+		if cursor = found.Next; cursor == "" {
+			break
+		}
+		if limit > 0 && len(all.Transitions) >= limit {
+			a.tellMore(limit)
+			break
+		}
+	}
+	if *a.output != "table" {
+		return a.printDocument(*a.output, document[*api.History]{apiVersion, "HubHistory", all})
+	}
+	var rows [][]any
+	for _, t := range all.Transitions {
+		id := t.Environment + "/" + t.ClusterType + "/" + t.Target
+		rows = append(rows, []any{when(t.At), t.Cluster, id, cmp.Or(t.Version, "-"), cmp.Or(t.Was, "-"), t.State, shortOrNone(t.Commit), cmp.Or(terminal.Line(t.Message), "-")})
+	}
+	return a.table([]string{"TIME", "CLUSTER", "ASSIGNMENT", "VERSION", "WAS", "STATE", "COMMIT", "REASON"}, rows)
+}
+
+func newHubReleases(a *asking) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "releases [ENVIRONMENT]",
+		Short: "List what was released, and when clusters had it",
+		Long: `releases lists the commits by which environments and rings got something else, the newest
+first: when all of it was ok for the first time, and when more of it had failed than the
+platform lets fail.`,
+		Example: `  kalypso hub releases prod`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := environment(args)
+			if err != nil {
+				return err
+			}
+			hub, err := a.hub.client(a.global)
+			if err != nil {
+				return err
+			}
+			found, err := hub.Releases(cmd.Context(), name, limit)
+			if err != nil {
+				return err
+			}
+			if *a.output != "table" {
+				return a.printDocument(*a.output, document[*api.Releases]{apiVersion, "HubReleases", found})
+			}
+			var rows [][]any
+			for _, r := range found.Releases {
+				of := r.Environment
+				if r.Ring != "" {
+					of += "/" + r.Ring
+				}
+				rows = append(rows, []any{when(r.At), of, shortOrNone(r.Commit), shortOrNone(r.Base), when(r.Completed), when(r.Failed), cmp.Or(r.Author, "-"), cmp.Or(terminal.Line(r.Subject), "-")})
+			}
+			return a.table([]string{"TIME", "ENVIRONMENT", "COMMIT", "BASE", "COMPLETE", "FAILED", "AUTHOR", "SUBJECT"}, rows)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many, up to 1000")
+	return cmd
+}
+
+func newHubCluster(a *asking) *cobra.Command {
+	return &cobra.Command{
+		Use:     "cluster CLUSTER",
+		Short:   "Show what a cluster should run, and what it runs",
+		Long:    `cluster lists all assignments of a cluster in all environments, and when it last reported.`,
+		Example: `  kalypso hub cluster eu-1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one cluster")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hub, err := a.hub.client(a.global)
+			if err != nil {
+				return err
+			}
+			found, err := hub.Cluster(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if *a.output != "table" {
+				return a.printDocument(*a.output, document[*api.Cluster]{apiVersion, "HubCluster", found})
+			}
+			news := "has never reported"
+			if !found.Seen.IsZero() {
+				news = "last reported at " + when(found.Seen) + " by " + cmp.Or(found.By, "somebody")
+			}
+			fmt.Fprintf(a.out, "%s\n\n", terminal.Line(fmt.Sprintf("%s: %s; %s", found.Name, found.Counts, news)))
+			return a.printRows(&api.Assignments{Assignments: found.Assignments})
+		},
+	}
+}

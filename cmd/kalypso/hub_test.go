@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/follow"
+	"github.com/kalypso-io/kalypso/hub/server"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/worker"
+)
+
+// wantedProgram is `wanted`: what the platform of the folder wants, as a hub reads it.
+func wantedProgram() {
+	if len(os.Args) > 1 {
+		os.Exit(run()) // a worker
+	}
+	clockAnywhere = true
+	if err := runWanted(); err != nil {
+		fmt.Fprintln(os.Stderr, "wanted:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func runWanted() error {
+	workers := worker.NewPool(1, worker.Self(workerArgument))
+	defer workers.Close()
+	g := &global{streams: streams{os.Stdin, os.Stdout, os.Stderr}, dir: ".", workers: workers}
+	c, err := cache.Open(cache.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	r, err := g.promotionRequest(&promotionOptions{}, c)
+	if err != nil {
+		return err
+	}
+	return follow.Write(context.Background(), os.Stdout, r)
+}
+
+// hubKey is what a script's hub is kept under.
+type hubKey struct{}
+
+// scriptHub is the hub of a script. Its clock stands still: it is what KALYPSO_NOW was when
+// anything was done with it last.
+type scriptHub struct {
+	*hub.Hub
+	server *httptest.Server
+	now    atomic.Pointer[time.Time]
+}
+
+// hubCommand is `hub start`, which sets KALYPSO_HUB and KALYPSO_HUB_TOKEN, `hub look`, which
+// reads what the platform in p wants and what time it is, and `hub stop`.
+func hubCommand(ts *testscript.TestScript, neg bool, args []string) {
+	const usage = "usage: hub start|look|stop"
+	if neg || len(args) != 1 {
+		ts.Fatalf(usage)
+	}
+	h, _ := ts.Value(hubKey{}).(**scriptHub)
+	switch args[0] {
+	case "start":
+		*h = startHub(ts)
+	case "look":
+		(*h).tell(ts)
+		(*h).look(ts)
+	case "stop":
+		(*h).server.Close()
+	default:
+		ts.Fatalf(usage)
+	}
+}
+
+// tell sets the clock.
+func (h *scriptHub) tell(ts *testscript.TestScript) {
+	now := time.Now()
+	if text := ts.Getenv(nowEnv); text != "" {
+		var err error
+		now, err = time.Parse(time.RFC3339, text)
+		ts.Check(err)
+	}
+	h.now.Store(&now)
+}
+
+func startHub(ts *testscript.TestScript) *scriptHub {
+	h := &scriptHub{}
+	h.tell(ts)
+	ctx, cancel := context.WithCancel(context.Background())
+	db, err := store.Open(ctx, at(ts, "hub.db"))
+	ts.Check(err)
+	clock := func() time.Time { return *h.now.Load() }
+	h.Hub, err = hub.Open(ctx, hub.Options{Store: db, StaleAfter: time.Hour, Now: clock, Problem: func(err error) { ts.Logf("hub: %v", err) }})
+	ts.Check(err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Run(ctx)
+	}()
+	tokens := access.NewTokens(db, clock)
+	admin, _, err := tokens.Make(ctx, store.Token{Role: string(access.Admin), Note: "script"})
+	ts.Check(err)
+	h.server = httptest.NewServer(server.New(server.Options{Hub: h.Hub, Tokens: tokens}))
+	ts.Defer(func() {
+		h.server.Close()
+		cancel()
+		<-done
+		_ = db.Close()
+	})
+	ts.Setenv(hubEnv, h.server.URL)
+	ts.Setenv(hubTokenEnv, admin)
+	return h
+}
+
+func (h *scriptHub) look(ts *testscript.TestScript) {
+	p := at(ts, "p")
+	if is, err := filepath.Rel(p, ts.MkAbs(".")); err != nil || is != "." {
+		ts.Fatalf("hub look is to be done in p")
+	}
+	ts.Check(ts.Exec("wanted"))
+	lines := json.NewDecoder(bytes.NewBufferString(ts.ReadFile("stdout")))
+	for position := 0; ; position++ {
+		var l follow.Line
+		err := lines.Decode(&l)
+		if errors.Is(err, io.EOF) {
+			ts.Fatalf("wanted did not end")
+		}
+		ts.Check(err)
+		if l.End != nil {
+			ts.Check(h.Order(context.Background(), l.End.Environments))
+			return
+		}
+		ts.Check(h.Want(context.Background(), position, l.Wanted))
+	}
+}
