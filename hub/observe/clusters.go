@@ -24,14 +24,19 @@ type Clusters struct {
 	servers []*apiserver.Server
 	name    func(context string) string
 	now     func() time.Time
-	seen    map[string]bool // clusters that there were reports of
+	seen    map[string]bool   // clusters that there were reports of
+	listed  []map[string]bool // kinds that could be listed once, of each server
 }
 
 var _ Source = (*Clusters)(nil)
 
 // NewClusters returns the source of some API servers. name returns the cluster of a context.
 func NewClusters(servers []*apiserver.Server, name func(context string) string, now func() time.Time) *Clusters {
-	return &Clusters{servers: servers, name: name, now: now, seen: map[string]bool{}}
+	c := &Clusters{servers: servers, name: name, now: now, seen: map[string]bool{}}
+	for range servers {
+		c.listed = append(c.listed, map[string]bool{})
+	}
+	return c
 }
 
 // Reports returns a snapshot of each context's cluster, and of each other one that objects on
@@ -46,7 +51,7 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			found[i], problems[i] = c.read(ctx, s)
+			found[i], problems[i] = c.read(ctx, s, c.listed[i])
 		})
 	}
 	wait.Wait()
@@ -76,20 +81,39 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 	return sorted(out), err
 }
 
-// read returns the findings on one cluster.
-func (c *Clusters) read(ctx context.Context, s *apiserver.Server) ([]finding, error) {
+// families are the kinds of each reconciler. Who may list the first of one may list all.
+var families = [][]reconcilers.Kind{
+	{reconcilers.Kustomizations, reconcilers.HelmReleases}, {reconcilers.Applications}, {reconcilers.BundleDeployments},
+}
+
+// read returns the findings on one cluster, of the reconcilers whose objects may be listed: the
+// error is for none, where there are some, and for what could be listed before.
+func (c *Clusters) read(ctx context.Context, s *apiserver.Server, listed map[string]bool) ([]finding, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, apiserver.ErrSilent)
 	defer cancel()
 	var found []finding
-	for _, k := range []reconcilers.Kind{reconcilers.Kustomizations, reconcilers.HelmReleases, reconcilers.Applications, reconcilers.BundleDeployments} {
-		q := apiserver.Query{Resource: k.Resource}
-		list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context)) })
-		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && s.Lacks(ctx, k.Resource.GroupVersion()):
-		case err != nil:
-			return nil, s.Problem(err, k.Name+"s", q)
+	var refused error
+	for _, family := range families {
+		for i, k := range family {
+			q := apiserver.Query{Resource: k.Resource}
+			list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context)) })
+			switch {
+			case err == nil:
+				listed[k.Name] = true
+			case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && s.Lacks(ctx, k.Resource.GroupVersion()):
+			case apierrors.IsForbidden(err) && i == 0 && !listed[k.Name]:
+				refused = s.Problem(err, k.Name+"s", q)
+			default:
+				return nil, s.Problem(err, k.Name+"s", q)
+			}
+			if err != nil && i == 0 {
+				break
+			}
+			found = append(found, list...)
 		}
-		found = append(found, list...)
 	}
-	return found, nil
+	if len(listed) > 0 {
+		return found, nil
+	}
+	return nil, refused
 }

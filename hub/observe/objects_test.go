@@ -218,6 +218,16 @@ func TestSnapshots(t *testing.T) {
 	if got, want := text(t, c), "c1: prod/eu/b ok @newer\nerror: "; !strings.HasPrefix(got, want) || !strings.Contains(got, "listing the Applications of context c0") {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	central[kustomizations] = []object{} // other reconcilers' objects are not what it is to list
+	if got, want := text(t, contexts(t, central, edge)), "c0: \nc1: prod/eu/b ok @newer"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	edge[helmReleases] = nil // this is of the same
+	if got, want := text(t, c), "listing the HelmReleases of context c1"; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	delete(central, kustomizations)
+	delete(edge, helmReleases)
 	central[applications] = []object{}
 	if got, want := text(t, c), "c0: \nc1: prod/eu/b ok @newer\neu-1: "; got != want {
 		t.Errorf("got %s, want %s", got, want)
