@@ -73,6 +73,8 @@ type About struct {
 	// Observed says that the source is an Observer. Compiled says that it has a compiled platform,
 	// with values and policies.
 	Observed, Compiled bool
+	// SignedIn is who has signed in, and can sign out; "" for nobody.
+	SignedIn string
 	// Failure is why the data is older than what it should be of; "" where it is not. A Feed
 	// knows it.
 	Failure string

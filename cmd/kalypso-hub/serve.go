@@ -36,6 +36,8 @@ type serveOptions struct {
 	poll       time.Duration
 	cert, key  string
 	secrets    []string
+	url        string
+	people     peopleOptions
 }
 
 // databaseEnv names the database, whose address may have a password in it.
@@ -57,7 +59,8 @@ func newServe() *cobra.Command {
 answers over HTTP: an API, described at /openapi.json, and pages.
 
 With --local, everybody on this machine may do everything, and it listens on the loopback
-interface alone. Without it, everybody needs a token: kalypso-hub token makes the first one.`,
+interface alone. Without it, everybody needs a token: kalypso-hub token makes the first one. With
+--oidc-issuer, people sign in, and --oidc-roles says which CI jobs get in by their own tokens.`,
 		Example: `  kalypso-hub serve --local --repo ../platform
   kalypso-hub serve --repo https://github.com/acme/platform --listen :8443 --tls-cert tls.crt --tls-key tls.key`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -73,11 +76,16 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f.StringVar(&o.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
 	f.StringVar(&o.key, "tls-key", "", "its key, a `FILE`")
 	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of flux, argocd or forge, as `KIND=FILE`; again for more, also of one kind")
+	f.StringVar(&o.url, "url", "", "this hub's own address, as people have it, a `URL` such as https://hub.example.com")
+	o.people.flags(cmd)
 	return cmd
 }
 
 func (o *serveOptions) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.people.check(o.local, o.url); err != nil {
 		return err
 	}
 	secrets, err := o.keys()
@@ -108,6 +116,17 @@ func (o *serveOptions) run(ctx context.Context) error {
 	options := server.Options{Pages: view.ObserverHandler(feed, "/diagnostics", "/changes"), Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version()}
 	if !o.local {
 		options.Tokens = access.NewTokens(db, time.Now)
+	}
+	p, err := o.people.open(ctx, db, o.url, problem)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		options.People = p.Identify
+		if o.people.issuer != "" {
+			options.SignIn = p.Handler()
+		}
+		go p.Reach(ctx)
 	}
 	return o.serve(ctx, log, h, f, server.New(options))
 }

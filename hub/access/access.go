@@ -44,6 +44,7 @@ type Identity struct {
 	Role        Role
 	Cluster     string // of role Cluster
 	Environment string // the one that it is for; "" for all
+	Session     bool   // it has signed in, and can sign out
 }
 
 // May reports whether somebody has a role, or one that may do more.

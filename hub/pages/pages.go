@@ -75,6 +75,9 @@ func (s *Source) count(f state.Filter, by state.Dimension) (groups map[string]*v
 // About says that this is observed.
 func (s *Source) About(ctx context.Context) (*view.About, error) {
 	about := &view.About{Title: s.Title, Observed: true}
+	if i := access.From(ctx); i != nil && i.Session {
+		about.SignedIn = strings.TrimPrefix(i.Name, "person ")
+	}
 	for _, w := range s.environments(ctx) {
 		about.Environments = append(about.Environments, w.Environment)
 	}

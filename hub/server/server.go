@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -141,8 +142,16 @@ func (s *server) guard(next http.Handler) http.Handler {
 
 // refuse answers who did not say who they are: people are sent to where they can.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request) {
-	if s.SignIn != nil && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		http.Redirect(w, r, "/sign-in/", http.StatusSeeOther)
+	signIn := "/sign-in/"
+	if r.Method == http.MethodGet {
+		signIn += "?" + url.Values{"to": {r.URL.RequestURI()}}.Encode()
+	}
+	switch {
+	case s.SignIn == nil || strings.HasPrefix(r.URL.Path, "/v1/"):
+	case r.Header.Get("HX-Request") != "": // a script of the page asks, and htmx opens what it is told
+		w.Header().Set("HX-Redirect", signIn)
+	case strings.Contains(r.Header.Get("Accept"), "text/html"):
+		http.Redirect(w, r, signIn, http.StatusSeeOther)
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")

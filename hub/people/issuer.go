@@ -1,0 +1,96 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+)
+
+// issuer is an issuer of tokens, which is asked for its addresses and keys when they are needed:
+// a hub starts without it. Any number of goroutines may use it.
+type issuer struct {
+	address string
+	client  *http.Client
+	now     func() time.Time
+	problem func(error) // called each time that it is asked and does not answer
+
+	mu       sync.Mutex
+	provider *oidc.Provider
+	tried    time.Time
+	err      error
+}
+
+// askAgain is the time between two questions to an issuer that does not answer.
+const askAgain = 10 * time.Second
+
+// newClient returns the client for issuers: what they send is small, and they answer soon.
+func newClient() *http.Client {
+	const most = 1 << 20
+	return &http.Client{
+		Timeout:       15 * time.Second,
+		Transport:     httpclient.Transport(httpclient.Options{Dial: 5 * time.Second, Answer: 10 * time.Second, Body: func(*http.Response) int64 { return most }}),
+		CheckRedirect: httpclient.Redirect,
+	}
+}
+
+// in returns a context for requests to the issuer.
+func (i *issuer) in(ctx context.Context) context.Context { return oidc.ClientContext(ctx, i.client) }
+
+// get returns what the issuer says of itself.
+func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	if i.provider != nil {
+		return i.provider, nil
+	}
+	if i.err != nil && now.Sub(i.tried) < askAgain {
+		return nil, i.err
+	}
+	i.tried = now
+	// The client that leaves takes nothing from those that wait for the same answer.
+	provider, err := oidc.NewProvider(i.in(context.WithoutCancel(ctx)), i.address)
+	if err != nil {
+		i.err = fmt.Errorf("the issuer %s: %w", i.address, short(err))
+		i.problem(fmt.Errorf("nobody gets in by its tokens until it answers: %w", i.err))
+		return nil, i.err
+	}
+	i.provider, i.err = provider, nil
+	return provider, nil
+}
+
+// short cuts an error that has what a server sent.
+func short(err error) error {
+	if inner := (*url.Error)(nil); errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return errors.New(line(err.Error(), 300))
+}
+
+// verify returns the claims of a token that the issuer gave for an audience.
+func (i *issuer) verify(ctx context.Context, token, audience string) (*oidc.IDToken, map[string]any, error) {
+	provider, err := i.get(ctx)
+	if err != nil {
+		return nil, nil, &unreachableError{err}
+	}
+	verified, err := provider.Verifier(&oidc.Config{ClientID: audience, Now: i.now}).Verify(i.in(ctx), token)
+	if err != nil {
+		return nil, nil, err
+	}
+	claims := map[string]any{}
+	return verified, claims, verified.Claims(&claims)
+}
+
+// unreachableError is that an issuer does not answer.
+type unreachableError struct{ err error }
+
+func (e *unreachableError) Error() string { return e.err.Error() }
+func (e *unreachableError) Unwrap() error { return e.err }

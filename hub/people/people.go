@@ -1,0 +1,128 @@
+// Package people finds out who people in a browser and CI jobs are, by OpenID Connect. People
+// sign in at an issuer, and have a session in a cookie; a job sends the token that its CI system
+// gave it. Which role they have is in a file of rules.
+package people
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// Options configure People.
+type Options struct {
+	Store *store.Store
+	Rules *File
+	// URL is the hub's own address, as browsers have it. Issuer is where people sign in, as the
+	// client with that id and secret; "" for nobody, and then CI jobs alone are found out.
+	URL                            string
+	Issuer, ClientID, ClientSecret string
+	GroupsClaim                    string        // the claim with a person's groups
+	Session                        time.Duration // how long a session holds
+	// Key encrypts sessions; "" for one that all hubs of the database have in common.
+	Key     string
+	Now     func() time.Time
+	Problem func(error)
+}
+
+// People finds out who asks. Any number of goroutines may use it.
+type People struct {
+	Options
+	jar    *jar
+	issuer *issuer // of people; nil for none
+	jobs   *jobs
+	cross  *http.CrossOriginProtection
+}
+
+// New returns People. It asks no issuer yet.
+func New(ctx context.Context, o Options) (*People, error) {
+	p := &People{Options: o, cross: http.NewCrossOriginProtection()}
+	client := newClient()
+	p.jobs = newJobs(o, client)
+	if o.Issuer == "" {
+		return p, nil
+	}
+	if err := checkIssuer(o.Issuer); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+		return nil, fmt.Errorf("%q is no address of this hub, such as https://hub.example.com", o.URL)
+	}
+	if o.ClientID == "" {
+		return nil, errors.New("people sign in as users of a client of the issuer, and its id is missing")
+	}
+	if err := p.cross.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+		return nil, err
+	}
+	p.URL = u.Scheme + "://" + u.Host
+	p.issuer = &issuer{address: o.Issuer, client: client, now: o.Now, problem: o.Problem}
+	if p.Key == "" {
+		if p.Key, err = o.Store.Secret(ctx, "session", rand.Text()+rand.Text()); err != nil {
+			return nil, err
+		}
+	}
+	p.jar = newJar(p.Key, o.Issuer+"\x00"+o.ClientID, u.Scheme == "https", o.Now)
+	return p, nil
+}
+
+// Reach asks the issuers that are needed, so that it is known early where one does not answer.
+func (p *People) Reach(ctx context.Context) {
+	if p.issuer != nil {
+		_, _ = p.issuer.get(ctx) // it says so itself
+	}
+	for address := range p.jobs.addresses() {
+		_, _ = p.jobs.issuer(address).get(ctx)
+	}
+}
+
+// The cookies.
+const (
+	sessionCookie = "kalypso-session"
+	signInCookie  = "kalypso-sign-in"
+)
+
+// session is who has signed in. Groups are those that the rules name.
+type session struct {
+	Name   string   `json:"n"`
+	Groups []string `json:"g"`
+}
+
+// Identify returns who a request is from: by its session, or by the token of a CI job; nil where
+// nobody knows. The role is that of the rules as they are now.
+func (p *People) Identify(r *http.Request) (*access.Identity, error) {
+	if token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is {
+		return p.jobs.identify(r.Context(), strings.TrimSpace(token))
+	}
+	var s session
+	if p.issuer == nil || !p.jar.get(r, sessionCookie, &s) {
+		return nil, nil
+	}
+	if p.cross.Check(r) != nil { // another site's page sent it, and not who has the session
+		return nil, nil
+	}
+	return p.Rules.Rules().of(s.Name, s.Groups), nil
+}
+
+// audit notes what somebody did.
+func (p *People) audit(ctx context.Context, who, action, subject, detail string) error {
+	return p.Store.Audit(ctx, store.Event{At: p.Now(), Who: who, Action: action, Subject: line(subject, 200), Detail: line(detail, 200)})
+}
+
+// line is a text of others as one line of so many bytes at most.
+func line(text string, most int) string {
+	text = terminal.Line(text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}

@@ -1,0 +1,220 @@
+package people
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kalypso-io/kalypso/hub/access"
+)
+
+// Rules say which role people and CI jobs have.
+type Rules struct {
+	// Groups are tried in their order: the first one that a person is in counts.
+	Groups []Group `yaml:"groups"`
+	// CI are tried in their order, too.
+	CI []CI `yaml:"ci"`
+}
+
+// Group gives the members of a group a role.
+type Group struct {
+	Group       string      `yaml:"group"`
+	Role        access.Role `yaml:"role"`
+	Environment string      `yaml:"environment"` // the one that it is for; "" for all
+}
+
+// CI gives the jobs of a CI system a role whose tokens have all the claims.
+type CI struct {
+	Issuer      string            `yaml:"issuer"`
+	Claims      map[string]string `yaml:"claims"`
+	Role        access.Role       `yaml:"role"`
+	Environment string            `yaml:"environment"`
+}
+
+// Parse reads rules, as YAML or JSON.
+func Parse(data []byte) (*Rules, error) {
+	rules := &Rules{}
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	if err := d.Decode(rules); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(goTypes.ReplaceAllString(err.Error(), ""))
+	}
+	for i, g := range rules.Groups {
+		if g.Group == "" {
+			return nil, fmt.Errorf("groups: entry %d names no group", i+1)
+		}
+		if err := checkRole(g.Role); err != nil {
+			return nil, fmt.Errorf("groups: %s: %w", g.Group, err)
+		}
+	}
+	for i, c := range rules.CI {
+		if err := c.check(); err != nil {
+			return nil, fmt.Errorf("ci: entry %d: %w", i+1, err)
+		}
+	}
+	return rules, nil
+}
+
+// goTypes are what the decoder says of Go's types, which are nothing to who writes the file.
+var goTypes = regexp.MustCompile(` (in type|into) \S+`)
+
+func checkRole(r access.Role) error {
+	if r != access.Viewer && r != access.Operator && r != access.Admin {
+		return fmt.Errorf("there is no role %q for people and CI: there are viewer, operator and admin", r)
+	}
+	return nil
+}
+
+// shared are issuers whose tokens anybody can get, with claims of which a rule must have one:
+// the others do not say whose job it is.
+var shared = map[string][]string{
+	"https://token.actions.githubusercontent.com": {"repository", "repository_id", "repository_owner", "repository_owner_id", "sub"},
+	"https://gitlab.com":                          {"project_path", "project_id", "namespace_path", "namespace_id", "sub"},
+}
+
+func (c *CI) check() error {
+	if err := checkIssuer(c.Issuer); err != nil {
+		return err
+	}
+	if err := checkRole(c.Role); err != nil {
+		return err
+	}
+	if len(c.Claims) == 0 {
+		return errors.New("it has no claims, and would let in every job of " + c.Issuer)
+	}
+	if whose := shared[c.Issuer]; whose != nil && !slices.ContainsFunc(whose, func(name string) bool { return c.Claims[name] != "" }) {
+		return fmt.Errorf("its claims do not say whose jobs it lets in, and everybody has jobs at %s: add one of %v", c.Issuer, whose)
+	}
+	return nil
+}
+
+// checkIssuer returns an error for an address that is none of an issuer. Tokens are only worth
+// what is known of who gives the keys: so it is https, but on this machine.
+func checkIssuer(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
+		return fmt.Errorf("%q is no address of an issuer, such as https://login.example.com", address)
+	}
+	if u.Scheme == "http" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
+		return fmt.Errorf("the issuer %s: anybody on the way could give keys: use https", address)
+	}
+	return nil
+}
+
+// of returns the identity of a person in some groups; nil for none.
+func (r *Rules) of(name string, groups []string) *access.Identity {
+	for _, g := range r.Groups {
+		if slices.Contains(groups, g.Group) {
+			return &access.Identity{Name: name, Role: g.Role, Environment: g.Environment, Session: true}
+		}
+	}
+	return nil
+}
+
+// known returns those of some groups that a rule is about.
+func (r *Rules) known(groups []string) []string {
+	var out []string
+	for _, g := range r.Groups {
+		if slices.Contains(groups, g.Group) && !slices.Contains(out, g.Group) {
+			out = append(out, g.Group)
+		}
+	}
+	return out
+}
+
+// job returns the identity of a job whose token has some claims; nil for none.
+func (r *Rules) job(issuer, name string, claims map[string]any) *access.Identity {
+	for _, c := range r.CI {
+		if c.Issuer == issuer && c.holds(claims) {
+			return &access.Identity{Name: name, Role: c.Role, Environment: c.Environment}
+		}
+	}
+	return nil
+}
+
+// holds reports whether a token has all the claims. One with several values has each of them.
+func (c *CI) holds(claims map[string]any) bool {
+	for name, wanted := range c.Claims {
+		if !slices.Contains(valuesOf(claims[name]), wanted) {
+			return false
+		}
+	}
+	return true
+}
+
+// valuesOf returns what a claim has, as text.
+func valuesOf(claim any) []string {
+	switch v := claim.(type) {
+	case nil:
+		return nil
+	case []any:
+		var out []string
+		for _, one := range v {
+			if _, nested := one.([]any); !nested {
+				out = append(out, valuesOf(one)...)
+			}
+		}
+		return out
+	case map[string]any:
+		return nil
+	}
+	return []string{fmt.Sprint(claim)}
+}
+
+// File is a file of rules, which is read again when it changes. Any number of goroutines may
+// use it.
+type File struct {
+	path    string
+	problem func(error)
+
+	mu      sync.Mutex
+	changed time.Time
+	rules   *Rules
+}
+
+// Open reads a file of rules. problem is called with what is wrong with a later version: then
+// the one before holds.
+func Open(path string, problem func(error)) (*File, error) {
+	f := &File{path: path, problem: problem}
+	return f, f.read()
+}
+
+func (f *File) read() error {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(f.path)
+	if err != nil {
+		return err
+	}
+	f.changed = info.ModTime()
+	rules, err := Parse(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.rules = rules
+	return nil
+}
+
+// Rules returns the rules as they are now.
+func (f *File) Rules() *Rules {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if info, err := os.Stat(f.path); err == nil && !info.ModTime().Equal(f.changed) {
+		if err := f.read(); err != nil {
+			f.problem(fmt.Errorf("the rules of before hold: %w", err))
+		}
+	}
+	return f.rules
+}

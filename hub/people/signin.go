@@ -1,0 +1,220 @@
+package people
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// signIn is a sign-in that has begun. It holds for a while, and once.
+type signIn struct {
+	State    string `json:"s"`
+	Nonce    string `json:"n"`
+	Verifier string `json:"v"` // of PKCE
+	To       string `json:"t"` // the page that somebody wanted
+}
+
+const signInLife = 10 * time.Minute
+
+// Handler handles what is below /sign-in/.
+func (p *People) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /sign-in/{$}", p.begin)
+	mux.HandleFunc("GET /sign-in/callback", p.end)
+	mux.HandleFunc("GET /sign-in/out", p.ask)
+	mux.HandleFunc("POST /sign-in/out", p.out)
+	return mux
+}
+
+// config returns the client of the issuer.
+func (p *People) config(provider *oidc.Provider) *oauth2.Config {
+	scopes := []string{oidc.ScopeOpenID, "profile", "email"}
+	var says struct {
+		Scopes []string `json:"scopes_supported"`
+	}
+	if provider.Claims(&says) == nil && slices.Contains(says.Scopes, "groups") {
+		scopes = append(scopes, "groups")
+	}
+	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: provider.Endpoint(), RedirectURL: p.URL + "/sign-in/callback", Scopes: scopes}
+}
+
+// begin sends somebody to the issuer.
+func (p *People) begin(w http.ResponseWriter, r *http.Request) {
+	provider, err := p.issuer.get(r.Context())
+	if err != nil {
+		p.unreachable(w)
+		return
+	}
+	s := signIn{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: inside(r.URL.Query().Get("to"))}
+	if err := p.jar.set(w, signInCookie, s, signInLife); err != nil {
+		p.failed(w, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, p.config(provider).AuthCodeURL(s.State, oidc.Nonce(s.Nonce), oauth2.S256ChallengeOption(s.Verifier)), http.StatusSeeOther)
+}
+
+// inside returns a path of this hub; / for anything else, such as the address of another server.
+func inside(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || len(to) > 1000 || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") ||
+		u.IsAbs() || u.Host != "" || u.User != nil || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/sign-in/") {
+		return "/"
+	}
+	return to
+}
+
+// end takes somebody from the issuer.
+func (p *People) end(w http.ResponseWriter, r *http.Request) {
+	var s signIn
+	begun := p.jar.get(r, signInCookie, &s)
+	p.jar.clear(w, signInCookie)
+	q := r.URL.Query()
+	if !begun || subtle.ConstantTimeCompare([]byte(s.State), []byte(q.Get("state"))) == 0 {
+		p.page(w, http.StatusBadRequest, "Not signed in", "This sign-in was not begun in this browser, or took more than ten minutes, or was done before.", "/sign-in/", "Sign in")
+		return
+	}
+	again := "/sign-in/?" + url.Values{"to": {s.To}}.Encode()
+	if code := q.Get("error"); code != "" {
+		p.page(w, http.StatusForbidden, "Not signed in", fmt.Sprintf("%s says: %s", p.Issuer, line(code+" "+q.Get("error_description"), 300)), again, "Sign in")
+		return
+	}
+	who, groups, subject, err := p.exchange(r.Context(), q.Get("code"), &s)
+	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
+		p.unreachable(w)
+		return
+	}
+	if err != nil {
+		p.Problem(fmt.Errorf("a sign-in failed: %w", err))
+		p.page(w, http.StatusForbidden, "Not signed in", "What "+p.Issuer+" says of you cannot be believed. The hub's log has the reason.", again, "Sign in")
+		return
+	}
+	rules := p.Rules.Rules()
+	groups = rules.known(groups)
+	identity := rules.of(who, groups)
+	if identity == nil {
+		if err := p.audit(r.Context(), who, "sign-in refused", subject, "no group has a role"); err != nil {
+			p.failed(w, err)
+			return
+		}
+		p.page(w, http.StatusForbidden, "No role", fmt.Sprintf("You are %s, and none of your groups has a role here. Ask who runs this hub.", strings.TrimPrefix(who, person)), again, "Sign in again")
+		return
+	}
+	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, string(identity.Role)), p.jar.set(w, sessionCookie, session{who, groups}, p.Session)); err != nil {
+		p.failed(w, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, inside(s.To), http.StatusSeeOther)
+}
+
+// exchange returns who the issuer says that somebody is.
+func (p *People) exchange(ctx context.Context, code string, s *signIn) (who string, groups []string, subject string, err error) {
+	provider, err := p.issuer.get(ctx)
+	if err != nil {
+		return "", nil, "", &unreachableError{err}
+	}
+	ctx = p.issuer.in(ctx)
+	token, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(s.Verifier))
+	if err != nil {
+		return "", nil, "", exchangeError(err)
+	}
+	raw, is := token.Extra("id_token").(string)
+	if !is {
+		return "", nil, "", errors.New("the issuer gave no ID token")
+	}
+	verified, claims, err := p.issuer.verify(ctx, raw, p.ClientID)
+	if err != nil {
+		return "", nil, "", err
+	}
+	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(s.Nonce)) == 0 {
+		return "", nil, "", errors.New("the ID token is for another sign-in: its nonce differs")
+	}
+	if verified.Subject == "" {
+		return "", nil, "", errors.New("the ID token names nobody: it has no sub")
+	}
+	if find(claims, p.GroupsClaim) == nil && provider.UserInfoEndpoint() != "" {
+		more, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+		if err != nil {
+			return "", nil, "", fmt.Errorf("the ID token has no claim %s, and the issuer does not say more: %w", p.GroupsClaim, short(err))
+		}
+		if more.Subject != verified.Subject {
+			return "", nil, "", errors.New("the issuer answers about somebody else than it gave the token to")
+		}
+		if err := more.Claims(&claims); err != nil {
+			return "", nil, "", err
+		}
+	}
+	return nameOf(claims, verified.Subject), valuesOf(find(claims, p.GroupsClaim)), verified.Subject, nil
+}
+
+// exchangeError is an error without what the issuer sent beside its code: it may have secrets.
+func exchangeError(err error) error {
+	if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) {
+		return fmt.Errorf("the issuer gives no token: %s %s", refused.Response.Status, line(refused.ErrorCode, 100))
+	}
+	return fmt.Errorf("the issuer gives no token: %w", short(err))
+}
+
+// person is what the names of people begin with, so that none is that of a token or a job.
+const person = "person "
+
+// nameOf returns what people are called in the audit. An address that was not verified is what
+// somebody entered, and counts no more than a name.
+func nameOf(claims map[string]any, subject string) string {
+	for _, name := range []string{"email", "preferred_username"} {
+		if text, is := claims[name].(string); is && text != "" && (name != "email" || claims["email_verified"] != false) {
+			return person + line(text, 100)
+		}
+	}
+	return person + line(subject, 100)
+}
+
+// find returns the claim of a name, or of a path with dots between, as realm_access.roles.
+func find(claims map[string]any, name string) any {
+	if claim := claims[name]; claim != nil {
+		return claim
+	}
+	first, rest, nested := strings.Cut(name, ".")
+	if inner, is := claims[first].(map[string]any); is && nested {
+		return find(inner, rest)
+	}
+	return nil
+}
+
+// ask asks whether somebody wants to sign out: a link of another site must not do it.
+func (p *People) ask(w http.ResponseWriter, r *http.Request) {
+	var s session
+	if !p.jar.get(r, sessionCookie, &s) {
+		p.page(w, http.StatusOK, "Signed out", "You are not signed in.", "/sign-in/", "Sign in")
+		return
+	}
+	p.form(w, "Sign out", "You are "+strings.TrimPrefix(s.Name, person)+".", "/sign-in/out", "Sign out")
+}
+
+// out ends a session.
+func (p *People) out(w http.ResponseWriter, r *http.Request) {
+	if p.cross.Check(r) != nil {
+		p.page(w, http.StatusForbidden, "Not signed out", "Another site's page asked for it.", "/sign-in/out", "Sign out")
+		return
+	}
+	var s session
+	if p.jar.get(r, sessionCookie, &s) {
+		if err := p.audit(r.Context(), s.Name, "sign out", "", ""); err != nil {
+			p.failed(w, err)
+			return
+		}
+	}
+	p.jar.clear(w, sessionCookie)
+	p.page(w, http.StatusOK, "Signed out", "You are signed out of this hub. "+p.Issuer+" may still know you.", "/sign-in/", "Sign in")
+}
