@@ -52,16 +52,7 @@ func New(o Options) http.Handler {
 		s.Problem = func(string) string { return "" }
 	}
 	mux := http.NewServeMux()
-	config := huma.DefaultConfig("Kalypso hub", o.Version)
-	config.DocsPath, config.SchemasPath = "", ""
-	config.CreateHooks = nil // no links to schemas in answers
-	config.Info.Description = "What is wanted of clusters, and what was observed of them."
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
-	config.Security = []map[string][]string{{"token": {}}}
-	s.api = humago.New(mux, config)
-	s.observed()
-	s.questions()
-	s.people()
+	s.describe(mux)
 	mux.HandleFunc("POST /v1/ingest/flux", s.flux)
 	mux.HandleFunc("POST /v1/ingest/argocd", s.argocd)
 	mux.HandleFunc("POST /v1/ingest/forge", s.forge)
@@ -79,18 +70,24 @@ func New(o Options) http.Handler {
 	return s.guard(mux)
 }
 
-// OpenAPI returns the description of the API, as YAML.
-func OpenAPI(version string) ([]byte, error) {
-	s := &server{Options: Options{Version: version}}
-	config := huma.DefaultConfig("Kalypso hub", version)
-	config.CreateHooks = nil
+// describe registers the API.
+func (s *server) describe(mux *http.ServeMux) {
+	config := huma.DefaultConfig("Kalypso hub", s.Version)
+	config.DocsPath, config.SchemasPath = "", ""
+	config.CreateHooks = nil // no links to schemas in answers
 	config.Info.Description = "What is wanted of clusters, and what was observed of them."
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	config.Security = []map[string][]string{{"token": {}}}
-	s.api = humago.New(http.NewServeMux(), config)
+	s.api = humago.New(mux, config)
 	s.observed()
 	s.questions()
 	s.people()
+}
+
+// OpenAPI returns the description of the API, as YAML.
+func OpenAPI(version string) ([]byte, error) {
+	s := &server{Options: Options{Version: version}}
+	s.describe(http.NewServeMux())
 	return s.api.OpenAPI().YAML()
 }
 
