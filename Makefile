@@ -1,7 +1,7 @@
 # What kalypso needs is Go, git and make; everything else comes with `go`. No target
 # needs root but test-all, which runs on Debian, as root or with sudo --non-interactive:
-# it installs Ansible, ansible-lint, Chromium, debootstrap, gpg, Neovim, npm, sqlite3, ssh, shells and shellcheck, and
-# makes Debians to run in.
+# it installs Ansible, ansible-lint, Chromium, debootstrap, gpg, Neovim, npm, PostgreSQL, sqlite3, ssh, shells and
+# shellcheck, and makes Debians to run in.
 GO        ?= go
 PACKAGES   = ./...
 # All targets have the same flags, so that none repeats what go has cached of another. make

@@ -9,6 +9,9 @@ package hub
 import (
 	"context"
 	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +25,11 @@ type Options struct {
 	Store *store.Store
 	// StaleAfter is how old the news of a cluster may be, where the platform does not say.
 	StaleAfter time.Duration
-	Now        func() time.Time // the clock
-	// Problem is called with what goes wrong beside requests; it is called by one goroutine.
+	// Keep is how long transitions and tallies are kept after something else has replaced them;
+	// 0 for always.
+	Keep time.Duration
+	Now  func() time.Time // the clock
+	// Problem is called with what goes wrong beside requests, by any goroutine.
 	Problem func(error)
 }
 
@@ -32,14 +38,18 @@ type Hub struct {
 	options Options
 	fleet   atomic.Pointer[state.Fleet]
 	queue   chan *request
+	weight  atomic.Int64 // of what is in the queue
 	done    chan struct{}
 
 	// Those below are of the goroutine that changes the fleet.
-	number  int64 // of the last change that the fleet has
-	flushed time.Time
-	tallied time.Time
-	parts   map[state.Part]state.Tally
-	broken  bool // the fleet may have what the store has not
+	number  int64           // of the last change that the fleet has
+	broken  bool            // the fleet may have what the store has not
+	judged  bool            // the states of what was read were computed anew
+	unsaved map[string]bool // clusters of which the last news are not written
+	// When something was last done.
+	expired, flushed, tallied, swept time.Time
+
+	sweeping sync.Mutex
 
 	mu      sync.Mutex
 	version uint64
@@ -49,16 +59,18 @@ type Hub struct {
 // request is a report, or a function, that waits to be done.
 type request struct {
 	report  *state.Report
+	weight  int64
 	do      func(ctx context.Context, tx *store.Tx) (*state.Changes, error)
 	outcome state.Outcome
 	err     error
 	done    chan struct{}
 }
 
-// The bounds of a batch, and of the queue.
+// The bounds of a batch, and of the queue: of requests, and of items in them, which are memory.
 const (
 	mostInBatch = 2000
 	mostInQueue = 8000
+	mostItems   = 300_000
 )
 
 // ErrBusy is the error where reports come faster than they can be written. It is to be tried
@@ -67,7 +79,8 @@ var ErrBusy = errors.New("there are too many reports at once")
 
 // Open reads what the store has. Run must be called, too.
 func Open(ctx context.Context, o Options) (*Hub, error) {
-	h := &Hub{options: o, queue: make(chan *request, mostInQueue), done: make(chan struct{}), changed: make(chan struct{}), parts: map[state.Part]state.Tally{}}
+	h := &Hub{options: o, queue: make(chan *request, mostInQueue), done: make(chan struct{}), changed: make(chan struct{})}
+	h.version = rand.Uint64() // a client may have seen the versions of another process
 	return h, h.load(ctx)
 }
 
@@ -79,10 +92,11 @@ func (h *Hub) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fleet.Restored(now) // what changes by it is written by the next Expire
-	h.number, h.broken = number, false
+	fleet.Restored()
+	h.number, h.broken, h.judged, h.unsaved = number, false, false, map[string]bool{}
 	h.fleet.Store(fleet)
-	return h.loadParts(ctx)
+	h.bump()
+	return nil
 }
 
 // loader gives a fleet what a store has.
@@ -91,7 +105,9 @@ type loader struct {
 	now   time.Time
 }
 
-func (l *loader) Wanted(w *state.Wanted) { l.fleet.Want(l.now, w) }
+func (l *loader) Wanted(w *state.Wanted) { l.fleet.RestoreWanted(l.now, w) }
+
+func (l *loader) Environments(names []string) { l.fleet.Order(names) }
 
 func (l *loader) Cluster(c store.Cluster) {
 	l.fleet.RestoreCluster(state.Heard(c))
@@ -126,11 +142,19 @@ func (h *Hub) bump() {
 	h.changed = make(chan struct{})
 }
 
+// ErrText is the error where a report has a text that no database keeps.
+var ErrText = errors.New("a text has a NUL, is not UTF-8, or is longer than 2,000 bytes")
+
 // Report takes a report. Once it returns without an error, what it changed is stored.
 func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error) {
-	q := &request{report: r}
-	err := h.ask(ctx, q)
-	return q.outcome, err
+	if !r.Valid() {
+		return state.Outcome{}, ErrText
+	}
+	q := &request{report: r, weight: int64(len(r.Items))}
+	if err := h.ask(ctx, q); err != nil {
+		return state.Outcome{}, err
+	}
+	return q.outcome, nil
 }
 
 // Do calls f, which may write, between two batches of reports. What it changes of the fleet is
@@ -141,9 +165,14 @@ func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, tx *store.Tx) 
 
 func (h *Hub) ask(ctx context.Context, q *request) error {
 	q.done = make(chan struct{})
+	if weight := h.weight.Add(q.weight); weight > mostItems && weight > q.weight {
+		h.weight.Add(-q.weight)
+		return ErrBusy
+	}
 	select {
 	case h.queue <- q:
 	default:
+		h.weight.Add(-q.weight)
 		return ErrBusy
 	}
 	select {
@@ -158,27 +187,59 @@ func (h *Hub) ask(ctx context.Context, q *request) error {
 
 // The times between what a hub does by itself.
 const (
+	lookEvery   = time.Second
 	expireEvery = 5 * time.Second
-	seenEvery   = time.Minute
+	seenEvery   = time.Minute // at most
 	tallyEvery  = time.Minute
+	sweepEvery  = time.Hour
 )
+
+// due reports whether something is to be done again. Clocks may be set back.
+func due(last, now time.Time, every time.Duration) bool {
+	since := now.Sub(last)
+	return since >= every || since < 0
+}
 
 // Run changes the fleet until the context ends.
 func (h *Hub) Run(ctx context.Context) {
 	defer close(h.done)
-	tick := time.NewTicker(expireEvery)
-	defer tick.Stop()
+	look, expire := time.NewTicker(lookEvery), time.NewTicker(expireEvery)
+	defer look.Stop()
+	defer expire.Stop()
+	h.swept = h.options.Now() // not at once
+	h.batch(ctx, nil)
 	for {
 		select {
 		case <-ctx.Done():
 			h.last()
+			h.sweeping.Lock() // it ends with the context
 			return
-		case <-tick.C:
+		case <-look.C:
+			h.look(ctx)
+		case <-expire.C:
 			h.batch(ctx, nil)
+			h.sweep(ctx)
 		case q := <-h.queue:
 			h.batch(ctx, h.gather(q))
 		}
 	}
+}
+
+// look reads what other hubs have changed.
+func (h *Hub) look(ctx context.Context) {
+	if h.broken {
+		return // the next batch reads everything
+	}
+	number, err := h.options.Store.Number(ctx)
+	if err != nil || number == h.number {
+		return // and that says what is wrong
+	}
+	if number, err = h.options.Store.Load(ctx, h.number, &loader{h.fleet.Load(), h.options.Now()}); err != nil {
+		h.broken = true
+		return
+	}
+	h.number = number
+	h.bump()
 }
 
 // last writes what is only written now and then.
@@ -206,6 +267,11 @@ func (h *Hub) gather(first *request) []*request {
 // batch does what was asked for, in one write, and what is due. Where the store fails, nothing
 // of it is acknowledged, and the fleet is read anew.
 func (h *Hub) batch(ctx context.Context, requests []*request) {
+	asked := len(requests) > 0
+	requests = h.quiet(ctx, requests)
+	if asked && len(requests) == 0 {
+		return
+	}
 	err := h.write(ctx, requests)
 	if err != nil {
 		h.broken = true
@@ -216,9 +282,39 @@ func (h *Hub) batch(ctx context.Context, requests []*request) {
 			h.options.Problem(err)
 		}
 	}
+	h.end(requests)
+}
+
+func (h *Hub) end(requests []*request) {
 	for _, q := range requests {
+		h.weight.Add(-q.weight)
 		close(q.done)
 	}
+}
+
+// quiet takes those reports that change nothing but when there was last any news of a cluster,
+// which is written later, and returns the others. Most reports are such.
+func (h *Hub) quiet(ctx context.Context, requests []*request) []*request {
+	fleet := h.fleet.Load()
+	is := func(q *request) bool { return q.report != nil && q.report.Same && fleet.Quiet(q.report) }
+	if h.broken || !slices.ContainsFunc(requests, is) {
+		return requests
+	}
+	if number, err := h.options.Store.Number(ctx); err != nil || number != h.number {
+		return requests // another hub may know another snapshot
+	}
+	var quiet, others []*request
+	for _, q := range requests {
+		if !is(q) {
+			others = append(others, q)
+			continue
+		}
+		_, q.outcome = fleet.Observe(q.report)
+		h.unsaved[q.report.Cluster] = true
+		quiet = append(quiet, q)
+	}
+	h.end(quiet)
+	return others
 }
 
 func (h *Hub) write(ctx context.Context, requests []*request) error {
@@ -233,32 +329,47 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 		if err := tx.Load(ctx, h.number, &loader{fleet, now}); err != nil {
 			return err
 		}
-		changes := fleet.Expire(now)
+		changes := &state.Changes{}
 		heard := map[string]bool{}
+		write := func(after *state.Changes) error {
+			for _, name := range changes.Heard() {
+				heard[name] = true
+			}
+			count += changes.Len()
+			err := tx.Changes(ctx, now, changes)
+			changes = after
+			return err
+		}
+		switch {
+		case !h.judged:
+			changes = fleet.Judge(now)
+		case due(h.expired, now, expireEvery):
+			changes = fleet.Expire(now)
+			h.expired = now
+		}
 		for _, q := range requests {
 			if q.report != nil {
 				var more *state.Changes
 				if more, q.outcome = fleet.Observe(q.report); more.Len() > 0 || q.report.Snapshot && !q.report.Same {
 					heard[q.report.Cluster] = true
+				} else if !q.outcome.Resend && !q.outcome.Unlisted {
+					h.unsaved[q.report.Cluster] = true
 				}
 				changes.Append(more)
 				continue
 			}
-			if err := tx.Changes(ctx, now, changes); err != nil { // before what they are of changes
+			if err := write(&state.Changes{}); err != nil { // before what they are of changes
 				return err
 			}
-			count += changes.Len()
 			more, err := q.do(ctx, tx)
 			if err != nil {
 				return err
 			}
-			changes = &state.Changes{}
 			if more != nil {
 				changes = more
 			}
 		}
-		count += changes.Len()
-		if err := tx.Changes(ctx, now, changes); err != nil {
+		if err := write(nil); err != nil {
 			return err
 		}
 		return h.due(ctx, tx, fleet, now, heard)
@@ -266,6 +377,7 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 	if err != nil {
 		return err
 	}
+	h.judged = true
 	if h.number != number || count > 0 {
 		h.bump()
 	}
@@ -273,30 +385,38 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 	return nil
 }
 
-// due writes the last news of clusters, at once where a snapshot came, and tallies.
+// due writes the last news of clusters, at once where more of them changed than their time, and
+// tallies.
 func (h *Hub) due(ctx context.Context, tx *store.Tx, fleet *state.Fleet, now time.Time, heard map[string]bool) error {
-	all := now.Sub(h.flushed) >= seenEvery
-	var clusters []store.Cluster
-	if all {
-		fleet.EachNews(func(n state.Heard) {
-			if n.Last.After(h.flushed) {
-				clusters = append(clusters, store.Cluster(n))
-			}
-		})
-	} else {
-		for name := range heard {
-			clusters = append(clusters, store.Cluster(fleet.Heard(name)))
-		}
+	if due(h.flushed, now, h.seenEvery(fleet)) {
+		maps.Copy(heard, h.unsaved)
+		h.flushed, h.unsaved = now, map[string]bool{}
+	}
+	clusters := make([]store.Cluster, 0, len(heard))
+	for name := range heard {
+		clusters = append(clusters, store.Cluster(fleet.Heard(name)))
 	}
 	if err := tx.Clusters(ctx, clusters); err != nil {
 		return err
 	}
-	if all {
-		h.flushed = now
-	}
-	if now.Sub(h.tallied) < tallyEvery {
+	if !due(h.tallied, now, tallyEvery) {
 		return nil
 	}
 	h.tallied = now
-	return h.tally(ctx, tx, fleet, now)
+	if err := tx.Tally(ctx, now, fleet.Parts()); err != nil {
+		return err
+	}
+	return h.judgeReleases(ctx, tx, fleet, now)
+}
+
+// seenEvery returns how often the last news of clusters are written: several times before
+// another hub, which does not hear them, would take a cluster for stale.
+func (h *Hub) seenEvery(fleet *state.Fleet) time.Duration {
+	bound := h.options.StaleAfter
+	for _, w := range fleet.Environments() {
+		if w.StaleAfter > 0 {
+			bound = min(bound, w.StaleAfter)
+		}
+	}
+	return min(max(bound/4, expireEvery), seenEvery)
 }

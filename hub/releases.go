@@ -24,45 +24,11 @@ func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 // Order says which environments there are, in the order of promotion. Others are removed.
 func (h *Hub) Order(ctx context.Context, names []string) error {
 	return h.Do(ctx, func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
-		known := map[string]bool{}
-		for _, name := range names {
-			known[name] = true
+		if err := tx.Order(ctx, names); err != nil {
+			return nil, err
 		}
-		for _, w := range h.fleet.Load().Environments() {
-			if !known[w.Environment] {
-				if err := tx.Remove(ctx, w.Environment); err != nil {
-					return nil, err
-				}
-			}
-		}
-		h.fleet.Load().Order(names)
-		return nil, nil
+		return h.fleet.Load().Order(names), nil
 	})
-}
-
-func (h *Hub) loadParts(ctx context.Context) (err error) {
-	h.parts, err = h.options.Store.PartsAt(ctx, time.Time{}, "")
-	return err
-}
-
-// tally writes the counts that have changed, and which releases are complete or have failed.
-func (h *Hub) tally(ctx context.Context, tx *store.Tx, fleet *state.Fleet, now time.Time) error {
-	is, differ := fleet.Parts(), map[state.Part]state.Tally{}
-	for p, tally := range is {
-		if was, there := h.parts[p]; !there || was != tally {
-			differ[p] = tally
-		}
-	}
-	for p, was := range h.parts {
-		if _, there := is[p]; !there && was != (state.Tally{}) {
-			differ[p] = state.Tally{}
-		}
-	}
-	if err := tx.Tallies(ctx, now, differ); err != nil {
-		return err
-	}
-	h.parts = is
-	return h.judgeReleases(ctx, tx, fleet, now)
 }
 
 // judgeReleases notes when all of what a ring has now was ok for the first time, and when
@@ -93,4 +59,30 @@ func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Flee
 		}
 	}
 	return nil
+}
+
+// sweep removes, now and then, what is kept no longer.
+func (h *Hub) sweep(ctx context.Context) {
+	now := h.options.Now()
+	if h.options.Keep == 0 || !due(h.swept, now, sweepEvery) {
+		return
+	}
+	h.swept = now
+	if !h.sweeping.TryLock() {
+		return // the last one is not done
+	}
+	// Steps are bounded, and reports are taken between them.
+	go func() {
+		defer h.sweeping.Unlock()
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = h.options.Store.Sweep(ctx, now.Add(-h.options.Keep)); err != nil {
+				h.options.Problem(err)
+				return
+			}
+		}
+		if err := h.options.Store.Clean(ctx, now); err != nil && ctx.Err() == nil {
+			h.options.Problem(err)
+		}
+	}()
 }

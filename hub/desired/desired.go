@@ -193,6 +193,7 @@ func (r *reader) history(ctx context.Context) error {
 		r.wanted.Commits = append(r.wanted.Commits, c)
 		newer = past.Record
 	}
+	r.wanted.Older = true // of what the last one changed, nothing is known
 	return nil
 }
 

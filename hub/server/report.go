@@ -111,6 +111,8 @@ func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], e
 func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) {
 	outcome, err := s.Hub.Report(ctx, r)
 	switch {
+	case errors.Is(err, hub.ErrText):
+		return nil, huma.Error422UnprocessableEntity(err.Error())
 	case errors.Is(err, hub.ErrBusy):
 		return nil, retry(http.StatusTooManyRequests, err.Error())
 	case err != nil:

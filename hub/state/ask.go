@@ -46,8 +46,7 @@ type Group struct {
 func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	type key [3]string
-	groups := map[key]*Tally{}
+	groups := map[[3]string]*Tally{}
 	order := map[string]int{}
 	for i, name := range f.names {
 		order[name] = i
@@ -55,7 +54,10 @@ func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 		if e == nil || filter.Environment != "" && filter.Environment != name {
 			continue
 		}
-		perCluster := filter.Cluster != "" || slices.Contains(by, ByCluster)
+		if filter.Cluster != "" || slices.Contains(by, ByCluster) {
+			e.countClusters(filter, by, groups)
+			continue
+		}
 		for _, fo := range e.folders {
 			if !filter.folder(fo) {
 				continue
@@ -64,24 +66,11 @@ func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 				if !filter.target(&fo.Targets[t]) {
 					continue
 				}
-				if !perCluster {
-					k := key(fo.key(name, "", t, by))
-					if groups[k] == nil {
-						groups[k] = &Tally{}
-					}
-					groups[k].Add(&fo.tallies[t])
-					continue
+				k := fo.key(name, "", t, by)
+				if groups[k] == nil {
+					groups[k] = &Tally{}
 				}
-				for _, c := range fo.clusters {
-					if filter.Cluster != "" && filter.Cluster != c.name {
-						continue
-					}
-					k := key(fo.key(name, c.name, t, by))
-					if groups[k] == nil {
-						groups[k] = &Tally{}
-					}
-					groups[k][c.pairs[t].state]++
-				}
+				groups[k].Add(&fo.tallies[t])
 			}
 		}
 	}
@@ -102,6 +91,38 @@ func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 		return 0
 	})
 	return out
+}
+
+// countClusters counts cluster by cluster, which takes longer than adding up what is counted.
+func (e *environment) countClusters(filter Filter, by []Dimension, groups map[[3]string]*Tally) {
+	clusters := e.clusters
+	if filter.Cluster != "" {
+		c := e.byClust[filter.Cluster]
+		if c == nil {
+			return
+		}
+		clusters = []*cluster{c}
+	}
+	var last [3]string
+	var tally *Tally
+	for _, c := range clusters {
+		if !filter.folder(c.folder) {
+			continue
+		}
+		for t := range c.pairs {
+			if !filter.target(&c.folder.Targets[t]) {
+				continue
+			}
+			// The group of the one before, mostly.
+			if k := c.folder.key(e.wanted.Environment, c.name, t, by); tally == nil || k != last {
+				if last, tally = k, groups[k]; tally == nil {
+					tally = &Tally{}
+					groups[k] = tally
+				}
+			}
+			tally[c.pairs[t].state]++
+		}
+	}
 }
 
 func (f Filter) folder(fo *folder) bool {
@@ -162,9 +183,12 @@ func (f *Fleet) Rollout(filter Filter, after Position, yield func(Row) bool) (co
 }
 
 func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
-	var states [numStates]bool
+	states := uint16(1)<<numStates - 1
+	if len(filter.States) > 0 {
+		states = 0
+	}
 	for _, s := range filter.States {
-		states[s] = true
+		states |= 1 << s
 	}
 	from := max(slices.Index(f.names, after.Environment), 0)
 	for _, name := range f.names[min(from, len(f.names)):] {
@@ -176,12 +200,19 @@ func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
 		if name == after.Environment {
 			begin, _ = slices.BinarySearchFunc(e.clusters, after.Cluster, func(c *cluster, name string) int { return strings.Compare(c.name, name) })
 		}
-		for _, c := range e.clusters[begin:] {
-			if filter.Cluster != "" && filter.Cluster != c.name || !filter.folder(c.folder) {
+		clusters := e.clusters[begin:]
+		if filter.Cluster != "" {
+			clusters = nil
+			if c := e.byClust[filter.Cluster]; c != nil {
+				clusters = []*cluster{c}
+			}
+		}
+		for _, c := range clusters {
+			if c.states&states == 0 || !filter.folder(c.folder) {
 				continue
 			}
 			for i := range c.pairs {
-				if len(filter.States) > 0 && !states[c.pairs[i].state] || !filter.target(&c.folder.Targets[i]) {
+				if states>>c.pairs[i].state&1 == 0 || !filter.target(&c.folder.Targets[i]) {
 					continue
 				}
 				at := Position{name, c.name, c.folder.Targets[i].Name}
@@ -239,7 +270,8 @@ func (f *Fleet) News(cluster string) (News, bool) {
 type Heard struct {
 	Cluster        string
 	Last, Snapshot time.Time // of any news, and of the last snapshot, by the reporter's clock
-	Digest, By     string    // of that snapshot; who reported last
+	Digest, By     string    // of that snapshot, "" where its items are needed again; who reported last
+	Partial        bool      // that snapshot had items that were no assignments of the cluster
 }
 
 // Heard returns the last news of a cluster.
@@ -253,18 +285,7 @@ func (h *heard) of(cluster string) Heard {
 	if h == nil {
 		return Heard{Cluster: cluster}
 	}
-	return Heard{cluster, h.last, h.snapshot, h.digest, h.by}
-}
-
-// EachNews calls yield with the last news of each cluster that there was any of.
-func (f *Fleet) EachNews(yield func(Heard)) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	for name, h := range f.seen {
-		if !h.last.IsZero() {
-			yield(h.of(name))
-		}
-	}
+	return Heard{cluster, h.last, h.snapshot, h.digest, h.by, h.partial}
 }
 
 // Part is what assignments have in common that are counted together.

@@ -8,7 +8,13 @@ import (
 
 // Changes are what a step changed, in the order in which it did. They are to be read before
 // the next step.
-type Changes struct{ all []Change }
+type Changes struct {
+	all   []Change
+	heard []string
+}
+
+// Heard returns the clusters of which the last news are to be written, by name.
+func (c *Changes) Heard() []string { return c.heard }
 
 // Change is a change of one assignment on a cluster.
 type Change struct {
@@ -25,7 +31,17 @@ type Change struct {
 	pair    *pair // as it was then; nil for as it is
 }
 
-func (c *Changes) add(change Change) { c.all = append(c.all, change) }
+func (c *Changes) add(change Change) {
+	if c != nil {
+		c.all = append(c.all, change)
+	}
+}
+
+func (c *Changes) hear(cluster string) {
+	if c != nil {
+		c.heard = append(c.heard, cluster)
+	}
+}
 
 // copied is add for a step that may change a pair more than once.
 func (c *Changes) copied(change Change) {
@@ -35,7 +51,9 @@ func (c *Changes) copied(change Change) {
 }
 
 // Append adds changes after these.
-func (c *Changes) Append(more *Changes) { c.all = append(c.all, more.all...) }
+func (c *Changes) Append(more *Changes) {
+	c.all, c.heard = append(c.all, more.all...), append(c.heard, more.heard...)
+}
 
 // Len returns how many there are.
 func (c *Changes) Len() int { return len(c.all) }
@@ -125,9 +143,16 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 		return row
 	}
 	row.Reported, row.Commit, row.Path, row.By = p.reported.String(), p.commit.Value(), p.path.Value(), p.by.Value()
-	row.At, row.Since, row.Message = instant(p.at), instant(p.since), p.message.Value()
+	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.heard.snapshot))), instant(p.since), p.message.Value()
 	row.Given, row.Running = p.digest.Value(), p.ran.Value()
 	return row
+}
+
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 func instant(ms int64) time.Time {

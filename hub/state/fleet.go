@@ -35,7 +35,8 @@ type Fleet struct {
 type heard struct {
 	last     time.Time // by the hub's clock
 	snapshot time.Time // by the reporter's
-	digest   string    // of the last snapshot
+	digest   string    // of the last snapshot; "" where its items are needed again
+	partial  bool      // that snapshot had items that are no assignments of the cluster
 	by       string
 }
 
@@ -67,6 +68,7 @@ type cluster struct {
 	entry  string // the wanted digest of its entry; "" for none
 	heard  *heard
 	stale  bool
+	states uint16 // one bit for each state that any pair has
 	pairs  []pair // of each target of the folder
 }
 
@@ -78,7 +80,7 @@ var none = unique.Make("")
 type pair struct {
 	digest, commit, path, message, by text
 	ran                               text  // the digest of what runs, as it was when that was last known
-	at, since                         int64 // of the report, in milliseconds
+	at, since                         int64 // of the report that said so first, in milliseconds
 	changed                           int64 // since when the state is what it is
 	reported                          Reported
 	state                             State
@@ -90,12 +92,26 @@ func New(staleAfter time.Duration, start time.Time) *Fleet {
 	return &Fleet{staleAfter: staleAfter, began: start, environments: map[string]*environment{}, seen: map[string]*heard{}}
 }
 
-// Order sets the order of environments, and drops all others.
-func (f *Fleet) Order(names []string) {
+// Order sets the order of environments, and drops all others. It returns what is not wanted any
+// more.
+func (f *Fleet) Order(names []string) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.names = slices.Clone(names)
-	maps.DeleteFunc(f.environments, func(name string, _ *environment) bool { return !slices.Contains(names, name) })
+	changes := &Changes{}
+	for _, name := range slices.Sorted(maps.Keys(f.environments)) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		e := f.environments[name]
+		for _, c := range e.clusters {
+			for i := range c.pairs {
+				changes.add(Change{env: e, cluster: c, target: i, Was: c.pairs[i].state, Gone: true})
+			}
+		}
+		delete(f.environments, name)
+	}
+	return changes
 }
 
 // Want replaces what is wanted of an environment, and returns what changes by it. What was
@@ -103,21 +119,27 @@ func (f *Fleet) Order(names []string) {
 func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	changes := &Changes{}
+	f.want(now, w, changes)
+	return changes
+}
+
+// want is Want; the changes may be nil.
+func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 	was := f.environments[w.Environment]
 	is := newEnvironment(w)
 	f.environments[w.Environment] = is
 	if !slices.Contains(f.names, w.Environment) {
 		f.names = append(f.names, w.Environment)
 	}
-	changes := &Changes{}
 	for i := range w.Clusters {
 		c := &w.Clusters[i]
 		if to := is.byName[c.Folder]; to != nil {
-			f.place(is, c.Name, c.Entry, to, true)
+			f.place(now, is, c.Name, c.Entry, to, true)
 		}
 	}
 	if was != nil {
-		f.keep(was, is)
+		f.keep(now, was, is)
 	}
 	for _, c := range is.clusters {
 		var old *cluster
@@ -125,12 +147,16 @@ func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
 			old = was.byClust[c.name]
 		}
 		f.inherit(now, was, is, old, c, changes)
+		if c.heard.partial && c.heard.digest != "" { // what was unknown in its snapshot may be wanted now
+			c.heard.digest = ""
+			changes.hear(c.name)
+		}
 	}
 	if was != nil {
 		for _, old := range was.clusters {
 			if is.byClust[old.name] == nil {
 				for i := range old.pairs {
-					changes.add(Change{env: was, cluster: old, target: i, Gone: true})
+					changes.add(Change{env: was, cluster: old, target: i, Was: old.pairs[i].state, Gone: true})
 				}
 			}
 		}
@@ -138,7 +164,6 @@ func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
 	for _, fo := range is.folders {
 		fo.recount()
 	}
-	return changes
 }
 
 func newEnvironment(w *Wanted) *environment {
@@ -163,14 +188,15 @@ func newEnvironment(w *Wanted) *environment {
 }
 
 // place adds a cluster, or returns the one that is there.
-func (f *Fleet) place(e *environment, name, entry string, to *folder, listed bool) *cluster {
+func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *folder, listed bool) *cluster {
 	if c := e.byClust[name]; c != nil {
 		return c
 	}
 	c := &cluster{name: name, folder: to, listed: listed, entry: entry, heard: f.hear(name), pairs: make([]pair, len(to.Targets))}
 	for i := range c.pairs {
-		c.pairs[i] = pair{digest: none, commit: none, path: none, message: none, by: none, ran: none, state: Missing}
+		c.pairs[i] = pair{digest: none, commit: none, path: none, message: none, by: none, ran: none, state: Missing, changed: now.UnixMilli()}
 	}
+	c.recount()
 	e.byClust[name] = c
 	at, _ := slices.BinarySearchFunc(e.clusters, name, func(c *cluster, name string) int { return strings.Compare(c.name, name) })
 	e.clusters = slices.Insert(e.clusters, at, c) // at the end, mostly
@@ -188,17 +214,19 @@ func (f *Fleet) hear(name string) *heard {
 }
 
 // keep takes over the clusters that have reported and that the platform does not list.
-func (f *Fleet) keep(was, is *environment) {
+func (f *Fleet) keep(now time.Time, was, is *environment) {
 	for _, c := range was.clusters {
 		if to := is.byName[c.folder.Name]; !c.listed && to != nil && !to.Listed {
-			f.place(is, c.name, "", to, false)
+			f.place(now, is, c.name, "", to, false)
 		}
 	}
 }
 
 // inherit gives a cluster what was observed of it before.
 func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, changes *Changes) {
+	c.stale = old != nil && old.stale
 	c.stale = f.isStale(is, c, now)
+	defer c.recount()
 	for i := range c.pairs {
 		p, name := &c.pairs[i], c.folder.Targets[i].Name
 		before := -1
@@ -206,8 +234,6 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 			before = old.folder.index(name)
 		}
 		if before < 0 {
-			p.state = is.judge(c, i)
-			p.changed = now.UnixMilli()
 			changes.add(Change{env: is, cluster: c, target: i, New: true})
 			continue
 		}
@@ -217,9 +243,9 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 		if p.state = is.judge(c, i); p.state != o.state {
 			p.changed = now.UnixMilli()
 		}
-		if p.state != o.state || old.folder.Targets[before].Digest != c.folder.Targets[i].Digest || old.folder.Name != c.folder.Name ||
-			old.folder.Targets[before].Version != c.folder.Targets[i].Version {
-			changes.add(Change{env: is, cluster: c, target: i, Was: o.state, Moved: p.state != o.state, Other: true})
+		other := old.folder.Targets[before].Digest != c.folder.Targets[i].Digest || old.folder.Name != c.folder.Name || old.folder.Targets[before].Version != c.folder.Targets[i].Version
+		if p.state != o.state || p.ran != o.ran || other {
+			changes.add(Change{env: is, cluster: c, target: i, Was: o.state, Moved: p.state != o.state, Ran: p.ran != o.ran, Other: other})
 		}
 	}
 	if old == nil {
@@ -227,7 +253,7 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 	}
 	for i := range old.pairs {
 		if c.folder.index(old.folder.Targets[i].Name) < 0 {
-			changes.add(Change{env: was, cluster: old, target: i, Gone: true})
+			changes.add(Change{env: was, cluster: old, target: i, Was: old.pairs[i].state, Gone: true})
 		}
 	}
 }
@@ -272,12 +298,21 @@ func (c *cluster) set(target int, s State, now time.Time) {
 	}
 	was := p.state
 	p.state, p.changed = s, now.UnixMilli()
+	c.recount()
 	if c.folder.Listed {
 		c.folder.tallies[target][was]--
 		c.folder.tallies[target][s]++
 		return
 	}
 	c.folder.count(target)
+}
+
+// recount finds out anew which states there are on a cluster.
+func (c *cluster) recount() {
+	c.states = 0
+	for i := range c.pairs {
+		c.states |= 1 << c.pairs[i].state
+	}
 }
 
 // judge returns the state of an assignment on a cluster.
@@ -289,7 +324,7 @@ func (e *environment) judge(c *cluster, target int) State {
 		}
 		return Missing
 	}
-	digest, known := e.running(c, target)
+	digest, known := e.running(c, target, p)
 	wanted := known && digest == c.folder.Targets[target].Digest
 	switch {
 	case wanted && p.reported == ReportedFailed: // it holds until there is other news
@@ -310,13 +345,8 @@ func (e *environment) judge(c *cluster, target int) State {
 
 // running returns the digest of what a cluster runs of an assignment; false where its branch
 // has had no such thing. It is "" where the cluster does not have its wanted entry.
-func (e *environment) running(c *cluster, target int) (string, bool) {
-	p := &c.pairs[target]
-	name := c.folder.Targets[target].Name
-	key := Key(c.folder.Name, name)
-	if p.path != none {
-		key = keyOf(p.path.Value(), key)
-	}
+func (e *environment) running(c *cluster, target int, p *pair) (string, bool) {
+	key := e.key(c, target, p)
 	if p.digest != none {
 		return p.digest.Value(), e.had(key, p.digest.Value())
 	}
@@ -333,8 +363,9 @@ func (e *environment) running(c *cluster, target int) (string, bool) {
 // resolve keeps the digest of what a cluster runs, where it is known, for when its commit is
 // not known any more.
 func (e *environment) resolve(c *cluster, target int) {
-	if digest, known := e.running(c, target); known {
-		c.pairs[target].ran = unique.Make(digest)
+	p := &c.pairs[target]
+	if digest, known := e.running(c, target, p); known {
+		p.ran = unique.Make(digest)
 	}
 }
 
@@ -349,6 +380,15 @@ func (e *environment) had(key, digest string) bool {
 		}
 	}
 	return false
+}
+
+// key returns the key of the folder that an observation is about.
+func (e *environment) key(c *cluster, target int, p *pair) string {
+	key := Key(c.folder.Name, c.folder.Targets[target].Name)
+	if p.path != none {
+		return keyOf(p.path.Value(), key)
+	}
+	return key
 }
 
 // keyOf returns the key of a folder of which the path in the repository is known.
@@ -367,7 +407,7 @@ func (f *Fleet) isStale(e *environment, c *cluster, now time.Time) bool {
 	if last.IsZero() {
 		return false // it is missing
 	}
-	if last.Before(f.began) {
+	if last.Before(f.began) && !c.stale {
 		last = f.began // the hub was not there to hear it
 	}
 	return now.Sub(last) > f.bound(e)

@@ -14,12 +14,10 @@ import (
 func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := r.At
-	if at.IsZero() || at.After(r.Received) {
-		at = r.Received
-	}
+	received := r.Received.UTC().Truncate(time.Millisecond) // as it is stored
+	at := r.at(received)
 	changes := &Changes{}
-	places := f.places(r)
+	places := f.places(r, received, changes)
 	if len(places) == 0 {
 		return changes, Outcome{Unlisted: true}
 	}
@@ -27,15 +25,27 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	if r.Same && (h.digest == "" || h.digest != r.Digest) {
 		return changes, Outcome{Resend: true}
 	}
-	if r.Received.After(h.last) {
-		h.last, h.by = r.Received, r.By
+	if received.After(h.last) {
+		h.last, h.by = received, r.By
 	}
-	old := at.Before(h.snapshot)
+	snapshot, old := h.snapshot, at.Before(h.snapshot)
 	if r.Snapshot && !old {
 		h.snapshot, h.digest = at, r.Digest
 	}
+	for _, p := range places {
+		p.cluster.stale = f.isStale(p.env, p.cluster, received)
+	}
 	found := make(map[*cluster]map[int]bool, 1)
 	var unknown []string
+	whole := true // what is known is what the last snapshot says
+	take := func(c *cluster, e *environment, target int, it *Item) {
+		switch e.take(c, target, it, at, snapshot, received, r, changes) {
+		case changed:
+			whole = whole && r.Snapshot
+		case passedOver:
+			whole = whole && !r.Snapshot
+		}
+	}
 	for i := range r.Items {
 		it := &r.Items[i]
 		p, ok := f.find(places, it)
@@ -48,25 +58,60 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 		}
 		found[p.cluster][p.target] = true
 		if !old {
-			p.env.take(p.cluster, p.target, it, at, r, changes)
+			take(p.cluster, p.env, p.target, it)
 		}
 	}
-	if !r.Snapshot && len(changes.all) > 0 {
-		h.digest = "" // the last snapshot is not what there is any more
-	}
 	for _, p := range places {
-		p.cluster.stale = f.isStale(p.env, p.cluster, r.Received)
 		if r.Snapshot && !r.Same && !old {
 			for i := range p.cluster.pairs {
 				if !found[p.cluster][i] {
-					p.env.take(p.cluster, i, &Item{}, at, r, changes)
+					take(p.cluster, p.env, i, &Item{})
 				}
 			}
 		}
-		p.env.rejudge(p.cluster, r.Received, changes)
+		p.env.rejudge(p.cluster, received, changes)
+	}
+	if r.Snapshot && !r.Same && !old {
+		h.partial = len(unknown) > 0
+	}
+	if !whole {
+		h.digest = ""
 	}
 	slices.Sort(unknown)
 	return changes, Outcome{Unknown: slices.Compact(unknown)}
+}
+
+// at returns when a report was observed. Clocks of reporters may be wrong.
+func (r *Report) at(received time.Time) time.Time {
+	at := r.At.UTC().Truncate(time.Millisecond)
+	switch first := time.UnixMilli(1).UTC(); { // 0 stands for never
+	case r.At.IsZero() || at.After(received):
+		return received
+	case at.Before(first):
+		return first
+	}
+	return at
+}
+
+// Quiet reports whether all that a report changes is when there was last any news of its
+// cluster.
+func (f *Fleet) Quiet(r *Report) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	h := f.seen[r.Cluster]
+	if !r.Same || h == nil || h.digest == "" || h.digest != r.Digest {
+		return false
+	}
+	listed := false
+	for _, e := range f.environments {
+		if c := e.byClust[r.Cluster]; c != nil {
+			if c.stale {
+				return false
+			}
+			listed = true
+		}
+	}
+	return listed
 }
 
 // located is a cluster in an environment.
@@ -78,7 +123,7 @@ type located struct {
 
 // places returns a cluster in each environment that has it. Where the platform does not list
 // clusters, it is in the cluster types that its items name.
-func (f *Fleet) places(r *Report) []located {
+func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []located {
 	var out []located
 	for _, name := range f.names {
 		e := f.environments[name]
@@ -89,8 +134,11 @@ func (f *Fleet) places(r *Report) []located {
 		for i := 0; c == nil && i < len(r.Items); i++ {
 			clusterType, _ := e.about(&r.Items[i], r.Cluster)
 			if fo := e.byName[clusterType]; fo != nil && !fo.Listed && r.Cluster != "" {
-				c = f.place(e, r.Cluster, "", fo, false)
+				c = f.place(now, e, r.Cluster, "", fo, false)
 				fo.recount()
+				for t := range c.pairs {
+					changes.copied(Change{env: e, cluster: c, target: t, New: true})
+				}
 			}
 		}
 		if c != nil {
@@ -131,9 +179,22 @@ func (f *Fleet) find(places []located, it *Item) (located, bool) {
 	return located{}, false
 }
 
-// take takes what was observed of an assignment on a cluster. Of two reports of one time the
-// worse counts, so that their order does not matter.
-func (e *environment) take(c *cluster, target int, it *Item, at time.Time, r *Report, changes *Changes) {
+// taken is what came of an observation.
+type taken int
+
+const (
+	same       taken = iota // it is as it was known
+	changed                 // it is known now
+	passedOver              // something else is known, which is newer
+)
+
+// take takes what was observed of an assignment on a cluster, given the last snapshot before,
+// and returns what it did. Of two reports of one time the worse
+// counts, so that their order does not matter.
+//
+// A snapshot that says the same as what is known leaves it as it is, which is then as old as
+// the snapshot: otherwise each commit of a branch would write all rows anew.
+func (e *environment) take(c *cluster, target int, it *Item, at, snapshot, now time.Time, r *Report, changes *Changes) taken {
 	p := &c.pairs[target]
 	ms := at.UnixMilli()
 	is := pair{
@@ -146,25 +207,56 @@ func (e *environment) take(c *cluster, target int, it *Item, at time.Time, r *Re
 	if !it.Since.IsZero() {
 		is.since = it.Since.UnixMilli()
 	}
-	if ms < p.at || ms == p.at && compare(&is, p) <= 0 {
-		return
+	if digest, known := e.running(c, target, &is); known {
+		is.ran = unique.Make(digest)
+	}
+	order := e.compare(c, target, &is, p)
+	if p.at != 0 {
+		if last := max(p.at, milliseconds(snapshot)); ms < last || ms == last && order <= 0 {
+			if order == 0 {
+				return same
+			}
+			return passedOver
+		}
+	}
+	differs := order != 0 || p.at == 0
+	if !differs && r.Snapshot {
+		return same
 	}
 	old := *p
 	*p = is
-	e.resolve(c, target)
 	s := e.judge(c, target)
-	c.set(target, s, r.Received)
-	// Another commit with the same content is no news: each commit of a branch would write
-	// all rows anew.
-	ran := old.ran != p.ran || p.ran == none && old.commit != p.commit
-	if ran || old.message != p.message || old.reported != p.reported || old.state != s || old.since != p.since && p.reported != ReportedOK {
-		changes.copied(Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})
+	c.set(target, s, now)
+	ran := old.ran != p.ran || p.ran == none && (old.commit != p.commit || old.digest != p.digest)
+	changes.copied(Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})
+	if differs {
+		return changed
 	}
+	return same
 }
 
-// compare orders two observations of one time: the greater one counts.
-func compare(a, b *pair) int {
-	return cmp.Or(cmp.Compare(a.reported, b.reported), cmp.Compare(a.since, b.since), strings.Compare(a.digest.Value(), b.digest.Value()),
-		strings.Compare(a.commit.Value(), b.commit.Value()), strings.Compare(a.path.Value(), b.path.Value()),
-		strings.Compare(a.message.Value(), b.message.Value()), strings.Compare(a.by.Value(), b.by.Value()))
+// compare orders two observations of one time: the greater one counts. They are equal where
+// they say the same: other commits with the same content do.
+func (e *environment) compare(c *cluster, target int, a, b *pair) int {
+	order := cmp.Or(cmp.Compare(a.reported, b.reported), strings.Compare(a.path.Value(), b.path.Value()), strings.Compare(a.digest.Value(), b.digest.Value()),
+		strings.Compare(a.message.Value(), b.message.Value()))
+	if order == 0 && a.reported != ReportedOK {
+		order = cmp.Compare(a.since, b.since)
+	}
+	if order != 0 || a.commit == b.commit || a.digest != none {
+		return order
+	}
+	folder, entry := e.content(c, target, a)
+	other, otherEntry := e.content(c, target, b)
+	return cmp.Or(strings.Compare(folder, other), strings.Compare(entry, otherEntry))
+}
+
+// content returns the digests of an assignment's folder and of a cluster's entry in the commit
+// of an observation, or the commit where it is not known.
+func (e *environment) content(c *cluster, target int, p *pair) (folder, entry string) {
+	place, known := e.byCommit[p.commit.Value()]
+	if !known {
+		return p.commit.Value(), ""
+	}
+	return e.wanted.At(place, e.key(c, target, p)), e.wanted.At(place, EntryKey(c.name))
 }

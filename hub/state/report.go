@@ -1,7 +1,9 @@
 package state
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Report is what a cluster was observed to run.
@@ -19,6 +21,30 @@ type Report struct {
 	Digest string
 	Same   bool
 	Items  []Item
+}
+
+// longest is how long the texts of a report may be: a database has indexes of them.
+const longest = 2000
+
+// Valid reports whether a database can keep the texts of a report.
+func (r *Report) Valid() bool {
+	valid := func(texts ...string) bool {
+		for _, s := range texts {
+			if len(s) > longest || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+				return false
+			}
+		}
+		return true
+	}
+	if !valid(r.Cluster, r.By, r.Digest) {
+		return false
+	}
+	for i := range r.Items {
+		if it := &r.Items[i]; !valid(it.Commit, it.Path, it.Digest, it.Message) {
+			return false
+		}
+	}
+	return true
 }
 
 // Item is the state of one assignment, as it was observed.

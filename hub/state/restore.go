@@ -17,8 +17,9 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 	}
 	c := e.byClust[name]
 	if c == nil {
-		if fo := e.byName[s.ClusterType]; fo != nil && !fo.Listed {
-			c = f.place(e, name, "", fo, false)
+		if fo := e.byName[s.Folder]; fo != nil && !fo.Listed {
+			c = f.place(instant(s.Changed), e, name, "", fo, false)
+			fo.recount()
 		}
 	}
 	if c == nil {
@@ -34,11 +35,14 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 		at: s.At, since: s.Since, changed: s.Changed, reported: s.Reported, state: was,
 	}
 	c.set(i, s.State, instant(s.Changed))
+	if s.State == Stale {
+		c.stale = true
+	}
 }
 
 // Stored is what is kept of an assignment on a cluster. Times are in milliseconds.
 type Stored struct {
-	ClusterType                       string
+	Folder                            string
 	Digest, Commit, Path, Message, By string
 	Ran                               string // the digest of what runs
 	At, Since, Changed                int64
@@ -46,36 +50,57 @@ type Stored struct {
 	State                             State
 }
 
-// RestoreCluster sets when there was last any news of a cluster, and its last snapshot.
+// RestoreWanted sets what is wanted of an environment, as it was before, or as another hub has
+// it. What changes by it is restored, too.
+func (f *Fleet) RestoreWanted(now time.Time, w *Wanted) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.want(now, w, nil)
+}
+
+// RestoreCluster takes the last news of a cluster from before, or from another hub.
 func (f *Fleet) RestoreCluster(was Heard) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.hear(was.Cluster)
-	if !was.Last.Before(h.last) {
-		*h = heard{was.Last, was.Snapshot, was.Digest, was.By}
+	switch was.Last.Compare(h.last) {
+	case 1:
+		h.last, h.by = was.Last, was.By
+	case 0:
+		h.by = max(h.by, was.By)
+	}
+	switch was.Snapshot.Compare(h.snapshot) {
+	case 1:
+		h.snapshot, h.digest, h.partial = was.Snapshot, was.Digest, was.Partial
+	default: // of two that differ, one lacks what the other has: its items are needed
+		if h.partial = h.partial || was.Partial; h.digest != was.Digest {
+			h.digest = ""
+		}
 	}
 }
 
-// Restored computes the states of everything that was restored, and returns what has changed
-// meanwhile.
-func (f *Fleet) Restored(now time.Time) *Changes {
+// Restored ends a restoration of everything: it counts. A cluster of which anything was stale
+// is so until there is news of it.
+func (f *Fleet) Restored() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.environments {
+		for _, fo := range e.folders {
+			fo.recount()
+		}
+	}
+}
+
+// Judge computes all states anew, and returns what changes: where those that were restored are
+// by another version's rules.
+func (f *Fleet) Judge(now time.Time) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	changes := &Changes{}
 	for _, e := range f.environments {
 		for _, c := range e.clusters {
 			c.stale = f.isStale(e, c, now)
-			for i := range c.pairs {
-				p := &c.pairs[i]
-				was := p.state
-				if p.state = e.judge(c, i); was != p.state || p.changed == 0 {
-					p.changed = now.UnixMilli()
-					changes.add(Change{env: e, cluster: c, target: i, Was: was, Moved: was != p.state, New: p.at == 0 && was == Missing})
-				}
-			}
-		}
-		for _, fo := range e.folders {
-			fo.recount()
+			e.rejudge(c, now, changes)
 		}
 	}
 	return changes

@@ -18,6 +18,7 @@ type Wanted struct {
 	// Min and MaxFailed are how much of a rollout must be healthy, by the platform's policy.
 	Min       string
 	MaxFailed int
+	Older     bool     // there are commits before those below
 	Commits   []Commit // newest first; Folders and Clusters are as the first of them has them
 	Folders   []Folder // sorted by name
 	// Clusters are those that the platform lists, sorted by name.

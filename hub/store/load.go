@@ -8,10 +8,11 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Loader takes what was written by others, or before: what is wanted first, in the order of
-// environments, then clusters, then assignments.
+// Loader takes what was written by others, or before: what is wanted first, then the names of
+// all environments in their order, then clusters, then assignments.
 type Loader interface {
 	Wanted(*state.Wanted)
+	Environments(names []string)
 	Cluster(Cluster)
 	Assignment(environment, cluster, target string, s state.Stored)
 }
@@ -19,7 +20,7 @@ type Loader interface {
 // Load gives a Loader what changed after a number, and returns the number of the last change. It
 // sees the database at one moment.
 func (s *Store) Load(ctx context.Context, after int64, into Loader) (int64, error) {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: s.postgres})
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: s.postgres})
 	if err != nil {
 		return 0, s.problem(err)
 	}
@@ -63,27 +64,96 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	if err != nil {
 		return err
 	}
+	names, err := s.environments(ctx, on)
+	if err != nil {
+		return err
+	}
+	into.Environments(names)
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
 		var c Cluster
 		var seen, snapshot int64
-		if err := r.Scan(&c.Cluster, &seen, &snapshot, &c.Digest, &c.By); err != nil {
+		if err := r.Scan(&c.Cluster, &seen, &snapshot, &c.Digest, &c.Partial, &c.By); err != nil {
 			return err
 		}
 		c.Last, c.Snapshot = instant(seen), instant(snapshot)
 		into.Cluster(c)
 		return nil
-	}, `SELECT name, seen, snapshot, digest, reporter FROM cluster WHERE change > ?`, after)
+	}, `SELECT name, seen, snapshot, digest, partial, reporter FROM cluster WHERE change > ?`, after)
 	if err != nil {
 		return err
 	}
 	return s.assignments(ctx, on, after, into)
 }
 
-// assignments reads rows in two steps: first the ids, then the texts that are not known, because
-// a join of eight texts for each row takes longer than all else.
+// environments returns the names of all environments, in their order.
+func (s *Store) environments(ctx context.Context, on querier) (names []string, err error) {
+	err = s.rows(ctx, on, func(r *sql.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		names = append(names, name)
+		return err
+	}, `SELECT environment FROM wanted ORDER BY position`)
+	return names, err
+}
+
+// inPage is how many rows are read at once.
+const inPage = 20_000
+
+// assignments reads rows in pages: of each, the ids first, then the texts that are not known,
+// because a join of ten texts for each row takes longer than all else.
 func (s *Store) assignments(ctx context.Context, on querier, after int64, into Loader) error {
+	const columns = `SELECT environment, cluster, target, folder, ran, digest, revision, path, message, reporter, state, changed, reported, observed, since, change FROM assignment WHERE `
+	query, from := columns+`(environment, cluster, target) > (?, ?, ?) ORDER BY environment, cluster, target LIMIT ?`, []any{-1, -1, -1}
+	if after > 0 {
+		query, from = columns+`change > ? ORDER BY change LIMIT ?`, []any{after}
+	}
 	texts := map[int64]string{}
-	if after == 0 {
+	page := make([]row, 0, inPage)
+	for {
+		page = page[:0]
+		err := s.rows(ctx, on, func(r *sql.Rows) error {
+			page = append(page, row{})
+			x := &page[len(page)-1]
+			return r.Scan(&x.ids[0], &x.ids[1], &x.ids[2], &x.ids[3], &x.ids[4], &x.ids[5], &x.ids[6], &x.ids[7], &x.ids[8], &x.ids[9],
+				&x.s.State, &x.s.Changed, &x.s.Reported, &x.s.At, &x.s.Since, &x.change)
+		}, query, append(from, inPage)...)
+		if err == nil {
+			err = s.texts(ctx, on, page, texts)
+		}
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			st, t := &page[i].s, func(n int) string { return texts[page[i].ids[n]] }
+			st.Folder, st.Ran, st.Digest, st.Commit, st.Path, st.Message, st.By = t(3), t(4), t(5), t(6), t(7), t(8), t(9)
+			into.Assignment(t(0), t(1), t(2), *st)
+		}
+		if len(page) < inPage {
+			return nil
+		}
+		last := page[len(page)-1]
+		if after > 0 {
+			from = []any{last.change}
+		} else {
+			from = []any{last.ids[0], last.ids[1], last.ids[2]}
+		}
+	}
+}
+
+// texts reads the texts of rows that are not known.
+func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int64]string) error {
+	var lacking []any
+	for i := range page {
+		for _, id := range page[i].ids {
+			if _, known := texts[id]; !known {
+				texts[id] = ""
+				lacking = append(lacking, id)
+			}
+		}
+	}
+	for len(lacking) > 0 {
+		n := min(len(lacking), atOnce)
+		list, args := s.list(1, lacking[:n])
 		err := s.rows(ctx, on, func(r *sql.Rows) error {
 			var id int64
 			var text string
@@ -92,54 +162,20 @@ func (s *Store) assignments(ctx context.Context, on querier, after int64, into L
 			}
 			texts[id] = text
 			return nil
-		}, `SELECT id, text FROM term WHERE id IN (SELECT environment FROM assignment UNION SELECT cluster FROM assignment UNION SELECT target FROM assignment UNION SELECT cluster_type FROM assignment
-			UNION SELECT ran FROM assignment UNION SELECT digest FROM assignment UNION SELECT revision FROM assignment UNION SELECT path FROM assignment UNION SELECT message FROM assignment UNION SELECT reporter FROM assignment)`)
+		}, `SELECT id, text FROM term WHERE id IN (`+list+`)`, args...)
 		if err != nil {
 			return err
 		}
-	}
-	var rows []row
-	give := func(r row) {
-		st, t := r.s, func(i int) string { return texts[r.ids[i]] }
-		st.ClusterType, st.Ran, st.Digest, st.Commit, st.Path, st.Message, st.By = t(3), t(4), t(5), t(6), t(7), t(8), t(9)
-		into.Assignment(t(0), t(1), t(2), st)
-	}
-	err := s.rows(ctx, on, func(r *sql.Rows) error {
-		var x row
-		if err := r.Scan(&x.ids[0], &x.ids[1], &x.ids[2], &x.ids[3], &x.ids[4], &x.ids[5], &x.ids[6], &x.ids[7], &x.ids[8], &x.ids[9],
-			&x.s.State, &x.s.Changed, &x.s.Reported, &x.s.At, &x.s.Since); err != nil {
-			return err
-		}
-		if after == 0 {
-			give(x)
-		} else {
-			rows = append(rows, x)
-		}
-		return nil
-	}, `SELECT environment, cluster, target, cluster_type, ran, digest, revision, path, message, reporter, state, changed, reported, observed, since FROM assignment WHERE change > ?`, after)
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		for _, id := range rows[i].ids {
-			if _, known := texts[id]; known {
-				continue
-			}
-			var text string
-			if err := s.rows(ctx, on, func(r *sql.Rows) error { return r.Scan(&text) }, `SELECT text FROM term WHERE id = ?`, id); err != nil {
-				return err
-			}
-			texts[id] = text
-		}
-		give(rows[i])
+		lacking = lacking[n:]
 	}
 	return nil
 }
 
 // row is a row of assignment, with the ids of its texts.
 type row struct {
-	ids [10]int64
-	s   state.Stored
+	ids    [10]int64
+	change int64
+	s      state.Stored
 }
 
 func instant(ms int64) time.Time {

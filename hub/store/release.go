@@ -29,6 +29,9 @@ func ReleasesOf(w *state.Wanted) []Release {
 	var out []Release
 	for i, c := range w.Commits {
 		before := map[string]state.Ring{}
+		if i+1 == len(w.Commits) && w.Older {
+			break // what was before is not known
+		}
 		if i+1 < len(w.Commits) {
 			for _, r := range w.Commits[i+1].Rings {
 				before[r.Name] = r
@@ -87,7 +90,7 @@ func (s *Store) Releases(ctx context.Context, environment string, most int) ([]R
 	if environment != "" {
 		q, args = q+` WHERE environment = ?`, append(args, environment)
 	}
-	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
+	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x Release
 		var at, completed, failed int64
 		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject, &at, &completed, &failed); err != nil {
@@ -96,7 +99,7 @@ func (s *Store) Releases(ctx context.Context, environment string, most int) ([]R
 		x.At, x.Completed, x.Failed = instant(at), instant(completed), instant(failed)
 		out = append(out, x)
 		return nil
-	}, q+` ORDER BY at DESC, environment, ring LIMIT ?`, append(args, most)...)
+	}, q+` ORDER BY at DESC, `+s.inOrder("environment")+`, `+s.inOrder("ring")+` LIMIT ?`, append(args, most)...)
 	if err != nil {
 		return nil, s.problem(err)
 	}

@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 	_ "modernc.org/sqlite"             // the driver sqlite
@@ -26,9 +28,11 @@ import (
 
 // Store is an open database. Its methods may be called by several goroutines.
 type Store struct {
-	db       *sql.DB
+	db       *sql.DB // writes
+	read     *sql.DB // reads; the same one for PostgreSQL
 	postgres bool
 	terms    terms
+	tallies  tallies
 }
 
 //go:embed migrations
@@ -43,22 +47,44 @@ func IsPostgres(name string) bool {
 // up to date.
 func Open(ctx context.Context, name string) (*Store, error) {
 	s := &Store{postgres: IsPostgres(name), terms: newTerms()}
-	var err error
-	if s.postgres {
-		s.db, err = sql.Open("pgx", name)
-	} else if err = private(name); err == nil {
-		s.db, err = sql.Open("sqlite", sqliteAddress(name))
-	}
-	if err != nil {
+	if err := s.open(name); err != nil {
 		return nil, s.problem(err)
 	}
-	if !s.postgres {
-		s.db.SetMaxOpenConns(8)
-	}
 	if err := s.migrate(ctx); err != nil {
-		return nil, errors.Join(s.problem(err), s.db.Close())
+		return nil, errors.Join(s.problem(err), s.Close())
 	}
 	return s, nil
+}
+
+// mostConnections bounds what one hub takes of the connections that a PostgreSQL has.
+const mostConnections = 16
+
+func (s *Store) open(name string) (err error) {
+	if s.postgres {
+		if s.db, err = sql.Open("pgx", name); err != nil {
+			return err
+		}
+		s.db.SetMaxOpenConns(mostConnections)
+		s.db.SetMaxIdleConns(mostConnections)
+		s.db.SetConnMaxIdleTime(5 * time.Minute)
+		s.read = s.db
+		return nil
+	}
+	if err := private(name); err != nil {
+		return err
+	}
+	// There is one writer at a time. Others wait here, and not in the database, which would
+	// have them look again and again.
+	if s.db, err = sql.Open("sqlite", sqliteAddress(name, "immediate", 32<<10)); err != nil {
+		return err
+	}
+	s.db.SetMaxOpenConns(1)
+	if s.read, err = sql.Open("sqlite", sqliteAddress(name, "deferred", 8<<10)); err != nil {
+		return errors.Join(err, s.db.Close())
+	}
+	s.read.SetMaxOpenConns(4)
+	s.read.SetMaxIdleConns(4)
+	return nil
 }
 
 // private makes a file that is not there, so that nobody else reads what is in it.
@@ -70,8 +96,9 @@ func private(file string) error {
 	return f.Close()
 }
 
-func sqliteAddress(file string) string {
-	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)", "temp_store(MEMORY)"}, "_txlock": {"immediate"}}
+// sqliteAddress returns the address of a file for connections with a cache of so many KiB each.
+func sqliteAddress(file, lock string, cache int) string {
+	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("cache_size(-%d)", cache), "temp_store(MEMORY)"}, "_txlock": {lock}}
 	return "file:" + (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath() + "?" + q.Encode()
 }
 
@@ -84,14 +111,27 @@ func (s *Store) problem(err error) error {
 }
 
 // Close closes the database.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	if s.read == s.db {
+		return s.db.Close()
+	}
+	return errors.Join(s.read.Close(), s.db.Close())
+}
 
 // Ping returns an error where the database does not answer.
-func (s *Store) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
+func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
+
+// Number returns the number of the last change.
+func (s *Store) Number(ctx context.Context) (number int64, err error) {
+	if err := s.read.QueryRowContext(ctx, `SELECT number FROM change`).Scan(&number); err != nil {
+		return 0, s.problem(err)
+	}
+	return number, nil
+}
 
 // migrate runs the migrations that the database has not had, each in a transaction.
 func (s *Store) migrate(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS migration (number INT PRIMARY KEY)`); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	files, err := fs.Glob(migrations, "migrations/*.sql")
@@ -113,6 +153,26 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
+// begin makes the table of migrations. PostgreSQL would let two hubs make it at once, and one of
+// them fail: they wait for each other.
+func (s *Store) begin(ctx context.Context) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if s.postgres {
+		const kalypso = 0x6b616c7970736f
+		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(kalypso)); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS migration (number INT PRIMARY KEY)`); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 func (s *Store) migration(ctx context.Context, number int, file string) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -132,13 +192,30 @@ func (s *Store) migration(ctx context.Context, number int, file string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+	if _, err := tx.ExecContext(ctx, s.tables(string(text))); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, s.query(`INSERT INTO migration (number) VALUES (?)`), number); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+// tables returns the text of a migration for the database: in SQLite, only INTEGER is an id that
+// takes no index of its own, and tables with longer keys can be kept in their order.
+func (s *Store) tables(text string) string {
+	if s.postgres {
+		return text
+	}
+	return strings.NewReplacer("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY", "/* WITHOUT ROWID */", "WITHOUT ROWID").Replace(text)
+}
+
+// inOrder returns a text as it is sorted: by bytes, as SQLite and Go do it.
+func (s *Store) inOrder(text string) string {
+	if s.postgres {
+		return text + ` COLLATE "C"`
+	}
+	return text
 }
 
 // query returns a query as the database writes its parameters. No text in a query has a
@@ -176,26 +253,63 @@ func (s *Store) rows(ctx context.Context, on querier, scan func(*sql.Rows) error
 	return rows.Err()
 }
 
+// storable reports whether a text can be in a database: PostgreSQL takes no others.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+
 // querier is a database, or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// most is how many parameters a statement has: SQLite takes 32,766, PostgreSQL 65,535.
-const most = 32_000
+// atOnce is how many rows are in one statement.
+const atOnce = 1000
+
+// list returns rows of so many values, of which all of a column have one type, as SQL. For
+// PostgreSQL, which keeps statements, it is the same SQL for any number of rows.
+func (s *Store) list(width int, values []any) (string, []any) {
+	if !s.postgres {
+		row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
+		return "VALUES " + strings.TrimSuffix(strings.Repeat(row+",", len(values)/width), ","), values
+	}
+	columns, types := make([]any, width), make([]string, width)
+	for c := range width {
+		switch values[c].(type) {
+		case string:
+			columns[c], types[c] = column[string](width, c, values), "CAST(? AS TEXT[])"
+		case []byte:
+			columns[c], types[c] = column[[]byte](width, c, values), "CAST(? AS BYTEA[])"
+		case int64:
+			columns[c], types[c] = column[int64](width, c, values), "CAST(? AS BIGINT[])"
+		default:
+			columns[c], types[c] = column[int](width, c, values), "CAST(? AS BIGINT[])"
+		}
+	}
+	return "SELECT * FROM unnest(" + strings.Join(types, ", ") + ")", columns
+}
+
+func column[T any](width, c int, values []any) []T {
+	out := make([]T, 0, len(values)/width)
+	for ; c < len(values); c += width {
+		out = append(out, values[c].(T))
+	}
+	return out
+}
 
 // insert inserts rows of some columns, many at once. tail is what follows the values.
 func (s *Store) insert(ctx context.Context, on querier, table, columns, tail string, values []any) error {
-	width := strings.Count(columns, ",") + 1
-	row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
+	return s.each(ctx, on, "INSERT INTO "+table+" ("+columns+") ", " "+tail, strings.Count(columns, ",")+1, values)
+}
+
+// each runs a statement with a list of rows in it, a thousand at once.
+func (s *Store) each(ctx context.Context, on querier, before, after string, width int, values []any) error {
 	for len(values) > 0 {
-		n := min(len(values)/width, most/width)
-		q := "INSERT INTO " + table + " (" + columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(row+",", n), ",") + " " + tail
-		if _, err := on.ExecContext(ctx, s.query(q), values[:n*width]...); err != nil {
+		n := min(len(values), atOnce*width)
+		list, args := s.list(width, values[:n])
+		if _, err := on.ExecContext(ctx, s.query(before+list+after), args...); err != nil {
 			return err
 		}
-		values = values[n*width:]
+		values = values[n:]
 	}
 	return nil
 }

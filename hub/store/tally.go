@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,103 +13,195 @@ import (
 
 const tallyColumns = "part, at, ok, progressing, behind, drifted, stale, missing, failed"
 
-// Tallies writes counts that are others from now on. A part that is gone has the zero Tally.
-func (t *Tx) Tallies(ctx context.Context, now time.Time, counts map[state.Part]state.Tally) error {
-	if len(counts) == 0 {
-		return nil
-	}
-	texts := map[string]int64{}
-	for p := range counts {
-		for _, text := range []string{p.Environment, p.Ring, p.ClusterType, p.Workload, p.Version, p.Base} {
-			texts[text] = 0
-		}
-	}
-	if err := t.ids(ctx, texts); err != nil {
-		return t.store.problem(err)
-	}
-	known, err := t.parts(ctx, texts)
-	if err != nil {
-		return t.store.problem(err)
-	}
-	var last int64
-	if err := t.tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM part`).Scan(&last); err != nil {
-		return t.store.problem(err)
-	}
-	var parts, tallies []any
-	at := now.UnixMilli()
-	for p, tally := range counts {
-		key := [6]int64{texts[p.Environment], texts[p.Ring], texts[p.ClusterType], texts[p.Workload], texts[p.Version], texts[p.Base]}
-		id := known[key]
-		if id == 0 {
-			last++
-			id = last
-		}
-		var closed any
-		if tally == (state.Tally{}) {
-			closed = at
-		}
-		parts = append(parts, id, key[0], key[1], key[2], key[3], key[4], key[5], at, closed)
-		tallies = append(tallies, id, at)
-		for _, n := range tally {
-			tallies = append(tallies, n)
-		}
-	}
-	err = t.store.insert(ctx, t.tx, "part", "id, environment, ring, cluster_type, workload, version, base, opened, closed", "ON CONFLICT (id) DO UPDATE SET closed = excluded.closed", parts)
-	if err == nil {
-		err = t.store.insert(ctx, t.tx, "tally", tallyColumns, onConflict("part, at", tallyColumns), tallies)
-	}
-	if err != nil {
+// tallies are the last counts of all parts that there are, as the database had them after a
+// change.
+type tallies struct {
+	number int64
+	open   map[state.Part]openPart
+}
+
+type openPart struct {
+	id    int64
+	tally state.Tally
+}
+
+// Tally writes the counts that differ from the last ones, by whichever hub: they hold from now
+// on.
+func (t *Tx) Tally(ctx context.Context, now time.Time, counts map[state.Part]state.Tally) error {
+	if err := t.tally(ctx, now.UnixMilli(), counts); err != nil {
 		return t.store.problem(err)
 	}
 	return nil
 }
 
-// parts returns the ids of all parts of some environments.
-func (t *Tx) parts(ctx context.Context, texts map[string]int64) (map[[6]int64]int64, error) {
-	out := map[[6]int64]int64{}
-	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
-		var id int64
-		var key [6]int64
-		err := r.Scan(&id, &key[0], &key[1], &key[2], &key[3], &key[4], &key[5])
-		out[key] = id
-		return err
-	}, `SELECT id, environment, ring, cluster_type, workload, version, base FROM part`)
-	return out, err
-}
-
-// tallyAt selects the last tally of each part that was open at a time.
-const tallyAt = `FROM part p JOIN tally x ON x.part = p.id AND x.at = (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at <= ?)
-JOIN term e ON e.id = p.environment JOIN term r ON r.id = p.ring JOIN term c ON c.id = p.cluster_type JOIN term w ON w.id = p.workload JOIN term v ON v.id = p.version JOIN term b ON b.id = p.base
-WHERE p.opened <= ? AND (p.closed IS NULL OR p.closed > ?)`
-
-// PartsAt returns the counts of all parts at a time; the zero Time for the last ones.
-func (s *Store) PartsAt(ctx context.Context, at time.Time, environment string) (map[state.Part]state.Tally, error) {
-	ms := int64(1) << 60
-	if !at.IsZero() {
-		ms = at.UnixMilli()
-	}
-	q, args := "SELECT e.text, r.text, c.text, w.text, v.text, b.text, x.ok, x.progressing, x.behind, x.drifted, x.stale, x.missing, x.failed "+tallyAt, []any{ms, ms, ms}
-	if environment != "" {
-		q, args = q+" AND e.text = ?", append(args, environment)
-	}
-	out := map[state.Part]state.Tally{}
-	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
-		var p state.Part
-		var t state.Tally
-		into := []any{&p.Environment, &p.Ring, &p.ClusterType, &p.Workload, &p.Version, &p.Base}
-		for i := range t {
-			into = append(into, &t[i])
-		}
-		if err := r.Scan(into...); err != nil {
+func (t *Tx) tally(ctx context.Context, at int64, counts map[state.Part]state.Tally) error {
+	open := t.store.tallies.open
+	if open == nil || t.store.tallies.number != t.tallied {
+		var err error
+		if open, err = t.store.openParts(ctx, t.tx); err != nil {
 			return err
 		}
-		out[p] = t
+	}
+	t.store.tallies = tallies{} // this write may fail
+	differ, opened := map[state.Part]state.Tally{}, map[state.Part]int64{}
+	for p, tally := range counts {
+		was, there := open[p]
+		if tally == (state.Tally{}) || there && was.tally == tally {
+			continue
+		}
+		differ[p] = tally
+		if !there {
+			opened[p] = 0
+		}
+	}
+	for p := range open {
+		if counts[p] == (state.Tally{}) {
+			differ[p] = state.Tally{}
+		}
+	}
+	if len(differ) == 0 {
+		t.store.tallies = tallies{t.tallied, open}
 		return nil
-	}, q, args...)
+	}
+	keys, err := t.ofParts(ctx, opened)
+	if err != nil {
+		return err
+	}
+	var parts, lines, changed []any
+	for p, tally := range differ {
+		id, closed := open[p].id, int64(0)
+		if tally == (state.Tally{}) {
+			closed = at
+			delete(open, p)
+		} else {
+			if id == 0 {
+				id = opened[p]
+			}
+			open[p] = openPart{id, tally}
+		}
+		if key, isNew := keys[p]; isNew {
+			parts = append(parts, id, key[0], key[1], key[2], key[3], key[4], key[5], at, at, closed)
+		} else {
+			changed = append(changed, id, at, closed)
+		}
+		lines = append(lines, id, at)
+		for _, n := range tally {
+			lines = append(lines, n)
+		}
+	}
+	const columns = "id, environment, ring, cluster_type, workload, version, base, opened, newest, closed"
+	err = t.store.insert(ctx, t.tx, "part", columns, "", parts)
+	for i := 0; i < len(changed) && err == nil; i += 3 {
+		_, err = t.tx.ExecContext(ctx, t.store.query(`UPDATE part SET newest = ?, closed = ? WHERE id = ?`), changed[i+1], changed[i+2], changed[i])
+	}
+	if err == nil {
+		err = t.store.insert(ctx, t.tx, "tally", tallyColumns, onConflict("part, at", tallyColumns), lines)
+	}
+	if err == nil {
+		_, err = t.tx.ExecContext(ctx, t.store.query(`UPDATE change SET tallied = ?`), t.next())
+	}
+	if err != nil {
+		return err
+	}
+	t.tallied = t.last
+	t.counted = tallies{t.last, open}
+	return nil
+}
+
+// ofParts sets the ids of parts, and returns the keys of those that the database never had.
+func (t *Tx) ofParts(ctx context.Context, parts map[state.Part]int64) (map[state.Part][6]int64, error) {
+	texts := map[string]int64{}
+	for p := range parts {
+		for _, text := range []string{p.Environment, p.Ring, p.ClusterType, p.Workload, p.Version, p.Base} {
+			texts[text] = 0
+		}
+	}
+	if err := t.ids(ctx, texts); err != nil || len(parts) == 0 {
+		return nil, err
+	}
+	keys, of := map[state.Part][6]int64{}, map[[6]int64]state.Part{}
+	var values []any
+	for p := range parts {
+		key := [6]int64{texts[p.Environment], texts[p.Ring], texts[p.ClusterType], texts[p.Workload], texts[p.Version], texts[p.Base]}
+		keys[p], of[key] = key, p
+		for _, id := range key {
+			values = append(values, id)
+		}
+	}
+	for rest := values; len(rest) > 0; {
+		n := min(len(rest), 6*atOnce)
+		list, args := t.store.list(6, rest[:n])
+		err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
+			var id int64
+			var key [6]int64
+			err := r.Scan(&id, &key[0], &key[1], &key[2], &key[3], &key[4], &key[5])
+			parts[of[key]] = id
+			delete(keys, of[key])
+			return err
+		}, `SELECT id, environment, ring, cluster_type, workload, version, base FROM part WHERE (environment, ring, cluster_type, workload, version, base) IN (`+list+`)`, args...)
+		if err != nil {
+			return nil, err
+		}
+		rest = rest[n:]
+	}
+	var last int64
+	if err := t.tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM part`).Scan(&last); err != nil {
+		return nil, err
+	}
+	for p := range keys {
+		last++
+		parts[p] = last
+	}
+	return keys, nil
+}
+
+const partTexts = `JOIN term e ON e.id = p.environment JOIN term r ON r.id = p.ring JOIN term c ON c.id = p.cluster_type JOIN term w ON w.id = p.workload JOIN term v ON v.id = p.version JOIN term b ON b.id = p.base`
+
+const partFields = `p.id, e.text, r.text, c.text, w.text, v.text, b.text, x.ok, x.progressing, x.behind, x.drifted, x.stale, x.missing, x.failed`
+
+// openParts returns the last counts of all parts that there are.
+func (s *Store) openParts(ctx context.Context, on querier) (map[state.Part]openPart, error) {
+	return s.parts(ctx, on, "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = p.newest "+partTexts+" WHERE p.closed = 0")
+}
+
+// PartsAt returns the counts of all parts at a time, of one environment or of all.
+func (s *Store) PartsAt(ctx context.Context, at time.Time, environment string) (map[state.Part]state.Tally, error) {
+	ms := at.UnixMilli()
+	q, args := "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at <= ?) "+
+		partTexts+" WHERE p.opened <= ? AND (p.closed = 0 OR p.closed > ?)", []any{ms, ms, ms}
+	if environment != "" {
+		if !storable(environment) {
+			return nil, nil
+		}
+		q, args = q+" AND p.environment = (SELECT id FROM term WHERE text = ?)", append(args, environment)
+	}
+	parts, err := s.parts(ctx, s.read, q, args...)
 	if err != nil {
 		return nil, s.problem(err)
 	}
+	out := make(map[state.Part]state.Tally, len(parts))
+	for p, is := range parts {
+		if is.tally != (state.Tally{}) { // there were none between two times when there were some
+			out[p] = is.tally
+		}
+	}
 	return out, nil
+}
+
+func (s *Store) parts(ctx context.Context, on querier, q string, args ...any) (map[state.Part]openPart, error) {
+	out := map[state.Part]openPart{}
+	err := s.rows(ctx, on, func(r *sql.Rows) error {
+		var p state.Part
+		var is openPart
+		into := []any{&is.id, &p.Environment, &p.Ring, &p.ClusterType, &p.Workload, &p.Version, &p.Base}
+		for i := range is.tally {
+			into = append(into, &is.tally[i])
+		}
+		err := r.Scan(into...)
+		out[p] = is
+		return err
+	}, q, args...)
+	return out, err
 }
 
 // Transition is a change of an assignment on a cluster.
@@ -132,11 +225,16 @@ type Transition struct {
 // Gone is the state of a Transition after which an assignment is wanted no more.
 const Gone = "gone"
 
-// Filter selects transitions by all that it names; "" and the zero Time stand for any.
+// Filter selects transitions by all that it names; "", nil and the zero Time stand for any.
 type Filter struct {
 	Environment, Workload, Cluster, Target string
 	Since, Until                           time.Time // the latter is not included
 	Before                                 int64     // those with a lower number; 0 for all
+
+	// Those below are for At alone.
+	ClusterType, Version string
+	States               []state.State
+	After                state.Position // those that come later; the zero Position for all
 }
 
 const transitionFields = `h.change, h.at, e.text, c.text, ct.text, w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text`
@@ -152,8 +250,11 @@ func (s *Store) conditions(ctx context.Context, f Filter) (where string, args []
 		if c.text == "" {
 			continue
 		}
+		if !storable(c.text) {
+			return "", nil, false, nil
+		}
 		ids := map[string]int64{}
-		if err := s.look(ctx, s.db, []string{c.text}, ids); err != nil {
+		if err := s.look(ctx, s.read, []string{c.text}, ids); err != nil {
 			return "", nil, false, s.problem(err)
 		}
 		id, there := ids[c.text]
@@ -181,7 +282,7 @@ func (s *Store) History(ctx context.Context, f Filter, most int) ([]Transition, 
 		return nil, err
 	}
 	var out []Transition
-	err = s.rows(ctx, s.db, transitions(&out), "SELECT "+transitionFields+" FROM (SELECT * FROM transition h WHERE "+where+fmt.Sprintf(" ORDER BY h.change DESC LIMIT %d) h", most)+transitionJoins+" ORDER BY h.change DESC", args...)
+	err = s.rows(ctx, s.read, transitions(&out), "SELECT "+transitionFields+" FROM (SELECT * FROM transition h WHERE "+where+fmt.Sprintf(" ORDER BY h.change DESC LIMIT %d) h", most)+transitionJoins+" ORDER BY h.change DESC", args...)
 	if err != nil {
 		return nil, s.problem(err)
 	}
@@ -193,13 +294,30 @@ func (s *Store) History(ctx context.Context, f Filter, most int) ([]Transition, 
 func (s *Store) At(ctx context.Context, f Filter, at time.Time, most int) ([]Transition, error) {
 	f.Until, f.Before = at.Add(time.Millisecond), 0
 	where, args, any, err := s.conditions(ctx, f)
-	if err != nil || !any {
+	if err != nil || !any || !storable(f.ClusterType+f.Version+f.After.Environment+f.After.Cluster+f.After.Target) {
 		return nil, err
 	}
+	outer := []string{fmt.Sprintf("h.state <> %d", gone)}
+	for _, c := range []struct{ column, text string }{{"ct", f.ClusterType}, {"v", f.Version}} {
+		if c.text != "" {
+			outer, args = append(outer, c.column+".text = ?"), append(args, c.text)
+		}
+	}
+	if len(f.States) > 0 {
+		var states []string
+		for _, st := range f.States {
+			states = append(states, strconv.Itoa(int(st)))
+		}
+		outer = append(outer, "h.state IN ("+strings.Join(states, ", ")+")")
+	}
+	order := s.inOrder("e.text") + ", " + s.inOrder("c.text") + ", " + s.inOrder("t.text")
+	if f.After != (state.Position{}) {
+		outer, args = append(outer, "("+order+") > (?, ?, ?)"), append(args, f.After.Environment, f.After.Cluster, f.After.Target)
+	}
 	var out []Transition
-	err = s.rows(ctx, s.db, transitions(&out), "SELECT "+transitionFields+" FROM (SELECT MAX(h.change) AS newest FROM transition h WHERE "+where+
+	err = s.rows(ctx, s.read, transitions(&out), "SELECT "+transitionFields+" FROM (SELECT MAX(h.change) AS newest FROM transition h WHERE "+where+
 		" GROUP BY h.environment, h.cluster, h.target) l JOIN transition h ON h.change = l.newest"+transitionJoins+
-		fmt.Sprintf(" WHERE h.state <> %d ORDER BY e.text, c.text, t.text LIMIT %d", gone, most), args...)
+		" WHERE "+strings.Join(outer, " AND ")+" ORDER BY "+order+" LIMIT "+strconv.Itoa(most), args...)
 	if err != nil {
 		return nil, s.problem(err)
 	}

@@ -3,25 +3,27 @@ package store
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"sync"
 )
 
-// terms are the ids of texts, as far as they are known. A failed write may leave ids of texts
-// that the database does not have: forget drops them.
+// terms are the ids of texts, as far as they are known.
 type terms struct {
-	mu    sync.RWMutex
-	known map[string]int64
+	mu      sync.Mutex
+	known   map[string]int64
+	cleared int64 // how often texts had been removed when these were read
 }
 
-// mostKnown bounds what is kept in memory: messages have no end.
-const mostKnown = 1 << 20
+// The bounds of what is kept in memory: messages have no end.
+const (
+	mostKnown   = 200_000
+	longestKept = 128
+)
 
 func newTerms() terms { return terms{known: map[string]int64{}} }
 
 func (t *terms) get(text string) (int64, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	id, ok := t.known[text]
 	return id, ok
 }
@@ -33,7 +35,18 @@ func (t *terms) learn(texts map[string]int64) {
 		t.known = map[string]int64{}
 	}
 	for text, id := range texts {
-		t.known[text] = id
+		if len(text) <= longestKept {
+			t.known[text] = id
+		}
+	}
+}
+
+// valid forgets all ids where texts were removed since.
+func (t *terms) valid(cleared int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cleared != cleared {
+		t.known, t.cleared = map[string]int64{}, cleared
 	}
 }
 
@@ -48,7 +61,6 @@ func (s *Store) ids(ctx context.Context, on querier, texts map[string]int64) err
 			lacking = append(lacking, text)
 		}
 	}
-	const atOnce = 1000
 	for len(lacking) > 0 {
 		n := min(len(lacking), atOnce)
 		if err := s.look(ctx, on, lacking[:n], texts); err != nil {
@@ -81,10 +93,11 @@ func (s *Store) ids(ctx context.Context, on querier, texts map[string]int64) err
 
 // look finds the ids of texts that the database has.
 func (s *Store) look(ctx context.Context, on querier, of []string, into map[string]int64) error {
-	args := make([]any, len(of))
+	values := make([]any, len(of))
 	for i, text := range of {
-		args[i] = text
+		values[i] = text
 	}
+	list, args := s.list(1, values)
 	return s.rows(ctx, on, func(r *sql.Rows) error {
 		var id int64
 		var text string
@@ -93,5 +106,5 @@ func (s *Store) look(ctx context.Context, on querier, of []string, into map[stri
 		}
 		into[text] = id
 		return nil
-	}, "SELECT id, text FROM term WHERE text IN ("+strings.TrimSuffix(strings.Repeat("?,", len(of)), ",")+")", args...)
+	}, "SELECT id, text FROM term WHERE text IN ("+list+")", args...)
 }

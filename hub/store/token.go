@@ -42,7 +42,7 @@ func (s *Store) Token(ctx context.Context, id string) (Token, bool, error) {
 
 func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token, error) {
 	var out []Token
-	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
+	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var t Token
 		var made, expires, used, revoked int64
 		if err := r.Scan(&t.ID, &t.Hash, &t.Role, &t.Cluster, &t.Environment, &t.Note, &made, &t.MadeBy, &expires, &used, &revoked); err != nil {
@@ -111,7 +111,7 @@ func (s *Store) Events(ctx context.Context, before int64, most int) ([]Event, er
 		before = 1 << 62
 	}
 	var out []Event
-	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
+	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var e Event
 		var at int64
 		err := r.Scan(&e.Number, &at, &e.Who, &e.Action, &e.Subject, &e.Detail)

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ type Tx struct {
 	last  int64 // the number of the last change
 	began int64
 	new   map[string]int64 // ids of texts
+
+	tallied, cleaned, swept int64 // as table change has them
+	counted                 tallies
 }
 
 // Write calls f, and commits what it did. The number is that of the last change. An error of
@@ -31,13 +35,15 @@ func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err
 	}
 	defer func() { _ = tx.Rollback() }()
 	t := &Tx{store: s, tx: tx, new: map[string]int64{}}
-	lock := `SELECT number FROM change`
+	lock := `SELECT number, tallied, cleared, cleaned, swept FROM change`
 	if s.postgres {
 		lock += ` FOR UPDATE` // a transaction of SQLite locks all of it
 	}
-	if err := tx.QueryRowContext(ctx, lock).Scan(&t.last); err != nil {
+	var cleared int64
+	if err := tx.QueryRowContext(ctx, lock).Scan(&t.last, &t.tallied, &cleared, &t.cleaned, &t.swept); err != nil {
 		return 0, s.problem(err)
 	}
+	s.terms.valid(cleared)
 	t.began = t.last
 	if err := f(t); err != nil {
 		return 0, err
@@ -51,6 +57,9 @@ func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err
 		return 0, s.problem(err)
 	}
 	s.terms.learn(t.new)
+	if t.counted.open != nil {
+		s.tallies = t.counted
+	}
 	return t.last, nil
 }
 
@@ -62,7 +71,7 @@ func (t *Tx) next() int64 {
 	return t.last
 }
 
-const assignmentColumns = "environment, cluster, target, cluster_type, folder, ring, workload, version, base, wanted, state, changed, reported, ran, digest, revision, path, message, reporter, observed, since, change"
+const assignmentColumns = "environment, cluster, target, folder, state, changed, reported, ran, digest, revision, path, message, reporter, observed, since, change"
 
 // onConflict replaces all but the key of a row.
 func onConflict(key, columns string) string {
@@ -80,9 +89,6 @@ const transitionColumns = "change, at, environment, workload, cluster, target, c
 // gone is the state in a transition of what is wanted no more.
 const gone = -1
 
-// atOnce is how many changes are written by one statement.
-const atOnce = 1000
-
 // Changes writes changes: the rows as they are now, and a transition for each change of a state
 // or of what runs.
 func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes) error {
@@ -95,7 +101,7 @@ func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes)
 		texts := map[string]int64{}
 		for i := range batch {
 			r := &batch[i].Row
-			for _, text := range []string{r.Environment, r.Cluster, r.Target, r.ClusterType, r.Folder, r.Ring, r.Workload, r.Version, r.Base, r.Digest, r.Running, r.Given, r.Commit, r.Path, r.Message, r.By} {
+			for _, text := range []string{r.Environment, r.Cluster, r.Target, r.ClusterType, r.Folder, r.Workload, r.Version, r.Digest, r.Running, r.Given, r.Commit, r.Path, r.Message, r.By} {
 				texts[text] = 0
 			}
 		}
@@ -107,7 +113,7 @@ func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes)
 		if err := t.ids(ctx, texts); err != nil {
 			return err
 		}
-		var rows, transitions []any
+		var rows, transitions, removed []any
 		latest := map[[3]string]int{} // a statement may not have a row twice
 		for i := range batch {
 			latest[[3]string{batch[i].Environment, batch[i].Cluster, batch[i].Target}] = i
@@ -134,17 +140,17 @@ func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes)
 				continue
 			}
 			if c.Gone {
-				if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM assignment WHERE environment = ? AND cluster = ? AND target = ?`), texts[r.Environment], texts[r.Cluster], texts[r.Target]); err != nil {
-					return err
-				}
+				removed = append(removed, texts[r.Environment], texts[r.Cluster], texts[r.Target])
 				continue
 			}
 			reported, _ := state.ParseReported(r.Reported)
-			rows = append(rows, texts[r.Environment], texts[r.Cluster], texts[r.Target], texts[r.ClusterType], texts[r.Folder], texts[r.Ring], texts[r.Workload],
-				texts[r.Version], texts[r.Base], texts[r.Digest], int(r.State), r.Changed.UnixMilli(), int(reported), texts[r.Running], texts[r.Given], texts[r.Commit], texts[r.Path], texts[r.Message],
+			rows = append(rows, texts[r.Environment], texts[r.Cluster], texts[r.Target], texts[r.Folder], int(r.State), r.Changed.UnixMilli(), int(reported), texts[r.Running], texts[r.Given], texts[r.Commit], texts[r.Path], texts[r.Message],
 				texts[r.By], milliseconds(r.At), milliseconds(r.Since), t.last)
 		}
 		batch = batch[:0]
+		if err := t.store.each(ctx, t.tx, "DELETE FROM assignment WHERE (environment, cluster, target) IN (", ")", 3, removed); err != nil {
+			return err
+		}
 		if err := t.store.insert(ctx, t.tx, "assignment", assignmentColumns, onConflict("environment, cluster, target", assignmentColumns), rows); err != nil {
 			return err
 		}
@@ -199,19 +205,24 @@ func milliseconds(t time.Time) int64 {
 // Cluster is the last news of a cluster.
 type Cluster state.Heard
 
-const clusterColumns = "name, seen, snapshot, digest, reporter, change"
+const clusterColumns = "name, seen, snapshot, digest, partial, reporter, change"
 
-// Clusters writes the last news of clusters, each of which is there once.
+// Clusters writes the last news of clusters, each of which is there once. What others have
+// written of them must be loaded before.
 func (t *Tx) Clusters(ctx context.Context, clusters []Cluster) error {
 	if len(clusters) == 0 {
 		return nil
 	}
 	number := t.next()
-	values := make([]any, 0, 6*len(clusters))
+	values := make([]any, 0, 7*len(clusters))
 	for _, c := range clusters {
-		values = append(values, c.Cluster, milliseconds(c.Last), milliseconds(c.Snapshot), c.Digest, c.By, number)
+		partial := 0
+		if c.Partial {
+			partial = 1
+		}
+		values = append(values, c.Cluster, milliseconds(c.Last), milliseconds(c.Snapshot), c.Digest, partial, c.By, number)
 	}
-	err := t.store.insert(ctx, t.tx, "cluster", clusterColumns, onConflict("name", clusterColumns)+" WHERE excluded.seen >= cluster.seen", values)
+	err := t.store.insert(ctx, t.tx, "cluster", clusterColumns, onConflict("name", clusterColumns), values)
 	if err != nil {
 		return t.store.problem(err)
 	}
@@ -233,19 +244,69 @@ func (t *Tx) Wanted(ctx context.Context, position int, w *state.Wanted) error {
 		tip = w.Commits[0].ID
 	}
 	const columns = "environment, tip, content, position, change"
-	if err := t.store.insert(ctx, t.tx, "wanted", columns, onConflict("environment", columns), []any{w.Environment, tip, b.Bytes(), position, t.next()}); err != nil {
+	err := t.store.insert(ctx, t.tx, "wanted", columns, onConflict("environment", columns), []any{w.Environment, tip, b.Bytes(), position, t.next()})
+	if err == nil {
+		err = t.targets(ctx, w)
+	}
+	if err != nil {
 		return t.store.problem(err)
 	}
 	return nil
 }
 
-// Remove removes an environment that is no more.
-func (t *Tx) Remove(ctx context.Context, environment string) error {
-	for _, q := range []string{
-		`DELETE FROM wanted WHERE environment = ?`,
-		`DELETE FROM assignment WHERE environment = (SELECT id FROM term WHERE text = ?)`,
-	} {
-		if _, err := t.tx.ExecContext(ctx, t.store.query(q), environment); err != nil {
+// targets writes what is wanted as rows.
+func (t *Tx) targets(ctx context.Context, w *state.Wanted) error {
+	texts := map[string]int64{w.Environment: 0}
+	for i := range w.Folders {
+		f := &w.Folders[i]
+		for _, text := range []string{f.Name, f.ClusterType, f.Ring, f.Base} {
+			texts[text] = 0
+		}
+		for _, x := range f.Targets {
+			for _, text := range []string{x.Name, x.Workload, x.Version, x.Digest} {
+				texts[text] = 0
+			}
+		}
+	}
+	if err := t.ids(ctx, texts); err != nil {
+		return err
+	}
+	var rows []any
+	for i := range w.Folders {
+		f := &w.Folders[i]
+		for _, x := range f.Targets {
+			rows = append(rows, texts[w.Environment], texts[f.Name], texts[x.Name], texts[f.ClusterType], texts[f.Ring], texts[x.Workload], texts[x.Version], texts[f.Base], texts[x.Digest])
+		}
+	}
+	if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM wanted_target WHERE environment = ?`), texts[w.Environment]); err != nil {
+		return err
+	}
+	return t.store.insert(ctx, t.tx, "wanted_target", "environment, folder, target, cluster_type, ring, workload, version, base, digest", "", rows)
+}
+
+// Order says which environments there are, in their order. What is wanted of others is removed;
+// their assignments are, by the changes of a Fleet.
+func (t *Tx) Order(ctx context.Context, names []string) error {
+	is, err := t.store.environments(ctx, t.tx)
+	if err != nil {
+		return t.store.problem(err)
+	}
+	if names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(is, name) }); slices.Equal(is, names) {
+		return nil
+	}
+	t.next()
+	for _, name := range is {
+		if slices.Contains(names, name) {
+			continue
+		}
+		for _, q := range []string{`DELETE FROM wanted WHERE environment = ?`, `DELETE FROM wanted_target WHERE environment = (SELECT id FROM term WHERE text = ?)`} {
+			if _, err := t.tx.ExecContext(ctx, t.store.query(q), name); err != nil {
+				return t.store.problem(err)
+			}
+		}
+	}
+	for i, name := range names {
+		if _, err := t.tx.ExecContext(ctx, t.store.query(`UPDATE wanted SET position = ? WHERE environment = ?`), i, name); err != nil {
 			return t.store.problem(err)
 		}
 	}

@@ -1,26 +1,33 @@
 -- Texts are kept once. All other tables name them by their id.
 CREATE TABLE term (id BIGINT PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 
--- The last change has this number. Whoever writes holds the row.
-CREATE TABLE change (number BIGINT NOT NULL);
-INSERT INTO change (number) VALUES (0);
+-- The last change has this number. Whoever writes holds the row. tallied is the number of the last change of tallies. cleared counts how
+-- often texts were removed, cleaned is when that was begun, and swept is the last transition that was looked at to remove what it replaced.
+CREATE TABLE change (number BIGINT NOT NULL, tallied BIGINT NOT NULL, cleared BIGINT NOT NULL, cleaned BIGINT NOT NULL, swept BIGINT NOT NULL);
+INSERT INTO change (number, tallied, cleared, cleaned, swept) VALUES (0, 0, 0, 0, 0);
 
 -- What is wanted of each environment: compressed JSON.
 CREATE TABLE wanted (environment TEXT PRIMARY KEY, tip TEXT NOT NULL, content BYTEA NOT NULL, position INT NOT NULL, change BIGINT NOT NULL);
 
+-- The same as rows, for the views.
+CREATE TABLE wanted_target (
+	environment BIGINT NOT NULL, folder BIGINT NOT NULL, target BIGINT NOT NULL,
+	cluster_type BIGINT NOT NULL, ring BIGINT NOT NULL, workload BIGINT NOT NULL, version BIGINT NOT NULL, base BIGINT NOT NULL, digest BIGINT NOT NULL,
+	PRIMARY KEY (environment, folder, target)
+) /* WITHOUT ROWID */;
+
 -- The last news of each cluster. Times are milliseconds since 1970.
-CREATE TABLE cluster (name TEXT PRIMARY KEY, seen BIGINT NOT NULL, snapshot BIGINT NOT NULL, digest TEXT NOT NULL, reporter TEXT NOT NULL, change BIGINT NOT NULL);
+CREATE TABLE cluster (name TEXT PRIMARY KEY, seen BIGINT NOT NULL, snapshot BIGINT NOT NULL, digest TEXT NOT NULL, partial SMALLINT NOT NULL, reporter TEXT NOT NULL, change BIGINT NOT NULL);
 CREATE INDEX cluster_change ON cluster (change);
 
 -- Each assignment on each cluster, as it is now.
 CREATE TABLE assignment (
-	environment BIGINT NOT NULL, cluster BIGINT NOT NULL, target BIGINT NOT NULL,
-	cluster_type BIGINT NOT NULL, folder BIGINT NOT NULL, ring BIGINT NOT NULL, workload BIGINT NOT NULL, version BIGINT NOT NULL, base BIGINT NOT NULL, wanted BIGINT NOT NULL,
+	environment BIGINT NOT NULL, cluster BIGINT NOT NULL, target BIGINT NOT NULL, folder BIGINT NOT NULL,
 	state SMALLINT NOT NULL, changed BIGINT NOT NULL,
 	reported SMALLINT NOT NULL, ran BIGINT NOT NULL, digest BIGINT NOT NULL, revision BIGINT NOT NULL, path BIGINT NOT NULL, message BIGINT NOT NULL, reporter BIGINT NOT NULL, observed BIGINT NOT NULL, since BIGINT NOT NULL,
 	change BIGINT NOT NULL,
 	PRIMARY KEY (environment, cluster, target)
-);
+) /* WITHOUT ROWID */;
 CREATE INDEX assignment_change ON assignment (change);
 
 -- What changed, one row for each change of an assignment on a cluster. A state of -1 says that it is wanted no more.
@@ -32,17 +39,19 @@ CREATE TABLE transition (
 CREATE INDEX transition_workload ON transition (environment, workload, at);
 CREATE INDEX transition_cluster ON transition (cluster, at);
 
--- How many assignments were in each state, from a time on, of all that have a part in common.
+-- How many assignments were in each state, from a time on, of all that have a part in common. closed is 0 while there are any; the last tally, from
+-- newest on, has none otherwise.
 CREATE TABLE part (
 	id BIGINT PRIMARY KEY, environment BIGINT NOT NULL, ring BIGINT NOT NULL, cluster_type BIGINT NOT NULL, workload BIGINT NOT NULL, version BIGINT NOT NULL, base BIGINT NOT NULL,
-	opened BIGINT NOT NULL, closed BIGINT,
+	opened BIGINT NOT NULL, newest BIGINT NOT NULL, closed BIGINT NOT NULL,
 	UNIQUE (environment, ring, cluster_type, workload, version, base)
 );
+CREATE INDEX part_closed ON part (closed);
 CREATE TABLE tally (
 	part BIGINT NOT NULL, at BIGINT NOT NULL,
 	ok INT NOT NULL, progressing INT NOT NULL, behind INT NOT NULL, drifted INT NOT NULL, stale INT NOT NULL, missing INT NOT NULL, failed INT NOT NULL,
 	PRIMARY KEY (part, at)
-);
+) /* WITHOUT ROWID */;
 
 -- The commits that each ring had: what was promoted, and how it went.
 CREATE TABLE release (

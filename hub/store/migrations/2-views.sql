@@ -3,9 +3,9 @@ CREATE VIEW v_assignments AS
 SELECT e.text AS environment, r.text AS ring, ct.text AS cluster_type, c.text AS cluster, w.text AS workload, t.text AS deployment_target,
 	CASE a.state WHEN 0 THEN 'ok' WHEN 1 THEN 'progressing' WHEN 2 THEN 'behind' WHEN 3 THEN 'drifted' WHEN 4 THEN 'stale' WHEN 5 THEN 'missing' ELSE 'failed' END AS state,
 	v.text AS version, b.text AS base, m.text AS message, a.changed AS changed_ms, a.observed AS observed_ms
-FROM assignment a
-JOIN term e ON e.id = a.environment JOIN term r ON r.id = a.ring JOIN term ct ON ct.id = a.cluster_type JOIN term c ON c.id = a.cluster
-JOIN term w ON w.id = a.workload JOIN term t ON t.id = a.target JOIN term v ON v.id = a.version JOIN term b ON b.id = a.base JOIN term m ON m.id = a.message;
+FROM assignment a JOIN wanted_target x ON x.environment = a.environment AND x.folder = a.folder AND x.target = a.target
+JOIN term e ON e.id = a.environment JOIN term r ON r.id = x.ring JOIN term ct ON ct.id = x.cluster_type JOIN term c ON c.id = a.cluster
+JOIN term w ON w.id = x.workload JOIN term t ON t.id = a.target JOIN term v ON v.id = x.version JOIN term b ON b.id = x.base JOIN term m ON m.id = a.message;
 
 CREATE VIEW v_rollout AS
 SELECT e.text AS environment, r.text AS ring, ct.text AS cluster_type, w.text AS workload, v.text AS version, b.text AS base, x.at AS at_ms,

@@ -1,0 +1,361 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+)
+
+// moment is all that there was at a time.
+type moment struct {
+	at    time.Time
+	rows  []string
+	parts map[state.Part]state.Tally
+}
+
+func line(environment, cluster, target string, s, version, wanted, running string) string {
+	return fmt.Sprintf("%s %s %s is %s at %s, wanted %s, running %s", environment, cluster, target, s, version, wanted, running)
+}
+
+func (r *running) moment(at time.Time) moment {
+	m := moment{at: at, parts: r.Fleet().Parts()}
+	maps.DeleteFunc(m.parts, func(_ state.Part, t state.Tally) bool { return t == state.Tally{} })
+	for _, row := range hubtest.Rows(r.Fleet()) {
+		m.rows = append(m.rows, line(row.Environment, row.Cluster, row.Target, row.State.String(), row.Version, row.Digest, row.Running))
+	}
+	return m
+}
+
+// recall is what a database has of a moment, in pages of seven.
+func (r *running) recall(at time.Time) moment {
+	r.t.Helper()
+	m := moment{at: at}
+	f := store.Filter{}
+	for {
+		rows, err := r.Store().At(context.Background(), f, at, 7)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, x := range rows {
+			m.rows = append(m.rows, line(x.Environment, x.Cluster, x.Target, x.State, x.Version, x.Wanted, x.Running))
+		}
+		if len(rows) < 7 {
+			break
+		}
+		last := rows[len(rows)-1]
+		f.After = state.Position{Environment: last.Environment, Cluster: last.Cluster, Target: last.Target}
+	}
+	var err error
+	if m.parts, err = r.Store().PartsAt(context.Background(), at, ""); err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+func (r *running) expect(what string, want moment) {
+	r.t.Helper()
+	got := r.recall(want.at)
+	equal(r.t, what, want.rows, got.rows)
+	if !maps.Equal(want.parts, got.parts) {
+		r.t.Fatalf("%s: the counts were\n%v and not\n%v", what, want.parts, got.parts)
+	}
+}
+
+// transitions returns all of them, the newest first.
+func (r *running) transitions() (all []store.Transition) {
+	r.t.Helper()
+	for f := (store.Filter{}); ; f.Before = all[len(all)-1].Number {
+		rows, err := r.Store().History(context.Background(), f, 50)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if all = append(all, rows...); len(rows) < 50 {
+			return all
+		}
+	}
+}
+
+// less returns what is wanted, at times without a target or a cluster.
+func less(w *hubtest.World, wanted *state.Wanted) *state.Wanted {
+	if w.IntN(3) == 0 {
+		f := &wanted.Folders[w.IntN(len(wanted.Folders))]
+		i := w.IntN(len(f.Targets))
+		f.Targets = slices.Delete(f.Targets, i, i+1)
+	}
+	if w.IntN(3) == 0 {
+		i := w.IntN(len(wanted.Clusters))
+		wanted.Clusters = slices.Delete(wanted.Clusters, i, i+1)
+	}
+	return wanted
+}
+
+// past runs a random history, and returns all moments of it.
+func past(w *hubtest.World, r *running, c *clock, steps int) (moments []moment) {
+	r.want(less(w, w.Wanted()))
+	for range steps {
+		c.pass(time.Minute + time.Duration(w.IntN(30))*time.Second)
+		switch w.IntN(5) {
+		case 0:
+			w.Commit()
+			r.want(less(w, w.Wanted()))
+		case 1: // with none of it, and all of it again
+			r.want(&state.Wanted{Environment: hubtest.Environment})
+		default:
+			r.report(w.Report(c.now()))
+		}
+		r.look()
+		moments = append(moments, r.moment(c.now()))
+	}
+	return moments
+}
+
+// history holds what a database knows of earlier moments against what they were.
+func history(t *testing.T, database func() string) {
+	for seed := range uint64(4) {
+		w, c := hubtest.New(seed), newClock()
+		r := start(t, database(), c, 10*time.Minute)
+		moments := past(w, r, c, 60)
+		for i, m := range moments {
+			r.expect(fmt.Sprintf("seed %d, moment %d and what is known of it", seed, i), m)
+			between := m // until the next one
+			between.at = m.at.Add(time.Minute - time.Millisecond)
+			r.expect(fmt.Sprintf("seed %d, the time after moment %d and what is known of it", seed, i), between)
+		}
+		// One after the other, transitions lead to what there is.
+		is := map[string]string{}
+		all := r.transitions()
+		slices.Reverse(all)
+		for _, x := range all {
+			key := x.Environment + " " + x.Cluster + " " + x.Target
+			if is[key] != x.Was {
+				t.Fatalf("seed %d: %+v: it was %q", seed, x, is[key])
+			}
+			is[key] = x.State
+			if x.State == store.Gone {
+				delete(is, key)
+			}
+		}
+		rows := map[string]string{}
+		for _, row := range hubtest.Rows(r.Fleet()) {
+			rows[row.Environment+" "+row.Cluster+" "+row.Target] = row.State.String()
+		}
+		if !maps.Equal(is, rows) {
+			t.Fatalf("seed %d: transitions lead to %v, and there are %v", seed, is, rows)
+		}
+		r.filters(w, moments)
+		r.stop()
+	}
+}
+
+// filters holds filtered answers about earlier moments against those that are filtered here.
+func (r *running) filters(w *hubtest.World, moments []moment) {
+	for range 20 {
+		m := moments[w.IntN(len(moments))]
+		all, err := r.Store().At(context.Background(), store.Filter{}, m.at, 1000)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		f := store.Filter{States: []state.State{state.Missing, state.Behind}[:w.IntN(3)]}
+		if w.IntN(2) == 0 {
+			f.Workload = "shop"
+		}
+		if w.IntN(2) == 0 {
+			f.Cluster = "c1"
+		}
+		if w.IntN(3) == 0 {
+			f.ClusterType = "edge"
+		}
+		if w.IntN(3) == 0 {
+			f.Version = "d1"
+		}
+		got, err := r.Store().At(context.Background(), f, m.at, 1000)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		want := slices.DeleteFunc(all, func(x store.Transition) bool {
+			s, _ := state.Parse(x.State)
+			return len(f.States) > 0 && !slices.Contains(f.States, s) || f.Workload != "" && f.Workload != x.Workload || f.Cluster != "" && f.Cluster != x.Cluster ||
+				f.ClusterType != "" && f.ClusterType != x.ClusterType || f.Version != "" && f.Version != x.Version
+		})
+		if !slices.Equal(want, got) {
+			r.t.Fatalf("%+v at %s:\n%v\nand should be\n%v", f, m.at, got, want)
+		}
+	}
+}
+
+// keep removes what is older than is kept, and holds the rest against what it was.
+func keep(t *testing.T, database func() string) {
+	w, c, name := hubtest.New(3), newClock(), database()
+	r := start(t, name, c, time.Hour)
+	moments := past(w, r, c, 120)
+	other := start(t, name, c, time.Hour) // it knows texts that go
+	before := moments[60].at.Add(time.Second)
+	all := r.transitions()
+	steps := 0
+	for more := true; more; steps++ {
+		var err error
+		if more, err = r.Store().Sweep(context.Background(), before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := r.Store().Clean(context.Background(), c.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := r.transitions()
+	if len(kept) >= len(all) || steps < 2 {
+		t.Fatalf("%d of %d transitions are kept, after %d steps", len(kept), len(all), steps)
+	}
+	seen := map[string]bool{}
+	for i, x := range kept {
+		if x.At.Before(before) { // one that still held then, of each assignment
+			key := x.Environment + " " + x.Cluster + " " + x.Target
+			if seen[key] || x.State == store.Gone {
+				t.Errorf("%+v is kept", x)
+			}
+			seen[key] = true
+		} else if x != all[i] {
+			t.Fatalf("%+v is kept of %+v", x, all[i])
+		}
+	}
+	for i, m := range moments[61:] {
+		r.expect(fmt.Sprintf("moment %d and what is kept of it", i+61), m)
+	}
+	if n := r.count(name, "SELECT COUNT(*) FROM tally WHERE at < ?", before.UnixMilli()); n > len(r.moment(c.now()).parts)+len(moments[60].parts) {
+		t.Errorf("%d tallies are kept that were replaced", n)
+	}
+	// Texts that were removed can come again, by whichever hub.
+	for i := range 3 {
+		hub := other
+		if i == 1 {
+			hub = r
+		}
+		w.Commit()
+		hub.want(w.Wanted())
+		for range 20 {
+			report := w.Report(c.now())
+			for n := range report.Items {
+				report.Items[n].Message = fmt.Sprint("message ", n)
+			}
+			hub.report(report)
+		}
+		hub.look()
+		r.look()
+		r.stop()
+		r = start(t, name, c, time.Hour)
+		other.look()
+		equal(t, fmt.Sprintf("round %d: two hubs", i), r.all(), other.all())
+		r.expect(fmt.Sprintf("round %d: what is known of now", i), moment{c.now(), r.moment(c.now()).rows, r.recall(c.now()).parts})
+	}
+}
+
+// count asks a database for a number.
+func (r *running) count(database, query string, args ...any) (n int) {
+	r.t.Helper()
+	db := hubtest.SQL(r.t, database)
+	if store.IsPostgres(database) {
+		query = strings.Replace(query, "?", "$1", 1)
+	}
+	if err := db.QueryRow(query, args...).Scan(&n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// removed removes environments, which other hubs and earlier moments know.
+func removed(t *testing.T, database func() string) {
+	w, c, name := hubtest.New(1), newClock(), database()
+	a, b := start(t, name, c, time.Hour), start(t, name, c, time.Hour)
+	for i, environment := range []string{"prod", "dev", "qa"} {
+		wanted := w.Wanted()
+		wanted.Environment = environment
+		if err := a.Want(context.Background(), i, wanted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := func(r *running) (names []string) {
+		r.look()
+		for _, w := range r.Fleet().Environments() {
+			names = append(names, w.Environment)
+		}
+		return names
+	}
+	for _, names := range [][]string{{"dev", "qa", "prod"}, {"qa", "prod", "unread"}} {
+		before := a.moment(c.now())
+		c.pass(2 * time.Minute)
+		if err := a.Order(context.Background(), names); err != nil {
+			t.Fatal(err)
+		}
+		known := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "unread" })
+		restarted := start(t, name, c, time.Hour)
+		for i, r := range []*running{a, b, restarted} {
+			if got := order(r); !slices.Equal(got, known) {
+				t.Errorf("hub %d has %v, and should have %v", i, got, known)
+			}
+		}
+		restarted.stop()
+		equal(t, "two hubs", a.all(), b.all())
+		rows := a.recall(before.at).rows
+		slices.Sort(rows)
+		slices.Sort(before.rows)
+		equal(t, "the moment before and what is known of it", before.rows, rows)
+	}
+	if n := a.count(name, "SELECT COUNT(*) FROM v_assignments WHERE environment <> ?", ""); n != len(hubtest.Rows(a.Fleet())) {
+		t.Errorf("the view has %d assignments, and there are %d", n, len(hubtest.Rows(a.Fleet())))
+	}
+}
+
+// releases follows a release: when it is complete, and when it has failed, is noted once.
+func releases(t *testing.T, database func() string) {
+	w, c, name := hubtest.New(1), newClock(), database()
+	r := start(t, name, c, time.Hour)
+	r.want(w.Wanted())
+	set := func(s state.Reported) {
+		commit := r.Fleet().Environments()[0].Commits[0].ID
+		for _, cluster := range []string{"c0", "c1", "c2", "c3", "c4", "c5", "x0"} {
+			clusterType := map[byte]string{'c': "edge", 'x': "box"}[cluster[0]]
+			report := state.Report{Cluster: cluster, Received: c.now(), Snapshot: true}
+			for _, target := range []string{"hello-main", "shop-main", "till-main"} {
+				report.Items = append(report.Items, state.Item{Assignment: "prod/" + clusterType + "/" + target, Commit: commit, State: s})
+			}
+			r.report(report)
+		}
+		c.pass(time.Minute)
+		r.look()
+	}
+	is := func() []store.Release {
+		all, err := r.Store().Releases(context.Background(), "prod", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if got := is(); len(got) != 1 || !got[0].Completed.IsZero() || !got[0].Failed.IsZero() {
+		t.Fatalf("%+v", got)
+	}
+	set(state.ReportedFailed)
+	failed := c.now()
+	set(state.ReportedOK)
+	completed := c.now()
+	set(state.ReportedFailed)
+	set(state.ReportedOK)
+	if got := is(); len(got) != 1 || !got[0].Completed.Equal(completed) || !got[0].Failed.Equal(failed) {
+		t.Fatalf("%+v, failed at %s, completed at %s", got, failed, completed)
+	}
+	w.Commit()
+	r.want(w.Wanted())
+	c.pass(time.Minute)
+	r.look()
+	if got := is(); len(got) != 2 || got[0].Commit != "0001" || !got[0].Completed.IsZero() || got[1].Commit != "0000" || !got[1].Completed.Equal(completed) {
+		t.Fatalf("%+v", got)
+	}
+}

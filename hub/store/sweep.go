@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+)
+
+// inStep is how many rows a step of a sweep looks at: nobody else writes meanwhile.
+const inStep = 2000
+
+// Sweep is a step of removing what was replaced before a time: transitions after which there was
+// another of the same assignment, and tallies of the same part. What held at that time, and
+// later, stays known. It reports whether there may be more to remove.
+func (s *Store) Sweep(ctx context.Context, before time.Time) (more bool, err error) {
+	_, err = s.Write(ctx, func(t *Tx) error {
+		last, err := t.sweepTransitions(ctx, before.UnixMilli())
+		if err == nil && last == t.swept {
+			more, err = t.sweepTallies(ctx, before.UnixMilli())
+		} else if err == nil {
+			more = true
+			_, err = t.tx.ExecContext(ctx, s.query(`UPDATE change SET swept = ?`), last)
+		}
+		if err != nil {
+			return s.problem(err)
+		}
+		return nil
+	})
+	return more, err
+}
+
+// sweepTransitions goes on after the last transition that a step has looked at, and removes
+// what each replaced. It returns the last one that it has looked at.
+func (t *Tx) sweepTransitions(ctx context.Context, before int64) (last int64, err error) {
+	last = t.swept
+	newer := false
+	err = t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
+		var number, at int64
+		if err := r.Scan(&number, &at); err != nil {
+			return err
+		}
+		if newer = newer || at >= before; !newer {
+			last = number
+		}
+		return nil
+	}, `SELECT change, at FROM transition WHERE change > ? ORDER BY change LIMIT ?`, t.swept, inStep)
+	if err != nil || last == t.swept {
+		return last, err
+	}
+	for _, q := range []string{
+		`DELETE FROM transition WHERE change IN (SELECT h.change FROM transition n JOIN transition h ON h.cluster = n.cluster AND h.environment = n.environment AND h.target = n.target AND h.change < n.change WHERE n.change > ? AND n.change <= ?)`,
+		`DELETE FROM transition WHERE change > ? AND change <= ? AND state = -1`,
+	} {
+		if _, err := t.tx.ExecContext(ctx, t.store.query(q), t.swept, last); err != nil {
+			return last, err
+		}
+	}
+	return last, nil
+}
+
+// sweepTallies removes parts that were gone before a time, and what others counted until their
+// last tally before it.
+func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err error) {
+	const gone = `SELECT id FROM part WHERE closed > 0 AND closed < ? ORDER BY closed, id LIMIT 100`
+	for _, q := range []string{`DELETE FROM tally WHERE part IN (` + gone + `)`, `DELETE FROM part WHERE id IN (` + gone + `)`} {
+		result, err := t.tx.ExecContext(ctx, t.store.query(q), before)
+		if err != nil {
+			return false, err
+		}
+		n, err := result.RowsAffected()
+		if more = n > 0; err != nil {
+			return false, err
+		}
+	}
+	if more {
+		return true, nil
+	}
+	_, err = t.tx.ExecContext(ctx, t.store.query(`DELETE FROM tally WHERE at < ? AND at < (SELECT MAX(y.at) FROM tally y WHERE y.part = tally.part AND y.at < ?)`), before, before)
+	return false, err
+}
+
+// cleanEvery is how often unused texts are looked for: that reads everything.
+const cleanEvery = 24 * time.Hour
+
+// Clean removes texts that nothing names any more, once a day. Several hubs may call it.
+func (s *Store) Clean(ctx context.Context, now time.Time) error {
+	due := false
+	begun, err := s.Write(ctx, func(t *Tx) error {
+		if due = now.Sub(time.UnixMilli(t.cleaned)) >= cleanEvery; !due {
+			return nil
+		}
+		_, err := t.tx.ExecContext(ctx, s.query(`UPDATE change SET cleaned = ?`), now.UnixMilli())
+		return err
+	})
+	if err != nil || !due {
+		return err
+	}
+	unused, err := s.unused(ctx, begun)
+	for err == nil && len(unused) > 0 {
+		n := min(len(unused), inStep)
+		_, err = s.Write(ctx, func(t *Tx) error { return t.removeTexts(ctx, begun, unused[:n]) })
+		unused = unused[n:]
+	}
+	if err != nil {
+		return s.problem(err)
+	}
+	return nil
+}
+
+// The columns that name texts.
+var (
+	ofAssignments = []string{"environment", "cluster", "target", "folder", "ran", "digest", "revision", "path", "message", "reporter"}
+	ofTransitions = []string{"environment", "workload", "cluster", "target", "cluster_type", "version", "wanted", "ran", "revision", "message"}
+	ofParts       = []string{"environment", "ring", "cluster_type", "workload", "version", "base"}
+	ofWanted      = []string{"environment", "folder", "target", "cluster_type", "ring", "workload", "version", "base", "digest"}
+)
+
+// bits is a set of ids.
+type bits []uint64
+
+func (b *bits) add(id int64) {
+	for int(id/64) >= len(*b) {
+		*b = append(*b, make(bits, len(*b)+1024)...)
+	}
+	(*b)[id/64] |= 1 << (id % 64)
+}
+
+func (b bits) has(id int64) bool { return int(id/64) < len(b) && b[id/64]&(1<<(id%64)) != 0 }
+
+// unused returns the ids of texts that nothing names, of those up to a change. Rows of later
+// changes may name them again.
+func (s *Store) unused(ctx context.Context, until int64) (unused []int64, err error) {
+	used := bits{}
+	for _, table := range []struct {
+		name    string
+		columns []string
+	}{{"assignment", ofAssignments}, {"transition", ofTransitions}} {
+		var last int64
+		if err := s.rows(ctx, s.read, func(r *sql.Rows) error { return r.Scan(&last) }, `SELECT COALESCE(MAX(change), 0) FROM `+table.name); err != nil {
+			return nil, err
+		}
+		for from := int64(0); from < min(last, until); from += inPage {
+			if err := s.named(ctx, s.read, table.name, table.columns, &used, ` WHERE change > ? AND change <= ?`, from, from+inPage); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := s.namedByParts(ctx, s.read, &used); err != nil {
+		return nil, err
+	}
+	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
+		var id int64
+		err := r.Scan(&id)
+		if !used.has(id) {
+			unused = append(unused, id)
+		}
+		return err
+	}, `SELECT id FROM term`)
+	return unused, err
+}
+
+// named adds the ids that rows name.
+func (s *Store) named(ctx context.Context, on querier, table string, columns []string, used *bits, where string, args ...any) error {
+	ids := make([]int64, len(columns))
+	into := make([]any, len(columns))
+	for i := range ids {
+		into[i] = &ids[i]
+	}
+	return s.rows(ctx, on, func(r *sql.Rows) error {
+		err := r.Scan(into...)
+		for _, id := range ids {
+			used.add(id)
+		}
+		return err
+	}, `SELECT `+strings.Join(columns, ", ")+` FROM `+table+where, args...)
+}
+
+func (s *Store) namedByParts(ctx context.Context, on querier, used *bits) error {
+	if err := s.named(ctx, on, "part", ofParts, used, ""); err != nil {
+		return err
+	}
+	return s.named(ctx, on, "wanted_target", ofWanted, used, "")
+}
+
+// removeTexts removes texts that nothing named until a change, and nothing has since.
+func (t *Tx) removeTexts(ctx context.Context, since int64, ids []int64) error {
+	used := bits{}
+	err := t.store.named(ctx, t.tx, "assignment", ofAssignments, &used, ` WHERE change > ?`, since)
+	if err == nil {
+		err = t.store.named(ctx, t.tx, "transition", ofTransitions, &used, ` WHERE change > ?`, since)
+	}
+	if err == nil {
+		err = t.store.namedByParts(ctx, t.tx, &used)
+	}
+	if err != nil {
+		return err
+	}
+	var unused []any
+	for _, id := range ids {
+		if !used.has(id) {
+			unused = append(unused, id)
+		}
+	}
+	if err := t.store.each(ctx, t.tx, "DELETE FROM term WHERE id IN (", ")", 1, unused); err != nil {
+		return err
+	}
+	_, err = t.tx.ExecContext(ctx, `UPDATE change SET cleared = cleared + 1`)
+	return err
+}

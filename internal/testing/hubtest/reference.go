@@ -1,0 +1,205 @@
+package hubtest
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+)
+
+// Reference is what a Fleet has to be, as simply as it can be said: all that was ever wanted and
+// reported, looked at from the beginning each time.
+type Reference struct {
+	StaleAfter time.Duration
+	Wanted     *state.Wanted
+	Reports    []state.Report
+}
+
+// Take adds a report. A cluster that the platform does not list is there from the first report
+// on that is about anything.
+func (m *Reference) Take(r state.Report) {
+	if len(r.Items) == 0 && !slices.ContainsFunc(m.clusters(), func(c state.Cluster) bool { return c.Name == r.Cluster }) {
+		return
+	}
+	if r.At.After(r.Received) {
+		r.At = r.Received
+	}
+	m.Reports = append(m.Reports, r)
+}
+
+func (m *Reference) clusters() []state.Cluster {
+	out := slices.Clone(m.Wanted.Clusters)
+	for _, name := range []string{"x0", "x1"} {
+		if slices.ContainsFunc(m.Reports, func(r state.Report) bool { return r.Cluster == name }) {
+			out = append(out, state.Cluster{Name: name, Folder: "box"})
+		}
+	}
+	return out
+}
+
+// place is an assignment on a cluster.
+type place struct {
+	state.Cluster
+	*state.Folder
+	*state.Target
+}
+
+func (p place) key(it *state.Item) string {
+	if it.Path != "" {
+		return state.Key(path.Base(path.Dir(it.Path)), path.Base(it.Path))
+	}
+	return state.Key(p.Folder.Name, p.Target.Name)
+}
+
+// observed returns the observation that counts, and when it was made.
+func (m *Reference) observed(p place) (best state.Item, at time.Time) {
+	var snapshot time.Time
+	for pass := range 2 { // snapshots first: what is older than the newest does not count
+		for _, r := range m.Reports {
+			if r.Cluster != p.Cluster.Name || r.Snapshot != (pass == 0) || r.At.Before(snapshot) {
+				continue
+			}
+			is, found := state.Item{}, r.Snapshot
+			for _, it := range r.Items {
+				if it.Assignment == m.Wanted.Environment+"/"+p.ClusterType+"/"+p.Target.Name {
+					is, found = it, true
+				}
+			}
+			if r.Snapshot {
+				snapshot = r.At
+			}
+			if found && (r.At.After(at) || r.At.Equal(at) && m.compare(p, &is, &best) > 0) {
+				best, at = is, r.At
+			}
+		}
+	}
+	return best, at
+}
+
+// compare orders two observations of one time.
+func (m *Reference) compare(p place, a, b *state.Item) int {
+	content := func(it *state.Item) (string, string) {
+		if i := m.Wanted.In(it.Commit); i >= 0 {
+			return m.Wanted.At(i, p.key(it)), m.Wanted.At(i, state.EntryKey(p.Cluster.Name))
+		}
+		return it.Commit, ""
+	}
+	folderA, entryA := content(a)
+	folderB, entryB := content(b)
+	return cmp.Or(cmp.Compare(a.State, b.State), strings.Compare(a.Path, b.Path), strings.Compare(a.Digest, b.Digest), strings.Compare(a.Message, b.Message),
+		a.Since.Compare(b.Since), strings.Compare(folderA, folderB), strings.Compare(entryA, entryB))
+}
+
+// running returns the digest of what runs; false where the branch never had it.
+func (m *Reference) running(p place, it *state.Item) (string, bool) {
+	if it.Digest != "" {
+		for i := range m.Wanted.Commits {
+			if m.Wanted.At(i, p.key(it)) == it.Digest {
+				return it.Digest, true
+			}
+		}
+		return "", false
+	}
+	i := m.Wanted.In(it.Commit)
+	if i < 0 {
+		return "", false
+	}
+	if p.Entry != "" && m.Wanted.At(i, state.EntryKey(p.Cluster.Name)) != p.Entry {
+		return "", true
+	}
+	return m.Wanted.At(i, p.key(it)), true
+}
+
+func (m *Reference) state(p place, now time.Time) state.State {
+	var last time.Time
+	for _, r := range m.Reports {
+		if r.Cluster == p.Cluster.Name && r.Received.After(last) {
+			last = r.Received
+		}
+	}
+	stale := !last.IsZero() && now.Sub(last) > m.StaleAfter
+	is, at := m.observed(p)
+	if is.State == state.Nothing {
+		if stale && !at.IsZero() {
+			return state.Stale
+		}
+		return state.Missing
+	}
+	running, known := m.running(p, &is)
+	switch wanted := known && running == p.Target.Digest; {
+	case wanted && is.State == state.ReportedFailed:
+		return state.Failed
+	case stale:
+		return state.Stale
+	case !known:
+		return state.Drifted
+	case !wanted:
+		return state.Behind
+	case is.State == state.ReportedDrifted:
+		return state.Drifted
+	case is.State == state.ReportedProgressing:
+		return state.Progressing
+	}
+	return state.OK
+}
+
+// Check says how a Fleet differs from what it has to be; "" for not at all.
+func (m *Reference) Check(fleet *state.Fleet, now time.Time) string {
+	rows, tally := map[string]state.State{}, state.Tally{}
+	fleet.List(state.Filter{}, state.Position{}, func(r state.Row) bool {
+		rows[r.Cluster+" "+r.Target] = r.State
+		return true
+	})
+	worst := map[string]state.State{} // of targets on clusters that are not listed
+	for _, f := range m.Wanted.Folders {
+		for i := range f.Targets {
+			if !f.Listed {
+				worst[f.Targets[i].Name] = state.Missing
+			}
+		}
+	}
+	first := map[string]bool{}
+	for _, c := range m.clusters() {
+		f := &m.Wanted.Folders[slices.IndexFunc(m.Wanted.Folders, func(f state.Folder) bool { return f.Name == c.Folder })]
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			want, key := m.state(place{c, f, t}, now), c.Name+" "+t.Name
+			if got, there := rows[key]; !there || want != got {
+				return fmt.Sprintf("%s on %s is %s (%t), and should be %s", t.Name, c.Name, got, there, want)
+			}
+			delete(rows, key)
+			if f.Listed {
+				tally[want]++
+			} else if !first[t.Name] || want > worst[t.Name] {
+				first[t.Name], worst[t.Name] = true, want
+			}
+		}
+	}
+	for _, s := range worst {
+		tally[s]++
+	}
+	if len(rows) > 0 {
+		return fmt.Sprintf("there should be no %v", rows)
+	}
+	var counted state.Tally
+	for _, g := range fleet.Count(state.Filter{}, state.ByTarget) {
+		counted.Add(&g.Tally)
+	}
+	if counted != tally {
+		return fmt.Sprintf("counted %v, and there are %v", counted, tally)
+	}
+	return ""
+}
+
+// Rows returns all that a Fleet has.
+func Rows(fleet *state.Fleet) (rows []state.Row) {
+	fleet.List(state.Filter{}, state.Position{}, func(r state.Row) bool {
+		rows = append(rows, r)
+		return true
+	})
+	return rows
+}

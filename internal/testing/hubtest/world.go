@@ -1,0 +1,137 @@
+// Package hubtest makes random histories of what is wanted of clusters and of what they report,
+// and says what a hub has to know of them.
+package hubtest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+)
+
+// Environment is the one of a World.
+const Environment = "prod"
+
+// World makes a random history of an environment prod: clusters c0 to c5 of type edge, which
+// the platform lists, and x0 and x1 of type box, which it does not.
+type World struct {
+	*rand.Rand
+	commits []state.Commit // newest first
+	digests map[string]string
+	last    map[string]state.Report // the last snapshot of each cluster
+}
+
+var targets = []string{"hello-main", "shop-main", "till-main"}
+
+// unknownCommit is no commit of the branch.
+const unknownCommit = "ffff"
+
+// New returns the World of a seed, with a first commit. Those of even seeds have an entry for
+// each cluster.
+func New(seed uint64) *World {
+	w := &World{Rand: rand.New(rand.NewPCG(seed, 1)), digests: map[string]string{}, last: map[string]state.Report{}}
+	for _, f := range []string{"box", "edge.a", "edge.b"} {
+		for _, target := range targets {
+			w.digests[state.Key(f, target)] = "d0"
+		}
+	}
+	if seed%2 == 0 {
+		for i := range 6 {
+			w.digests[state.EntryKey(fmt.Sprintf("c%d", i))] = "d0"
+		}
+	}
+	w.Commit()
+	return w
+}
+
+// Start is when histories begin.
+func Start() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
+
+// Wanted returns what is wanted as of the newest commit.
+func (w *World) Wanted() *state.Wanted {
+	out := &state.Wanted{Environment: Environment, Repository: "https://git.example/gitops", Branch: Environment, Commits: slices.Clone(w.commits)}
+	base := w.commits[0].Rings[0].Base
+	for _, name := range []string{"box", "edge.a", "edge.b"} {
+		f := state.Folder{Name: name, ClusterType: name[:min(4, len(name))], Listed: name != "box", Base: base}
+		for _, t := range targets {
+			if d := w.digests[state.Key(name, t)]; d != "" {
+				f.Targets = append(f.Targets, state.Target{Name: t, Workload: t[:4], Version: d, Digest: d})
+			}
+		}
+		out.Folders = append(out.Folders, f)
+	}
+	for i := range 6 {
+		name := fmt.Sprintf("c%d", i)
+		out.Clusters = append(out.Clusters, state.Cluster{Name: name, Folder: out.Folders[1+i%2].Name, Entry: w.digests[state.EntryKey(name)]})
+	}
+	return out
+}
+
+// Commit changes some digests: to new ones, to those of before, or of something else.
+func (w *World) Commit() {
+	was := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(w.digests)) {
+		if w.IntN(3) > 0 {
+			continue
+		}
+		if is := fmt.Sprintf("d%d", w.IntN(3)); is != w.digests[key] {
+			was[key], w.digests[key] = w.digests[key], is
+		}
+	}
+	commits := slices.Clone(w.commits)
+	if len(commits) > 0 {
+		commits[0].Was = was // of the one before the new one
+	}
+	id := fmt.Sprintf("%04x", len(commits))
+	w.commits = append([]state.Commit{{ID: id, Time: Start().Add(time.Duration(len(commits)) * time.Minute), Rings: []state.Ring{{Base: "s" + id, Own: "e"}}}}, commits...)
+}
+
+// Report returns a report of some cluster: an event or a snapshot, by a clock that may be
+// wrong.
+func (w *World) Report(now time.Time) state.Report {
+	clusterType, name := "edge", fmt.Sprintf("c%d", w.IntN(6))
+	if w.IntN(5) == 0 {
+		clusterType, name = "box", fmt.Sprintf("x%d", w.IntN(2))
+	}
+	r := state.Report{Cluster: name, Received: now, At: now.Add(time.Duration(w.IntN(20)-15) * time.Second), Snapshot: w.IntN(2) == 0, By: "test"}
+	for _, t := range targets {
+		if w.IntN(3) > 0 {
+			r.Items = append(r.Items, w.item(now, clusterType, t))
+		}
+	}
+	if r.Snapshot {
+		r.Digest = fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(r.Items))))
+		w.last[name] = r
+	}
+	return r
+}
+
+func (w *World) item(now time.Time, clusterType, target string) state.Item {
+	it := state.Item{Assignment: Environment + "/" + clusterType + "/" + target, State: state.Reported(1 + w.IntN(4)), Commit: w.commits[w.IntN(len(w.commits))].ID}
+	switch w.IntN(10) {
+	case 0:
+		it.Commit = unknownCommit
+	case 1:
+		it.Commit, it.Digest = "", fmt.Sprintf("d%d", w.IntN(4))
+	case 2:
+		it.Path = "./" + Environment + "/edge.a/" + target
+	}
+	if it.State != state.ReportedOK && w.IntN(2) == 0 {
+		it.Message, it.Since = fmt.Sprint("message ", w.IntN(3)), now.Add(-time.Duration(w.IntN(3))*time.Minute)
+	}
+	return it
+}
+
+// Same returns a snapshot that says the same as the last one of some cluster: as it is sent
+// first, without its items, and in full; false where there was none.
+func (w *World) Same(now time.Time) (same, full state.Report, there bool) {
+	full, there = w.last[fmt.Sprintf("c%d", w.IntN(6))]
+	full.At, full.Received = now, now
+	same = full
+	same.Items, same.Same = nil, true
+	return same, full, there
+}
