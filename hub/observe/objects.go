@@ -144,8 +144,8 @@ func bounded(text string) string {
 }
 
 // itemsOf returns an item for each subject: the worst of its objects. The commit is that of
-// the object that applies the folder. Where that has applied nothing yet, and tried to apply
-// nothing, nothing is there.
+// the object that applies the folder. Where that has applied nothing yet, and has not failed
+// either, nothing is there.
 func itemsOf(found []finding) map[string][]api.Item {
 	groups := map[subject][]finding{}
 	for _, f := range found {
@@ -163,7 +163,7 @@ func itemsOf(found []finding) map[string][]api.Item {
 			}
 		}
 		item := api.Item{Assignment: s.assignment, Object: s.object, Commit: applied.commit, Path: applied.path, State: worst.state.String(), Since: since(group)}
-		if applied.commit == "" {
+		if applied.commit == "" && worst.state != state.ReportedFailed {
 			continue
 		}
 		if worst.state != state.ReportedOK {

@@ -133,7 +133,7 @@ func TestFlux(t *testing.T) {
 		"a name of a team's own":    {[]object{of("anything", a, `{}`, ready("True", "", newer, newer))}, nil, "prod/eu/shop-main ok @newer"},
 		"a release alone":           {nil, []object{of("shop", a, "{}", ready("True", "", newer, newer))}, ""},
 		"hostile text":              {[]object{of(name, a, "{}", ready("False", "a\nb\x1b[2J"+strings.Repeat("x", 9000), newer, newer))}, nil, "prod/eu/shop-main failed @newer Kustomization n/" + name + " R: a b [2J"},
-		"nothing could be applied":  {[]object{of(name, a, path, `{"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "False", "reason": "R", "message": "m"}]}`)}, nil, ""},
+		"nothing could be applied":  {[]object{of(name, a, path, `{"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "False", "reason": "R", "message": "m"}]}`)}, nil, "prod/eu/shop-main failed tree/eu/shop-main@- Kustomization n/prod-eu-shop-main-assignment R: m"},
 		"a status that cannot be":   {[]object{of(name, a, path, `{"conditions": 7}`)}, nil, ""},
 		"two assignments, sorted":   {[]object{of("b", "prod/eu/b", "{}", ready("True", "", newer, newer)), of("a", "prod/eu/a", "{}", ready("True", "", newer, newer))}, nil, "prod/eu/a ok @newer; prod/eu/b ok @newer"},
 		"the annotation of nothing": {[]object{of("a", "", "{}", ready("True", "", newer, newer))}, nil, ""},

@@ -139,7 +139,7 @@ func itemOf(it *api.Item) (state.Item, error) {
 		return state.Item{}, fmt.Errorf("%.40q is no state that is reported", it.State)
 	case it.Assignment == "" && it.Object == "":
 		return state.Item{}, errors.New("neither assignment nor object says what it is about")
-	case it.Commit == "" && it.Digest == "":
+	case it.Commit == "" && it.Digest == "" && reported != state.ReportedFailed: // it may fail before it applies anything
 		return state.Item{}, errors.New("neither commit nor digest says what runs")
 	}
 	message := terminal.Line(it.Message)

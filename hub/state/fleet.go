@@ -38,6 +38,7 @@ type heard struct {
 	digest   string    // of the last snapshot; "" where its items are needed again
 	partial  bool      // that snapshot had items that are no assignments of the cluster
 	by       string
+	restored bool // it was heard before the hub began, or by another one
 }
 
 // environment is one environment. Its folders and clusters are sorted by name.
@@ -324,6 +325,9 @@ func (e *environment) judge(c *cluster, target int) State {
 		}
 		return Missing
 	}
+	if p.reported == ReportedFailed && p.commit == none && p.digest == none {
+		return Failed // before it could apply anything
+	}
 	digest, known := e.running(c, target, p)
 	wanted := known && digest == c.folder.Targets[target].Digest
 	switch {
@@ -407,7 +411,7 @@ func (f *Fleet) isStale(e *environment, c *cluster, now time.Time) bool {
 	if last.IsZero() {
 		return false // it is missing
 	}
-	if last.Before(f.began) && !c.stale {
+	if c.heard.restored && last.Before(f.began) && !c.stale {
 		last = f.began // the hub was not there to hear it
 	}
 	return now.Sub(last) > f.bound(e)

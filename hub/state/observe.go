@@ -25,8 +25,14 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	if r.Same && (h.digest == "" || h.digest != r.Digest) {
 		return changes, Outcome{Resend: true}
 	}
-	if received.After(h.last) {
-		h.last, h.by = received, r.By
+	// What was carried from a site without a connection is as old as it was there. Clocks that
+	// are wrong by less than a hub waits for news do not matter.
+	news := received
+	if received.Sub(at) > f.staleAfter {
+		news = at
+	}
+	if news.After(h.last) {
+		h.last, h.by, h.restored = news, r.By, false
 	}
 	snapshot, old := h.snapshot, at.Before(h.snapshot)
 	if r.Snapshot && !old {

@@ -65,7 +65,7 @@ func (f *Fleet) RestoreCluster(was Heard) {
 	h := f.hear(was.Cluster)
 	switch was.Last.Compare(h.last) {
 	case 1:
-		h.last, h.by = was.Last, was.By
+		h.last, h.by, h.restored = was.Last, was.By, true
 	case 0:
 		h.by = max(h.by, was.By)
 	}

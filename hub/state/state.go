@@ -15,7 +15,7 @@ const (
 	Drifted                  // runs what its branch never had, or was changed on the cluster
 	Stale                    // the cluster has reported, but not lately
 	Missing                  // nobody has ever reported
-	Failed                   // runs what is wanted, and fails
+	Failed                   // runs what is wanted, and fails, or could not apply anything
 	numStates
 )
 

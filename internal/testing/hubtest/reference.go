@@ -117,8 +117,12 @@ func (m *Reference) running(p place, it *state.Item) (string, bool) {
 func (m *Reference) state(p place, now time.Time) state.State {
 	var last time.Time
 	for _, r := range m.Reports {
-		if r.Cluster == p.Cluster.Name && r.Received.After(last) {
-			last = r.Received
+		news := r.Received
+		if r.Received.Sub(r.At) > m.StaleAfter { // it was carried
+			news = r.At
+		}
+		if r.Cluster == p.Cluster.Name && news.After(last) {
+			last = news
 		}
 	}
 	stale := !last.IsZero() && now.Sub(last) > m.StaleAfter
