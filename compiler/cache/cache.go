@@ -20,6 +20,7 @@
 package cache
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -223,7 +224,7 @@ func (c *Cache) fetch(l Level, k Key, id Key) (payload []byte, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	c.write(l, id, data)
+	c.write(l, id, data, sha256.Sum256(data))
 	return payload, true
 }
 
@@ -245,7 +246,8 @@ func (c *Cache) Put(l Level, k Key, data []byte) {
 		}
 	}
 	c.computed(l, id)
-	if c.write(l, id, entryHeader(l, k).seal(data)) && c.remote.writable() {
+	sealed, file := entryHeader(l, k).seal(data)
+	if c.write(l, id, sealed, file) && c.remote.writable() {
 		c.remote.later(func() {
 			if data, _, ok := c.store.get(id); ok {
 				c.remote.put(entryName(id), data)
@@ -254,8 +256,8 @@ func (c *Cache) Put(l Level, k Key, data []byte) {
 	}
 }
 
-func (c *Cache) write(l Level, id Key, data []byte) bool {
-	if _, err := c.store.put(id, data); err != nil {
+func (c *Cache) write(l Level, id Key, data []byte, file digest) bool {
+	if err := c.store.put(id, data, file); err != nil {
 		c.remember(err)
 		return false
 	}

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -204,7 +205,7 @@ func TestForeign(t *testing.T) {
 	entry, _, _ := c.store.get(entryID(Model, key(1)))
 	whole, _, _ := c.store.get(tableID(Tuple, "a"))
 	plant := func(id Key, data []byte) {
-		if _, err := c.store.put(id, data); err != nil {
+		if err := c.store.put(id, data, sha256.Sum256(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -214,7 +215,7 @@ func TestForeign(t *testing.T) {
 	plant(tableID(Tuple, "b"), whole)
 	plant(tableID(Assignment, "a"), whole)
 	plant(tableID(Tuple, "c"), entry)
-	plant(tableID(Tuple, "d"), c.Table(Tuple, "d").header().seal([]byte("no rows")))
+	plant(tableID(Tuple, "d"), sealed(c.Table(Tuple, "d").header(), "no rows"))
 
 	wantEntry(t, c, Model, key(2), "")
 	wantEntry(t, c, Tuple, key(1), "")

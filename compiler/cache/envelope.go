@@ -57,13 +57,24 @@ func parseHeader(data []byte) (h header, rest []byte, ok bool) {
 	return h, r.data, !r.failed
 }
 
-// seal writes a header, the payload, and a hash of both: where a remote cache
-// gives the bytes, nothing else says that they are whole.
-func (h header) seal(payload []byte) []byte {
-	data := h.append(make([]byte, 0, len(magic)+8+len(h.level)+len(h.name)+len(payload)+sha256.Size))
-	data = append(data, payload...)
-	sum := sha256.Sum256(data)
-	return append(data, sum[:]...)
+// begin writes a header, with room for a payload of a size, and for the seal.
+func (h header) begin(size int) []byte {
+	return h.append(make([]byte, 0, len(magic)+8+len(h.level)+len(h.name)+size+sha256.Size))
+}
+
+// seal returns a header with a payload, sealed, and its hash.
+func (h header) seal(payload []byte) ([]byte, digest) {
+	return seal(append(h.begin(len(payload)), payload...))
+}
+
+// seal adds a hash of a header and its payload: where a remote cache gives the bytes, nothing
+// else says that they are whole. It returns the hash of the whole too.
+func seal(data []byte) ([]byte, digest) {
+	h := sha256.New()
+	h.Write(data)
+	data = h.Sum(data)
+	h.Write(data[len(data)-sha256.Size:])
+	return data, digest(h.Sum(nil))
 }
 
 // unseal is the reverse of seal. It shares the payload with data.

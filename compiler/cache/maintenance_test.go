@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,7 +117,7 @@ func TestVerifyAllForeign(t *testing.T) {
 
 	var want []string
 	plant := func(id Key, data []byte) {
-		if _, err := c.store.put(id, data); err != nil {
+		if err := c.store.put(id, data, sha256.Sum256(data)); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, id.String()[:2]+"/"+id.String()+"-a")
@@ -124,7 +125,7 @@ func TestVerifyAllForeign(t *testing.T) {
 	plant(entryID(Model, key(2)), one)
 	plant(tableID(Tuple, "b"), whole)
 	plant(entryID(Model, key(3)), []byte("no header"))
-	plant(tableID(Tuple, "c"), header{kindTable, Tuple, "c"}.seal([]byte("no rows")))
+	plant(tableID(Tuple, "c"), sealed(header{kindTable, Tuple, "c"}, "no rows"))
 	// A file whose name is no hash.
 	odd := filepath.Join(dir, "00", "odd-d")
 	if err := os.WriteFile(odd, nil, 0o666); err != nil {

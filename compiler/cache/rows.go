@@ -24,14 +24,15 @@ const (
 // first data, in 4 bytes, and the age in one.
 const rowSize = len(Key{}) + 4 + 1
 
-// packRows writes the number of rows in 4 bytes, the fixed parts of all, and their data. From
-// then on the rows share their data with what it returns.
-func packRows(rows []row) []byte {
+// sealRows returns a header with rows as its payload, sealed, and its hash: the number of rows
+// in 4 bytes, the fixed parts of all, and their data. From then on the rows share their data
+// with it.
+func (h header) sealRows(rows []row) ([]byte, digest) {
 	size := 4 + rowSize*len(rows)
 	for i := range rows {
 		size += len(rows[i].data)
 	}
-	b := binary.BigEndian.AppendUint32(make([]byte, 0, size), uint32(len(rows)))
+	b := binary.BigEndian.AppendUint32(h.begin(size), uint32(len(rows)))
 	end := uint32(0)
 	for i := range rows {
 		end += uint32(len(rows[i].data))
@@ -43,10 +44,10 @@ func packRows(rows []row) []byte {
 		b = append(b, rows[i].data...)
 		rows[i].data = b[begin:len(b):len(b)]
 	}
-	return b
+	return seal(b)
 }
 
-// decodeRows is the reverse of packRows. The rows share their data with b, which need not
+// decodeRows reads the rows of a payload. The rows share their data with b, which need not
 // be trusted.
 func decodeRows(b []byte) ([]row, bool) {
 	if len(b) < 4 {
@@ -102,7 +103,7 @@ func merge(first, second []row) []row {
 }
 
 // age returns the rows that a table that is written has: those that were used, and the
-// youngest of the others, each older than before.
+// youngest of the others, each older than before. It changes what it is given.
 func age(rows []row) []row {
 	size := func(r *row) int { return rowSize + len(r.data) }
 	used := 0
@@ -125,7 +126,7 @@ func age(rows []row) []row {
 		}
 	}
 	room = maxTable
-	out := make([]row, 0, len(rows)-len(dropped))
+	out := rows[:0]
 	for i := range rows {
 		r := &rows[i]
 		if dropped[r] || room < size(r) {

@@ -231,10 +231,11 @@ func (t *Table) publish() error {
 		t.rows = merge(t.rows, others)
 	}
 	t.rows = age(t.rows)
-	data := t.header().seal(packRows(t.rows))
-	if t.file, err = t.c.store.put(t.id, data); err != nil {
+	data, file := t.header().sealRows(t.rows)
+	if err := t.c.store.put(t.id, data, file); err != nil {
 		return err
 	}
+	t.file = file
 	t.c.wrote(t.level, int64(len(data)))
 	if there && t.file != before {
 		t.c.store.remove(before)
@@ -307,8 +308,8 @@ func (t *Table) upload() {
 			if !slices.ContainsFunc(mine, func(r row) bool { return find(there, r.key) == nil }) {
 				return
 			}
-			all := age(merge(mine, there))
-			if !t.c.remote.put(tableName(t.id), t.header().seal(packRows(all))) {
+			all, _ := t.header().sealRows(age(merge(mine, there)))
+			if !t.c.remote.put(tableName(t.id), all) {
 				return
 			}
 		}

@@ -48,7 +48,8 @@ func TestVerify(t *testing.T) {
 
 	// Lies with consistent hashes: what the cache itself cannot notice.
 	c = open(t, Options{Dir: dir})
-	if _, err := c.store.put(entryID(Model, key(1)), entryHeader(Model, key(1)).seal([]byte("wrong"))); err != nil {
+	wrong, file := entryHeader(Model, key(1)).seal([]byte("wrong"))
+	if err := c.store.put(entryID(Model, key(1)), wrong, file); err != nil {
 		t.Fatal(err)
 	}
 	table := c.Table(Tuple, "t")
