@@ -236,7 +236,7 @@ func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTy
 // treeID returns the id of the cluster type's folder. The assignments' own ids
 // are right.
 func (c *ClusterTypeRecord) treeID() ID {
-	entries := make([]treeEntry, 0, len(c.Files)+len(c.Assignments))
+	entries := make([]git.Entry, 0, len(c.Files)+len(c.Assignments))
 	for p, b := range c.Files {
 		if strings.Contains(p, "/") { // in a folder, which may be an assignment's
 			files := map[string]Blob{}
@@ -245,13 +245,13 @@ func (c *ClusterTypeRecord) treeID() ID {
 			}
 			return TreeID(files)
 		}
-		entries = append(entries, treeEntry{p, b.mode(), b.ID})
+		entries = append(entries, git.Entry{Name: p, Mode: b.mode(), ID: hash(b.ID)})
 	}
 	for i := range c.Entries {
-		entries = append(entries, treeEntry{c.Entries[i].Cluster, git.FolderMode, TreeID(c.Entries[i].Files)})
+		entries = append(entries, git.Entry{Name: c.Entries[i].Cluster, Mode: git.FolderMode, ID: hash(TreeID(c.Entries[i].Files))})
 	}
 	for i := range c.Assignments {
-		entries = append(entries, treeEntry{c.Assignments[i].DeploymentTarget, git.FolderMode, c.Assignments[i].Tree})
+		entries = append(entries, git.Entry{Name: c.Assignments[i].DeploymentTarget, Mode: git.FolderMode, ID: hash(c.Assignments[i].Tree)})
 	}
 	return treeOfEntries(entries)
 }

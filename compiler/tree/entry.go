@@ -183,19 +183,19 @@ func (c *Content) EntriesMatch(r *ClusterTypeRecord, folder func(name string) bo
 
 // partTrees returns the trees of the parts of an environment: folders of entries are in one
 // folder.
-func partTrees(parts []ClusterTypeEntry) []treeEntry {
-	var out, shards []treeEntry
+func partTrees(parts []ClusterTypeEntry) []git.Entry {
+	var out, shards []git.Entry
 	for _, c := range parts {
 		if IsShard(c.Name) {
 			if c.Tree != emptyTree {
-				shards = append(shards, treeEntry{path.Base(c.Name), git.FolderMode, c.Tree})
+				shards = append(shards, git.Entry{Name: path.Base(c.Name), Mode: git.FolderMode, ID: hash(c.Tree)})
 			}
 			continue
 		}
-		out = append(out, treeEntry{c.Name, git.FolderMode, c.Tree})
+		out = append(out, git.Entry{Name: c.Name, Mode: git.FolderMode, ID: hash(c.Tree)})
 	}
 	if len(shards) > 0 {
-		out = append(out, treeEntry{backends.EntriesDir, git.FolderMode, treeOfEntries(shards)})
+		out = append(out, git.Entry{Name: backends.EntriesDir, Mode: git.FolderMode, ID: hash(treeOfEntries(shards))})
 	}
 	return out
 }

@@ -53,6 +53,8 @@ type gitState struct {
 	root    git.Hash             // the environment's tree; zero for none
 	records map[string]git.Entry // what is in recordsFolder
 	ignored bool                 // there is a .gitignore
+	// around are the trees that were read: those around what is of a cluster type.
+	around map[git.Hash][]git.Entry
 }
 
 // loadedState is what load returned of an environment.
@@ -93,6 +95,7 @@ func (b *Branch) read(environment string) (*gitState, []problem, error) {
 	}
 	st.root = root
 	at, s := b.location(environment), newGitSurvey(b.repository.git, root)
+	st.around = s.known
 	for _, dir := range []string{ownFolder, recordsFolder} {
 		there, err := s.look(dir)
 		if err != nil {
@@ -140,16 +143,17 @@ func (st *gitState) parse(s *gitSurvey, at location) ([]problem, error) {
 		return at.unreadable(recordPath, err), nil
 	}
 	r := st.record
-	r.from(func(name string) ([]byte, error) {
+	r.from(func(name string) ([]byte, ID, error) {
 		e := r.entry(name)
 		file, there := st.records[path.Base(ClusterTypeRecordPath(name))]
 		switch {
 		case !there:
-			return nil, e.unusable(errors.New("it is not there"))
+			return nil, "", e.unusable(errors.New("it is not there"))
 		case kindOf(file) != regular:
-			return nil, e.unusable(errors.New("it is not a file"))
+			return nil, "", e.unusable(errors.New("it is not a file"))
 		}
-		return s.repository.Blob(file.ID)
+		data, err := s.repository.Blob(file.ID)
+		return data, ID(file.ID.String()), err
 	}, at.placed)
 	return nil, nil
 }

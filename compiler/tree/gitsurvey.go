@@ -13,13 +13,32 @@ import (
 // gitSurvey looks at what is in a git tree, as survey does in a folder: every
 // folder that is asked for is read once.
 type gitSurvey struct {
-	repository *git.Repository
-	root       git.Hash // zero where the environment's folder does not exist
-	folders    map[string]map[string]git.Entry
+	trees
+	root    git.Hash // zero where the environment's folder does not exist
+	folders map[string]map[string]git.Entry
 }
 
 func newGitSurvey(r *git.Repository, root git.Hash) *gitSurvey {
-	return &gitSurvey{repository: r, root: root, folders: map[string]map[string]git.Entry{}}
+	return &gitSurvey{trees: trees{r, map[git.Hash][]git.Entry{}}, root: root, folders: map[string]map[string]git.Entry{}}
+}
+
+// trees reads each tree of a repository once. It is for one goroutine.
+type trees struct {
+	repository *git.Repository
+	known      map[git.Hash][]git.Entry
+}
+
+// Tree returns the entries of a tree, which must not be changed.
+func (t trees) Tree(id git.Hash) ([]git.Entry, error) {
+	list, known := t.known[id]
+	if known {
+		return list, nil
+	}
+	list, err := t.repository.Tree(id)
+	if err == nil {
+		t.known[id] = list
+	}
+	return list, err
 }
 
 // look returns what stands at p.
@@ -101,7 +120,7 @@ func (s *gitSurvey) read(dir string) (map[string]git.Entry, error) {
 	if dir != "." {
 		id = s.folders[path.Dir(dir)][path.Base(dir)].ID
 	}
-	list, err := s.repository.Tree(id)
+	list, err := s.Tree(id)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +147,7 @@ func (s *gitSurvey) holds(p string, _ fs.FileInfo, b Blob, _ int64) (bool, error
 	if err != nil || e == nil {
 		return false, err
 	}
-	return e.Mode == b.mode() && e.ID.String() == string(b.ID), nil
+	return e.Mode == b.mode() && e.ID == hash(b.ID), nil
 }
 
 // holdsTree says whether the folder at dir is the tree with the id.
@@ -137,7 +156,7 @@ func (s *gitSurvey) holdsTree(dir string, id ID) (bool, error) {
 	if err != nil || e == nil {
 		return false, err
 	}
-	return e.Mode == git.FolderMode && e.ID.String() == string(id), nil
+	return e.Mode == git.FolderMode && e.ID == hash(id), nil
 }
 
 // file returns the content of the file at p, of which there must not be more than

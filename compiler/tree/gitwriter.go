@@ -26,10 +26,15 @@ type gitWriter struct {
 
 // add stores an object, or returns the id that it would have.
 func (w *gitWriter) add(kind git.Kind, data []byte) (git.Hash, error) {
+	return w.addAs(git.ID(kind, data), kind, data)
+}
+
+// addAs is add for an object whose id is known.
+func (w *gitWriter) addAs(id git.Hash, kind git.Kind, data []byte) (git.Hash, error) {
 	if w.pack == nil {
-		return git.ID(kind, data), nil
+		return id, nil
 	}
-	return w.pack.Add(kind, data)
+	return w.pack.AddAs(id, kind, data)
 }
 
 func (w *gitWriter) treeEditor() *treeEditor { return &treeEditor{w.branch.repository.git, w.add} }
@@ -67,7 +72,7 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 	if len(report) > 0 {
 		return nil, report, nil
 	}
-	plan := e.planner().finish(ctx, parts)
+	plan := e.planner(nil).finish(ctx, parts)
 	if w.pack != nil {
 		plan.next.load = w.branch.repository.load(plan.next, at)
 	}
@@ -103,14 +108,17 @@ type gitEnvironment struct {
 	before *gitState
 }
 
+// survey returns one for a single cluster type: the trees around it are read once for all.
 func (e *gitEnvironment) survey() *gitSurvey {
-	return newGitSurvey(e.branch.repository.git, e.before.root)
+	s := newGitSurvey(e.branch.repository.git, e.before.root)
+	maps.Copy(s.known, e.before.around)
+	return s
 }
 
 // planner returns one for a single cluster type, which is held in memory until it
 // is written.
-func (e *gitEnvironment) planner() *planner {
-	return &planner{at: e.at, survey: func() surveyor { return e.survey() }, maxHeld: math.MaxInt64, o: e.o, before: &e.before.state}
+func (e *gitEnvironment) planner(s *gitSurvey) *planner {
+	return &planner{at: e.at, survey: func() surveyor { return s }, maxHeld: math.MaxInt64, o: e.o, before: &e.before.state}
 }
 
 // clusterTypes compares and makes the cluster types, several at once, and returns
@@ -145,7 +153,8 @@ func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*typePlan) ([
 // environment's record says, and have to be what it says.
 func (e *gitEnvironment) reuse(parts []*typePlan) (map[*typePlan]bool, error) {
 	reused := map[*typePlan]bool{}
-	pl, s := e.planner(), e.survey()
+	s := e.survey()
+	pl := e.planner(s)
 	for _, p := range parts {
 		if !pl.reusable(p) {
 			continue
@@ -170,25 +179,26 @@ func (e *gitEnvironment) reuse(parts []*typePlan) (map[*typePlan]bool, error) {
 // clusterType compares a cluster type, and makes its tree and its record. Where
 // there are diagnostics, nothing of that is of any use.
 func (e *gitEnvironment) clusterType(ctx context.Context, p *typePlan) ([]treeEdit, error) {
-	err := e.planner().compare(ctx, p)
+	s := e.survey()
+	err := e.planner(s).compare(ctx, p)
 	p.section = nil // of the index, which a branch has none of
 	if err != nil || len(p.report) > 0 || !p.differs() {
 		return nil, err
 	}
 	if p.next == nil || !p.record && len(p.missing) == 0 {
-		return e.edit(ctx, p, nil)
+		return e.edit(ctx, s, p, nil)
 	}
 	out, err := p.remake(ctx, e.before.record)
 	if err != nil {
 		return nil, err
 	}
 	p.outcome = nil
-	return e.edit(ctx, p, out)
+	return e.edit(ctx, s, p, out)
 }
 
 // edit makes the tree of a cluster type, and returns what changes by it in the
 // environment's. The outcome is nil where nothing is written.
-func (e *gitEnvironment) edit(ctx context.Context, p *typePlan, out *outcome) ([]treeEdit, error) {
+func (e *gitEnvironment) edit(ctx context.Context, s *gitSurvey, p *typePlan, out *outcome) ([]treeEdit, error) {
 	var changes []treeEdit
 	for _, name := range p.removed {
 		changes = append(changes, treeEdit{path: strings.TrimPrefix(name, p.name+"/")})
@@ -214,7 +224,7 @@ func (e *gitEnvironment) edit(ctx context.Context, p *typePlan, out *outcome) ([
 	}
 	var all []treeEdit
 	if len(changes) > 0 {
-		there, _, err := e.survey().entry(p.name)
+		there, _, err := s.entry(p.name)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +232,7 @@ func (e *gitEnvironment) edit(ctx context.Context, p *typePlan, out *outcome) ([
 		if there != nil && there.Mode == git.FolderMode {
 			base = there.ID
 		}
-		id, err := e.treeEditor().apply(base, changes)
+		id, err := (&treeEditor{s, e.add}).apply(base, changes)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +245,7 @@ func (e *gitEnvironment) edit(ctx context.Context, p *typePlan, out *outcome) ([
 	case p.record && file.Mode == git.FolderMode:
 		p.report = append(p.report, e.at.foreign(record, "is a folder, and kalypso has to write a file there").Hinting(moveHint))
 	case p.record:
-		id, err := e.add(git.BlobKind, out.encoded)
+		id, err := e.addAs(hash(out.entry.Record), git.BlobKind, out.encoded)
 		if err != nil {
 			return nil, err
 		}

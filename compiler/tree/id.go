@@ -51,12 +51,9 @@ func treeID(files map[string]Blob, paths []string, skip int) ID {
 }
 
 func appendEntry(b []byte, mode git.Mode, name string, id ID) []byte {
-	sum, err := hex.DecodeString(string(id))
-	if err != nil {
-		panic("tree: bad id " + string(id)) // ids are computed here, or checked by ParseRecord
-	}
+	sum := hash(id)
 	b = append(append(append(append(b, mode...), ' '), name...), 0)
-	return append(b, sum...)
+	return append(b, sum[:]...)
 }
 
 func objectID(kind string, content []byte) ID {
@@ -68,33 +65,14 @@ func objectID(kind string, content []byte) ID {
 	return ID(hex.EncodeToString(h.Sum(buf[:0])))
 }
 
-// treeEntry is a file or a folder in a tree.
-type treeEntry struct {
-	name string
-	mode git.Mode
-	id   ID
-}
-
 // emptyTree is the id of a tree without files, which git has in no other.
 var emptyTree = objectID("tree", nil)
 
 // treeOfEntries returns the id of the tree with the entries, given in any order.
-func treeOfEntries(entries []treeEntry) ID {
-	// Git sorts a folder as if its name ended in a slash.
-	key := func(e treeEntry) string {
-		if e.mode == git.FolderMode {
-			return e.name + "/"
-		}
-		return e.name
-	}
-	slices.SortFunc(entries, func(a, b treeEntry) int { return strings.Compare(key(a), key(b)) })
-	var content []byte
-	for _, e := range entries {
-		if e.mode != git.FolderMode || e.id != emptyTree {
-			content = appendEntry(content, e.mode, e.name, e.id)
-		}
-	}
-	return objectID("tree", content)
+func treeOfEntries(entries []git.Entry) ID {
+	empty := hash(emptyTree)
+	entries = slices.DeleteFunc(entries, func(e git.Entry) bool { return e.Mode == git.FolderMode && e.ID == empty })
+	return objectID("tree", git.EncodeTree(entries))
 }
 
 // valid says whether the id looks like one.

@@ -89,13 +89,13 @@ func (l *recordLines) part(wanted func(i int) bool) []byte {
 	return append(out, l.after...)
 }
 
-// from says where the records of the cluster types are read, whose bytes need not be trusted,
-// and how errors about them say where that is.
-func (r *Record) from(read func(name string) ([]byte, error), placed func(error) error) {
+// from says where the records of the cluster types are read, with the ids of their bytes,
+// which need not be trusted, and how errors about them say where that is.
+func (r *Record) from(read func(name string) ([]byte, ID, error), placed func(error) error) {
 	r.bytes = func(name string) ([]byte, error) {
-		data, err := read(name)
+		data, id, err := read(name)
 		if err == nil {
-			err = r.entry(name).verify(data)
+			err = r.entry(name).verify(id)
 		}
 		return data, placed(err)
 	}

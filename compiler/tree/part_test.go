@@ -41,7 +41,7 @@ func TestPartOfARecord(t *testing.T) {
 		}
 		for kept := range 1 << len(names) {
 			whole := &Record{ClusterTypes: []ClusterTypeEntry{c.entry("d", text)}}
-			whole.from(func(string) ([]byte, error) { return text, nil }, func(err error) error { return err })
+			whole.from(identified(func(string) ([]byte, error) { return text, nil }), func(err error) error { return err })
 			wanted := func(name string) bool { return kept>>slices.Index(names, name)&1 == 1 }
 			got, err := whole.Part("large", func(target, namespace string, retains bool) bool {
 				if namespace != "ns-"+target || retains != (len(names) > 1 && target == names[1]) {

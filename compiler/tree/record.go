@@ -124,21 +124,29 @@ func ParseRecord(data []byte, load func(name string) ([]byte, error)) (*Record, 
 	if r.ClusterTypes == nil {
 		r.ClusterTypes = []ClusterTypeEntry{}
 	}
-	r.from(load, func(err error) error { return err })
+	r.from(identified(load), func(err error) error { return err })
 	return r, nil
+}
+
+// identified returns what a function reads with its id.
+func identified(read func(name string) ([]byte, error)) func(string) ([]byte, ID, error) {
+	return func(name string) ([]byte, ID, error) {
+		data, err := read(name)
+		return data, BlobID(data), err
+	}
 }
 
 // parse reads the bytes of the cluster type's record. Its errors are RecordErrors.
 func (e *ClusterTypeEntry) parse(data []byte) (*ClusterTypeRecord, error) {
-	if err := e.verify(data); err != nil {
+	if err := e.verify(BlobID(data)); err != nil {
 		return nil, err
 	}
 	return e.parseAny(data)
 }
 
-// verify says what is wrong with bytes that are not those of the cluster type's record.
-func (e *ClusterTypeEntry) verify(data []byte) error {
-	if id := BlobID(data); id != e.Record {
+// verify says what is wrong with bytes with an id that are not the cluster type's record.
+func (e *ClusterTypeEntry) verify(id ID) error {
+	if id != e.Record {
 		return e.unusable(fmt.Errorf("its content has the id %s, and %s says %s", id, recordPath, e.Record))
 	}
 	return nil

@@ -193,9 +193,9 @@ func fallback() git.Signature {
 
 // hash returns an id, which is valid, in its binary form.
 func hash(id ID) git.Hash {
-	h, err := hex.DecodeString(string(id))
-	if err != nil {
+	var h git.Hash
+	if n, err := hex.Decode(h[:], []byte(id)); n != len(h) || err != nil {
 		panic("tree: bad id " + string(id)) // ids are computed here, or checked by ParseRecord
 	}
-	return git.Hash(h)
+	return h
 }

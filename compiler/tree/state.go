@@ -86,7 +86,7 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 		return d.unreadable(recordPath, err), nil
 	}
 	r := st.record
-	r.from(func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }, d.placed)
+	r.from(identified(func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }), d.placed)
 	return nil, nil
 }
 

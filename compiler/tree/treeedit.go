@@ -17,7 +17,9 @@ type treeEdit struct {
 // treeEditor applies changes to trees. Of the trees around the changed paths the new
 // ones are written, and nothing else is read.
 type treeEditor struct {
-	repository *git.Repository
+	repository interface {
+		Tree(git.Hash) ([]git.Entry, error)
+	}
 	// add stores an object, and returns its id.
 	add func(git.Kind, []byte) (git.Hash, error)
 }

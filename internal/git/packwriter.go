@@ -55,7 +55,11 @@ func (r *Repository) NewPack() *PackWriter {
 // Add writes an object, unless it was added before, and returns its id. It does not retain
 // data.
 func (w *PackWriter) Add(kind Kind, data []byte) (Hash, error) {
-	id := ID(kind, data)
+	return w.AddAs(ID(kind, data), kind, data)
+}
+
+// AddAs is Add for an object whose id is known.
+func (w *PackWriter) AddAs(id Hash, kind Kind, data []byte) (Hash, error) {
 	if len(data) > maxObject {
 		return id, fmt.Errorf("a %s of %d bytes is too large", kind, len(data))
 	}

@@ -1,7 +1,7 @@
 package git
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,33 +30,41 @@ type Entry struct {
 
 // Compare orders the entries of a tree: folders as if their names ended in a
 // slash.
-func (e Entry) Compare(other Entry) int { return strings.Compare(e.sortName(), other.sortName()) }
+func (e Entry) Compare(other Entry) int {
+	n := min(len(e.Name), len(other.Name))
+	return cmp.Or(strings.Compare(e.Name[:n], other.Name[:n]), cmp.Compare(e.next(n), other.next(n)))
+}
 
-func (e Entry) sortName() string {
-	if e.Mode == FolderMode {
-		return e.Name + "/"
+// next is what follows the first n bytes of the name, as entries are sorted; -1 for nothing.
+func (e Entry) next(n int) int {
+	switch {
+	case n < len(e.Name):
+		return int(e.Name[n])
+	case e.Mode == FolderMode:
+		return '/'
 	}
-	return e.Name
+	return -1
 }
 
 // ParseTree returns the entries of a tree's content, in its order. Leading zeros of modes,
 // which some programs write, are removed. The content need not be trusted: names have no
 // slash and are not empty, but may be anything else, as may modes.
 func ParseTree(data []byte) ([]Entry, error) {
-	var entries []Entry
-	for len(data) > 0 {
-		head, rest, found := bytes.Cut(data, []byte{0})
-		mode, name, spaced := bytes.Cut(head, []byte{' '})
+	const usual = 48 // bytes of an entry
+	entries := make([]Entry, 0, len(data)/usual+1)
+	for text := string(data); len(text) > 0; { // which the names share
+		head, rest, found := strings.Cut(text, "\x00")
+		mode, name, spaced := strings.Cut(head, " ")
 		if !found || !spaced || len(rest) < len(Hash{}) {
 			return nil, errors.New("the content of the tree is malformed")
 		}
-		if len(name) == 0 || bytes.IndexByte(name, '/') >= 0 {
+		if len(name) == 0 || strings.IndexByte(name, '/') >= 0 {
 			return nil, fmt.Errorf("%q is not a name of a file", name)
 		}
-		e := Entry{Name: string(name), Mode: Mode(bytes.TrimLeft(mode, "0"))}
+		e := Entry{Name: name, Mode: Mode(strings.TrimLeft(mode, "0"))}
 		copy(e.ID[:], rest)
 		entries = append(entries, e)
-		data = rest[len(e.ID):]
+		text = rest[len(e.ID):]
 	}
 	return entries, nil
 }
@@ -64,7 +72,11 @@ func ParseTree(data []byte) ([]Entry, error) {
 // EncodeTree returns the content of the tree with the entries, which it sorts in place.
 func EncodeTree(entries []Entry) []byte {
 	slices.SortFunc(entries, Entry.Compare)
-	var data []byte
+	size := 0
+	for _, e := range entries {
+		size += len(e.Mode) + len(e.Name) + len(e.ID) + 2
+	}
+	data := make([]byte, 0, size)
 	for _, e := range entries {
 		data = append(data, e.Mode...)
 		data = append(data, ' ')
