@@ -64,6 +64,8 @@ type AssignmentRecord struct {
 	Selection
 	// Kept is set where the folder is that of an earlier build.
 	Kept *Kept `json:"kept,omitempty"`
+
+	made []File // sorted: those of a record that was made, which has no Files until it is asked for
 }
 
 // ParseClusterTypeRecord reads what Encode writes. The bytes need not be trusted:
@@ -174,6 +176,21 @@ func compacted(raw json.RawMessage) json.RawMessage {
 	return buf.Bytes()
 }
 
+// listed returns a record that was made with the Files of its assignments.
+func (c *ClusterTypeRecord) listed() *ClusterTypeRecord {
+	all := *c
+	all.Assignments = slices.Clone(c.Assignments)
+	for i := range all.Assignments {
+		if a := &all.Assignments[i]; a.Files == nil {
+			a.Files, a.made = make(map[string]Blob, len(a.made)), nil
+			for _, f := range c.Assignments[i].made {
+				a.Files[f.Path] = f.Blob()
+			}
+		}
+	}
+	return &all
+}
+
 // each yields every file that the record lists, by path in the environment, in
 // no order. A nil record lists none.
 func (c *ClusterTypeRecord) each(yield func(string, Blob) bool) {
@@ -197,6 +214,11 @@ func (c *ClusterTypeRecord) each(yield func(string, Blob) bool) {
 		dir := c.Name + "/" + c.Assignments[i].DeploymentTarget + "/"
 		for p, b := range c.Assignments[i].Files {
 			if !yield(dir+p, b) {
+				return
+			}
+		}
+		for _, f := range c.Assignments[i].made {
+			if !yield(dir+f.Path, f.Blob()) {
 				return
 			}
 		}

@@ -140,11 +140,8 @@ func (pl *planner) sides(ctx context.Context, s surveyor, p *typePlan) (before *
 		if out, err = outcomeOf(ctx, p.wanted, nil, pl.before.record); err != nil {
 			return nil, nil, err
 		}
-		if now := splitRecord(out.encoded); now != nil {
-			before, err = pl.differing(s, p, out, old, now)
-			if !pl.adoptable(err) {
-				return before, out, err
-			}
+		if before, err = pl.differing(s, p, out, old); !pl.adoptable(err) {
+			return before, out, err
 		}
 	}
 	before, err = pl.before.record.read(p.name)

@@ -13,7 +13,14 @@ import (
 // Encode returns the record's JSON, with a line for each assignment: so a change
 // of one is a change of a line. It fails only if a folder's Shared is not JSON.
 func (c *ClusterTypeRecord) Encode() ([]byte, error) {
-	b := make([]byte, 0, 1024+len(c.Files)*80)
+	b, _, err := c.encode()
+	return b, err
+}
+
+// encode is Encode, and returns where in the JSON the line of each assignment is.
+func (c *ClusterTypeRecord) encode() (b []byte, lines [][2]int, err error) {
+	lines = make([][2]int, len(c.Assignments))
+	b = make([]byte, 0, 1024+len(c.Files)*80)
 	b = appendString(append(b, "{\n  \"apiVersion\": "...), c.APIVersion)
 	b = appendString(append(b, ",\n  \"kind\": "...), c.Kind)
 	b = appendString(append(b, ",\n  \"name\": "...), c.Name)
@@ -33,7 +40,7 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 		for i := range c.Facts {
 			facts, err := c.Facts[i].Encode()
 			if err != nil {
-				return nil, fmt.Errorf("facts of cluster %s: %w", c.Facts[i].Cluster, err)
+				return nil, nil, fmt.Errorf("facts of cluster %s: %w", c.Facts[i].Cluster, err)
 			}
 			b = append(appendNext(b, i), facts...)
 		}
@@ -56,10 +63,11 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 	before := len(b)
 	for i := range c.Assignments {
 		b = appendNext(b, i)
-		var err error
+		lines[i][0] = len(b)
 		if b, err = c.Assignments[i].append(b); err != nil {
-			return nil, fmt.Errorf("folder %s/%s: %w", c.Name, c.Assignments[i].DeploymentTarget, err)
+			return nil, nil, fmt.Errorf("folder %s/%s: %w", c.Name, c.Assignments[i].DeploymentTarget, err)
 		}
+		lines[i][1] = len(b)
 		if i == 0 { // the others are about as long
 			b = slices.Grow(b, (len(b)-before)*len(c.Assignments)*5/4)
 		}
@@ -71,7 +79,7 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 			b = append(appendStrings(b, "policies", d.Policies), '}')
 		}
 	}
-	return append(b, "\n  ]\n}\n"...), nil
+	return append(b, "\n  ]\n}\n"...), lines, nil
 }
 
 // append appends what encoding/json makes of the assignment, without its cost.
@@ -105,7 +113,15 @@ func (a *AssignmentRecord) append(b []byte) ([]byte, error) {
 	}
 	text("tree", string(a.Tree))
 	text("values", string(a.Values))
-	b = appendFiles(appendField(b, "files", false), a.Files)
+	if b = appendField(b, "files", false); a.made == nil {
+		b = appendFiles(b, a.Files)
+	} else {
+		b = append(b, '{')
+		for i, f := range a.made {
+			b = f.Blob().append(append(appendString(appendComma(b, i), f.Path), ':'))
+		}
+		b = append(b, '}')
+	}
 	b = appendStrings(b, "policies", a.Policies)
 	b = appendStrings(b, "sparedBy", a.SparedBy)
 	b = appendStrings(b, "configs", a.Configs)
@@ -130,11 +146,14 @@ func encode(v any) ([]byte, error) {
 }
 
 // appendNext begins the line of an element of an array.
-func appendNext(b []byte, i int) []byte {
+func appendNext(b []byte, i int) []byte { return append(appendComma(b, i), "\n    "...) }
+
+// appendComma appends what is before an element with a number.
+func appendComma(b []byte, i int) []byte {
 	if i > 0 {
 		b = append(b, ',')
 	}
-	return append(b, "\n    "...)
+	return b
 }
 
 func appendField(b []byte, name string, first bool) []byte {
@@ -153,10 +172,7 @@ func appendStrings(b []byte, name string, list []string) []byte {
 	}
 	b = append(appendField(b, name, false), '[')
 	for i, s := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, s)
+		b = appendString(appendComma(b, i), s)
 	}
 	return append(b, ']')
 }
@@ -164,10 +180,7 @@ func appendStrings(b []byte, name string, list []string) []byte {
 func appendFiles(b []byte, files map[string]Blob) []byte {
 	b = append(b, '{')
 	for i, p := range slices.Sorted(maps.Keys(files)) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = files[p].append(append(appendString(b, p), ':'))
+		b = files[p].append(append(appendString(appendComma(b, i), p), ':'))
 	}
 	return append(b, '}')
 }

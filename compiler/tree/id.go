@@ -77,5 +77,10 @@ func treeOfEntries(entries []git.Entry) ID {
 
 // valid says whether the id looks like one.
 func (id ID) valid() bool {
-	return len(id) == 2*sha1.Size && strings.Trim(string(id), "0123456789abcdef") == ""
+	for _, c := range []byte(id) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(id) == 2*sha1.Size
 }

@@ -15,7 +15,8 @@ import (
 // have and the files to leave alone.
 type outcome struct {
 	record  *ClusterTypeRecord
-	encoded []byte // the record's file
+	encoded []byte   // the record's file
+	lines   [][2]int // where the assignments are in it
 	entry   ClusterTypeEntry
 	content *Content // nil where everything stays
 	groups  []group  // all files to have
@@ -146,7 +147,7 @@ func (out *outcome) finish(digest model.Digest) error {
 	}
 	slices.Sort(out.kept)
 	var err error
-	if out.encoded, err = out.record.Encode(); err != nil {
+	if out.encoded, out.lines, err = out.record.encode(); err != nil {
 		return err
 	}
 	out.entry = out.record.entry(digest, out.encoded)
@@ -157,17 +158,23 @@ func (out *outcome) finish(digest model.Digest) error {
 func (out *outcome) assignment(clusterType string, number int, f *Folder, before *AssignmentRecord, whole *Record) (AssignmentRecord, error) {
 	dir := clusterType + "/" + f.Info.DeploymentTarget
 	if f.Kept == nil {
-		files := out.add(number, dir, f.Files)
-		for p, b := range files {
-			if !b.ID.valid() {
-				return AssignmentRecord{}, fmt.Errorf("file %s/%s: %q is not a git id", dir, p, b.ID)
+		for _, f := range f.Files {
+			if !f.ID.valid() {
+				return AssignmentRecord{}, fmt.Errorf("file %s/%s: %q is not a git id", dir, f.Path, f.ID)
 			}
 		}
-		id := f.Tree
-		if id == "" {
-			id = TreeID(files)
+		a := AssignmentRecord{Folder: f.Info, Tree: f.Tree, Values: f.Values, Selection: f.Selection}
+		if len(f.Files) > 0 {
+			out.groups = append(out.groups, group{number, dir, f.Files})
+			a.made = f.Files
+			if byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }; !slices.IsSortedFunc(a.made, byPath) {
+				a.made = slices.SortedFunc(slices.Values(a.made), byPath)
+			}
 		}
-		return AssignmentRecord{Folder: f.Info, Tree: id, Values: f.Values, Files: files, Selection: f.Selection}, nil
+		if a.Tree == "" {
+			a.Tree = OfFiles(f.Files)
+		}
+		return a, nil
 	}
 	if before == nil {
 		return AssignmentRecord{}, fmt.Errorf("keeping folder %s: the previous record does not list it", dir)

@@ -174,19 +174,19 @@ func (pl *planner) lines(p *typePlan) *recordLines {
 	return l
 }
 
-// differing leaves out of an outcome, whose record has the lines now, the assignments that the
-// record before has the same line of and whose folders are what it says. It returns that
-// record without them, and fills in how the assignments change.
-func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old, now *recordLines) (*ClusterTypeRecord, error) {
+// differing leaves out of an outcome the assignments that the record before has the same line
+// of and whose folders are what it says. It returns that record without them, and fills in how
+// the assignments change.
+func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old *recordLines) (*ClusterTypeRecord, error) {
 	all, err := s.holdsTree(p.name, p.before.Tree)
 	if err != nil {
 		return nil, err
 	}
-	same, stays, err := sameLines(old, now, func(n int) (bool, error) {
+	same, stays, err := sameLines(old, out, func(a *AssignmentRecord) (bool, error) {
 		if all {
 			return true, nil
 		}
-		return s.holdsTree(p.name+"/"+now.lines[n].target, out.record.Assignments[n].Tree)
+		return s.holdsTree(p.name+"/"+a.DeploymentTarget, a.Tree)
 	})
 	if err != nil {
 		return nil, err
@@ -215,19 +215,20 @@ func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old, now *re
 	return before, nil
 }
 
-// sameLines returns the numbers, in each, of the lines that both have and whose folders are
-// held; held is asked with the number in now.
-func sameLines(old, now *recordLines, held func(n int) (bool, error)) (same, stays map[int]bool, err error) {
+// sameLines returns the numbers, in each, of the lines that a record and an outcome have and
+// whose folders are held.
+func sameLines(old *recordLines, out *outcome, held func(*AssignmentRecord) (bool, error)) (same, stays map[int]bool, err error) {
 	same, stays = map[int]bool{}, map[int]bool{}
-	for i, n := 0, 0; i < len(old.lines) && n < len(now.lines); {
-		switch c := strings.Compare(old.lines[i].target, now.lines[n].target); {
+	for i, n := 0, 0; i < len(old.lines) && n < len(out.lines); {
+		a := &out.record.Assignments[n]
+		switch c := strings.Compare(old.lines[i].target, a.DeploymentTarget); {
 		case c < 0:
 			i++
 		case c > 0:
 			n++
 		default:
-			if bytes.Equal(old.lines[i].text, now.lines[n].text) {
-				is, err := held(n)
+			if bytes.Equal(old.lines[i].text, out.encoded[out.lines[n][0]:out.lines[n][1]]) {
+				is, err := held(a)
 				if err != nil {
 					return nil, nil, err
 				}

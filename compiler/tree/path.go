@@ -140,6 +140,9 @@ const maxName = 255
 // is_hfs_dotgit and is_ntfs_dotgit). Other names with these are refused because
 // Windows cannot write them.
 func elementError(e string) error {
+	if isPlain(e) {
+		return nil
+	}
 	if strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 		return errors.New("has a backslash or an invisible character")
 	}
@@ -158,6 +161,17 @@ func elementError(e string) error {
 		return errors.New("has the name of a temporary file of kalypso")
 	}
 	return nil
+}
+
+// isPlain says whether a name is of letters that are small, digits and dashes, as most are: it
+// then is nothing that elementError is about.
+func isPlain(e string) bool {
+	for _, c := range []byte(e) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return len(e) <= maxName
 }
 
 // checkName reports a name of a cluster type or folder that is not exactly one

@@ -229,7 +229,7 @@ func (pl *planner) finish(ctx context.Context, parts []*typePlan) *writePlan {
 		if err != nil {
 			return nil, err
 		}
-		return out.record, nil
+		return out.record.listed(), nil
 	}
 	return p
 }
