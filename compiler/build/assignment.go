@@ -24,7 +24,7 @@ type assignments struct {
 	*Planned
 	tuples  *tuples
 	emitter *emitter
-	targets sync.Map    // targetID -> cache.Key
+	targets sync.Map    // *model.DeploymentTarget -> *deployed
 	rows    []row       // by assignment
 	spill   spill       // the files of those that were emitted
 	roots   []extent    // in the spill, of the files at the roots of cluster types
@@ -141,7 +141,13 @@ func (as *assignments) putAway(ct int) {
 	table := as.table(as.Model.ClusterTypes[ct].Name)
 	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
 	rows := as.rows[as.spans[ct].first:as.spans[ct].next]
-	if slices.ContainsFunc(rows, func(r row) bool { return r.files.block > 0 }) { // the table was written
+	emitted := 0
+	for i := range rows {
+		if rows[i].files.block > 0 {
+			emitted++
+		}
+	}
+	if emitted > len(rows)/2 { // the others share their memory as they are
 		for i := range rows {
 			if rows[i].failed {
 				continue

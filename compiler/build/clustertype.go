@@ -121,7 +121,9 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	out.diagnostics, out.kept, out.folders = index.Diagnostics, kept, folders
 	out.counts = Counts{ClusterTypes: 1}
 	out.counts.count(folders)
-	out.counts.Failed = y.lost(n, folders)
+	if y.assignments.failedIn(y.spans[n]) {
+		out.counts.Failed = y.lost(n, folders)
+	}
 	content := y.content(n, index.Files, kept, folders)
 	out.tree.Content = func(context.Context) (*tree.Content, error) { return content, nil }
 	return out, nil
@@ -339,13 +341,14 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 	}
 	for i := y.spans[n].first; i < y.spans[n].next; i++ {
 		summary, _ := decodeSummary(y.assignments.rows[i].summary)
-		if _, err := summary.decodeShared(); err != nil {
+		shared, retained, _, err := summary.parts()
+		if err != nil {
 			return "", err
 		}
 		f := y.assignments.folder(i, summary)
 		h.Bytes(summary.tree[:]).String(string(y.assignments.tuples.summary(i).digest))
 		h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
-		h.Int(int(y.assignments.rows[i].summary[0] & summaryOrphan)).Int(f.Wave).Bytes(f.Shared).Bytes(summary.retention.encode()).Int(len(f.DependsOn))
+		h.Int(int(y.assignments.rows[i].summary[0] & summaryOrphan)).Int(f.Wave).Bytes(shared).Bytes(retained).Int(len(f.DependsOn))
 		for _, target := range f.DependsOn {
 			h.String(target)
 		}

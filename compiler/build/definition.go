@@ -59,6 +59,9 @@ func (as *assignments) definitions(i int) (map[string]string, error) {
 	if !ok || as.rows[i].failed {
 		return nil, nil
 	}
+	if _, retained, _, err := summary.parts(); err != nil || len(retained) == 0 { // as in most
+		return nil, err
+	}
 	_, err := summary.decodeShared()
 	return summary.retention.Definitions, err
 }

@@ -179,27 +179,33 @@ func (h *emissionSummary) decodeRequests() (r kubernetes.Requests, err error) {
 	return r, err
 }
 
-// decodeShared reads what Index needs to know and what outlives the assignment, and
-// returns what follows.
-func (h *emissionSummary) decodeShared() (rest []byte, err error) {
+// parts returns what Index needs to know and what outlives the assignment, as they are in a
+// summary, and what follows.
+func (h *emissionSummary) parts() (shared, retained, rest []byte, err error) {
 	rest = h.rest
 	for _, has := range []bool{h.hasDiagnostics, h.hasRequests} {
 		if !has {
 			continue
 		}
 		if _, rest, err = takeBytes(rest); err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 	}
-	text, rest, err := takeBytes(rest)
-	if len(text) > 0 {
-		h.shared = text
+	if shared, rest, err = takeBytes(rest); err == nil {
+		retained, rest, err = takeBytes(rest)
 	}
-	if err == nil {
-		text, rest, err = takeBytes(rest)
+	return shared, retained, rest, err
+}
+
+// decodeShared reads what Index needs to know and what outlives the assignment, and
+// returns what follows.
+func (h *emissionSummary) decodeShared() (rest []byte, err error) {
+	shared, retained, rest, err := h.parts()
+	if len(shared) > 0 {
+		h.shared = shared
 	}
-	if err == nil && len(text) > 0 {
-		err = json.Unmarshal(text, &h.retention)
+	if err == nil && len(retained) > 0 {
+		err = json.Unmarshal(retained, &h.retention)
 	}
 	return rest, err
 }
@@ -217,6 +223,8 @@ func (h *emissionSummary) decode() (err error) {
 		return err
 	}
 	var text []byte
+	const usual = 4 // files of an assignment
+	h.files = make([]tree.File, 0, usual)
 	for len(rest) > 0 {
 		if text, rest, err = takeBytes(rest); err != nil {
 			return err

@@ -92,9 +92,12 @@ func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, val
 // are made of that is the same on all cluster types, but for those of pins. What
 // kalypso.lock says counts only where the content of the source is needed.
 func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.Key {
-	id := targetID{a.Target, a.Manifests, content}
-	if key, known := as.targets.Load(id); known {
-		return key.(cache.Key)
+	known, _ := as.targets.Load(a.Target)
+	others, _ := known.(*deployed)
+	for d := others; d != nil; d = d.other {
+		if d.content == content && d.manifests == a.Manifests {
+			return d.facts
+		}
 	}
 	h := cache.NewHash("deployment target")
 	h.String(a.Workload.Name).String(a.Workload.Workspace).String(as.workspaceDigest(a.Workload)).String(a.Workload.Application).String(a.Workload.Registration)
@@ -110,15 +113,16 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 		entry, _ := as.request.Library.Lock.Find(source)
 		h.String(string(entry.Content)).String(entry.Revision)
 	}
-	key := h.Sum()
-	as.targets.Store(id, key)
-	return key
+	d := &deployed{a.Manifests, content, h.Sum(), others}
+	as.targets.Store(a.Target, d)
+	return d.facts
 }
 
-// targetID tells what deployment targets deploy; the manifests are pointers that
-// the schedule shares.
-type targetID struct {
-	target    *model.DeploymentTarget
+// deployed is what a deployment target deploys; the manifests are pointers that the schedule
+// shares.
+type deployed struct {
 	manifests model.Manifests
-	content   bool // whether that of the source is needed
+	content   bool      // whether that of the source is needed
+	facts     cache.Key // of both and the target
+	other     *deployed // what it deploys elsewhere; nil for nothing
 }

@@ -71,9 +71,10 @@ func (as *assignments) wholeKey(s *scope, r *retained, ct int) (key cache.Key, o
 		hashStrings(h.String(d.DeploymentTarget), d.Policies)
 	}
 	var specs []byte
+	backend := as.backend(of)
 	for i := at.first; i < at.next; i++ {
 		a := &as.Schedule.Assignments[i]
-		content := as.needsContent(a)
+		content := needsContent(backend, a)
 		if a.Failed || as.Plan.Failed[i] || content && as.emitter.lacks(a) {
 			return key, false
 		}

@@ -208,7 +208,11 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 // needsContent says whether the emission of an assignment needs the content of its source,
 // or at least what it is pinned to.
 func (p *Planned) needsContent(a *schedule.Assignment) bool {
-	b := p.backend(a.ClusterType)
+	return needsContent(p.backend(a.ClusterType), a)
+}
+
+// needsContent is that of Planned, of an assignment with a backend, which may be nil.
+func needsContent(b backends.Backend, a *schedule.Assignment) bool {
 	if b == nil {
 		return false
 	}

@@ -12,7 +12,16 @@ import (
 func (p *Plan) matchFacts(facts selector.Facts, i int, asked *asked) {
 	a := &p.assignments[i]
 	clear(facts)
-	p.impliedFacts(facts, a, asked.names)
+	implied, known := asked.implied[a.Target]
+	if !known {
+		implied = remembered(asked.implied, a.Target, p.implied(a), asked.names)
+	}
+	for _, l := range implied {
+		facts[l.name] = l.fact
+	}
+	if asked.names[ofClusterType] {
+		facts[ofClusterType] = asked.typeName(a.ClusterType)
+	}
 	for _, l := range asked.clusterType(a.ClusterType) {
 		facts[l.name] = l.fact
 	}
@@ -25,20 +34,13 @@ func (p *Plan) matchFacts(facts selector.Facts, i int, asked *asked) {
 	}
 }
 
-// impliedFacts adds the facts of an assignment that are no labels, of these names; nil for
-// all.
-func (p *Plan) impliedFacts(facts selector.Facts, a *schedule.Assignment, names map[string]bool) {
-	for _, f := range [...]struct{ name, value string }{
-		{"environment", p.env.Name},
-		{"workspace", a.Workload.Workspace},
-		{"workload", a.Workload.Name},
-		{"deploymentTarget", a.Target.FullName},
-		{"clusterType", a.ClusterType.TypeName()},
-	} {
-		if names == nil || names[f.name] {
-			facts[f.name] = selector.Values(f.value)
-		}
-	}
+// ofClusterType is the fact of an assignment that is no label, and not implied by its target.
+const ofClusterType = "clusterType"
+
+// implied returns the facts of an assignment that are no labels, and that all assignments of
+// its target have.
+func (p *Plan) implied(a *schedule.Assignment) map[string]string {
+	return map[string]string{"environment": p.env.Name, "workspace": a.Workload.Workspace, "workload": a.Workload.Name, "deploymentTarget": a.Target.FullName}
 }
 
 // vocabularyOf returns what matches can speak of: everything that there is in the facts of
@@ -47,8 +49,10 @@ func (p *Plan) vocabularyOf() selector.Vocabulary {
 	return selector.VocabularyOf(func(yield func(selector.Facts) bool) {
 		for i := range p.assignments {
 			a := &p.assignments[i]
-			facts := selector.Facts{}
-			p.impliedFacts(facts, a, nil)
+			facts := selector.Facts{ofClusterType: selector.Values(a.ClusterType.TypeName())}
+			for name, value := range p.implied(a) {
+				facts[name] = selector.Values(value)
+			}
 			for _, labels := range []map[string]string{a.ClusterType.Labels, a.Target.Labels} {
 				for key, value := range labels {
 					facts[key] = selector.Values(append(facts[key].Values, value)...)
@@ -63,9 +67,11 @@ func (p *Plan) vocabularyOf() selector.Vocabulary {
 
 // asked are the labels that selectors ask for, of both sides of assignments.
 type asked struct {
-	names        map[string]bool
-	clusterTypes map[*model.ClusterType][]label
-	targets      map[*model.DeploymentTarget][]label
+	names            map[string]bool
+	clusterTypes     map[*model.ClusterType][]label
+	targets, implied map[*model.DeploymentTarget][]label
+	last             *model.ClusterType // whose assignments are at hand, and its name
+	lastName         selector.Fact
 }
 
 type label struct {
@@ -74,7 +80,15 @@ type label struct {
 }
 
 func newAsked() *asked {
-	return &asked{map[string]bool{}, map[*model.ClusterType][]label{}, map[*model.DeploymentTarget][]label{}}
+	return &asked{names: map[string]bool{}, clusterTypes: map[*model.ClusterType][]label{}, targets: map[*model.DeploymentTarget][]label{}, implied: map[*model.DeploymentTarget][]label{}}
+}
+
+// typeName returns the name of the cluster type as a fact; assignments are sorted by it.
+func (a *asked) typeName(ct *model.ClusterType) selector.Fact {
+	if a.last != ct {
+		a.last, a.lastName = ct, selector.Values(ct.TypeName())
+	}
+	return a.lastName
 }
 
 func (a *asked) clusterType(ct *model.ClusterType) []label {

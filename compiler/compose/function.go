@@ -264,18 +264,20 @@ func (p *Plan) specCalls(i int, late *Late) (service, reconciler *call) {
 // have failed, without evaluating them; values identifies its composed values. What
 // its manifests render to, the caller identifies.
 func (p *Plan) AppendSpecs(b []byte, i int, values model.Digest) []byte {
-	id := Late{Values: model.StringOf(string(values))}
+	facts := func(names []string) {
+		b = p.facts(i, names, &Late{Values: model.StringOf(string(values))}).AppendBinary(b)
+	}
 	s, r := p.service(i), p.reconciler(i)
 	b = append(b, s.Digest...)
 	if s.Spec == nil {
-		b = p.facts(i, s.Facts, &id).AppendBinary(b)
+		facts(s.Facts)
 	}
 	if r == nil {
 		return b
 	}
 	b = append(b, r.Digest...)
 	if r.Facts != nil {
-		b = p.facts(i, r.Facts, &id).AppendBinary(b)
+		facts(r.Facts)
 	}
 	return b
 }

@@ -56,7 +56,7 @@ func (p *Plan) group() {
 
 // Configs returns the names of the configs that match an assignment, sorted.
 func (p *Plan) Configs(assignment int) []string {
-	matching := slices.Clone(p.Tuples[p.TupleOf[assignment]].configs)
+	matching := append(make([]int32, 0, 32), p.Tuples[p.TupleOf[assignment]].configs...)
 	slices.Sort(matching)
 	names := make([]string, 0, len(matching))
 	for _, n := range matching {
