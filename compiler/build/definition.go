@@ -62,8 +62,9 @@ func (as *assignments) definitions(i int) (map[string]string, error) {
 	if _, retained, _, err := summary.parts(); err != nil || len(retained) == 0 { // as in most
 		return nil, err
 	}
-	_, err := summary.decodeShared()
-	return summary.retention.Definitions, err
+	with := summary
+	_, err := with.decodeShared()
+	return with.retention.Definitions, err
 }
 
 // shareDefinitions lets one assignment of a cluster type bring each

@@ -225,6 +225,7 @@ func (h *emissionSummary) decode() (err error) {
 	var text []byte
 	const usual = 4 // files of an assignment
 	h.files = make([]tree.File, 0, usual)
+	ids := make([]byte, 0, usual*2*idSize)
 	for len(rest) > 0 {
 		if text, rest, err = takeBytes(rest); err != nil {
 			return err
@@ -232,7 +233,8 @@ func (h *emissionSummary) decode() (err error) {
 		if len(rest) < idSize {
 			return errSummary
 		}
-		f := tree.File{Path: string(text), ID: tree.ID(hex.EncodeToString(rest[:idSize]))}
+		f := tree.File{Path: string(text)}
+		ids = hex.AppendEncode(ids, rest[:idSize])
 		size, n := binary.Uvarint(rest[idSize:])
 		if n <= 0 {
 			return errSummary
@@ -242,6 +244,10 @@ func (h *emissionSummary) decode() (err error) {
 			return err
 		}
 		h.files = append(h.files, f)
+	}
+	all := tree.ID(ids) // which share its memory
+	for i := range h.files {
+		h.files[i].ID, all = all[:2*idSize], all[2*idSize:]
 	}
 	return nil
 }

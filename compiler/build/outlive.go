@@ -22,10 +22,9 @@ func (c *changes) reportOutliving(changed []changedType) error {
 		if err != nil {
 			return err
 		}
-		namespaces := c.namespaces(t)
 		for i := range t.before.Assignments {
 			a := &t.before.Assignments[i]
-			c.reportRetained(t.before.Name, &a.Folder, there, namespaces[a.DeploymentTarget] == a.Namespace)
+			c.reportRetained(t.before.Name, &a.Folder, there, t.namespaces[a.DeploymentTarget] == a.Namespace)
 		}
 	}
 	return nil

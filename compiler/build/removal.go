@@ -116,6 +116,8 @@ type changedType struct {
 	before *tree.ClusterTypeRecord // with the assignments that go, get another namespace, or leave something
 	number int                     // in the model
 	there  bool                    // whether the model has it
+	// namespaces are those of the assignments of the tree that is to be, by deployment target.
+	namespaces map[string]string
 }
 
 // changed returns the recorded cluster types that are not known to be as they were, in
@@ -136,10 +138,10 @@ func (c *changes) changed() ([]changedType, error) {
 			continue
 		}
 		t := changedType{number: n, there: there}
-		namespaces := c.namespaces(t)
+		t.namespaces = c.namespaces(t)
 		var err error
 		if t.before, err = c.record.Part(entry.Name, func(target, namespace string, retains bool) bool {
-			now, stays := namespaces[target]
+			now, stays := t.namespaces[target]
 			return !stays || now != namespace || retains
 		}); err != nil {
 			return nil, err
@@ -154,10 +156,9 @@ func (c *changes) changed() ([]changedType, error) {
 func (c *changes) leaving(changed []changedType) (leaves []leaving, reindexed []*tree.ClusterTypeRecord) {
 	elsewhere := c.inClasses()
 	for _, t := range changed {
-		namespaces := c.namespaces(t)
 		for i := range t.before.Assignments {
 			a := &t.before.Assignments[i]
-			namespace, stays := namespaces[a.DeploymentTarget]
+			namespace, stays := t.namespaces[a.DeploymentTarget]
 			if !stays && elsewhere[placed{model.TypeOfFolder(t.before.Name), a.DeploymentTarget, a.Namespace}] {
 				continue
 			}

@@ -55,12 +55,12 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 
 // matches are the assignments that entities match.
 type matches struct {
-	entities []int32 // by number, in the order in which they were added
-	hits     [][]int // beside entities
-	sizes    []int32 // by assignment, how many entities match it
+	entities []int32   // by number, in the order in which they were added
+	hits     [][]int32 // beside entities
+	sizes    []int32   // by assignment, how many entities match it
 }
 
-func (m *matches) add(entity int, hits []int) {
+func (m *matches) add(entity int, hits []int32) {
 	m.entities, m.hits = append(m.entities, int32(entity)), append(m.hits, hits)
 	for _, i := range hits {
 		m.sizes[i]++
@@ -124,23 +124,23 @@ func (p *Plan) inLayers() []int {
 }
 
 // hits returns the assignments that a match and the clusters of an entity hold for.
-func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clusters *model.Selector, of model.Ref) []int {
+func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clusters *model.Selector, of model.Ref) []int32 {
 	if unknown {
 		s = model.Selector{Op: model.OpAll}
 	}
-	hits := index.Select(s)
+	hits := index.Selected(s)
 	if clusters == nil {
 		return hits
 	}
 	name := model.SelectorOf(of)
-	return slices.DeleteFunc(hits, func(i int) bool { return !p.assignments[i].ClusterType.Selects(clusters, name) })
+	return slices.DeleteFunc(slices.Clone(hits), func(i int32) bool { return !p.assignments[i].ClusterType.Selects(clusters, name) })
 }
 
 // unmatched notes a config or config schema that matches no assignment.
 func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *model.Selector, allowed bool) {
 	what, of := ref.At("match"), kindOf(ref)+" "+ref.Name
 	d := diag.New(diag.SelectsNothing, of+" matches no assignment")
-	byCluster := clusters != nil && len(index.Select(*match)) > 0
+	byCluster := clusters != nil && len(index.Selected(*match)) > 0
 	if byCluster {
 		what, d.Message = ref.At("clusters"), "clusters of "+of+" selects nothing"
 	}
@@ -161,17 +161,26 @@ func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *
 
 // unknown reports the assignments that may need configs of a registration that are
 // not known.
-func (p *Plan) unknown(registration string, hits []int) {
+func (p *Plan) unknown(registration string, hits []int32) {
 	if len(hits) > 0 {
 		ref := model.Ref{Collection: "registrations", Name: registration}
 		p.report(diag.New(diag.BrokenConfig, "the configs of registration "+registration+" are not known, and these assignments may need them").
-			At(ref.At("git"), "").On(ref.String()).Following(ref.String()), hits...)
+			At(ref.At("git"), "").On(ref.String()).Following(ref.String()), numbers(hits)...)
 	}
 }
 
-func (p *Plan) broken(ref model.Ref, hits []int) {
+func (p *Plan) broken(ref model.Ref, hits []int32) {
 	if len(hits) > 0 {
 		p.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these assignments need it").At(ref, "").On(ref.String()).
-			Following(ref.String()), hits...)
+			Following(ref.String()), numbers(hits)...)
 	}
+}
+
+// numbers returns the numbers of assignments as they are reported.
+func numbers(hits []int32) []int {
+	out := make([]int, len(hits))
+	for i, n := range hits {
+		out[i] = int(n)
+	}
+	return out
 }

@@ -1,8 +1,7 @@
 package model
 
 import (
-	"slices"
-	"strings"
+	"sort"
 )
 
 // Collection is one of the language's collections of entities, as a slice of an
@@ -72,7 +71,8 @@ func (c collection[T, P]) Distribute(from *Environment, to func(Ref) *Environmen
 
 // Sort sorts the entities of an environment by their keys.
 func (c collection[T, P]) Sort(m *Environment) {
-	slices.SortFunc(*c.of(m), func(a, b T) int { return strings.Compare(P(&a).key(), P(&b).key()) })
+	all := *c.of(m) // which are large: they are compared where they are
+	sort.Slice(all, func(i, j int) bool { return P(&all[i]).key() < P(&all[j]).key() })
 }
 
 // Identify sets the digests of the entities of an environment, which are empty; function

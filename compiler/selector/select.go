@@ -10,17 +10,26 @@ import (
 // Select returns the entities that the selector holds for, ascending. The slice
 // is the caller's.
 func (x *Index) Select(s model.Selector) []int {
-	if list, ok := x.equal(&s); ok {
-		out := make([]int, len(list))
-		for i, e := range list {
-			out[i] = int(e)
-		}
-		return out
+	list := x.Selected(s)
+	if list == nil {
+		return nil
 	}
-	var out []int
+	out := make([]int, len(list))
+	for i, e := range list {
+		out[i] = int(e)
+	}
+	return out
+}
+
+// Selected is Select, and returns a slice that must not be changed.
+func (x *Index) Selected(s model.Selector) []int32 {
+	if list, ok := x.equal(&s); ok {
+		return list
+	}
+	var out []int32
 	for _, e := range x.union(x.candidates(&s, &x.root, nil)) {
 		if x.structHolds(&s, &x.root, e) {
-			out = append(out, int(e))
+			out = append(out, e)
 		}
 	}
 	return out

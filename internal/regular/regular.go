@@ -4,9 +4,9 @@
 package regular
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -36,6 +36,9 @@ func Open(name string) (*os.File, error) {
 	return f, nil
 }
 
+// mostKnown is for how many bytes of a file memory is allocated before they are there.
+const mostKnown = 16 << 20
+
 // ReadFile returns the content of a file.
 func ReadFile(name string) ([]byte, error) {
 	f, err := Open(name)
@@ -43,5 +46,12 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(int(min(info.Size(), mostKnown)) + bytes.MinRead)
+	_, err = b.ReadFrom(f)
+	return b.Bytes(), err
 }
