@@ -13,14 +13,13 @@ import (
 // Encode returns the record's JSON, with a line for each assignment: so a change
 // of one is a change of a line. It fails only if a folder's Shared is not JSON.
 func (c *ClusterTypeRecord) Encode() ([]byte, error) {
-	b, _, err := c.encode()
+	b, _, err := c.encode(make([]byte, 0, 1024+len(c.Files)*80))
 	return b, err
 }
 
-// encode is Encode, and returns where in the JSON the line of each assignment is.
-func (c *ClusterTypeRecord) encode() (b []byte, lines [][2]int, err error) {
+// encode appends what Encode returns, and returns where the line of each assignment is.
+func (c *ClusterTypeRecord) encode(b []byte) (_ []byte, lines [][2]int, err error) {
 	lines = make([][2]int, len(c.Assignments))
-	b = make([]byte, 0, 1024+len(c.Files)*80)
 	b = appendString(append(b, "{\n  \"apiVersion\": "...), c.APIVersion)
 	b = appendString(append(b, ",\n  \"kind\": "...), c.Kind)
 	b = appendString(append(b, ",\n  \"name\": "...), c.Name)

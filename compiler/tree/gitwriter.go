@@ -193,6 +193,7 @@ func (e *gitEnvironment) clusterType(ctx context.Context, p *typePlan) ([]treeEd
 		return nil, err
 	}
 	p.outcome = nil
+	defer out.release()
 	return e.edit(ctx, s, p, out)
 }
 

@@ -77,10 +77,18 @@ func treeOfEntries(entries []git.Entry) ID {
 
 // valid says whether the id looks like one.
 func (id ID) valid() bool {
-	for _, c := range []byte(id) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+	for i := range len(id) {
+		if !isDigit[id[i]] {
 			return false
 		}
 	}
 	return len(id) == 2*sha1.Size
 }
+
+// isDigit says which bytes are hexadecimal digits as ids have them.
+var isDigit = func() (out [256]bool) {
+	for _, c := range []byte("0123456789abcdef") {
+		out[c] = true
+	}
+	return out
+}()

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -147,11 +148,21 @@ func (out *outcome) finish(digest model.Digest) error {
 	}
 	slices.Sort(out.kept)
 	var err error
-	if out.encoded, out.lines, err = out.record.encode(); err != nil {
+	if out.encoded, out.lines, err = out.record.encode((*recordBuffers.Get().(*[]byte))[:0]); err != nil {
 		return err
 	}
 	out.entry = out.record.entry(digest, out.encoded)
 	return nil
+}
+
+// recordBuffers is memory for encoded records: they are large, and many are written one by one.
+var recordBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// release lets the memory of the encoded record be used again.
+func (out *outcome) release() {
+	b := out.encoded
+	out.encoded, out.lines = nil, nil
+	recordBuffers.Put(&b)
 }
 
 // assignment records a folder, and adds its files to those to have or to keep.
