@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/collector"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/project"
@@ -42,6 +43,7 @@ const grace = 2 * time.Second
 // run is main without the exit, for tests.
 func run() int {
 	if len(os.Args) == 2 && os.Args[1] == workerArgument {
+		collector.Begin() // there are several
 		if err := work(); err != nil {
 			return int(exitFailure)
 		}

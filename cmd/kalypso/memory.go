@@ -63,6 +63,7 @@ func saveMemory() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
+	collector.Begin()
 	afterCollection(func() {
 		live := max(1, lives())
 		debug.SetGCPercent(int(max(100, min(collector.Percent, 100*(littleHeap-live)/live))))

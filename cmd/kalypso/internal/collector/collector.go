@@ -6,14 +6,29 @@ package collector
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
+	"sync"
 )
 
 // Percent of what lives is allocated between collections, where GOGC says nothing else.
 const Percent = 400
 
+// firstPercent lets a heap grow to 256 MiB before its first collection: Go's smallest one is of
+// 4 MiB for 100 percent. Most commands end before, and of what the others have by then much
+// lives on.
+const firstPercent = 6400
+
 func init() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(firstPercent)
+		runtime.AddCleanup(new([16]byte), func(struct{}) { Begin() }, struct{}{}) // after the first
+	}
+}
+
+// Begin begins to collect at Percent: for what must have a small heap, or runs for long.
+var Begin = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(Percent)
 	}
-}
+})
