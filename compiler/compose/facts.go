@@ -2,6 +2,8 @@ package compose
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
@@ -9,28 +11,26 @@ import (
 )
 
 // matchFacts makes facts those of an assignment, as far as selectors ask for them.
-func (p *Plan) matchFacts(facts selector.Facts, i int, asked *asked) {
+func (p *Plan) matchFacts(facts []selector.Fact, i int, asked *asked) {
 	a := &p.assignments[i]
 	clear(facts)
-	implied, known := asked.implied[a.Target]
-	if !known {
-		implied = remembered(asked.implied, a.Target, p.implied(a), asked.names)
+	implied, there := asked.implied[a.Target]
+	if !there {
+		implied = remembered(asked, asked.implied, a.Target, p.implied(a))
 	}
 	for _, l := range implied {
-		facts[l.name] = l.fact
-	}
-	if asked.names[ofClusterType] {
-		facts[ofClusterType] = asked.typeName(a.ClusterType)
+		facts[l.number] = l.fact
 	}
 	for _, l := range asked.clusterType(a.ClusterType) {
-		facts[l.name] = l.fact
+		facts[l.number] = l.fact
 	}
-	for _, l := range asked.target(a.Target) {
-		if other, both := a.ClusterType.Labels[l.name]; both && other != a.Target.Labels[l.name] {
-			facts[l.name] = selector.Values(other, a.Target.Labels[l.name])
+	for _, l := range remembered(asked, asked.targets, a.Target, a.Target.Labels) {
+		name := asked.names[l.number]
+		if other, both := a.ClusterType.Labels[name]; both && other != a.Target.Labels[name] {
+			facts[l.number] = selector.Values(other, a.Target.Labels[name])
 			continue
 		}
-		facts[l.name] = l.fact
+		facts[l.number] = l.fact
 	}
 }
 
@@ -65,52 +65,45 @@ func (p *Plan) vocabularyOf() selector.Vocabulary {
 	})
 }
 
-// asked are the labels that selectors ask for, of both sides of assignments.
+// asked are the facts that selectors ask for, of both sides of assignments.
 type asked struct {
-	names            map[string]bool
-	clusterTypes     map[*model.ClusterType][]label
-	targets, implied map[*model.DeploymentTarget][]label
-	last             *model.ClusterType // whose assignments are at hand, and its name
-	lastName         selector.Fact
+	names            []string // sorted
+	clusterTypes     map[*model.ClusterType][]known
+	targets, implied map[*model.DeploymentTarget][]known
 }
 
-type label struct {
-	name string
-	fact selector.Fact
+// known is a fact by the number of its name.
+type known struct {
+	number int
+	fact   selector.Fact
 }
 
-func newAsked() *asked {
-	return &asked{names: map[string]bool{}, clusterTypes: map[*model.ClusterType][]label{}, targets: map[*model.DeploymentTarget][]label{}, implied: map[*model.DeploymentTarget][]label{}}
+func newAsked(names []string) *asked {
+	return &asked{names, map[*model.ClusterType][]known{}, map[*model.DeploymentTarget][]known{}, map[*model.DeploymentTarget][]known{}}
 }
 
-// typeName returns the name of the cluster type as a fact; assignments are sorted by it.
-func (a *asked) typeName(ct *model.ClusterType) selector.Fact {
-	if a.last != ct {
-		a.last, a.lastName = ct, selector.Values(ct.TypeName())
+func (a *asked) clusterType(ct *model.ClusterType) []known {
+	out, there := a.clusterTypes[ct]
+	if !there {
+		facts := map[string]string{ofClusterType: ct.TypeName()}
+		maps.Copy(facts, ct.Labels)
+		out = remembered(a, a.clusterTypes, ct, facts)
 	}
-	return a.lastName
+	return out
 }
 
-func (a *asked) clusterType(ct *model.ClusterType) []label {
-	return remembered(a.clusterTypes, ct, ct.Labels, a.names)
-}
-
-func (a *asked) target(t *model.DeploymentTarget) []label {
-	return remembered(a.targets, t, t.Labels, a.names)
-}
-
-// remembered returns those of the labels of an entity that are asked for.
-func remembered[E any](known map[*E][]label, of *E, labels map[string]string, names map[string]bool) []label {
-	out, there := known[of]
+// remembered returns those of the facts of an entity that are asked for.
+func remembered[E any](a *asked, all map[*E][]known, of *E, facts map[string]string) []known {
+	out, there := all[of]
 	if there {
 		return out
 	}
-	for name, value := range labels {
-		if names[name] {
-			out = append(out, label{name, selector.Values(value)})
+	for name, value := range facts {
+		if number, found := slices.BinarySearch(a.names, name); found {
+			out = append(out, known{number, selector.Values(value)})
 		}
 	}
-	known[of] = out
+	all[of] = out
 	return out
 }
 

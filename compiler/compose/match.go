@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -10,14 +11,14 @@ import (
 
 // match finds the configs and config schemas of every assignment.
 func (p *Plan) match(satisfies selector.Satisfier) {
-	asked := newAsked()
+	names := map[string]bool{}
 	for i := range p.env.Configs {
-		p.env.Configs[i].Match.AddKeys(asked.names)
+		p.env.Configs[i].Match.AddKeys(names)
 	}
 	for i := range p.env.ConfigSchemas {
-		p.env.ConfigSchemas[i].Match.AddKeys(asked.names)
+		p.env.ConfigSchemas[i].Match.AddKeys(names)
 	}
-	index := p.index(asked, satisfies)
+	index := p.index(names, satisfies)
 	p.Matches = make([]int, len(p.env.Configs))
 	configs := matches{sizes: make([]int32, len(p.assignments))}
 	for _, n := range p.inLayers() {
@@ -88,11 +89,11 @@ func (m *matches) byAssignment() [][]int32 {
 // Select returns the numbers of the assignments that each selector of assignments holds for,
 // ascending.
 func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) [][]int {
-	asked := newAsked()
+	names := map[string]bool{}
 	for i := range selectors {
-		selectors[i].AddKeys(asked.names)
+		selectors[i].AddKeys(names)
 	}
-	index := p.index(asked, satisfies)
+	index := p.index(names, satisfies)
 	out := make([][]int, len(selectors))
 	for i, s := range selectors {
 		out[i] = index.Select(s)
@@ -100,10 +101,11 @@ func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) 
 	return out
 }
 
-// index indexes the assignments by what is asked of them.
-func (p *Plan) index(asked *asked, satisfies selector.Satisfier) *selector.Index {
-	return selector.NewIndex(func(yield func(selector.Facts) bool) {
-		facts := selector.Facts{}
+// index indexes the assignments by the names that are asked of them.
+func (p *Plan) index(names map[string]bool, satisfies selector.Satisfier) *selector.Index {
+	asked := newAsked(slices.Sorted(maps.Keys(names)))
+	return selector.NewIndexOf(asked.names, func(yield func([]selector.Fact) bool) {
+		facts := make([]selector.Fact, len(asked.names))
 		for i := range p.assignments {
 			p.matchFacts(facts, i, asked)
 			if !yield(facts) {

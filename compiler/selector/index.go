@@ -33,6 +33,29 @@ func NewIndex(facts iter.Seq[Facts], satisfies Satisfier) *Index {
 	return x
 }
 
+// NewIndexOf returns an index over entities of which each gives its facts, which are no
+// structs, in the order of names; one without values is not there. The sequence may give the
+// same slice for each.
+func NewIndexOf(names []string, facts iter.Seq[[]Fact], satisfies Satisfier) *Index {
+	x := &Index{memory: memory{ask: satisfies}}
+	columns := make([]column, len(names))
+	var n int32
+	for f := range facts {
+		x.root.entities, x.root.values = append(x.root.entities, n), append(x.root.values, isStruct)
+		for i := range f {
+			columns[i].add(n, f[i])
+		}
+		n++
+	}
+	x.root.below = make(map[string]*column, len(names))
+	for i, name := range names {
+		if len(columns[i].entities) > 0 {
+			x.root.below[name] = &columns[i]
+		}
+	}
+	return x
+}
+
 // column is what entities have under one name. The nil column is that of a name
 // that no entity has.
 type column struct {
