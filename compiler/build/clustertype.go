@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -234,25 +235,33 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 			Selection: y.selection(i),
 		})
 	}
-	there := make(map[string]bool, count)
-	for _, f := range out {
-		there[f.Info.DeploymentTarget] = true
-	}
-	out = append(out, y.keeper.others(ct.Name, there)...)
-	var kept []backends.Folder
-	for _, f := range out {
-		there[f.Info.DeploymentTarget] = true
-		if f.Kept != nil {
-			kept = append(kept, f.Info)
-		}
-	}
-	for _, f := range y.keeper.needed(ct.Name, kept, there) {
-		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: "a folder that is kept depends on it"}})
+	if len(y.keeper.keptOf(ct.Name)) > 0 || y.assignments.failedIn(y.spans[n]) {
+		out = append(out, y.kept(ct.Name, out)...)
 	}
 	slices.SortFunc(out, func(a, b tree.Folder) int {
 		return strings.Compare(a.Info.DeploymentTarget, b.Info.DeploymentTarget)
 	})
 	return out, nil
+}
+
+// kept returns the folders of a cluster type that stay beside those of its assignments.
+func (y *assembly) kept(clusterType string, folders []tree.Folder) []tree.Folder {
+	there := make(map[string]bool, len(folders))
+	for _, f := range folders {
+		there[f.Info.DeploymentTarget] = true
+	}
+	out := y.keeper.others(clusterType, there)
+	var kept []backends.Folder
+	for _, f := range slices.Concat(folders, out) {
+		there[f.Info.DeploymentTarget] = true
+		if f.Kept != nil {
+			kept = append(kept, f.Info)
+		}
+	}
+	for _, f := range y.keeper.needed(clusterType, kept, there) {
+		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: "a folder that is kept depends on it"}})
+	}
+	return out
 }
 
 // indexSummary is which files are at a cluster type's root, without errors.
@@ -275,15 +284,15 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
 		return index, "folders of another reconciler are kept", nil // failDependents has reported it
 	}
-	all := infos(folders)
-	text, err := json.Marshal(all)
-	if err != nil {
-		return index, "", err
+	h := y.indexKey("index", ct)
+	for i := range folders {
+		hashFolder(h, &folders[i].Info)
 	}
-	key := y.indexKey("index", ct).Bytes(text).Sum()
+	key := h.Sum()
 	if known, ok := y.rememberedIndex(ct, key); ok {
 		return known, "", nil
 	}
+	all := infos(folders)
 	files, ds := y.backend(ct).Index(y.delivered(ct), all)
 	ds = y.strict(ds)
 	if !diag.Errors(ds) {
@@ -362,6 +371,14 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 		hashStrings(h.String(d.DeploymentTarget), d.Policies)
 	}
 	return model.Digest(h.Sum().String()), nil
+}
+
+// hashFolder adds all that a backend's Index sees of a folder.
+func hashFolder(h *cache.Hash, f *backends.Folder) {
+	h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
+	h.String(strconv.FormatBool(f.Orphan)).Int(f.Wave).Bytes(f.Shared)
+	hashStrings(h, f.DependsOn)
+	hashStrings(h, f.Retained)
 }
 
 func hashSelection(h *cache.Hash, s tree.Selection) {
