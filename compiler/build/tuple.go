@@ -28,7 +28,7 @@ type tuple struct {
 
 	mu    sync.Mutex
 	graph *compose.Graph // nil where it was not composed, or is no longer needed
-	users atomic.Int32   // assignments that may still need the graph
+	ended atomic.Int32   // assignments that no longer need the graph
 }
 
 // claim is that of one call of resolve.
@@ -109,11 +109,12 @@ func (l lists) add(encoded []byte) {
 
 // newTuples returns the tuples of a plan.
 func newTuples(p *Planned) *tuples {
-	ts := &tuples{p, make([]tuple, len(p.Plan.Tuples))}
-	for i := range ts.Plan.Tuples {
-		ts.all[i].users.Store(int32(len(ts.Plan.Tuples[i].Assignments)))
-	}
-	return ts
+	return &tuples{p, make([]tuple, len(p.Plan.Tuples))}
+}
+
+// isNeeded says whether assignments may still need a tuple's graph, of which so many do not.
+func (ts *tuples) isNeeded(n, ended int32) bool {
+	return int(ended) < len(ts.Plan.Tuples[n].Assignments)
 }
 
 // summary returns the summary of an assignment's tuple, which is known.
@@ -236,7 +237,7 @@ func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compo
 		g := composer.Compose(n, prepared)
 		g.DropProvenance()
 		out[n] = g
-		if t := &ts.all[n]; t.users.Load() > 0 {
+		if t := &ts.all[n]; ts.isNeeded(n, t.ended.Load()) {
 			t.mu.Lock()
 			t.graph = g
 			t.mu.Unlock()
@@ -256,8 +257,9 @@ func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
 
 // release says that an assignment no longer needs its tuple's graph.
 func (ts *tuples) release(assignment int) {
-	t := &ts.all[ts.Plan.TupleOf[assignment]]
-	if t.users.Add(-1) == 0 {
+	n := ts.Plan.TupleOf[assignment]
+	t := &ts.all[n]
+	if !ts.isNeeded(n, t.ended.Add(1)) {
 		t.mu.Lock()
 		t.graph = nil
 		t.mu.Unlock()

@@ -53,8 +53,7 @@ type gitState struct {
 	root    git.Hash             // the environment's tree; zero for none
 	records map[string]git.Entry // what is in recordsFolder
 	ignored bool                 // there is a .gitignore
-	// around are the trees that were read: those around what is of a cluster type.
-	around map[git.Hash][]git.Entry
+	around  *gitSurvey           // of the trees around what is of a cluster type, which it has read
 }
 
 // loadedState is what load returned of an environment.
@@ -95,7 +94,7 @@ func (b *Branch) read(environment string) (*gitState, []problem, error) {
 	}
 	st.root = root
 	at, s := b.location(environment), newGitSurvey(b.repository.git, root)
-	st.around = s.known
+	st.around = s
 	for _, dir := range []string{ownFolder, recordsFolder} {
 		there, err := s.look(dir)
 		if err != nil {

@@ -111,7 +111,8 @@ type gitEnvironment struct {
 // survey returns one for a single cluster type: the trees around it are read once for all.
 func (e *gitEnvironment) survey() *gitSurvey {
 	s := newGitSurvey(e.branch.repository.git, e.before.root)
-	maps.Copy(s.known, e.before.around)
+	maps.Copy(s.known, e.before.around.known)
+	maps.Copy(s.folders, e.before.around.folders)
 	return s
 }
 

@@ -21,7 +21,10 @@ type recordLine struct {
 }
 
 // retains says whether something outlives the assignment.
-func (l *recordLine) retains() bool { return bytes.Contains(l.text, []byte(`"retained":[`)) }
+func (l *recordLine) retains() bool {
+	before, _, _ := bytes.Cut(l.text, []byte(`,"tree":"`))
+	return bytes.Contains(before, []byte(`,"retained":[`))
+}
 
 // splitRecord splits the record of a cluster type. It returns nil for what has not the form
 // that Encode gives it, and need not look at all of it.
