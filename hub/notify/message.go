@@ -1,0 +1,144 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// Event is what a message is about.
+type Event string
+
+// The events.
+const (
+	Promoted  Event = "promoted"  // a ring has something else
+	Completed Event = "completed" // all of it was ok for the first time
+	Failed    Event = "failed"    // more of it has failed than the platform lets fail
+	Drifted   Event = "drifted"   // assignments run what their branch never had
+	Stale     Event = "stale"     // there is no news of clusters
+)
+
+// Events returns all events.
+func Events() []Event { return []Event{Promoted, Completed, Failed, Drifted, Stale} }
+
+// Message is a message, as webhooks get it. Templates are executed on it.
+type Message struct {
+	// ID is the same where a message is sent again, and another one for each other message.
+	ID          string    `json:"id"`
+	Event       Event     `json:"event"`
+	Environment string    `json:"environment"`
+	Ring        string    `json:"ring,omitempty"`
+	At          time.Time `json:"at"` // when it happened
+	// Of what was released: the commits, and who made it.
+	Commit  string `json:"commit,omitempty"`
+	Base    string `json:"base,omitempty"`
+	Own     string `json:"own,omitempty"`
+	Author  string `json:"author,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	// Seconds are how long it took from the commit until it was complete.
+	Seconds int `json:"seconds,omitempty"`
+	// Counts are of the ring, or of the environment, as they are when the message is made.
+	Counts api.Counts `json:"counts"`
+	// Clusters are how many clusters it is about, and First the first of them, in words.
+	Clusters int      `json:"clusters,omitempty"`
+	First    []string `json:"first,omitempty"`
+	Link     string   `json:"link,omitempty"` // of the hub's page
+	Text     string   `json:"text"`
+}
+
+// Where returns the environment, with the ring.
+func (m *Message) Where() string {
+	if m.Ring == "" {
+		return m.Environment
+	}
+	return m.Environment + "/" + m.Ring
+}
+
+// List returns the first clusters, and how many more there are.
+func (m *Message) List() string {
+	text := strings.Join(m.First, ", ")
+	if more := m.Clusters - len(m.First); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Took returns how long it took, in words.
+func (m *Message) Took() string { return (time.Duration(m.Seconds) * time.Second).String() }
+
+// defaults are the templates where a target has none.
+var defaults = map[Event]*template.Template{
+	Promoted:  mustTemplate(`{{.Where}} has {{short .Base}} now{{with .Subject}}: {{.}}{{end}}{{with .Author}} ({{.}}){{end}}`),
+	Completed: mustTemplate(`{{.Where}}: {{short .Base}} is complete: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Took}} after it was committed`),
+	Failed:    mustTemplate(`{{.Where}}: {{short .Base}} has failed: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Counts.Failed}} failed{{with .List}}: {{.}}{{end}}`),
+	Drifted:   mustTemplate(`{{.Where}}: {{.Counts.Drifted}} assignments have drifted, on {{.Clusters}} clusters: {{.List}}`),
+	Stale:     mustTemplate(`{{.Where}}: there is no news of {{.Clusters}} clusters, with {{.Counts.Stale}} assignments: {{.List}}`),
+}
+
+func newTemplate(text string) (*template.Template, error) {
+	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{"short": short}).Parse(text)
+}
+
+func mustTemplate(text string) *template.Template { return template.Must(newTemplate(text)) }
+
+// short cuts a commit's id.
+func short(id string) string { return id[:min(len(id), 7)] }
+
+// mostText bounds the text of a message: Slack cuts off more.
+const mostText = 4000
+
+// execute makes the text of a message.
+func execute(t *template.Template, m *Message) (string, error) {
+	var b bounded
+	if err := t.Execute(&b, m); err != nil && !errors.Is(err, errLong) {
+		return "", err
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(b.String(), "")), nil
+}
+
+var errLong = errors.New("the text is too long")
+
+// bounded keeps the first bytes that are written.
+type bounded struct{ strings.Builder }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := mostText - b.Len(); len(p) > room {
+		_, _ = b.Builder.Write(p[:room])
+		return room, errLong
+	}
+	return b.Builder.Write(p)
+}
+
+// sample is a message to try templates on.
+func sample(e Event) *Message {
+	return &Message{ID: "chat/promoted/prod/canary/0", Event: e, Environment: "prod", Ring: "canary", Commit: "0123456789", Base: "0123456789", Own: "0123456789", Clusters: 2, First: []string{"a"}}
+}
+
+// text fills in the text of a message for a target. What others wrote does nothing to a
+// terminal, and in Slack it is text alone.
+func (t *Target) text(m *Message) error {
+	plain := func(text string) string { return text }
+	if t.Kind == Slack {
+		plain = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
+	}
+	safe := *m
+	for _, field := range []*string{&safe.Environment, &safe.Ring, &safe.Commit, &safe.Base, &safe.Own, &safe.Author, &safe.Subject} {
+		*field = plain(terminal.Line(*field))
+	}
+	safe.First = nil
+	for _, name := range m.First {
+		safe.First = append(safe.First, plain(terminal.Line(name)))
+	}
+	of := t.template
+	if of == nil {
+		of = defaults[m.Event]
+	}
+	var err error
+	m.Text, err = execute(of, &safe)
+	return err
+}

@@ -1,0 +1,324 @@
+// Package notify tells people what happens at a hub: by webhooks and in chats, and by statuses
+// and comments on forges. Several hubs of one database send each message once: who has added it
+// to the database sends it.
+package notify
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+)
+
+// Notifier sends messages. Look is for one goroutine for each target.
+type Notifier struct {
+	Hub     *hub.Hub
+	Targets []*Target
+	// URL is the hub's address, for links; "" for none.
+	URL     string
+	Problem func(error)
+
+	client *http.Client
+	mu     sync.Mutex
+	since  map[string]time.Time // when what is counted was first seen, or seen no more, by key
+	absent map[string]bool      // environments that targets name and nobody has
+}
+
+// New returns a Notifier. Problem may be called by several goroutines.
+func New(h *hub.Hub, targets []*Target, url string, problem func(error)) *Notifier {
+	return &Notifier{Hub: h, Targets: targets, URL: strings.TrimSuffix(url, "/"), Problem: problem, client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{}}
+}
+
+// lookEvery is the time between two looks for what happened.
+const lookEvery = 10 * time.Second
+
+// Run looks until the context ends. A target that takes long holds up no other.
+func (n *Notifier) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, t := range n.Targets {
+		all.Go(func() {
+			tick := time.NewTicker(lookEvery)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				if err := n.Look(ctx, t); err != nil && ctx.Err() == nil {
+					n.Problem(fmt.Errorf("notification %s: %w", t.Name, err))
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The bounds of what is told: what happened longer ago is not, and what was told is forgotten
+// after a while, which is longer.
+const (
+	oldest      = 7 * 24 * time.Hour
+	rememberFor = 4 * oldest
+)
+
+// mostReleases is how many releases of an environment are looked at.
+const mostReleases = 200
+
+// Look sends what is to be sent to a target now.
+func (n *Notifier) Look(ctx context.Context, t *Target) error {
+	known, err := n.Hub.Store().Notifications(ctx, t.Name+"/")
+	if err != nil {
+		return err
+	}
+	environments := n.Hub.Fleet().Environments()
+	n.warn(t, environments)
+	for _, w := range environments {
+		if !t.in(w.Environment) {
+			continue
+		}
+		if err := n.environment(ctx, t, w.Environment, known); err != nil {
+			return err
+		}
+	}
+	return n.forget(ctx, t, known)
+}
+
+// forget removes what is kept of messages about releases that are too old to be told of.
+func (n *Notifier) forget(ctx context.Context, t *Target, known map[string]store.Notification) error {
+	for key, is := range known {
+		event, _, _ := strings.Cut(strings.TrimPrefix(key, t.Name+"/"), "/")
+		if e := Event(event); (e == Promoted || e == Completed || e == Failed) && n.Hub.Now().Sub(is.At) > rememberFor {
+			if _, err := n.Hub.Store().RemoveNotification(ctx, is); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// warn says once which environments of a target nobody has.
+func (n *Notifier) warn(t *Target, environments []*state.Wanted) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range t.Environments {
+		key := t.Name + "/" + name
+		if len(environments) > 0 && !n.absent[key] && !slices.ContainsFunc(environments, func(w *state.Wanted) bool { return w.Environment == name }) {
+			n.absent[key] = true
+			n.Problem(fmt.Errorf("notification %s: the platform has no environment %s, or its branch was not read yet", t.Name, name))
+		}
+	}
+}
+
+// happened is what happened to a release.
+type happened struct {
+	event   Event
+	at      time.Time
+	release store.Release
+}
+
+func (h *happened) key(t *Target) string {
+	return strings.Join([]string{t.Name, string(h.event), h.release.Environment, h.release.Ring, h.release.Commit}, "/")
+}
+
+// of returns what happened to releases, the oldest first.
+func of(releases []store.Release, after time.Time) []happened {
+	var out []happened
+	for _, r := range releases {
+		for _, h := range []happened{{Promoted, r.At, r}, {Completed, r.Completed, r}, {Failed, r.Failed, r}} {
+			if h.at.After(after) {
+				out = append(out, h)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b happened) int { return a.at.Compare(b.at) })
+	return out
+}
+
+// environment sends what is to be sent of an environment.
+func (n *Notifier) environment(ctx context.Context, t *Target, environment string, known map[string]store.Notification) error {
+	now := n.Hub.Now()
+	releases, err := n.Hub.Store().Releases(ctx, environment, mostReleases)
+	if err != nil {
+		return err
+	}
+	begin := t.Name + "/begin/" + environment
+	if _, begun := known[begin]; !begun {
+		return n.begin(ctx, t, begin, releases)
+	}
+	for _, h := range of(releases, now.Add(-oldest)) {
+		if !t.takes(h.event, environment) {
+			continue
+		}
+		key := h.key(t)
+		was, found := known[key]
+		number := 1
+		if found {
+			if number = parseAttempt(was.Reference).next(was.At, now); number == 0 {
+				continue
+			}
+		}
+		if err := n.try(ctx, t, key, pointer(was, found), attempt{number: number}, n.released(&h)); err != nil {
+			return err
+		}
+	}
+	for _, e := range []Event{Drifted, Stale} {
+		if t.takes(e, environment) {
+			if err := n.counted(ctx, t, e, environment, known); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func pointer(n store.Notification, found bool) *store.Notification {
+	if !found {
+		return nil
+	}
+	return &n
+}
+
+// begin notes what was there before a target: it gets no messages of that, nor of how a rollout
+// ends that had begun.
+func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []store.Release) error {
+	now := n.Hub.Now().Truncate(time.Millisecond)
+	var more []store.Notification
+	for _, r := range releases {
+		for _, e := range []Event{Promoted, Completed, Failed} {
+			h := happened{event: e, release: r}
+			more = append(more, store.Notification{Key: h.key(t), At: now, Reference: attempt{state: before}.String()})
+		}
+	}
+	_, err := n.Hub.Store().AddNotification(ctx, store.Notification{Key: key, At: now, Reference: "begun"}, more...)
+	return err
+}
+
+// released returns the message of what happened to a release.
+func (n *Notifier) released(h *happened) *Message {
+	r := h.release
+	m := &Message{Event: h.event, Environment: r.Environment, Ring: r.Ring, At: h.at, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, Link: n.link("/rollouts/"+url.PathEscape(r.Environment), nil)}
+	filter := state.Filter{Environment: r.Environment, Ring: r.Ring}
+	m.Counts = n.counts(filter)
+	switch h.event {
+	case Completed:
+		m.Seconds = int(h.at.Sub(r.At) / time.Second)
+	case Failed:
+		filter.States = []state.State{state.Failed}
+		n.first(m, filter)
+	}
+	return m
+}
+
+func (n *Notifier) counts(f state.Filter) api.Counts {
+	var all state.Tally
+	for _, g := range n.Hub.Fleet().Count(f, state.ByEnvironment) {
+		all.Add(&g.Tally)
+	}
+	return api.CountsOf(&all)
+}
+
+// mostNames is how many clusters a message names.
+const mostNames = 5
+
+// first fills in how many clusters have what a filter selects, and names the first ones.
+func (n *Notifier) first(m *Message, f state.Filter) {
+	last := ""
+	var workloads [][]string // of the first clusters
+	n.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
+		if r.Cluster != last { // they are sorted by cluster
+			last = r.Cluster
+			m.Clusters++
+			if len(m.First) < mostNames {
+				m.First, workloads = append(m.First, r.Cluster), append(workloads, nil)
+			}
+		}
+		if at := m.Clusters - 1; at < len(workloads) && !slices.Contains(workloads[at], r.Workload) {
+			workloads[at] = append(workloads[at], r.Workload)
+		}
+		return true
+	})
+	if m.Event == Stale {
+		return
+	}
+	for i, names := range workloads {
+		m.First[i] += " (" + strings.Join(names[:min(len(names), mostNames)], ", ") + ")"
+	}
+}
+
+func (n *Notifier) link(path string, query url.Values) string {
+	if n.URL == "" {
+		return ""
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return n.URL + path
+}
+
+// The times of what is counted: for how long it must be seen, so that one message is about all
+// of it; for how long it must be gone, so that the next one is of something new; and after
+// which there is another message where it has doubled.
+const (
+	settle = time.Minute
+	gone   = 15 * time.Minute
+	again  = 15 * time.Minute
+)
+
+// counted sends a message where assignments have drifted, or clusters are stale: one when it
+// begins, and one each time that it has doubled.
+func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment string, known map[string]store.Notification) error {
+	of := map[Event]state.State{Drifted: state.Drifted, Stale: state.Stale}[e]
+	counts, now := n.counts(state.Filter{Environment: environment}), n.Hub.Now()
+	count, key := counts.Of(of), strings.Join([]string{t.Name, string(e), environment}, "/")
+	was, found := known[key]
+	lasts := n.lasts(key, count > 0, now)
+	if count == 0 {
+		if found && lasts >= gone {
+			_, err := n.Hub.Store().RemoveNotification(ctx, was)
+			return err
+		}
+		return nil
+	}
+	a := attempt{number: 1, count: count, began: now.UnixMilli()}
+	if found {
+		of := parseAttempt(was.Reference)
+		switch more := (of.state == sent || of.state == gaveUp) && count >= 2*of.count && now.Sub(was.At) >= again; {
+		case of.next(was.At, now) > 0:
+			a.number, a.began = of.next(was.At, now), of.began
+		case !more:
+			return nil
+		}
+	} else if lasts < settle {
+		return nil
+	}
+	m := &Message{Event: e, Environment: environment, At: now, Counts: counts, Link: n.link("/running", url.Values{"environment": {environment}, "state": {of.String()}})}
+	n.first(m, state.Filter{Environment: environment, States: []state.State{of}})
+	return n.try(ctx, t, key, pointer(was, found), a, m)
+}
+
+// lasts returns for how long something is there, or is gone.
+func (n *Notifier) lasts(key string, is bool, now time.Time) time.Duration {
+	if !is {
+		key += "/gone"
+	}
+	other := strings.TrimSuffix(key, "/gone")
+	if is {
+		other = key + "/gone"
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.since, other)
+	if n.since[key].IsZero() {
+		n.since[key] = now
+	}
+	return now.Sub(n.since[key])
+}

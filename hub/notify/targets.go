@@ -1,0 +1,155 @@
+package notify
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Kind is the kind of a target: what is sent to it.
+type Kind string
+
+// The kinds.
+const (
+	Webhook Kind = "webhook" // a Message as JSON
+	Slack   Kind = "slack"   // a text, as incoming webhooks of Slack and of others like it take it
+)
+
+// Target is who gets messages.
+type Target struct {
+	Name string `yaml:"name"`
+	Kind Kind   `yaml:"kind"`
+	// URL is where to; its text is a secret. URLFile is a file that has it, and KeyFile one with
+	// the key that signs what a webhook gets.
+	URL     string `yaml:"url"`
+	URLFile string `yaml:"urlFile"`
+	KeyFile string `yaml:"keyFile"`
+	// Events and Environments are those that it is for; none for all.
+	Events       []Event  `yaml:"events"`
+	Environments []string `yaml:"environments"`
+	// Template makes the text of a message; "" for that of the event.
+	Template string `yaml:"template"`
+
+	template *template.Template // nil for that of the event
+}
+
+// names are what names of targets look like: they are in keys of the database.
+var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// goTypes are what the decoder says of Go's types, which are nothing to who writes the file.
+var goTypes = regexp.MustCompile(` (in type|into) \S+`)
+
+// Parse reads targets, as YAML or JSON.
+func Parse(data []byte) ([]*Target, error) {
+	var targets []*Target
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	if err := d.Decode(&targets); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(goTypes.ReplaceAllString(err.Error(), ""))
+	}
+	known := map[string]bool{}
+	for i, t := range targets {
+		if t == nil || !names.MatchString(t.Name) {
+			return nil, fmt.Errorf("entry %d needs a name of lower-case letters, digits and hyphens", i+1)
+		}
+		if known[t.Name] {
+			return nil, fmt.Errorf("%s: there are two of that name", t.Name)
+		}
+		known[t.Name] = true
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	return targets, nil
+}
+
+func (t *Target) check() error {
+	t.Kind = cmp.Or(t.Kind, Webhook)
+	switch {
+	case t.Kind != Webhook && t.Kind != Slack:
+		return fmt.Errorf("there is no kind %q: there are webhook and slack", t.Kind)
+	case (t.URL == "") == (t.URLFile == ""):
+		return errors.New("it needs url or urlFile, and not both")
+	case t.Kind == Slack && t.KeyFile != "":
+		return errors.New("keyFile is for webhooks: Slack checks no signatures")
+	}
+	for _, e := range t.Events {
+		if !slices.Contains(Events(), e) {
+			return fmt.Errorf("there is no event %q: there are %v", e, Events())
+		}
+	}
+	if _, err := t.address(); err != nil {
+		return err
+	}
+	if _, err := t.key(); err != nil {
+		return err
+	}
+	if t.Template == "" {
+		return nil
+	}
+	var err error
+	if t.template, err = newTemplate(t.Template); err != nil {
+		return fmt.Errorf("the template: %w", err)
+	}
+	for _, e := range Events() {
+		if _, err := execute(t.template, sample(e)); err != nil {
+			return fmt.Errorf("the template: %w", err)
+		}
+	}
+	return nil
+}
+
+// takes reports whether a target is for an event in an environment.
+func (t *Target) takes(e Event, environment string) bool {
+	return (len(t.Events) == 0 || slices.Contains(t.Events, e)) && t.in(environment)
+}
+
+func (t *Target) in(environment string) bool {
+	return len(t.Environments) == 0 || slices.Contains(t.Environments, environment)
+}
+
+// address returns where to. No error has the address.
+func (t *Target) address() (string, error) {
+	text := t.URL
+	if t.URLFile != "" {
+		data, err := os.ReadFile(t.URLFile)
+		if err != nil {
+			return "", fmt.Errorf("urlFile: %w", err)
+		}
+		text = strings.TrimSpace(string(data))
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", errors.New("the URL is none of http or https")
+	}
+	return text, nil
+}
+
+// leastKey is how long a key is at least.
+const leastKey = 16
+
+// key returns the key that signs; "" for none.
+func (t *Target) key() (string, error) {
+	if t.KeyFile == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(t.KeyFile)
+	if err != nil {
+		return "", fmt.Errorf("keyFile: %w", err)
+	}
+	key := strings.TrimSpace(string(data))
+	if len(key) < leastKey {
+		return "", fmt.Errorf("keyFile %s: a key of fewer than %d characters can be guessed", t.KeyFile, leastKey)
+	}
+	return key, nil
+}
