@@ -72,6 +72,16 @@ type Forge interface {
 	Deploy(ctx context.Context, d Deployment) error
 }
 
+// Commenter is a Forge that keeps one comment on a change request up to date.
+type Commenter interface {
+	// ChangeOf returns the merged change request by which a commit came to a branch; nil for
+	// none.
+	ChangeOf(ctx context.Context, commit git.Hash, base string) (*Change, error)
+	// SaveComment makes the viewer's first comment that begins with a mark have a text, which
+	// begins with it, too, or adds it. It writes nothing where the comment has the text.
+	SaveComment(ctx context.Context, number int, mark, text string) error
+}
+
 // Limits are in characters; 0 is no limit.
 type Limits struct {
 	Title, Body, StatusDescription int

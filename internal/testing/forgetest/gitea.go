@@ -44,6 +44,8 @@ func NewGitea(t testing.TB, path string) *Gitea {
 		"POST /repos/{o}/{r}/issues/{n}/labels":             g.label,
 		"GET /repos/{o}/{r}/issues/{n}/comments":            g.comments,
 		"POST /repos/{o}/{r}/issues/{n}/comments":           g.comment,
+		"PATCH /repos/{o}/{r}/issues/comments/{comment}":    g.editComment,
+		"GET /repos/{o}/{r}/commits/{sha}/pull":             g.pullOf,
 		"GET /repos/{o}/{r}/commits/{sha}/statuses":         g.listStatuses,
 		"POST /repos/{o}/{r}/statuses/{sha}":                g.setStatus,
 	} {
@@ -282,7 +284,7 @@ func (g *Gitea) label(c *giteaCall) {
 func (g *Gitea) comments(c *giteaCall) {
 	all := []any{}
 	for i, n := range c.change.notes {
-		all = append(all, map[string]any{"id": i, "body": n.body, "user": giteaUser(n.by)})
+		all = append(all, map[string]any{"id": gitlabGiteaNoteID(c.change, i), "body": n.body, "user": giteaUser(n.by)})
 	}
 	c.answer(http.StatusOK, all)
 }
@@ -290,6 +292,26 @@ func (g *Gitea) comments(c *giteaCall) {
 func (g *Gitea) comment(c *giteaCall) {
 	c.change.notes = append(c.change.notes, gitlabGiteaNote{by: c.by, body: *c.body.Body})
 	c.answer(http.StatusCreated, map[string]any{"id": len(c.change.notes), "body": c.body.Body})
+}
+
+func (g *Gitea) editComment(c *giteaCall) {
+	n := g.noteOf(c.PathValue("comment"))
+	if n == nil || n.by != c.by {
+		c.refuse(http.StatusForbidden, "user has no permission to edit the comment")
+		return
+	}
+	n.body = *c.body.Body
+	c.answer(http.StatusOK, map[string]any{"body": n.body})
+}
+
+func (g *Gitea) pullOf(c *giteaCall) {
+	for _, pr := range g.changes {
+		if pr.merged == c.PathValue("sha") {
+			c.answer(http.StatusOK, g.json(pr))
+			return
+		}
+	}
+	c.refuse(http.StatusNotFound, "The target couldn't be found.")
 }
 
 func (g *Gitea) listStatuses(c *giteaCall) {

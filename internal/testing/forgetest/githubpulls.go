@@ -279,7 +279,7 @@ func (r *GitHubRepository) listComments(p *GitHubPull, _ *call) reply {
 	out := []any{}
 	for i := range p.Comments {
 		if !lags(&p.Comments[i].lag) {
-			out = append(out, map[string]any{"user": person(p.Comments[i].By), "body": p.Comments[i].Body})
+			out = append(out, map[string]any{"id": p.Number*1000 + i, "user": person(p.Comments[i].By), "body": p.Comments[i].Body})
 		}
 	}
 	return reply{status: http.StatusOK, list: out}
@@ -288,6 +288,28 @@ func (r *GitHubRepository) listComments(p *GitHubPull, _ *call) reply {
 func (r *GitHubRepository) createComment(p *GitHubPull, c *call) reply {
 	p.Comments = append(p.Comments, GitHubComment{By: c.login, Body: c.text("body"), lag: r.server.lag})
 	return reply{status: http.StatusCreated, body: map[string]any{"body": c.text("body")}}
+}
+
+func (r *GitHubRepository) updateComment(c *call) reply {
+	for _, p := range r.pulls {
+		for i := range p.Comments {
+			if p.Number*1000+i == c.number() && p.Comments[i].By == c.login {
+				p.Comments[i].Body = c.text("body")
+				return found(map[string]any{"body": c.text("body")})
+			}
+		}
+	}
+	return notFound
+}
+
+func (r *GitHubRepository) pullsOf(c *call) reply {
+	out := []any{}
+	for _, p := range r.pulls {
+		if p.MergeCommit.String() == c.PathValue("sha") || p.HeadID.String() == c.PathValue("sha") {
+			out = append(out, r.show(p))
+		}
+	}
+	return reply{status: http.StatusOK, list: out}
 }
 
 func (r *GitHubRepository) listReviews(p *GitHubPull, _ *call) reply {

@@ -42,6 +42,8 @@ func (s *GitHubServer) route(mux *http.ServeMux) {
 	of("POST /pulls/{number}/requested_reviewers", (*GitHubRepository).requestReviewers)
 	of("GET /issues/{number}/comments", (*GitHubRepository).listComments)
 	of("POST /issues/{number}/comments", (*GitHubRepository).createComment)
+	in("PATCH /issues/comments/{number}", (*GitHubRepository).updateComment)
+	in("GET /commits/{sha}/pulls", (*GitHubRepository).pullsOf)
 	of("POST /issues/{number}/labels", (*GitHubRepository).addLabels)
 	of("GET /issues/{number}/events", (*GitHubRepository).listEvents)
 	in("GET /commits/{sha}/statuses", (*GitHubRepository).listStatuses)

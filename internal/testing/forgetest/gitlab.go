@@ -43,6 +43,8 @@ func NewGitLab(t testing.TB, project string) *GitLab {
 		"POST /projects/{id}/merge_requests/{n}/cancel_merge_when_pipeline_succeeds": g.cancel,
 		"GET /projects/{id}/merge_requests/{n}/{what}":                               g.part,
 		"POST /projects/{id}/merge_requests/{n}/notes":                               g.note,
+		"PUT /projects/{id}/merge_requests/{n}/notes/{note}":                         g.editNote,
+		"GET /projects/{id}/repository/commits/{sha}/merge_requests":                 g.mergeRequestsOf,
 		"GET /projects/{id}/repository/commits/{sha}/statuses":                       g.listStatuses,
 		"POST /projects/{id}/statuses/{sha}":                                         g.setStatus,
 		"GET /projects/{id}/environments":                                            g.listEnvironments,
@@ -296,7 +298,10 @@ func (g *GitLab) part(c *gitlabCall) {
 		}
 	case "notes":
 		for i, n := range slices.Backward(mr.notes) {
-			all = append(all, map[string]any{"id": i, "body": n.body, "author": gitlabUser(n.by), "system": n.by == "system"})
+			all = append(all, map[string]any{"id": gitlabGiteaNoteID(mr, i), "body": n.body, "author": gitlabUser(n.by), "system": n.by == "system"})
+		}
+		if c.URL.Query().Get("sort") == "asc" {
+			slices.Reverse(all)
 		}
 	}
 	gitlabList(c, g.PageSize, all)
@@ -316,4 +321,24 @@ func (g *GitLab) note(c *gitlabCall) {
 	body, _ := c.text("body")
 	c.change.notes = append(c.change.notes, gitlabGiteaNote{by: c.by, body: body})
 	c.answer(http.StatusCreated, map[string]any{"id": len(c.change.notes), "body": body})
+}
+
+func (g *GitLab) editNote(c *gitlabCall) {
+	n := g.noteOf(c.PathValue("note"))
+	if n == nil || n.by != c.by {
+		c.refuse(http.StatusForbidden, "403 Forbidden")
+		return
+	}
+	n.body, _ = c.text("body")
+	c.answer(http.StatusOK, map[string]any{"body": n.body})
+}
+
+func (g *GitLab) mergeRequestsOf(c *gitlabCall) {
+	all := []any{}
+	for _, mr := range g.changes {
+		if mr.merged == c.PathValue("sha") {
+			all = append(all, g.json(mr, false))
+		}
+	}
+	c.answer(http.StatusOK, all)
 }

@@ -67,6 +67,21 @@ type gitlabGiteaChange struct {
 
 type gitlabGiteaNote struct{ by, body string }
 
+// gitlabGiteaNoteID is the id of a comment: it is one among those of all changes.
+func gitlabGiteaNoteID(c *gitlabGiteaChange, i int) int { return c.number*1000 + i }
+
+// noteOf returns the comment of an id; nil for none.
+func (g *GitlabGitea) noteOf(id string) *gitlabGiteaNote {
+	for _, c := range g.changes {
+		for i := range c.notes {
+			if strconv.Itoa(gitlabGiteaNoteID(c, i)) == id {
+				return &c.notes[i]
+			}
+		}
+	}
+	return nil
+}
+
 type gitlabGiteaVersion struct {
 	head string
 	at   time.Time
