@@ -38,6 +38,7 @@ type serveOptions struct {
 	secrets    []string
 	url        string
 	people     peopleOptions
+	notify     notifyOptions
 }
 
 // databaseEnv names the database, whose address may have a password in it.
@@ -78,6 +79,7 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of flux, argocd or forge, as `KIND=FILE`; again for more, also of one kind")
 	f.StringVar(&o.url, "url", "", "this hub's own address, as people have it, a `URL` such as https://hub.example.com")
 	o.people.flags(cmd)
+	o.notify.flags(cmd)
 	return cmd
 }
 
@@ -86,6 +88,9 @@ func (o *serveOptions) run(ctx context.Context) error {
 		return err
 	}
 	if err := o.people.check(o.local, o.url); err != nil {
+		return err
+	}
+	if err := o.notify.check(); err != nil {
 		return err
 	}
 	secrets, err := o.keys()
@@ -128,6 +133,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		}
 		go p.Reach(ctx)
 	}
+	o.notify.start(ctx, h, o.url, o.forge, problem)
 	return o.serve(ctx, log, h, f, server.New(options))
 }
 

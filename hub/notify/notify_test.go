@@ -15,6 +15,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // texts returns the texts of messages.
@@ -38,8 +40,28 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestReleases(t *testing.T) {
-	w := newWorld(t)
+// cases are the tests that hold for both databases.
+var cases = map[string]func(t *testing.T, database string){
+	"releases": releases, "replicas": replicas, "killed": killed, "failures": failures, "groups": groups, "group again": groupAgain,
+	"signature and Slack": signatureAndSlack, "statuses": statuses,
+}
+
+func TestSQLite(t *testing.T) {
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) { test(t, hubtest.SQLite(t)()) })
+	}
+}
+
+func TestSlowPostgres(t *testing.T) {
+	isolated.Slow(t, "needs PostgreSQL")
+	database := hubtest.Postgres(t)
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) { test(t, database()) })
+	}
+}
+
+func releases(t *testing.T, database string) {
+	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "/secret'}]")
 	w.want(3, "canary 1")
 	w.look(n)
@@ -87,8 +109,8 @@ func TestReleases(t *testing.T) {
 }
 
 // Of two hubs, one sends.
-func TestReplicas(t *testing.T) {
-	w := newWorld(t)
+func replicas(t *testing.T, database string) {
+	w := newWorld(t, database)
 	file := "[{name: ops, url: '" + w.URL + "'}, {name: dev, url: '" + w.URL + "', environments: [dev]}]"
 	one, two := w.notifier(file), w.notifier(file)
 	w.want(1)
@@ -102,8 +124,8 @@ func TestReplicas(t *testing.T) {
 
 // A message that a hub has claimed, and did not send because it was killed, is sent by another
 // one when the lease has ended.
-func TestKilled(t *testing.T) {
-	w := newWorld(t)
+func killed(t *testing.T, database string) {
+	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "'}]")
 	w.want(1)
 	w.look(n)
@@ -127,8 +149,8 @@ func TestKilled(t *testing.T) {
 }
 
 // What fails is tried again, each time later, and not forever; the address is in no message.
-func TestFailures(t *testing.T) {
-	w := newWorld(t)
+func failures(t *testing.T, database string) {
+	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "/T0/secret'}]")
 	w.want(1)
 	w.look(n)
@@ -165,8 +187,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestGroups(t *testing.T) {
-	w := newWorld(t)
+func groups(t *testing.T, database string) {
+	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "', events: [drifted, stale]}]")
 	w.want(20)
 	w.look(n)
@@ -221,8 +243,8 @@ func TestGroups(t *testing.T) {
 }
 
 // A message that is sent again has the same id.
-func TestGroupAgain(t *testing.T) {
-	w := newWorld(t)
+func groupAgain(t *testing.T, database string) {
+	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "'}]")
 	w.want(1)
 	w.look(n)
@@ -247,8 +269,8 @@ func TestGroupAgain(t *testing.T) {
 	}
 }
 
-func TestSignatureAndSlack(t *testing.T) {
-	w := newWorld(t)
+func signatureAndSlack(t *testing.T, database string) {
+	w := newWorld(t, database)
 	folder := t.TempDir()
 	for name, text := range map[string]string{"key": "a-key-of-many-characters\n", "url": w.URL + "/services/T0/secret\n"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
 // world is a hub of one environment, prod, with the rings canary and main, and a server that
@@ -35,13 +35,10 @@ type world struct {
 
 var morning = time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
 
-func newWorld(t *testing.T) *world {
-	w := &world{T: t, now: morning, status: http.StatusOK}
+func newWorld(t *testing.T, database string) *world {
+	t.Helper()
+	w := &world{T: t, now: morning, status: http.StatusOK, db: hubtest.Open(t, database)}
 	var err error
-	if w.db, err = store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.db.Close() })
 	w.Hub, err = hub.Open(t.Context(), hub.Options{Store: w.db, StaleAfter: time.Hour, Now: w.time, Problem: w.problem})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ type Notification struct {
 // Notifications returns those whose keys have a prefix, by key.
 func (s *Store) Notifications(ctx context.Context, prefix string) (map[string]Notification, error) {
 	out := map[string]Notification{}
-	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
+	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var n Notification
 		var at int64
 		err := r.Scan(&n.Key, &at, &n.Reference)

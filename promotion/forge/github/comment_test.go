@@ -14,7 +14,9 @@ func TestSaveComment(t *testing.T) {
 	number := w.save(t).Number
 	c := w.forge.(forge.Commenter)
 	say := func(by, text string) {
-		w.repo.ChangePull(number, func(p *forgetest.GitHubPull) { p.Comments = append(p.Comments, forgetest.GitHubComment{By: by, Body: text}) })
+		w.repo.ChangePull(number, func(p *forgetest.GitHubPull) {
+			p.Comments = append(p.Comments, forgetest.GitHubComment{By: by, Body: text})
+		})
 	}
 	say("ann", "<!-- hub --> mine")
 	w.Inject(lost("POST", "/repos/acme/fleet/issues/*"), lost("PATCH", "/repos/acme/fleet/issues/*"))
