@@ -95,7 +95,7 @@ func TestSlowRelease(t *testing.T) {
 // configuration is what the tests read of .goreleaser.yaml.
 type configuration struct {
 	Builds []struct {
-		Main              string
+		ID, Main          string
 		Env, Goos, Goarch []string
 		Flags, Ldflags    []string
 	}
@@ -109,7 +109,7 @@ func buildProgram(t *testing.T, dir string) map[string]string {
 	if err == nil {
 		err = yaml.Unmarshal(text, &c)
 	}
-	if err != nil || len(c.Builds) != 1 {
+	if err != nil || len(c.Builds) == 0 || c.Builds[0].ID != "kalypso" {
 		t.Fatal(err, c)
 	}
 	program := filepath.Join(dir, "dist", "kalypso")
@@ -192,6 +192,16 @@ func checkRelease(t *testing.T, dist, tag string) {
 			bom, err := os.ReadFile(filepath.Join(dist, name+".cdx.json"))
 			if err != nil || !bytes.Contains(bom, []byte("pkg:golang/cuelang.org/go@")) || !bytes.Contains(bom, []byte(tag)) {
 				t.Errorf("%s.cdx.json: %v", name, err)
+			}
+		}
+	}
+	for _, system := range []string{"linux", "darwin"} {
+		for _, processor := range []string{"amd64", "arm64"} {
+			name := "kalypso-hub_" + system + "_" + processor
+			listed(name + ".tar.gz")
+			listed(name + ".cdx.json")
+			if has := contents(t, filepath.Join(dist, name+".tar.gz")); !slices.Contains(has, "kalypso-hub") || !slices.Contains(has, "LICENSE") {
+				t.Errorf("%s.tar.gz has %s", name, has)
 			}
 		}
 	}

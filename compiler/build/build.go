@@ -187,6 +187,7 @@ func settle(s *scope, as *assignments, r *retained, entries *entries, out *repor
 		}
 		if err == nil && !more {
 			entries.reportWaits()
+			entries.reportOtherTypes()
 		}
 		if err != nil || !more {
 			return k, err

@@ -75,7 +75,31 @@ func retain(s *scope, out *reports) (*retained, error) {
 			out.drop(diag.SelectsNothing, l.selector)
 		}
 	}
+	r.followHidden(out)
 	return r, nil
+}
+
+// followHidden lets it follow from errors that hide clusters that a selector of clusters selects
+// nothing.
+func (r *retained) followHidden(out *reports) {
+	if !r.Model.HidesClusters() {
+		return
+	}
+	var causes []string
+	for ref := range r.Model.Invalid {
+		if ref.Collection == clusters {
+			causes = append(causes, ref.Entity().String())
+		}
+	}
+	for i := range r.Model.Inventories {
+		causes = append(causes, model.Ref{Collection: "inventories", Name: r.Model.Inventories[i].Name}.String())
+	}
+	slices.Sort(causes)
+	for i := range out.all {
+		if d := &out.all[i]; (d.Code == diag.SelectsNothing || d.Code == diag.SelectsNoMore) && strings.HasSuffix(d.Path, ".clusters") {
+			d.Because = causes
+		}
+	}
 }
 
 // drop leaves a diagnostic out.

@@ -81,3 +81,29 @@ func (e *entries) reportWaits() {
 		e.reports.add(d)
 	}
 }
+
+// reportOtherTypes warns of clusters that are to follow folders of another cluster type.
+func (e *entries) reportOtherTypes() {
+	all := map[[2]string][]string{} // clusters, by the cluster types
+	for _, m := range e.moves {
+		if from, to := model.TypeOfFolder(m.from.Folder), model.TypeOfFolder(m.to); from != to {
+			all[[2]string{from, to}] = append(all[[2]string{from, to}], m.from.Cluster)
+		}
+	}
+	for _, types := range slices.SortedFunc(maps.Keys(all), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		clusters := slices.Sorted(slices.Values(all[types]))
+		which, goes := "cluster "+clusters[0], "goes"
+		hint := fmt.Sprintf("apply to it what kalypso bootstrap cluster %s/%s prints: its reconciler may not read the other folder before", e.Name, clusters[0])
+		if n := len(clusters); n > 1 {
+			which, goes = fmt.Sprintf("%d clusters", n), "go"
+			hint = fmt.Sprintf("apply to each of them what kalypso bootstrap cluster prints for it, as for %s/%s: its reconciler may not read the other folder before", e.Name, clusters[0])
+		}
+		message := fmt.Sprintf("%s %s from cluster type %s to %s: what ran there is removed, and runs anew", which, goes, types[0], types[1])
+		if len(clusters) > 1 {
+			message += " (" + kubernetes.Few(clusters) + ")"
+		}
+		ref := model.Ref{Collection: "clusters", Name: clusters[0]}
+		e.reports.add(diag.New(diag.OtherClusterType, message).At(ref, "").On(ref.At("clusterType").String()).
+			Hinting(hint))
+	}
+}

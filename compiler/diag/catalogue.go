@@ -73,6 +73,7 @@ const (
 	NoEnvironments        Code = "K1915" // there are no environments
 	NoClusters            Code = "K1916" // a config is for single clusters, and none is listed
 	WaitingClusters       Code = "K1917" // entries of clusters stay as they are because of errors
+	OtherClusterType      Code = "K1918" // a cluster goes to another cluster type
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -281,6 +282,8 @@ var Codes = []Explanation{
 		"The config has values that follow from facts of a single cluster, #assignment.cluster, and no cluster of the cluster type is listed, neither in clusters nor in an inventory. What pulls the folder of the type gets none of its values."},
 	{WaitingClusters, WaitingClusters.Severity(), "entries of clusters stay as they are because of errors",
 		"Clusters are to follow another folder, of another class or cluster type, or to get other values, and errors of assignments keep them: what the next folder lacks would be removed from them, and what a folder keeps as it was may take values that only their entries have as they were. So their entries stay, and clusters that are new get none, until the errors are corrected. Errors that hide which class clusters are of keep them as well."},
+	{OtherClusterType, OtherClusterType.Severity(), "a cluster goes to another cluster type",
+		"By its row or its labels, a cluster is of another cluster type than its entry says. Objects have the name of the cluster type in theirs: what runs on the cluster is removed, and runs anew. With Flux, which fetches the folders of one cluster type alone, it stays until the cluster is bootstrapped anew. This is said by the build that changes the entry."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

@@ -70,6 +70,9 @@ func (inv *inventory) lacking(columns map[string]int) *fault {
 			named = append(named, name)
 		}
 	}
+	if _, ok := columns[inv.Columns.ClusterType]; !ok {
+		inv.reader.untyped[inv.Name] = true
+	}
 	slices.Sort(named)
 	there := slices.Sorted(maps.Keys(columns))
 	for _, name := range named {

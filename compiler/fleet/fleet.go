@@ -52,7 +52,7 @@ type Pinned func(model.Manifests) (tree *archive.Tree, revision string, ds []dia
 // Read reads the inventories of an environment, and joins their rows with the clusters
 // that the platform declares. The diagnostics have positions or references.
 func Read(files *source.Files, pinned Pinned, env *model.Environment, satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
-	r := &reader{files: files, pinned: pinned, env: env, satisfies: satisfies, fleet: &Fleet{}}
+	r := &reader{files: files, pinned: pinned, env: env, satisfies: satisfies, fleet: &Fleet{}, untyped: map[string]bool{}}
 	var all []*inventory
 	for i := range env.Inventories {
 		all = append(all, r.inventory(&env.Inventories[i]))
@@ -75,6 +75,7 @@ type reader struct {
 	satisfies   selector.Satisfier
 	fleet       *Fleet
 	diagnostics []diag.Diagnostic
+	untyped     map[string]bool // inventories whose file has no column of cluster types
 }
 
 // row is a cluster that is a row of a file.
@@ -208,7 +209,7 @@ func (r *reader) assignTypes() {
 				if hidden {
 					continue
 				}
-				none.add(func() diag.Diagnostic { return r.noType(c.Name) })
+				none.add(func() diag.Diagnostic { return r.noType(c) })
 				continue
 			default:
 				r.invalid(c.Name)
@@ -273,10 +274,13 @@ func (r *reader) unknownType(c *model.Cluster, known map[string]bool) diag.Diagn
 		At(ref(c.Name), "").On(ref(c.Name).At("clusterType").String()).Hinting(diag.DidYouMean(c.ClusterType, names))
 }
 
-func (r *reader) noType(name string) diag.Diagnostic {
-	return diag.New(diag.ClusterWithoutType, fmt.Sprintf("cluster %s is of no cluster type: it names none, and no cluster type selects it with clusters", name)).
-		At(ref(name), "").On(ref(name).String()).
-		Hinting("give it a cluster type, give its inventory one, or let clusters of a cluster type select its labels")
+func (r *reader) noType(c *model.Cluster) diag.Diagnostic {
+	hint := "give it a cluster type, give its inventory one, or let clusters of a cluster type select its labels"
+	if r.untyped[c.Inventory] {
+		hint = fmt.Sprintf("the file has no column for it: say which one has cluster types, inventories: %s: columns: clusterType, give the inventory a clusterType for all, or let clusters of a cluster type select their labels", model.Label(c.Inventory))
+	}
+	return diag.New(diag.ClusterWithoutType, fmt.Sprintf("cluster %s is of no cluster type: it names none, and no cluster type selects it with clusters", c.Name)).
+		At(ref(c.Name), "").On(ref(c.Name).String()).Hinting(hint)
 }
 
 func (r *reader) severalTypes(name string, types []string) diag.Diagnostic {

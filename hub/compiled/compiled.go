@@ -74,7 +74,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, envi
 type Pool struct {
 	// Start returns the process that calls Serve, which is not started yet.
 	Start func(At) (*exec.Cmd, error)
-	// Most is how many processes there may be.
+	// Most is how many processes there may be, at least one.
 	Most int
 	// Idle is after which time without a question a process is ended, and Limit how long one
 	// may take for an answer, compiling included.
@@ -204,7 +204,7 @@ func (p *Pool) process(at At) (*process, error) {
 
 // makeRoom ends the process that was not used for the longest time.
 func (p *Pool) makeRoom() {
-	for len(p.processes) >= p.Most {
+	for len(p.processes) >= max(p.Most, 1) {
 		var oldest At
 		for at, one := range p.processes {
 			if was := p.processes[oldest]; was == nil || one.used.Before(was.used) {

@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/internal/testing/browser"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/view"
 	"github.com/kalypso-io/kalypso/view/graph"
@@ -43,7 +44,7 @@ func TestSlowPictures(t *testing.T) {
 	server := httptest.NewServer(view.Handler(feed))
 	t.Cleanup(server.CloseClientConnections)
 	checkPath(t, b, filepath.Join(dir, "path.svg"))
-	tab := newTab(t, "")
+	tab := browser.NewTab(t, "")
 	for name, p := range map[string]struct {
 		path   string
 		height int64
@@ -51,8 +52,8 @@ func TestSlowPictures(t *testing.T) {
 		"fleet.png":      {"/", 440},
 		"assignment.png": {"/assignments/prod/market.config_north.till-pilot/till-prod", 760},
 	} {
-		tab.do(chromedp.EmulateViewport(1000, p.height), chromedp.Navigate(server.URL+p.path))
-		got, err := chromedp.Run(tab.ctx, chromedp.CaptureScreenshot())
+		tab.Do(chromedp.EmulateViewport(1000, p.height), chromedp.Navigate(server.URL+p.path))
+		got, err := chromedp.Run(tab.Context(), chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
 		}

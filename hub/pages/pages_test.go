@@ -1,0 +1,153 @@
+package pages_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/compiled"
+	"github.com/kalypso-io/kalypso/hub/pages"
+	"github.com/kalypso-io/kalypso/hub/server"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/browser"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+	"github.com/kalypso-io/kalypso/view"
+)
+
+func TestMain(m *testing.M) { isolated.Main(m) }
+
+const (
+	newer = "2222222222222222222222222222222222222222"
+	older = "1111111111111111111111111111111111111111"
+)
+
+// wanted wants four workloads of n clusters, of which one has a new version.
+func wanted(environment string, n int) *state.Wanted {
+	w := &state.Wanted{Environment: environment, Repository: "https://git.example.com/ops", Branch: environment, Commits: []state.Commit{
+		{ID: newer, Time: time.Unix(1_700_000_100, 0).UTC(), Author: "kalypso", Subject: "Promote bbbbbbbbbbbb to " + environment, Rings: []state.Ring{{Name: "canary", Base: "bbbbbbbbbbbbbbbb", Own: "cccc"}, {Name: "stores", Base: "bbbbbbbbbbbbbbbb", Own: "cccc"}}},
+		{ID: older, Time: time.Unix(1_700_000_000, 0).UTC(), Author: "kalypso", Subject: "Promote aaaaaaaaaaaa to " + environment, Rings: []state.Ring{{Name: "canary", Base: "aaaaaaaaaaaaaaaa", Own: "cccc"}, {Name: "stores", Base: "aaaaaaaaaaaaaaaa", Own: "cccc"}},
+			Was: map[string]string{"edge.canary/till-main": "d-till-1", "edge.stores/till-main": "d-till-1"}},
+	}}
+	for _, ring := range []string{"canary", "stores"} {
+		f := state.Folder{Name: "edge." + ring, ClusterType: "edge", Ring: ring, Base: "bbbbbbbbbbbbbbbb", Listed: true}
+		for _, name := range []string{"labels", "shop", "stock", "till"} {
+			f.Targets = append(f.Targets, state.Target{Name: name + "-main", Workload: name, Workspace: "checkout", Version: "2.0.0", Backend: "flux", Namespace: environment + "-edge-" + name + "-main", Digest: "d-" + name})
+		}
+		w.Folders = append(w.Folders, f)
+	}
+	for i := range n {
+		ring := "stores"
+		if i%10 == 0 {
+			ring = "canary"
+		}
+		w.Clusters = append(w.Clusters, state.Cluster{Name: fmt.Sprintf("store-%06d", i), Folder: "edge." + ring})
+	}
+	return w
+}
+
+// serve serves the pages of a hub with n clusters in each of two environments. It returns what
+// reports that a cluster of prod is ok.
+func serve(t *testing.T, n int) (url string, report func(cluster int, reported state.Reported)) {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	h, err := hub.Open(t.Context(), hub.Options{Store: db, StaleAfter: time.Hour, Now: time.Now, Problem: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { h.Run(ctx); close(done) }()
+	t.Cleanup(func() { stop(); <-done })
+	for i, name := range []string{"dev", "prod"} {
+		if err := h.Want(t.Context(), i, wanted(name, max(n/10, 1)+i*(n-max(n/10, 1)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report = func(cluster int, reported state.Reported) {
+		r := &state.Report{Cluster: fmt.Sprintf("store-%06d", cluster), Received: time.Now(), By: "test", Snapshot: true}
+		for i, name := range []string{"labels", "shop", "stock", "till"} {
+			it := state.Item{Assignment: "prod/edge/" + name + "-main", Commit: newer, State: state.ReportedOK}
+			if i == 3 {
+				it.State, it.Message = reported, "Health check failed after 5m0s: timeout waiting for: [Deployment/checkout/till status: 'InProgress']"
+			}
+			if cluster%7 == 3 {
+				it.Commit = older
+			}
+			r.Items = append(r.Items, it)
+		}
+		if _, err := h.Report(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range min(n-1, 500) {
+		report(i, []state.Reported{state.ReportedOK, state.ReportedOK, state.ReportedFailed, state.ReportedProgressing, state.ReportedDrifted}[i%5])
+	}
+	pool := &compiled.Pool{Start: func(compiled.At) (*exec.Cmd, error) { return nil, fmt.Errorf("the platform is not here") }}
+	source, feed := &pages.Source{Hub: h, Title: "retail", Why: func(string) string { return "" }, Compiled: pool}, &view.Feed{}
+	go source.Follow(ctx, feed)
+	for is := false; !is; { // the feed has the source
+		recorder := httptest.NewRecorder()
+		view.ObserverHandler(feed).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/", nil))
+		is = recorder.Code != http.StatusServiceUnavailable
+	}
+	s := httptest.NewServer(server.New(server.Options{Hub: h, Pages: view.ObserverHandler(feed, "/policies/", "/configs/", "/diagnostics", "/changes")}))
+	t.Cleanup(s.CloseClientConnections)
+	return s.URL, report
+}
+
+// TestSlowBrowser looks at the pages of a hub in a real browser.
+func TestSlowBrowser(t *testing.T) {
+	isolated.Slow(t, "it needs Chromium, npm and a registry")
+	axe := browser.InstallAxe(t)
+	for _, n := range []int{10, 1000, 100_000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			url, report := serve(t, n)
+			tab := browser.NewTab(t, axe)
+			visited := tab.Visit(url, n > 10)
+			for _, kind := range []string{"1", "environments2", "rollouts2", "workloads2", "assignments4", "cluster-types3", "clusters2", "clusters3", "running1", "history1", "audit1", "compare3"} {
+				if visited[kind] == 0 {
+					t.Errorf("no link leads to %s", kind)
+				}
+			}
+			follows(tab, url, n, report)
+			withoutScripts(t, tab, url)
+		})
+	}
+}
+
+// follows holds that an open page counts what comes.
+func follows(tab *browser.Tab, url string, n int, report func(int, state.Reported)) {
+	tab.Do(chromedp.Navigate(url + "/rollouts/prod"))
+	tab.Await(`document.querySelector(".counts a").innerText.endsWith("ok")`)
+	before := tab.Text(`document.querySelector(".counts a").innerText`)
+	report(n-1, state.ReportedOK)
+	tab.Await(fmt.Sprintf(`document.querySelector(".counts a").innerText !== %q`, before))
+}
+
+// withoutScripts follows a number to its list, and filters it.
+func withoutScripts(t *testing.T, tab *browser.Tab, url string) {
+	tab.Do(browser.Command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Navigate(url+"/running?environment=prod&state=failed"))
+	text, err := chromedp.Run(tab.Context(), chromedp.TextContent("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "Health check failed") || strings.Contains(text, "progressing 2.0.0") {
+		t.Errorf("the list of what failed is %.300q", text)
+	}
+	tab.Do(browser.Command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{}))
+}
