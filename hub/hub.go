@@ -123,6 +123,9 @@ func (h *Hub) Fleet() *state.Fleet { return h.fleet.Load() }
 // Store returns the hub's database.
 func (h *Hub) Store() *store.Store { return h.options.Store }
 
+// Waiting returns how many requests wait to be written.
+func (h *Hub) Waiting() int { return len(h.queue) }
+
 // Now returns the time by the hub's clock.
 func (h *Hub) Now() time.Time { return h.options.Now() }
 

@@ -133,7 +133,8 @@ type Rollout struct {
 	Workloads   []WorkloadCounts
 	Lagging     []RunningRow // those that are not ok, the worst first, as many as a page may list
 	Releases    []Release
-	Problem     string // why what is wanted may be older than the branch
+	Performance *Performance // of the releases of some days; nil where there were none
+	Problem     string       // why what is wanted may be older than the branch
 }
 
 // RingCounts counts what is in a ring, or in all of an environment without rings.
@@ -146,6 +147,17 @@ type RingCounts struct {
 type WorkloadCounts struct {
 	Environment, Workload, Version string
 	Counts                         Counts
+}
+
+// Performance is how well releases went.
+type Performance struct {
+	Days, Releases int
+	PerWeek        string
+	// Lead is how long the median release took until all of it was ok, and Slow how long nine of
+	// ten took at most; Restore is the median time until a ring was ok again after a failure.
+	// They are "" where there was none.
+	Lead, Slow, Restore string
+	Failed              string // the part of all that failed
 }
 
 // Release is a commit by which a ring got something else.

@@ -29,16 +29,17 @@ import (
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	platform
-	database   string
-	listen     string
-	local      bool
-	staleAfter time.Duration
-	poll       time.Duration
-	cert, key  string
-	secrets    []string
-	url        string
-	people     peopleOptions
-	notify     notifyOptions
+	database    string
+	listen      string
+	local       bool
+	staleAfter  time.Duration
+	poll        time.Duration
+	cert, key   string
+	secrets     []string
+	url         string
+	people      peopleOptions
+	notify      notifyOptions
+	perWorkload bool
 }
 
 // databaseEnv names the database, whose address may have a password in it.
@@ -80,6 +81,7 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f.StringVar(&o.url, "url", "", "this hub's own address, as people have it, a `URL` such as https://hub.example.com")
 	o.people.flags(cmd)
 	o.notify.flags(cmd)
+	f.BoolVar(&o.perWorkload, "metrics-per-workload", false, "give metrics of assignments a label with the workload: Prometheus keeps a series for each, by ring and state")
 	return cmd
 }
 
@@ -118,7 +120,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why, Compiled: o.pool()}, &view.Feed{}
 	defer source.Compiled.Close()
 	go source.Follow(ctx, feed)
-	options := server.Options{Pages: view.ObserverHandler(feed, "/diagnostics", "/changes"), Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version()}
+	options := server.Options{Pages: view.ObserverHandler(feed, "/diagnostics", "/changes"), Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version(), WantedAt: f.Looked, MetricsPerWorkload: o.perWorkload}
 	if !o.local {
 		options.Tokens = access.NewTokens(db, time.Now)
 	}

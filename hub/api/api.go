@@ -158,6 +158,28 @@ type Releases struct {
 	Releases []Release `json:"releases"`
 }
 
+// Performance is how well the releases of an environment go. A release is a commit by which a
+// ring got something else.
+type Performance struct {
+	Environment string  `json:"environment"`
+	Releases    int     `json:"releases" doc:"That were committed in the time."`
+	PerWeek     float64 `json:"perWeek"`
+	Completed   int     `json:"completed" doc:"Of those: how many were ok everywhere."`
+	LeadMedian  int     `json:"leadMedianSeconds,omitempty" doc:"How long half of the complete ones took at most, from the commit until all was ok."`
+	LeadP90     int     `json:"leadP90Seconds,omitempty" doc:"How long nine of ten took at most."`
+	Failed      int     `json:"failed" doc:"Of how many more failed than the platform lets fail."`
+	FailureRate float64 `json:"failureRate" doc:"The failed part of those that were complete or failed, from 0 to 1."`
+	Restored    int     `json:"restored" doc:"Of how many of the failed ones the ring was ok later."`
+	Restore     int     `json:"restoreMedianSeconds,omitempty" doc:"How long half of those took at most, from the failure on."`
+}
+
+// Performances are of a time.
+type Performances struct {
+	Since        time.Time     `json:"since"`
+	Until        time.Time     `json:"until"`
+	Environments []Performance `json:"environments"`
+}
+
 // Token is what lets a reporter or a person in. Secret is there once: when it is made.
 type Token struct {
 	ID          string    `json:"id"`

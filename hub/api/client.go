@@ -277,6 +277,20 @@ func (c *Client) Releases(ctx context.Context, environment string, limit int) (*
 	return out, c.do(ctx, http.MethodGet, "/v1/releases", values, nil, out)
 }
 
+// Performance returns how well releases to an environment went since a time, "" for all; the zero
+// Time is 30 days ago.
+func (c *Client) Performance(ctx context.Context, environment string, since time.Time) (*Performances, error) {
+	values := url.Values{}
+	if environment != "" {
+		values.Set("environment", environment)
+	}
+	if !since.IsZero() {
+		values.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
+	out := &Performances{}
+	return out, c.do(ctx, http.MethodGet, "/v1/performance", values, nil, out)
+}
+
 // Rollout calls f with each assignment on a cluster that an environment wants, of a ring where
 // that is not "", and returns the commit of the GitOps branch that it is about. All of it is of
 // one moment.

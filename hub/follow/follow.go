@@ -76,6 +76,7 @@ type Follower struct {
 	whole    time.Time         // the last time that all was read
 	mu       sync.Mutex
 	problems map[string]string // by environment; "" for all
+	looked   time.Time         // when what the branches want was last seen
 }
 
 // readEvery is after which time everything is read, also where nothing seems to have moved.
@@ -116,14 +117,33 @@ func (f *Follower) note(problems map[string]string) {
 }
 
 // Begin must be called before all other methods.
-func (f *Follower) Begin() { f.moved = make(chan struct{}, 1) }
+func (f *Follower) Begin() { f.moved, f.looked = make(chan struct{}, 1), time.Now() }
+
+// saw notes that it was seen what the branches want, also where none has moved: what kept it from
+// that is over.
+func (f *Follower) saw() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looked, f.problems = time.Now(), maps.Clone(f.problems)
+	delete(f.problems, "")
+}
+
+// Looked returns when it was last seen what the branches want; when it began where it never was.
+func (f *Follower) Looked() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.looked
+}
 
 // Run follows until the context ends.
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Every)
 	defer tick.Stop()
 	for {
-		if err := f.Look(ctx); err != nil && ctx.Err() == nil {
+		switch err := f.Look(ctx); {
+		case err == nil:
+			f.saw()
+		case ctx.Err() == nil:
 			f.note(map[string]string{"": err.Error()})
 		}
 		select {

@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/compiled"
+	"github.com/kalypso-io/kalypso/hub/performance"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/view"
@@ -574,7 +575,34 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 	for _, r := range releases {
 		out.Releases = append(out.Releases, view.Release{Ring: r.Ring, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed, Failed: r.Failed})
 	}
-	return out, nil
+	out.Performance, err = s.performance(ctx, environment)
+	return out, err
+}
+
+// performanceDays is of how many days a page has the performance.
+const performanceDays = 30
+
+// performance returns how well the releases of an environment went; nil for none.
+func (s *Source) performance(ctx context.Context, environment string) (*view.Performance, error) {
+	now := s.Hub.Now()
+	since := now.AddDate(0, 0, -performanceDays)
+	releases, err := s.Hub.Store().ReleasesSince(ctx, environment, since)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range performance.Of(releases, since, now) {
+		words := func(n int, d time.Duration) string {
+			if n == 0 {
+				return ""
+			}
+			return d.Round(time.Second).String()
+		}
+		return &view.Performance{
+			Days: performanceDays, Releases: p.Releases, PerWeek: fmt.Sprintf("%.1f", p.PerWeek), Lead: words(p.Completed, p.Lead.Median), Slow: words(p.Completed, p.Lead.P90),
+			Restore: words(p.Restored, p.Restore.Median), Failed: fmt.Sprintf("%.0f %%", 100*p.FailureRate),
+		}, nil
+	}
+	return nil, nil
 }
 
 // filter returns what a selection selects, of what who asks may see.

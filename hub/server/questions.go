@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -447,20 +446,12 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metrics answers Prometheus, without names of clusters and workloads: there may be too many.
+// metrics answers Prometheus, about the environments that who asks may see.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	i, err := allow(r.Context(), access.Viewer)
 	if err != nil {
 		problem(w, http.StatusForbidden, err.Error())
 		return
 	}
-	var b strings.Builder
-	b.WriteString("# HELP kalypso_assignments Assignments on clusters, by state.\n# TYPE kalypso_assignments gauge\n")
-	for _, g := range s.Hub.Fleet().Count(state.Filter{Environment: i.Environment}, state.ByEnvironment, state.ByRing) {
-		for _, st := range state.States() {
-			fmt.Fprintf(&b, "kalypso_assignments{environment=%q,ring=%q,state=%q} %d\n", g.Values[0], g.Values[1], st, g.Tally[st])
-		}
-	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	_, _ = w.Write([]byte(b.String()))
+	s.meters.Serve(w, r, i.Environment)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -109,7 +110,9 @@ func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], e
 
 // give gives the hub a report. Its errors are answers.
 func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) {
+	begun := time.Now()
 	outcome, err := s.Hub.Report(ctx, r)
+	s.meters.Report(outcome, err, time.Since(begun))
 	switch {
 	case errors.Is(err, hub.ErrText):
 		return nil, huma.Error422UnprocessableEntity(err.Error())

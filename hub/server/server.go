@@ -17,6 +17,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/metrics"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
@@ -38,11 +39,16 @@ type Options struct {
 	// Problem returns why what is wanted of an environment may be old; "" for no reason.
 	Problem func(environment string) string
 	Version string
+	// WantedAt returns when what is wanted was last read; nil where nobody knows.
+	WantedAt func() time.Time
+	// MetricsPerWorkload gives the metrics of assignments a label with their workload.
+	MetricsPerWorkload bool
 }
 
 type server struct {
 	Options
-	api huma.API
+	api    huma.API
+	meters *metrics.Metrics
 }
 
 // New returns the handler of a server.
@@ -51,6 +57,7 @@ func New(o Options) http.Handler {
 	if s.Problem == nil {
 		s.Problem = func(string) string { return "" }
 	}
+	s.meters = metrics.New(o.Hub, o.WantedAt, o.MetricsPerWorkload)
 	mux := http.NewServeMux()
 	s.describe(mux)
 	mux.HandleFunc("POST /v1/ingest/flux", s.flux)
@@ -81,6 +88,7 @@ func (s *server) describe(mux *http.ServeMux) {
 	s.api = humago.New(mux, config)
 	s.observed()
 	s.questions()
+	s.performance()
 	s.people()
 }
 

@@ -241,6 +241,28 @@ func (f *Fleet) Environments() []*Wanted {
 	return out
 }
 
+// Clusters counts the clusters of an environment: of which there is news, whose news is too old,
+// and of which there never was any.
+func (f *Fleet) Clusters(environment string) (heard, stale, never int) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	e := f.environments[environment]
+	if e == nil {
+		return 0, 0, 0
+	}
+	for _, c := range e.clusters {
+		switch {
+		case c.heard.last.IsZero():
+			never++
+		case c.stale:
+			stale++
+		default:
+			heard++
+		}
+	}
+	return heard, stale, never
+}
+
 // News is the last news of a cluster.
 type News struct {
 	Cluster string

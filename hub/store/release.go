@@ -44,7 +44,20 @@ func ReleasesOf(w *state.Wanted) []Release {
 			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base, Own: r.Own, Author: c.Author, Subject: c.Subject, At: c.Time})
 		}
 	}
+	inOrder(out)
 	return out
+}
+
+// inOrder lets the times of releases, the newest first, be in their order: git has whole seconds.
+func inOrder(releases []Release) {
+	for i := len(releases) - 2; i >= 0; i-- {
+		r, older := &releases[i], &releases[i+1]
+		if r.Commit != older.Commit && r.At.Truncate(time.Second).Equal(older.At.Truncate(time.Second)) && !r.At.After(older.At) {
+			r.At = older.At.Add(time.Millisecond)
+		} else if r.Commit == older.Commit {
+			r.At = older.At
+		}
+	}
 }
 
 // Releases adds those that are not known.
@@ -84,11 +97,21 @@ func (t *Tx) note(ctx context.Context, column, environment, ring, commit string,
 
 // Releases returns at most so many releases of an environment, "" for all, the newest first.
 func (s *Store) Releases(ctx context.Context, environment string, most int) ([]Release, error) {
+	return s.releases(ctx, environment, time.Time{}, most)
+}
+
+// ReleasesSince returns all releases of an environment, "" for all, that were committed at a time
+// or later, the newest first.
+func (s *Store) ReleasesSince(ctx context.Context, environment string, since time.Time) ([]Release, error) {
+	return s.releases(ctx, environment, since, 1<<30)
+}
+
+func (s *Store) releases(ctx context.Context, environment string, since time.Time, most int) ([]Release, error) {
 	var out []Release
-	q := `SELECT environment, ring, revision, base, own, author, subject, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release`
-	args := []any{}
+	q := `SELECT environment, ring, revision, base, own, author, subject, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release WHERE at >= ?`
+	args := []any{max(since.UnixMilli(), 0)}
 	if environment != "" {
-		q, args = q+` WHERE environment = ?`, append(args, environment)
+		q, args = q+` AND environment = ?`, append(args, environment)
 	}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x Release

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
@@ -39,5 +40,22 @@ func TestReleasesOf(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("older %t: %v, and should be %v", older, got, want)
 		}
+	}
+}
+
+// Times of releases are in the order of the branch, also where two were made in one second.
+func TestReleasesInOrder(t *testing.T) {
+	at := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
+	w := &state.Wanted{}
+	for i, seconds := range []int{9, 1, 1, 1, 5} { // the newest first; the clock was set back once
+		rings := []state.Ring{{Name: "a", Base: fmt.Sprint(i)}, {Name: "b", Base: fmt.Sprint(i)}}
+		w.Commits = append(w.Commits, state.Commit{ID: fmt.Sprint(i), Time: at.Add(time.Duration(seconds) * time.Second), Rings: rings})
+	}
+	var got []string
+	for _, r := range store.ReleasesOf(w) {
+		got = append(got, r.At.Sub(at).String())
+	}
+	if want := []string{"9s", "9s", "1.002s", "1.002s", "1.001s", "1.001s", "1s", "1s", "5s", "5s"}; !slices.Equal(got, want) {
+		t.Errorf("they are %v, and should be %v", got, want)
 	}
 }

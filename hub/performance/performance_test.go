@@ -1,0 +1,36 @@
+package performance
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/store"
+)
+
+func TestOf(t *testing.T) {
+	begin := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	at := func(hours int) time.Time { return begin.Add(time.Duration(hours) * time.Hour) }
+	releases := []store.Release{ // the newest first
+		{Environment: "prod", Ring: "b", At: at(400)},
+		{Environment: "prod", Ring: "a", At: at(340), Completed: at(342)},
+		{Environment: "prod", Ring: "a", At: at(50)}, // replaced before it ended
+		{Environment: "prod", Ring: "b", At: at(30), Completed: at(40), Failed: at(31)},
+		{Environment: "prod", Ring: "a", At: at(20), Failed: at(22)},        // mended after the time
+		{Environment: "dev", At: at(10), Completed: at(11), Failed: at(12)}, // not mended yet
+		{Environment: "prod", Ring: "a", At: at(10), Completed: at(11)},
+		{Environment: "prod", Ring: "a", At: at(-1), Completed: at(1)}, // before the time
+	}
+	got := Of(releases, begin, at(336))
+	want := []Performance{
+		{Environment: "prod", Releases: 4, PerWeek: 2, Completed: 2, Lead: Quantiles{time.Hour, 10 * time.Hour}, Failed: 2, FailureRate: 2.0 / 3,
+			Restored: 2, Restore: Quantiles{9 * time.Hour, 320 * time.Hour}},
+		{Environment: "dev", Releases: 1, PerWeek: 0.5, Completed: 1, Lead: Quantiles{time.Hour, time.Hour}, Failed: 1, FailureRate: 1},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got := Of(nil, begin, begin); got != nil {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
