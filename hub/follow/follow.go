@@ -167,11 +167,9 @@ func (f *Follower) Look(ctx context.Context) error {
 	if err := f.read(ctx); err != nil {
 		return err
 	}
-	// Of repositories that were not known before, the refs are not known either.
-	if f.refs, err = f.look(ctx); err != nil {
-		return err
-	}
-	f.whole = time.Now()
+	// These are from before it was read: what has moved since is read the next time, and so is
+	// what is in repositories that were not known then.
+	f.refs, f.whole = refs, time.Now()
 	return nil
 }
 

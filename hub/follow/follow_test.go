@@ -230,6 +230,39 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestMovedMeanwhile holds that what moves while a branch is read is read the next time.
+func TestMovedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	process := w.follower.Process
+	w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) {
+		cmd, err := process(ctx)
+		// It reads, and then the first promotion comes.
+		w.follower.Process = process
+		out, failed := cmd.Output()
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		r := request(w.platform)
+		s, failed := promotion.Open(ctx, r)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		defer func() { _ = s.Close() }()
+		if _, failed := s.Apply(ctx, plan.Intent{}, nil); failed != nil {
+			t.Fatal(failed)
+		}
+		file := filepath.Join(t.TempDir(), "wanted.json")
+		if failed := os.WriteFile(file, out, 0o644); failed != nil {
+			t.Fatal(failed)
+		}
+		return exec.CommandContext(ctx, "cat", file), err
+	}
+	w.look()
+	w.expect("it moved while it was read")
+	w.look()
+	w.expect("it is read again", "small-1 missing", "small-2 missing")
+}
+
 // TestUnreadable holds that what was wanted stays wanted where nothing newer can be read.
 func TestUnreadable(t *testing.T) {
 	w := newWorld(t)
