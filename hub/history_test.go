@@ -314,12 +314,13 @@ func removed(t *testing.T, database func() string) {
 	}
 }
 
-// releases follows a release: when it is complete, and when it has failed, is noted once.
+// releases follows a release: when it is complete, and when it has failed, is noted once, also
+// where the next one comes at once.
 func releases(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	r := start(t, name, c, time.Hour)
 	r.want(w.Wanted())
-	set := func(s state.Reported) {
+	tell := func(s state.Reported) {
 		commit := r.Fleet().Environments()[0].Commits[0].ID
 		for _, cluster := range []string{"c0", "c1", "c2", "c3", "c4", "c5", "x0"} {
 			clusterType := map[byte]string{'c': "edge", 'x': "box"}[cluster[0]]
@@ -329,6 +330,9 @@ func releases(t *testing.T, database func() string) {
 			}
 			r.report(report)
 		}
+	}
+	set := func(s state.Reported) {
+		tell(s)
 		c.pass(time.Minute)
 		r.look()
 	}
@@ -356,6 +360,12 @@ func releases(t *testing.T, database func() string) {
 	c.pass(time.Minute)
 	r.look()
 	if got := is(); len(got) != 2 || got[0].Commit != "0001" || !got[0].Completed.IsZero() || got[1].Commit != "0000" || !got[1].Completed.Equal(completed) {
+		t.Fatalf("%+v", got)
+	}
+	tell(state.ReportedOK)
+	w.Commit()
+	r.want(w.Wanted())
+	if got := is(); len(got) != 3 || !got[0].Completed.IsZero() || got[1].Completed.IsZero() {
 		t.Fatalf("%+v", got)
 	}
 }

@@ -47,7 +47,7 @@ type Hub struct {
 	judged  bool            // the states of what was read were computed anew
 	unsaved map[string]bool // clusters of which the last news are not written
 	// When something was last done.
-	expired, flushed, tallied, swept time.Time
+	expired, released, flushed, tallied, swept time.Time
 
 	sweeping sync.Mutex
 
@@ -190,11 +190,12 @@ func (h *Hub) ask(ctx context.Context, q *request) error {
 
 // The times between what a hub does by itself.
 const (
-	lookEvery   = time.Second
-	expireEvery = 5 * time.Second
-	seenEvery   = time.Minute // at most
-	tallyEvery  = time.Minute
-	sweepEvery  = time.Hour
+	lookEvery    = time.Second
+	expireEvery  = 5 * time.Second
+	releaseEvery = 5 * time.Second
+	seenEvery    = time.Minute // at most
+	tallyEvery   = time.Minute
+	sweepEvery   = time.Hour
 )
 
 // due reports whether something is to be done again. Clocks may be set back.
@@ -375,6 +376,14 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 		if err := write(nil); err != nil {
 			return err
 		}
+		if due(h.released, now, releaseEvery) {
+			h.released = now
+			noted, err := h.judgeReleases(ctx, tx, fleet, now)
+			if err != nil {
+				return err
+			}
+			count += noted
+		}
 		return h.due(ctx, tx, fleet, now, heard)
 	})
 	if err != nil {
@@ -406,10 +415,7 @@ func (h *Hub) due(ctx context.Context, tx *store.Tx, fleet *state.Fleet, now tim
 		return nil
 	}
 	h.tallied = now
-	if err := tx.Tally(ctx, now, fleet.Parts()); err != nil {
-		return err
-	}
-	return h.judgeReleases(ctx, tx, fleet, now)
+	return tx.Tally(ctx, now, fleet.Parts())
 }
 
 // seenEvery returns how often the last news of clusters are written: several times before

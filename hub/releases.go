@@ -11,6 +11,10 @@ import (
 // Want replaces what is wanted of an environment, which has a position among all.
 func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 	return h.Do(ctx, func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
+		// What is replaced may have been complete for less than releaseEvery.
+		if _, err := h.judgeReleases(ctx, tx, h.fleet.Load(), h.options.Now()); err != nil {
+			return nil, err
+		}
 		if err := tx.Wanted(ctx, position, w); err != nil {
 			return nil, err
 		}
@@ -32,8 +36,8 @@ func (h *Hub) Order(ctx context.Context, names []string) error {
 }
 
 // judgeReleases notes when all of what a ring has now was ok for the first time, and when
-// more of it had failed than may.
-func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Fleet, now time.Time) error {
+// more of it had failed than may. It returns how much it has noted.
+func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Fleet, now time.Time) (noted int, err error) {
 	for _, w := range fleet.Environments() {
 		newest := map[string]string{} // the commit that gave each ring what it has
 		for _, r := range store.ReleasesOf(w) {
@@ -46,19 +50,23 @@ func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Flee
 			if commit == "" || wanted == 0 {
 				continue
 			}
+			var is []func(ctx context.Context, environment, ring, commit string, at time.Time) (int, error)
 			if g.Tally[state.OK] == wanted {
-				if err := tx.Complete(ctx, w.Environment, g.Values[0], commit, now); err != nil {
-					return err
-				}
+				is = append(is, tx.Complete)
 			}
 			if g.Tally[state.Failed] > w.MaxFailed {
-				if err := tx.Fail(ctx, w.Environment, g.Values[0], commit, now); err != nil {
-					return err
+				is = append(is, tx.Fail)
+			}
+			for _, note := range is {
+				n, err := note(ctx, w.Environment, g.Values[0], commit, now)
+				if err != nil {
+					return 0, err
 				}
+				noted += n
 			}
 		}
 	}
-	return nil
+	return noted, nil
 }
 
 // sweep removes, now and then, what is kept no longer.

@@ -77,22 +77,24 @@ func (t *Tx) Releases(ctx context.Context, releases []Release) error {
 }
 
 // Complete notes that a release was ok everywhere, and Fail that it failed; the first time
-// counts.
-func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at time.Time) error {
+// counts. They return how many releases they have noted it of: 1, or 0 where it was known.
+func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
 	return t.note(ctx, "completed", environment, ring, commit, at)
 }
 
 // Fail is Complete for a failure.
-func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) error {
+func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
 	return t.note(ctx, "failed", environment, ring, commit, at)
 }
 
-func (t *Tx) note(ctx context.Context, column, environment, ring, commit string, at time.Time) error {
+func (t *Tx) note(ctx context.Context, column, environment, ring, commit string, at time.Time) (int, error) {
 	q := `UPDATE release SET ` + column + ` = ? WHERE environment = ? AND ring = ? AND revision = ? AND ` + column + ` IS NULL`
-	if _, err := t.tx.ExecContext(ctx, t.store.query(q), at.UnixMilli(), environment, ring, commit); err != nil {
-		return t.store.problem(err)
+	result, err := t.tx.ExecContext(ctx, t.store.query(q), at.UnixMilli(), environment, ring, commit)
+	if err != nil {
+		return 0, t.store.problem(err)
 	}
-	return nil
+	n, err := result.RowsAffected()
+	return int(n), err
 }
 
 // Releases returns at most so many releases of an environment, "" for all, the newest first.
