@@ -66,7 +66,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 	if slices.ContainsFunc(w.Commits, func(c git.Hash) bool { return c.String() == commit }) {
 		return out, nil
 	}
-	return nil, fmt.Errorf("it knows commit %.10s of the GitOps branch of %s, and not that what is rolled out is in %s", terminal.Line(commit), w.Environment, newest(w))
+	return nil, fmt.Errorf("it is at commit %.10s of the GitOps branch of %s, and what is rolled out is in %s", terminal.Line(commit), w.Environment, newest(w))
 }
 
 func newest(w *rollout.Wanted) string {

@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 		want   string
 		kind   any
 	}{
-		"another commit":    {200, []any{row(state.OK), end(older)}, "it knows commit 1111111111 of the GitOps branch of prod, and not that what is rolled out is in 2222222222", nil},
+		"another commit":    {200, []any{row(state.OK), end(older)}, "it is at commit 1111111111 of the GitOps branch of prod, and what is rolled out is in 2222222222", nil},
 		"nothing read yet":  {200, []any{end("")}, "it has not read the GitOps branch of prod yet", nil},
 		"cut off":           {200, []any{row(state.OK)}, "unexpected EOF", nil},
 		"no such thing":     {404, []any{map[string]string{"title": "no environment prod"}}, "the hub says 404: no environment prod", nil},
