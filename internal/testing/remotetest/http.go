@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/kalypso-io/kalypso/internal/testing/gitserver"
 )
 
 // The user whom servers of this package let in.
@@ -63,17 +64,9 @@ func Serve(t testing.TB) *Server {
 // the environment says to git is not looked at.
 func ServeFolder(t testing.TB, root string) *Server {
 	t.Helper()
-	git, err := exec.LookPath("git")
+	handler, err := gitserver.New(root, Username)
 	must(t, err)
-	s := &Server{t: t, root: root}
-	s.handler = &cgi.Handler{
-		Path: git, Args: []string{"http-backend"}, Dir: s.root,
-		Env: []string{
-			"GIT_PROJECT_ROOT=" + s.root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + s.root,
-			"PATH=" + os.Getenv("PATH"), "REMOTE_USER=" + Username,
-		},
-		Stderr: io.Discard,
-	}
+	s := &Server{t: t, root: root, handler: handler}
 	server := httptest.NewServer(s)
 	s.URL = server.URL
 	s.Close = sync.OnceFunc(func() {
@@ -118,12 +111,11 @@ func (s *Server) Asked() []*Request {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Go's CGI takes no bodies whose length is not known, and git sends large ones so.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	r.Body = io.NopCloser(bytes.NewReader(body))
 
 	isPush := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack")
 	s.mu.Lock()
