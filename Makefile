@@ -15,7 +15,7 @@ export CGO_ENABLED = 0
 # A hook of git says where its repository is; tests have others.
 unexport GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
 
-.PHONY: build test test-all test-long fuzz lint bench example docs
+.PHONY: build test test-all test-long fuzz lint bench example hub-demo docs
 
 build: ## the binary, in bin/
 	$(GO) build -ldflags "-s -w" -o bin/kalypso ./cmd/kalypso
@@ -23,6 +23,9 @@ build: ## the binary, in bin/
 example: build ## compile an example platform into out/, and show what came out
 	./bin/kalypso build -C examples/$(EXAMPLE) --to $(CURDIR)/out/$(EXAMPLE)
 	@find out/$(EXAMPLE) -name '*.yaml' | sort
+
+hub-demo: ## a hub with 200 simulated clusters, a release that breaks 27 of them, and pages to look at until it is interrupted
+	$(GO) run ./examples/hub/demo
 
 test: ## the tests; lists those that test-all runs, and what they need
 	$(TEST) -- $(FLAGS) $(PACKAGES)
@@ -52,4 +55,4 @@ bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-qu
 	$(GO) run ./internal/testing/bench $(BENCH)
 
 docs: ## write the generated pages of docs/ anew
-	KALYPSO_ALL=1 KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso ./view/platform -run '^Test(Table|Docs|SlowDocs|SlowPictures|Reference)$$'
+	KALYPSO_ALL=1 KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso ./view/platform ./examples/hub/demo -run '^Test(Table|Docs|SlowDocs|SlowPictures|SlowDemo|Reference)$$'

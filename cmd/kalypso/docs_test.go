@@ -26,7 +26,7 @@ import (
 //   - "git clone https://github.com/kalypso-io/kalypso [DIR]" copies the examples and
 //     testdata/platform of this repository. The README of an example begins with the
 //     example in the work folder. On a page with <!-- parse only --> commands of
-//     kalypso are parsed, and not run.
+//     kalypso are parsed, and not run: what they print is looked at elsewhere.
 //   - A page with <!-- make test-all --> takes long: TestSlowDocs runs it.
 //   - What follows <!-- needs: PROGRAM --> is run only where there is that program.
 //   - A line that is a path in backquotes with a colon, `PATH`:, names the block that
@@ -252,7 +252,7 @@ func (w *walk) console(line int, body []string) []string {
 			w.Errorf("%s:%d: %v", w.name, at, err)
 		}
 		got := outputLines(printed)
-		if printsAs(want, got) {
+		if w.parseOnly || printsAs(want, got) {
 			got = want
 		} else if !updating() && w.ids != nil && sameLines(w.renamed(want, got), got) {
 			got = want
