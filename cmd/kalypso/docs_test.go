@@ -26,7 +26,8 @@ import (
 //   - "git clone https://github.com/kalypso-io/kalypso [DIR]" copies the examples and
 //     testdata/platform of this repository. The README of an example begins with the
 //     example in the work folder. On a page with <!-- parse only --> commands of
-//     kalypso are parsed, and not run: what they print is looked at elsewhere.
+//     kalypso are parsed, and not run.
+//   - A page with <!-- run by PACKAGE --> is run by the tests of that package.
 //   - A page with <!-- make test-all --> takes long: TestSlowDocs runs it.
 //   - What follows <!-- needs: PROGRAM --> is run only where there is that program.
 //   - A line that is a path in backquotes with a colon, `PATH`:, names the block that
@@ -75,6 +76,9 @@ func TestSlowDocs(t *testing.T) {
 // slowPage is on the pages of TestSlowDocs.
 const slowPage = "<!-- make test-all -->"
 
+// elsewhere names the package that runs a page.
+var elsewhere = regexp.MustCompile(`(?m)^<!-- run by (\S+) -->$`)
+
 func docs(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"README.md", "docs/*.md", "docs/from/*.md", "docs/reconcilers/*.md", "examples/*/README.md"} {
@@ -94,6 +98,12 @@ func docs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(before, []byte("\n"+slowPage+"\n")) != isolated.IsSlow(t) {
+			continue
+		}
+		if m := elsewhere.FindSubmatch(before); m != nil {
+			if err := checkPackage("github.com/kalypso-io/kalypso/" + string(m[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +262,7 @@ func (w *walk) console(line int, body []string) []string {
 			w.Errorf("%s:%d: %v", w.name, at, err)
 		}
 		got := outputLines(printed)
-		if w.parseOnly || printsAs(want, got) {
+		if printsAs(want, got) {
 			got = want
 		} else if !updating() && w.ids != nil && sameLines(w.renamed(want, got), got) {
 			got = want
