@@ -1,0 +1,195 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+)
+
+// fleet is what is wanted of some hosts that have one assignment each.
+type fleet struct {
+	hosts   int
+	commits []state.Commit
+	digest  string
+}
+
+// commit makes the branch want a digest of the assignment, in a new commit.
+func (f *fleet) commit(digest string) *state.Wanted {
+	commits := append([]state.Commit{{ID: fmt.Sprintf("%040x", len(f.commits)+1)}}, f.commits...)
+	if len(f.commits) > 0 && f.digest != digest {
+		commits[1].Was = map[string]string{state.Key("edge", "hello-main"): f.digest}
+	}
+	f.commits, f.digest = commits, digest
+	w := &state.Wanted{Environment: "prod", Commits: commits, Folders: []state.Folder{{
+		Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello", Version: digest, Digest: digest}},
+	}}}
+	for i := range f.hosts {
+		w.Clusters = append(w.Clusters, state.Cluster{Name: host(i), Folder: "edge"})
+	}
+	return w
+}
+
+func host(i int) string { return fmt.Sprintf("host%05d", i) }
+
+// says reports that a host runs the n-th commit.
+func (r *running) says(c *clock, i, commit int, s state.Reported, message string) {
+	r.t.Helper()
+	r.report(state.Report{Cluster: host(i), Received: c.now(), Items: []state.Item{{Assignment: "prod/edge/hello-main", Commit: fmt.Sprintf("%040x", commit), State: s, Message: message}}})
+}
+
+func (r *running) counts() state.Tally {
+	r.t.Helper()
+	r.look()
+	groups := r.Fleet().Count(state.Filter{Environment: "prod", Workload: "hello"})
+	if len(groups) != 1 {
+		r.t.Fatalf("%d groups", len(groups))
+	}
+	return groups[0].Tally
+}
+
+// The original hub answered wrongly in five cases. TestRollback is the first: where a failed
+// version was taken back, it still said that it had failed.
+func TestRollback(t *testing.T) {
+	c, f := newClock(), &fleet{hosts: 1}
+	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
+	r.want(f.commit("a"))
+	r.says(c, 0, 1, state.ReportedOK, "")
+	r.want(f.commit("b"))
+	r.says(c, 0, 2, state.ReportedFailed, "no such image")
+	if got := r.counts(); got[state.Failed] != 1 {
+		t.Fatalf("b failed, and the counts are %v", got)
+	}
+	r.want(f.commit("a"))
+	if got := r.counts(); got[state.Behind] != 1 {
+		t.Errorf("b still runs, and the counts are %v", got)
+	}
+	c.pass(time.Second)
+	r.says(c, 0, 3, state.ReportedOK, "")
+	if got := r.counts(); got[state.OK] != 1 {
+		t.Errorf("a runs again, and the counts are %v", got)
+	}
+	r.want(f.commit("b"))
+	r.want(f.commit("a")) // back before anybody has seen it
+	if got := r.counts(); got[state.OK] != 1 {
+		t.Errorf("a runs, and the counts are %v", got)
+	}
+}
+
+// TestUnrelatedCommit has a commit about something else, after which the original hub took
+// everything for not deployed.
+func TestUnrelatedCommit(t *testing.T) {
+	c, f := newClock(), &fleet{hosts: 3}
+	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
+	r.want(f.commit("a"))
+	for i := range 2 {
+		r.says(c, i, 1, state.ReportedOK, "")
+	}
+	for range 5 {
+		r.want(f.commit("a"))
+	}
+	r.says(c, 2, 4, state.ReportedOK, "")
+	if got := r.counts(); got[state.OK] != 3 {
+		t.Errorf("the counts are %v", got)
+	}
+}
+
+// TestNobodyReports has no cluster report, of which the original hub said that all was well: it
+// counted those alone that did.
+func TestNobodyReports(t *testing.T) {
+	c, f := newClock(), &fleet{hosts: 100}
+	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
+	r.want(f.commit("a"))
+	if got := r.counts(); got[state.Missing] != 100 || got.Wanted() != 100 {
+		t.Errorf("the counts are %v", got)
+	}
+	for i := range 73 {
+		r.says(c, i, 1, state.ReportedOK, "")
+	}
+	if got := r.counts(); got[state.OK] != 73 || got.Wanted() != 100 {
+		t.Errorf("73 of 100 are ok, and the counts are %v", got)
+	}
+}
+
+// TestPast asks for what was, which the original hub overwrote.
+func TestPast(t *testing.T) {
+	c, f := newClock(), &fleet{hosts: 1}
+	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
+	r.want(f.commit("a"))
+	var want []string
+	note := func(s string) {
+		want = append([]string{c.now().Format(time.TimeOnly) + " " + s}, want...)
+	}
+	note("->missing")
+	for _, s := range []state.Reported{state.ReportedProgressing, state.ReportedFailed, state.ReportedProgressing, state.ReportedOK} {
+		c.pass(time.Minute)
+		was := r.counts()
+		for i, n := range was {
+			if n == 1 {
+				note(state.State(i).String() + "->" + s.String())
+			}
+		}
+		r.says(c, 0, 1, s, "")
+	}
+	rows, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range rows {
+		got = append(got, x.At.Format(time.TimeOnly)+" "+x.Was+"->"+x.State)
+	}
+	equal(t, "what happened and the history", want, got)
+}
+
+// TestTenThousandHosts has as many hosts as took the original hub 93 s to count.
+func TestTenThousandHosts(t *testing.T) {
+	const hosts = 10_000
+	c, f := newClock(), &fleet{hosts: hosts}
+	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
+	r.want(f.commit("a"))
+	r.want(f.commit("b"))
+	at := make(chan int)
+	done := make(chan error)
+	for range 64 { // of many that report at once, many are written at once
+		go func() {
+			var failed error
+			for i := range at {
+				report := state.Report{Cluster: host(i), Received: c.now(), Items: []state.Item{{Assignment: "prod/edge/hello-main", Commit: fmt.Sprintf("%040x", 1+i%2), State: state.ReportedOK}}}
+				if i%100 == 1 {
+					report.Items[0].State, report.Items[0].Message = state.ReportedFailed, "no such image"
+				}
+				if _, err := r.Report(context.Background(), &report); err != nil {
+					failed = err
+				}
+			}
+			done <- failed
+		}()
+	}
+	for i := range hosts {
+		at <- i
+	}
+	close(at)
+	for range 64 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.counts(); got[state.Behind] != 5000 || got[state.OK] != 4900 || got[state.Failed] != 100 {
+		t.Errorf("the counts are %v", got)
+	}
+	n := 0
+	r.Fleet().List(state.Filter{States: []state.State{state.Failed}}, state.Position{}, func(row state.Row) bool {
+		if n++; row.Message != "no such image" {
+			t.Errorf("%+v", row)
+		}
+		return true
+	})
+	if n != 100 {
+		t.Errorf("%d of them are listed as failed", n)
+	}
+}
