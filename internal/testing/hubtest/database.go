@@ -3,6 +3,7 @@ package hubtest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,73 +15,105 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// Postgres starts a PostgreSQL for a test, which listens on a socket in a folder of its own, and
-// returns a function that makes a database and returns its address. It is programs of Debian's
-// package postgresql, which do not run as root.
-func Postgres(t testing.TB) (database func() string) {
-	t.Helper()
-	bin := binaries(t)
-	dir, err := os.MkdirTemp("", "pg") // the path of a socket is short
+// Cluster is a PostgreSQL that runs.
+type Cluster struct {
+	dir, log string
+	command  func(name string, args ...string) *exec.Cmd
+	made     atomic.Int64
+}
+
+// StartPostgres starts a PostgreSQL that listens on a socket in a new folder below another one.
+// It is programs of Debian's package postgresql, which do not run as root.
+func StartPostgres(below string) (*Cluster, error) {
+	bin, err := binaries()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir, err := os.MkdirTemp(below, "pg") // the path of a socket is short
+	if err != nil {
+		return nil, err
+	}
 	as := &syscall.SysProcAttr{}
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		as.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 		if err := os.Chown(dir, nobody, nobody); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	command := func(name string, args ...string) *exec.Cmd {
+	c := &Cluster{dir: dir, log: filepath.Join(dir, "log"), command: func(name string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, name), args...)
 		cmd.Dir, cmd.SysProcAttr = dir, as
 		return cmd
-	}
-	data := filepath.Join(dir, "data")
-	if out, err := command("initdb", "-D", data, "-U", "hub", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	log := filepath.Join(dir, "log")
-	if out, err := command("pg_ctl", "start", "-w", "-t", "120", "-D", data, "-l", log, "-o", "-k "+dir+" -c listen_addresses= -c shared_buffers=128MB").CombinedOutput(); err != nil {
-		t.Fatalf("pg_ctl: %v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		_ = command("pg_ctl", "stop", "-w", "-m", "immediate", "-D", data).Run()
-		if text, _ := os.ReadFile(log); t.Failed() {
-			t.Logf("PostgreSQL:\n%.4000s", text)
+	}}
+	for _, cmd := range []*exec.Cmd{
+		c.command("initdb", "-D", c.data(), "-U", "hub", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"),
+		c.command("pg_ctl", "start", "-w", "-t", "120", "-D", c.data(), "-l", c.log, "-o", "-k "+dir+" -c listen_addresses= -c shared_buffers=128MB -c log_min_duration_statement=150 -c log_parameter_max_length=0"),
+	} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, out), os.RemoveAll(dir))
 		}
-	})
-	address := func(name string) string { return "postgres://hub@/" + name + "?host=" + dir }
-	var made atomic.Int64
-	return func() string {
-		t.Helper()
-		name := fmt.Sprintf("hub%d", made.Add(1))
-		db, err := sql.Open("pgx", address("postgres"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = db.Close() }()
-		if _, err = db.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
-			t.Fatal(err)
-		}
-		return address(name)
 	}
+	return c, nil
 }
 
-func binaries(t testing.TB) string {
-	t.Helper()
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// Database makes a database, and returns its address.
+func (c *Cluster) Database(ctx context.Context) (string, error) {
+	address := func(name string) string { return "postgres://hub@/" + name + "?host=" + c.dir }
+	db, err := sql.Open("pgx", address("postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }()
+	name := fmt.Sprintf("hub%d", c.made.Add(1))
+	_, err = db.ExecContext(ctx, "CREATE DATABASE "+name)
+	return address(name), err
+}
+
+// Stop ends it at once, and removes all that it has.
+func (c *Cluster) Stop() {
+	_ = c.command("pg_ctl", "stop", "-w", "-m", "immediate", "-D", c.data()).Run()
+	if x, _ := os.ReadFile(c.log); os.Getenv("PGLOG") != "" { _ = os.WriteFile(os.Getenv("PGLOG"), x, 0o644) }
+	_ = os.RemoveAll(c.dir)
+}
+
+func binaries() (string, error) {
 	if file, err := exec.LookPath("initdb"); err == nil {
 		if file, err = filepath.EvalSymlinks(file); err == nil {
-			return filepath.Dir(file)
+			return filepath.Dir(file), nil
 		}
 	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // where Debian has them
 	if len(found) == 0 {
-		t.Fatal("there is no initdb: .ci/tools installs PostgreSQL")
+		return "", errors.New("there is no initdb: .ci/tools installs PostgreSQL")
 	}
-	return found[len(found)-1]
+	return found[len(found)-1], nil
+}
+
+// Postgres starts a PostgreSQL for a test, and returns a function that makes a database and
+// returns its address.
+func Postgres(t testing.TB) (database func() string) {
+	t.Helper()
+	c, err := StartPostgres("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if text, _ := os.ReadFile(c.log); t.Failed() {
+			t.Logf("PostgreSQL:\n%.4000s", text)
+		}
+		c.Stop()
+	})
+	return func() string {
+		t.Helper()
+		name, err := c.Database(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
 }
 
 // SQLite returns a function that returns the name of a new file.
