@@ -196,6 +196,7 @@ const (
 	seenEvery    = time.Minute // at most
 	tallyEvery   = time.Minute
 	sweepEvery   = time.Hour
+	grace        = 5 * time.Second
 )
 
 // due reports whether something is to be done again. Clocks may be set back.
@@ -211,20 +212,24 @@ func (h *Hub) Run(ctx context.Context) {
 	defer look.Stop()
 	defer expire.Stop()
 	h.swept = h.options.Now() // not at once
-	h.batch(ctx, nil)
+	// A write that has begun when the context ends has a little time.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
+	h.batch(work, nil)
 	for {
 		select {
 		case <-ctx.Done():
-			h.last()
+			h.last(work)
 			h.sweeping.Lock() // it ends with the context
 			return
 		case <-look.C:
-			h.look(ctx)
+			h.look(work)
 		case <-expire.C:
-			h.batch(ctx, nil)
+			h.batch(work, nil)
 			h.sweep(ctx)
 		case q := <-h.queue:
-			h.batch(ctx, h.gather(q))
+			h.batch(work, h.gather(q))
 		}
 	}
 }
@@ -247,9 +252,10 @@ func (h *Hub) look(ctx context.Context) {
 }
 
 // last writes what is only written now and then.
-func (h *Hub) last() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
+func (h *Hub) last(ctx context.Context) {
+	if h.broken {
+		return // there is nothing that the store has not
+	}
 	h.flushed, h.tallied = time.Time{}, time.Time{}
 	h.batch(ctx, nil)
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -75,43 +76,53 @@ var ErrUnknown = errors.New("the token is not known, has expired or was revoked"
 // ErrTooMany is the error where a token is used too often.
 var ErrTooMany = errors.New("the token is used too often")
 
-// Tokens are the tokens of a hub. Any number of goroutines may use it.
+// Tokens are the tokens of a hub. Any number of goroutines may use it. Those that were used are
+// kept in memory; which of them end is read from the store every few seconds.
 type Tokens struct {
 	store *store.Store
 	now   func() time.Time
 
-	mu    sync.Mutex
-	known map[string]*known // by id
+	mu      sync.Mutex
+	known   map[string]*known // by id
+	used    map[string]bool   // those of which it is not noted
+	checked time.Time         // when the store was last asked which have ended
+	ended   int64             // how many had then
+
+	checking sync.Mutex // held by who asks
 }
 
 type known struct {
-	token   store.Token
-	read    time.Time
-	limiter *rate.Limiter
+	hash     [sha256.Size]byte
+	identity Identity
+	expires  time.Time
+	noted    time.Time // when it was last noted that it was used
+	limiter  *rate.Limiter
 }
 
-// The bounds of tokens: how long one that was revoked elsewhere may still be taken, and how
-// often one may be used.
+// The bounds of tokens.
 const (
-	keep       = 15 * time.Second
+	checkEvery = 5 * time.Second
+	keep       = 15 * time.Second // how long those are taken, at most, that another hub has ended
+	noteEvery  = time.Hour        // it is for people, who see which are not used
+	mostNoted  = 1000
 	mostKnown  = 200_000
-	perSecond  = 50 // of a token for one cluster
+	perSecond  = 50
 	burst      = 200
-	ofMany     = 40 // times as often for a token for many
 	secretSize = 32
+	idSize     = 9
 	prefix     = "kalypso_"
 )
 
 // NewTokens returns the tokens in a store.
 func NewTokens(s *store.Store, now func() time.Time) *Tokens {
-	return &Tokens{store: s, now: now, known: map[string]*known{}}
+	return &Tokens{store: s, now: now, known: map[string]*known{}, used: map[string]bool{}}
 }
 
 // Make makes a token, and returns its text, which is kept nowhere.
 func (t *Tokens) Make(ctx context.Context, of store.Token) (text string, made store.Token, err error) {
 	random := make([]byte, secretSize)
 	_, _ = rand.Read(random) // it never fails
-	id := make([]byte, 9)
+	id := make([]byte, idSize)
 	_, _ = rand.Read(id)
 	secret := base64.RawURLEncoding.EncodeToString(random)
 	of.ID, of.Hash, of.Made = hex.EncodeToString(id), hash(secret), t.now()
@@ -130,22 +141,100 @@ func hash(secret string) string {
 func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
 	rest, ok := strings.CutPrefix(text, prefix)
 	id, secret, found := strings.Cut(rest, "_")
-	if !ok || !found || len(text) > 200 {
+	if raw, err := hex.DecodeString(id); !ok || !found || len(text) > 200 || err != nil || len(raw) != idSize {
 		return nil, ErrUnknown
+	}
+	if err := t.check(ctx); err != nil {
+		return nil, err
 	}
 	k, err := t.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	now := t.now()
+	now, sum := t.now(), sha256.Sum256([]byte(secret))
 	switch {
-	case k == nil, subtle.ConstantTimeCompare([]byte(k.token.Hash), []byte(hash(secret))) == 0,
-		!k.token.Revoked.IsZero(), !k.token.Expires.IsZero() && now.After(k.token.Expires):
+	case k == nil, subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 0, !k.expires.IsZero() && now.After(k.expires):
 		return nil, ErrUnknown
 	case !k.limiter.AllowN(now, 1):
 		return nil, ErrTooMany
 	}
-	return &Identity{Name: name(&k.token), Role: Role(k.token.Role), Cluster: k.token.Cluster, Environment: k.token.Environment}, nil
+	t.note(id, k, now)
+	identity := k.identity
+	return &identity, nil
+}
+
+// check asks the store, every few seconds, which tokens have ended. Where it does not answer for
+// long, no token is taken.
+func (t *Tokens) check(ctx context.Context) error {
+	since := func() time.Duration {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.now().Sub(t.checked)
+	}
+	if d := since(); d >= 0 && d < checkEvery {
+		return nil
+	} else if d < 0 || d >= keep {
+		t.checking.Lock()
+	} else if !t.checking.TryLock() {
+		return nil // somebody does
+	}
+	defer t.checking.Unlock()
+	if d := since(); d >= 0 && d < checkEvery {
+		return nil // somebody has
+	}
+	now := t.now()
+	err := t.forget(ctx, now)
+	if err == nil {
+		err = t.write(ctx, now)
+	}
+	if d := since(); err != nil && d >= 0 && d < keep {
+		return nil
+	}
+	return err
+}
+
+// forget drops those that have ended.
+func (t *Tokens) forget(ctx context.Context, now time.Time) error {
+	t.mu.Lock()
+	after := t.ended
+	t.mu.Unlock()
+	ids, ended, err := t.store.EndedTokens(ctx, after)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		delete(t.known, id)
+	}
+	t.checked, t.ended = now, ended
+	return nil
+}
+
+// note remembers that a token was used.
+func (t *Tokens) note(id string, k *known, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(k.noted) >= noteEvery {
+		k.noted = now
+		t.used[id] = true
+	}
+}
+
+// write notes which tokens were used, not all at once.
+func (t *Tokens) write(ctx context.Context, now time.Time) error {
+	t.mu.Lock()
+	var ids []string
+	for id := range t.used {
+		if ids = append(ids, id); len(ids) == mostNoted {
+			break
+		}
+	}
+	for _, id := range ids {
+		delete(t.used, id)
+	}
+	t.mu.Unlock()
+	return t.store.UseTokens(ctx, ids, now)
 }
 
 func name(t *store.Token) string {
@@ -158,62 +247,64 @@ func name(t *store.Token) string {
 	return "token " + t.ID
 }
 
-// find returns a token by its id; nil for none.
+// find returns a token by its id; nil for none that is not ended.
 func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
-	now := t.now()
 	t.mu.Lock()
-	k := t.known[id]
+	k, ended := t.known[id], t.ended
 	t.mu.Unlock()
-	if k != nil && now.Sub(k.read) < keep {
+	if k != nil {
 		return k, nil
 	}
 	token, there, err := t.store.Token(ctx, id)
-	if err != nil || !there {
+	if err != nil || !there || !token.Revoked.IsZero() {
 		return nil, err
 	}
-	fresh := &known{token: token, read: now, limiter: rate.NewLimiter(perSecond, burst)}
-	if token.Role != string(Cluster) {
-		fresh.limiter = rate.NewLimiter(perSecond*ofMany, burst*ofMany)
+	k = &known{
+		identity: Identity{Name: name(&token), Role: Role(token.Role), Cluster: token.Cluster, Environment: token.Environment},
+		expires:  token.Expires, noted: token.Used, limiter: rate.NewLimiter(perSecond, burst),
 	}
-	if k != nil {
-		fresh.limiter = k.limiter
-	}
-	if now.Sub(token.Used) > time.Hour { // it is for people, who see which are not used
-		if err := t.store.UseToken(ctx, id, now); err != nil {
-			return nil, err
-		}
-		fresh.token.Used = now
+	if n, err := hex.Decode(k.hash[:], []byte(token.Hash)); err != nil || n != len(k.hash) {
+		return nil, nil // it lets nobody in
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ended != ended {
+		return k, nil // it may have ended meanwhile: the next one reads it again
+	}
 	if len(t.known) >= mostKnown {
 		t.known = map[string]*known{}
 	}
-	t.known[id] = fresh
-	return fresh, nil
+	if other := t.known[id]; other != nil {
+		return other, nil // it has one limit
+	}
+	t.known[id] = k
+	return k, nil
+}
+
+// drop forgets the tokens that end here, at once.
+func (t *Tokens) drop(is func(id string, k *known) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.known, is)
 }
 
 // Revoke ends a token; false where there is none that is not ended.
 func (t *Tokens) Revoke(ctx context.Context, id string) (bool, error) {
-	t.mu.Lock()
-	delete(t.known, id)
-	t.mu.Unlock()
-	return t.store.RevokeToken(ctx, id, t.now())
+	ended, err := t.store.RevokeToken(ctx, id, t.now())
+	t.drop(func(other string, _ *known) bool { return other == id })
+	return ended, err
 }
 
-// Rotate makes a new token for a cluster and ends its others.
+// Rotate makes a new token for a cluster and ends its others of the same environment.
 func (t *Tokens) Rotate(ctx context.Context, of store.Token) (text string, made store.Token, err error) {
 	of.Role = string(Cluster)
 	text, made, err = t.Make(ctx, of)
 	if err != nil {
 		return "", made, err
 	}
-	t.mu.Lock()
-	for id, k := range t.known {
-		if k.token.Cluster == of.Cluster {
-			delete(t.known, id)
-		}
-	}
-	t.mu.Unlock()
-	return text, made, t.store.RevokeOthers(ctx, of.Cluster, made.ID, t.now())
+	err = t.store.RevokeOthers(ctx, of.Cluster, of.Environment, made.ID, t.now())
+	t.drop(func(_ string, k *known) bool {
+		return k.identity.Role == Cluster && k.identity.Cluster == of.Cluster && k.identity.Environment == of.Environment
+	})
+	return text, made, err
 }

@@ -57,23 +57,62 @@ func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token,
 
 // RevokeToken ends a token, once; false where there is none that is not ended.
 func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (bool, error) {
-	result, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET revoked = ? WHERE id = ? AND revoked = 0`), at.UnixMilli(), id)
-	if err != nil {
-		return false, s.problem(err)
-	}
-	n, err := result.RowsAffected()
+	n, err := s.revoke(ctx, at, `id = ?`, id)
 	return n > 0, err
 }
 
-// RevokeOthers ends all tokens of a cluster but one.
-func (s *Store) RevokeOthers(ctx context.Context, cluster, but string, at time.Time) error {
-	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET revoked = ? WHERE role = 'cluster' AND cluster = ? AND id <> ? AND revoked = 0`), at.UnixMilli(), cluster, but)
-	return s.token(err)
+// RevokeOthers ends all tokens of a cluster for an environment, or for all, but one.
+func (s *Store) RevokeOthers(ctx context.Context, cluster, environment, but string, at time.Time) error {
+	_, err := s.revoke(ctx, at, `role = 'cluster' AND cluster = ? AND environment = ? AND id <> ?`, cluster, environment, but)
+	return err
 }
 
-// UseToken notes when a token was last used.
-func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
-	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET used = ? WHERE id = ? AND used < ?`), at.UnixMilli(), id, at.UnixMilli())
+// revoke ends tokens. Which ended, and after which, is for EndedTokens.
+func (s *Store) revoke(ctx context.Context, at time.Time, where string, args ...any) (n int64, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, s.problem(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	result, err := tx.ExecContext(ctx, `UPDATE token_ended SET number = number + 1`)
+	if err == nil {
+		result, err = tx.ExecContext(ctx, s.query(`UPDATE token SET revoked = ?, ended = (SELECT number FROM token_ended) WHERE revoked = 0 AND `+where), append([]any{at.UnixMilli()}, args...)...)
+	}
+	if err == nil {
+		n, err = result.RowsAffected()
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	return n, s.token(err)
+}
+
+// EndedTokens returns the ids of tokens that were ended after a number, and the number to ask
+// with the next time.
+func (s *Store) EndedTokens(ctx context.Context, after int64) (ids []string, number int64, err error) {
+	if err := s.read.QueryRowContext(ctx, `SELECT number FROM token_ended`).Scan(&number); err != nil || number == after {
+		return nil, number, s.token(err)
+	}
+	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, `SELECT id FROM token WHERE ended > ?`, after)
+	return ids, number, s.token(err)
+}
+
+// UseTokens notes when tokens were last used.
+func (s *Store) UseTokens(ctx context.Context, ids []string, at time.Time) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	values := make([]any, len(ids))
+	for i, id := range ids {
+		values[i] = id
+	}
+	list, args := s.list(1, values)
+	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET used = ? WHERE id IN (`+list+`)`), append([]any{at.UnixMilli()}, args...)...)
 	return s.token(err)
 }
 

@@ -64,8 +64,13 @@ CREATE TABLE release (
 -- Who may do what. A token itself is never kept, only its SHA-256.
 CREATE TABLE token (
 	id TEXT PRIMARY KEY, hash TEXT NOT NULL, role TEXT NOT NULL, cluster TEXT NOT NULL, environment TEXT NOT NULL, note TEXT NOT NULL,
-	made BIGINT NOT NULL, made_by TEXT NOT NULL, expires BIGINT NOT NULL, used BIGINT NOT NULL, revoked BIGINT NOT NULL
+	made BIGINT NOT NULL, made_by TEXT NOT NULL, expires BIGINT NOT NULL, used BIGINT NOT NULL, revoked BIGINT NOT NULL,
+	ended BIGINT NOT NULL DEFAULT 0 -- what token_ended was made when it was revoked
 );
+CREATE INDEX token_cluster ON token (cluster);
+CREATE INDEX token_ended_after ON token (ended);
+CREATE TABLE token_ended (number BIGINT NOT NULL);
+INSERT INTO token_ended (number) VALUES (0);
 
 -- Who did what.
 CREATE TABLE audit (number BIGINT PRIMARY KEY, at BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL);

@@ -1,0 +1,271 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+)
+
+func TestMain(m *testing.M) { isolated.Main(m) }
+
+var cases = []struct {
+	name string
+	test func(t *testing.T, database func() string)
+}{{"expiry", expiry}, {"revoked elsewhere", revokedElsewhere}, {"rotation", rotation}, {"secrets", secrets}, {"used", used}, {"closed", closed}, {"audit", audit}}
+
+func TestSQLite(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.test(t, hubtest.SQLite(t)) })
+	}
+}
+
+func TestSlowPostgres(t *testing.T) {
+	isolated.Slow(t, "needs PostgreSQL")
+	database := hubtest.Postgres(t)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.test(t, database) })
+	}
+}
+
+// clock is the time that tests set.
+type clock struct{ ns atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ns.Store(hubtest.Start().UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time       { return time.Unix(0, c.ns.Load()).UTC() }
+func (c *clock) pass(d time.Duration) { c.ns.Add(int64(d)) }
+
+func newToken(t *testing.T, tokens *access.Tokens, of store.Token) (text, id string) {
+	t.Helper()
+	text, made, err := tokens.Make(context.Background(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, made.ID
+}
+
+func expect(t *testing.T, tokens *access.Tokens, text string, want error) {
+	t.Helper()
+	i, err := tokens.Identify(context.Background(), text)
+	if !errors.Is(err, want) || (i == nil) != (want != nil) {
+		t.Errorf("%.20s...: %v, %v, and should be %v", text, i, err, want)
+	}
+}
+
+// TestRoles says what each role may do.
+func TestRoles(t *testing.T) {
+	all := []access.Role{access.Cluster, access.Enroll, access.Viewer, access.Operator, access.Admin}
+	for role, may := range map[access.Role][]access.Role{
+		access.Cluster: {access.Cluster}, access.Enroll: {access.Enroll}, access.Viewer: {access.Viewer},
+		access.Operator: {access.Viewer, access.Operator}, access.Admin: {access.Viewer, access.Operator, access.Admin}, "": nil,
+	} {
+		i := &access.Identity{Role: role}
+		for _, other := range all {
+			want := false
+			for _, m := range may {
+				want = want || m == other
+			}
+			if got := i.May(other); got != want {
+				t.Errorf("%q may do what %q may: %t, and should be %t", role, other, got, want)
+			}
+		}
+		if scoped := (&access.Identity{Role: role, Environment: "dev"}); scoped.Sees("prod") || scoped.Sees("dev") != i.May(access.Viewer) || scoped.Sees("") {
+			t.Errorf("%q of dev sees what it should not", role)
+		}
+	}
+}
+
+func expiry(t *testing.T, database func() string) {
+	c := newClock()
+	tokens := access.NewTokens(hubtest.Open(t, database()), c.now)
+	text, _ := newToken(t, tokens, store.Token{Role: "viewer", Expires: c.now().Add(time.Hour)})
+	expect(t, tokens, text, nil)
+	c.pass(time.Hour)
+	expect(t, tokens, text, nil)
+	c.pass(time.Millisecond)
+	expect(t, tokens, text, access.ErrUnknown)
+	forever, _ := newToken(t, tokens, store.Token{Role: "viewer"})
+	c.pass(10 * 365 * 24 * time.Hour)
+	expect(t, tokens, forever, nil)
+	for _, wrong := range []string{
+		"", "kalypso_", forever + "x", forever[:len(forever)-1], "kalypso_" + strings.Repeat("0", 18) + "_" + forever[27:], "kalypso_\xff_\x00",
+		strings.ToUpper(forever), strings.Repeat("k", 1<<20), "kalypso_' OR 1=1 --_x", strings.Replace(forever, "_", "-", 2),
+	} {
+		expect(t, tokens, wrong, access.ErrUnknown)
+	}
+	for range 1000 {
+		if _, err := tokens.Identify(context.Background(), forever); err != nil {
+			if !errors.Is(err, access.ErrTooMany) {
+				t.Fatal(err)
+			}
+			c.pass(time.Second)
+			expect(t, tokens, forever, nil)
+			return
+		}
+	}
+	t.Error("a token can be used as often as one likes")
+}
+
+func revokedElsewhere(t *testing.T, database func() string) {
+	c, name := newClock(), database()
+	a, b := access.NewTokens(hubtest.Open(t, name), c.now), access.NewTokens(hubtest.Open(t, name), c.now)
+	text, id := newToken(t, a, store.Token{Role: "admin"})
+	other, _ := newToken(t, a, store.Token{Role: "admin"})
+	expect(t, a, text, nil)
+	expect(t, b, text, nil)
+	if ended, err := b.Revoke(context.Background(), id); err != nil || !ended {
+		t.Fatal(ended, err)
+	}
+	expect(t, b, text, access.ErrUnknown)
+	c.pass(15 * time.Second)
+	expect(t, a, text, access.ErrUnknown)
+	expect(t, a, other, nil)
+	if ended, err := a.Revoke(context.Background(), id); err != nil || ended {
+		t.Error("it ends twice:", ended, err)
+	}
+}
+
+func rotation(t *testing.T, database func() string) {
+	c, name := newClock(), database()
+	a, b := access.NewTokens(hubtest.Open(t, name), c.now), access.NewTokens(hubtest.Open(t, name), c.now)
+	rotate := func(cluster, environment string) string {
+		t.Helper()
+		text, _, err := a.Rotate(context.Background(), store.Token{Cluster: cluster, Environment: environment})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, b, text, nil)
+		return text
+	}
+	first, elsewhere, other := rotate("c1", ""), rotate("c1", "dev"), rotate("c2", "")
+	person, _ := newToken(t, a, store.Token{Role: "viewer"})
+	expect(t, a, first, nil)
+	second := rotate("c1", "")
+	c.pass(15 * time.Second)
+	for _, tokens := range []*access.Tokens{a, b} {
+		expect(t, tokens, first, access.ErrUnknown)
+		for _, text := range []string{second, elsewhere, other, person} {
+			expect(t, tokens, text, nil)
+		}
+	}
+	if i, err := b.Identify(context.Background(), second); err != nil || i.Role != access.Cluster || i.Cluster != "c1" || i.Name != "cluster c1" {
+		t.Errorf("%+v, %v", i, err)
+	}
+}
+
+// secrets looks for secrets in all that a database has.
+func secrets(t *testing.T, database func() string) {
+	name := database()
+	tokens := access.NewTokens(hubtest.Open(t, name), newClock().now)
+	text, id := newToken(t, tokens, store.Token{Role: "viewer", Note: "ours"})
+	rows, err := hubtest.SQL(t, name).Query("SELECT * FROM token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	columns, _ := rows.Columns()
+	found := false
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprint(values...)
+		if found = found || strings.Contains(line, id); strings.Contains(line, text[len(text)-20:]) {
+			t.Errorf("a secret is kept: %s", line)
+		}
+	}
+	if err := rows.Err(); err != nil || !found {
+		t.Error("the token is not there:", err)
+	}
+}
+
+// used notes when tokens were used, now and then.
+func used(t *testing.T, database func() string) {
+	c := newClock()
+	db := hubtest.Open(t, database())
+	tokens := access.NewTokens(db, c.now)
+	text, id := newToken(t, tokens, store.Token{Role: "viewer"})
+	for range 3 {
+		expect(t, tokens, text, nil)
+		c.pass(10 * time.Second)
+	}
+	if is, _, err := db.Token(context.Background(), id); err != nil || is.Used.Before(hubtest.Start()) || is.Used.After(c.now()) {
+		t.Errorf("used at %s, %v", is.Used, err)
+	}
+}
+
+// closed has a database that does not answer: tokens are taken for a little while, and no new
+// ones.
+func closed(t *testing.T, database func() string) {
+	c := newClock()
+	db := hubtest.Open(t, database())
+	tokens := access.NewTokens(db, c.now)
+	text, _ := newToken(t, tokens, store.Token{Role: "viewer"})
+	other, _ := newToken(t, tokens, store.Token{Role: "viewer"})
+	expect(t, tokens, text, nil)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(10 * time.Second)
+	expect(t, tokens, text, nil)
+	if _, err := tokens.Identify(context.Background(), other); err == nil || errors.Is(err, access.ErrUnknown) {
+		t.Errorf("a token that cannot be looked up: %v", err)
+	}
+	c.pass(5 * time.Second)
+	if _, err := tokens.Identify(context.Background(), text); err == nil || errors.Is(err, access.ErrUnknown) {
+		t.Errorf("a token that may have ended: %v", err)
+	}
+}
+
+// audit has several hubs write the audit at once.
+func audit(t *testing.T, database func() string) {
+	c, name := newClock(), database()
+	var wg sync.WaitGroup
+	stores := []*store.Store{hubtest.Open(t, name), hubtest.Open(t, name)}
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 10 {
+				if err := stores[i%2].Audit(context.Background(), store.Event{At: c.now(), Who: fmt.Sprint("w", i), Action: "test", Subject: fmt.Sprint(n)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	var before int64
+	for range 10 {
+		page, err := stores[0].Events(context.Background(), before, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			if before > 0 && e.Number >= before {
+				t.Errorf("%d comes after %d", e.Number, before)
+			}
+			before = e.Number
+			seen[e.Who+e.Subject] = true
+		}
+	}
+	if len(seen) != 80 {
+		t.Errorf("%d of 80 entries are there", len(seen))
+	}
+}
