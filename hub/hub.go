@@ -146,7 +146,7 @@ func (h *Hub) bump() {
 }
 
 // ErrText is the error where a report has a text that no database keeps.
-var ErrText = errors.New("a text has a NUL, is not UTF-8, or is longer than 2,000 bytes")
+var ErrText = errors.New("a text has a NUL, is not UTF-8 or is longer than 2,000 bytes, or the cluster's name has what cannot be printed")
 
 // Report takes a report. Once it returns without an error, what it changed is stored.
 func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error) {
@@ -360,9 +360,9 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 		for _, q := range requests {
 			if q.report != nil {
 				var more *state.Changes
-				if more, q.outcome = fleet.Observe(q.report); more.Len() > 0 || q.report.Snapshot && !q.report.Same {
+				if more, q.outcome = fleet.Observe(q.report); more.Len() > 0 || q.report.Snapshot && !q.report.Same && !q.outcome.Unlisted && !q.outcome.Elsewhere {
 					heard[q.report.Cluster] = true
-				} else if !q.outcome.Resend && !q.outcome.Unlisted {
+				} else if !q.outcome.Resend && !q.outcome.Unlisted && !q.outcome.Elsewhere {
 					h.unsaved[q.report.Cluster] = true
 				}
 				changes.Append(more)

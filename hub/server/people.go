@@ -90,8 +90,12 @@ func (s *server) people() {
 		})
 	huma.Register(s.api, huma.Operation{OperationID: "audit", Method: http.MethodGet, Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"},
 		func(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
-			if _, err := allow(ctx, access.Admin); err != nil {
+			i, err := allow(ctx, access.Admin)
+			if err != nil {
 				return nil, err
+			}
+			if i.Environment != "" {
+				return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is for " + i.Environment)
 			}
 			var before int64
 			if err := in.cursor(&before); err != nil {

@@ -85,7 +85,7 @@ func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], e
 		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Role))
 	}
 	out := &state.Report{
-		Cluster: r.Cluster, At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
+		Cluster: r.Cluster, Environment: i.Environment, At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
 		Same: r.Snapshot && r.Items == nil && r.Digest != "",
 	}
 	if out.By == "" {
@@ -120,6 +120,8 @@ func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) 
 		return nil, retry(http.StatusTooManyRequests, err.Error())
 	case err != nil:
 		return nil, retry(http.StatusServiceUnavailable, "the report could not be stored: send it again")
+	case outcome.Elsewhere:
+		return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in other environments than %s, too: report with a token for all of them", terminal.Line(r.Cluster), r.Environment))
 	case outcome.Unlisted:
 		return nil, unlisted(r.Cluster)
 	case outcome.Resend:

@@ -17,6 +17,9 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	received := r.Received.UTC().Truncate(time.Millisecond) // as it is stored
 	at := r.at(received)
 	changes := &Changes{}
+	if f.elsewhere(r) {
+		return changes, Outcome{Elsewhere: true}
+	}
 	places := f.places(r, received, changes)
 	if len(places) == 0 {
 		return changes, Outcome{Unlisted: true}
@@ -105,7 +108,7 @@ func (f *Fleet) Quiet(r *Report) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	h := f.seen[r.Cluster]
-	if !r.Same || h == nil || h.digest == "" || h.digest != r.Digest {
+	if !r.Same || f.elsewhere(r) || h == nil || h.digest == "" || h.digest != r.Digest {
 		return false
 	}
 	listed := false
@@ -118,6 +121,20 @@ func (f *Fleet) Quiet(r *Report) bool {
 		}
 	}
 	return listed
+}
+
+// elsewhere reports whether an environment has the cluster of a report that its reporter may not
+// report about.
+func (f *Fleet) elsewhere(r *Report) bool {
+	if r.Environment == "" {
+		return false
+	}
+	for name, e := range f.environments {
+		if name != r.Environment && e.byClust[r.Cluster] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // located is a cluster in an environment.
@@ -133,7 +150,7 @@ func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []located {
 	var out []located
 	for _, name := range f.names {
 		e := f.environments[name]
-		if e == nil {
+		if e == nil || r.Environment != "" && r.Environment != name {
 			continue
 		}
 		c := e.byClust[r.Cluster]

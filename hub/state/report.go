@@ -3,12 +3,16 @@ package state
 import (
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
 // Report is what a cluster was observed to run.
 type Report struct {
 	Cluster string
+	// Environment is the one that the reporter may report about; "" for all. It may not report
+	// about a cluster that is in others too.
+	Environment string
 	// At is when it was observed, by the clock of the reporter; Received is the hub's clock.
 	// The order of reports about a cluster is that of At, and At is never after Received.
 	At, Received time.Time
@@ -36,7 +40,7 @@ func (r *Report) Valid() bool {
 		}
 		return true
 	}
-	if !valid(r.Cluster, r.By, r.Digest) {
+	if !valid(r.Cluster, r.By, r.Digest) || strings.ContainsFunc(r.Cluster, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return false
 	}
 	for i := range r.Items {
@@ -77,8 +81,9 @@ const (
 
 // Outcome says what of a report could not be taken.
 type Outcome struct {
-	Unlisted bool // no environment has the cluster
-	Resend   bool // the items are needed: the last snapshot had another digest
+	Unlisted  bool // no environment has the cluster
+	Elsewhere bool // the reporter may not report about it: another environment has it
+	Resend    bool // the items are needed: the last snapshot had another digest
 	// Unknown are the items that are no assignments of the cluster: their ids, or the names of
 	// objects; sorted.
 	Unknown []string

@@ -24,6 +24,7 @@ type options struct {
 	clusters, targets, seconds int
 	dir, database, profile     string
 	postgres, serve            bool
+	transitions                int
 }
 
 func main() {
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "`folder` for the database, for its file system (default: where temporary files are)")
 	flag.StringVar(&o.database, "database", "", "of -serve: the database")
 	flag.StringVar(&o.profile, "profile", "", "`folder` for CPU and memory profiles of the hub")
+	flag.IntVar(&o.transitions, "history", 0, "measure a history of so many transitions instead")
 	flag.BoolVar(&o.serve, "serve", false, "be the hub")
 	flag.Parse()
 	run := measure
@@ -67,6 +69,9 @@ func measure(ctx context.Context, o options) error {
 		if o.database, err = c.Database(ctx); err != nil {
 			return err
 		}
+	}
+	if o.transitions > 0 {
+		return history(ctx, o, o.transitions)
 	}
 	h, err := startHub(ctx, o)
 	if err != nil {

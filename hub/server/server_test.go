@@ -1,0 +1,467 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/server"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+)
+
+// served is a hub that has the environments prod and dev, with a server.
+type served struct {
+	*testing.T
+	hub    *hub.Hub
+	tokens *access.Tokens
+	url    string
+}
+
+const webhookKey = "0123456789abcdef"
+
+func serve(t *testing.T, database string) *served {
+	t.Helper()
+	db := hubtest.Open(t, database)
+	ctx, cancel := context.WithCancel(context.Background())
+	problem := func(err error) { t.Errorf("the hub says: %v", err) }
+	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: time.Hour, Now: time.Now, Problem: problem})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { h.Run(ctx); close(done) }()
+	tokens := access.NewTokens(db, time.Now)
+	web := httptest.NewServer(server.New(server.Options{Hub: h, Tokens: tokens, Secrets: map[string][]string{"flux": {webhookKey}, "argocd": {webhookKey}, "forge": {webhookKey}}}))
+	t.Cleanup(func() {
+		web.Close()
+		cancel()
+		<-done
+	})
+	for i, environment := range []string{"prod", "dev"} {
+		w := hubtest.New(1).Wanted()
+		w.Environment, w.Branch = environment, environment
+		for f := range w.Folders {
+			for n := range w.Folders[f].Targets {
+				w.Folders[f].Targets[n].Object = environment + "-" + w.Folders[f].Targets[n].Name
+			}
+		}
+		w.Commits[0].ID = commit
+		if environment == "dev" {
+			w.Clusters = w.Clusters[2:3]
+			w.Clusters = append(w.Clusters, state.Cluster{Name: "d0", Folder: "edge.a"})
+		}
+		if err := h.Want(ctx, i, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &served{t, h, tokens, web.URL}
+}
+
+const commit = "00000000000000000000000000000000000000aa"
+
+func (s *served) token(of store.Token) string {
+	s.Helper()
+	text, _, err := s.tokens.Make(context.Background(), of)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return text
+}
+
+// do sends a request; body may be nil.
+func (s *served) do(token, method, path string, body any, headers ...string) (*http.Response, string) {
+	s.Helper()
+	var in io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		in = strings.NewReader(b)
+	case []byte:
+		in = bytes.NewReader(b)
+	default:
+		data, err := json.Marshal(b)
+		if err != nil {
+			s.Fatal(err)
+		}
+		in = bytes.NewReader(data)
+	}
+	r, err := http.NewRequest(method, s.url+path, in)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return res, string(text)
+}
+
+func (s *served) expect(want int, token, method, path string, body any, headers ...string) string {
+	s.Helper()
+	res, text := s.do(token, method, path, body, headers...)
+	if res.StatusCode != want {
+		s.Errorf("%s %.100s: %s %.300s, and should be %d", method, path, res.Status, text, want)
+	}
+	return text
+}
+
+func TestSQLite(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.test(serve(t, hubtest.SQLite(t)())) })
+	}
+}
+
+func TestSlowPostgres(t *testing.T) {
+	isolated.Slow(t, "needs PostgreSQL")
+	database := hubtest.Postgres(t)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.test(serve(t, database())) })
+	}
+}
+
+var cases = []struct {
+	name string
+	test func(*served)
+}{
+	{"other clusters", otherClusters}, {"scopes", scopes}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
+}
+
+func report(cluster, environment string, items ...any) map[string]any {
+	r := map[string]any{"cluster": cluster, "snapshot": true}
+	if len(items) == 0 {
+		items = []any{map[string]any{"assignment": environment + "/edge/hello-main", "commit": commit, "state": "ok"}}
+	}
+	r["items"] = items
+	return r
+}
+
+func (s *served) ok(cluster string) int {
+	groups := s.hub.Fleet().Count(state.Filter{Cluster: cluster})
+	if len(groups) == 0 {
+		return 0
+	}
+	return groups[0].Tally[state.OK]
+}
+
+// otherClusters has a cluster report about another one.
+func otherClusters(s *served) {
+	mine := s.token(store.Token{Role: "cluster", Cluster: "c0"})
+	s.expect(403, mine, "POST", "/v1/reports", report("c1", "prod"))
+	s.expect(403, mine, "POST", "/v1/reports", report("C0", "prod"))
+	s.expect(200, mine, "POST", "/v1/reports", report("c0", "prod"))
+	if s.ok("c0") != 1 || s.ok("c1") != 0 {
+		s.Error("c0 has written what it may not, or not what it may")
+	}
+	for _, path := range []string{"/v1/environments", "/v1/counts", "/v1/assignments", "/v1/clusters/c0", "/v1/history", "/v1/releases", "/v1/rollout?environment=prod", "/v1/events", "/v1/tokens", "/v1/audit", "/metrics"} {
+		s.expect(403, mine, "GET", path, nil)
+	}
+	s.expect(403, mine, "POST", "/v1/enroll", map[string]any{"cluster": "c0"})
+	s.expect(403, mine, "POST", "/v1/tokens", map[string]any{"role": "admin"})
+	// The same for events that come with its token and not with a signature.
+	event := map[string]any{"cluster": "c1", "application": "prod-hello-main", "revision": commit, "sync": "Synced", "health": "Healthy", "phase": "Succeeded"}
+	s.expect(403, mine, "POST", "/v1/ingest/argocd", event)
+	s.expect(401, "", "POST", "/v1/reports", report("c0", "prod"))
+}
+
+// scopes has who may see one environment ask about another, everywhere.
+func scopes(s *served) {
+	viewer, operator, admin := s.token(store.Token{Role: "viewer", Environment: "dev"}), s.token(store.Token{Role: "operator", Environment: "dev"}), s.token(store.Token{Role: "admin", Environment: "dev"})
+	all := s.token(store.Token{Role: "operator"})
+	s.expect(200, all, "POST", "/v1/reports", report("c0", "prod"))
+	for _, token := range []string{viewer, operator, admin} {
+		for _, path := range []string{"/v1/counts", "/v1/assignments", "/v1/history", "/v1/releases", "/v1/rollout"} {
+			s.expect(403, token, "GET", path+"?environment=prod", nil)
+		}
+		for _, path := range []string{
+			"/v1/environments", "/v1/counts?by=environment", "/v1/counts?by=cluster", "/v1/assignments?limit=1000", "/v1/history?limit=1000", "/v1/releases", "/metrics", "/v1/clusters/c2", "/v1/rollout",
+			"/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0", "/v1/counts?at=2100-01-01T00:00:00Z&by=environment",
+		} {
+			if text := s.expect(200, token, "GET", path, nil); strings.Contains(text, "prod") || strings.Contains(text, `"c0"`) {
+				s.Errorf("GET %s shows prod to who may see dev: %s", path, text)
+			}
+		}
+		s.expect(404, token, "GET", "/v1/clusters/c0", nil)
+	}
+	// A reporter for dev changes nothing of prod: c2 is in both, and c0 in prod alone.
+	s.expect(200, all, "POST", "/v1/reports", report("c2", "prod"))
+	before := s.ok("c2")
+	for _, body := range []any{
+		report("c2", "prod"), report("c2", "dev"), map[string]any{"cluster": "c2", "snapshot": true, "items": []any{}}, map[string]any{"cluster": "c2", "snapshot": true, "digest": "x"},
+		map[string]any{"cluster": "c2", "items": []any{map[string]any{"object": "prod-hello-main", "commit": commit, "state": "failed"}}},
+		report("c0", "prod"), map[string]any{"cluster": "c0", "snapshot": true, "items": []any{}},
+	} {
+		for _, token := range []string{operator, s.token(store.Token{Role: "cluster", Cluster: "c2", Environment: "dev"})} {
+			s.do(token, "POST", "/v1/reports", body)
+		}
+	}
+	prod := s.hub.Fleet().Count(state.Filter{Environment: "prod"})[0].Tally
+	if before != 1 || prod[state.OK] != 2 || prod[state.Failed] != 0 {
+		s.Errorf("who reports for dev has changed prod: %v, before %d", prod, before)
+	}
+	s.expect(200, operator, "POST", "/v1/reports", report("d0", "dev"))
+	// An admin of dev makes tokens for dev.
+	s.expect(403, admin, "POST", "/v1/tokens", map[string]any{"role": "viewer"})
+	s.expect(403, admin, "POST", "/v1/tokens", map[string]any{"role": "admin", "environment": "prod"})
+	s.expect(201, admin, "POST", "/v1/tokens", map[string]any{"role": "viewer", "environment": "dev"})
+	if text := s.expect(200, admin, "GET", "/v1/tokens", nil); strings.Contains(text, `"role":"operator","made"`) {
+		s.Errorf("tokens of all environments are shown: %s", text)
+	}
+	id := strings.Split(all, "_")[1]
+	s.expect(404, admin, "DELETE", "/v1/tokens/"+id, nil)
+	s.expect(403, admin, "GET", "/v1/audit", nil)
+}
+
+// roles has each role ask for what it may not have.
+func roles(s *served) {
+	for role, want := range map[string][]int{ // of reports, lists, tokens, enrolment
+		"viewer": {403, 200, 403, 403}, "operator": {200, 200, 403, 403}, "admin": {200, 200, 200, 200}, "enroll": {403, 403, 403, 200},
+	} {
+		token := s.token(store.Token{Role: role})
+		s.expect(want[0], token, "POST", "/v1/reports", report("c0", "prod"))
+		s.expect(want[1], token, "GET", "/v1/counts", nil)
+		s.expect(want[2], token, "GET", "/v1/tokens", nil)
+		text := s.expect(want[3], token, "POST", "/v1/enroll", map[string]any{"cluster": "c3"})
+		if want[3] == 200 {
+			var made struct{ Secret string }
+			if err := json.Unmarshal([]byte(text), &made); err != nil {
+				s.Fatal(err)
+			}
+			s.expect(200, made.Secret, "POST", "/v1/reports", report("c3", "prod"))
+			s.expect(404, token, "POST", "/v1/enroll", map[string]any{"cluster": "nobody"})
+		}
+	}
+}
+
+func sign(body []byte) string {
+	mac := hmac.New(sha256.New, []byte(webhookKey))
+	_, _ = mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func fluxEvent(at time.Time, severity, reason string) []byte {
+	data, _ := json.Marshal(map[string]any{
+		"involvedObject": map[string]any{"kind": "Kustomization", "namespace": "flux-system", "name": "prod-hello-main"}, "severity": severity, "timestamp": at, "reason": reason, "message": "no such image",
+		"metadata": map[string]any{"kustomize.toolkit.fluxcd.io/revision": "prod@sha1:" + commit, "cluster": "c0"},
+	})
+	return data
+}
+
+// webhooks has events that are signed wrongly, or come again.
+func webhooks(s *served) {
+	is := func() state.State {
+		var is state.State
+		s.hub.Fleet().List(state.Filter{Environment: "prod", Cluster: "c0", Target: "hello-main"}, state.Position{}, func(r state.Row) bool { is = r.State; return false })
+		return is
+	}
+	now := time.Now()
+	failed, ok := fluxEvent(now.Add(-time.Minute), "error", "HealthCheckFailed"), fluxEvent(now, "info", "ReconciliationSucceeded")
+	for _, signature := range []string{"", "sha256=", "sha256=00", "sha256=zz", sign(ok), sign(failed)[:40], "sha1=" + sign(failed)[7:]} {
+		s.expect(401, "", "POST", "/v1/ingest/flux", failed, "X-Signature", signature)
+	}
+	if is() != state.Missing {
+		s.Fatal("an event was taken that was not signed")
+	}
+	s.expect(204, "", "POST", "/v1/ingest/flux", failed, "X-Signature", sign(failed))
+	if is() != state.Failed {
+		s.Errorf("it failed, and is %s", is())
+	}
+	s.expect(204, "", "POST", "/v1/ingest/flux", ok, "X-Signature", sign(ok))
+	version, _ := s.hub.Version()
+	for range 3 { // sent again by somebody who has heard it
+		s.expect(204, "", "POST", "/v1/ingest/flux", failed, "X-Signature", sign(failed))
+		s.expect(204, "", "POST", "/v1/ingest/flux", ok, "X-Signature", sign(ok))
+	}
+	if after, _ := s.hub.Version(); is() != state.OK || after != version {
+		s.Errorf("it is %s, and something has changed: %t", is(), after != version)
+	}
+	for _, body := range []string{"", "null", "[]", "{", `{"severity":7}`, "\xff\x00"} {
+		s.expect(422, "", "POST", "/v1/ingest/flux", body, "X-Signature", sign([]byte(body)))
+		s.expect(422, "", "POST", "/v1/ingest/argocd", body, "X-Signature", sign([]byte(body)))
+	}
+	s.expect(401, "", "POST", "/v1/ingest/forge", "{}", "X-Gitlab-Token", "wrong")
+	s.expect(202, "", "POST", "/v1/ingest/forge", "{}", "X-Gitlab-Token", webhookKey)
+	s.expect(202, "", "POST", "/v1/ingest/forge", "{}", "X-Hub-Signature-256", sign([]byte("{}")))
+}
+
+// large has bodies that are too large, and a report that is not.
+func large(s *served) {
+	token := s.token(store.Token{Role: "operator"})
+	if res, err := http.Post(s.url+"/v1/reports", "application/json", strings.NewReader(strings.Repeat(" ", 11<<20))); err == nil {
+		_ = res.Body.Close()
+	}
+	if res, err := http.Post(s.url+"/v1/ingest/flux", "application/json", strings.NewReader(strings.Repeat("x", 11<<20))); err == nil { // it may end before all is sent
+		if res.StatusCode != 413 {
+			s.Error(res.Status)
+		}
+		_ = res.Body.Close()
+	}
+	var items []any
+	for i := range 50_000 {
+		items = append(items, map[string]any{"object": fmt.Sprint("some-application-of-somebody-", i), "commit": commit, "state": "failed", "message": strings.Repeat("m", 20)})
+	}
+	items = append(items, map[string]any{"assignment": "prod/edge/hello-main", "commit": commit, "state": "ok"})
+	if text := s.expect(200, token, "POST", "/v1/reports", report("c0", "prod", items...)); s.ok("c0") != 1 || !strings.Contains(text, "some-application-of-somebody-49999") {
+		s.Errorf("c0 has %d, %.100s", s.ok("c0"), text)
+	}
+	s.expect(422, token, "POST", "/v1/reports", report("c0", "prod", make([]any, 100_001)...))
+	s.expect(422, token, "POST", "/v1/reports", map[string]any{"cluster": strings.Repeat("c", 300)})
+}
+
+var hostile = []string{
+	"<script>alert(1)</script>", `=HYPERLINK("http://x.example","a")`, "\x1b[2J\x1b]0;title\x07", "a\x00b", "a\u202eb", "'; DROP TABLE term; --", "%s%n", "../../etc/passwd", "\u2028", strings.Repeat("\U0001F600", 1000), "\\u0000",
+}
+
+// hostileTexts has names and messages that are code, or that a database does not keep.
+func hostileTexts(s *served) {
+	token := s.token(store.Token{Role: "operator"})
+	for _, text := range hostile {
+		for _, field := range []string{"cluster", "by", "digest", "message", "path", "commit", "assignment", "object"} {
+			item := map[string]any{"assignment": "prod/edge/hello-main", "commit": commit, "state": "failed"}
+			body := report("c0", "prod", item)
+			if field == "cluster" || field == "by" || field == "digest" {
+				body[field] = text
+			} else {
+				item[field] = text
+			}
+			res, answer := s.do(token, "POST", "/v1/reports", body)
+			if res.StatusCode >= 500 {
+				s.Errorf("%s %.20q: %s %s", field, text, res.Status, answer)
+			}
+			if strings.ContainsAny(answer, "\x1b\x00") {
+				s.Errorf("%s %.20q: it comes back: %q", field, text, answer)
+			}
+		}
+		// What the platform does not list is there once it reports: under any name.
+		body := report(text, "prod", map[string]any{"assignment": "prod/box/hello-main", "commit": commit, "state": "failed", "message": text})
+		if res, answer := s.do(token, "POST", "/v1/reports", body); res.StatusCode >= 500 {
+			s.Errorf("cluster %.20q: %s %s", text, res.Status, answer)
+		}
+	}
+	// And a hub goes on.
+	s.expect(200, token, "POST", "/v1/reports", report("c1", "prod"))
+	for _, escape := range []string{"%00", "%FF", "%1b", "%27", "%3Cscript%3E", "%E2%80%AE", "..%2f..%2fetc"} {
+		for _, path := range []string{"/v1/counts?workload=", "/v1/counts?at=2100-01-01T00:00:00Z&environment=", "/v1/assignments?cluster=", "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=", "/v1/history?workload=", "/v1/history?environment=", "/v1/releases?environment=", "/v1/clusters/", "/v1/tokens/", "/v1/rollout?environment="} {
+			method := "GET"
+			if path == "/v1/tokens/" {
+				method = "DELETE"
+			}
+			if res, answer := s.do(s.token(store.Token{Role: "admin"}), method, path+escape, nil); res.StatusCode >= 500 || strings.ContainsAny(answer, "\x1b\x00") {
+				s.Errorf("%s %s%s: %s %q", method, path, escape, res.Status, answer)
+			}
+		}
+	}
+	admin := s.token(store.Token{Role: "admin"})
+	for _, text := range hostile {
+		res, answer := s.do(admin, "POST", "/v1/tokens", map[string]any{"role": "viewer", "note": text})
+		if res.StatusCode >= 500 {
+			s.Errorf("a token's note %.20q: %s %s", text, res.Status, answer)
+		}
+		res, answer = s.do(admin, "POST", "/v1/tokens", map[string]any{"role": "cluster", "cluster": text})
+		if res.StatusCode >= 500 {
+			s.Errorf("a token's cluster %.20q: %s %s", text, res.Status, answer)
+		}
+	}
+	s.expect(200, admin, "GET", "/v1/audit?limit=1000", nil)
+	if text := s.expect(200, admin, "GET", "/v1/assignments?limit=1000", nil); strings.Contains(text, "\x1b") || strings.Contains(text, `\u001b`) {
+		s.Errorf("what is listed has code in it: %s", text)
+	}
+}
+
+// cursors has cursors that nobody gave, and follows those that are given.
+func cursors(s *served) {
+	token := s.token(store.Token{Role: "admin"})
+	encode := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	for _, cursor := range []string{"!", "a", encode("{"), encode(`"x"`), encode(`[1,2]`), encode(`1e99`), strings.Repeat("a", 2000)} {
+		for _, path := range []string{"/v1/assignments", "/v1/history", "/v1/audit"} {
+			s.expect(422, token, "GET", path+"?cursor="+cursor, nil)
+		}
+	}
+	for _, cursor := range []string{encode(`{"Environment":"no such","Cluster":"\u0000"}`), encode(`{}`), encode("null")} {
+		s.expect(200, token, "GET", "/v1/assignments?cursor="+cursor, nil)
+	}
+	for _, cursor := range []string{encode("-1"), encode("9223372036854775807"), encode("0")} {
+		s.expect(200, token, "GET", "/v1/history?cursor="+cursor, nil)
+		s.expect(200, token, "GET", "/v1/audit?cursor="+cursor, nil)
+	}
+	for _, path := range []string{"/v1/assignments?limit=7", "/v1/history?limit=7", "/v1/assignments?limit=7&at=2100-01-01T00:00:00Z&environment=prod&workload=hell"} {
+		seen, next := map[string]bool{}, ""
+		for range 20 {
+			var page struct {
+				Assignments, Transitions []json.RawMessage
+				Next                     string
+			}
+			if err := json.Unmarshal([]byte(s.expect(200, token, "GET", path+"&cursor="+next, nil)), &page); err != nil {
+				s.Fatal(err)
+			}
+			for _, row := range append(page.Assignments, page.Transitions...) {
+				if seen[string(row)] {
+					s.Errorf("%s: %s comes twice", path, row)
+				}
+				seen[string(row)] = true
+			}
+			if next = page.Next; next == "" {
+				break
+			}
+		}
+		if want := map[bool]int{true: 6, false: len(hubtest.Rows(s.hub.Fleet()))}[strings.Contains(path, "at=")]; len(seen) != want {
+			s.Errorf("%s: %d rows on all pages, and should be %d", path, len(seen), want)
+		}
+	}
+}
+
+// fresh asks whether anything has changed.
+func fresh(s *served) {
+	token := s.token(store.Token{Role: "operator"})
+	for _, path := range []string{"/v1/environments", "/v1/counts"} {
+		res, _ := s.do(token, "GET", path, nil)
+		tag := res.Header.Get("ETag")
+		if res.StatusCode != 200 || tag == "" {
+			s.Fatalf("%s: %s, ETag %q", path, res.Status, tag)
+		}
+		s.expect(304, token, "GET", path, nil, "If-None-Match", tag)
+		s.expect(200, token, "GET", path, nil, "If-None-Match", `"x"`)
+		s.expect(200, s.token(store.Token{Role: "viewer", Environment: "dev"}), "GET", path, nil, "If-None-Match", tag)
+		s.expect(422, token, "GET", path+"?wait=61", nil)
+		s.expect(304, token, "GET", path+"?wait=1", nil, "If-None-Match", tag)
+		answer := make(chan string)
+		go func() {
+			_, text := s.do(token, "GET", path+"?wait=60", nil, "If-None-Match", tag)
+			answer <- text
+		}()
+		item := map[string]any{"assignment": "prod/edge/hello-main", "commit": commit, "state": "failed", "message": path}
+		s.expect(200, token, "POST", "/v1/reports", report("c4", "prod", item))
+		if text := <-answer; !strings.Contains(text, `"failed":1`) {
+			s.Errorf("%s: what changed is not in the answer: %s", path, text)
+		}
+	}
+}
