@@ -179,6 +179,7 @@ type argoEvent struct {
 	Phase       string   `json:"phase"`
 	Message     string   `json:"message"`
 	FinishedAt  string   `json:"finishedAt"`
+	At          string   `json:"at"` // when it was sent
 }
 
 // argocd takes a notification of Argo CD.
@@ -202,9 +203,10 @@ func (s *server) argocd(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusUnprocessableEntity, "the notification lacks the cluster, the application or the revision")
 		return
 	}
-	at, _ := time.Parse(time.RFC3339, e.FinishedAt) // the zero Time is when it arrives
-	item := state.Item{Assignment: e.Assignment, Object: e.Application, Commit: commit, State: argoState(e), Message: message(e.Message), Since: at}
-	s.event(w, r, &state.Report{Cluster: e.Cluster, By: "Argo CD", Items: []state.Item{item}})
+	since, _ := time.Parse(time.RFC3339, e.FinishedAt)
+	at, _ := time.Parse(time.RFC3339, e.At) // the zero Time is when it arrives
+	item := state.Item{Assignment: e.Assignment, Object: e.Application, Commit: commit, State: argoState(e), Message: message(e.Message), Since: since}
+	s.event(w, r, &state.Report{Cluster: e.Cluster, At: at, By: "Argo CD", Items: []state.Item{item}})
 }
 
 func argoState(e *argoEvent) state.Reported {

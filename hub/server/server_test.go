@@ -304,6 +304,17 @@ func webhooks(s *served) {
 	if after, _ := s.hub.Version(); is() != state.OK || after != version {
 		s.Errorf("it is %s, and something has changed: %t", is(), after != version)
 	}
+	argo := func(at time.Time, phase, health string) []byte {
+		data, _ := json.Marshal(map[string]any{"application": "prod-hello-main", "cluster": "c0", "revision": commit, "sync": "Synced", "health": health, "phase": phase, "at": at})
+		return data
+	}
+	degraded, healthy := argo(now.Add(time.Millisecond), "Succeeded", "Degraded"), argo(now.Add(2*time.Millisecond), "Succeeded", "Healthy")
+	for _, body := range [][]byte{degraded, healthy, degraded} {
+		s.expect(204, "", "POST", "/v1/ingest/argocd", body, "X-Hub-Signature-256", sign(body))
+	}
+	if is() != state.OK {
+		s.Errorf("it is %s, after an event that came again", is())
+	}
 	for _, body := range []string{"", "null", "[]", "{", `{"severity":7}`, "\xff\x00"} {
 		s.expect(422, "", "POST", "/v1/ingest/flux", body, "X-Signature", sign([]byte(body)))
 		s.expect(422, "", "POST", "/v1/ingest/argocd", body, "X-Signature", sign([]byte(body)))

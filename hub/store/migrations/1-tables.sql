@@ -36,7 +36,8 @@ CREATE TABLE transition (
 	environment BIGINT NOT NULL, workload BIGINT NOT NULL, cluster BIGINT NOT NULL, target BIGINT NOT NULL, cluster_type BIGINT NOT NULL,
 	was SMALLINT NOT NULL, state SMALLINT NOT NULL, version BIGINT NOT NULL, wanted BIGINT NOT NULL, ran BIGINT NOT NULL, revision BIGINT NOT NULL, message BIGINT NOT NULL
 );
-CREATE INDEX transition_workload ON transition (environment, workload, change);
+-- It has all that finding the last transitions before a time takes.
+CREATE INDEX transition_workload ON transition (environment, workload, change, at, cluster, target);
 CREATE INDEX transition_cluster ON transition (cluster, change);
 
 -- How many assignments were in each state, from a time on, of all that have a part in common. closed is 0 while there are any; the last tally, from
