@@ -1,0 +1,130 @@
+package hub_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+)
+
+// TestSlowKilled kills processes of a hub while many clusters report: what was acknowledged is
+// there when the next one starts.
+func TestSlowKilled(t *testing.T) {
+	isolated.Slow(t, "kills processes under load")
+	t.Run("SQLite", func(t *testing.T) { killed(t, hubtest.SQLite(t)()) })
+	t.Run("PostgreSQL", func(t *testing.T) { killed(t, hubtest.Postgres(t)()) })
+}
+
+// reporter is one cluster, which counts its reports.
+type reporter struct {
+	cluster            string
+	sent, acknowledged int
+}
+
+// report sends the next report.
+func (r *reporter) report(url string) error {
+	r.sent++
+	body, err := json.Marshal(api.Report{Cluster: r.cluster, At: time.Now(), Items: []api.Item{{Assignment: "prod/edge/hello-main", Commit: fmt.Sprintf("%040x", 1), State: "failed", Message: strconv.Itoa(r.sent)}}})
+	if err != nil {
+		return err
+	}
+	res, err := http.Post(url+"/v1/reports", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode == http.StatusOK {
+		r.acknowledged = r.sent
+	} else if err == nil {
+		err = fmt.Errorf("%s %s", res.Status, text)
+	}
+	return err
+}
+
+func killed(t *testing.T, database string) {
+	const clusters = 32
+	f, c := &fleet{hosts: clusters}, &clock{is: time.Now()}
+	r := start(t, database, c, time.Hour)
+	r.want(f.commit("a"))
+	r.stop()
+	var reporters []*reporter
+	for i := range clusters {
+		reporters = append(reporters, &reporter{cluster: host(i)})
+	}
+	for round := range 5 {
+		url, kill := process(t, database)
+		var acknowledged atomic.Int64
+		var wg sync.WaitGroup
+		for _, r := range reporters {
+			wg.Go(func() {
+				for r.report(url) == nil {
+					if acknowledged.Add(1) == int64(300+round*50) {
+						kill()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		hub := start(t, database, &clock{is: time.Now()}, time.Hour)
+		for _, r := range reporters {
+			is := 0
+			hub.Fleet().List(state.Filter{Cluster: r.cluster}, state.Position{}, func(row state.Row) bool { is, _ = strconv.Atoi(row.Message); return true })
+			if is < r.acknowledged || is > r.sent {
+				t.Errorf("round %d: %s has report %d: %d were sent, and %d was acknowledged", round, r.cluster, is, r.sent, r.acknowledged)
+			}
+		}
+		rows := hubtest.Rows(hub.Fleet())
+		var counted state.Tally
+		for _, row := range rows {
+			counted[row.State]++
+		}
+		if got := hub.counts(); got != counted {
+			t.Errorf("round %d: the counts are %v, and there are %v", round, got, counted)
+		}
+		hub.stop()
+	}
+}
+
+// process starts a hub in a process of its own.
+func process(t *testing.T, database string) (url string, kill func()) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env, cmd.Stderr = append(os.Environ(), databaseEnv+"="+database), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + strings.TrimSpace(line), kill
+}
