@@ -33,6 +33,7 @@ type serveOptions struct {
 	listen      string
 	local       bool
 	staleAfter  time.Duration
+	keep        days
 	poll        time.Duration
 	cert, key   string
 	secrets     []string
@@ -54,7 +55,7 @@ func openStore(ctx context.Context, name string) (*store.Store, error) {
 }
 
 func newServe() *cobra.Command {
-	o := &serveOptions{}
+	o := &serveOptions{keep: days(180 * 24 * time.Hour)}
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the hub", Args: cobra.NoArgs,
 		Long: `serve reads what the platform's GitOps branches want, takes reports of what clusters run, and
@@ -74,6 +75,7 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on")
 	f.BoolVar(&o.local, "local", false, "let everybody on this machine do everything")
 	f.DurationVar(&o.staleAfter, "stale-after", 5*time.Minute, "how old the news of a cluster may be, where the platform does not say")
+	f.Var(&o.keep, "keep", "for how many `DAYS` history is kept, as 180d; 0d for always")
 	f.DurationVar(&o.poll, "poll", 30*time.Second, "how often to look whether a GitOps branch has moved")
 	f.StringVar(&o.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
 	f.StringVar(&o.key, "tls-key", "", "its key, a `FILE`")
@@ -106,7 +108,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	}
 	defer func() { _ = db.Close() }()
 	problem := func(err error) { log.Error(err.Error()) }
-	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Now: time.Now, Problem: problem})
+	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Keep: time.Duration(o.keep), Now: time.Now, Problem: problem})
 	if err != nil {
 		return err
 	}

@@ -126,13 +126,13 @@ func (s *server) questions() {
 			if err != nil {
 				return nil, err
 			}
-			if !in.At.IsZero() {
-				out, err := s.assignmentsAt(ctx, in.At, f, in.Limit)
-				return &body[api.Assignments]{out}, err
-			}
 			var after state.Position
 			if err := in.cursor(&after); err != nil {
 				return nil, err
+			}
+			if !in.At.IsZero() {
+				out, err := s.assignmentsAt(ctx, in.At, f, after, in.Limit)
+				return &body[api.Assignments]{out}, err
 			}
 			out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}}
 			s.Hub.Fleet().List(f, after, func(r state.Row) bool {
@@ -353,19 +353,28 @@ func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by 
 }
 
 // assignmentsAt lists by what is kept of earlier moments.
-func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, most int) (api.Assignments, error) {
+func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, after state.Position, most int) (api.Assignments, error) {
 	out := api.Assignments{At: at, Assignments: []state.Row{}}
 	if f.Cluster == "" && (f.Environment == "" || f.Workload == "") {
 		return out, huma.Error422UnprocessableEntity("of an earlier moment, ask for a cluster, or for a workload in an environment")
 	}
-	rows, err := s.Hub.Store().At(ctx, store.Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target}, at, most)
+	if f.Ring != "" || f.Workspace != "" || f.Base != "" {
+		return out, huma.Error422UnprocessableEntity("of an earlier moment, assignments are not known by ring, workspace or base: ask for the counts by ring and base")
+	}
+	rows, err := s.Hub.Store().At(ctx, store.Filter{
+		Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, ClusterType: f.ClusterType, Version: f.Version, States: f.States, After: after,
+	}, at, most+1)
 	if err != nil {
 		return out, unavailable()
 	}
-	for _, r := range rows {
+	for i, r := range rows {
+		if i == most {
+			out.Next = cursorOf(out.Assignments[i-1].Position())
+			break
+		}
 		st, err := state.Parse(r.State)
-		if err != nil || len(f.States) > 0 && !slices.Contains(f.States, st) || f.ClusterType != "" && f.ClusterType != r.ClusterType || f.Version != "" && f.Version != r.Version {
-			continue
+		if err != nil {
+			return out, err // it is of a later version
 		}
 		out.Assignments = append(out.Assignments, state.Row{
 			Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload, State: st, Message: r.Message,

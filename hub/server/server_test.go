@@ -424,7 +424,8 @@ func cursors(s *served) {
 		s.expect(200, token, "GET", "/v1/history?cursor="+cursor, nil)
 		s.expect(200, token, "GET", "/v1/audit?cursor="+cursor, nil)
 	}
-	for _, path := range []string{"/v1/assignments?limit=7", "/v1/history?limit=7", "/v1/assignments?limit=7&at=2100-01-01T00:00:00Z&environment=prod&workload=hell"} {
+	s.expect(422, token, "GET", "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0&ring=canary", nil)
+	for _, path := range []string{"/v1/assignments?limit=7", "/v1/history?limit=7", "/v1/assignments?limit=4&at=2100-01-01T00:00:00Z&environment=prod&workload=hell"} {
 		seen, next := map[string]bool{}, ""
 		for range 20 {
 			var page struct {
