@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // people registers what those ask for who say who may do what.
@@ -28,10 +29,12 @@ func (s *server) people() {
 			switch {
 			case (of.Role == string(access.Cluster)) != (of.Cluster != ""):
 				return nil, huma.Error422UnprocessableEntity("a token of role cluster names its cluster, and no other does")
+			case terminal.Line(of.Cluster) != of.Cluster || terminal.Line(of.Environment) != of.Environment:
+				return nil, huma.Error422UnprocessableEntity("the name of the cluster or of the environment has what cannot be printed")
 			case i.Environment != "" && of.Environment != i.Environment:
 				return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name, i.Environment))
 			}
-			t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment, Note: of.Note, MadeBy: i.Name}
+			t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment, Note: terminal.Line(of.Note), MadeBy: i.Name}
 			if of.Days > 0 {
 				t.Expires = s.Hub.Now().Add(time.Duration(of.Days) * 24 * time.Hour)
 			}

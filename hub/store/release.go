@@ -109,6 +109,9 @@ func (s *Store) ReleasesSince(ctx context.Context, environment string, since tim
 }
 
 func (s *Store) releases(ctx context.Context, environment string, since time.Time, most int) ([]Release, error) {
+	if !storable(environment) {
+		return nil, nil
+	}
 	var out []Release
 	q := `SELECT environment, ring, revision, base, own, author, subject, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}

@@ -207,7 +207,7 @@ func (s *Store) tables(text string) string {
 	if s.postgres {
 		return text
 	}
-	return strings.NewReplacer("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY", "/* WITHOUT ROWID */", "WITHOUT ROWID").Replace(text)
+	return strings.NewReplacer(" BIGINT PRIMARY KEY", " INTEGER PRIMARY KEY", " INT PRIMARY KEY", " INTEGER PRIMARY KEY", "/* WITHOUT ROWID */", "WITHOUT ROWID").Replace(text)
 }
 
 // inOrder returns a text as it is sorted: by bytes, as SQLite and Go do it.

@@ -297,10 +297,11 @@ func (s *Store) At(ctx context.Context, f Filter, at time.Time, most int) ([]Tra
 	if err != nil || !any || !storable(f.ClusterType+f.Version+f.After.Environment+f.After.Cluster+f.After.Target) {
 		return nil, err
 	}
+	// Texts are read of what is listed alone, but for those that say which that is.
 	outer := []string{fmt.Sprintf("h.state <> %d", gone)}
-	for _, c := range []struct{ column, text string }{{"ct", f.ClusterType}, {"v", f.Version}} {
+	for _, c := range []struct{ column, text string }{{"cluster_type", f.ClusterType}, {"version", f.Version}} {
 		if c.text != "" {
-			outer, args = append(outer, c.column+".text = ?"), append(args, c.text)
+			outer, args = append(outer, "h."+c.column+" = (SELECT id FROM term WHERE text = ?)"), append(args, c.text)
 		}
 	}
 	if len(f.States) > 0 {
@@ -310,14 +311,15 @@ func (s *Store) At(ctx context.Context, f Filter, at time.Time, most int) ([]Tra
 		}
 		outer = append(outer, "h.state IN ("+strings.Join(states, ", ")+")")
 	}
-	order := s.inOrder("e.text") + ", " + s.inOrder("c.text") + ", " + s.inOrder("t.text")
+	order := s.inOrder("oe.text") + ", " + s.inOrder("oc.text") + ", " + s.inOrder("ot.text")
 	if f.After != (state.Position{}) {
 		outer, args = append(outer, "("+order+") > (?, ?, ?)"), append(args, f.After.Environment, f.After.Cluster, f.After.Target)
 	}
+	listed := "SELECT h.* FROM (SELECT MAX(h.change) AS newest FROM transition h WHERE " + where + " GROUP BY h.environment, h.cluster, h.target) l JOIN transition h ON h.change = l.newest " +
+		"JOIN term oe ON oe.id = h.environment JOIN term oc ON oc.id = h.cluster JOIN term ot ON ot.id = h.target WHERE " + strings.Join(outer, " AND ") + " ORDER BY " + order + " LIMIT " + strconv.Itoa(most)
 	var out []Transition
-	err = s.rows(ctx, s.read, transitions(&out), "SELECT "+transitionFields+" FROM (SELECT MAX(h.change) AS newest FROM transition h WHERE "+where+
-		" GROUP BY h.environment, h.cluster, h.target) l JOIN transition h ON h.change = l.newest"+transitionJoins+
-		" WHERE "+strings.Join(outer, " AND ")+" ORDER BY "+order+" LIMIT "+strconv.Itoa(most), args...)
+	err = s.rows(ctx, s.read, transitions(&out), "SELECT "+transitionFields+" FROM ("+listed+") h"+transitionJoins+
+		" ORDER BY "+s.inOrder("e.text")+", "+s.inOrder("c.text")+", "+s.inOrder("t.text"), args...)
 	if err != nil {
 		return nil, s.problem(err)
 	}

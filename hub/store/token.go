@@ -33,6 +33,9 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(c
 
 // Token returns the token of an id; false for none.
 func (s *Store) Token(ctx context.Context, id string) (Token, bool, error) {
+	if !storable(id) {
+		return Token{}, false, nil
+	}
 	all, err := s.tokens(ctx, " WHERE id = ?", id)
 	if err != nil || len(all) == 0 {
 		return Token{}, false, err

@@ -1,5 +1,5 @@
--- Texts are kept once. All other tables name them by their id.
-CREATE TABLE term (id BIGINT PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+-- Texts are kept once. All other tables name them by their id, which is small: 10,000,000 transitions name ten each.
+CREATE TABLE term (id INT PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 
 -- The last change has this number. Whoever writes holds the row. tallied is the number of the last change of tallies. cleared counts how
 -- often texts were removed, cleaned is when that was begun, and swept is the last transition that was looked at to remove what it replaced.
@@ -11,8 +11,8 @@ CREATE TABLE wanted (environment TEXT PRIMARY KEY, tip TEXT NOT NULL, content BY
 
 -- The same as rows, for the views.
 CREATE TABLE wanted_target (
-	environment BIGINT NOT NULL, folder BIGINT NOT NULL, target BIGINT NOT NULL,
-	cluster_type BIGINT NOT NULL, ring BIGINT NOT NULL, workload BIGINT NOT NULL, version BIGINT NOT NULL, base BIGINT NOT NULL, digest BIGINT NOT NULL,
+	environment INT NOT NULL, folder INT NOT NULL, target INT NOT NULL,
+	cluster_type INT NOT NULL, ring INT NOT NULL, workload INT NOT NULL, version INT NOT NULL, base INT NOT NULL, digest INT NOT NULL,
 	PRIMARY KEY (environment, folder, target)
 ) /* WITHOUT ROWID */;
 
@@ -22,9 +22,9 @@ CREATE INDEX cluster_change ON cluster (change);
 
 -- Each assignment on each cluster, as it is now.
 CREATE TABLE assignment (
-	environment BIGINT NOT NULL, cluster BIGINT NOT NULL, target BIGINT NOT NULL, folder BIGINT NOT NULL,
+	environment INT NOT NULL, cluster INT NOT NULL, target INT NOT NULL, folder INT NOT NULL,
 	state SMALLINT NOT NULL, changed BIGINT NOT NULL,
-	reported SMALLINT NOT NULL, ran BIGINT NOT NULL, digest BIGINT NOT NULL, revision BIGINT NOT NULL, path BIGINT NOT NULL, message BIGINT NOT NULL, reporter BIGINT NOT NULL, observed BIGINT NOT NULL, since BIGINT NOT NULL,
+	reported SMALLINT NOT NULL, ran INT NOT NULL, digest INT NOT NULL, revision INT NOT NULL, path INT NOT NULL, message INT NOT NULL, reporter INT NOT NULL, observed BIGINT NOT NULL, since BIGINT NOT NULL,
 	change BIGINT NOT NULL,
 	PRIMARY KEY (environment, cluster, target)
 ) /* WITHOUT ROWID */;
@@ -33,8 +33,8 @@ CREATE INDEX assignment_change ON assignment (change);
 -- What changed, one row for each change of an assignment on a cluster. A state of -1 says that it is wanted no more.
 CREATE TABLE transition (
 	change BIGINT PRIMARY KEY, at BIGINT NOT NULL,
-	environment BIGINT NOT NULL, workload BIGINT NOT NULL, cluster BIGINT NOT NULL, target BIGINT NOT NULL, cluster_type BIGINT NOT NULL,
-	was SMALLINT NOT NULL, state SMALLINT NOT NULL, version BIGINT NOT NULL, wanted BIGINT NOT NULL, ran BIGINT NOT NULL, revision BIGINT NOT NULL, message BIGINT NOT NULL
+	environment INT NOT NULL, workload INT NOT NULL, cluster INT NOT NULL, target INT NOT NULL, cluster_type INT NOT NULL,
+	was SMALLINT NOT NULL, state SMALLINT NOT NULL, version INT NOT NULL, wanted INT NOT NULL, ran INT NOT NULL, revision INT NOT NULL, message INT NOT NULL
 );
 -- It has all that finding the last transitions before a time takes.
 CREATE INDEX transition_workload ON transition (environment, workload, change, at, cluster, target);
@@ -43,13 +43,13 @@ CREATE INDEX transition_cluster ON transition (cluster, change);
 -- How many assignments were in each state, from a time on, of all that have a part in common. closed is 0 while there are any; the last tally, from
 -- newest on, has none otherwise.
 CREATE TABLE part (
-	id BIGINT PRIMARY KEY, environment BIGINT NOT NULL, ring BIGINT NOT NULL, cluster_type BIGINT NOT NULL, workload BIGINT NOT NULL, version BIGINT NOT NULL, base BIGINT NOT NULL,
+	id INT PRIMARY KEY, environment INT NOT NULL, ring INT NOT NULL, cluster_type INT NOT NULL, workload INT NOT NULL, version INT NOT NULL, base INT NOT NULL,
 	opened BIGINT NOT NULL, newest BIGINT NOT NULL, closed BIGINT NOT NULL,
 	UNIQUE (environment, ring, cluster_type, workload, version, base)
 );
 CREATE INDEX part_closed ON part (closed);
 CREATE TABLE tally (
-	part BIGINT NOT NULL, at BIGINT NOT NULL,
+	part INT NOT NULL, at BIGINT NOT NULL,
 	ok INT NOT NULL, progressing INT NOT NULL, behind INT NOT NULL, drifted INT NOT NULL, stale INT NOT NULL, missing INT NOT NULL, failed INT NOT NULL,
 	PRIMARY KEY (part, at)
 ) /* WITHOUT ROWID */;

@@ -48,7 +48,7 @@ func StartPostgres(below string) (*Cluster, error) {
 	}}
 	for _, cmd := range []*exec.Cmd{
 		c.command("initdb", "-D", c.data(), "-U", "hub", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"),
-		c.command("pg_ctl", "start", "-w", "-t", "120", "-D", c.data(), "-l", c.log, "-o", "-k "+dir+" -c listen_addresses= -c shared_buffers=128MB -c log_min_duration_statement=150 -c log_parameter_max_length=0"),
+		c.command("pg_ctl", "start", "-w", "-t", "120", "-D", c.data(), "-l", c.log, "-o", "-k "+dir+" -c listen_addresses= -c shared_buffers=128MB"),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, out), os.RemoveAll(dir))
@@ -75,7 +75,6 @@ func (c *Cluster) Database(ctx context.Context) (string, error) {
 // Stop ends it at once, and removes all that it has.
 func (c *Cluster) Stop() {
 	_ = c.command("pg_ctl", "stop", "-w", "-m", "immediate", "-D", c.data()).Run()
-	if x, _ := os.ReadFile(c.log); os.Getenv("PGLOG") != "" { _ = os.WriteFile(os.Getenv("PGLOG"), x, 0o644) }
 	_ = os.RemoveAll(c.dir)
 }
 
