@@ -96,7 +96,8 @@ func TestMetrics(t *testing.T) {
 func TestLeadTime(t *testing.T) {
 	h := newHub(t)
 	err := h.Do(t.Context(), func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
-		return nil, tx.Complete(ctx, "dev", "canary", "a", now)
+		_, err := tx.Complete(ctx, "dev", "canary", "a", now)
+		return nil, err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -126,7 +126,11 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 		if len(rings[r.Commit]) == 0 {
 			commits = append(commits, r.Commit)
 		}
-		rings[r.Commit] = append(rings[r.Commit], ring{r, counts[r.Ring], s.failing(w.Environment, r.Ring)})
+		of := ring{Release: r, counts: counts[r.Ring]}
+		if of.counts.Failed > 0 { // looking for them reads all clusters
+			of.failed = s.failing(w.Environment, r.Ring)
+		}
+		rings[r.Commit] = append(rings[r.Commit], of)
 	}
 	var errs []error
 	for _, commit := range commits {

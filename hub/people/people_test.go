@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 func TestSignIn(t *testing.T) {
@@ -422,4 +425,15 @@ func messageOf(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// All hubs of a database have the key that the first one made.
+func TestSlowPostgres(t *testing.T) {
+	isolated.Slow(t, "needs PostgreSQL")
+	name := hubtest.Postgres(t)()
+	for _, otherwise := range []string{"first", "second"} {
+		if key, err := hubtest.Open(t, name).Secret(t.Context(), "session", otherwise); key != "first" || err != nil {
+			t.Errorf("the key is %q, %v", key, err)
+		}
+	}
 }
