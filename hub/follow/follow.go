@@ -4,6 +4,7 @@ package follow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,8 +69,10 @@ type Follower struct {
 	Repository string
 	Remote     func(ctx context.Context, url string) (*remote.Remote, error)
 	// Every is the time between two looks at the branches.
-	Every   time.Duration
-	Problem func(error)
+	Every time.Duration
+	// Patience is how long the process may take; 0 for 10 minutes.
+	Patience time.Duration
+	Problem  func(error)
 
 	moved    chan struct{}
 	refs     map[string]string // of each repository, as they were
@@ -107,7 +110,7 @@ func (f *Follower) note(problems map[string]string) {
 	if !maps.Equal(f.problems, problems) {
 		for _, name := range slices.Sorted(maps.Keys(problems)) {
 			if name == "" {
-				f.Problem(errors.New(problems[name]))
+				f.Problem(fmt.Errorf("%s; what was wanted before holds, and it is tried again in %s", problems[name], f.Every))
 			} else {
 				f.Problem(fmt.Errorf("environment %s: %s", name, problems[name]))
 			}
@@ -202,6 +205,9 @@ func (f *Follower) look(ctx context.Context) (map[string]string, error) {
 // read runs the process, and gives the hub what it writes. What was wanted of an environment
 // that cannot be read holds.
 func (f *Follower) read(ctx context.Context) error {
+	patience := cmp.Or(f.Patience, 10*time.Minute)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the platform and its GitOps branches were not read within %s", patience))
+	defer cancel()
 	process, err := f.Process(ctx)
 	if err != nil {
 		return err
@@ -219,6 +225,12 @@ func (f *Follower) read(ctx context.Context) error {
 	_, _ = io.Copy(io.Discard, out)
 	if failed := process.Wait(); failed != nil {
 		text := strings.TrimSpace(messages.String())
+		switch {
+		case ctx.Err() != nil:
+			text = context.Cause(ctx).Error()
+		case text == "":
+			text = "the process that reads it has ended: " + failed.Error()
+		}
 		if len(text) > 4096 {
 			text = text[len(text)-4096:]
 		}

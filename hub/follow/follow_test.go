@@ -263,6 +263,25 @@ func TestMovedMeanwhile(t *testing.T) {
 	w.expect("it is read again", "small-1 missing", "small-2 missing")
 }
 
+// TestProcess holds what is said of a process that takes too long, and of one that is killed.
+func TestProcess(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		command  string
+		patience time.Duration
+		want     string
+	}{
+		"too long": {"exec sleep 600", time.Millisecond, "what is wanted cannot be read: the platform and its GitOps branches were not read within 1ms"},
+		"killed":   {"kill -9 $$", time.Hour, "what is wanted cannot be read: the process that reads it has ended: signal: killed"},
+	} {
+		w.follower.Patience = c.patience
+		w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) { return exec.CommandContext(ctx, "sh", "-c", c.command), nil }
+		if err := w.follower.Look(t.Context()); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestUnreadable holds that what was wanted stays wanted where nothing newer can be read.
 func TestUnreadable(t *testing.T) {
 	w := newWorld(t)
