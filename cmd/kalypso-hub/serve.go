@@ -35,7 +35,7 @@ type serveOptions struct {
 	staleAfter  time.Duration
 	keep        days
 	poll        time.Duration
-	cert, key   string
+	certificate certificate
 	secrets     []string
 	url         string
 	people      peopleOptions
@@ -51,7 +51,12 @@ func databaseFlag(cmd *cobra.Command, into *string) {
 }
 
 func openStore(ctx context.Context, name string) (*store.Store, error) {
-	return store.Open(ctx, cmp.Or(name, os.Getenv(databaseEnv), "hub.db"))
+	name = cmp.Or(name, os.Getenv(databaseEnv), "hub.db")
+	db, err := store.Open(ctx, name)
+	if err != nil && !store.IsPostgres(name) { // the address of a PostgreSQL may have a password
+		return nil, fmt.Errorf("%w; the file is %s, and --database or %s names another one", err, name, databaseEnv)
+	}
+	return db, err
 }
 
 func newServe() *cobra.Command {
@@ -69,7 +74,6 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.flags(cmd)
-	_ = cmd.MarkFlagRequired("repo")
 	databaseFlag(cmd, &o.database)
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on")
@@ -77,8 +81,8 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f.DurationVar(&o.staleAfter, "stale-after", 5*time.Minute, "how old the news of a cluster may be, where the platform does not say")
 	f.Var(&o.keep, "keep", "for how many `DAYS` history is kept, as 180d; 0d for always")
 	f.DurationVar(&o.poll, "poll", 30*time.Second, "how often to look whether a GitOps branch has moved")
-	f.StringVar(&o.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
-	f.StringVar(&o.key, "tls-key", "", "its key, a `FILE`")
+	f.StringVar(&o.certificate.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
+	f.StringVar(&o.certificate.key, "tls-key", "", "its key, a `FILE`")
 	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of flux, argocd or forge, as `KIND=FILE`; again for more, also of one kind")
 	f.StringVar(&o.url, "url", "", "this hub's own address, as people have it, a `URL` such as https://hub.example.com")
 	o.people.flags(cmd)
@@ -89,6 +93,9 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 
 func (o *serveOptions) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.locate(); err != nil {
 		return err
 	}
 	if err := o.people.check(o.local, o.url); err != nil {
@@ -111,11 +118,6 @@ func (o *serveOptions) run(ctx context.Context) error {
 	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Keep: time.Duration(o.keep), Now: time.Now, Problem: problem})
 	if err != nil {
 		return err
-	}
-	if info, err := os.Stat(o.repository); err == nil && info.IsDir() {
-		if o.repository, err = filepath.Abs(o.repository); err != nil {
-			return err
-		}
 	}
 	f := &follow.Follower{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem}
 	f.Begin()
@@ -149,17 +151,22 @@ func (o *serveOptions) title() string {
 func (o *serveOptions) check() error {
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w", o.listen, err)
+		return fmt.Errorf("--listen %s: %w: write a host and a port, as 127.0.0.1:8080", o.listen, err)
 	}
 	ip := net.ParseIP(host)
 	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
 	switch {
 	case o.local && !loopback:
 		return fmt.Errorf("--local lets everybody in, and --listen %s is open to other machines: listen on 127.0.0.1, or leave out --local", o.listen)
-	case (o.cert == "") != (o.key == ""):
+	case (o.certificate.cert == "") != (o.certificate.key == ""):
 		return errors.New("--tls-cert and --tls-key go together")
-	case !loopback && o.cert == "":
+	case !loopback && o.certificate.cert == "":
 		return fmt.Errorf("--listen %s is open to other machines, which would send their tokens unencrypted: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind something that ends TLS", o.listen)
+	}
+	if o.certificate.cert != "" {
+		if _, err := o.certificate.get(nil); err != nil {
+			return fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
 	}
 	return nil
 }
@@ -190,12 +197,12 @@ const grace = 10 * time.Second
 func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, f *follow.Follower, handler http.Handler) error {
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; --listen names another address, as 127.0.0.1:8081", err)
 	}
 	scheme := "http"
-	if o.cert != "" {
+	if o.certificate.cert != "" {
 		scheme = "https"
-		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: (&certificate{cert: o.cert, key: o.key}).get})
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: o.certificate.get})
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +35,30 @@ func (p *platform) flags(cmd *cobra.Command) {
 	f.StringVar(&p.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none (default: by their URLs)")
 }
 
+// locate finds the repository where it is in a folder.
+func (p *platform) locate() error {
+	info, err := os.Stat(p.repository)
+	switch {
+	case p.repository == "":
+		return errors.New("--repo is missing: give the repository of the platform, a URL or a folder")
+	case err == nil && info.IsDir():
+		if p.repository, err = filepath.Abs(p.repository); err != nil {
+			return err
+		}
+		if !isThere(p.repository, ".git") && !isThere(p.repository, "HEAD") {
+			return fmt.Errorf("--repo %s: this folder is no git repository; where the platform is in a folder of one, give the repository, and that folder with --path", p.repository)
+		}
+	case !strings.Contains(p.repository, ":"): // as every URL has
+		return fmt.Errorf("--repo %s: there is no such folder, and a URL begins with https:// or ssh://", p.repository)
+	}
+	return nil
+}
+
+func isThere(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
 // process returns the process that reads what the platform wants.
 func (p *platform) process(ctx context.Context) (*exec.Cmd, error) {
 	self, err := os.Executable()
@@ -52,11 +80,13 @@ func newWanted() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.wanted(cmd.Context()) },
 	}
 	p.flags(cmd)
-	_ = cmd.MarkFlagRequired("repo")
 	return cmd
 }
 
 func (p *platform) wanted(ctx context.Context) error {
+	if err := p.locate(); err != nil {
+		return err
+	}
 	workers := worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(workerArgument))
 	defer workers.Close()
 	c, err := cache.Open(cache.Options{})

@@ -275,7 +275,9 @@ func TestProcess(t *testing.T) {
 		"killed":   {"kill -9 $$", time.Hour, "what is wanted cannot be read: the process that reads it has ended: signal: killed"},
 	} {
 		w.follower.Patience = c.patience
-		w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) { return exec.CommandContext(ctx, "sh", "-c", c.command), nil }
+		w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) {
+			return exec.CommandContext(ctx, "sh", "-c", c.command), nil
+		}
 		if err := w.follower.Look(t.Context()); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
