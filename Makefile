@@ -53,6 +53,7 @@ lint: ## gofmt, go vet and staticcheck are clean, and all linked modules have li
 bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-quick for small ones
 	$(GO) test -run '^$$' -short -bench . -benchtime 200ms -benchmem ./compiler/... ./backends/...
 	$(GO) run ./internal/testing/bench $(BENCH)
+	$(GO) run ./internal/testing/hubbench $(HUBBENCH)
 
 docs: ## write the generated pages of docs/ anew
 	KALYPSO_ALL=1 KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso ./view/platform ./examples/hub/demo -run '^Test(Table|Docs|SlowDocs|SlowPictures|SlowDemo|Reference)$$'

@@ -117,6 +117,19 @@ func (p *process) kill() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() }
 
 func (p *process) end() { _ = p.cmd.Process.Signal(syscall.SIGTERM); _ = p.cmd.Wait() }
 
+// cpu returns the CPU time of the process, as Linux has it; 0 elsewhere.
+func (p *process) cpu() time.Duration {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond // of a hundredth of a second
+}
+
 // memory returns the peak memory of the process in MiB, as Linux has it; 0 elsewhere.
 func (p *process) memory() int {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

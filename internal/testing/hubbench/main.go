@@ -93,11 +93,13 @@ func measure(ctx context.Context, o options) error {
 		{"ingest: all with their items", (*fleet).full},
 	} {
 		questions := h.ask(f)
+		cpu, begin := h.cpu(), time.Now()
 		took, err := h.load(f, load.next, rate, int(rate*float64(o.seconds)))
 		if err != nil {
 			return err
 		}
 		took.print(load.name, rate)
+		fmt.Printf("  CPU time of the hub's process: %.0f%% of a processor\n", 100*float64(h.cpu()-cpu)/float64(time.Since(begin)))
 		for _, q := range questions() {
 			q.took.print("  GET "+q.path, 0)
 		}
@@ -111,7 +113,7 @@ func measure(ctx context.Context, o options) error {
 	if h, err = startHub(ctx, o); err != nil {
 		return err
 	}
-	fmt.Printf("start with %d assignments: %.1f s, memory %d MiB\n", o.clusters*o.targets, time.Since(begin).Seconds(), h.memory())
+	fmt.Printf("start with %d assignments: %.1f s, %.1f s of CPU time, memory %d MiB\n", o.clusters*o.targets, time.Since(begin).Seconds(), h.cpu().Seconds(), h.memory())
 	h.end()
 	return nil
 }
