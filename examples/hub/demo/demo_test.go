@@ -49,7 +49,7 @@ func pictures(t *testing.T, hub string) {
 	tab := browser.NewTab(t, "")
 	tab.CheckPicture(hub+"/", filepath.Join(docs, "pictures", "hub-fleet.png"), 560)
 	tab.CheckPicture(hub+"/rollouts/prod", filepath.Join(docs, "pictures", "hub-rollout.png"), 700)
-	tab.CheckPicture(hub+"/workloads/checkout", filepath.Join(docs, "pictures", "hub-workload.png"), 700)
+	tab.CheckPicture(hub+"/workloads/checkout", filepath.Join(docs, "pictures", "hub-workload.png"), 800)
 	tab.CheckPicture(hub+"/clusters/prod/store-005", filepath.Join(docs, "pictures", "hub-cluster.png"), 700)
 }
 
