@@ -14,10 +14,10 @@ import (
 // Percent of what lives is allocated between collections, where GOGC says nothing else.
 const Percent = 400
 
-// firstPercent lets a heap grow to 256 MiB before its first collection: Go's smallest one is of
+// firstPercent lets a heap grow to 96 MiB before its first collection: Go's smallest one is of
 // 4 MiB for 100 percent. Most commands end before, and of what the others have by then much
 // lives on.
-const firstPercent = 6400
+const firstPercent = 2400
 
 func init() {
 	if os.Getenv("GOGC") == "" {
