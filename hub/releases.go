@@ -18,7 +18,13 @@ func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 		if err := tx.Wanted(ctx, position, w); err != nil {
 			return nil, err
 		}
-		if err := tx.Releases(ctx, store.ReleasesOf(w)); err != nil {
+		var before *state.Wanted
+		for _, is := range h.fleet.Load().Environments() {
+			if is.Environment == w.Environment {
+				before = is
+			}
+		}
+		if err := tx.Releases(ctx, store.ReadAt(h.options.Now(), before, w)); err != nil {
 			return nil, err
 		}
 		return h.fleet.Load().Want(h.options.Now(), w), nil

@@ -148,7 +148,8 @@ type Release struct {
 	Own         string    `json:"own"`
 	Author      string    `json:"author,omitempty"`
 	Subject     string    `json:"subject,omitempty"`
-	At          time.Time `json:"at"`
+	Committed   time.Time `json:"committed" doc:"The time of the commit, which is that of the platform's commit where promotion made it."`
+	At          time.Time `json:"at" doc:"When the hub first read it; of what was there before the hub, the time of the commit."`
 	Completed   time.Time `json:"completed,omitzero" doc:"When all of it was ok for the first time."`
 	Failed      time.Time `json:"failed,omitzero" doc:"When more of it had failed than the platform lets fail, for the first time."`
 }

@@ -72,7 +72,7 @@ FROM v_history WHERE environment IN ($environment) AND $__timeFilter(TO_TIMESTAM
 func releases() *dashboard.DashboardBuilder {
 	const since = `$__timeFilter(TO_TIMESTAMP(at_ms / 1000.0)) AND ` + chosen
 	lead := func(part string) string {
-		return `SELECT PERCENTILE_CONT(` + part + `) WITHIN GROUP (ORDER BY (completed_ms - at_ms) / 1000.0) FROM v_releases WHERE completed_ms IS NOT NULL AND ` + since
+		return `SELECT PERCENTILE_CONT(` + part + `) WITHIN GROUP (ORDER BY (completed_ms - committed_ms) / 1000.0) FROM v_releases WHERE completed_ms IS NOT NULL AND ` + since
 	}
 	return page("kalypso-releases", "Kalypso releases", "How often something is released, how long it takes, and how often it fails.", "now-30d").
 		WithPanel(number("Releases", "short", 6, `SELECT COUNT(*) FROM v_releases WHERE `+since)).

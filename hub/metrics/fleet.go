@@ -100,7 +100,7 @@ func (f *fleet) released(to chan<- prometheus.Metric) {
 			continue
 		}
 		t.completed++
-		took := max(r.Completed.Sub(r.At), 0)
+		took := max(r.Completed.Sub(r.Committed), 0)
 		t.sum += took.Seconds()
 		for _, b := range leadBuckets {
 			if took <= b {

@@ -59,7 +59,7 @@ func Of(releases []store.Release, since, until time.Time) []Performance {
 		}
 		if !r.Completed.IsZero() {
 			p.Completed++
-			leads[r.Environment] = append(leads[r.Environment], max(r.Completed.Sub(r.At), 0))
+			leads[r.Environment] = append(leads[r.Environment], max(r.Completed.Sub(r.Committed), 0))
 		}
 		if r.Failed.IsZero() {
 			continue

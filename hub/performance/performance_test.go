@@ -21,9 +21,14 @@ func TestOf(t *testing.T) {
 		{Environment: "prod", Ring: "a", At: at(10), Completed: at(11)},
 		{Environment: "prod", Ring: "a", At: at(-1), Completed: at(1)}, // before the time
 	}
+	for i := range releases {
+		releases[i].Committed = releases[i].At
+	}
+	releases[6].Committed = at(9) // it was released an hour after
+	releases[6].At = at(10)
 	got := Of(releases, begin, at(336))
 	want := []Performance{
-		{Environment: "prod", Releases: 4, PerWeek: 2, Completed: 2, Lead: Quantiles{time.Hour, 10 * time.Hour}, Failed: 2, FailureRate: 2.0 / 3,
+		{Environment: "prod", Releases: 4, PerWeek: 2, Completed: 2, Lead: Quantiles{2 * time.Hour, 10 * time.Hour}, Failed: 2, FailureRate: 2.0 / 3,
 			Restored: 2, Restore: Quantiles{9 * time.Hour, 320 * time.Hour}},
 		{Environment: "dev", Releases: 1, PerWeek: 0.5, Completed: 1, Lead: Quantiles{time.Hour, time.Hour}, Failed: 1, FailureRate: 1},
 	}

@@ -10,14 +10,18 @@ import (
 
 // Release is a commit by which a ring of an environment got something else.
 type Release struct {
-	Environment string    `json:"environment"`
-	Ring        string    `json:"ring,omitempty"`
-	Commit      string    `json:"commit"` // of the GitOps branch
-	Base        string    `json:"base"`   // S
-	Own         string    `json:"own"`    // E
-	Author      string    `json:"author,omitempty"`
-	Subject     string    `json:"subject,omitempty"`
-	At          time.Time `json:"at"`
+	Environment string `json:"environment"`
+	Ring        string `json:"ring,omitempty"`
+	Commit      string `json:"commit"` // of the GitOps branch
+	Base        string `json:"base"`   // S
+	Own         string `json:"own"`    // E
+	Author      string `json:"author,omitempty"`
+	Subject     string `json:"subject,omitempty"`
+	// Committed is the time of the commit, which is that of S where promotion made it.
+	Committed time.Time `json:"committed"`
+	// At is when the hub first read it; of what was there before the hub, the time of the
+	// commit.
+	At time.Time `json:"at"`
 	// Completed is when all of it was ok for the first time, and Failed when more of it had
 	// failed than may; the zero Time for not yet.
 	Completed time.Time `json:"completed,omitzero"`
@@ -41,8 +45,25 @@ func ReleasesOf(w *state.Wanted) []Release {
 			if was, there := before[r.Name]; there && was == r {
 				continue
 			}
-			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base, Own: r.Own, Author: c.Author, Subject: c.Subject, At: c.Time})
+			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base, Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: c.Time, At: c.Time})
 		}
+	}
+	inOrder(out)
+	return out
+}
+
+// ReadAt is ReleasesOf for a hub that has read an earlier state of the branch, nil for none: what
+// is newer was released now.
+func ReadAt(now time.Time, before, w *state.Wanted) []Release {
+	out := ReleasesOf(w)
+	if before == nil || len(before.Commits) == 0 {
+		return out
+	}
+	for i := range out {
+		if out[i].Commit == before.Commits[0].ID || w.In(before.Commits[0].ID) <= w.In(out[i].Commit) {
+			break
+		}
+		out[i].At = now
 	}
 	inOrder(out)
 	return out
@@ -64,12 +85,12 @@ func inOrder(releases []Release) {
 func (t *Tx) Releases(ctx context.Context, releases []Release) error {
 	var values []any
 	for _, r := range releases {
-		values = append(values, r.Environment, r.Ring, r.Commit, r.Base, r.Own, r.Author, r.Subject, r.At.UnixMilli())
+		values = append(values, r.Environment, r.Ring, r.Commit, r.Base, r.Own, r.Author, r.Subject, r.Committed.UnixMilli(), r.At.UnixMilli())
 	}
 	if len(values) == 0 {
 		return nil
 	}
-	err := t.store.insert(ctx, t.tx, "release", "environment, ring, revision, base, own, author, subject, at", "ON CONFLICT (environment, ring, revision) DO NOTHING", values)
+	err := t.store.insert(ctx, t.tx, "release", "environment, ring, revision, base, own, author, subject, committed, at", "ON CONFLICT (environment, ring, revision) DO NOTHING", values)
 	if err != nil {
 		return t.store.problem(err)
 	}
@@ -113,18 +134,18 @@ func (s *Store) releases(ctx context.Context, environment string, since time.Tim
 		return nil, nil
 	}
 	var out []Release
-	q := `SELECT environment, ring, revision, base, own, author, subject, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release WHERE at >= ?`
+	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}
 	if environment != "" {
 		q, args = q+` AND environment = ?`, append(args, environment)
 	}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x Release
-		var at, completed, failed int64
-		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject, &at, &completed, &failed); err != nil {
+		var committed, at, completed, failed int64
+		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject, &committed, &at, &completed, &failed); err != nil {
 			return err
 		}
-		x.At, x.Completed, x.Failed = instant(at), instant(completed), instant(failed)
+		x.Committed, x.At, x.Completed, x.Failed = instant(committed), instant(at), instant(completed), instant(failed)
 		out = append(out, x)
 		return nil
 	}, q+` ORDER BY at DESC, `+s.inOrder("environment")+`, `+s.inOrder("ring")+` LIMIT ?`, append(args, most)...)

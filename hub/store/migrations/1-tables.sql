@@ -57,7 +57,7 @@ CREATE TABLE tally (
 -- The commits that each ring had: what was promoted, and how it went.
 CREATE TABLE release (
 	environment TEXT NOT NULL, ring TEXT NOT NULL, revision TEXT NOT NULL, base TEXT NOT NULL, own TEXT NOT NULL,
-	author TEXT NOT NULL, subject TEXT NOT NULL, at BIGINT NOT NULL,
+	author TEXT NOT NULL, subject TEXT NOT NULL, committed BIGINT NOT NULL, at BIGINT NOT NULL,
 	completed BIGINT, failed BIGINT,
 	PRIMARY KEY (environment, ring, revision)
 );

@@ -27,4 +27,4 @@ JOIN term e ON e.id = h.environment JOIN term ct ON ct.id = h.cluster_type JOIN 
 JOIN term w ON w.id = h.workload JOIN term t ON t.id = h.target JOIN term v ON v.id = h.version JOIN term m ON m.id = h.message;
 
 CREATE VIEW v_releases AS
-SELECT environment, ring, revision, base, own, author, subject, at AS at_ms, completed AS completed_ms, failed AS failed_ms FROM release;
+SELECT environment, ring, revision, base, own, author, subject, committed AS committed_ms, at AS at_ms, completed AS completed_ms, failed AS failed_ms FROM release;
