@@ -56,11 +56,15 @@ func ReleasesOf(w *state.Wanted) []Release {
 // is newer was released now.
 func ReadAt(now time.Time, before, w *state.Wanted) []Release {
 	out := ReleasesOf(w)
-	if before == nil || len(before.Commits) == 0 {
+	if before == nil {
 		return out
 	}
+	known := len(w.Commits) // the place of what it has read; nothing where the branch was not there
+	if len(before.Commits) > 0 {
+		known = w.In(before.Commits[0].ID)
+	}
 	for i := range out {
-		if out[i].Commit == before.Commits[0].ID || w.In(before.Commits[0].ID) <= w.In(out[i].Commit) {
+		if w.In(out[i].Commit) >= known {
 			break
 		}
 		out[i].At = now
