@@ -52,8 +52,8 @@ func (r *running) counts() state.Tally {
 	return groups[0].Tally
 }
 
-// The original hub answered wrongly in five cases. TestRollback is the first: where a failed
-// version was taken back, it still said that it had failed.
+// Where commits are compared and what runs is overwritten, five questions are answered wrongly.
+// TestRollback asks the first: a failed version that was taken back has not failed any more.
 func TestRollback(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 1}
 	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
@@ -80,7 +80,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestUnrelatedCommit has a commit about something else, after which the original hub took
+// TestUnrelatedCommit has a commit about something else, after which comparing commits takes
 // everything for not deployed.
 func TestUnrelatedCommit(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 3}
@@ -98,8 +98,8 @@ func TestUnrelatedCommit(t *testing.T) {
 	}
 }
 
-// TestNobodyReports has no cluster report, of which the original hub said that all was well: it
-// counted those alone that did.
+// TestNobodyReports has no cluster report, which does not say that all is well: those are counted
+// that should.
 func TestNobodyReports(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 100}
 	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
@@ -115,7 +115,7 @@ func TestNobodyReports(t *testing.T) {
 	}
 }
 
-// TestPast asks for what was, which the original hub overwrote.
+// TestPast asks for what was before.
 func TestPast(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 1}
 	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
@@ -146,7 +146,7 @@ func TestPast(t *testing.T) {
 	equal(t, "what happened and the history", want, got)
 }
 
-// TestTenThousandHosts has as many hosts as took the original hub 93 s to count.
+// TestTenThousandHosts counts as many hosts as a report that looks for the newest row of each takes 93 s for.
 func TestTenThousandHosts(t *testing.T) {
 	const hosts = 10_000
 	c, f := newClock(), &fleet{hosts: hosts}
