@@ -107,13 +107,15 @@ func expiry(t *testing.T, database func() string) {
 	} {
 		expect(t, tokens, wrong, access.ErrUnknown)
 	}
+	one, _ := newToken(t, tokens, store.Token{Role: "cluster", Cluster: "c1"})
 	for range 1000 {
-		if _, err := tokens.Identify(context.Background(), forever); err != nil {
+		expect(t, tokens, forever, nil) // who reports about many clusters does so more often
+		if _, err := tokens.Identify(context.Background(), one); err != nil {
 			if !errors.Is(err, access.ErrTooMany) {
 				t.Fatal(err)
 			}
 			c.pass(time.Second)
-			expect(t, tokens, forever, nil)
+			expect(t, tokens, one, nil)
 			return
 		}
 	}

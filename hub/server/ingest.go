@@ -145,9 +145,12 @@ func message(text string) string {
 
 // event gives the hub what a webhook sent.
 func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Report) {
-	if i := who(r.Context()); i != nil && i.Role == access.Cluster && i.Cluster != report.Cluster {
-		problem(w, http.StatusForbidden, "the token is that of cluster "+i.Cluster)
-		return
+	if i := who(r.Context()); i != nil {
+		if i.Role == access.Cluster && i.Cluster != report.Cluster {
+			problem(w, http.StatusForbidden, "the token is that of cluster "+i.Cluster)
+			return
+		}
+		report.Environment = i.Environment
 	}
 	report.Received = s.Hub.Now()
 	if _, err := s.give(r.Context(), report); err != nil {

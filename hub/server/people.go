@@ -97,7 +97,7 @@ func (s *server) people() {
 			if err != nil {
 				return nil, err
 			}
-			if i.Environment != "" {
+			if !i.Audits() {
 				return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is for " + i.Environment)
 			}
 			var before int64

@@ -222,6 +222,8 @@ func scopes(s *served) {
 	} {
 		for _, token := range []string{operator, s.token(store.Token{Role: "cluster", Cluster: "c2", Environment: "dev"})} {
 			s.do(token, "POST", "/v1/reports", body)
+			event := map[string]any{"cluster": body.(map[string]any)["cluster"], "application": "prod-hello-main", "revision": commit, "sync": "Synced", "health": "Degraded", "phase": "Succeeded"}
+			s.do(token, "POST", "/v1/ingest/argocd", event)
 		}
 	}
 	prod := s.hub.Fleet().Count(state.Filter{Environment: "prod"})[0].Tally
