@@ -247,17 +247,9 @@ func (a *asking) printRows(found *api.Assignments) error {
 	var rows [][]any
 	for i := range found.Assignments {
 		r := &found.Assignments[i]
-		rows = append(rows, []any{r.Cluster, r.ID(), cmp.Or(r.Version, "-"), r.State, when(sinceOf(r)), cmp.Or(reasonOf(r), "-")})
+		rows = append(rows, []any{r.Cluster, r.ID(), cmp.Or(r.Version, "-"), r.State, when(r.Holds()), cmp.Or(reasonOf(r), "-")})
 	}
 	return a.table([]string{"CLUSTER", "ASSIGNMENT", "VERSION", "STATE", "SINCE", "REASON"}, rows)
-}
-
-// sinceOf returns since when an assignment on a cluster is in its state.
-func sinceOf(r *state.Row) time.Time {
-	if r.State == state.Failed && !r.Since.IsZero() {
-		return r.Since
-	}
-	return r.Changed
 }
 
 // reasonOf returns why an assignment on a cluster is not ok.
@@ -305,7 +297,7 @@ cluster (drifted).`,
 			if err != nil {
 				return err
 			}
-			slices.SortStableFunc(found.Assignments, func(x, y state.Row) int { return sinceOf(&x).Compare(sinceOf(&y)) })
+			slices.SortStableFunc(found.Assignments, func(x, y state.Row) int { return x.Holds().Compare(y.Holds()) })
 			return a.printRows(found)
 		},
 	}

@@ -108,6 +108,15 @@ type Row struct {
 // ID returns <environment>/<clusterType>/<target>.
 func (r *Row) ID() string { return r.Environment + "/" + r.ClusterType + "/" + r.Target }
 
+// Holds returns since when the state holds: of a failure by the reporter's clock, where that is
+// known, and else since the hub knows it.
+func (r *Row) Holds() time.Time {
+	if r.State == Failed && !r.Since.IsZero() {
+		return r.Since
+	}
+	return r.Changed
+}
+
 // Position is the position of a row in lists, which are sorted by it.
 func (r *Row) Position() Position { return Position{r.Environment, r.Cluster, r.Target} }
 

@@ -85,10 +85,7 @@ var states = map[state.State]rollout.State{
 // reportOf returns a row of the hub as a report. The hub has judged how old it is: it is as of
 // now, unless it is stale.
 func reportOf(id string, r *state.Row, now time.Time) rollout.Report {
-	out := rollout.Report{Assignment: id, Cluster: terminal.Line(r.Cluster), State: states[r.State], By: terminal.Line(cmp.Or(r.By, "the hub")), At: now, Since: r.Changed}
-	if r.State == state.Failed && !r.Since.IsZero() {
-		out.Since = r.Since
-	}
+	out := rollout.Report{Assignment: id, Cluster: terminal.Line(r.Cluster), State: states[r.State], By: terminal.Line(cmp.Or(r.By, "the hub")), At: now, Since: r.Holds()}
 	switch r.State {
 	case state.OK:
 	case state.Stale:
