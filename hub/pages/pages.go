@@ -189,6 +189,7 @@ func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow 
 	for _, c := range w.Clusters {
 		clusters[c.Folder]++
 	}
+	tallies := s.Hub.Fleet().Folders(w.Environment)
 	var out []view.ClusterTypeRow
 	for i := range w.Folders {
 		f := &w.Folders[i]
@@ -199,7 +200,8 @@ func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow 
 		if len(f.Targets) > 0 {
 			row.Reconciler = f.Targets[0].Backend
 		}
-		_, row.Counts = s.count(state.Filter{Environment: w.Environment, ClusterType: f.Name}, state.ByEnvironment)
+		tally := tallies[f.Name]
+		row.Counts = countsOf(&tally)
 		if f.Name != f.ClusterType {
 			row.Selectors = strings.Split(strings.TrimPrefix(f.Name, f.ClusterType+"."), ".")
 		}
@@ -323,30 +325,28 @@ func (s *Source) Clusters(ctx context.Context, environment, contains string, p v
 	if err != nil {
 		return nil, err
 	}
-	var all []view.ClusterRow
+	var all []*state.Cluster
 	for i := range w.Clusters {
-		c := &w.Clusters[i]
-		if contains == "" || strings.Contains(c.Name, contains) || strings.Contains(c.Folder, contains) {
-			all = append(all, s.clusterRow(w, c))
+		if c := &w.Clusters[i]; contains == "" || strings.Contains(c.Name, contains) || strings.Contains(c.Folder, contains) {
+			all = append(all, c)
 		}
 	}
 	out := &view.Clusters{Environment: environment, Contains: contains}
-	out.Rows, out.Part = view.Of(all, p)
-	for i := range out.Rows {
-		r := &out.Rows[i]
-		r.Counts, r.Workloads = s.cluster(environment, r.Name, nil)
-		r.Seen = s.Hub.Fleet().Heard(r.Name).Last
+	listed, part := view.Of(all, p)
+	out.Part = part
+	for _, c := range listed {
+		row := clusterRow(w, c)
+		row.Counts, row.Workloads = s.cluster(environment, c.Name, nil)
+		row.Seen = s.Hub.Fleet().Heard(c.Name).Last
+		out.Rows = append(out.Rows, row)
 	}
 	return out, nil
 }
 
-func (s *Source) clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
-	clusterType, _, _ := strings.Cut(c.Folder, ".")
-	row := view.ClusterRow{Name: c.Name, ClusterType: clusterType, Class: c.Folder}
-	for i := range w.Folders {
-		if w.Folders[i].Name == c.Folder {
-			row.Ring = w.Folders[i].Ring
-		}
+func clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
+	row := view.ClusterRow{Name: c.Name, Class: c.Folder}
+	if f := w.Folder(c.Folder); f != nil {
+		row.ClusterType, row.Ring = f.ClusterType, f.Ring
 	}
 	return row
 }
@@ -372,10 +372,8 @@ func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.C
 	}
 	out := &view.Cluster{Environment: environment, ClusterRow: view.ClusterRow{Name: name}}
 	found := false
-	for i := range w.Clusters {
-		if w.Clusters[i].Name == name {
-			out.ClusterRow, found = s.clusterRow(w, &w.Clusters[i]), true
-		}
+	if c := w.Cluster(name); c != nil {
+		out.ClusterRow, found = clusterRow(w, c), true
 	}
 	out.Counts, out.Workloads = s.cluster(environment, name, func(r state.Row) {
 		out.Running = append(out.Running, running(&r))
@@ -516,13 +514,9 @@ func versions(c view.Cell) []string {
 
 // running is a row as pages have it.
 func running(r *state.Row) view.RunningRow {
-	since := r.Since
-	if since.IsZero() || r.State != state.OK && r.State.String() != r.Reported { // it is about another state
-		since = r.Changed
-	}
 	return view.RunningRow{
 		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
-		State: r.State.String(), Message: r.Message, Since: since, Version: r.Version, Base: r.Base, Digest: r.Digest, Running: r.Running,
+		State: r.State.String(), Message: r.Message, Since: r.Holds(), Version: r.Version, Base: r.Base, Digest: r.Digest, Running: r.Running,
 		Commit: r.Commit, By: r.By, At: r.At, Seen: r.Seen,
 	}
 }
@@ -638,17 +632,11 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 	if !of.At.IsZero() {
 		return s.runningAt(ctx, of, f, p)
 	}
-	out := &view.Running{Of: of}
-	_, all := s.count(f, state.ByEnvironment)
-	out.Counts, out.Part = *all, view.Part{Page: p, Total: all.Wanted}
-	if len(f.States) > 0 {
-		out.Part.Total = 0
-		for _, c := range all.States() {
-			if c.State == of.State {
-				out.Part.Total = c.N
-			}
-		}
+	var tally state.Tally
+	for _, g := range s.Hub.Fleet().Count(f, state.ByEnvironment) {
+		tally.Add(&g.Tally)
 	}
+	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: partOf(&tally, f, p)}
 	skip := (p.Number - 1) * p.Size
 	s.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
 		if skip > 0 {
@@ -661,33 +649,40 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 	return out, nil
 }
 
-// mostAt is how many assignments of an earlier moment are looked at.
-const mostAt = 10_000
-
 func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter, p view.Page) (*view.Running, error) {
-	if f.Cluster == "" && (f.Environment == "" || f.Workload == "") {
-		return nil, missing("of an earlier moment, name a cluster, or a workload and an environment")
+	past, err := store.FilterAt(f)
+	if err != nil {
+		return nil, missing("%v", err)
 	}
-	rows, err := s.Hub.Store().At(ctx, store.Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target}, of.At, mostAt)
+	any := past
+	any.States = nil
+	tally, err := s.Hub.Store().CountAt(ctx, any, of.At)
 	if err != nil {
 		return nil, err
 	}
-	var tally state.Tally
-	var all []view.RunningRow
+	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: partOf(&tally, f, p)}
+	past.Skip = (p.Number - 1) * p.Size
+	rows, err := s.Hub.Store().At(ctx, past, of.At, p.Size)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range rows {
-		st, err := state.Parse(r.State)
-		if err != nil || f.ClusterType != "" && f.ClusterType != r.ClusterType || f.Version != "" && f.Version != r.Version {
-			continue
-		}
-		tally[st]++
-		if len(f.States) == 0 || f.States[0] == st {
-			all = append(all, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload,
-				State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
+		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload,
+			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
+	}
+	return out, nil
+}
+
+// partOf says which part a page is of what a filter selects, given the counts in any state.
+func partOf(tally *state.Tally, f state.Filter, p view.Page) view.Part {
+	part := view.Part{Page: p, Total: tally.Wanted()}
+	if len(f.States) > 0 {
+		part.Total = 0
+		for _, st := range f.States {
+			part.Total += tally[st]
 		}
 	}
-	out := &view.Running{Of: of, Counts: *countsOf(&tally)}
-	out.Rows, out.Part = view.Of(all, p)
-	return out, nil
+	return part
 }
 
 func transitions(rows []store.Transition) []view.Transition {
@@ -745,8 +740,8 @@ func (s *Source) History(ctx context.Context, of view.Selection, cursor string) 
 
 // Audit returns who did what, to those who may see it.
 func (s *Source) Audit(ctx context.Context, cursor string) (*view.Audit, error) {
-	if i := access.From(ctx); i == nil || !i.May(access.Admin) {
-		return nil, missing("only an admin may see who did what")
+	if i := access.From(ctx); i == nil || !i.Audits() {
+		return nil, missing("only an admin of all environments may see who did what")
 	}
 	from, err := before(cursor)
 	if err != nil {

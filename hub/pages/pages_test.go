@@ -3,10 +3,12 @@ package pages_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/compiled"
 	"github.com/kalypso-io/kalypso/hub/pages"
 	"github.com/kalypso-io/kalypso/hub/server"
@@ -108,6 +111,50 @@ func serve(t *testing.T, n int) (url string, report func(cluster int, reported s
 	s := httptest.NewServer(server.New(server.Options{Hub: h, Pages: view.ObserverHandler(feed, "/policies/", "/configs/", "/diagnostics", "/changes")}))
 	t.Cleanup(s.CloseClientConnections)
 	return s.URL, report
+}
+
+// TestAudit holds that who may see one environment does not see who did what in all.
+func TestAudit(t *testing.T) {
+	s := &pages.Source{}
+	for _, i := range []*access.Identity{nil, {Role: access.Viewer}, {Role: access.Admin, Environment: "dev"}} {
+		if _, err := s.Audit(access.With(t.Context(), i), ""); err == nil {
+			t.Errorf("%+v sees the audit", i)
+		}
+	}
+}
+
+// TestPast holds that lists of an earlier moment count everything, whichever part a page shows,
+// and refuse what is not known of it.
+func TestPast(t *testing.T) {
+	url, _ := serve(t, 300)
+	get := func(query string) string {
+		answer, err := http.Get(url + "/running?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const at = "environment=prod&workload=shop&at=2100-01-01T00:00"
+	now := regexp.MustCompile(`>(\d+/\d+ ok)<`).FindStringSubmatch(get("environment=prod&workload=shop"))
+	if now == nil {
+		t.Fatal("there are no counts")
+	}
+	for _, page := range []string{"", "&page=2", "&state=behind"} {
+		if text := get(at + page); !strings.Contains(text, ">"+now[1]+"<") {
+			t.Errorf("of then%s there are not %s", page, now[1])
+		}
+	}
+	if text := get(at + "&page=2"); strings.Contains(text, "store-000000<") || !strings.Contains(text, "page 2 of 2, 300 in all") || !strings.Contains(text, "store-000299<") {
+		t.Error("the second page does not have the rest")
+	}
+	if text := get(at + "&ring=canary"); !strings.Contains(text, "not known by ring") {
+		t.Error("a ring of an earlier moment is passed over")
+	}
 }
 
 // TestSlowBrowser looks at the pages of a hub in a real browser.

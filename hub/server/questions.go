@@ -294,26 +294,20 @@ func (s *server) cluster(i *access.Identity, name string) (api.Cluster, bool) {
 	fleet := s.Hub.Fleet()
 	news, listed := fleet.News(name)
 	out := api.Cluster{Name: name, Seen: news.Last, By: news.By, Assignments: []state.Row{}}
+	var tally state.Tally
 	for _, environment := range news.Environments {
 		if !i.Sees(environment) {
 			continue
 		}
 		out.Environments = append(out.Environments, environment)
-		var tally state.Tally
 		fleet.List(state.Filter{Environment: environment, Cluster: name}, state.Position{}, func(r state.Row) bool {
 			out.Assignments = append(out.Assignments, r)
 			tally[r.State]++
 			return true
 		})
-		counts := api.CountsOf(&tally)
-		out.Counts = sum(out.Counts, counts)
 	}
+	out.Counts = api.CountsOf(&tally)
 	return out, listed && len(out.Environments) > 0
-}
-
-func sum(a, b api.Counts) api.Counts {
-	return api.Counts{Wanted: a.Wanted + b.Wanted, OK: a.OK + b.OK, Progressing: a.Progressing + b.Progressing, Behind: a.Behind + b.Behind,
-		Drifted: a.Drifted + b.Drifted, Stale: a.Stale + b.Stale, Missing: a.Missing + b.Missing, Failed: a.Failed + b.Failed}
 }
 
 // countsAt counts by what is kept of earlier moments.
@@ -355,15 +349,12 @@ func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by 
 // assignmentsAt lists by what is kept of earlier moments.
 func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, after state.Position, most int) (api.Assignments, error) {
 	out := api.Assignments{At: at, Assignments: []state.Row{}}
-	if f.Cluster == "" && (f.Environment == "" || f.Workload == "") {
-		return out, huma.Error422UnprocessableEntity("of an earlier moment, ask for a cluster, or for a workload in an environment")
+	past, err := store.FilterAt(f)
+	if err != nil {
+		return out, huma.Error422UnprocessableEntity(err.Error())
 	}
-	if f.Ring != "" || f.Workspace != "" || f.Base != "" {
-		return out, huma.Error422UnprocessableEntity("of an earlier moment, assignments are not known by ring, workspace or base: ask for the counts by ring and base")
-	}
-	rows, err := s.Hub.Store().At(ctx, store.Filter{
-		Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, ClusterType: f.ClusterType, Version: f.Version, States: f.States, After: after,
-	}, at, most+1)
+	past.After = after
+	rows, err := s.Hub.Store().At(ctx, past, at, most+1)
 	if err != nil {
 		return out, unavailable()
 	}

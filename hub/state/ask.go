@@ -227,6 +227,23 @@ func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
 	}
 }
 
+// Folders counts what is in each folder of an environment, by its name.
+func (f *Fleet) Folders(environment string) map[string]Tally {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := map[string]Tally{}
+	if e := f.environments[environment]; e != nil {
+		for _, fo := range e.folders {
+			var sum Tally
+			for i := range fo.tallies {
+				sum.Add(&fo.tallies[i])
+			}
+			out[fo.Name] = sum
+		}
+	}
+	return out
+}
+
 // Environments returns what is wanted of each environment, without its folders and clusters,
 // in the order of promotion. It is not to be changed.
 func (f *Fleet) Environments() []*Wanted {

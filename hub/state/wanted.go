@@ -88,8 +88,8 @@ func Key(folder, target string) string { return folder + "/" + target }
 // with a dot.
 func EntryKey(cluster string) string { return ".entry/" + cluster }
 
-// folder returns the folder of a name; nil for none.
-func (w *Wanted) folder(name string) *Folder {
+// Folder returns the folder of a name; nil for none.
+func (w *Wanted) Folder(name string) *Folder {
 	i, found := slices.BinarySearchFunc(w.Folders, name, func(f Folder, name string) int { return strings.Compare(f.Name, name) })
 	if !found {
 		return nil
@@ -97,8 +97,8 @@ func (w *Wanted) folder(name string) *Folder {
 	return &w.Folders[i]
 }
 
-// cluster returns the cluster of a name; nil for none.
-func (w *Wanted) cluster(name string) *Cluster {
+// Cluster returns the cluster of a name; nil for none.
+func (w *Wanted) Cluster(name string) *Cluster {
 	i, found := slices.BinarySearchFunc(w.Clusters, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
 	if !found {
 		return nil
@@ -131,13 +131,13 @@ func (w *Wanted) At(place int, key string) string {
 		}
 	}
 	if name, isEntry := strings.CutPrefix(key, ".entry/"); isEntry {
-		if c := w.cluster(name); c != nil {
+		if c := w.Cluster(name); c != nil {
 			return c.Entry
 		}
 		return ""
 	}
 	folder, target, _ := strings.Cut(key, "/")
-	if t := w.folder(folder).target(target); t != nil {
+	if t := w.Folder(folder).target(target); t != nil {
 		return t.Digest
 	}
 	return ""

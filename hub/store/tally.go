@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -235,6 +236,19 @@ type Filter struct {
 	ClusterType, Version string
 	States               []state.State
 	After                state.Position // those that come later; the zero Position for all
+	Skip                 int            // how many of these are left out
+}
+
+// FilterAt returns what selects assignments of an earlier moment as a state.Filter does those of
+// now. The error says what is not known of an earlier moment, or takes too long.
+func FilterAt(f state.Filter) (Filter, error) {
+	switch {
+	case f.Cluster == "" && (f.Environment == "" || f.Workload == ""):
+		return Filter{}, errors.New("of an earlier moment, ask for a cluster, or for a workload in an environment")
+	case f.Ring != "" || f.Workspace != "" || f.Base != "":
+		return Filter{}, errors.New("of an earlier moment, assignments are not known by ring, workspace or base: ask for the counts by ring and base")
+	}
+	return Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, ClusterType: f.ClusterType, Version: f.Version, States: f.States}, nil
 }
 
 const transitionFields = `h.change, h.at, e.text, c.text, ct.text, w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text`
@@ -289,13 +303,13 @@ func (s *Store) History(ctx context.Context, f Filter, most int) ([]Transition, 
 	return out, nil
 }
 
-// At returns how the assignments that a filter selects were at a time, sorted by environment,
-// cluster and deployment target, at most so many of them.
-func (s *Store) At(ctx context.Context, f Filter, at time.Time, most int) ([]Transition, error) {
+// lastAt returns the part of a query after FROM that selects the last transition h before a time of
+// each assignment that a filter selects; false where nothing can match.
+func (s *Store) lastAt(ctx context.Context, f Filter, at time.Time) (from string, args []any, any bool, err error) {
 	f.Until, f.Before = at.Add(time.Millisecond), 0
 	where, args, any, err := s.conditions(ctx, f)
-	if err != nil || !any || !storable(f.ClusterType+f.Version+f.After.Environment+f.After.Cluster+f.After.Target) {
-		return nil, err
+	if err != nil || !any || !storable(f.ClusterType+f.Version) {
+		return "", nil, false, err
 	}
 	// Texts are read of what is listed alone, but for those that say which that is.
 	outer := []string{fmt.Sprintf("h.state <> %d", gone)}
@@ -311,12 +325,49 @@ func (s *Store) At(ctx context.Context, f Filter, at time.Time, most int) ([]Tra
 		}
 		outer = append(outer, "h.state IN ("+strings.Join(states, ", ")+")")
 	}
+	return "(SELECT MAX(h.change) AS newest FROM transition h WHERE " + where + " GROUP BY h.environment, h.cluster, h.target) l JOIN transition h ON h.change = l.newest " +
+		"JOIN term oe ON oe.id = h.environment JOIN term oc ON oc.id = h.cluster JOIN term ot ON ot.id = h.target WHERE " + strings.Join(outer, " AND "), args, true, nil
+}
+
+// CountAt counts, by state, the assignments that a filter selects, as they were at a time.
+func (s *Store) CountAt(ctx context.Context, f Filter, at time.Time) (tally state.Tally, err error) {
+	from, args, any, err := s.lastAt(ctx, f, at)
+	if err != nil || !any {
+		return tally, err
+	}
+	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
+		var is state.State
+		var n int
+		if err := r.Scan(&is, &n); err != nil {
+			return err
+		}
+		if int(is) >= len(tally) {
+			return fmt.Errorf("state %d is of a later version", is)
+		}
+		tally[is] = n
+		return nil
+	}, "SELECT h.state, COUNT(*) FROM "+from+" GROUP BY h.state", args...)
+	if err != nil {
+		return tally, s.problem(err)
+	}
+	return tally, nil
+}
+
+// At returns how the assignments that a filter selects were at a time, sorted by environment,
+// cluster and deployment target, at most so many of them.
+func (s *Store) At(ctx context.Context, f Filter, at time.Time, most int) ([]Transition, error) {
+	from, args, any, err := s.lastAt(ctx, f, at)
+	if err != nil || !any || !storable(f.After.Environment+f.After.Cluster+f.After.Target) {
+		return nil, err
+	}
 	order := s.inOrder("oe.text") + ", " + s.inOrder("oc.text") + ", " + s.inOrder("ot.text")
 	if f.After != (state.Position{}) {
-		outer, args = append(outer, "("+order+") > (?, ?, ?)"), append(args, f.After.Environment, f.After.Cluster, f.After.Target)
+		from, args = from+" AND ("+order+") > (?, ?, ?)", append(args, f.After.Environment, f.After.Cluster, f.After.Target)
 	}
-	listed := "SELECT h.* FROM (SELECT MAX(h.change) AS newest FROM transition h WHERE " + where + " GROUP BY h.environment, h.cluster, h.target) l JOIN transition h ON h.change = l.newest " +
-		"JOIN term oe ON oe.id = h.environment JOIN term oc ON oc.id = h.cluster JOIN term ot ON ot.id = h.target WHERE " + strings.Join(outer, " AND ") + " ORDER BY " + order + " LIMIT " + strconv.Itoa(most)
+	listed := "SELECT h.* FROM " + from + " ORDER BY " + order + " LIMIT " + strconv.Itoa(most)
+	if f.Skip > 0 {
+		listed += " OFFSET " + strconv.Itoa(f.Skip)
+	}
 	var out []Transition
 	err = s.rows(ctx, s.read, transitions(&out), "SELECT "+transitionFields+" FROM ("+listed+") h"+transitionJoins+
 		" ORDER BY "+s.inOrder("e.text")+", "+s.inOrder("c.text")+", "+s.inOrder("t.text"), args...)
