@@ -1,0 +1,266 @@
+package pages
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/performance"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/view"
+)
+
+// running is a row as pages have it.
+func running(r *state.Row) view.RunningRow {
+	return view.RunningRow{
+		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
+		State: r.State.String(), Message: r.Message, Since: r.Holds(), Version: r.Version, Base: r.Base, Digest: r.Digest, Running: r.Running,
+		Commit: r.Commit, By: r.By, At: r.At, Seen: r.Seen,
+	}
+}
+
+// worst returns what a filter selects and is not ok, the worst first, and then what is ok.
+func (s *Source) worst(f state.Filter) []view.RunningRow {
+	states := state.States()
+	slices.Reverse(states)
+	var out []view.RunningRow
+	for _, st := range states {
+		f.States = []state.State{st}
+		if len(out) < listed {
+			s.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
+				out = append(out, running(&r))
+				return len(out) < listed
+			})
+		}
+	}
+	return out
+}
+
+// Rollout returns how far an environment has come.
+func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Rollout{Environment: environment, Branch: w.Branch, Problem: s.Why(environment)}
+	rings, all := s.count(state.Filter{Environment: environment}, state.ByRing)
+	out.Counts = *all
+	if len(w.Commits) > 0 {
+		out.Commit = w.Commits[0].ID
+		for _, r := range w.Commits[0].Rings {
+			row := view.RingCounts{Environment: environment, Name: r.Name, Base: r.Base, Own: r.Own}
+			if c := rings[r.Name]; c != nil {
+				row.Counts = *c
+			}
+			out.Rings = append(out.Rings, row)
+		}
+	}
+	for _, g := range s.Hub.Fleet().Count(state.Filter{Environment: environment}, state.ByWorkload, state.ByVersion) {
+		out.Workloads = append(out.Workloads, view.WorkloadCounts{Environment: environment, Workload: g.Values[0], Version: g.Values[1], Counts: *countsOf(&g.Tally)})
+	}
+	out.Lagging = s.worst(state.Filter{Environment: environment})
+	out.Lagging = slices.DeleteFunc(out.Lagging, func(r view.RunningRow) bool { return r.State == state.OK.String() })
+	releases, err := s.Hub.Store().Releases(ctx, environment, 20)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range releases {
+		out.Releases = append(out.Releases, view.Release{Ring: r.Ring, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed, Failed: r.Failed})
+	}
+	out.Performance, err = s.performance(ctx, environment)
+	return out, err
+}
+
+// performanceDays is of how many days a page has the performance.
+const performanceDays = 30
+
+// performance returns how well the releases of an environment went; nil for none.
+func (s *Source) performance(ctx context.Context, environment string) (*view.Performance, error) {
+	now := s.Hub.Now()
+	since := now.AddDate(0, 0, -performanceDays)
+	releases, err := s.Hub.Store().ReleasesSince(ctx, environment, since)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range performance.Of(releases, since, now) {
+		words := func(n int, d time.Duration) string {
+			if n == 0 {
+				return ""
+			}
+			return d.Round(time.Second).String()
+		}
+		return &view.Performance{
+			Days: performanceDays, Releases: p.Releases, PerWeek: fmt.Sprintf("%.1f", p.PerWeek), Lead: words(p.Completed, p.Lead.Median), Slow: words(p.Completed, p.Lead.P90),
+			Restore: words(p.Restored, p.Restore.Median), Failed: fmt.Sprintf("%.0f %%", 100*p.FailureRate),
+		}, nil
+	}
+	return nil, nil
+}
+
+// filter returns what a selection selects, of what who asks may see.
+func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, error) {
+	f := state.Filter{Environment: of.Environment, Ring: of.Ring, ClusterType: of.ClusterType, Cluster: of.Cluster, Workload: of.Workload, Target: of.Target, Version: of.Version, Base: of.Base}
+	if i := access.From(ctx); i == nil || f.Environment == "" && i.Environment != "" {
+		if i == nil {
+			return f, missing("nobody knows who you are")
+		}
+		f.Environment = i.Environment
+	}
+	if f.Environment != "" {
+		if _, err := s.environment(ctx, f.Environment); err != nil {
+			return f, err
+		}
+	}
+	if of.State != "" {
+		st, err := state.Parse(of.State)
+		if err != nil {
+			return f, missing("%v", err)
+		}
+		f.States = []state.State{st}
+	}
+	return f, nil
+}
+
+// Running returns assignments on clusters.
+func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*view.Running, error) {
+	f, err := s.filter(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	if !of.At.IsZero() {
+		return s.runningAt(ctx, of, f, p)
+	}
+	var tally state.Tally
+	for _, g := range s.Hub.Fleet().Count(f, state.ByEnvironment) {
+		tally.Add(&g.Tally)
+	}
+	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: partOf(&tally, f, p)}
+	skip := (p.Number - 1) * p.Size
+	s.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
+		if skip > 0 {
+			skip--
+			return true
+		}
+		out.Rows = append(out.Rows, running(&r))
+		return len(out.Rows) < p.Size
+	})
+	return out, nil
+}
+
+func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter, p view.Page) (*view.Running, error) {
+	past, err := store.FilterAt(f)
+	if err != nil {
+		return nil, missing("%v", err)
+	}
+	any := past
+	any.States = nil
+	tally, err := s.Hub.Store().CountAt(ctx, any, of.At)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: partOf(&tally, f, p)}
+	past.Skip = (p.Number - 1) * p.Size
+	rows, err := s.Hub.Store().At(ctx, past, of.At, p.Size)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload,
+			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
+	}
+	return out, nil
+}
+
+// partOf says which part a page is of what a filter selects, given the counts in any state.
+func partOf(tally *state.Tally, f state.Filter, p view.Page) view.Part {
+	part := view.Part{Page: p, Total: tally.Wanted()}
+	if len(f.States) > 0 {
+		part.Total = 0
+		for _, st := range f.States {
+			part.Total += tally[st]
+		}
+	}
+	return part
+}
+
+func transitions(rows []store.Transition) []view.Transition {
+	out := make([]view.Transition, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Workload: r.Workload, Target: r.Target,
+			Was: r.Was, State: r.State, Version: r.Version, Commit: r.Commit, Message: r.Message})
+	}
+	return out
+}
+
+// before reads a cursor; 0 for "".
+func before(cursor string) (int64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	n, bad := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || bad != nil || n <= 0 {
+		return 0, missing("there is no such part of the list")
+	}
+	return n, nil
+}
+
+func cursorOf(n int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(n, 10)))
+}
+
+// History returns what changed.
+func (s *Source) History(ctx context.Context, of view.Selection, cursor string) (*view.History, error) {
+	f, err := s.filter(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	from, err := before(cursor)
+	if err != nil {
+		return nil, err
+	}
+	until := of.At
+	if !until.IsZero() {
+		until = until.Add(time.Millisecond)
+	}
+	rows, err := s.Hub.Store().History(ctx, store.Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Until: until, Before: from}, listed+1)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.History{Of: of}
+	if len(rows) > listed {
+		rows = rows[:listed]
+		out.Next = cursorOf(rows[listed-1].Number)
+	}
+	out.Rows = transitions(rows)
+	return out, nil
+}
+
+// Audit returns who did what, to those who may see it.
+func (s *Source) Audit(ctx context.Context, cursor string) (*view.Audit, error) {
+	if i := access.From(ctx); i == nil || !i.Audits() {
+		return nil, missing("only an admin of all environments may see who did what")
+	}
+	from, err := before(cursor)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Hub.Store().Events(ctx, from, listed+1)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Audit{}
+	if len(rows) > listed {
+		rows = rows[:listed]
+		out.Next = cursorOf(rows[listed-1].Number)
+	}
+	for _, r := range rows {
+		out.Rows = append(out.Rows, view.Deed{At: r.At, Who: r.Who, Action: r.Action, Subject: r.Subject, Detail: r.Detail})
+	}
+	return out, nil
+}
