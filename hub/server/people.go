@@ -16,108 +16,119 @@ import (
 
 // people registers what those ask for who say who may do what.
 func (s *server) people() {
-	huma.Register(s.api, huma.Operation{OperationID: "new-token", Method: http.MethodPost, Path: "/v1/tokens", Summary: "Make a token", Description: "Its secret is in this answer, and nowhere else.", DefaultStatus: http.StatusCreated},
-		func(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
-			i, err := allow(ctx, access.Admin)
-			if err != nil {
-				return nil, err
-			}
-			if s.Tokens == nil {
-				return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
-			}
-			of := in.Body
-			switch {
-			case (of.Role == string(access.Cluster)) != (of.Cluster != ""):
-				return nil, huma.Error422UnprocessableEntity("a token of role cluster names its cluster, and no other does")
-			case terminal.Line(of.Cluster) != of.Cluster || terminal.Line(of.Environment) != of.Environment:
-				return nil, huma.Error422UnprocessableEntity("the name of the cluster or of the environment has what cannot be printed")
-			case i.Environment != "" && of.Environment != i.Environment:
-				return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name, i.Environment))
-			}
-			t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment, Note: terminal.Line(of.Note), MadeBy: i.Name}
-			if of.Days > 0 {
-				t.Expires = s.Hub.Now().Add(time.Duration(of.Days) * 24 * time.Hour)
-			}
-			text, made, err := s.Tokens.Make(ctx, t)
-			if err != nil {
-				return nil, unavailable()
-			}
-			if err := s.audit(ctx, "make token", made.ID, of.Role+" "+of.Cluster+of.Environment); err != nil {
-				return nil, unavailable()
-			}
-			return &body[api.Token]{tokenOf(made, text)}, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "tokens", Method: http.MethodGet, Path: "/v1/tokens", Summary: "All tokens, without their secrets"},
-		func(ctx context.Context, _ *struct{}) (*body[api.Tokens], error) {
-			i, err := allow(ctx, access.Admin)
-			if err != nil {
-				return nil, err
-			}
-			all, err := s.Hub.Store().Tokens(ctx)
-			if err != nil {
-				return nil, unavailable()
-			}
-			out := api.Tokens{Tokens: []api.Token{}}
-			for _, t := range all {
-				if i.Environment == "" || i.Environment == t.Environment {
-					out.Tokens = append(out.Tokens, tokenOf(t, ""))
-				}
-			}
-			return &body[api.Tokens]{out}, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "revoke-token", Method: http.MethodDelete, Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent},
-		func(ctx context.Context, in *struct {
-			ID string `path:"id" maxLength:"64"`
-		}) (*struct{}, error) {
-			i, err := allow(ctx, access.Admin)
-			if err != nil {
-				return nil, err
-			}
-			t, there, err := s.Hub.Store().Token(ctx, in.ID)
-			if err != nil {
-				return nil, unavailable()
-			}
-			if !there || s.Tokens == nil || i.Environment != "" && t.Environment != i.Environment {
-				return nil, huma.Error404NotFound("there is no token " + in.ID)
-			}
-			if ended, err := s.Tokens.Revoke(ctx, in.ID); err != nil || !ended {
-				if err != nil {
-					return nil, unavailable()
-				}
-				return nil, huma.Error404NotFound("token " + in.ID + " has ended before")
-			}
-			if err := s.audit(ctx, "revoke token", in.ID, ""); err != nil {
-				return nil, unavailable()
-			}
-			return nil, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "audit", Method: http.MethodGet, Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"},
-		func(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
-			i, err := allow(ctx, access.Admin)
-			if err != nil {
-				return nil, err
-			}
-			if !i.Audits() {
-				return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is for " + i.Environment)
-			}
-			var before int64
-			if err := in.cursor(&before); err != nil {
-				return nil, err
-			}
-			rows, err := s.Hub.Store().Events(ctx, before, in.Limit+1)
-			if err != nil {
-				return nil, unavailable()
-			}
-			out := api.Events{Events: []api.Event{}}
-			for i, e := range rows {
-				if i == in.Limit {
-					out.Next = cursorOf(rows[i-1].Number)
-					break
-				}
-				out.Events = append(out.Events, api.Event(e))
-			}
-			return &body[api.Events]{out}, nil
-		})
+	huma.Register(s.api, huma.Operation{OperationID: "new-token", Method: http.MethodPost, Path: "/v1/tokens", Summary: "Make a token", Description: "Its secret is in this answer, and nowhere else.", DefaultStatus: http.StatusCreated}, s.newToken)
+	huma.Register(s.api, huma.Operation{OperationID: "tokens", Method: http.MethodGet, Path: "/v1/tokens", Summary: "All tokens, without their secrets"}, s.getTokens)
+	huma.Register(s.api, huma.Operation{OperationID: "revoke-token", Method: http.MethodDelete, Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent}, s.revokeToken)
+	huma.Register(s.api, huma.Operation{OperationID: "audit", Method: http.MethodGet, Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"}, s.getAudit)
+}
+
+// newToken makes a token.
+func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
+	i, err := allow(ctx, access.Admin)
+	if err != nil {
+		return nil, err
+	}
+	if s.Tokens == nil {
+		return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
+	}
+	of := in.Body
+	switch {
+	case (of.Role == string(access.Cluster)) != (of.Cluster != ""):
+		return nil, huma.Error422UnprocessableEntity("a token of role cluster names its cluster, and no other does")
+	case terminal.Line(of.Cluster) != of.Cluster || terminal.Line(of.Environment) != of.Environment:
+		return nil, huma.Error422UnprocessableEntity("the name of the cluster or of the environment has what cannot be printed")
+	case i.Environment != "" && of.Environment != i.Environment:
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name, i.Environment))
+	}
+	t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment, Note: terminal.Line(of.Note), MadeBy: i.Name}
+	if of.Days > 0 {
+		t.Expires = s.Hub.Now().Add(time.Duration(of.Days) * 24 * time.Hour)
+	}
+	text, made, err := s.Tokens.Make(ctx, t)
+	if err != nil {
+		return nil, unavailable()
+	}
+	if err := s.audit(ctx, "make token", made.ID, of.Role+" "+of.Cluster+of.Environment); err != nil {
+		return nil, unavailable()
+	}
+	return &body[api.Token]{tokenOf(made, text)}, nil
+}
+
+// getTokens lists tokens.
+func (s *server) getTokens(ctx context.Context, _ *struct{}) (*body[api.Tokens], error) {
+	i, err := allow(ctx, access.Admin)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.Hub.Store().Tokens(ctx)
+	if err != nil {
+		return nil, unavailable()
+	}
+	out := api.Tokens{Tokens: []api.Token{}}
+	for _, t := range all {
+		if i.Environment == "" || i.Environment == t.Environment {
+			out.Tokens = append(out.Tokens, tokenOf(t, ""))
+		}
+	}
+	return &body[api.Tokens]{out}, nil
+}
+
+// tokenQuestion are the parameters of revokeToken.
+type tokenQuestion struct {
+	ID string `path:"id" maxLength:"64"`
+}
+
+// revokeToken ends a token.
+func (s *server) revokeToken(ctx context.Context, in *tokenQuestion) (*struct{}, error) {
+	i, err := allow(ctx, access.Admin)
+	if err != nil {
+		return nil, err
+	}
+	t, there, err := s.Hub.Store().Token(ctx, in.ID)
+	if err != nil {
+		return nil, unavailable()
+	}
+	if !there || s.Tokens == nil || i.Environment != "" && t.Environment != i.Environment {
+		return nil, huma.Error404NotFound("there is no token " + in.ID)
+	}
+	if ended, err := s.Tokens.Revoke(ctx, in.ID); err != nil || !ended {
+		if err != nil {
+			return nil, unavailable()
+		}
+		return nil, huma.Error404NotFound("token " + in.ID + " has ended before")
+	}
+	if err := s.audit(ctx, "revoke token", in.ID, ""); err != nil {
+		return nil, unavailable()
+	}
+	return nil, nil
+}
+
+// getAudit lists who did what.
+func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
+	i, err := allow(ctx, access.Admin)
+	if err != nil {
+		return nil, err
+	}
+	if !i.Audits() {
+		return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is for " + i.Environment)
+	}
+	var before int64
+	if err := in.cursor(&before); err != nil {
+		return nil, err
+	}
+	rows, err := s.Hub.Store().Events(ctx, before, in.Limit+1)
+	if err != nil {
+		return nil, unavailable()
+	}
+	out := api.Events{Events: []api.Event{}}
+	for i, e := range rows {
+		if i == in.Limit {
+			out.Next = cursorOf(rows[i-1].Number)
+			break
+		}
+		out.Events = append(out.Events, api.Event(e))
+	}
+	return &body[api.Events]{out}, nil
 }
 
 func tokenOf(t store.Token, secret string) api.Token {

@@ -80,137 +80,165 @@ func (q *Selection) filter(ctx context.Context) (state.Filter, error) {
 	return f, nil
 }
 
+// questions registers what people and programs ask for.
 func (s *server) questions() {
-	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet, Path: "/v1/environments", Summary: "All environments, with what they want and their counts"},
-		func(ctx context.Context, in *struct{ Fresh }) (*answer[api.Environments], error) {
-			i, err := allow(ctx, access.Viewer)
-			if err != nil {
-				return nil, err
-			}
-			tag, err := s.check(ctx, in.Fresh)
-			if err != nil {
-				return nil, err
-			}
-			return &answer[api.Environments]{tag, s.environments(i)}, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by cluster, workspace and deployment target there are none."},
-		func(ctx context.Context, in *struct {
-			Fresh
-			Selection
-			By []string `query:"by" maxItems:"3" doc:"At most three of environment, ring, clusterType, cluster, workload, workspace, deploymentTarget, version, base."`
-		}) (*answer[api.Groups], error) {
-			f, err := in.filter(ctx)
-			if err != nil {
-				return nil, err
-			}
-			by, err := dimensions(in.By)
-			if err != nil {
-				return nil, err
-			}
-			if !in.At.IsZero() {
-				groups, err := s.countsAt(ctx, in.At, f, by)
-				return &answer[api.Groups]{Body: groups}, err
-			}
-			tag, err := s.check(ctx, in.Fresh)
-			if err != nil {
-				return nil, err
-			}
-			return &answer[api.Groups]{tag, api.Groups{At: s.Hub.Now(), Groups: groupsOf(s.Hub.Fleet().Count(f, by...), by)}}, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters, sorted by environment, cluster and deployment target"},
-		func(ctx context.Context, in *struct {
-			Selection
-			Page
-		}) (*body[api.Assignments], error) {
-			f, err := in.filter(ctx)
-			if err != nil {
-				return nil, err
-			}
-			var after state.Position
-			if err := in.cursor(&after); err != nil {
-				return nil, err
-			}
-			if !in.At.IsZero() {
-				out, err := s.assignmentsAt(ctx, in.At, f, after, in.Limit)
-				return &body[api.Assignments]{out}, err
-			}
-			out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}}
-			s.Hub.Fleet().List(f, after, func(r state.Row) bool {
-				if len(out.Assignments) == in.Limit {
-					last := out.Assignments[in.Limit-1].Position()
-					out.Next = cursorOf(last)
-					return false
-				}
-				out.Assignments = append(out.Assignments, r)
-				return true
-			})
-			return &body[api.Assignments]{out}, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet, Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"},
-		func(ctx context.Context, in *struct {
-			Name string `path:"name" maxLength:"253"`
-		}) (*body[api.Cluster], error) {
-			i, err := allow(ctx, access.Viewer)
-			if err != nil {
-				return nil, err
-			}
-			out, found := s.cluster(i, in.Name)
-			if !found {
-				return nil, unlisted(in.Name)
-			}
-			return &body[api.Cluster]{out}, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"},
-		func(ctx context.Context, in *struct {
-			Page
-			Environment string    `query:"environment"`
-			Workload    string    `query:"workload"`
-			Cluster     string    `query:"cluster"`
-			Target      string    `query:"deploymentTarget"`
-			Since       time.Time `query:"since"`
-			Until       time.Time `query:"until"`
-		}) (*body[api.History], error) {
-			environment, err := sees(ctx, in.Environment)
-			if err != nil {
-				return nil, err
-			}
-			f := store.Filter{Environment: environment, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target, Since: in.Since, Until: in.Until}
-			if err := in.cursor(&f.Before); err != nil {
-				return nil, err
-			}
-			rows, err := s.Hub.Store().History(ctx, f, in.Limit+1)
-			if err != nil {
-				return nil, unavailable()
-			}
-			out := api.History{Transitions: []api.Transition{}}
-			for i, r := range rows {
-				if i == in.Limit {
-					out.Next = cursorOf(rows[i-1].Number)
-					break
-				}
-				out.Transitions = append(out.Transitions, api.Transition(r))
-			}
-			return &body[api.History]{out}, nil
-		})
-	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet, Path: "/v1/releases", Summary: "What was released, the newest first"},
-		func(ctx context.Context, in *struct {
-			Environment string `query:"environment"`
-			Limit       int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-		}) (*body[api.Releases], error) {
-			environment, err := sees(ctx, in.Environment)
-			if err != nil {
-				return nil, err
-			}
-			rows, err := s.Hub.Store().Releases(ctx, environment, in.Limit)
-			if err != nil {
-				return nil, unavailable()
-			}
-			out := api.Releases{Releases: []api.Release{}}
-			for _, r := range rows {
-				out.Releases = append(out.Releases, api.Release(r))
-			}
-			return &body[api.Releases]{out}, nil
-		})
+	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet, Path: "/v1/environments", Summary: "All environments, with what they want and their counts"}, s.getEnvironments)
+	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by cluster, workspace and deployment target there are none."}, s.getCounts)
+	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters, sorted by environment, cluster and deployment target"}, s.getAssignments)
+	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet, Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"}, s.getCluster)
+	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"}, s.getHistory)
+	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet, Path: "/v1/releases", Summary: "What was released, the newest first"}, s.getReleases)
+}
+
+// getEnvironments returns the environments that who asks may see.
+func (s *server) getEnvironments(ctx context.Context, in *struct{ Fresh }) (*answer[api.Environments], error) {
+	i, err := allow(ctx, access.Viewer)
+	if err != nil {
+		return nil, err
+	}
+	tag, err := s.check(ctx, in.Fresh)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[api.Environments]{tag, s.environments(i)}, nil
+}
+
+// countsQuestion are the parameters of getCounts.
+type countsQuestion struct {
+	Fresh
+	Selection
+	By []string `query:"by" maxItems:"3" doc:"At most three of environment, ring, clusterType, cluster, workload, workspace, deploymentTarget, version, base."`
+}
+
+// getCounts counts what a selection selects.
+func (s *server) getCounts(ctx context.Context, in *countsQuestion) (*answer[api.Groups], error) {
+	f, err := in.filter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	by, err := dimensions(in.By)
+	if err != nil {
+		return nil, err
+	}
+	if !in.At.IsZero() {
+		groups, err := s.countsAt(ctx, in.At, f, by)
+		return &answer[api.Groups]{Body: groups}, err
+	}
+	tag, err := s.check(ctx, in.Fresh)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[api.Groups]{tag, api.Groups{At: s.Hub.Now(), Groups: groupsOf(s.Hub.Fleet().Count(f, by...), by)}}, nil
+}
+
+// assignmentsQuestion are the parameters of getAssignments.
+type assignmentsQuestion struct {
+	Selection
+	Page
+}
+
+// getAssignments lists what a selection selects.
+func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*body[api.Assignments], error) {
+	f, err := in.filter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var after state.Position
+	if err := in.cursor(&after); err != nil {
+		return nil, err
+	}
+	if !in.At.IsZero() {
+		out, err := s.assignmentsAt(ctx, in.At, f, after, in.Limit)
+		return &body[api.Assignments]{out}, err
+	}
+	out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}}
+	s.Hub.Fleet().List(f, after, func(r state.Row) bool {
+		if len(out.Assignments) == in.Limit {
+			last := out.Assignments[in.Limit-1].Position()
+			out.Next = cursorOf(last)
+			return false
+		}
+		out.Assignments = append(out.Assignments, r)
+		return true
+	})
+	return &body[api.Assignments]{out}, nil
+}
+
+// clusterQuestion are the parameters of getCluster.
+type clusterQuestion struct {
+	Name string `path:"name" maxLength:"253"`
+}
+
+// getCluster returns a cluster.
+func (s *server) getCluster(ctx context.Context, in *clusterQuestion) (*body[api.Cluster], error) {
+	i, err := allow(ctx, access.Viewer)
+	if err != nil {
+		return nil, err
+	}
+	out, found := s.cluster(i, in.Name)
+	if !found {
+		return nil, unlisted(in.Name)
+	}
+	return &body[api.Cluster]{out}, nil
+}
+
+// historyQuestion are the parameters of getHistory.
+type historyQuestion struct {
+	Page
+	Environment string    `query:"environment"`
+	Workload    string    `query:"workload"`
+	Cluster     string    `query:"cluster"`
+	Target      string    `query:"deploymentTarget"`
+	Since       time.Time `query:"since"`
+	Until       time.Time `query:"until"`
+}
+
+// getHistory lists what changed.
+func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api.History], error) {
+	environment, err := sees(ctx, in.Environment)
+	if err != nil {
+		return nil, err
+	}
+	f := store.Filter{Environment: environment, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target, Since: in.Since, Until: in.Until}
+	if err := in.cursor(&f.Before); err != nil {
+		return nil, err
+	}
+	rows, err := s.Hub.Store().History(ctx, f, in.Limit+1)
+	if err != nil {
+		return nil, unavailable()
+	}
+	out := api.History{Transitions: []api.Transition{}}
+	for i, r := range rows {
+		if i == in.Limit {
+			out.Next = cursorOf(rows[i-1].Number)
+			break
+		}
+		out.Transitions = append(out.Transitions, api.Transition(r))
+	}
+	return &body[api.History]{out}, nil
+}
+
+// releasesQuestion are the parameters of getReleases.
+type releasesQuestion struct {
+	Environment string `query:"environment"`
+	Limit       int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+// getReleases lists what was released.
+func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[api.Releases], error) {
+	environment, err := sees(ctx, in.Environment)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Hub.Store().Releases(ctx, environment, in.Limit)
+	if err != nil {
+		return nil, unavailable()
+	}
+	out := api.Releases{Releases: []api.Release{}}
+	for _, r := range rows {
+		out.Releases = append(out.Releases, api.Release(r))
+	}
+	return &body[api.Releases]{out}, nil
 }
 
 func unavailable() error { return retry(http.StatusServiceUnavailable, "the database does not answer") }
@@ -308,142 +336,6 @@ func (s *server) cluster(i *access.Identity, name string) (api.Cluster, bool) {
 	}
 	out.Counts = api.CountsOf(&tally)
 	return out, listed && len(out.Environments) > 0
-}
-
-// countsAt counts by what is kept of earlier moments.
-func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension) (api.Groups, error) {
-	out := api.Groups{At: at}
-	if f.Cluster != "" || f.Workspace != "" || f.Target != "" || slices.ContainsFunc(by, func(d state.Dimension) bool {
-		return d == state.ByCluster || d == state.ByWorkspace || d == state.ByTarget
-	}) {
-		return out, huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by cluster, workspace or deployment target: ask for the assignments")
-	}
-	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environment)
-	if err != nil {
-		return out, unavailable()
-	}
-	tallies := map[[3]string]*state.Tally{}
-	for p, tally := range parts {
-		if f.Ring != "" && f.Ring != p.Ring || f.ClusterType != "" && f.ClusterType != p.ClusterType || f.Workload != "" && f.Workload != p.Workload ||
-			f.Version != "" && f.Version != p.Version || f.Base != "" && f.Base != p.Base {
-			continue
-		}
-		var key [3]string
-		for i, d := range by {
-			key[i] = map[state.Dimension]string{state.ByEnvironment: p.Environment, state.ByRing: p.Ring, state.ByClusterType: p.ClusterType, state.ByWorkload: p.Workload, state.ByVersion: p.Version, state.ByBase: p.Base}[d]
-		}
-		if tallies[key] == nil {
-			tallies[key] = &state.Tally{}
-		}
-		tallies[key].Add(&tally)
-	}
-	var groups []state.Group
-	for key, tally := range tallies {
-		groups = append(groups, state.Group{Values: slices.Clone(key[:len(by)]), Tally: *tally})
-	}
-	slices.SortFunc(groups, func(a, b state.Group) int { return slices.Compare(a.Values, b.Values) })
-	out.Groups = groupsOf(groups, by)
-	return out, nil
-}
-
-// assignmentsAt lists by what is kept of earlier moments.
-func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, after state.Position, most int) (api.Assignments, error) {
-	out := api.Assignments{At: at, Assignments: []state.Row{}}
-	past, err := store.FilterAt(f)
-	if err != nil {
-		return out, huma.Error422UnprocessableEntity(err.Error())
-	}
-	past.After = after
-	rows, err := s.Hub.Store().At(ctx, past, at, most+1)
-	if err != nil {
-		return out, unavailable()
-	}
-	for i, r := range rows {
-		if i == most {
-			out.Next = cursorOf(out.Assignments[i-1].Position())
-			break
-		}
-		st, err := state.Parse(r.State)
-		if err != nil {
-			return out, err // it is of a later version
-		}
-		out.Assignments = append(out.Assignments, state.Row{
-			Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload, State: st, Message: r.Message,
-			Changed: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit,
-		})
-	}
-	return out, nil
-}
-
-// atOnce is how many assignments are read with the fleet locked: a client may be slow.
-const atOnce = 10_000
-
-// rollout answers with each assignment on a cluster that an environment wants, a line each, and
-// a last line that names the commit of the GitOps branch, which is one for all of them.
-func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
-	environment, err := sees(r.Context(), r.URL.Query().Get("environment"))
-	if err != nil || environment == "" {
-		problem(w, http.StatusForbidden, "name an environment that you may see")
-		return
-	}
-	if !slices.ContainsFunc(s.Hub.Fleet().Environments(), func(w *state.Wanted) bool { return w.Environment == environment }) {
-		problem(w, http.StatusNotFound, "this hub knows no environment "+environment)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	lines := json.NewEncoder(w)
-	filter := state.Filter{Environment: environment, Ring: r.URL.Query().Get("ring")}
-	commit, after := "", state.Position{}
-	for first := true; ; first = false {
-		var rows []state.Row
-		is := s.Hub.Fleet().Rollout(filter, after, func(row state.Row) bool {
-			rows = append(rows, row)
-			return len(rows) < atOnce
-		})
-		if !first && is != commit {
-			return // the answer is cut off, and the client asks again
-		}
-		commit = is
-		for i := range rows {
-			if lines.Encode(&rows[i]) != nil {
-				return
-			}
-		}
-		if len(rows) < atOnce {
-			break
-		}
-		after = rows[len(rows)-1].Position()
-	}
-	_ = lines.Encode(api.RolloutEnd{End: true, GitOps: commit})
-}
-
-// events tells of changes as server-sent events, at most twice a second.
-func (s *server) events(w http.ResponseWriter, r *http.Request) {
-	if _, err := allow(r.Context(), access.Viewer); err != nil {
-		problem(w, http.StatusForbidden, err.Error())
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	flush := http.NewResponseController(w)
-	for {
-		version, changed := s.Hub.Version()
-		if _, err := fmt.Fprintf(w, "event: change\ndata: {\"version\":%d}\n\n", version); err != nil || flush.Flush() != nil {
-			return
-		}
-		pause, alive := time.After(500*time.Millisecond), time.After(30*time.Second)
-		select {
-		case <-changed:
-		case <-alive: // the same again shows whether the client is there
-		case <-r.Context().Done():
-			return
-		}
-		select {
-		case <-pause:
-		case <-r.Context().Done():
-			return
-		}
-	}
 }
 
 // metrics answers Prometheus, about the environments that who asks may see.
