@@ -52,11 +52,24 @@ type Selection struct {
 	At                                                                              time.Time // a moment; zero for now
 }
 
+// selector is a part of a Selection: its name in addresses, and before a value in words.
+type selector struct {
+	name, words string
+	value       *string
+}
+
+// selectors are the parts of a selection, in the order in which words name them.
+func (s *Selection) selectors() []selector {
+	return []selector{
+		{"state", "", &s.State}, {"environment", "environment ", &s.Environment}, {"ring", "ring ", &s.Ring}, {"clusterType", "cluster type ", &s.ClusterType}, {"cluster", "cluster ", &s.Cluster},
+		{"workload", "workload ", &s.Workload}, {"deploymentTarget", "deployment target ", &s.Target}, {"version", "version ", &s.Version}, {"base", "commit ", &s.Base},
+	}
+}
+
 // selectionOf reads the parameters of a page.
-func selectionOf(q url.Values) (Selection, error) {
-	s := Selection{
-		Environment: q.Get("environment"), Ring: q.Get("ring"), ClusterType: q.Get("clusterType"), Cluster: q.Get("cluster"), Workload: q.Get("workload"),
-		Target: q.Get("deploymentTarget"), Version: q.Get("version"), Base: q.Get("base"), State: q.Get("state"),
+func selectionOf(q url.Values) (s Selection, err error) {
+	for _, part := range s.selectors() {
+		*part.value = q.Get(part.name)
 	}
 	if at := q.Get("at"); at != "" {
 		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"} {
@@ -73,12 +86,9 @@ func selectionOf(q url.Values) (Selection, error) {
 // Query returns the parameters of a page that is about the selection.
 func (s Selection) Query() string {
 	q := url.Values{}
-	for name, value := range map[string]string{
-		"environment": s.Environment, "ring": s.Ring, "clusterType": s.ClusterType, "cluster": s.Cluster, "workload": s.Workload,
-		"deploymentTarget": s.Target, "version": s.Version, "base": s.Base, "state": s.State,
-	} {
-		if value != "" {
-			q.Set(name, value)
+	for _, part := range s.selectors() {
+		if *part.value != "" {
+			q.Set(part.name, *part.value)
 		}
 	}
 	if !s.At.IsZero() {
@@ -90,12 +100,9 @@ func (s Selection) Query() string {
 // String says what is selected.
 func (s Selection) String() string {
 	var parts []string
-	for _, p := range [][2]string{
-		{"", s.State}, {"environment ", s.Environment}, {"ring ", s.Ring}, {"cluster type ", s.ClusterType}, {"cluster ", s.Cluster}, {"workload ", s.Workload},
-		{"deployment target ", s.Target}, {"version ", s.Version}, {"commit ", s.Base},
-	} {
-		if p[1] != "" {
-			parts = append(parts, p[0]+p[1])
+	for _, part := range s.selectors() {
+		if *part.value != "" {
+			parts = append(parts, part.words+*part.value)
 		}
 	}
 	if !s.At.IsZero() {
@@ -288,25 +295,14 @@ func counted(of Selection, c any) counts {
 	return counts{Of: of}
 }
 
-// selection makes a Selection of names and values.
+// selection makes a Selection of names, as they are in addresses, and values.
 func selection(pairs ...string) Selection {
 	var s Selection
 	for i := 0; i+1 < len(pairs); i += 2 {
-		switch pairs[i] {
-		case "environment":
-			s.Environment = pairs[i+1]
-		case "ring":
-			s.Ring = pairs[i+1]
-		case "clusterType":
-			s.ClusterType = pairs[i+1]
-		case "cluster":
-			s.Cluster = pairs[i+1]
-		case "workload":
-			s.Workload = pairs[i+1]
-		case "version":
-			s.Version = pairs[i+1]
-		case "deploymentTarget":
-			s.Target = pairs[i+1]
+		for _, part := range s.selectors() {
+			if part.name == pairs[i] {
+				*part.value = pairs[i+1]
+			}
 		}
 	}
 	return s
