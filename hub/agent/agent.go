@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
 // Options say what reports, and to whom.
@@ -20,13 +22,6 @@ type Options struct {
 	// Groups are the API groups of the reconciler's objects.
 	Groups []string
 	Image  string // that has kalypso
-}
-
-// resources are what kalypso observe lists, by API group.
-var resources = map[string][]string{
-	"kustomize.toolkit.fluxcd.io": {"kustomizations"},
-	"helm.toolkit.fluxcd.io":      {"helmreleases"},
-	"argoproj.io":                 {"applications"},
 }
 
 // Check returns what is wrong with the address of a hub.
@@ -41,14 +36,11 @@ func Check(hub string) error {
 // Manifests returns a YAML stream. False says that nothing on the cluster can be listed: its
 // reconciler has no objects of Kubernetes there.
 func Manifests(o Options) ([]byte, bool) {
-	type rule struct {
-		Group     string
-		Resources []string
-	}
+	type rule struct{ Group, Resource string }
 	var rules []rule
-	for _, group := range slices.Sorted(slices.Values(o.Groups)) {
-		if of := resources[group]; of != nil {
-			rules = append(rules, rule{group, of})
+	for _, k := range []reconcilers.Kind{reconcilers.Applications, reconcilers.HelmReleases, reconcilers.Kustomizations} { // what observe lists, by group
+		if r := k.Resource; slices.Contains(o.Groups, r.Group) {
+			rules = append(rules, rule{r.Group, r.Resource})
 		}
 	}
 	if len(rules) == 0 {
@@ -57,7 +49,7 @@ func Manifests(o Options) ([]byte, bool) {
 	var b bytes.Buffer
 	err := manifests.Execute(&b, map[string]any{
 		"Hub": strings.TrimSuffix(o.Hub, "/"), "Cluster": o.Cluster, "Namespace": o.Namespace, "Rules": rules, "Image": o.Image,
-		"Flux": slices.Contains(o.Groups, "kustomize.toolkit.fluxcd.io"),
+		"Flux": slices.Contains(o.Groups, reconcilers.Kustomizations.Resource.Group),
 	})
 	if err != nil {
 		panic(err) // the template is fixed
@@ -84,7 +76,7 @@ metadata:
 rules:
 {{- range .Rules}}
   - apiGroups: [{{quote .Group}}]
-    resources: [{{range $i, $r := .Resources}}{{if $i}}, {{end}}{{quote $r}}{{end}}]
+    resources: [{{quote .Resource}}]
     verbs: ["list"]
 {{- end}}
 ---
