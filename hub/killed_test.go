@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,12 +35,18 @@ func TestSlowKilled(t *testing.T) {
 type reporter struct {
 	cluster            string
 	sent, acknowledged int
+	at                 time.Time
 }
 
-// report sends the next report.
+// report sends the next report, of a later millisecond than the last: what is reported of one
+// millisecond has no order of time.
 func (r *reporter) report(url string) error {
 	r.sent++
-	body, err := json.Marshal(api.Report{Cluster: r.cluster, At: time.Now(), Items: []api.Item{{Assignment: "prod/edge/hello-main", Commit: fmt.Sprintf("%040x", 1), State: "failed", Message: strconv.Itoa(r.sent)}}})
+	for next := r.at.Truncate(time.Millisecond).Add(time.Millisecond); time.Now().Before(next); {
+		runtime.Gosched()
+	}
+	r.at = time.Now()
+	body, err := json.Marshal(api.Report{Cluster: r.cluster, At: r.at, Items: []api.Item{{Assignment: "prod/edge/hello-main", Commit: fmt.Sprintf("%040x", 1), State: "failed", Message: strconv.Itoa(r.sent)}}})
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,19 @@ type Cluster struct {
 	made     atomic.Int64
 }
 
-// StartPostgres starts a PostgreSQL that listens on a socket in a new folder below another one.
-// It is programs of Debian's package postgresql, which do not run as root.
+// StartPostgres starts a PostgreSQL that listens on a socket in a new folder below another one,
+// or below the folder for temporary files.
+// It is programs of Debian's package postgresql, which do not run as root: where the process
+// does, they run as nobody, and every folder on the path must let everyone pass.
 func StartPostgres(below string) (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
+	}
+	if below == "" {
+		if below, err = temporary(os.Geteuid() == 0); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := os.MkdirTemp(below, "pg") // the path of a socket is short
 	if err != nil {
@@ -58,6 +65,22 @@ func StartPostgres(below string) (*Cluster, error) {
 }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// temporary returns a folder for temporary files, which everyone can reach if that is asked for:
+// TMPDIR often is a folder of one user alone.
+func temporary(forAll bool) (string, error) {
+	dir, err := filepath.Abs(os.TempDir())
+	for path := dir; err == nil && forAll && path != "/"; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return "", err
+		}
+		if info.Mode().Perm()&1 == 0 {
+			return "/tmp", nil
+		}
+	}
+	return dir, err
+}
 
 // Database makes a database, and returns its address.
 func (c *Cluster) Database(ctx context.Context) (string, error) {
