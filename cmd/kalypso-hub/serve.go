@@ -119,8 +119,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := &follow.Follower{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem}
-	f.Begin()
+	f := follow.New(follow.Options{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem})
 	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why, Compiled: o.pool()}, &view.Feed{}
 	defer source.Compiled.Close()
 	go source.Follow(ctx, feed)

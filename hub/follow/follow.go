@@ -60,8 +60,8 @@ func Write(ctx context.Context, w io.Writer, r session.Request) error {
 	return lines.Encode(Line{End: &end})
 }
 
-// Follower follows one platform. Its methods may be called by several goroutines.
-type Follower struct {
+// Options say what is followed, and how.
+type Options struct {
 	Hub *hub.Hub
 	// Process returns the process that calls Write, which is not started yet.
 	Process func(ctx context.Context) (*exec.Cmd, error)
@@ -73,6 +73,11 @@ type Follower struct {
 	// Patience is how long the process may take; 0 for 10 minutes.
 	Patience time.Duration
 	Problem  func(error)
+}
+
+// Follower follows one platform. Its methods may be called by several goroutines.
+type Follower struct {
+	Options
 
 	moved    chan struct{}
 	refs     map[string]string // of each repository, as they were
@@ -80,6 +85,12 @@ type Follower struct {
 	mu       sync.Mutex
 	problems map[string]string // by environment; "" for all
 	looked   time.Time         // when what the branches want was last seen
+}
+
+// New returns a Follower that has not looked yet.
+func New(o Options) *Follower {
+	o.Patience = cmp.Or(o.Patience, 10*time.Minute)
+	return &Follower{Options: o, moved: make(chan struct{}, 1), looked: time.Now()}
 }
 
 // readEvery is after which time everything is read, also where nothing seems to have moved.
@@ -118,9 +129,6 @@ func (f *Follower) note(problems map[string]string) {
 	}
 	f.problems = problems
 }
-
-// Begin must be called before all other methods.
-func (f *Follower) Begin() { f.moved, f.looked = make(chan struct{}, 1), time.Now() }
 
 // saw notes that it was seen what the branches want, also where none has moved: what kept it from
 // that is over.
@@ -205,8 +213,7 @@ func (f *Follower) look(ctx context.Context) (map[string]string, error) {
 // read runs the process, and gives the hub what it writes. What was wanted of an environment
 // that cannot be read holds.
 func (f *Follower) read(ctx context.Context) error {
-	patience := cmp.Or(f.Patience, 10*time.Minute)
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the platform and its GitOps branches were not read within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, f.Patience, fmt.Errorf("the platform and its GitOps branches were not read within %s", f.Patience))
 	defer cancel()
 	process, err := f.Process(ctx)
 	if err != nil {

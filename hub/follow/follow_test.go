@@ -87,11 +87,10 @@ func newWorld(t *testing.T) *world {
 	done := make(chan struct{})
 	go func() { w.hub.Run(ctx); close(done) }()
 	t.Cleanup(func() { stop(); <-done })
-	w.follower = &follow.Follower{Hub: w.hub, Repository: w.platform, Remote: open, Every: time.Hour, Problem: problem, Process: func(ctx context.Context) (*exec.Cmd, error) {
+	w.follower = follow.New(follow.Options{Hub: w.hub, Repository: w.platform, Remote: open, Every: time.Hour, Problem: problem, Process: func(ctx context.Context) (*exec.Cmd, error) {
 		self, err := os.Executable()
 		return exec.CommandContext(ctx, self, asReader, w.platform), err
-	}}
-	w.follower.Begin()
+	}})
 	return w
 }
 
