@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/spf13/cobra"
+)
+
+func newHubHistory(a *asking) *cobra.Command {
+	var q api.HistoryQuery
+	var since, until string
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "history [ENVIRONMENT]",
+		Short:   "List what changed on clusters, the newest first",
+		Long:    `history lists each change of the state of an assignment on a cluster, and of what it runs.`,
+		Example: `  kalypso hub history prod --workload shop --since 7d`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if q.Environment, err = environment(args); err != nil {
+				return err
+			}
+			if q.Since, err = readPast("since", since); err != nil {
+				return err
+			}
+			if q.Until, err = readPast("until", until); err != nil {
+				return err
+			}
+			return a.history(cmd.Context(), q, limit)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.Workload, "workload", "", "only this `WORKLOAD`")
+	f.StringVar(&q.Cluster, "cluster", "", "only this `CLUSTER`")
+	f.StringVar(&q.Target, "deployment-target", "", "only this `TARGET`, by its full name")
+	f.StringVar(&since, "since", "", "only what happened since a `TIME`, or for that long, as 7d")
+	f.StringVar(&until, "until", "", "only what happened before a `TIME`, or before that long ago")
+	f.IntVar(&limit, "limit", 100, "list at most so many; 0 for all")
+	return cmd
+}
+
+func (a *asking) history(ctx context.Context, q api.HistoryQuery, limit int) error {
+	hub, err := a.hub.client(a.global)
+	if err != nil {
+		return err
+	}
+	all := &api.History{Transitions: []api.Transition{}}
+	const page = 1000
+	for cursor := ""; ; {
+		n := page
+		if limit > 0 {
+			n = min(page, limit-len(all.Transitions))
+		}
+		found, err := hub.History(ctx, q, cursor, n)
+		if err != nil {
+			return err
+		}
+		all.Transitions = append(all.Transitions, found.Transitions...)
+		if cursor = found.Next; cursor == "" {
+			break
+		}
+		if limit > 0 && len(all.Transitions) >= limit {
+			a.tellMore(limit)
+			break
+		}
+	}
+	if *a.output != "table" {
+		return a.printDocument(*a.output, document[*api.History]{apiVersion, "HubHistory", all})
+	}
+	var rows [][]any
+	for _, t := range all.Transitions {
+		id := t.Environment + "/" + t.ClusterType + "/" + t.Target
+		rows = append(rows, []any{when(t.At), t.Cluster, id, cmp.Or(t.Version, "-"), cmp.Or(t.Was, "-"), t.State, shortOrNone(t.Commit), cmp.Or(terminal.Line(t.Message), "-")})
+	}
+	return a.table([]string{"TIME", "CLUSTER", "ASSIGNMENT", "VERSION", "WAS", "STATE", "COMMIT", "REASON"}, rows)
+}
+
+func newHubReleases(a *asking) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "releases [ENVIRONMENT]",
+		Short: "List what was released, and when clusters had it",
+		Long: `releases lists the commits by which environments and rings got something else, the newest
+first: when all of it was ok for the first time, and when more of it had failed than the
+platform lets fail.`,
+		Example: `  kalypso hub releases prod`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := environment(args)
+			if err != nil {
+				return err
+			}
+			hub, err := a.hub.client(a.global)
+			if err != nil {
+				return err
+			}
+			found, err := hub.Releases(cmd.Context(), name, limit)
+			if err != nil {
+				return err
+			}
+			if *a.output != "table" {
+				return a.printDocument(*a.output, document[*api.Releases]{apiVersion, "HubReleases", found})
+			}
+			var rows [][]any
+			for _, r := range found.Releases {
+				of := r.Environment
+				if r.Ring != "" {
+					of += "/" + r.Ring
+				}
+				rows = append(rows, []any{when(r.At), of, shortOrNone(r.Commit), shortOrNone(r.Base), when(r.Completed), when(r.Failed), cmp.Or(r.Author, "-"), cmp.Or(terminal.Line(r.Subject), "-")})
+			}
+			return a.table([]string{"TIME", "ENVIRONMENT", "COMMIT", "BASE", "COMPLETE", "FAILED", "AUTHOR", "SUBJECT"}, rows)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many, up to 1000")
+	return cmd
+}

@@ -1,0 +1,135 @@
+package state
+
+import (
+	"cmp"
+	"strings"
+	"time"
+	"unique"
+)
+
+// judge returns the state of an assignment on a cluster.
+func (e *environment) judge(c *cluster, target int) State {
+	p := &c.pairs[target]
+	if p.reported == Nothing {
+		if c.stale && p.at != 0 {
+			return Stale
+		}
+		return Missing
+	}
+	if p.reported == ReportedFailed && p.commit == none && p.digest == none {
+		return Failed // before it could apply anything
+	}
+	digest, known := e.running(c, target, p)
+	wanted := known && digest == c.folder.Targets[target].Digest
+	switch {
+	case wanted && p.reported == ReportedFailed: // it holds until there is other news
+		return Failed
+	case c.stale:
+		return Stale
+	case !known:
+		return Drifted
+	case !wanted:
+		return Behind
+	case p.reported == ReportedDrifted:
+		return Drifted
+	case p.reported == ReportedProgressing:
+		return Progressing
+	}
+	return OK
+}
+
+// running returns the digest of what a cluster runs of an assignment; false where its branch
+// has had no such thing. It is "" where the cluster does not have its wanted entry.
+func (e *environment) running(c *cluster, target int, p *pair) (string, bool) {
+	key := e.key(c, target, p)
+	if p.digest != none {
+		return p.digest.Value(), e.had(key, p.digest.Value())
+	}
+	place, known := e.byCommit[p.commit.Value()]
+	if !known { // it is older than what is known of the branch, or was never there
+		return p.ran.Value(), p.ran != none && e.had(key, p.ran.Value())
+	}
+	if c.entry != "" && e.wanted.At(place, EntryKey(c.name)) != c.entry {
+		return "", true
+	}
+	return e.wanted.At(place, key), true
+}
+
+// resolve keeps the digest of what a cluster runs, where it is known, for when its commit is
+// not known any more.
+func (e *environment) resolve(c *cluster, target int) {
+	p := &c.pairs[target]
+	if digest, known := e.running(c, target, p); known {
+		p.ran = unique.Make(digest)
+	}
+}
+
+// had reports whether a folder had a digest in any known commit.
+func (e *environment) had(key, digest string) bool {
+	if e.wanted.At(0, key) == digest {
+		return true
+	}
+	for i := range e.wanted.Commits {
+		if e.wanted.Commits[i].Was[key] == digest {
+			return true
+		}
+	}
+	return false
+}
+
+// key returns the key of the folder that an observation is about.
+func (e *environment) key(c *cluster, target int, p *pair) string {
+	key := Key(c.folder.Name, c.folder.Targets[target].Name)
+	if p.path != none {
+		return keyOf(p.path.Value(), key)
+	}
+	return key
+}
+
+// keyOf returns the key of a folder of which the path in the repository is known.
+func keyOf(path, otherwise string) string {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	if len(segments) < 2 {
+		return otherwise
+	}
+	return Key(segments[len(segments)-2], segments[len(segments)-1])
+}
+
+func (f *Fleet) bound(e *environment) time.Duration { return cmp.Or(e.wanted.StaleAfter, f.staleAfter) }
+
+func (f *Fleet) isStale(e *environment, c *cluster, now time.Time) bool {
+	last := c.heard.last
+	if last.IsZero() {
+		return false // it is missing
+	}
+	if c.heard.restored && last.Before(f.began) && !c.stale {
+		last = f.began // the hub was not there to hear it
+	}
+	return now.Sub(last) > f.bound(e)
+}
+
+// Expire marks clusters of which there was no news for too long, and returns what changes.
+func (f *Fleet) Expire(now time.Time) *Changes {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changes := &Changes{}
+	for _, e := range f.environments {
+		for _, c := range e.clusters {
+			if stale := f.isStale(e, c, now); stale != c.stale {
+				c.stale = stale
+				e.rejudge(c, now, changes)
+			}
+		}
+	}
+	return changes
+}
+
+// rejudge computes the states of a cluster anew.
+func (e *environment) rejudge(c *cluster, now time.Time, changes *Changes) {
+	for i := range c.pairs {
+		if was, is := c.pairs[i].state, e.judge(c, i); was != is {
+			c.set(i, is, now)
+			changes.copied(Change{env: e, cluster: c, target: i, Was: was, Moved: true})
+		}
+	}
+}
