@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/internal/terminal"
-	"github.com/spf13/cobra"
 )
 
 func newHubHistory(a *asking) *cobra.Command {
