@@ -179,6 +179,9 @@ func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
 		return false
 	case kind&(cue.StringKind|cue.NumberKind) == 0 && kind != cue.BottomKind:
 		hint := "facts and labels are strings"
+		if name == "clusters" && kind == cue.StructKind {
+			hint = "what selects single clusters is beside this selector: clusters: labels: …"
+		}
 		if text, err := v.MarshalJSON(); err == nil && kind == cue.BoolKind {
 			hint = fmt.Sprintf("write it as a string: %q", text)
 		}
