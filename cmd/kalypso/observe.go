@@ -67,7 +67,7 @@ when it is another one than before. The token is in ` + hubTokenEnv + ` or in a 
   kalypso observe --from ansible /srv/reports --hub https://hub.example.com
   kalypso observe --from kubeconfig --kubeconfig edge.yaml --out edge.jsonl   # to be carried
   kalypso observe --import edge.jsonl
-  kalypso observe --cluster vm-17 --assignment prod/edge/hello-main --status ok --commit 4f2a9c1d0e8b7a6f5c3d2e1f0a9b8c7d6e5f4a3b`,
+  kalypso observe --cluster vm-17 --assignment prod/edge/hello-main --state ok --commit 4f2a9c1d0e8b7a6f5c3d2e1f0a9b8c7d6e5f4a3b`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.files = args
 			if err := o.check(); err != nil {
@@ -92,8 +92,8 @@ when it is another one than before. The token is in ` + hubTokenEnv + ` or in a 
 	f.StringVar(&o.item.Commit, "commit", "", "the `COMMIT` of the GitOps branch that is applied, in full")
 	f.StringVar(&o.item.Digest, "digest", "", "the `DIGEST` of the folder that is applied: its git tree id")
 	states := []string{"ok", "progressing", "drifted", "failed"}
-	f.Var(&choice{&o.item.State, states}, "status", "its state: "+listed(states, "or"))
-	completeFlag(cmd, "status", values(states...))
+	f.Var(&choice{&o.item.State, states}, "state", "its state: "+listed(states, "or"))
+	completeFlag(cmd, "state", values(states...))
 	f.StringVar(&o.item.Message, "message", "", "the `REASON` for it")
 	return cmd
 }
@@ -115,11 +115,11 @@ func (o *observing) check() error {
 	case single && (o.from != "" || o.every != 0 || len(o.files) > 0):
 		return usagef("--assignment reports one assignment, once: leave out --from, --every and files")
 	case single && (o.cluster == "" || o.item.State == ""):
-		return usagef("--assignment needs --cluster, which has it, and --status")
+		return usagef("--assignment needs --cluster, which has it, and --state")
 	case single && (o.item.Commit == "") == (o.item.Digest == ""):
 		return usagef("--assignment needs what is applied: --commit, or --digest of the folder")
 	case !single && o.item != (api.Item{}):
-		return usagef("--commit, --digest, --status and --message are about one --assignment")
+		return usagef("--commit, --digest, --state and --message are about one --assignment")
 	case !single && o.from == "":
 		return usagef("--from says where to read: there are kubeconfig, in-cluster, ansible and file; --assignment reports a single one")
 	case o.from == fromKubeconfig && o.kubeconfig == "":
