@@ -179,7 +179,8 @@ func (e *environment) about(it *Item, cluster string) (clusterType, target strin
 		if environment != e.wanted.Environment {
 			return "", ""
 		}
-		clusterType, target, _ = strings.Cut(rest, "/")
+		folder, target, _ := strings.Cut(rest, "/")
+		clusterType, _, _ = strings.Cut(folder, ".") // of a class; a name has no dot
 		return clusterType, target
 	}
 	o := e.objects[it.Object]
@@ -221,7 +222,7 @@ func (e *environment) take(c *cluster, target int, it *Item, at, snapshot, now t
 	p := &c.pairs[target]
 	ms := at.UnixMilli()
 	is := pair{
-		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), path: unique.Make(it.Path), message: unique.Make(it.Message),
+		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), path: unique.Make(it.path()), message: unique.Make(it.Message),
 		by: unique.Make(r.By), ran: none, at: ms, reported: it.State, state: p.state, changed: p.changed,
 	}
 	if is.reported == ReportedOK {

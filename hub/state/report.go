@@ -53,7 +53,8 @@ func (r *Report) Valid() bool {
 
 // Item is the state of one assignment, as it was observed.
 type Item struct {
-	// Assignment is <environment>/<clusterType>/<target>; "" where Object names it.
+	// Assignment is <environment>/<clusterType>/<target>, or has the folder of a class for the
+	// cluster type, as the tree does; "" where Object names it.
 	Assignment string
 	// Object is the name of the reconciler's object that applies the folder.
 	Object string
@@ -64,6 +65,15 @@ type Item struct {
 	State                Reported
 	Message              string
 	Since                time.Time // since when, by the reporter's clock; zero where it is not known
+}
+
+// path returns the path that is applied; "" where that is not known.
+func (it *Item) path() string {
+	_, folder, _ := strings.Cut(it.Assignment, "/")
+	if name, _, _ := strings.Cut(folder, "/"); it.Path == "" && strings.Contains(name, ".") {
+		return folder
+	}
+	return it.Path
 }
 
 // Reported is a state as reporters know it, who do not know what is wanted.
