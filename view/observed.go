@@ -48,8 +48,8 @@ func (c *Counts) States() []Count {
 
 // Selection selects assignments on clusters by all that it names; "" stands for any.
 type Selection struct {
-	Environment, Ring, ClusterType, Cluster, Workload, Target, Version, Base, State string
-	At                                                                              time.Time // a moment; zero for now
+	Environment, Ring, ClusterType, Class, Cluster, Workload, Target, Version, Base, State string
+	At                                                                                     time.Time // a moment; zero for now
 }
 
 // selector is a part of a Selection: its name in addresses, and before a value in words.
@@ -61,7 +61,7 @@ type selector struct {
 // selectors are the parts of a selection, in the order in which words name them.
 func (s *Selection) selectors() []selector {
 	return []selector{
-		{"state", "", &s.State}, {"environment", "environment ", &s.Environment}, {"ring", "ring ", &s.Ring}, {"clusterType", "cluster type ", &s.ClusterType}, {"cluster", "cluster ", &s.Cluster},
+		{"state", "", &s.State}, {"environment", "environment ", &s.Environment}, {"ring", "ring ", &s.Ring}, {"clusterType", "cluster type ", &s.ClusterType}, {"class", "class ", &s.Class}, {"cluster", "cluster ", &s.Cluster},
 		{"workload", "workload ", &s.Workload}, {"deploymentTarget", "deployment target ", &s.Target}, {"version", "version ", &s.Version}, {"base", "commit ", &s.Base},
 	}
 }
@@ -113,13 +113,13 @@ func (s Selection) String() string {
 
 // RunningRow is an assignment on a cluster.
 type RunningRow struct {
-	Environment, Cluster, ClusterType, Ring, Target, Workload string
-	State, Message                                            string
-	Since                                                     time.Time // since when it is in that state; zero where it is not known
-	Version, Base                                             string    // that is wanted
-	Digest, Running                                           string    // of the folder: what is wanted, and what runs; "" where it is not known
-	Commit, By                                                string
-	At, Seen                                                  time.Time // of the report; of the last news of the cluster
+	Environment, Cluster, ClusterType, Class, Ring, Target, Workload string
+	State, Message                                                   string
+	Since                                                            time.Time // since when it is in that state; zero where it is not known
+	Version, Base                                                    string    // that is wanted
+	Digest, Running                                                  string    // of the folder: what is wanted, and what runs; "" where it is not known
+	Commit, By                                                       string
+	At, Seen                                                         time.Time // of the report; of the last news of the cluster
 }
 
 // Running are assignments on clusters.

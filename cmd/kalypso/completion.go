@@ -61,7 +61,7 @@ func (g *global) words() map[string]cobra.CompletionFunc {
 	}
 	words["ENVIRONMENT|ENVIRONMENT/CLUSTER-TYPE/TARGET"] = g.environmentsOrAssignments
 	// Text that nobody else can know, and numbers.
-	for _, free := range []string{"LABEL", "NAMES", "NAMESPACE", "CLUSTER", "TARGET", "VERSION", "TOKEN", "ASSIGNMENT", "DIGEST", "REASON", "SELECTOR", "SIZE", "TIME", "ADDRESS", "DURATION", "URL", "IMAGE", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
+	for _, free := range []string{"LABEL", "NAMES", "NAMESPACE", "CLASS", "CLUSTER", "TARGET", "VERSION", "TOKEN", "ASSIGNMENT", "DIGEST", "REASON", "SELECTOR", "SIZE", "TIME", "ADDRESS", "DURATION", "URL", "IMAGE", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
 		words[free] = cobra.NoFileCompletions
 	}
 	return words

@@ -58,6 +58,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.query.Ring, "ring", "", "only this `RING` of the environment")
 	f.StringVar(&s.query.ClusterType, "cluster-type", "", "only this `CLUSTER-TYPE`")
+	f.StringVar(&s.query.Class, "class", "", "only this `CLASS` of clusters, by the name of its folder")
 	f.StringVar(&s.query.Cluster, "cluster", "", "only this `CLUSTER`")
 	f.StringVar(&s.query.Workload, "workload", "", "only this `WORKLOAD`")
 	f.StringVar(&s.query.Workspace, "workspace", "", "only this `WORKSPACE`")

@@ -195,7 +195,7 @@ type Query struct {
 func (q *Query) values() url.Values {
 	out := url.Values{}
 	for name, value := range map[string]string{
-		"environment": q.Environment, "ring": q.Ring, "clusterType": q.ClusterType, "cluster": q.Cluster, "workload": q.Workload,
+		"environment": q.Environment, "ring": q.Ring, "clusterType": q.ClusterType, "class": q.Class, "cluster": q.Cluster, "workload": q.Workload,
 		"workspace": q.Workspace, "deploymentTarget": q.Target, "version": q.Version, "base": q.Base,
 	} {
 		if value != "" {

@@ -18,7 +18,7 @@ import (
 // running is a row as pages have it.
 func running(r *state.Row) view.RunningRow {
 	return view.RunningRow{
-		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
+		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
 		State: r.State.String(), Message: r.Message, Since: r.Holds(), Version: r.Version, Base: r.Base, Digest: r.Digest, Running: r.Running,
 		Commit: r.Commit, By: r.By, At: r.At, Seen: r.Seen,
 	}
@@ -104,7 +104,7 @@ func (s *Source) performance(ctx context.Context, environment string) (*view.Per
 
 // filter returns what a selection selects, of what who asks may see.
 func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, error) {
-	f := state.Filter{Environment: of.Environment, Ring: of.Ring, ClusterType: of.ClusterType, Cluster: of.Cluster, Workload: of.Workload, Target: of.Target, Version: of.Version, Base: of.Base}
+	f := state.Filter{Environment: of.Environment, Ring: of.Ring, ClusterType: of.ClusterType, Class: of.Class, Cluster: of.Cluster, Workload: of.Workload, Target: of.Target, Version: of.Version, Base: of.Base}
 	if i := access.From(ctx); i == nil || f.Environment == "" && i.Environment != "" {
 		if i == nil {
 			return f, missing("nobody knows who you are")
@@ -170,7 +170,7 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 		return nil, err
 	}
 	for _, r := range rows {
-		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload,
+		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.ClusterType, Target: r.Target, Workload: r.Workload,
 			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
 	}
 	return out, nil

@@ -234,21 +234,22 @@ func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.
 	out.Assignments, out.Part = view.Of(all, p)
 	for i := range out.Assignments {
 		a := &out.Assignments[i]
-		_, a.Counts = s.count(state.Filter{Environment: a.Environment, ClusterType: a.ClusterType, Target: a.Target}, state.ByEnvironment)
+		_, a.Counts = s.count(state.Filter{Environment: a.Environment, Class: a.ClusterType, Target: a.Target}, state.ByEnvironment)
 	}
 	return out, nil
 }
 
-// Assignment returns an assignment with where it runs.
+// Assignment returns an assignment to a class with where it runs; of a cluster type that has only
+// others, to the first of them.
 func (s *Source) Assignment(ctx context.Context, environment, clusterType, target string) (*view.Assignment, error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {
 		return nil, err
 	}
-	f := state.Filter{Environment: environment, ClusterType: clusterType, Target: target}
+	exact := w.Folder(clusterType) != nil
 	for i := range w.Folders {
 		folder := &w.Folders[i]
-		if folder.Name != clusterType && folder.ClusterType != clusterType {
+		if folder.Name != clusterType && (exact || folder.ClusterType != clusterType) {
 			continue
 		}
 		for k := range folder.Targets {
@@ -256,9 +257,9 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType, targe
 			if t.Name != target {
 				continue
 			}
+			f := state.Filter{Environment: environment, Class: folder.Name, Target: target}
 			_, counts := s.count(f, state.ByEnvironment)
 			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
-			out.AssignmentRow.ClusterType = clusterType
 			s.why(ctx, w, folder, out)
 			out.Running = s.worst(f)
 			return out, nil
@@ -306,7 +307,7 @@ func (s *Source) ClusterType(ctx context.Context, environment, name string, p vi
 	var all []view.AssignmentRow
 	for i := range w.Folders {
 		if f := &w.Folders[i]; f.Name == rows[0].Name {
-			groups, _ := s.count(state.Filter{Environment: environment, ClusterType: f.Name}, state.ByTarget)
+			groups, _ := s.count(state.Filter{Environment: environment, Class: f.Name}, state.ByTarget)
 			for k := range f.Targets {
 				all = append(all, assignment(w, f, &f.Targets[k], groups[f.Targets[k].Name]))
 			}

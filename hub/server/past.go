@@ -15,10 +15,10 @@ import (
 // countsAt counts by what is kept of earlier moments.
 func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension) (api.Groups, error) {
 	out := api.Groups{At: at}
-	if f.Cluster != "" || f.Workspace != "" || f.Target != "" || slices.ContainsFunc(by, func(d state.Dimension) bool {
+	if f.Class != "" || f.Cluster != "" || f.Workspace != "" || f.Target != "" || slices.ContainsFunc(by, func(d state.Dimension) bool {
 		return d == state.ByCluster || d == state.ByWorkspace || d == state.ByTarget
 	}) {
-		return out, huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by cluster, workspace or deployment target: ask for the assignments")
+		return out, huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by class, cluster, workspace or deployment target: ask for the assignments")
 	}
 	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environment)
 	if err != nil {

@@ -53,7 +53,8 @@ func (s *server) check(ctx context.Context, f Fresh) (string, error) {
 type Selection struct {
 	Environment string    `query:"environment"`
 	Ring        string    `query:"ring"`
-	ClusterType string    `query:"clusterType" doc:"A cluster type, or a class of one."`
+	ClusterType string    `query:"clusterType"`
+	Class       string    `query:"class" doc:"The folder of a class of clusters: the cluster type, or clusterType.class."`
 	Cluster     string    `query:"cluster"`
 	Workload    string    `query:"workload"`
 	Workspace   string    `query:"workspace"`
@@ -69,7 +70,7 @@ func (q *Selection) filter(ctx context.Context) (state.Filter, error) {
 	if err != nil {
 		return state.Filter{}, err
 	}
-	f := state.Filter{Environment: environment, Ring: q.Ring, ClusterType: q.ClusterType, Cluster: q.Cluster, Workload: q.Workload, Workspace: q.Workspace, Target: q.Target, Version: q.Version, Base: q.Base}
+	f := state.Filter{Environment: environment, Ring: q.Ring, ClusterType: q.ClusterType, Class: q.Class, Cluster: q.Cluster, Workload: q.Workload, Workspace: q.Workspace, Target: q.Target, Version: q.Version, Base: q.Base}
 	for _, name := range q.State {
 		st, err := state.Parse(name)
 		if err != nil {
@@ -83,7 +84,7 @@ func (q *Selection) filter(ctx context.Context) (state.Filter, error) {
 // questions registers what people and programs ask for.
 func (s *server) questions() {
 	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet, Path: "/v1/environments", Summary: "All environments, with what they want and their counts"}, s.getEnvironments)
-	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by cluster, workspace and deployment target there are none."}, s.getCounts)
+	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by class, cluster, workspace and deployment target there are none."}, s.getCounts)
 	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters, sorted by environment, cluster and deployment target"}, s.getAssignments)
 	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet, Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"}, s.getCluster)
 	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"}, s.getHistory)

@@ -11,7 +11,10 @@ import (
 // for any.
 type Filter struct {
 	Environment, Ring, ClusterType, Cluster, Workload, Workspace, Target, Version, Base string
-	States                                                                              []State
+	// Class is the folder that clusters have: <clusterType>.<class>, or the cluster type for the
+	// clusters that nothing tells apart.
+	Class  string
+	States []State
 }
 
 // Dimension is what counts are grouped by.
@@ -126,7 +129,7 @@ func (e *environment) countClusters(filter Filter, by []Dimension, groups map[[3
 }
 
 func (f Filter) folder(fo *folder) bool {
-	return (f.Ring == "" || f.Ring == fo.Ring) && (f.ClusterType == "" || f.ClusterType == fo.ClusterType || f.ClusterType == fo.Name) && (f.Base == "" || f.Base == fo.Base)
+	return (f.Ring == "" || f.Ring == fo.Ring) && (f.ClusterType == "" || f.ClusterType == fo.ClusterType) && (f.Class == "" || f.Class == fo.Name) && (f.Base == "" || f.Base == fo.Base)
 }
 
 func (f Filter) target(t *Target) bool {

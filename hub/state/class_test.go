@@ -7,6 +7,31 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
+// A class has the clusters that have its folder, also where its name is that of the cluster type.
+func TestFilterClass(t *testing.T) {
+	of := func(name string) state.Folder {
+		return state.Folder{Name: name, ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello"}}}
+	}
+	fleet := state.New(time.Hour, time.Unix(0, 0))
+	fleet.Want(time.Unix(0, 0), &state.Wanted{Environment: "prod", Folders: []state.Folder{of("edge"), of("edge.pci")},
+		Clusters: []state.Cluster{{Name: "a", Folder: "edge"}, {Name: "b", Folder: "edge.pci"}, {Name: "c", Folder: "edge.pci"}}})
+	for _, c := range []struct {
+		filter state.Filter
+		want   int
+	}{
+		{state.Filter{ClusterType: "edge"}, 3}, {state.Filter{Class: "edge"}, 1}, {state.Filter{Class: "edge.pci"}, 2}, {state.Filter{Class: "edge.old"}, 0},
+	} {
+		listed, counted := 0, 0
+		fleet.List(c.filter, state.Position{}, func(state.Row) bool { listed++; return true })
+		for _, g := range fleet.Count(c.filter, state.ByEnvironment) {
+			counted += g.Tally.Wanted()
+		}
+		if listed != c.want || counted != c.want {
+			t.Errorf("%+v lists %d and counts %d, want %d", c.filter, listed, counted, c.want)
+		}
+	}
+}
+
 // A reporter may name the folder of a class, as the tree does: it is the one that it applied.
 func TestClass(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

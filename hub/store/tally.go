@@ -245,8 +245,8 @@ func FilterAt(f state.Filter) (Filter, error) {
 	switch {
 	case f.Cluster == "" && (f.Environment == "" || f.Workload == ""):
 		return Filter{}, errors.New("of an earlier moment, ask for a cluster, or for a workload in an environment")
-	case f.Ring != "" || f.Workspace != "" || f.Base != "":
-		return Filter{}, errors.New("of an earlier moment, assignments are not known by ring, workspace or base: ask for the counts by ring and base")
+	case f.Ring != "" || f.Class != "" || f.Workspace != "" || f.Base != "":
+		return Filter{}, errors.New("of an earlier moment, assignments are not known by ring, class, workspace or base: ask for the counts by ring and base")
 	}
 	return Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, ClusterType: f.ClusterType, Version: f.Version, States: f.States}, nil
 }
