@@ -221,7 +221,7 @@ func beginAt[S io.Closer](ctx context.Context, endpoint *transport.Endpoint, s *
 	var session S
 	hosts, err := s.hosts(ctx)
 	for _, endpoint.Host = range hosts {
-		session, err = await(ctx, func() (S, error) { return open(endpoint, s.auth) }, func(session S) { _ = session.Close() })
+		session, err = await(ctx, func() (S, error) { return open(endpoint, s.credentials()) }, func(session S) { _ = session.Close() })
 		if err == nil || ctx.Err() != nil {
 			break
 		}

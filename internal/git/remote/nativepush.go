@@ -24,15 +24,22 @@ import (
 const maxMessages = 16 << 10
 
 func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
-	session, err := begin(ctx, n.server, n.server.transport.NewReceivePackSession)
+	var session transport.ReceivePackSession
+	var adv *packp.AdvRefs
+	err := n.server.signIn(ctx, func() (err error) {
+		if session, err = begin(ctx, n.server, n.server.transport.NewReceivePackSession); err != nil {
+			return n.server.explain(err, "write")
+		}
+		if adv, err = session.AdvertisedReferencesContext(ctx); err != nil {
+			_ = session.Close()
+			return n.server.explain(err, "write")
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, n.server.explain(err, "write")
+		return nil, err
 	}
 	defer session.Close()
-	adv, err := session.AdvertisedReferencesContext(ctx)
-	if err != nil {
-		return nil, n.server.explain(err, "write")
-	}
 	refs := maps.Clone(adv.References)
 	for _, u := range p.updates {
 		// A server may hide refs from writers.

@@ -174,6 +174,11 @@ func check(updates []Update) error {
 // did not do all of them, and nil where all are done.
 func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
 	got, err := r.backend.push(ctx, p)
+	if r.gitMaySignIn(err) {
+		if answer, failed := (&command{url: r.url}).push(ctx, p); failed == nil {
+			got, err = answer, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -29,8 +30,25 @@ import (
 type server struct {
 	endpoint  *transport.Endpoint
 	transport transport.Transport
-	auth      transport.AuthMethod // nil for none
 	reach     address.Reach
+	// logins ask for what the user has for a host of HTTP, which is tried where auth is not
+	// accepted.
+	logins []func(context.Context) (login, bool)
+
+	mu   sync.Mutex
+	auth transport.AuthMethod // nil for none
+}
+
+func (s *server) credentials() transport.AuthMethod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.auth
+}
+
+func (s *server) use(auth transport.AuthMethod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.auth = auth
 }
 
 // How many bytes of a pack and of a list of refs are read at most.
@@ -62,10 +80,17 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	if errors.As(err, new(*unsupported)) {
 		return r.connectCommand(ctx, url)
 	}
-	if errors.As(err, new(*noLogin)) && !netrcForAll() && r.connectCommand(ctx, url) == nil {
-		return nil // git has credentials that are none of a user and a password
+	if r.gitMaySignIn(err) && r.connectCommand(ctx, url) == nil {
+		return nil
 	}
 	return err
+}
+
+// gitMaySignIn reports whether git's own command may have credentials for a server that wants
+// some, which are none of a user and a password.
+func (r *Remote) gitMaySignIn(err error) bool {
+	_, noGit := exec.LookPath("git")
+	return errors.As(err, new(*noLogin)) && r.options.Backend == "" && noGit == nil && !netrcForAll()
 }
 
 func (r *Remote) connectNative(ctx context.Context, url string) error {
@@ -103,8 +128,7 @@ func (r *Remote) connectNative(ctx context.Context, url string) error {
 	return err
 }
 
-// connectHTTP tries without credentials first, as git does, and then those that the user
-// has for the host.
+// connectHTTP reads the refs, without credentials if that is possible, as git does.
 func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	s := n.server
 	inURL := login{s.endpoint.User, s.endpoint.Password}
@@ -115,31 +139,45 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	options := httpclient.Patient(r.options.Wait)
 	options.Repeat, options.Body, options.Reach = repeatable, maxBody, s.reach
 	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(options)}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
-	had := settings.header != ""
-	if had {
+	if settings.header != "" {
 		r.secrets.Add(settings.header[strings.LastIndexAny(settings.header, ": ")+1:])
 		s.auth = headerAuth(settings.header)
 	}
-	_, err := r.ask(ctx)
-	if !wantsAuth(err) {
+	for _, ask := range []func(context.Context) (login, bool){
+		func(context.Context) (login, bool) { return inURL, inURL.password != "" },
+		func(context.Context) (login, bool) { return netrcLogin(s.endpoint.Host, inURL.username) },
+		func(ctx context.Context) (login, bool) { return gitLogin(ctx, s.endpoint, inURL.username) },
+	} {
+		s.logins = append(s.logins, func(ctx context.Context) (login, bool) {
+			l, ok := ask(ctx)
+			r.secrets.Add(l.password)
+			return l, ok
+		})
+	}
+	return s.signIn(ctx, func() error { _, err := r.ask(ctx); return err })
+}
+
+// signIn calls do, and again with each of the credentials that the user has for the host until
+// the server accepts one. A server may let everybody read, and want credentials for a push alone.
+func (s *server) signIn(ctx context.Context, do func() error) error {
+	err := do()
+	if !wantsAuth(err) || s.logins == nil {
 		return err
 	}
-	for _, ask := range []func() (login, bool){
-		func() (login, bool) { return inURL, inURL.password != "" },
-		func() (login, bool) { return netrcLogin(s.endpoint.Host, inURL.username) },
-		func() (login, bool) { return gitLogin(ctx, s.endpoint, inURL.username) },
-	} {
-		l, ok := ask()
+	before := s.credentials()
+	had := before != nil
+	for _, ask := range s.logins {
+		l, ok := ask(ctx)
 		if !ok {
 			continue
 		}
 		had = true
-		r.secrets.Add(l.password)
-		s.auth = &githttp.BasicAuth{Username: l.username, Password: l.password}
-		if _, err = r.ask(ctx); !errors.As(err, new(*AuthError)) {
+		s.use(&githttp.BasicAuth{Username: l.username, Password: l.password})
+		if err = do(); !errors.As(err, new(*AuthError)) {
 			return err
 		}
 	}
+	s.use(before)
 	if had {
 		return err
 	}
@@ -202,7 +240,7 @@ func (s *server) explain(err error, doing string) error {
 	case errors.As(err, &key):
 		return &AuthError{Problem: host + " has another key than in ~/.ssh/known_hosts: it was set up anew, or somebody is in between", Hint: "if the change is known, `ssh-keygen -R " + host + "` forgets the old key"}
 	case err != nil && strings.Contains(err.Error(), "ssh: unable to authenticate"):
-		return s.auth.(*sshAuth).refused(host)
+		return s.credentials().(*sshAuth).refused(host)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the server ends the conversation: %w", err)
 	}

@@ -69,6 +69,53 @@ func TestCredentials(t *testing.T) {
 	})
 }
 
+// A server may let everybody read, and want credentials for a push alone.
+func TestPublic(t *testing.T) {
+	s := remotetest.Serve(t)
+	cookie := filepath.Join(os.Getenv("HOME"), "cookies")
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
+		name, password, _ := r.BasicAuth()
+		session, err := r.Cookie("session")
+		if !strings.Contains(r.URL.RequestURI(), "git-receive-pack") || name == remotetest.Username && password == remotetest.Password || err == nil && session.Value == remotetest.Password {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="tests"`)
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return true
+	})
+	logins := map[string]func(){
+		"netrc": func() { remotetest.Login(t) },
+		"cookie": func() {
+			must(t, os.WriteFile(cookie, []byte("127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t"+remotetest.Password+"\n"), 0o600),
+				os.WriteFile(filepath.Join(os.Getenv("HOME"), ".gitconfig"), []byte("[http]\n\tcookieFile = "+cookie+"\n"), 0o600))
+		},
+	}
+	for name, login := range logins {
+		for _, backend := range []string{remote.Native, remote.Command, ""} {
+			if name == "cookie" && backend == remote.Native {
+				continue // it has none
+			}
+			repo := s.Repository(name+backend, promisor...)
+			tip := id(repo.Commit("main", "a", "1"))
+			r := open(t, repo.URL, remote.Options{Backend: backend, Wait: time.Millisecond})
+			must(t, r.Fetch(t.Context(), []git.Hash{tip}, 1))
+			next, packs := commit(t, r, tip, "a", "2")
+			update := []remote.Update{{Ref: "refs/heads/main", Old: tip, New: next}}
+			wantError[*remote.AuthError](t, r.Push(t.Context(), update, packs, true), "credentials")
+			netrc := filepath.Join(os.Getenv("HOME"), ".netrc")
+			must(t, os.WriteFile(netrc, []byte("machine 127.0.0.1 login x password wrong-one"), 0o600))
+			wantError[*remote.AuthError](t, r.Push(t.Context(), update, packs, true), "does not accept the credentials")
+			must(t, os.Remove(netrc))
+			_, err := r.Refs(t.Context()) // still without any
+			must(t, err)
+			login()
+			must(t, r.Push(t.Context(), update, packs, true))
+			_ = os.Remove(netrc)
+			_ = os.Remove(filepath.Join(os.Getenv("HOME"), ".gitconfig"))
+		}
+	}
+}
+
 // spy notes the arguments of every git that is run.
 func spy(t testing.TB) (file string) {
 	t.Helper()
