@@ -35,7 +35,7 @@ func pathOf(a AssignmentRow) string {
 }
 
 // find returns the page with an escaped path. The parameters are q, which lists have to
-// contain, page, which is a number, and since, a revision. all says that lists are whole.
+// contain, page, which is a number, since, a revision, and ring. all says that lists are whole.
 func find(ctx context.Context, s Source, escaped string, parameters url.Values, all bool) (*page, error) {
 	segments := strings.Split(strings.TrimPrefix(escaped, "/"), "/")
 	for i, segment := range segments {
@@ -78,10 +78,10 @@ func find(ctx context.Context, s Source, escaped string, parameters url.Values, 
 		out.Data, err = s.Cluster(ctx, segments[1], segments[2])
 	case is(segments, "policies", 1):
 		out.Title = "Scheduling policies of " + segments[1]
-		out.Data, err = s.Policies(ctx, segments[1])
+		out.Data, err = s.Policies(ctx, segments[1], parameters.Get("ring"))
 	case is(segments, "configs", 1):
 		out.Title = "Configuration graph of " + segments[1]
-		out.Data, err = s.Configs(ctx, segments[1])
+		out.Data, err = s.Configs(ctx, segments[1], parameters.Get("ring"))
 	case is(segments, "diagnostics", 0):
 		out.Title = "Diagnostics"
 		out.Data, err = s.Diagnostics(ctx)

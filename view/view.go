@@ -29,8 +29,10 @@ type Source interface {
 	// Clusters returns those whose name, cluster type or class contains a text.
 	Clusters(ctx context.Context, environment, contains string, p Page) (*Clusters, error)
 	Cluster(ctx context.Context, environment, name string) (*Cluster, error)
-	Policies(ctx context.Context, environment string) (*Policies, error)
-	Configs(ctx context.Context, environment string) (*Configs, error)
+	// Policies and Configs take a ring of the environment. It matters where rings have commits of
+	// their own; then "" stands for the first one.
+	Policies(ctx context.Context, environment, ring string) (*Policies, error)
+	Configs(ctx context.Context, environment, ring string) (*Configs, error)
 	Diagnostics(ctx context.Context) (*Diagnostics, error)
 	// Search returns what has a text in its name, or in that of what it is of, at most so many; 0
 	// for all. What has exactly that name is first.
@@ -284,9 +286,17 @@ type Cluster struct {
 	History     []Transition // the newest changes of it
 }
 
+// RingSource is a ring with the commits that it has. Of an environment whose rings have commits of
+// their own, a page shows what one of them has.
+type RingSource struct {
+	Name, Base, Own string
+	Shown           bool
+}
+
 // Policies are the scheduling policies of an environment.
 type Policies struct {
 	Environment string
+	Rings       []RingSource
 	Rows        []Policy
 	Graph       *graph.Graph
 }
@@ -308,6 +318,7 @@ type Policy struct {
 // Configs are the configs of an environment.
 type Configs struct {
 	Environment string
+	Rings       []RingSource
 	Rows        []Config
 	Graph       *graph.Graph
 }

@@ -77,8 +77,10 @@ func (s hostile) Clusters(context.Context, string, string, Page) (*Clusters, err
 	return fill[Clusters](s)
 }
 func (s hostile) Cluster(context.Context, string, string) (*Cluster, error) { return fill[Cluster](s) }
-func (s hostile) Policies(context.Context, string) (*Policies, error)       { return fill[Policies](s) }
-func (s hostile) Configs(context.Context, string) (*Configs, error)         { return fill[Configs](s) }
+func (s hostile) Policies(context.Context, string, string) (*Policies, error) {
+	return fill[Policies](s)
+}
+func (s hostile) Configs(context.Context, string, string) (*Configs, error) { return fill[Configs](s) }
 func (s hostile) Diagnostics(context.Context) (*Diagnostics, error)         { return fill[Diagnostics](s) }
 func (s hostile) Search(context.Context, string, int) (*Search, error) {
 	out, err := fill[Search](s)

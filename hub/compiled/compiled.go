@@ -52,9 +52,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, envi
 		case "assignment":
 			a.Assignment, err = s.Assignment(ctx, environment, q.ClusterType, q.Target)
 		case "policies":
-			a.Policies, err = s.Policies(ctx, environment)
+			a.Policies, err = s.Policies(ctx, environment, "")
 		case "configs":
-			a.Configs, err = s.Configs(ctx, environment)
+			a.Configs, err = s.Configs(ctx, environment, "")
 		case "diagnostics":
 			a.Diagnostics, err = s.Diagnostics(ctx)
 		}

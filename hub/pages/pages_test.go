@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,7 +28,15 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-func TestMain(m *testing.M) { isolated.Main(m) }
+func TestMain(m *testing.M) {
+	if environment, commit, is := strings.Cut(os.Getenv(baseEnv), " "); is {
+		if err := compiled.Serve(context.Background(), os.Stdin, os.Stdout, base{name: commit}, environment); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	isolated.Main(m)
+}
 
 const (
 	newer = "2222222222222222222222222222222222222222"
@@ -100,7 +108,8 @@ func serve(t *testing.T, n int) (url string, report func(cluster int, reported s
 	for i := range min(n-1, 500) {
 		report(i, []state.Reported{state.ReportedOK, state.ReportedOK, state.ReportedFailed, state.ReportedProgressing, state.ReportedDrifted}[i%5])
 	}
-	pool := &compiled.Pool{Start: func(compiled.At) (*exec.Cmd, error) { return nil, fmt.Errorf("the platform is not here") }}
+	pool := bases()
+	t.Cleanup(pool.Close)
 	source, feed := &pages.Source{Hub: h, Title: "retail", Why: func(string) string { return "" }, Compiled: pool}, &view.Feed{}
 	go source.Follow(ctx, feed)
 	for is := false; !is; { // the feed has the source
@@ -108,7 +117,7 @@ func serve(t *testing.T, n int) (url string, report func(cluster int, reported s
 		view.ObserverHandler(feed).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/", nil))
 		is = recorder.Code != http.StatusServiceUnavailable
 	}
-	s := httptest.NewServer(server.New(server.Options{Hub: h, Pages: view.ObserverHandler(feed, "/policies/", "/configs/", "/diagnostics", "/changes")}))
+	s := httptest.NewServer(server.New(server.Options{Hub: h, Pages: view.ObserverHandler(feed, "/diagnostics", "/changes")}))
 	t.Cleanup(s.CloseClientConnections)
 	return s.URL, report
 }
@@ -166,7 +175,7 @@ func TestSlowBrowser(t *testing.T) {
 			url, report := serve(t, n)
 			tab := browser.NewTab(t, axe)
 			visited := tab.Visit(url, n > 10)
-			for _, kind := range []string{"1", "environments2", "rollouts2", "workloads2", "assignments4", "cluster-types3", "clusters2", "clusters3", "running1", "history1", "audit1", "compare3"} {
+			for _, kind := range []string{"1", "environments2", "rollouts2", "workloads2", "assignments4", "cluster-types3", "clusters2", "clusters3", "policies2", "configs2", "running1", "history1", "audit1", "compare3"} {
 				if visited[kind] == 0 {
 					t.Errorf("no link leads to %s", kind)
 				}

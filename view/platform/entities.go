@@ -13,7 +13,7 @@ import (
 )
 
 // Policies returns the scheduling policies of an environment with what they select.
-func (p *Platform) Policies(_ context.Context, environment string) (*view.Policies, error) {
+func (p *Platform) Policies(_ context.Context, environment, _ string) (*view.Policies, error) {
 	e, err := p.readable(environment)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (p *Platform) Policies(_ context.Context, environment string) (*view.Polici
 }
 
 // Configs returns the configs of an environment, by layer and name.
-func (p *Platform) Configs(_ context.Context, environment string) (*view.Configs, error) {
+func (p *Platform) Configs(_ context.Context, environment, _ string) (*view.Configs, error) {
 	e, err := p.readable(environment)
 	if err != nil {
 		return nil, err
