@@ -153,7 +153,7 @@ func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int
 	}
 	for len(lacking) > 0 {
 		n := min(len(lacking), atOnce)
-		list, args := s.list(1, lacking[:n])
+		among, args := s.among(lacking[:n])
 		err := s.rows(ctx, on, func(r *sql.Rows) error {
 			var id int64
 			var text string
@@ -162,7 +162,7 @@ func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int
 			}
 			texts[id] = text
 			return nil
-		}, `SELECT id, text FROM term WHERE id IN (`+list+`)`, args...)
+		}, `SELECT id, text FROM term WHERE id `+among, args...)
 		if err != nil {
 			return err
 		}

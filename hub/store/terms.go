@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"sync"
 )
 
@@ -50,61 +51,59 @@ func (t *terms) valid(cleared int64) {
 	}
 }
 
-// ids returns the ids of texts, and adds those that the database does not have. It is called
-// by who has locked the last change.
-func (s *Store) ids(ctx context.Context, on querier, texts map[string]int64) error {
+// ids sets the ids of texts, and adds those that the database does not have.
+func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
 	var lacking []string
 	for text := range texts {
-		if id, ok := s.terms.get(text); ok {
-			texts[text] = id
-		} else {
+		id, known := t.new[text]
+		if !known {
+			id, known = t.store.terms.get(text)
+		}
+		if texts[text] = id; !known {
 			lacking = append(lacking, text)
 		}
 	}
-	for len(lacking) > 0 {
-		n := min(len(lacking), atOnce)
-		if err := s.look(ctx, on, lacking[:n], texts); err != nil {
-			return err
-		}
-		var absent []string
-		for _, text := range lacking[:n] {
-			if texts[text] == 0 {
-				absent = append(absent, text)
-			}
-		}
-		if len(absent) > 0 {
-			var last int64
-			if err := s.rows(ctx, on, func(r *sql.Rows) error { return r.Scan(&last) }, `SELECT COALESCE(MAX(id), 0) FROM term`); err != nil {
-				return err
-			}
-			values := make([]any, 0, 2*len(absent))
-			for i, text := range absent {
-				texts[text] = last + int64(i) + 1
-				values = append(values, texts[text], text)
-			}
-			if err := s.insert(ctx, on, "term", "id, text", "", values); err != nil {
-				return err
-			}
-		}
-		lacking = lacking[n:]
+	if len(lacking) == 0 {
+		return nil
 	}
-	return nil
+	slices.Sort(lacking) // so that rows come in the order of their index
+	if err := t.store.look(ctx, t.tx, lacking, t.new); err != nil {
+		return err
+	}
+	var last int64
+	if err := t.tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM term`).Scan(&last); err != nil {
+		return err
+	}
+	var absent []any
+	for _, text := range lacking {
+		if t.new[text] == 0 {
+			last++
+			t.new[text] = last
+			absent = append(absent, last, text)
+		}
+		texts[text] = t.new[text]
+	}
+	return t.add(ctx, "term", "id, text", absent)
 }
 
 // look finds the ids of texts that the database has.
-func (s *Store) look(ctx context.Context, on querier, of []string, into map[string]int64) error {
-	values := make([]any, len(of))
-	for i, text := range of {
-		values[i] = text
-	}
-	list, args := s.list(1, values)
-	return s.rows(ctx, on, func(r *sql.Rows) error {
-		var id int64
-		var text string
-		if err := r.Scan(&id, &text); err != nil {
+func (s *Store) look(ctx context.Context, on querier, texts []string, into map[string]int64) error {
+	for some := range slices.Chunk(texts, atOnce) {
+		values := make([]any, len(some))
+		for i, text := range some {
+			values[i] = text
+		}
+		among, args := s.among(values)
+		err := s.rows(ctx, on, func(r *sql.Rows) error {
+			var id int64
+			var text string
+			err := r.Scan(&id, &text)
+			into[text] = id
+			return err
+		}, "SELECT id, text FROM term WHERE text "+among, args...)
+		if err != nil {
 			return err
 		}
-		into[text] = id
-		return nil
-	}, "SELECT id, text FROM term WHERE text IN ("+list+")", args...)
+	}
+	return nil
 }

@@ -114,8 +114,8 @@ func (s *Store) UseTokens(ctx context.Context, ids []string, at time.Time) error
 	for i, id := range ids {
 		values[i] = id
 	}
-	list, args := s.list(1, values)
-	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET used = ? WHERE id IN (`+list+`)`), append([]any{at.UnixMilli()}, args...)...)
+	among, args := s.among(values)
+	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET used = ? WHERE id `+among), append([]any{at.UnixMilli()}, args...)...)
 	return s.token(err)
 }
 

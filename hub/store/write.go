@@ -17,10 +17,12 @@ import (
 // Tx is one write. Nobody else writes until it ends.
 type Tx struct {
 	store *Store
+	conn  *sql.Conn
 	tx    *sql.Tx
 	last  int64 // the number of the last change
 	began int64
 	new   map[string]int64 // ids of texts
+	empty map[int64]bool   // environments that had no assignments when this write was to add some
 
 	tallied, cleaned, swept int64 // as table change has them
 	counted                 tallies
@@ -29,12 +31,17 @@ type Tx struct {
 // Write calls f, and commits what it did. The number is that of the last change. An error of
 // f, or of the database, undoes everything.
 func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return 0, s.problem(err)
+	}
+	defer func() { _ = conn.Close() }()
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, s.problem(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	t := &Tx{store: s, tx: tx, new: map[string]int64{}}
+	t := &Tx{store: s, conn: conn, tx: tx, new: map[string]int64{}, empty: map[int64]bool{}}
 	lock := `SELECT number, tallied, cleared, cleaned, swept FROM change`
 	if s.postgres {
 		lock += ` FOR UPDATE` // a transaction of SQLite locks all of it
@@ -71,8 +78,6 @@ func (t *Tx) next() int64 {
 	return t.last
 }
 
-const assignmentColumns = "environment, cluster, target, folder, state, changed, reported, ran, digest, revision, path, message, reporter, observed, since, change"
-
 // onConflict replaces all but the key of a row.
 func onConflict(key, columns string) string {
 	var sets []string
@@ -82,117 +87,6 @@ func onConflict(key, columns string) string {
 		}
 	}
 	return "ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(sets, ", ")
-}
-
-const transitionColumns = "change, at, environment, workload, cluster, target, cluster_type, was, state, version, wanted, ran, revision, message"
-
-// gone is the state in a transition of what is wanted no more.
-const gone = -1
-
-// Changes writes changes: the rows as they are now, and a transition for each change of a state
-// or of what runs.
-func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes) error {
-	type changed struct {
-		state.Change
-		state.Row
-	}
-	var batch []changed
-	flush := func() error {
-		texts := map[string]int64{}
-		for i := range batch {
-			r := &batch[i].Row
-			for _, text := range []string{r.Environment, r.Cluster, r.Target, r.ClusterType, r.Folder, r.Workload, r.Version, r.Digest, r.Running, r.Given, r.Commit, r.Path, r.Message, r.By} {
-				texts[text] = 0
-			}
-		}
-		for text := range texts {
-			if id, ok := t.new[text]; ok {
-				texts[text] = id
-			}
-		}
-		if err := t.ids(ctx, texts); err != nil {
-			return err
-		}
-		var rows, transitions, removed []any
-		latest := map[[3]string]int{} // a statement may not have a row twice
-		for i := range batch {
-			latest[[3]string{batch[i].Environment, batch[i].Cluster, batch[i].Target}] = i
-		}
-		for i := range batch {
-			c, r := &batch[i].Change, &batch[i].Row
-			was, is := int(c.Was), int(r.State)
-			if c.New {
-				was = gone // it was not wanted
-			}
-			if c.Gone {
-				is = gone
-			}
-			at := r.Changed
-			if !c.Moved {
-				at = now
-			}
-			number := t.next()
-			if c.Moved || c.Ran || c.Other || c.New || c.Gone {
-				transitions = append(transitions, number, at.UnixMilli(), texts[r.Environment], texts[r.Workload], texts[r.Cluster], texts[r.Target], texts[r.ClusterType],
-					was, is, texts[r.Version], texts[r.Digest], texts[r.Running], texts[r.Commit], texts[r.Message])
-			}
-			if latest[[3]string{r.Environment, r.Cluster, r.Target}] != i {
-				continue
-			}
-			if c.Gone {
-				removed = append(removed, texts[r.Environment], texts[r.Cluster], texts[r.Target])
-				continue
-			}
-			reported, _ := state.ParseReported(r.Reported)
-			rows = append(rows, texts[r.Environment], texts[r.Cluster], texts[r.Target], texts[r.Folder], int(r.State), r.Changed.UnixMilli(), int(reported), texts[r.Running], texts[r.Given], texts[r.Commit], texts[r.Path], texts[r.Message],
-				texts[r.By], milliseconds(r.At), milliseconds(r.Since), t.last)
-		}
-		batch = batch[:0]
-		if err := t.store.each(ctx, t.tx, "DELETE FROM assignment WHERE (environment, cluster, target) IN (", ")", 3, removed); err != nil {
-			return err
-		}
-		if err := t.store.insert(ctx, t.tx, "assignment", assignmentColumns, onConflict("environment, cluster, target", assignmentColumns), rows); err != nil {
-			return err
-		}
-		return t.store.insert(ctx, t.tx, "transition", transitionColumns, "", transitions)
-	}
-	err := changes.Each(func(c state.Change, r state.Row) error {
-		if batch = append(batch, changed{c, r}); len(batch) < atOnce {
-			return nil
-		}
-		return flush()
-	})
-	if err == nil {
-		err = flush()
-	}
-	if err != nil {
-		return t.store.problem(err)
-	}
-	return nil
-}
-
-// ids returns the ids of texts, those of this write included.
-func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
-	for text, id := range texts {
-		if id == 0 {
-			if known, ok := t.new[text]; ok {
-				texts[text] = known
-			}
-		}
-	}
-	missing := map[string]int64{}
-	for text, id := range texts {
-		if id == 0 {
-			missing[text] = 0
-		}
-	}
-	if err := t.store.ids(ctx, t.tx, missing); err != nil {
-		return err
-	}
-	for text, id := range missing {
-		texts[text], t.new[text] = id, id
-	}
-	return nil
 }
 
 func milliseconds(t time.Time) int64 {

@@ -1,0 +1,100 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+)
+
+// large has so many assignments be wanted that they are written in several parts: nobody sees
+// some of them, and a write that ends before its end has written none.
+func large(t *testing.T, database func() string) {
+	const hosts = 12_000
+	ctx, name, c, f := context.Background(), database(), newClock(), &fleet{hosts: hosts}
+	s, db := hubtest.Open(t, name), hubtest.SQL(t, name)
+	stored := func() (counts [3]int) {
+		t.Helper()
+		for i, view := range []string{"v_assignments", "v_history", "wanted"} {
+			if err := db.QueryRow("SELECT COUNT(*) FROM " + view).Scan(&counts[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return counts
+	}
+	write := func(w *state.Wanted, then func() error) error {
+		_, err := s.Write(ctx, func(tx *store.Tx) error {
+			if err := tx.Wanted(ctx, 0, w); err != nil {
+				return err
+			}
+			if err := tx.Changes(ctx, c.now(), state.New(time.Hour, c.now()).Want(c.now(), w)); err != nil {
+				return err
+			}
+			return then()
+		})
+		return err
+	}
+	w := f.commit("a")
+	err := write(w, func() error {
+		if got := stored(); got != [3]int{} {
+			t.Errorf("before the end of a write, %v of it are seen", got)
+		}
+		return errors.New("killed")
+	})
+	if got := stored(); err == nil || got != [3]int{} {
+		t.Errorf("%v of a write that failed with %v are stored", got, err)
+	}
+	if store.IsPostgres(name) {
+		err := write(w, func() error {
+			_, err := db.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			return err
+		})
+		if got := stored(); err == nil || got != [3]int{} {
+			t.Errorf("%v of a write that ended with %v are stored", got, err)
+		}
+	}
+
+	r := start(t, name, c, time.Hour)
+	r.want(w)
+	if got := stored(); got != [3]int{hosts, hosts, 1} {
+		t.Errorf("%v are stored", got)
+	}
+	c.pass(time.Minute)
+	r.says(c, hosts/2, 1, state.ReportedOK, "")
+	c.pass(time.Minute)
+	f.hosts += 2000 // in an environment that has others
+	r.want(f.commit("b"))
+	if got := stored(); got != [3]int{hosts + 2000, 2*hosts + 2001, 1} {
+		t.Errorf("with another commit, %v are stored", got)
+	}
+	was := r.all()
+	r.stop()
+	r = start(t, name, c, time.Hour)
+	equal(t, "a hub and the one before", was, r.all())
+	states := func(i int) (states []string) {
+		t.Helper()
+		rows, err := r.Store().History(ctx, store.Filter{Cluster: host(i)}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range rows {
+			states = append(states, h.Version+" "+h.State)
+		}
+		return states
+	}
+	for i, want := range map[int][]string{0: {"b missing", "a missing"}, hosts / 2: {"b behind", "a ok", "a missing"}, hosts - 1: {"b missing", "a missing"}, hosts: {"b missing"}} {
+		if got := states(i); !slices.Equal(got, want) {
+			t.Errorf("the history of host %d is %q, and should be %q", i, got, want)
+		}
+	}
+	f.hosts = 1
+	r.want(f.commit("b"))
+	if got := stored(); got != [3]int{1, 3*hosts + 4000, 1} {
+		t.Errorf("when one is left, %v are stored", got)
+	}
+}
