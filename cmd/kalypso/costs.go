@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,7 +11,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
-	"github.com/kalypso-io/kalypso/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/again"
 )
 
 // costs are the options about what the evaluation of CUE may cost.
@@ -46,27 +43,15 @@ func (c *costs) bounds() (supervisor.Bounds, error) {
 	return b, nil
 }
 
-// againEnv is the variable with which the program begins again: the supervisor's state.
-const againEnv = "KALYPSO_INTERNAL_AGAIN"
-
 // supervise begins to bound what evaluations cost, from where the program has begun again.
 func (g *global) supervise() error {
 	bounds, err := g.costs.bounds()
 	if err != nil {
 		return err
 	}
-	if err := makeReplaceable(); err != nil {
-		return fmt.Errorf("begin in a process of its own: %w", err)
-	}
 	o := supervisor.Options{Bounds: bounds, Again: g.beginAgain, Fail: func(t supervisor.Trip) { g.endOf(t) }, Ceiling: setMemoryCeiling}
-	if text := os.Getenv(againEnv); text != "" {
-		if err := json.Unmarshal([]byte(text), &o.State); err != nil {
-			return fmt.Errorf("%s is for kalypso itself, which begins again with it: %w", againEnv, err)
-		}
-		if err := os.Unsetenv(againEnv); err != nil {
-			return err
-		}
-		scratch.Sweep() // what was there when it began again
+	if err := again.Begin(&o.State); err != nil {
+		return err
 	}
 	g.supervisor = supervisor.New(o)
 	return nil
@@ -81,16 +66,8 @@ func (g *global) beginAgain(s supervisor.State) {
 	if len(s.Trips)+len(s.Sought) > mostAgain {
 		g.endOf(append(s.Trips, s.Sought...)...)
 	}
-	state, err := json.Marshal(s)
-	self, unknown := os.Executable()
-	if err == nil {
-		err = unknown
-	}
-	if err == nil {
-		g.stopProgress()
-		variables := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, againEnv+"=") })
-		err = replaceProcess(self, os.Args, append(variables, againEnv+"="+string(state)))
-	}
+	g.stopProgress()
+	err := again.With(s)
 	fmt.Fprintf(g.err, "kalypso: cannot begin again: %v\n", err)
 	os.Exit(int(exitFailure))
 }

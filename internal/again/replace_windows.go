@@ -1,4 +1,4 @@
-package main
+package again
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 // always one below another one, which from the beginning does nothing but wait, start it
 // again when it asks for that, and end as it does.
 func makeReplaceable() error {
-	if os.Getenv(againEnv) != "" {
+	if os.Getenv(stateEnv) != "" {
 		return endWithParent()
 	}
 	program, err := os.Executable()
@@ -36,7 +36,7 @@ func endWithParent() error {
 	}
 	go func() {
 		_, _ = parent.Wait() // Windows waits for any process
-		os.Exit(int(exitFailure))
+		os.Exit(1)
 	}()
 	return nil
 }
@@ -47,6 +47,6 @@ func replaceProcess(_ string, _, variables []string) error {
 	if !askAgain(variables) {
 		return errors.New("the process that waits for this one does not take what it is asked")
 	}
-	os.Exit(int(exitFailure))
+	os.Exit(1)
 	return nil
 }

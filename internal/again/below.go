@@ -1,4 +1,4 @@
-package main
+package again
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 // askEnv is the variable with the file in which a process below another one asks to be begun
-// again. It holds what is to be in againEnv.
+// again. It holds what is to be in stateEnv.
 const askEnv = "KALYPSO_INTERNAL_ASK"
 
 // runBelow runs a program in a process below this one, again for as long as it asks for that,
@@ -25,7 +25,7 @@ func runBelow(program string, args []string) (code int, err error) {
 	ask := filepath.Join(dir, "state")
 	for state := "{}"; ; {
 		cmd := &exec.Cmd{Path: program, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-		cmd.Env = append(os.Environ(), againEnv+"="+state, askEnv+"="+ask)
+		cmd.Env = append(os.Environ(), stateEnv+"="+state, askEnv+"="+ask)
 		if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 			return 0, err
 		}
@@ -40,11 +40,11 @@ func runBelow(program string, args []string) (code int, err error) {
 	}
 }
 
-// askAgain asks the process above this one to begin it again, with the value of againEnv among
+// askAgain asks the process above this one to begin it again, with the value of stateEnv among
 // some variables. It says whether it could.
 func askAgain(variables []string) bool {
 	for _, v := range variables {
-		if state, is := strings.CutPrefix(v, againEnv+"="); is && os.Getenv(askEnv) != "" {
+		if state, is := strings.CutPrefix(v, stateEnv+"="); is && os.Getenv(askEnv) != "" {
 			return os.WriteFile(os.Getenv(askEnv), []byte(state), 0o600) == nil
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package again
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 // and ends as it does.
 func TestRunBelow(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	script := `case $` + againEnv + ` in {}) printf '{"oneByOne":true}' > $` + askEnv + `; exit 9 ;; '{"oneByOne":true}') exit 7 ;; esac`
+	script := `case $` + stateEnv + ` in {}) printf '{"oneByOne":true}' > $` + askEnv + `; exit 9 ;; '{"oneByOne":true}') exit 7 ;; esac`
 	if code, err := runBelow("/bin/sh", []string{"sh", "-c", script}); code != 7 || err != nil {
 		t.Error(code, err)
 	}
@@ -20,7 +20,7 @@ func TestRunBelow(t *testing.T) {
 	}
 	ask := t.TempDir() + "/state"
 	t.Setenv(askEnv, ask)
-	if !askAgain([]string{"A=b", againEnv + "={}"}) || askAgain(nil) {
+	if !askAgain([]string{"A=b", stateEnv + "={}"}) || askAgain(nil) {
 		t.Error("asked otherwise")
 	}
 	if text, err := os.ReadFile(ask); string(text) != "{}" || err != nil {

@@ -1,0 +1,47 @@
+// Package again lets a program begin again, from its beginning, with a state that it hands
+// over to itself: what it has done until then cannot be ended in any other way.
+package again
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/scratch"
+)
+
+// stateEnv is the variable with which the program begins again: its state.
+const stateEnv = "KALYPSO_INTERNAL_AGAIN"
+
+// Begin is for the beginning of a program that may call With. It decodes the state into a
+// pointer, where the program has begun again.
+func Begin(state any) error {
+	if err := makeReplaceable(); err != nil {
+		return fmt.Errorf("begin in a process of its own: %w", err)
+	}
+	text := os.Getenv(stateEnv)
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), state); err != nil {
+		return fmt.Errorf("%s is for this program itself, which begins again with it: %w", stateEnv, err)
+	}
+	scratch.Sweep() // what was there when it began again
+	return os.Unsetenv(stateEnv)
+}
+
+// With makes the program begin again with a state. It returns only with an error.
+func With(state any) error {
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	variables := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, stateEnv+"=") })
+	return replaceProcess(self, os.Args, append(variables, stateEnv+"="+string(text)))
+}
