@@ -37,18 +37,28 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 		if !has {
 			continue
 		}
-		pkg, _, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Declarations,
+		pkg, ds, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Declarations,
 			evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers, Supervisor: r.Supervisor})
 		switch {
 		case err != nil:
 			return err
 		case pkg.Model == nil || pkg.Model.Invalid[model.Ref{Collection: "environments", Name: s.Name}]:
-			s.NoRings = true
+			s.NoRings, s.Beyond = true, beyond(ds)
 		case pkg.Model.Rings != nil:
 			s.Promotion.Rings = pkg.Model.Rings
 		}
 	}
 	return nil
+}
+
+// beyond returns what says that an evaluation was beyond a bound of costs; "" for nothing.
+func beyond(ds []diag.Diagnostic) string {
+	for i := range ds {
+		if ds[i].Code == diag.Costly {
+			return ds[i].Message + "; " + ds[i].Hint
+		}
+	}
+	return ""
 }
 
 // ringsWord is the field's name, and not a part of another, as in an import of strings.

@@ -35,8 +35,7 @@ func (p *platform) pool() *compiled.Pool {
 		if err != nil {
 			return nil, err
 		}
-		return exec.Command(self, "compiled", "--repo", p.repository, "--from", p.branch, "--path", p.path, "--forge", p.forge,
-			"--env", at.Environment, "--base", at.Base, "--own", at.Own), nil
+		return exec.Command(self, append(p.args("compiled"), "--env", at.Environment, "--base", at.Base, "--own", at.Own)...), nil
 	}}
 }
 
@@ -56,6 +55,10 @@ func newCompiled() *cobra.Command {
 }
 
 func (p *platform) compiled(ctx context.Context, at compiled.At) (err error) {
+	s, err := p.costs.supervise("compiling it")
+	if err != nil {
+		return err
+	}
 	workers := worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(workerArgument))
 	defer workers.Close()
 	c, err := cache.Open(cache.Options{})
@@ -63,10 +66,10 @@ func (p *platform) compiled(ctx context.Context, at compiled.At) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	request := compiler.Request{Cache: c, Workers: workers, Environments: []string{at.Environment}, Source: &tree.Source{Base: tree.Revision(at.Base), Environment: tree.Revision(at.Own)}}
+	request := compiler.Request{Cache: c, Workers: workers, Supervisor: s, Environments: []string{at.Environment}, Source: &tree.Source{Base: tree.Revision(at.Base), Environment: tree.Revision(at.Own)}}
 	st, err := session.Open(ctx, p.request(request))
 	if err != nil {
-		return err
+		return said(err)
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	policy := st.Platform.Policy(at.Environment)

@@ -108,6 +108,9 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := o.costs.bounds(); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	db, err := openStore(ctx, o.database)
 	if err != nil {

@@ -9,11 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
-
-func TestMain(m *testing.M) { isolated.Main(m) }
 
 // TestServeRefuses holds what is said where the hub cannot begin: what is wrong, and what to do.
 func TestServeRefuses(t *testing.T) {

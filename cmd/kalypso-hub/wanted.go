@@ -15,6 +15,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/hub/follow"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/internal/worker"
@@ -25,13 +26,17 @@ import (
 )
 
 // platform says where a platform is.
-type platform struct{ repository, branch, path, forge string }
+type platform struct {
+	repository, branch, path, forge string
+	costs                           costs
+}
 
 func (p *platform) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.repository, "repo", "", "the git repository of the platform, a `URL` or a folder")
 	f.StringVar(&p.branch, "from", "", "the `BRANCH` of that repository (default: the repository's own)")
 	f.StringVar(&p.path, "path", ".", "the `FOLDER` of the platform in the repository")
+	p.costs.flags(f)
 	f.StringVar(&p.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none (default: by their URLs)")
 }
 
@@ -59,13 +64,18 @@ func isThere(dir, name string) bool {
 	return err == nil
 }
 
+// args are those of a process that reads the platform.
+func (p *platform) args(command string) []string {
+	return append([]string{command, "--repo", p.repository, "--from", p.branch, "--path", p.path, "--forge", p.forge}, p.costs.args()...)
+}
+
 // process returns the process that reads what the platform wants.
 func (p *platform) process(ctx context.Context) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return exec.CommandContext(ctx, self, "wanted", "--repo", p.repository, "--from", p.branch, "--path", p.path, "--forge", p.forge), nil
+	return exec.CommandContext(ctx, self, p.args("wanted")...), nil
 }
 
 func (p *platform) remote(ctx context.Context, url string) (*remote.Remote, error) {
@@ -87,6 +97,10 @@ func (p *platform) wanted(ctx context.Context) error {
 	if err := p.locate(); err != nil {
 		return err
 	}
+	s, err := p.costs.supervise("reading the platform and its GitOps branches")
+	if err != nil {
+		return err
+	}
 	workers := worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(workerArgument))
 	defer workers.Close()
 	c, err := cache.Open(cache.Options{})
@@ -94,15 +108,30 @@ func (p *platform) wanted(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	return follow.Write(ctx, os.Stdout, p.request(compiler.Request{Cache: c, Workers: workers}))
+	return said(follow.Write(ctx, os.Stdout, p.request(compiler.Request{Cache: c, Workers: workers, Supervisor: s})))
 }
 
 // request is what a session is opened with.
 func (p *platform) request(r compiler.Request) session.Request {
 	return session.Request{
 		Repository: p.repository, Branch: p.branch, Path: p.path, Now: time.Now,
-		Subjects: []subject.Subject{subject.Platform(r)},
-		Remote:   p.remote,
-		Forge:    func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, p.forge) },
+		Subjects:   []subject.Subject{subject.Platform(r)},
+		Supervisor: r.Supervisor,
+		Remote:     p.remote,
+		Forge:      func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, p.forge) },
 	}
+}
+
+// said adds to the error of a platform's base what is wrong with it.
+func said(err error) error {
+	var base *session.PlatformError
+	if !errors.As(err, &base) {
+		return err
+	}
+	for _, d := range base.Diagnostics {
+		if d.Severity == diag.Error {
+			return fmt.Errorf("%w: %s; %s", err, d.Message, d.Hint)
+		}
+	}
+	return err
 }

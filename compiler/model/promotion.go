@@ -164,6 +164,8 @@ type Declaration struct {
 	// NoRings says that the environment's own files have rings, and errors: those of
 	// Promotion are not known.
 	NoRings bool `json:"-"`
+	// Beyond says which bound of costs these files are beyond, where that is the error.
+	Beyond string `json:"-"`
 }
 
 // EvaluationBounds are what the evaluation of an environment may cost, as the base writes it;

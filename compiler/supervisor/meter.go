@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"math"
 	"runtime/metrics"
 	"sync"
 	"time"
@@ -13,14 +14,20 @@ import (
 // Default returns the bounds that hold where nothing else is said: far beyond what platforms
 // need, and within what the machine, or the control group of the process, has.
 var Default = sync.OnceValue(func() Bounds {
-	b := Bounds{CPU: 5 * time.Minute, Memory: 4 << 30}
+	return Bounds{CPU: 5 * time.Minute, Memory: min(4<<30, Available()/4*3)}
+})
+
+// Available returns how much memory the machine, or the control group of the process, has in
+// bytes.
+func Available() int64 {
+	least := uint64(math.MaxInt64)
 	for _, limit := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
 		if has, err := limit(); err == nil && has > 0 {
-			b.Memory = int64(min(uint64(b.Memory), has/4*3))
+			least = min(least, has)
 		}
 	}
-	return b
-})
+	return int64(least)
+}
 
 // measurement is what the process has taken.
 type measurement struct {

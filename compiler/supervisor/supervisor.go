@@ -45,6 +45,9 @@ type Options struct {
 	// Bounds are of everything, whatever the platform says; zero for what it says, or
 	// Default.
 	Bounds Bounds
+	// Otherwise names what the program does while nothing is evaluated, whose memory is
+	// bounded as well: beyond it, Fail is called. "" for no bound.
+	Otherwise string
 	// Again makes the program begin again with a state, and Fail ends it because of a trip
 	// where it must not begin again. The first of them to be called is not to return: what
 	// is evaluated goes on for as long as the process.
@@ -75,6 +78,10 @@ type Supervisor struct {
 func New(o Options) *Supervisor {
 	s := &Supervisor{options: o, measure: newMeter()}
 	s.turn.L = &s.mu
+	if o.Otherwise != "" {
+		s.watching = true
+		go s.watch()
+	}
 	return s
 }
 
@@ -122,7 +129,7 @@ func (s *Supervisor) look() bool {
 	if s.idle++; len(s.active) > 0 {
 		s.idle = 0
 	}
-	s.watching = s.idle < mostIdle
+	s.watching = s.idle < mostIdle || s.options.Otherwise != ""
 	trip, again := s.judge(now)
 	if trip == nil || s.tripped {
 		defer s.mu.Unlock()
@@ -130,7 +137,7 @@ func (s *Supervisor) look() bool {
 	}
 	s.tripped = true // what happens now takes a moment
 	state := s.options.State
-	final := s.final || slices.ContainsFunc(state.Trips, trip.repeats)
+	final := s.final || len(s.active) == 0 || slices.ContainsFunc(state.Trips, trip.repeats)
 	s.mu.Unlock()
 	switch {
 	case final:
@@ -182,11 +189,14 @@ func (s *Supervisor) judge(now measurement) (t *Trip, again bool) {
 			return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU)), false
 		}
 	}
+	if bounds := s.options.Bounds.or(Default()); len(s.active) == 0 && s.options.Otherwise != "" && now.memory > bounds.Memory {
+		return &Trip{What: s.options.Otherwise, Why: beyondMemory(bounds), Bound: "memory"}, false
+	}
 	for _, e := range s.active {
 		why, bound := "", "memory"
 		switch {
 		case now.memory > e.bounds.Memory:
-			why = fmt.Sprintf("it needs more than %s of memory", sizeText(e.bounds.Memory))
+			why = beyondMemory(e.bounds)
 		case now.stacks > mostStack:
 			why, bound = "it recurses without end, or too deeply", ""
 		default:
@@ -204,8 +214,12 @@ func (s *Supervisor) judge(now measurement) (t *Trip, again bool) {
 	return nil, false
 }
 
-// sizeText writes a number of bytes as people give it.
-func sizeText(bytes int64) string {
+func beyondMemory(b Bounds) string {
+	return fmt.Sprintf("it needs more than %s of memory", SizeText(b.Memory))
+}
+
+// SizeText writes a number of bytes as people give it.
+func SizeText(bytes int64) string {
 	for _, unit := range []struct {
 		name  string
 		bytes int64

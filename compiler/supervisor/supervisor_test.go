@@ -185,6 +185,24 @@ func TestFail(t *testing.T) {
 	}
 }
 
+// What is done while nothing is evaluated has the bound of memory as well, where it has a name.
+func TestOtherwise(t *testing.T) {
+	for name, want := range map[string]bool{"": false, "compiling": true} {
+		b := newBench(Options{Bounds: least})
+		b.options.Otherwise = name
+		b.begin(t, b.Evaluation("environment dev", ofDev, Bounds{})).End()
+		b.now = measurement{cpu: time.Hour, memory: least.Memory}
+		b.look()
+		b.now.memory++
+		if b.look(); b.again != nil || (b.failed != nil) != want {
+			t.Errorf("%q: %+v, %+v", name, b.again, b.failed)
+		}
+		if want && b.failed.Error() != "compiling: it needs more than 1 GiB of memory; raise the bound with --evaluation-memory" {
+			t.Error(b.failed)
+		}
+	}
+}
+
 // Options come before what the platform says, and that before the default.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct{ given, declared, want Bounds }{

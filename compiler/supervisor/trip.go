@@ -21,6 +21,15 @@ type Trip struct {
 // begin again for ever.
 func (t *Trip) repeats(other Trip) bool { return t.What == other.What && t.Sources == other.Sources }
 
+// Error says what was beyond which bound, and how to raise it, on one line.
+func (t *Trip) Error() string {
+	text := t.What + ": " + t.Why
+	if t.Bound != "" {
+		text += "; raise the bound with --evaluation-" + t.Bound
+	}
+	return text
+}
+
 // Diagnostic reports the trip.
 func (t *Trip) Diagnostic() diag.Diagnostic {
 	message := t.What + " cannot be evaluated: " + t.Why

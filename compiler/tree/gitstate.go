@@ -151,7 +151,7 @@ func (st *gitState) parse(s *gitSurvey, at location) ([]problem, error) {
 		case kindOf(file) != regular:
 			return nil, "", e.unusable(errors.New("it is not a file"))
 		}
-		data, err := s.repository.Blob(file.ID)
+		data, err := s.repository.BlobWithin(file.ID, MaxRecord)
 		return data, ID(file.ID.String()), err
 	}, at.placed)
 	return nil, nil

@@ -160,13 +160,13 @@ func (s *gitSurvey) holdsTree(dir string, id ID) (bool, error) {
 }
 
 // file returns the content of the file at p, of which there must not be more than
-// maxOwnFile.
+// MaxRecord.
 func (s *gitSurvey) file(p string) ([]byte, error) {
 	e, _, err := s.entry(p)
 	if err != nil || e == nil {
 		return nil, err
 	}
-	data, err := s.repository.Blob(e.ID)
+	data, err := s.repository.BlobWithin(e.ID, MaxRecord)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}

@@ -91,7 +91,7 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 func (r *Repository) load(record *Record, at location) func(string) (*ClusterTypeRecord, error) {
 	return func(name string) (*ClusterTypeRecord, error) {
 		e := record.entry(name)
-		data, err := r.git.Blob(hash(e.Record))
+		data, err := r.git.BlobWithin(hash(e.Record), MaxRecord)
 		if err != nil {
 			return nil, err
 		}

@@ -154,6 +154,9 @@ func (d *Dir) finished(s *survey, st *state, j *journal) error {
 // of a cluster type with 100,000 assignments has about 70 MB.
 const maxOwnFile = 1 << 30
 
+// MaxRecord bounds what is read of a record in git, in bytes. Forges take no larger files.
+const MaxRecord = 256 << 20
+
 // read returns a file of ownFolder; nil where there is none.
 func (d *Dir) read(s *survey, p string) ([]byte, []problem, error) {
 	there, err := s.look(p)

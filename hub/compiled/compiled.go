@@ -5,7 +5,6 @@ package compiled
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -16,11 +15,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
+	"github.com/kalypso-io/kalypso/internal/worker"
 	"github.com/kalypso-io/kalypso/view"
 )
 
 // At is what is compiled: an environment with its commits.
 type At struct{ Environment, Base, Own string }
+
+// failed is the error where it cannot be compiled.
+func (at *At) failed(err error) error {
+	return fmt.Errorf("environment %s cannot be compiled from commit %s: %w", at.Environment, at.Base, err)
+}
 
 // question is what a process is asked. Which is the name of the page.
 type question struct{ Which, ClusterType, Target string }
@@ -37,8 +43,8 @@ type answer struct {
 
 // Serve answers what is asked of a source until there is nothing more to read.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, environment string) error {
-	questions, buffered := gob.NewDecoder(in), bufio.NewWriter(out)
-	answers := gob.NewEncoder(buffered)
+	questions, bounded := gob.NewDecoder(in), &bounded{out: out}
+	answers := gob.NewEncoder(bounded)
 	for {
 		var q question
 		if err := questions.Decode(&q); errors.Is(err, io.EOF) {
@@ -63,10 +69,27 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, envi
 		} else if err != nil {
 			a = answer{Problem: err.Error()}
 		}
-		if err := errors.Join(answers.Encode(a), buffered.Flush()); err != nil {
+		bounded.left = mostAnswer
+		if err := answers.Encode(a); err != nil {
 			return err
 		}
 	}
+}
+
+// mostAnswer is how many bytes an answer may have: the hub has it in memory.
+const mostAnswer = 64 << 20
+
+// bounded writes an answer, of which so much is left.
+type bounded struct {
+	out  io.Writer
+	left int
+}
+
+func (b *bounded) Write(data []byte) (int, error) {
+	if b.left -= len(data); b.left < 0 {
+		return 0, fmt.Errorf("a page would have more than %s", supervisor.SizeText(mostAnswer))
+	}
+	return b.out.Write(data)
 }
 
 // Pool has processes, each of which has compiled one environment. Any number of goroutines may
@@ -90,7 +113,7 @@ type process struct {
 	questions *gob.Encoder
 	answers   *gob.Decoder
 	in        io.Closer
-	messages  bytes.Buffer
+	messages  worker.Head
 	idle      *time.Timer
 	used      time.Time
 	ended     bool
@@ -142,16 +165,17 @@ func (p *Pool) ask(ctx context.Context, at At, q question) (answer, error) {
 	stop()
 	if err != nil {
 		p.end(at, one)
-		text := strings.TrimSpace(one.messages.String())
+		text := strings.TrimSpace(one.messages.Text())
+		text = strings.TrimPrefix(text, "kalypso-hub: ")
 		switch {
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return a, fmt.Errorf("compiling the platform takes longer than %s", p.Limit)
+			return a, at.failed(fmt.Errorf("it takes longer than %s", p.Limit))
 		case ctx.Err() != nil:
 			return a, ctx.Err()
 		case text == "":
-			return a, fmt.Errorf("compiling the platform: %w", err)
+			return a, at.failed(fmt.Errorf("its process has ended: %s", one.command.ProcessState))
 		}
-		return a, errors.New(text)
+		return a, at.failed(errors.New(text))
 	}
 	one.idle.Reset(p.Idle)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,19 +25,22 @@ import (
 // counts as drifted, unless the hub has seen it before.
 const MostCommits = 200
 
+// mostDifferences is in how many digests, about, all the commits may differ that are read.
+const mostDifferences = 1_000_000
+
 // Read calls f with what is wanted of each environment that has a GitOps branch, in the order
 // of promotion. It returns the names of environments of which nothing can be read now, each
 // with the reason: for those, what was wanted before holds.
-func Read(ctx context.Context, state *session.State, f func(*state.Wanted) error) (unreadable map[string]error, err error) {
+func Read(ctx context.Context, of *session.State, f func(*state.Wanted) error) (unreadable map[string]error, err error) {
 	unreadable = map[string]error{}
 	seen := map[string]bool{}
-	for _, st := range state.Stages {
+	for _, st := range of.Stages {
 		name := st.Policy.Name
 		if seen[name] {
 			continue
 		}
 		seen[name] = true
-		env := state.Environments[name]
+		env := of.Environments[name]
 		switch {
 		case env.Unreadable:
 			unreadable[name] = errors.New(env.Absent)
@@ -47,7 +51,11 @@ func Read(ctx context.Context, state *session.State, f func(*state.Wanted) error
 			unreadable[name] = errors.New(env.Problems[0].Message)
 			continue
 		}
-		w, err := read(ctx, env, st)
+		var w *state.Wanted
+		err := of.Bounded(ctx, env, func() (err error) {
+			w, err = read(ctx, env, st)
+			return err
+		})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err
@@ -172,7 +180,7 @@ func sourceOf(record *tree.Record, e *tree.ClusterTypeEntry) tree.Source {
 
 // history reads the commits, and how each differs from the next newer one.
 func (r *reader) history(ctx context.Context) error {
-	newer := r.env.Record
+	newer, differ := r.env.Record, 0
 	for i := range MostCommits {
 		past, there, err := r.env.History.At(ctx, i)
 		if err != nil || !there {
@@ -189,12 +197,25 @@ func (r *reader) history(ctx context.Context) error {
 			if c.Was, err = r.differences(ctx, past.Record, newer); err != nil {
 				return err
 			}
+			if differ += len(c.Was); differ > mostDifferences {
+				break
+			}
+			r.forget(past.Record)
 		}
 		r.wanted.Commits = append(r.wanted.Commits, c)
 		newer = past.Record
 	}
 	r.wanted.Older = true // of what the last one changed, nothing is known
 	return nil
+}
+
+// forget forgets the records of cluster types that are not in a record.
+func (r *reader) forget(but *tree.Record) {
+	needed := map[tree.ID]bool{}
+	for i := range but.ClusterTypes {
+		needed[but.ClusterTypes[i].Record] = true
+	}
+	maps.DeleteFunc(r.parsed, func(id tree.ID, _ *tree.ClusterTypeRecord) bool { return !needed[id] })
 }
 
 func ringsOf(record *tree.Record) []state.Ring {
@@ -295,7 +316,7 @@ func (r *reader) clusterType(e *tree.ClusterTypeEntry) (*tree.ClusterTypeRecord,
 	if known := r.parsed[e.Record]; known != nil {
 		return known, nil
 	}
-	data, err := r.env.Repository.Staging.Blob(tree.Revision(e.Record).Hash())
+	data, err := r.env.Repository.Staging.BlobWithin(tree.Revision(e.Record).Hash(), tree.MaxRecord)
 	if err != nil {
 		return nil, fmt.Errorf("the record of %s: %w", e.Name, err)
 	}

@@ -3,7 +3,6 @@
 package follow
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,10 +16,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/desired"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/worker"
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
@@ -30,6 +31,9 @@ type Line struct {
 	Wanted *state.Wanted `json:"wanted,omitempty"`
 	End    *End          `json:"end,omitempty"`
 }
+
+// mostLine is how many bytes a line may have: the hub has what it says in memory.
+const mostLine = 256 << 20
 
 // End is the last line.
 type End struct {
@@ -50,7 +54,14 @@ func Write(ctx context.Context, w io.Writer, r session.Request) error {
 			end.Environments = append(end.Environments, name)
 		}
 	}
-	unreadable, err := desired.Read(ctx, st, func(w *state.Wanted) error { return lines.Encode(Line{Wanted: w}) })
+	unreadable, err := desired.Read(ctx, st, func(wanted *state.Wanted) error {
+		line, err := json.Marshal(Line{Wanted: wanted})
+		if len(line) > mostLine {
+			end.Unreadable[wanted.Environment] = fmt.Sprintf("what it wants has more than %s", supervisor.SizeText(mostLine))
+			return nil
+		}
+		return errors.Join(err, lines.Encode(json.RawMessage(line)))
+	})
 	if err != nil {
 		return err
 	}
@@ -82,6 +93,7 @@ type Follower struct {
 	moved    chan struct{}
 	refs     map[string]string // of each repository, as they were
 	whole    time.Time         // the last time that all was read
+	failed   *failure          // of the last time; nil for none
 	mu       sync.Mutex
 	problems map[string]string // by environment; "" for all
 	looked   time.Time         // when what the branches want was last seen
@@ -91,6 +103,14 @@ type Follower struct {
 func New(o Options) *Follower {
 	o.Patience = cmp.Or(o.Patience, 10*time.Minute)
 	return &Follower{Options: o, moved: make(chan struct{}, 1), looked: time.Now()}
+}
+
+// failure is a read that failed. The same branches are read again after four times as long as
+// that took, so that a platform which needs more than it may does not keep a processor busy.
+type failure struct {
+	err   error
+	refs  map[string]string
+	again time.Time
 }
 
 // readEvery is after which time everything is read, also where nothing seems to have moved.
@@ -175,7 +195,13 @@ func (f *Follower) Look(ctx context.Context) error {
 	if maps.Equal(refs, f.refs) && time.Since(f.whole) < readEvery {
 		return nil
 	}
+	begun := time.Now()
+	if f.failed != nil && maps.Equal(refs, f.failed.refs) && begun.Before(f.failed.again) {
+		return f.failed.err
+	}
+	f.failed = nil
 	if err := f.read(ctx); err != nil {
+		f.failed = &failure{err, refs, time.Now().Add(min(readEvery, 4*time.Since(begun)))}
 		return err
 	}
 	// These are from before it was read: what has moved since is read the next time, and so is
@@ -219,7 +245,7 @@ func (f *Follower) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var messages bytes.Buffer
+	var messages worker.Head
 	process.Stderr = &messages
 	out, err := process.StdoutPipe()
 	if err != nil {
@@ -231,15 +257,12 @@ func (f *Follower) read(ctx context.Context) error {
 	end, err := f.take(ctx, out)
 	_, _ = io.Copy(io.Discard, out)
 	if failed := process.Wait(); failed != nil {
-		text := strings.TrimSpace(messages.String())
+		text := strings.TrimSpace(messages.Text())
 		switch {
 		case ctx.Err() != nil:
 			text = context.Cause(ctx).Error()
 		case text == "":
 			text = "the process that reads it has ended: " + failed.Error()
-		}
-		if len(text) > 4096 {
-			text = text[len(text)-4096:]
 		}
 		return fmt.Errorf("what is wanted cannot be read: %s", strings.TrimPrefix(text, "kalypso-hub: "))
 	}

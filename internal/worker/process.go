@@ -18,7 +18,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout io.Reader
-	stderr *head
+	stderr *Head
 	served int // how many jobs it has done
 }
 
@@ -32,7 +32,7 @@ func startProcess(start func() (*exec.Cmd, error)) (*process, error) {
 	if cmd.Env == nil {
 		cmd.Env = minimalEnvironment()
 	}
-	p := &process{cmd: cmd, stderr: &head{}}
+	p := &process{cmd: cmd, stderr: &Head{}}
 	cmd.Stderr = p.stderr
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
@@ -111,7 +111,7 @@ const beyondMemory = "it needs more than a gibibyte of memory"
 
 // reason says why the process ended, as far as it has said. It has ended.
 func (p *process) reason() string {
-	said := p.stderr.text()
+	said := p.stderr.Text()
 	switch {
 	case containsAny(said, "stack overflow", "stack exceeds"):
 		return "it recurses without end"
@@ -134,29 +134,30 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// head keeps the beginning of what is written to it, where a process that dies
+// Head keeps the beginning of what is written to it, where a process that dies
 // says why.
-type head struct {
+type Head struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
 const maxHead = 8 << 10
 
-func (h *head) Write(p []byte) (int, error) {
+func (h *Head) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.buf.Write(p[:min(len(p), maxHead-h.buf.Len())])
 	return len(p), nil
 }
 
-func (h *head) reset() {
+func (h *Head) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.buf.Reset()
 }
 
-func (h *head) text() string {
+// Text returns what it has kept.
+func (h *Head) Text() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.buf.String()

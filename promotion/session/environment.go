@@ -45,6 +45,9 @@ func (env *Environment) Name() string { return env.Policy.Name }
 // noRings returns the error of an environment whose rings are not known, because its own
 // files have errors.
 func noRings(policy *model.Declaration) error {
+	if policy.Beyond != "" {
+		return errors.New("which rings it has is not known: " + policy.Beyond)
+	}
 	return fmt.Errorf("which rings it has is not known, because its own files have errors; see `kalypso vet %s`", policy.Name)
 }
 

@@ -198,14 +198,14 @@ func (s *State) gather(ctx context.Context) {
 		all.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			_ = r.gather(ctx, environments)
+			_ = s.gatherOf(ctx, r, environments)
 		})
 	}
 	all.Wait()
 }
 
-// gather fetches the newest commits of branches, the orders, and then the records.
-func (r *Repository) gather(ctx context.Context, environments []*Environment) error {
+// gatherOf fetches the newest commits of branches of a repository, the orders, and then the records.
+func (s *State) gatherOf(ctx context.Context, r *Repository, environments []*Environment) error {
 	var deep []git.Hash
 	flat := r.OrderIDs()
 	for _, env := range environments {
@@ -235,9 +235,13 @@ func (r *Repository) gather(ctx context.Context, environments []*Environment) er
 		if err != nil {
 			return err
 		}
-		if record, _, err := at.Record(env.Folder); err == nil && record != nil && !env.Aside {
-			ids = append(ids, clusterTypesOf(record)...)
-		}
+		_ = s.Bounded(ctx, env, func() error { // where it cannot be read, that is an error later
+			record, _, err := at.Record(env.Folder)
+			if err == nil && record != nil && !env.Aside {
+				ids = append(ids, clusterTypesOf(record)...)
+			}
+			return err
+		})
 	}
 	return r.Remote.Prefetch(ctx, ids)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
@@ -38,6 +39,8 @@ type Request struct {
 	Remote func(ctx context.Context, url string) (*remote.Remote, error)
 	// Forge returns what a repository is hosted on; nil for nothing but git.
 	Forge func(ctx context.Context, url string) (forge.Forge, error)
+	// Supervisor bounds what reading the records of an environment costs; nil for nothing.
+	Supervisor *supervisor.Supervisor
 	// Sources are where rollouts are reported, beside commit statuses.
 	Sources []Source
 	// Now is the clock. ClockSet says that it was set, and is not that of the machine:

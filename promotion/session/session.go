@@ -96,7 +96,8 @@ func (s *State) read(ctx context.Context) error {
 	s.gather(ctx)
 	for i := range s.Platform.Policies {
 		policy := &s.Platform.Policies[i]
-		if err := s.Environments[policy.Name].read(ctx); err != nil {
+		env := s.Environments[policy.Name]
+		if err := s.Bounded(ctx, env, func() error { return env.read(ctx) }); err != nil {
 			if err := s.Unreadable(ctx, policy, err); err != nil {
 				return err
 			}

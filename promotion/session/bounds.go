@@ -1,0 +1,25 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
+)
+
+// Bounded calls what reads records of an environment, within the bounds of the request's
+// supervisor. The error is a *supervisor.Trip where it was beyond one of them, before the
+// program began again.
+func (s *State) Bounded(ctx context.Context, env *Environment, read func() error) error {
+	e := s.Request.Supervisor.Evaluation("the records of environment "+env.Name(), sha256.Sum256([]byte(env.Tip.String())), supervisor.Bounds{})
+	if trip := e.Tripped(); trip != nil {
+		return trip
+	}
+	part, err := e.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer part.End()
+	part.At(supervisor.Place{Files: 1}) // of no part of them it is known that the others are well
+	return read()
+}
