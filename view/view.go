@@ -256,6 +256,7 @@ type Clusters struct {
 	Rows        []ClusterRow
 	Part        Part
 	Contains    string
+	Observed    bool // rows say what was observed, and not what is written of the cluster
 }
 
 // ClusterRow is a cluster in a list.

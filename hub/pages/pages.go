@@ -180,12 +180,18 @@ func (s *Source) Environment(ctx context.Context, name string) (*view.Environmen
 	return out, nil
 }
 
+// clustersOf counts the clusters that pull each folder.
+func clustersOf(w *state.Wanted) map[string]int {
+	clusters := map[string]int{}
+	for i := range w.Clusters {
+		clusters[w.Clusters[i].Folder]++
+	}
+	return clusters
+}
+
 // clusterTypes returns the folders of a cluster type; "" for all.
 func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow {
-	clusters := map[string]int{}
-	for _, c := range w.Clusters {
-		clusters[c.Folder]++
-	}
+	clusters := clustersOf(w)
 	tallies := s.Hub.Fleet().Folders(w.Environment)
 	var out []view.ClusterTypeRow
 	for i := range w.Folders {
@@ -207,9 +213,9 @@ func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow 
 	return out
 }
 
-// assignment is a row of an assignment.
-func assignment(w *state.Wanted, f *state.Folder, t *state.Target, counts *view.Counts) view.AssignmentRow {
-	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name, Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Counts: counts}
+// assignment is a row of an assignment, whose folder some clusters pull.
+func assignment(w *state.Wanted, f *state.Folder, t *state.Target, clusters int, counts *view.Counts) view.AssignmentRow {
+	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name, Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Clusters: clusters, Counts: counts}
 }
 
 // Workload returns a workload.
@@ -223,10 +229,11 @@ func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.
 	out := &view.Workload{WorkloadRow: rows[0]}
 	var all []view.AssignmentRow
 	for _, w := range of {
+		clusters := clustersOf(w)
 		for i := range w.Folders {
 			for k := range w.Folders[i].Targets {
 				if t := &w.Folders[i].Targets[k]; t.Workload == name {
-					all = append(all, assignment(w, &w.Folders[i], t, nil))
+					all = append(all, assignment(w, &w.Folders[i], t, clusters[w.Folders[i].Name], nil))
 				}
 			}
 		}
@@ -259,7 +266,7 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType, targe
 			}
 			f := state.Filter{Environment: environment, Class: folder.Name, Target: target}
 			_, counts := s.count(f, state.ByEnvironment)
-			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
+			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, clustersOf(w)[folder.Name], counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
 			s.why(ctx, w, folder, out)
 			out.Running = s.worst(f)
 			return out, nil
@@ -309,7 +316,7 @@ func (s *Source) ClusterType(ctx context.Context, environment, name string, p vi
 		if f := &w.Folders[i]; f.Name == rows[0].Name {
 			groups, _ := s.count(state.Filter{Environment: environment, Class: f.Name}, state.ByTarget)
 			for k := range f.Targets {
-				all = append(all, assignment(w, f, &f.Targets[k], groups[f.Targets[k].Name]))
+				all = append(all, assignment(w, f, &f.Targets[k], rows[0].Clusters, groups[f.Targets[k].Name]))
 			}
 		}
 	}
@@ -329,7 +336,7 @@ func (s *Source) Clusters(ctx context.Context, environment, contains string, p v
 			all = append(all, c)
 		}
 	}
-	out := &view.Clusters{Environment: environment, Contains: contains}
+	out := &view.Clusters{Environment: environment, Contains: contains, Observed: true}
 	listed, part := view.Of(all, p)
 	out.Part = part
 	for _, c := range listed {

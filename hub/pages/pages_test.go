@@ -132,22 +132,49 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+func page(t *testing.T, url string) string {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestColumns holds that pages have what a hub knows, and no names of what it does not.
+func TestColumns(t *testing.T) {
+	url, _ := serve(t, 20)
+	for path, c := range map[string]struct{ has, hasNot []string }{
+		"/workloads/till":                         {[]string{`<td>prod-edge-till-main</td><td class="number">18</td>`, `<td class="number">2</td>`}, []string{"Application", "Labels"}},
+		"/cluster-types/prod/edge":                {[]string{`<td class="number">18</td>`}, []string{"Labels"}},
+		"/cluster-types/prod/edge.canary":         {[]string{`<td>prod-edge-till-main</td><td class="number">2</td>`}, []string{"Labels"}},
+		"/assignments/prod/edge.stores/till-main": {[]string{"<dt>Clusters</dt><dd>18</dd>"}, []string{"Application"}},
+		"/clusters/prod":                          {[]string{"Last news", "<td>none</td>", "<td><time datetime="}, []string{"Labels", "Inventory"}},
+	} {
+		text := page(t, url+path)
+		for _, want := range c.has {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not have %s", path, want)
+			}
+		}
+		for _, name := range c.hasNot {
+			if strings.Contains(text, name) {
+				t.Errorf("%s has %s", path, name)
+			}
+		}
+	}
+}
+
 // TestPast holds that lists of an earlier moment count everything, whichever part a page shows,
 // and refuse what is not known of it.
 func TestPast(t *testing.T) {
 	url, _ := serve(t, 300)
-	get := func(query string) string {
-		answer, err := http.Get(url + "/running?" + query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = answer.Body.Close() }()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+	get := func(query string) string { return page(t, url+"/running?"+query) }
 	const at = "environment=prod&workload=shop&at=2100-01-01T00:00"
 	now := regexp.MustCompile(`>(\d+/\d+ ok)<`).FindStringSubmatch(get("environment=prod&workload=shop"))
 	if now == nil {
