@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -181,6 +182,16 @@ func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) 
 	if err != nil {
 		return err
 	}
+	var empty map[string]string
+	environments, whole := []state.Dimension{state.ByEnvironment}, reflect.DeepEqual(q, api.Query{Filter: state.Filter{Environment: q.Environment}})
+	if whole && len(found.Groups) == 0 && *a.output == "table" {
+		by = environments // which says why there is nothing
+	}
+	if whole && slices.Equal(by, environments) {
+		if empty, err = addEmpty(ctx, hub, found, q.Environment); err != nil {
+			return err
+		}
+	}
 	if *a.output != "table" {
 		return a.printDocument(*a.output, document[*api.Groups]{apiVersion, "HubCounts", found})
 	}
@@ -194,9 +205,35 @@ func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) 
 		for _, d := range by {
 			cells = append(cells, cmp.Or(g.Values[string(d)], "-"))
 		}
-		rows = append(rows, append(cells, g.Counts))
+		rows = append(rows, append(cells, cmp.Or(empty[g.Values[string(state.ByEnvironment)]], g.Counts.String())))
 	}
 	return a.table(append(header, "STATE"), rows)
+}
+
+// addEmpty adds the environments of which nothing is wanted, of all or of one, in the order of
+// promotion. It returns why there is nothing, where that is known.
+func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environment string) (map[string]string, error) {
+	all, err := hub.Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	why, groups := map[string]string{}, []api.Group{}
+	for _, e := range all.Environments {
+		if environment != "" && environment != e.Name {
+			continue
+		}
+		i := slices.IndexFunc(found.Groups, func(g api.Group) bool { return g.Values[string(state.ByEnvironment)] == e.Name })
+		if i >= 0 {
+			groups = append(groups, found.Groups[i])
+			continue
+		}
+		if e.Commit == "" {
+			why[e.Name] = "nothing was promoted yet"
+		}
+		groups = append(groups, api.Group{Values: map[string]string{string(state.ByEnvironment): e.Name}})
+	}
+	found.Groups = groups
+	return why, nil
 }
 
 // list prints assignments on clusters, in the order of the hub.
