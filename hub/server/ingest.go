@@ -120,7 +120,11 @@ func (s *server) flux(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	item := state.Item{Object: e.InvolvedObject.Name, Commit: commit, State: fluxState(e), Message: message(e.Reason + ": " + e.Message), Since: e.Timestamp}
-	s.event(w, r, &state.Report{Cluster: cluster, At: e.Timestamp, By: "Flux", Items: []state.Item{item}})
+	at := e.Timestamp
+	if item.State != state.ReportedProgressing { // the times are whole seconds, and in each it progresses before it ends
+		at = at.Add(time.Millisecond)
+	}
+	s.event(w, r, &state.Report{Cluster: cluster, At: at, By: "Flux", Items: []state.Item{item}})
 }
 
 func fluxState(e *fluxEvent) state.Reported {
