@@ -122,7 +122,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := follow.New(follow.Options{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem})
+	f := follow.New(follow.Options{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem, Over: func(text string) { log.Info(text) }})
 	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why, Compiled: o.pool()}, &view.Feed{}
 	defer source.Compiled.Close()
 	go source.Follow(ctx, feed)

@@ -83,7 +83,10 @@ type Options struct {
 	Every time.Duration
 	// Patience is how long the process may take; 0 for 10 minutes.
 	Patience time.Duration
-	Problem  func(error)
+	// Problem is called with what keeps it from reading what is wanted, when that begins, and
+	// Over says that it reads it again.
+	Problem func(error)
+	Over    func(string)
 }
 
 // Follower follows one platform. Its methods may be called by several goroutines.
@@ -135,28 +138,53 @@ func (f *Follower) Why(environment string) string {
 	return f.problems[environment]
 }
 
+// note takes what is a problem now, and says what was none before, and what is none any more.
 func (f *Follower) note(problems map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !maps.Equal(f.problems, problems) {
-		for _, name := range slices.Sorted(maps.Keys(problems)) {
-			if name == "" {
-				f.Problem(fmt.Errorf("%s; what was wanted before holds, and it is tried again in %s", problems[name], f.Every))
-			} else {
-				f.Problem(fmt.Errorf("environment %s: %s", name, problems[name]))
-			}
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		switch problem := problems[name]; {
+		case problem == f.problems[name]:
+		case name == "":
+			f.Problem(fmt.Errorf("%s; what was wanted before holds, and it is tried again in %s", problem, f.Every))
+		default:
+			f.Problem(fmt.Errorf("environment %s: %s", name, problem))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.problems)) {
+		switch _, still := problems[name]; {
+		case still:
+		case name == "":
+			f.Over("what is wanted can be read again")
+		default:
+			f.Over("environment " + name + ": what is wanted can be read again")
 		}
 	}
 	f.problems = problems
 }
 
+// with returns the problems of environments, with one of all; "" for none.
+func (f *Follower) with(all string) map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := maps.Clone(f.problems)
+	delete(out, "")
+	if all != "" {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[""] = all
+	}
+	return out
+}
+
 // saw notes that it was seen what the branches want, also where none has moved: what kept it from
 // that is over.
 func (f *Follower) saw() {
+	f.note(f.with(""))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.looked, f.problems = time.Now(), maps.Clone(f.problems)
-	delete(f.problems, "")
+	f.looked = time.Now()
 }
 
 // Looked returns when it was last seen what the branches want; when it began where it never was.
@@ -175,7 +203,7 @@ func (f *Follower) Run(ctx context.Context) {
 		case err == nil:
 			f.saw()
 		case ctx.Err() == nil:
-			f.note(map[string]string{"": err.Error()})
+			f.note(f.with(err.Error()))
 		}
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package follow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -313,4 +314,78 @@ func TestUnreadable(t *testing.T) {
 	}
 	w.look()
 	w.expect("it is back", "small-1 missing", "small-2 missing")
+}
+
+// TestSays holds that what keeps it from reading is said once, and once that it is over, and that
+// what was wrong with an environment stays known meanwhile.
+func TestSays(t *testing.T) {
+	w := newWorld(t)
+	w.promote()
+	type opened struct{ err error }
+	next, said := make(chan opened), make(chan string, 10)
+	w.follower.Problem, w.follower.Over = func(err error) { said <- err.Error() }, func(text string) { said <- text }
+	w.follower.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case o := <-next:
+			if o.err != nil {
+				return nil, o.err
+			}
+			return open(ctx, url)
+		}
+	}
+	const whole = `{"end":{"environments":["dev"]}}`
+	reads := []string{whole, `{"end":{"environments":["dev"],"unreadable":{"dev":"its record is broken"}}}`, whole}
+	w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) {
+		line := reads[0]
+		reads = reads[1:]
+		return exec.CommandContext(ctx, "echo", line), nil
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.follower.Run(ctx); close(done) }()
+	look := func(errs ...error) { // at the two repositories
+		for _, err := range errs {
+			next <- opened{err}
+		}
+		w.follower.Moved()
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := <-said; got != want {
+			t.Errorf("it says %q, and not %q", got, want)
+		}
+	}
+	away := errors.New("the server is away")
+	look(away)
+	look(away)
+	look(away)
+	expect("the server is away; what was wanted before holds, and it is tried again in 1h0m0s")
+	if why := w.follower.Why("dev"); why != "the server is away" {
+		t.Errorf("while it is away: %q", why)
+	}
+	look(nil, nil)
+	expect("what is wanted can be read again")
+	look(nil, nil)
+	w.git(w.ops, "branch", "moved", "dev")
+	look(nil, nil)
+	expect("environment dev: its record is broken")
+	look(away)
+	expect("the server is away; what was wanted before holds, and it is tried again in 1h0m0s")
+	look(nil, nil)
+	expect("what is wanted can be read again")
+	if why := w.follower.Why("dev"); why != "its record is broken" {
+		t.Errorf("afterwards: %q", why)
+	}
+	w.git(w.ops, "branch", "again", "dev")
+	look(nil, nil)
+	expect("environment dev: what is wanted can be read again")
+	stop()
+	<-done
+	select {
+	case more := <-said:
+		t.Errorf("it says %q", more)
+	default:
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -112,8 +113,14 @@ func (r *Remote) failed(ctx context.Context, err error) error {
 	if known := (*Error)(nil); errors.As(err, &known) {
 		return &Error{r.url, r.secrets.Clean(known.Problem), known.Err}
 	}
+	if of := foreign.FindStringSubmatch(err.Error()); of != nil {
+		return &Error{r.url, "it belongs to another user, and git does not read it then: if you trust that user, `git config --global --add safe.directory '" + of[1] + "'` lets the user that runs this program read it", r.secrets.Cleaned(err)}
+	}
 	return &Error{r.url, r.secrets.Problem(err), r.secrets.Cleaned(err)}
 }
+
+// foreign is what git says of a repository on this machine that another user owns.
+var foreign = regexp.MustCompile(`detected dubious ownership in repository at '([^'\n]+)'`)
 
 // branchOf returns the name of a branch; "" for another ref.
 func branchOf(ref string) string {

@@ -398,3 +398,41 @@ func TestFetchMoved(t *testing.T) {
 		must(t, r.Fetch(t.Context(), []git.Hash{id(second)}, 1))
 	})
 }
+
+// TestForeign holds that who may not read a repository of another user is told how to. git has a
+// variable that makes it take any repository for one.
+func TestForeign(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "repo")
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+	config := filepath.Join(t.TempDir(), "gitconfig")
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	for _, backend := range []string{remote.Native, remote.Command} {
+		if err := os.RemoveAll(config); err != nil {
+			t.Fatal(err)
+		}
+		read := func() error {
+			r, err := remote.Open(t.Context(), dir, remote.Options{Backend: backend})
+			if err != nil {
+				return err
+			}
+			_, err = r.Refs(t.Context())
+			return errors.Join(err, r.Close())
+		}
+		err := read()
+		wantError[*remote.Error](t, err, dir+": it belongs to another user, and git does not read it then: if you trust that user, `git config --global --add safe.directory '"+dir)
+		if err == nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(err.Error(), "`")
+		command, _, _ := strings.Cut(rest, "`")
+		if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		if err := read(); err != nil {
+			t.Errorf("%s: after %s: %v", backend, command, err)
+		}
+	}
+}
