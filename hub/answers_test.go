@@ -45,7 +45,7 @@ func (r *running) says(c *clock, i, commit int, s state.Reported, message string
 func (r *running) counts() state.Tally {
 	r.t.Helper()
 	r.look()
-	groups := r.Fleet().Count(state.Filter{Environment: "prod", Workload: "hello"})
+	groups := r.Fleet().Count(state.Filter{Environments: state.In("prod"), Workload: "hello"})
 	if len(groups) != 1 {
 		r.t.Fatalf("%d groups", len(groups))
 	}

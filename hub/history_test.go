@@ -54,7 +54,7 @@ func (r *running) recall(at time.Time) moment {
 		f.After = state.Position{Environment: last.Environment, Cluster: last.Cluster, Target: last.Target}
 	}
 	var err error
-	if m.parts, err = r.Store().PartsAt(context.Background(), at, ""); err != nil {
+	if m.parts, err = r.Store().PartsAt(context.Background(), at, nil); err != nil {
 		r.t.Fatal(err)
 	}
 	return m
@@ -337,7 +337,7 @@ func releases(t *testing.T, database func() string) {
 		r.look()
 	}
 	is := func() []store.Release {
-		all, err := r.Store().Releases(context.Background(), "prod", 100)
+		all, err := r.Store().Releases(context.Background(), state.In("prod"), 100)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Flee
 				newest[r.Ring] = r.Commit
 			}
 		}
-		for _, g := range fleet.Count(state.Filter{Environment: w.Environment}, state.ByRing) {
+		for _, g := range fleet.Count(state.Filter{Environments: state.In(w.Environment)}, state.ByRing) {
 			commit, wanted := newest[g.Values[0]], g.Tally.Wanted()
 			if commit == "" || wanted == 0 {
 				continue

@@ -183,7 +183,7 @@ func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) 
 		return err
 	}
 	var empty map[string]string
-	environments, whole := []state.Dimension{state.ByEnvironment}, reflect.DeepEqual(q, api.Query{Filter: state.Filter{Environment: q.Environment}})
+	environments, whole := []state.Dimension{state.ByEnvironment}, reflect.DeepEqual(q, api.Query{Environment: q.Environment})
 	if whole && len(found.Groups) == 0 && *a.output == "table" {
 		by = environments // which says why there is nothing
 	}

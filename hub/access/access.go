@@ -12,12 +12,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
@@ -41,22 +43,63 @@ func (r Role) Valid() bool { return r == Cluster || r == Enroll || ranks[r] > 0 
 
 // Identity is who asks.
 type Identity struct {
-	Name        string // for the audit
-	Role        Role
-	Cluster     string // of role Cluster
-	Environment string // the one that it is for; "" for all
-	Session     bool   // it has signed in, and can sign out
+	Name    string  // for the audit
+	Grants  []Grant // what it may do; they add up
+	Cluster string  // of role Cluster
+	Session bool    // it has signed in, and can sign out
 }
 
-// May reports whether somebody has a role, or one that may do more.
-func (i *Identity) May(r Role) bool { return i.Role == r || ranks[r] > 0 && ranks[i.Role] >= ranks[r] }
+// Grant is a role in an environment, or in all.
+type Grant struct {
+	Role        Role
+	Environment string // "" for all
+}
+
+func (g Grant) String() string {
+	if g.Environment == "" {
+		return string(g.Role)
+	}
+	return string(g.Role) + " of " + g.Environment
+}
+
+func (g Grant) may(r Role) bool { return g.Role == r || ranks[r] > 0 && ranks[g.Role] >= ranks[r] }
+
+// May reports whether somebody has a role in any environment, or one that may do more.
+func (i *Identity) May(r Role) bool {
+	return slices.ContainsFunc(i.Grants, func(g Grant) bool { return g.may(r) })
+}
+
+// Scope returns the environments in which somebody has a role, or one that may do more.
+func (i *Identity) Scope(r Role) state.Environments {
+	out := state.Environments{}
+	for _, g := range i.Grants {
+		switch {
+		case g.may(r) && g.Environment == "":
+			return nil
+		case g.may(r) && !slices.Contains(out, g.Environment):
+			out = append(out, g.Environment)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// MayIn reports whether somebody has a role in an environment, in all for "".
+func (i *Identity) MayIn(r Role, environment string) bool { return i.Scope(r).Has(environment) }
 
 // Audits reports whether somebody may see who did what, which is of all environments.
-func (i *Identity) Audits() bool { return i.May(Admin) && i.Environment == "" }
+func (i *Identity) Audits() bool { return i.Scope(Admin) == nil }
 
 // Sees reports whether somebody may see an environment.
-func (i *Identity) Sees(environment string) bool {
-	return i.May(Viewer) && (i.Environment == "" || i.Environment == environment)
+func (i *Identity) Sees(environment string) bool { return i.MayIn(Viewer, environment) }
+
+// Roles says what somebody may do, for people.
+func (i *Identity) Roles() string {
+	var all []string
+	for _, g := range i.Grants {
+		all = append(all, g.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 type key struct{}
@@ -71,7 +114,7 @@ func From(ctx context.Context) *Identity {
 }
 
 // Local is who asks where nobody has to say who they are: on this machine alone.
-func Local() *Identity { return &Identity{Name: "local", Role: Admin} }
+func Local() *Identity { return &Identity{Name: "local", Grants: []Grant{{Role: Admin}}} }
 
 // ErrUnknown is the error where nobody knows who asks.
 var ErrUnknown = errors.New("the token is not known, has expired or was revoked")
@@ -264,10 +307,10 @@ func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
 		return nil, err
 	}
 	k = &known{
-		identity: Identity{Name: name(&token), Role: Role(token.Role), Cluster: token.Cluster, Environment: token.Environment},
+		identity: Identity{Name: name(&token), Grants: []Grant{{Role(token.Role), token.Environment}}, Cluster: token.Cluster},
 		expires:  token.Expires, noted: token.Used, limiter: rate.NewLimiter(perSecond, burst),
 	}
-	if k.identity.Role != Cluster {
+	if !k.identity.May(Cluster) {
 		k.limiter = rate.NewLimiter(perSecond*ofMany, burst*ofMany)
 	}
 	if n, err := hex.Decode(k.hash[:], []byte(token.Hash)); err != nil || n != len(k.hash) {
@@ -311,7 +354,7 @@ func (t *Tokens) Rotate(ctx context.Context, of store.Token) (text string, made 
 	}
 	err = t.store.RevokeOthers(ctx, of.Cluster, of.Environment, made.ID, t.now())
 	t.drop(func(_ string, k *known) bool {
-		return k.identity.Role == Cluster && k.identity.Cluster == of.Cluster && k.identity.Environment == of.Environment
+		return k.identity.Cluster == of.Cluster && slices.Contains(k.identity.Grants, Grant{Cluster, of.Environment})
 	})
 	return text, made, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
@@ -73,7 +75,7 @@ func TestRoles(t *testing.T) {
 		access.Cluster: {access.Cluster}, access.Enroll: {access.Enroll}, access.Viewer: {access.Viewer},
 		access.Operator: {access.Viewer, access.Operator}, access.Admin: {access.Viewer, access.Operator, access.Admin}, "": nil,
 	} {
-		i := &access.Identity{Role: role}
+		i := &access.Identity{Grants: []access.Grant{{Role: role}}}
 		for _, other := range all {
 			want := false
 			for _, m := range may {
@@ -83,8 +85,35 @@ func TestRoles(t *testing.T) {
 				t.Errorf("%q may do what %q may: %t, and should be %t", role, other, got, want)
 			}
 		}
-		if scoped := (&access.Identity{Role: role, Environment: "dev"}); scoped.Sees("prod") || scoped.Sees("dev") != i.May(access.Viewer) || scoped.Sees("") {
+		if scoped := (&access.Identity{Grants: []access.Grant{{Role: role, Environment: "dev"}}}); scoped.Sees("prod") || scoped.Sees("dev") != i.May(access.Viewer) || scoped.Sees("") {
 			t.Errorf("%q of dev sees what it should not", role)
+		}
+	}
+}
+
+// TestGrants holds that roles add up by environment.
+func TestGrants(t *testing.T) {
+	type grants = []access.Grant
+	for _, c := range []struct {
+		grants          grants
+		sees, reports   state.Environments
+		roles           string
+		audits, mayMake bool
+	}{
+		{nil, state.Environments{}, state.Environments{}, "", false, false},
+		{grants{{access.Viewer, "prod"}, {access.Operator, "dev"}}, state.Environments{"dev", "prod"}, state.Environments{"dev"}, "viewer of prod, operator of dev", false, false},
+		{grants{{access.Operator, "dev"}, {access.Viewer, ""}}, nil, state.Environments{"dev"}, "operator of dev, viewer", false, false},
+		{grants{{access.Viewer, "dev"}, {access.Operator, "dev"}}, state.Environments{"dev"}, state.Environments{"dev"}, "viewer of dev, operator of dev", false, false},
+		{grants{{access.Admin, "dev"}, {access.Viewer, ""}}, nil, state.Environments{"dev"}, "admin of dev, viewer", false, true},
+		{grants{{access.Admin, ""}, {access.Viewer, "dev"}}, nil, nil, "admin, viewer of dev", true, true},
+		{grants{{access.Cluster, ""}}, state.Environments{}, state.Environments{}, "cluster", false, false},
+	} {
+		i := &access.Identity{Grants: c.grants}
+		if sees, reports := i.Scope(access.Viewer), i.Scope(access.Operator); !reflect.DeepEqual(sees, c.sees) || !reflect.DeepEqual(reports, c.reports) {
+			t.Errorf("%v sees %v and reports about %v", c.grants, sees, reports)
+		}
+		if i.Roles() != c.roles || i.Audits() != c.audits || i.MayIn(access.Admin, "dev") != c.mayMake {
+			t.Errorf("%v is %s; it audits: %t", c.grants, i.Roles(), i.Audits())
 		}
 	}
 }
@@ -164,7 +193,7 @@ func rotation(t *testing.T, database func() string) {
 			expect(t, tokens, text, nil)
 		}
 	}
-	if i, err := b.Identify(context.Background(), second); err != nil || i.Role != access.Cluster || i.Cluster != "c1" || i.Name != "cluster c1" {
+	if i, err := b.Identify(context.Background(), second); err != nil || i.Roles() != "cluster" || i.Cluster != "c1" || i.Name != "cluster c1" {
 		t.Errorf("%+v, %v", i, err)
 	}
 }

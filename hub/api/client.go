@@ -186,8 +186,10 @@ func (c *Client) Environments(ctx context.Context) (*Environments, error) {
 	return out, c.do(ctx, http.MethodGet, "/v1/environments", nil, nil, out)
 }
 
-// Query selects assignments on clusters, as state.Filter; At is a moment, zero for now.
+// Query selects assignments on clusters, of one environment or of all, and of these as the rest of
+// state.Filter; At is a moment, zero for now.
 type Query struct {
+	Environment string
 	state.Filter
 	At time.Time
 }

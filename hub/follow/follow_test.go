@@ -230,7 +230,7 @@ func TestFollow(t *testing.T) {
 	w.report("small-1", "00000000000000000000000000000000000000ff", state.ReportedOK)
 	w.expect("a commit that the branch never had", "small-1 drifted", "small-2 ok")
 
-	releases, err := w.hub.Store().Releases(t.Context(), "dev", 10)
+	releases, err := w.hub.Store().Releases(t.Context(), state.In("dev"), 10)
 	if err != nil || len(releases) != 3 || !strings.Contains(releases[0].Subject, "Roll dev back") {
 		t.Errorf("%v: %+v", err, releases)
 	}

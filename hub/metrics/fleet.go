@@ -8,10 +8,10 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// fleet collects what a hub knows of an environment, "" for all, as it is when it is asked.
+// fleet collects what a hub knows of some environments, as it is when it is asked.
 type fleet struct {
 	*Metrics
-	environment string
+	environments state.Environments
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -38,7 +38,7 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	filter := state.Filter{Environment: f.environment}
+	filter := state.Filter{Environments: f.environments}
 	by := []state.Dimension{state.ByEnvironment, state.ByRing}
 	for _, g := range f.hub.Fleet().Count(filter, by...) {
 		if wanted := g.Tally.Wanted(); wanted > 0 {
@@ -55,7 +55,7 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for _, w := range f.hub.Fleet().Environments() {
-		if f.environment == "" || f.environment == w.Environment {
+		if f.environments.Has(w.Environment) {
 			heard, stale, never := f.hub.Fleet().Clusters(w.Environment)
 			for name, n := range map[string]int{"heard": heard, "stale": stale, "never": never} {
 				gauge(clusters, float64(n), w.Environment, name)
@@ -81,7 +81,7 @@ func (f *fleet) released(to chan<- prometheus.Metric) {
 	}
 	of := map[string]*times{}
 	for _, r := range all {
-		if f.environment != "" && f.environment != r.Environment {
+		if !f.environments.Has(r.Environment) {
 			continue
 		}
 		t := of[r.Environment]

@@ -80,12 +80,12 @@ func (m *Metrics) Report(outcome state.Outcome, err error, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
 }
 
-// Serve answers with the metrics of an environment, or of all and of the hub itself where it is "".
-func (m *Metrics) Serve(w http.ResponseWriter, r *http.Request, environment string) {
-	of := prometheus.NewRegistry()
-	of.MustRegister(&fleet{m, environment})
-	gatherers := prometheus.Gatherers{of}
-	if environment == "" {
+// Serve answers with the metrics of some environments, and of the hub itself where those are all.
+func (m *Metrics) Serve(w http.ResponseWriter, r *http.Request, of state.Environments) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&fleet{m, of})
+	gatherers := prometheus.Gatherers{registry}
+	if of == nil {
 		gatherers = append(gatherers, m.registry)
 	}
 	promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{}).ServeHTTP(w, r)
@@ -108,7 +108,7 @@ func (m *Metrics) all() ([]store.Release, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	releases, err := m.hub.Store().ReleasesSince(ctx, "", time.Time{})
+	releases, err := m.hub.Store().ReleasesSince(ctx, nil, time.Time{})
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func newHub(t *testing.T) *hub.Hub {
 
 func scrape(m *Metrics, environment string) string {
 	w := httptest.NewRecorder()
-	m.Serve(w, httptest.NewRequest("GET", "/metrics", nil), environment)
+	m.Serve(w, httptest.NewRequest("GET", "/metrics", nil), state.In(environment))
 	return w.Body.String()
 }
 

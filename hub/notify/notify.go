@@ -146,7 +146,7 @@ func of(releases []store.Release, after time.Time) []happened {
 // environment sends what is to be sent of an environment.
 func (n *Notifier) environment(ctx context.Context, t *Target, environment string, known map[string]store.Notification) error {
 	now := n.Hub.Now()
-	releases, err := n.Hub.Store().Releases(ctx, environment, mostReleases)
+	releases, err := n.Hub.Store().Releases(ctx, state.In(environment), mostReleases)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []
 func (n *Notifier) released(h *happened) *Message {
 	r := h.release
 	m := &Message{Event: h.event, Environment: r.Environment, Ring: r.Ring, At: h.at, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, Link: n.link("/rollouts/"+url.PathEscape(r.Environment), nil)}
-	filter := state.Filter{Environment: r.Environment, Ring: r.Ring}
+	filter := state.Filter{Environments: state.In(r.Environment), Ring: r.Ring}
 	m.Counts = n.counts(filter)
 	switch h.event {
 	case Completed:
@@ -277,7 +277,7 @@ const (
 // begins, and one each time that it has doubled.
 func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment string, known map[string]store.Notification) error {
 	of := map[Event]state.State{Drifted: state.Drifted, Stale: state.Stale}[e]
-	counts, now := n.counts(state.Filter{Environment: environment}), n.Hub.Now()
+	counts, now := n.counts(state.Filter{Environments: state.In(environment)}), n.Hub.Now()
 	count, key := counts.Of(of), strings.Join([]string{t.Name, string(e), environment}, "/")
 	was, found := known[key]
 	lasts := n.lasts(key, count > 0, now)
@@ -301,7 +301,7 @@ func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment 
 		return nil
 	}
 	m := &Message{Event: e, Environment: environment, At: now, Counts: counts, Link: n.link("/running", url.Values{"environment": {environment}, "state": {of.String()}})}
-	n.first(m, state.Filter{Environment: environment, States: []state.State{of}})
+	n.first(m, state.Filter{Environments: state.In(environment), States: []state.State{of}})
 	return n.try(ctx, t, key, pointer(was, found), a, m)
 }
 

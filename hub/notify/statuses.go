@@ -113,7 +113,7 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 		return err
 	}
 	counts := map[string]api.Counts{}
-	for _, g := range s.Hub.Fleet().Count(state.Filter{Environment: w.Environment}, state.ByRing) {
+	for _, g := range s.Hub.Fleet().Count(state.Filter{Environments: state.In(w.Environment)}, state.ByRing) {
 		counts[g.Values[0]] = api.CountsOf(&g.Tally)
 	}
 	var commits []string // in which order they are commented on
@@ -144,7 +144,7 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 
 // failing names the first clusters with failures.
 func (s *Statuses) failing(environment, ring string) (names []string) {
-	s.Hub.Fleet().List(state.Filter{Environment: environment, Ring: ring, States: []state.State{state.Failed}}, state.Position{}, func(r state.Row) bool {
+	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Ring: ring, States: []state.State{state.Failed}}, state.Position{}, func(r state.Row) bool {
 		if len(names) == 0 || names[len(names)-1] != r.Cluster {
 			names = append(names, r.Cluster)
 		}

@@ -48,7 +48,7 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 		return nil, err
 	}
 	out := &view.Rollout{Environment: environment, Branch: w.Branch, Problem: s.Why(environment)}
-	rings, all := s.count(state.Filter{Environment: environment}, state.ByRing)
+	rings, all := s.count(state.Filter{Environments: state.In(environment)}, state.ByRing)
 	out.Counts = *all
 	if len(w.Commits) > 0 {
 		out.Commit = w.Commits[0].ID
@@ -60,12 +60,12 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 			out.Rings = append(out.Rings, row)
 		}
 	}
-	for _, g := range s.Hub.Fleet().Count(state.Filter{Environment: environment}, state.ByWorkload, state.ByVersion) {
+	for _, g := range s.Hub.Fleet().Count(state.Filter{Environments: state.In(environment)}, state.ByWorkload, state.ByVersion) {
 		out.Workloads = append(out.Workloads, view.WorkloadCounts{Environment: environment, Workload: g.Values[0], Version: g.Values[1], Counts: *countsOf(&g.Tally)})
 	}
-	out.Lagging = s.worst(state.Filter{Environment: environment})
+	out.Lagging = s.worst(state.Filter{Environments: state.In(environment)})
 	out.Lagging = slices.DeleteFunc(out.Lagging, func(r view.RunningRow) bool { return r.State == state.OK.String() })
-	releases, err := s.Hub.Store().Releases(ctx, environment, 20)
+	releases, err := s.Hub.Store().Releases(ctx, state.In(environment), 20)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ const performanceDays = 30
 func (s *Source) performance(ctx context.Context, environment string) (*view.Performance, error) {
 	now := s.Hub.Now()
 	since := now.AddDate(0, 0, -performanceDays)
-	releases, err := s.Hub.Store().ReleasesSince(ctx, environment, since)
+	releases, err := s.Hub.Store().ReleasesSince(ctx, state.In(environment), since)
 	if err != nil {
 		return nil, err
 	}
@@ -104,15 +104,15 @@ func (s *Source) performance(ctx context.Context, environment string) (*view.Per
 
 // filter returns what a selection selects, of what who asks may see.
 func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, error) {
-	f := state.Filter{Environment: of.Environment, Ring: of.Ring, ClusterType: of.ClusterType, Class: of.Class, Cluster: of.Cluster, Workload: of.Workload, Target: of.Target, Version: of.Version, Base: of.Base}
-	if i := access.From(ctx); i == nil || f.Environment == "" && i.Environment != "" {
-		if i == nil {
-			return f, missing("nobody knows who you are")
-		}
-		f.Environment = i.Environment
-	}
-	if f.Environment != "" {
-		if _, err := s.environment(ctx, f.Environment); err != nil {
+	f := state.Filter{Environments: state.In(of.Environment), Ring: of.Ring, ClusterType: of.ClusterType, Class: of.Class, Cluster: of.Cluster, Workload: of.Workload, Target: of.Target, Version: of.Version, Base: of.Base}
+	i := access.From(ctx)
+	switch {
+	case i == nil:
+		return f, missing("nobody knows who you are")
+	case of.Environment == "":
+		f.Environments = i.Scope(access.Viewer)
+	default:
+		if _, err := s.environment(ctx, of.Environment); err != nil {
 			return f, err
 		}
 	}
@@ -228,7 +228,7 @@ func (s *Source) History(ctx context.Context, of view.Selection, cursor string) 
 	if !until.IsZero() {
 		until = until.Add(time.Millisecond)
 	}
-	rows, err := s.Hub.Store().History(ctx, store.Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Until: until, Before: from}, listed+1)
+	rows, err := s.Hub.Store().History(ctx, store.Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Until: until, Before: from}, listed+1)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (s *Source) About(ctx context.Context) (*view.About, error) {
 
 // summary counts what is in an environment.
 func (s *Source) summary(w *state.Wanted) view.EnvironmentSummary {
-	_, all := s.count(state.Filter{Environment: w.Environment}, state.ByEnvironment)
+	_, all := s.count(state.Filter{Environments: state.In(w.Environment)}, state.ByEnvironment)
 	out := view.EnvironmentSummary{Name: w.Environment, Clusters: len(w.Clusters), Counts: all}
 	types, workloads := map[string]bool{}, map[string]bool{}
 	for _, f := range w.Folders {
@@ -146,7 +146,7 @@ func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []vi
 // counted adds what runs to workloads.
 func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
 	for n, w := range of {
-		groups, _ := s.count(state.Filter{Environment: w.Environment}, state.ByWorkload)
+		groups, _ := s.count(state.Filter{Environments: state.In(w.Environment)}, state.ByWorkload)
 		for i := range rows {
 			rows[i].Cells[n].Counts = groups[rows[i].Name]
 		}
@@ -241,7 +241,7 @@ func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.
 	out.Assignments, out.Part = view.Of(all, p)
 	for i := range out.Assignments {
 		a := &out.Assignments[i]
-		_, a.Counts = s.count(state.Filter{Environment: a.Environment, Class: a.ClusterType, Target: a.Target}, state.ByEnvironment)
+		_, a.Counts = s.count(state.Filter{Environments: state.In(a.Environment), Class: a.ClusterType, Target: a.Target}, state.ByEnvironment)
 	}
 	return out, nil
 }
@@ -264,7 +264,7 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType, targe
 			if t.Name != target {
 				continue
 			}
-			f := state.Filter{Environment: environment, Class: folder.Name, Target: target}
+			f := state.Filter{Environments: state.In(environment), Class: folder.Name, Target: target}
 			_, counts := s.count(f, state.ByEnvironment)
 			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, clustersOf(w)[folder.Name], counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
 			s.why(ctx, w, folder, out)
@@ -314,7 +314,7 @@ func (s *Source) ClusterType(ctx context.Context, environment, name string, p vi
 	var all []view.AssignmentRow
 	for i := range w.Folders {
 		if f := &w.Folders[i]; f.Name == rows[0].Name {
-			groups, _ := s.count(state.Filter{Environment: environment, Class: f.Name}, state.ByTarget)
+			groups, _ := s.count(state.Filter{Environments: state.In(environment), Class: f.Name}, state.ByTarget)
 			for k := range f.Targets {
 				all = append(all, assignment(w, f, &f.Targets[k], rows[0].Clusters, groups[f.Targets[k].Name]))
 			}
@@ -359,7 +359,7 @@ func clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
 // cluster counts what is on a cluster, and calls f, if not nil, with it.
 func (s *Source) cluster(environment, name string, f func(state.Row)) (counts *view.Counts, assignments int) {
 	var tally state.Tally
-	s.Hub.Fleet().List(state.Filter{Environment: environment, Cluster: name}, state.Position{}, func(r state.Row) bool {
+	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Cluster: name}, state.Position{}, func(r state.Row) bool {
 		tally[r.State]++
 		if f != nil {
 			f(r)
@@ -389,7 +389,7 @@ func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.C
 	}
 	out.Seen = s.Hub.Fleet().Heard(name).Last
 	out.Pulls = strings.TrimPrefix(w.Path+"/"+out.Class, "/")
-	rows, err := s.Hub.Store().History(ctx, store.Filter{Environment: environment, Cluster: name}, listed)
+	rows, err := s.Hub.Store().History(ctx, store.Filter{Environments: state.In(environment), Cluster: name}, listed)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func serve(t *testing.T, n int) (url string, report func(cluster int, reported s
 // TestAudit holds that who may see one environment does not see who did what in all.
 func TestAudit(t *testing.T) {
 	s := &pages.Source{}
-	for _, i := range []*access.Identity{nil, {Role: access.Viewer}, {Role: access.Admin, Environment: "dev"}} {
+	for _, i := range []*access.Identity{nil, {Grants: []access.Grant{{Role: access.Viewer}}}, {Grants: []access.Grant{{Role: access.Admin, Environment: "dev"}, {Role: access.Viewer}}}} {
 		if _, err := s.Audit(access.With(t.Context(), i), ""); err == nil {
 			t.Errorf("%+v sees the audit", i)
 		}

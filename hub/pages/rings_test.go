@@ -102,7 +102,7 @@ func TestRings(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.page, nil)
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r.WithContext(access.With(r.Context(), &access.Identity{Role: access.Viewer})))
+		handler.ServeHTTP(w, r.WithContext(access.With(r.Context(), &access.Identity{Grants: []access.Grant{{Role: access.Viewer}}})))
 		if w.Code != c.status {
 			t.Errorf("%s: status %d", c.page, w.Code)
 		}

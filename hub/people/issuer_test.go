@@ -184,7 +184,7 @@ func newHub(t *testing.T, f *fake, rules string) *hub {
 		case i == nil:
 			http.Error(w, "nobody", http.StatusUnauthorized)
 		default:
-			_, _ = w.Write([]byte(i.Name + ", " + string(i.Role) + ", " + i.Environment))
+			_, _ = w.Write([]byte(i.Name + ", " + i.Roles()))
 		}
 	})
 	return h

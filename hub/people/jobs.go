@@ -99,7 +99,7 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 		return identity, nil
 	}
 	// The first use is what the audit has: a job asks often.
-	if err := j.store.Audit(ctx, store.Event{At: j.now(), Who: known.name, Action: "CI token", Subject: known.issuer, Detail: string(identity.Role)}); err != nil {
+	if err := j.store.Audit(ctx, store.Event{At: j.now(), Who: known.name, Action: "CI token", Subject: known.issuer, Detail: identity.Roles()}); err != nil {
 		return nil, err
 	}
 	j.mu.Lock()

@@ -24,7 +24,7 @@ func TestSignIn(t *testing.T) {
 	if status, text, to := h.get(c, callback); status != http.StatusSeeOther || to != "/rollouts/prod?ring=canary" {
 		t.Fatalf("the sign-in ends with %d, %s: %s", status, to, text)
 	}
-	if _, text, _ := h.get(c, h.URL+"/"); text != "person ann@example.com, operator," {
+	if _, text, _ := h.get(c, h.URL+"/"); text != "person ann@example.com, operator, viewer of dev" {
 		t.Errorf("who asks is %s", text)
 	}
 	if status, _, _ := h.get(c, callback); status != http.StatusBadRequest {
@@ -44,7 +44,7 @@ func TestSignIn(t *testing.T) {
 	if status, _, _ := h.get(c, h.URL+"/"); status != http.StatusUnauthorized {
 		t.Errorf("after an hour: %d", status)
 	}
-	if got, want := h.audit(), []string{"person ann@example.com: sign in 42 operator"}; !slices.Equal(got, want) {
+	if got, want := h.audit(), []string{"person ann@example.com: sign in 42 operator, viewer of dev"}; !slices.Equal(got, want) {
 		t.Errorf("the audit has %q, not %q", got, want)
 	}
 }
@@ -226,11 +226,11 @@ func TestGroups(t *testing.T) {
 	c := h.browser()
 	h.get(c, h.begin(c, "/"))
 	h.write("groups:\n  - {group: staff, role: viewer, environment: dev}\n")
-	if _, text, _ := h.get(c, h.URL+"/"); text != "person ann@example.com, viewer, dev" {
+	if _, text, _ := h.get(c, h.URL+"/"); text != "person ann@example.com, viewer of dev" {
 		t.Errorf("with fewer rules, who asks is %s", text)
 	}
 	h.write("groups:\n  - {group: staff, role: king}\n")
-	if _, text, _ := h.get(c, h.URL+"/"); text != "person ann@example.com, viewer, dev" {
+	if _, text, _ := h.get(c, h.URL+"/"); text != "person ann@example.com, viewer of dev" {
 		t.Errorf("with rules that cannot be read, who asks is %s", text)
 	}
 	if len(h.problems) != 1 || !strings.Contains(h.problems[0], `there is no role "king"`) {
@@ -335,7 +335,7 @@ func TestJobs(t *testing.T) {
 	}
 	token := f.sign(good)
 	for range 2 {
-		if status, text := ask(token); status != http.StatusOK || !strings.HasPrefix(text, "job repo:acme/platform of 127.0.0.1:") || !strings.HasSuffix(text, ", viewer, prod") {
+		if status, text := ask(token); status != http.StatusOK || !strings.HasPrefix(text, "job repo:acme/platform of 127.0.0.1:") || !strings.HasSuffix(text, ", viewer of prod") {
 			t.Errorf("a job: %d %s", status, text)
 		}
 	}
@@ -367,7 +367,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("a job without a rule: %d", status)
 	}
 	h.write("ci:\n  - {issuer: " + f.URL + ", claims: {repository: acme/platform}, role: admin}\n")
-	if _, text := ask(token); !strings.HasSuffix(text, ", admin,") {
+	if _, text := ask(token); !strings.HasSuffix(text, ", admin") {
 		t.Errorf("a job with another rule: %s", text)
 	}
 	h.now = clock.Add(time.Hour)

@@ -20,9 +20,9 @@ import (
 
 // Rules say which role people and CI jobs have.
 type Rules struct {
-	// Groups are tried in their order: the first one that a person is in counts.
+	// Groups give a person what each group that the person is in has.
 	Groups []Group `yaml:"groups"`
-	// CI are tried in their order, too.
+	// CI give a job what each rule has that its token fits.
 	CI []CI `yaml:"ci"`
 }
 
@@ -113,12 +113,16 @@ func checkIssuer(address string) error {
 
 // of returns the identity of a person in some groups; nil for none.
 func (r *Rules) of(name string, groups []string) *access.Identity {
+	var all []access.Grant
 	for _, g := range r.Groups {
 		if slices.Contains(groups, g.Group) {
-			return &access.Identity{Name: name, Role: g.Role, Environment: g.Environment, Session: true}
+			all = append(all, access.Grant{Role: g.Role, Environment: g.Environment})
 		}
 	}
-	return nil
+	if all == nil {
+		return nil
+	}
+	return &access.Identity{Name: name, Grants: all, Session: true}
 }
 
 // known returns those of some groups that a rule is about.
@@ -134,12 +138,16 @@ func (r *Rules) known(groups []string) []string {
 
 // job returns the identity of a job whose token has some claims; nil for none.
 func (r *Rules) job(issuer, name string, claims map[string]any) *access.Identity {
+	var all []access.Grant
 	for _, c := range r.CI {
 		if c.Issuer == issuer && c.holds(claims) {
-			return &access.Identity{Name: name, Role: c.Role, Environment: c.Environment}
+			all = append(all, access.Grant{Role: c.Role, Environment: c.Environment})
 		}
 	}
-	return nil
+	if all == nil {
+		return nil
+	}
+	return &access.Identity{Name: name, Grants: all}
 }
 
 // holds reports whether a token has all the claims. One with several values has each of them.

@@ -110,7 +110,7 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 		p.page(w, http.StatusForbidden, "No role", fmt.Sprintf("You are %s, and none of your groups has a role here. Ask who runs this hub.", strings.TrimPrefix(who, person)), again, "Sign in again")
 		return
 	}
-	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, string(identity.Role)), p.jar.set(w, sessionCookie, session{who, groups}, p.Session)); err != nil {
+	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, identity.Roles()), p.jar.set(w, sessionCookie, session{who, groups}, p.Session)); err != nil {
 		p.failed(w, err)
 		return
 	}

@@ -32,7 +32,7 @@ func (s *server) signed(w http.ResponseWriter, r *http.Request, kind string, sig
 		problem(w, http.StatusBadRequest, "the body cannot be read")
 		return nil, false
 	}
-	if i := who(r.Context()); i != nil && (i.May(access.Operator) || i.Role == access.Cluster) {
+	if i := who(r.Context()); i != nil && reports(i) {
 		return body, true // it came with a token, or from this machine
 	}
 	if len(s.Secrets[kind]) == 0 {
@@ -150,11 +150,11 @@ func message(text string) string {
 // event gives the hub what a webhook sent.
 func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Report) {
 	if i := who(r.Context()); i != nil {
-		if i.Role == access.Cluster && i.Cluster != report.Cluster {
+		if i.May(access.Cluster) && i.Cluster != report.Cluster {
 			problem(w, http.StatusForbidden, "the token is that of cluster "+i.Cluster)
 			return
 		}
-		report.Environment = i.Environment
+		report.Environments = reported(i)
 	}
 	report.Received = s.Hub.Now()
 	if _, err := s.give(r.Context(), report); err != nil {

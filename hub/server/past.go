@@ -20,7 +20,7 @@ func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by 
 	}) {
 		return out, huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by class, cluster, workspace or deployment target: ask for the assignments")
 	}
-	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environment)
+	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
 	if err != nil {
 		return out, unavailable()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -37,8 +38,8 @@ func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[ap
 		return nil, huma.Error422UnprocessableEntity("a token of role cluster names its cluster, and no other does")
 	case terminal.Line(of.Cluster) != of.Cluster || terminal.Line(of.Environment) != of.Environment:
 		return nil, huma.Error422UnprocessableEntity("the name of the cluster or of the environment has what cannot be printed")
-	case i.Environment != "" && of.Environment != i.Environment:
-		return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name, i.Environment))
+	case !i.MayIn(access.Admin, of.Environment):
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name, strings.Join(i.Scope(access.Admin), ", ")))
 	}
 	t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment, Note: terminal.Line(of.Note), MadeBy: i.Name}
 	if of.Days > 0 {
@@ -66,7 +67,7 @@ func (s *server) getTokens(ctx context.Context, _ *struct{}) (*body[api.Tokens],
 	}
 	out := api.Tokens{Tokens: []api.Token{}}
 	for _, t := range all {
-		if i.Environment == "" || i.Environment == t.Environment {
+		if i.MayIn(access.Admin, t.Environment) {
 			out.Tokens = append(out.Tokens, tokenOf(t, ""))
 		}
 	}
@@ -88,7 +89,7 @@ func (s *server) revokeToken(ctx context.Context, in *tokenQuestion) (*struct{},
 	if err != nil {
 		return nil, unavailable()
 	}
-	if !there || s.Tokens == nil || i.Environment != "" && t.Environment != i.Environment {
+	if !there || s.Tokens == nil || !i.MayIn(access.Admin, t.Environment) {
 		return nil, huma.Error404NotFound("there is no token " + in.ID)
 	}
 	if ended, err := s.Tokens.Revoke(ctx, in.ID); err != nil || !ended {
@@ -110,7 +111,7 @@ func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Ev
 		return nil, err
 	}
 	if !i.Audits() {
-		return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is for " + i.Environment)
+		return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is admin of " + strings.Join(i.Scope(access.Admin), ", "))
 	}
 	var before int64
 	if err := in.cursor(&before); err != nil {

@@ -22,7 +22,7 @@ func (s *server) performance() {
 			Environment string    `query:"environment"`
 			Since       time.Time `query:"since" doc:"30 days ago where it is absent."`
 		}) (*body[api.Performances], error) {
-			environment, err := sees(ctx, in.Environment)
+			environments, err := sees(ctx, in.Environment)
 			if err != nil {
 				return nil, err
 			}
@@ -34,7 +34,7 @@ func (s *server) performance() {
 			if !since.Before(now) {
 				return nil, huma.Error422UnprocessableEntity("since is not in the past")
 			}
-			rows, err := s.Hub.Store().ReleasesSince(ctx, environment, since)
+			rows, err := s.Hub.Store().ReleasesSince(ctx, environments, since)
 			if err != nil {
 				return nil, unavailable()
 			}

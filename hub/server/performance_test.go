@@ -47,7 +47,7 @@ func withReleases(t *testing.T) *httptest.Server {
 	}
 	people := func(r *http.Request) (*access.Identity, error) {
 		if environment, is := r.Header["Test-Environment"]; is {
-			return &access.Identity{Name: "ann", Role: access.Viewer, Environment: environment[0]}, nil
+			return &access.Identity{Name: "ann", Grants: []access.Grant{{Role: access.Viewer, Environment: environment[0]}}}, nil
 		}
 		return nil, nil
 	}

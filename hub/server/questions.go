@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -35,7 +36,7 @@ type answer[T any] struct {
 func etag(version uint64, i *access.Identity) string {
 	scope := ""
 	if i != nil {
-		scope = i.Environment
+		scope = strings.Join(i.Scope(access.Viewer), "/")
 	}
 	return fmt.Sprintf("%q", strconv.FormatUint(version, 36)+"-"+scope)
 }
@@ -66,11 +67,11 @@ type Selection struct {
 }
 
 func (q *Selection) filter(ctx context.Context) (state.Filter, error) {
-	environment, err := sees(ctx, q.Environment)
+	environments, err := sees(ctx, q.Environment)
 	if err != nil {
 		return state.Filter{}, err
 	}
-	f := state.Filter{Environment: environment, Ring: q.Ring, ClusterType: q.ClusterType, Class: q.Class, Cluster: q.Cluster, Workload: q.Workload, Workspace: q.Workspace, Target: q.Target, Version: q.Version, Base: q.Base}
+	f := state.Filter{Environments: environments, Ring: q.Ring, ClusterType: q.ClusterType, Class: q.Class, Cluster: q.Cluster, Workload: q.Workload, Workspace: q.Workspace, Target: q.Target, Version: q.Version, Base: q.Base}
 	for _, name := range q.State {
 		st, err := state.Parse(name)
 		if err != nil {
@@ -196,11 +197,11 @@ type historyQuestion struct {
 
 // getHistory lists what changed.
 func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api.History], error) {
-	environment, err := sees(ctx, in.Environment)
+	environments, err := sees(ctx, in.Environment)
 	if err != nil {
 		return nil, err
 	}
-	f := store.Filter{Environment: environment, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target, Since: in.Since, Until: in.Until}
+	f := store.Filter{Environments: environments, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target, Since: in.Since, Until: in.Until}
 	if err := in.cursor(&f.Before); err != nil {
 		return nil, err
 	}
@@ -227,11 +228,11 @@ type releasesQuestion struct {
 
 // getReleases lists what was released.
 func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[api.Releases], error) {
-	environment, err := sees(ctx, in.Environment)
+	environments, err := sees(ctx, in.Environment)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Hub.Store().Releases(ctx, environment, in.Limit)
+	rows, err := s.Hub.Store().Releases(ctx, environments, in.Limit)
 	if err != nil {
 		return nil, unavailable()
 	}
@@ -302,7 +303,7 @@ func (s *server) environments(i *access.Identity) api.Environments {
 		e := api.Environment{Name: w.Environment, Repository: w.Repository, Branch: w.Branch, Path: w.Path, Rings: []api.Ring{}, Clusters: len(w.Clusters), Problem: s.Problem(w.Environment)}
 		counts := map[string]state.Tally{}
 		var all state.Tally
-		for _, g := range fleet.Count(state.Filter{Environment: w.Environment}, state.ByRing) {
+		for _, g := range fleet.Count(state.Filter{Environments: state.In(w.Environment)}, state.ByRing) {
 			counts[g.Values[0]] = g.Tally
 			all.Add(&g.Tally)
 		}
@@ -329,7 +330,7 @@ func (s *server) cluster(i *access.Identity, name string) (api.Cluster, bool) {
 			continue
 		}
 		out.Environments = append(out.Environments, environment)
-		fleet.List(state.Filter{Environment: environment, Cluster: name}, state.Position{}, func(r state.Row) bool {
+		fleet.List(state.Filter{Environments: state.In(environment), Cluster: name}, state.Position{}, func(r state.Row) bool {
 			out.Assignments = append(out.Assignments, r)
 			tally[r.State]++
 			return true
@@ -346,5 +347,5 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusForbidden, err.Error())
 		return
 	}
-	s.meters.Serve(w, r, i.Environment)
+	s.meters.Serve(w, r, i.Scope(access.Viewer))
 }

@@ -44,13 +44,14 @@ func (s *server) observed() {
 			}
 		}
 		news, listed := s.Hub.Fleet().News(in.Body.Cluster)
-		if !listed || i.Environment != "" && !slices.Contains(news.Environments, i.Environment) {
+		environment, within := enrolled(i, news.Environments)
+		if !listed || !within {
 			return nil, unlisted(in.Body.Cluster)
 		}
 		if s.Tokens == nil {
 			return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
 		}
-		text, made, err := s.Tokens.Rotate(ctx, store.Token{Cluster: in.Body.Cluster, Environment: i.Environment, MadeBy: i.Name})
+		text, made, err := s.Tokens.Rotate(ctx, store.Token{Cluster: in.Body.Cluster, Environment: environment, MadeBy: i.Name})
 		if err != nil {
 			return nil, err
 		}
@@ -65,19 +66,46 @@ func unlisted(cluster string) error {
 	return huma.Error404NotFound(fmt.Sprintf("no environment has a cluster %s: the platform does not list it, or its GitOps branch was not read yet", terminal.Line(cluster)))
 }
 
+// enrolled returns the environment that the token is for of a cluster in some, "" for all; false where
+// who asks makes none for it.
+func enrolled(i *access.Identity, of []string) (string, bool) {
+	scope := i.Scope(access.Enroll)
+	if i.May(access.Admin) {
+		scope = i.Scope(access.Admin)
+	}
+	if scope == nil {
+		return "", true
+	}
+	n := slices.IndexFunc(of, scope.Has)
+	if n < 0 {
+		return "", false
+	}
+	return of[n], true
+}
+
+// reports reports whether somebody may report anything, and reported returns the environments.
+func reports(i *access.Identity) bool { return i.May(access.Cluster) || i.May(access.Operator) }
+
+func reported(i *access.Identity) state.Environments {
+	if i.May(access.Cluster) {
+		return i.Scope(access.Cluster)
+	}
+	return i.Scope(access.Operator)
+}
+
 // report takes a report of who may make it.
 func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], error) {
 	i := who(ctx)
 	switch {
 	case i == nil:
 		return nil, huma.Error401Unauthorized("say who you are")
-	case i.Role == access.Cluster && i.Cluster != r.Cluster:
+	case i.May(access.Cluster) && i.Cluster != r.Cluster:
 		return nil, huma.Error403Forbidden(fmt.Sprintf("the token is that of cluster %s", i.Cluster))
-	case i.Role != access.Cluster && !i.May(access.Operator):
-		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Role))
+	case !reports(i):
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Roles()))
 	}
 	out := &state.Report{
-		Cluster: r.Cluster, Environment: i.Environment, At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
+		Cluster: r.Cluster, Environments: reported(i), At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
 		Same: r.Snapshot && r.Items == nil && r.Digest != "",
 	}
 	if out.By == "" {
@@ -88,8 +116,8 @@ func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], e
 		if err != nil {
 			return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{Message: err.Error(), Location: fmt.Sprintf("body.items[%d]", n)})
 		}
-		if i.Environment != "" && item.Assignment != "" && !strings.HasPrefix(item.Assignment, i.Environment+"/") {
-			return nil, huma.Error403Forbidden(fmt.Sprintf("%s is for environment %s", i.Name, i.Environment))
+		if environment, _, _ := strings.Cut(item.Assignment, "/"); item.Assignment != "" && !out.Environments.Has(environment) {
+			return nil, huma.Error403Forbidden(fmt.Sprintf("%s is for environment %s", i.Name, strings.Join(out.Environments, ", ")))
 		}
 		out.Items = append(out.Items, item)
 	}
@@ -113,7 +141,7 @@ func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) 
 	case err != nil:
 		return nil, retry(http.StatusServiceUnavailable, "the report could not be stored: send it again")
 	case outcome.Elsewhere:
-		return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in other environments than %s, too: report with a token for all of them", terminal.Line(r.Cluster), r.Environment))
+		return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in other environments than %s, too: report with a token for all of them", terminal.Line(r.Cluster), strings.Join(r.Environments, ", ")))
 	case outcome.Unlisted:
 		return nil, unlisted(r.Cluster)
 	case outcome.Resend:

@@ -18,6 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/metrics"
+	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
@@ -232,22 +233,22 @@ func allow(ctx context.Context, role access.Role) (*access.Identity, error) {
 		return nil, huma.Error401Unauthorized("say who you are")
 	}
 	if !i.May(role) {
-		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, and this needs %s", i.Name, i.Role, role))
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, and this needs %s", i.Name, i.Roles(), role))
 	}
 	return i, nil
 }
 
-// sees is allow for a viewer of an environment. Where none is asked for, it is that of who asks.
-func sees(ctx context.Context, environment string) (string, error) {
+// sees is allow for a viewer of an environment. Where none is asked for, it returns those of who asks.
+func sees(ctx context.Context, environment string) (state.Environments, error) {
 	i, err := allow(ctx, access.Viewer)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if environment == "" {
-		environment = i.Environment
+		return i.Scope(access.Viewer), nil
 	}
 	if !i.Sees(environment) {
-		return "", huma.Error403Forbidden(fmt.Sprintf("%s may not see environment %s", i.Name, environment))
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s may not see environment %s", i.Name, environment))
 	}
-	return environment, nil
+	return state.In(environment), nil
 }

@@ -47,7 +47,7 @@ func serve(t *testing.T, database string) *served {
 	done := make(chan struct{})
 	go func() { h.Run(ctx); close(done) }()
 	tokens := access.NewTokens(db, time.Now)
-	web := httptest.NewServer(server.New(server.Options{Hub: h, Tokens: tokens, Secrets: map[string][]string{"flux": {webhookKey}, "argocd": {webhookKey}, "forge": {webhookKey}}}))
+	web := httptest.NewServer(server.New(server.Options{Hub: h, Tokens: tokens, People: granted, Secrets: map[string][]string{"flux": {webhookKey}, "argocd": {webhookKey}, "forge": {webhookKey}}}))
 	t.Cleanup(func() {
 		web.Close()
 		cancel()
@@ -74,6 +74,19 @@ func serve(t *testing.T, database string) *served {
 }
 
 const commit = "00000000000000000000000000000000000000aa"
+
+// granted is who has what the header Test-Grants says: roles with environments.
+func granted(r *http.Request) (*access.Identity, error) {
+	i := &access.Identity{Name: "ann"}
+	for _, grant := range strings.Fields(r.Header.Get("Test-Grants")) {
+		role, environment, _ := strings.Cut(grant, "/")
+		i.Grants = append(i.Grants, access.Grant{Role: access.Role(role), Environment: environment})
+	}
+	if i.Grants == nil {
+		return nil, nil
+	}
+	return i, nil
+}
 
 func (s *served) token(of store.Token) string {
 	s.Helper()
@@ -153,7 +166,7 @@ var cases = []struct {
 	name string
 	test func(*served)
 }{
-	{"other clusters", otherClusters}, {"scopes", scopes}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
+	{"other clusters", otherClusters}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
 }
 
 func report(cluster, environment string, items ...any) map[string]any {
@@ -226,7 +239,7 @@ func scopes(s *served) {
 			s.do(token, "POST", "/v1/ingest/argocd", event)
 		}
 	}
-	prod := s.hub.Fleet().Count(state.Filter{Environment: "prod"})[0].Tally
+	prod := s.hub.Fleet().Count(state.Filter{Environments: state.In("prod")})[0].Tally
 	if before != 1 || prod[state.OK] != 2 || prod[state.Failed] != 0 {
 		s.Errorf("who reports for dev has changed prod: %v, before %d", prod, before)
 	}
@@ -241,6 +254,54 @@ func scopes(s *served) {
 	id := strings.Split(all, "_")[1]
 	s.expect(404, admin, "DELETE", "/v1/tokens/"+id, nil)
 	s.expect(403, admin, "GET", "/v1/audit", nil)
+}
+
+// severalRoles has somebody ask who has different roles in different environments.
+func severalRoles(s *served) {
+	s.expect(200, s.token(store.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
+	as := func(grants string, want int, method, path string, body any) string {
+		s.Helper()
+		return s.expect(want, "", method, path, body, "Test-Grants", grants)
+	}
+	const both, other = "viewer/prod operator/dev", "operator/dev viewer/stage"
+	for path, want := range map[string][]string{
+		"/v1/environments": {`"prod"`, `"dev"`}, "/v1/counts?by=environment": {`"prod"`, `"dev"`}, "/v1/assignments?limit=1000": {`"prod"`, `"dev"`},
+		"/v1/counts?environment=prod&by=environment": {`"prod"`}, "/metrics": {`"prod"`, `"dev"`}, "/v1/history?limit=1000": {`"prod"`},
+		"/v1/rollout?environment=prod": {`"prod"`}, "/v1/counts?at=2100-01-01T00:00:00Z&by=environment": {}, "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0": {`"prod"`},
+		"/v1/releases": {}, "/v1/performance": {},
+	} {
+		text := as(both, 200, "GET", path, nil)
+		for _, environment := range want {
+			if !strings.Contains(text, environment) {
+				s.Errorf("GET %s shows nothing of %s: %.500s", path, environment, text)
+			}
+		}
+		if !strings.Contains(path, "environment=prod") {
+			if text := as(other, 200, "GET", path, nil); strings.Contains(text, "prod") || strings.Contains(text, `"c0"`) {
+				s.Errorf("GET %s shows prod to who may not see it: %.500s", path, text)
+			}
+			continue
+		}
+		as(other, 403, "GET", path, nil)
+	}
+	as(both, 403, "GET", "/v1/rollout", nil) // of which one?
+	as(both, 200, "POST", "/v1/reports", report("d0", "dev"))
+	as(both, 403, "POST", "/v1/reports", report("c0", "prod"))
+	as(both, 403, "POST", "/v1/reports", report("c2", "dev")) // it is in prod, too
+	as("operator/prod operator/dev", 200, "POST", "/v1/reports", report("c2", "dev"))
+	as(both, 403, "GET", "/v1/tokens", nil)
+	const admin = "admin/dev viewer"
+	as(admin, 201, "POST", "/v1/tokens", map[string]any{"role": "viewer", "environment": "dev"})
+	as(admin, 403, "POST", "/v1/tokens", map[string]any{"role": "viewer"})
+	as(admin, 403, "POST", "/v1/tokens", map[string]any{"role": "viewer", "environment": "prod"})
+	as(admin, 403, "GET", "/v1/audit", nil)
+	as(admin, 404, "POST", "/v1/enroll", map[string]any{"cluster": "c0"})
+	as(admin, 200, "POST", "/v1/enroll", map[string]any{"cluster": "d0"})
+	first, _ := s.do("", "GET", "/v1/environments", nil, "Test-Grants", both)
+	second, _ := s.do("", "GET", "/v1/environments", nil, "Test-Grants", other)
+	if tag := first.Header.Get("ETag"); tag == "" || tag == second.Header.Get("ETag") {
+		s.Errorf("two who see different environments get the version %s", tag)
+	}
 }
 
 // roles has each role ask for what it may not have.
@@ -282,7 +343,7 @@ func fluxEvent(at time.Time, severity, reason string) []byte {
 func webhooks(s *served) {
 	is := func() state.State {
 		var is state.State
-		s.hub.Fleet().List(state.Filter{Environment: "prod", Cluster: "c0", Target: "hello-main"}, state.Position{}, func(r state.Row) bool { is = r.State; return false })
+		s.hub.Fleet().List(state.Filter{Environments: state.In("prod"), Cluster: "c0", Target: "hello-main"}, state.Position{}, func(r state.Row) bool { is = r.State; return false })
 		return is
 	}
 	now := time.Now()

@@ -18,18 +18,19 @@ const atOnce = 10_000
 // rollout answers with each assignment on a cluster that an environment wants, a line each, and
 // a last line that names the commit of the GitOps branch, which is one for all of them.
 func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
-	environment, err := sees(r.Context(), r.URL.Query().Get("environment"))
-	if err != nil || environment == "" {
+	environments, err := sees(r.Context(), r.URL.Query().Get("environment"))
+	if err != nil || len(environments) != 1 {
 		problem(w, http.StatusForbidden, "name an environment that you may see")
 		return
 	}
+	environment := environments[0]
 	if !slices.ContainsFunc(s.Hub.Fleet().Environments(), func(w *state.Wanted) bool { return w.Environment == environment }) {
 		problem(w, http.StatusNotFound, "this hub knows no environment "+environment)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	lines := json.NewEncoder(w)
-	filter := state.Filter{Environment: environment, Ring: r.URL.Query().Get("ring")}
+	filter := state.Filter{Environments: environments, Ring: r.URL.Query().Get("ring")}
 	commit, after := "", state.Position{}
 	for first := true; ; first = false {
 		var rows []state.Row

@@ -43,7 +43,7 @@ func TestSlowWebhooks(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		var is state.Row
-		s.hub.Fleet().List(state.Filter{Environment: "prod", Cluster: "c0", Target: "hello-main"}, state.Position{}, func(r state.Row) bool { is = r; return false })
+		s.hub.Fleet().List(state.Filter{Environments: state.In("prod"), Cluster: "c0", Target: "hello-main"}, state.Position{}, func(r state.Row) bool { is = r; return false })
 		if is.State != want || is.Commit != commit {
 			t.Errorf("it is %s at %s, want %s\n%s", is.State, is.Commit, want, out)
 		}

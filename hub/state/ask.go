@@ -10,7 +10,8 @@ import (
 // Filter selects assignments on clusters: those that have all that it names. "" and nil stand
 // for any.
 type Filter struct {
-	Environment, Ring, ClusterType, Cluster, Workload, Workspace, Target, Version, Base string
+	Environments                                                           Environments
+	Ring, ClusterType, Cluster, Workload, Workspace, Target, Version, Base string
 	// Class is the folder that clusters have: <clusterType>.<class>, or the cluster type for the
 	// clusters that nothing tells apart.
 	Class  string
@@ -54,7 +55,7 @@ func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 	for i, name := range f.names {
 		order[name] = i
 		e := f.environments[name]
-		if e == nil || filter.Environment != "" && filter.Environment != name {
+		if e == nil || !filter.Environments.Has(name) {
 			continue
 		}
 		if filter.Cluster != "" || slices.Contains(by, ByCluster) {
@@ -179,7 +180,10 @@ func (f *Fleet) Rollout(filter Filter, after Position, yield func(Row) bool) (co
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	f.list(filter, after, yield)
-	if e := f.environments[filter.Environment]; e != nil && len(e.wanted.Commits) > 0 {
+	if len(filter.Environments) != 1 {
+		return ""
+	}
+	if e := f.environments[filter.Environments[0]]; e != nil && len(e.wanted.Commits) > 0 {
 		commit = e.wanted.Commits[0].ID
 	}
 	return commit
@@ -196,7 +200,7 @@ func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
 	from := max(slices.Index(f.names, after.Environment), 0)
 	for _, name := range f.names[min(from, len(f.names)):] {
 		e := f.environments[name]
-		if e == nil || filter.Environment != "" && filter.Environment != name {
+		if e == nil || !filter.Environments.Has(name) {
 			continue
 		}
 		begin := 0

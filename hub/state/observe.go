@@ -126,11 +126,8 @@ func (f *Fleet) Quiet(r *Report) bool {
 // elsewhere reports whether an environment has the cluster of a report that its reporter may not
 // report about.
 func (f *Fleet) elsewhere(r *Report) bool {
-	if r.Environment == "" {
-		return false
-	}
 	for name, e := range f.environments {
-		if name != r.Environment && e.byClust[r.Cluster] != nil {
+		if !r.Environments.Has(name) && e.byClust[r.Cluster] != nil {
 			return true
 		}
 	}
@@ -150,7 +147,7 @@ func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []located {
 	var out []located
 	for _, name := range f.names {
 		e := f.environments[name]
-		if e == nil || r.Environment != "" && r.Environment != name {
+		if e == nil || !r.Environments.Has(name) {
 			continue
 		}
 		c := e.byClust[r.Cluster]

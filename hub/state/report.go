@@ -10,9 +10,9 @@ import (
 // Report is what a cluster was observed to run.
 type Report struct {
 	Cluster string
-	// Environment is the one that the reporter may report about; "" for all. It may not report
-	// about a cluster that is in others too.
-	Environment string
+	// Environments are those that the reporter may report about. It may not report about a
+	// cluster that is in others too.
+	Environments Environments
 	// At is when it was observed, by the clock of the reporter; Received is the hub's clock.
 	// The order of reports about a cluster is that of At, and At is never after Received.
 	At, Received time.Time

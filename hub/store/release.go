@@ -122,26 +122,24 @@ func (t *Tx) note(ctx context.Context, column, environment, ring, commit string,
 	return int(n), err
 }
 
-// Releases returns at most so many releases of an environment, "" for all, the newest first.
-func (s *Store) Releases(ctx context.Context, environment string, most int) ([]Release, error) {
-	return s.releases(ctx, environment, time.Time{}, most)
+// Releases returns at most so many releases of some environments, the newest first.
+func (s *Store) Releases(ctx context.Context, of state.Environments, most int) ([]Release, error) {
+	return s.releases(ctx, of, time.Time{}, most)
 }
 
-// ReleasesSince returns all releases of an environment, "" for all, that were committed at a time
+// ReleasesSince returns all releases of some environments that were committed at a time
 // or later, the newest first.
-func (s *Store) ReleasesSince(ctx context.Context, environment string, since time.Time) ([]Release, error) {
-	return s.releases(ctx, environment, since, 1<<30)
+func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since time.Time) ([]Release, error) {
+	return s.releases(ctx, of, since, 1<<30)
 }
 
-func (s *Store) releases(ctx context.Context, environment string, since time.Time, most int) ([]Release, error) {
-	if !storable(environment) {
-		return nil, nil
-	}
+func (s *Store) releases(ctx context.Context, of state.Environments, since time.Time, most int) ([]Release, error) {
 	var out []Release
 	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}
-	if environment != "" {
-		q, args = q+` AND environment = ?`, append(args, environment)
+	if of != nil {
+		in, names := isOneOf(s, "environment", storableOf(of))
+		q, args = q+" AND "+in, append(args, names...)
 	}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x Release

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -257,6 +258,11 @@ func (s *Store) rows(ctx context.Context, on querier, scan func(*sql.Rows) error
 // storable reports whether a text can be in a database: PostgreSQL takes no others.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
+// storableOf returns the texts that the database can keep.
+func storableOf(texts []string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return !storable(text) })
+}
+
 // querier is a database, or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -289,6 +295,22 @@ func (s *Store) among(values []any) (string, []any) {
 	// It looks each of them up, where IN may read a whole table of which there are no statistics.
 	column, of := array(1, 0, values)
 	return "= ANY(" + of + ")", []any{column}
+}
+
+// isOneOf is the condition that a column has one of some values, as SQL.
+func isOneOf[T any](s *Store, column string, of []T) (string, []any) {
+	values := make([]any, len(of))
+	for i := range of {
+		values[i] = of[i]
+	}
+	switch len(values) {
+	case 0:
+		return "1 = 0", nil
+	case 1:
+		return column + " = ?", values
+	}
+	is, args := s.among(values)
+	return column + " " + is, args
 }
 
 // array returns a column of rows as an array of PostgreSQL.

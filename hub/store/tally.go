@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,16 +167,14 @@ func (s *Store) openParts(ctx context.Context, on querier) (map[state.Part]openP
 	return s.parts(ctx, on, "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = p.newest "+partTexts+" WHERE p.closed = 0")
 }
 
-// PartsAt returns the counts of all parts at a time, of one environment or of all.
-func (s *Store) PartsAt(ctx context.Context, at time.Time, environment string) (map[state.Part]state.Tally, error) {
+// PartsAt returns the counts of all parts at a time, of some environments.
+func (s *Store) PartsAt(ctx context.Context, at time.Time, of state.Environments) (map[state.Part]state.Tally, error) {
 	ms := at.UnixMilli()
 	q, args := "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at <= ?) "+
 		partTexts+" WHERE p.opened <= ? AND (p.closed = 0 OR p.closed > ?)", []any{ms, ms, ms}
-	if environment != "" {
-		if !storable(environment) {
-			return nil, nil
-		}
-		q, args = q+" AND p.environment = (SELECT id FROM term WHERE text = ?)", append(args, environment)
+	if of != nil {
+		in, names := isOneOf(s, "text", storableOf(of))
+		q, args = q+" AND p.environment IN (SELECT id FROM term WHERE "+in+")", append(args, names...)
 	}
 	parts, err := s.parts(ctx, s.read, q, args...)
 	if err != nil {
@@ -228,9 +228,10 @@ const Gone = "gone"
 
 // Filter selects transitions by all that it names; "", nil and the zero Time stand for any.
 type Filter struct {
-	Environment, Workload, Cluster, Target string
-	Since, Until                           time.Time // the latter is not included
-	Before                                 int64     // those with a lower number; 0 for all
+	Environments              state.Environments
+	Workload, Cluster, Target string
+	Since, Until              time.Time // the latter is not included
+	Before                    int64     // those with a lower number; 0 for all
 
 	// Those below are for At alone.
 	ClusterType, Version string
@@ -243,12 +244,12 @@ type Filter struct {
 // now. The error says what is not known of an earlier moment, or takes too long.
 func FilterAt(f state.Filter) (Filter, error) {
 	switch {
-	case f.Cluster == "" && (f.Environment == "" || f.Workload == ""):
+	case f.Cluster == "" && (len(f.Environments) != 1 || f.Workload == ""):
 		return Filter{}, errors.New("of an earlier moment, ask for a cluster, or for a workload in an environment")
 	case f.Ring != "" || f.Class != "" || f.Workspace != "" || f.Base != "":
 		return Filter{}, errors.New("of an earlier moment, assignments are not known by ring, class, workspace or base: ask for the counts by ring and base")
 	}
-	return Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, ClusterType: f.ClusterType, Version: f.Version, States: f.States}, nil
+	return Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, ClusterType: f.ClusterType, Version: f.Version, States: f.States}, nil
 }
 
 const transitionFields = `h.change, h.at, e.text, c.text, ct.text, w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text`
@@ -260,7 +261,7 @@ JOIN term v ON v.id = h.version JOIN term d ON d.id = h.wanted JOIN term n ON n.
 // that the database does not have, so that nothing matches.
 func (s *Store) conditions(ctx context.Context, f Filter) (where string, args []any, any bool, err error) {
 	conditions := []string{"1 = 1"}
-	for _, c := range []struct{ column, text string }{{"environment", f.Environment}, {"workload", f.Workload}, {"cluster", f.Cluster}, {"target", f.Target}} {
+	for _, c := range []struct{ column, text string }{{"workload", f.Workload}, {"cluster", f.Cluster}, {"target", f.Target}} {
 		if c.text == "" {
 			continue
 		}
@@ -276,6 +277,17 @@ func (s *Store) conditions(ctx context.Context, f Filter) (where string, args []
 			return "", nil, false, nil
 		}
 		conditions, args = append(conditions, "h."+c.column+" = ?"), append(args, id)
+	}
+	if f.Environments != nil {
+		ids := map[string]int64{}
+		if err := s.look(ctx, s.read, storableOf(f.Environments), ids); err != nil {
+			return "", nil, false, s.problem(err)
+		}
+		in, values := isOneOf(s, "h.environment", slices.Collect(maps.Values(ids)))
+		if len(values) == 0 {
+			return "", nil, false, nil
+		}
+		conditions, args = append(conditions, in), append(args, values...)
 	}
 	if !f.Since.IsZero() {
 		conditions, args = append(conditions, "h.at >= ?"), append(args, f.Since.UnixMilli())

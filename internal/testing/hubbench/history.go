@@ -72,11 +72,11 @@ func history(ctx context.Context, o options, total int) error {
 	}{
 		{"history, the newest 100", func() (int, error) { x, err := s.History(ctx, store.Filter{}, 100); return len(x), err }},
 		{"history of an environment's workload, 100", func() (int, error) {
-			x, err := s.History(ctx, store.Filter{Environment: "env2", Workload: "w13-main"}, 100)
+			x, err := s.History(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main"}, 100)
 			return len(x), err
 		}},
 		{"... before the middle", func() (int, error) {
-			x, err := s.History(ctx, store.Filter{Environment: "env2", Workload: "w13-main", Until: middle}, 100)
+			x, err := s.History(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main", Until: middle}, 100)
 			return len(x), err
 		}},
 		{"history of a cluster, 100", func() (int, error) {
@@ -88,11 +88,11 @@ func history(ctx context.Context, o options, total int) error {
 			return len(x), err
 		}},
 		{"an environment's workload in the middle, 100", func() (int, error) {
-			x, err := s.At(ctx, store.Filter{Environment: "env2", Workload: "w13-main"}, middle, 100)
+			x, err := s.At(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main"}, middle, 100)
 			return len(x), err
 		}},
 		{"... those that failed", func() (int, error) {
-			x, err := s.At(ctx, store.Filter{Environment: "env2", Workload: "w13-main", States: []state.State{state.Failed}}, middle, 100)
+			x, err := s.At(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main", States: []state.State{state.Failed}}, middle, 100)
 			return len(x), err
 		}},
 	} {
