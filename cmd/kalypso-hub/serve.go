@@ -193,6 +193,10 @@ func (o *serveOptions) keys() (map[string][]string, error) {
 	return out, nil
 }
 
+// answerLimit is how long an answer may take: who reads slowly holds nothing for longer, and a stream
+// ends with it, so that who reads it is asked again who that is.
+const answerLimit = 10 * time.Minute
+
 // grace is how long requests may take to end.
 const grace = 10 * time.Second
 
@@ -212,7 +216,7 @@ func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, 
 	go func() { h.Run(running); close(done) }()
 	go f.Run(ctx)
 	s := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: answerLimit, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	failed := make(chan error, 1)

@@ -151,10 +151,14 @@ groups:
 `
 
 func newHub(t *testing.T, f *fake, rules string) *hub {
+	return newHubOn(t, filepath.Join(t.TempDir(), "hub.db"), f, rules)
+}
+
+func newHubOn(t *testing.T, database string, f *fake, rules string) *hub {
 	h := &hub{t: t, fake: f, now: clock, rules: filepath.Join(t.TempDir(), "rules.yaml")}
 	h.write(rules)
 	var err error
-	if h.db, err = store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db")); err != nil {
+	if h.db, err = store.Open(t.Context(), database); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.db.Close() })

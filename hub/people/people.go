@@ -40,12 +40,13 @@ type People struct {
 	jar    *jar
 	issuer *issuer // of people; nil for none
 	jobs   *jobs
+	ended  *ended
 	cross  *http.CrossOriginProtection
 }
 
 // New returns People. It asks no issuer yet.
 func New(ctx context.Context, o Options) (*People, error) {
-	p := &People{Options: o, cross: http.NewCrossOriginProtection()}
+	p := &People{Options: o, cross: http.NewCrossOriginProtection(), ended: &ended{store: o.Store, now: o.Now}}
 	client := newClient()
 	p.jobs = newJobs(o, client)
 	if o.Issuer == "" {
@@ -93,8 +94,23 @@ const (
 
 // session is who has signed in. Groups are those that the rules name.
 type session struct {
-	Name   string   `json:"n"`
-	Groups []string `json:"g"`
+	ID     string    `json:"i"`
+	Until  time.Time `json:"u"`
+	Name   string    `json:"n"`
+	Groups []string  `json:"g"`
+}
+
+// session returns the session of a request; nil for none that holds.
+func (p *People) session(r *http.Request) (*session, error) {
+	s := &session{}
+	if p.issuer == nil || !p.jar.get(r, sessionCookie, s) || s.ID == "" {
+		return nil, nil
+	}
+	ended, err := p.ended.has(r.Context(), s.ID)
+	if ended || err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Identify returns who a request is from: by its session, or by the token of a CI job; nil where
@@ -103,9 +119,9 @@ func (p *People) Identify(r *http.Request) (*access.Identity, error) {
 	if token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is {
 		return p.jobs.identify(r.Context(), strings.TrimSpace(token))
 	}
-	var s session
-	if p.issuer == nil || !p.jar.get(r, sessionCookie, &s) {
-		return nil, nil
+	s, err := p.session(r)
+	if s == nil {
+		return nil, err
 	}
 	if p.cross.Check(r) != nil { // another site's page sent it, and not who has the session
 		return nil, nil

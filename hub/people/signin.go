@@ -110,7 +110,7 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 		p.page(w, http.StatusForbidden, "No role", fmt.Sprintf("You are %s, and none of your groups has a role here. Ask who runs this hub.", strings.TrimPrefix(who, person)), again, "Sign in again")
 		return
 	}
-	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, identity.Roles()), p.jar.set(w, sessionCookie, session{who, groups}, p.Session)); err != nil {
+	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, identity.Roles()), p.jar.set(w, sessionCookie, session{rand.Text(), p.Now().Add(p.Session), who, groups}, p.Session)); err != nil {
 		p.failed(w, err)
 		return
 	}
@@ -194,26 +194,31 @@ func find(claims map[string]any, name string) any {
 
 // ask asks whether somebody wants to sign out: a link of another site must not do it.
 func (p *People) ask(w http.ResponseWriter, r *http.Request) {
-	var s session
-	if !p.jar.get(r, sessionCookie, &s) {
+	s, err := p.session(r)
+	if err != nil {
+		p.failed(w, err)
+		return
+	}
+	if s == nil {
 		p.page(w, http.StatusOK, "Signed out", "You are not signed in.", "/sign-in/", "Sign in")
 		return
 	}
 	p.form(w, "Sign out", "You are "+strings.TrimPrefix(s.Name, person)+".", "/sign-in/out", "Sign out")
 }
 
-// out ends a session.
+// out ends a session, for this browser and for whoever has a copy of its cookie.
 func (p *People) out(w http.ResponseWriter, r *http.Request) {
 	if p.cross.Check(r) != nil {
 		p.page(w, http.StatusForbidden, "Not signed out", "Another site's page asked for it.", "/sign-in/out", "Sign out")
 		return
 	}
-	var s session
-	if p.jar.get(r, sessionCookie, &s) {
-		if err := p.audit(r.Context(), s.Name, "sign out", "", ""); err != nil {
-			p.failed(w, err)
-			return
-		}
+	s, err := p.session(r)
+	if s != nil {
+		err = errors.Join(p.ended.end(r.Context(), s.ID, s.Until), p.audit(r.Context(), s.Name, "sign out", "", ""))
+	}
+	if err != nil {
+		p.failed(w, err)
+		return
 	}
 	p.jar.clear(w, sessionCookie)
 	p.page(w, http.StatusOK, "Signed out", "You are signed out of this hub. "+p.Issuer+" may still know you.", "/sign-in/", "Sign in")
