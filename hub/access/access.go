@@ -167,16 +167,22 @@ func NewTokens(s *store.Store, now func() time.Time) *Tokens {
 
 // Make makes a token, and returns its text, which is kept nowhere.
 func (t *Tokens) Make(ctx context.Context, of store.Token) (text string, made store.Token, err error) {
+	text, made = New(of, t.now())
+	if err := t.store.AddTokens(ctx, made); err != nil {
+		return "", made, err
+	}
+	return text, made, nil
+}
+
+// New returns the text of a new token, and what a store has to have of it.
+func New(of store.Token, now time.Time) (text string, made store.Token) {
 	random := make([]byte, secretSize)
 	_, _ = rand.Read(random) // it never fails
 	id := make([]byte, idSize)
 	_, _ = rand.Read(id)
 	secret := base64.RawURLEncoding.EncodeToString(random)
-	of.ID, of.Hash, of.Made = hex.EncodeToString(id), hash(secret), t.now()
-	if err := t.store.AddToken(ctx, of); err != nil {
-		return "", of, err
-	}
-	return prefix + of.ID + "_" + secret, of, nil
+	of.ID, of.Hash, of.Made = hex.EncodeToString(id), hash(secret), now
+	return prefix + of.ID + "_" + secret, of
 }
 
 func hash(secret string) string {

@@ -15,10 +15,13 @@ type Token struct {
 
 const tokenColumns = "id, hash, role, cluster, environment, note, made, made_by, expires, used, revoked"
 
-// AddToken adds a token, whose id must be new.
-func (s *Store) AddToken(ctx context.Context, t Token) error {
-	return s.token(s.insert(ctx, s.db, "token", tokenColumns, "", []any{
-		t.ID, t.Hash, t.Role, t.Cluster, t.Environment, t.Note, milliseconds(t.Made), t.MadeBy, milliseconds(t.Expires), milliseconds(t.Used), milliseconds(t.Revoked)}))
+// AddTokens adds tokens, whose ids must be new.
+func (s *Store) AddTokens(ctx context.Context, tokens ...Token) error {
+	var values []any
+	for _, t := range tokens {
+		values = append(values, t.ID, t.Hash, t.Role, t.Cluster, t.Environment, t.Note, milliseconds(t.Made), t.MadeBy, milliseconds(t.Expires), milliseconds(t.Used), milliseconds(t.Revoked))
+	}
+	return s.token(s.insert(ctx, s.db, "token", tokenColumns, "", values))
 }
 
 func (s *Store) token(err error) error {

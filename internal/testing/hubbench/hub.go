@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/server"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
@@ -52,7 +53,7 @@ func serve(ctx context.Context, o options) error {
 	done := make(chan struct{})
 	go func() { h.Run(ctx); close(done) }()
 	mux := http.NewServeMux()
-	mux.Handle("/", server.New(server.Options{Hub: h}))
+	mux.Handle("/", server.New(server.Options{Hub: h, Tokens: access.NewTokens(db, time.Now)}))
 	mux.HandleFunc("POST /want", func(w http.ResponseWriter, r *http.Request) {
 		wanted := &state.Wanted{}
 		if err := json.NewDecoder(r.Body).Decode(wanted); err != nil {

@@ -26,12 +26,13 @@ type fleet struct {
 	next    int
 	commits []int  // the last commit of each environment
 	states  []byte // 1 for each cluster of which something fails
+	tokens  *tokens
 }
 
 const environments = 3
 
-func newFleet(o options) *fleet {
-	return &fleet{options: o, random: rand.New(rand.NewPCG(1, 1)), commits: make([]int, environments), states: make([]byte, o.clusters)}
+func newFleet(o options, t *tokens) *fleet {
+	return &fleet{options: o, tokens: t, random: rand.New(rand.NewPCG(1, 1)), commits: make([]int, environments), states: make([]byte, o.clusters)}
 }
 
 func digest(environment, target, commit int) string {
@@ -86,12 +87,13 @@ func clusterName(i int) string { return fmt.Sprintf("cluster%06d", i) }
 
 type report struct {
 	short, full []byte // full is sent where the hub asks for it
+	token       string
 }
 
 func (f *fleet) of(i int, short bool) report {
 	e := i % environments
 	r := api.Report{Cluster: clusterName(i), By: "kalypso observe", Snapshot: true, Digest: fmt.Sprintf("%d-%d-%d", i, f.commits[e], f.states[i])}
-	var out report
+	out := report{token: f.tokens.clusters[i]}
 	out.short, _ = json.Marshal(r)
 	for t := range f.targets {
 		it := api.Item{Assignment: fmt.Sprintf("env%d/%s/%s", e, typeName(i%types), targetName(t)), Commit: commitID(e, f.commits[e]), State: "ok", Since: time.Unix(1_700_000_000, 0)}
@@ -125,7 +127,12 @@ func (f *fleet) full() report { return f.one(false, 0) }
 // send sends a report, and again with its items where the hub needs them.
 func (p *process) send(r report) error {
 	for _, body := range [][]byte{r.short, r.full} {
-		res, err := p.client.Post(p.url+"/v1/reports", "application/json", bytes.NewReader(body))
+		req, err := http.NewRequest(http.MethodPost, p.url+"/v1/reports", bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		res, err := p.do(req, r.token)
 		if err != nil {
 			return err
 		}
@@ -276,7 +283,11 @@ func (p *process) ask(f *fleet) func() []question {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				begin := time.Now()
-				res, err := p.client.Get(p.url + q.path)
+				req, err := http.NewRequest(http.MethodGet, p.url+q.path, nil)
+				if err != nil {
+					return
+				}
+				res, err := p.do(req, f.tokens.viewer)
 				if err != nil {
 					return
 				}

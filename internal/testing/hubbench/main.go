@@ -5,8 +5,8 @@
 //
 //	go run ./internal/testing/hubbench [-clusters 20000] [-targets 10] [-seconds 30] [-postgres] [-dir DIR] [-profile DIR]
 //
-// Each cluster reports once a minute, so that 20,000 make 333 requests a second. The load is
-// made on the same machine, and counts.
+// Each cluster reports once a minute, with a token of its own, so that 20,000 make 333 requests a
+// second. The load is made on the same machine, and counts.
 package main
 
 import (
@@ -73,12 +73,16 @@ func measure(ctx context.Context, o options) error {
 	if o.transitions > 0 {
 		return history(ctx, o, o.transitions)
 	}
+	t, err := makeTokens(ctx, o)
+	if err != nil {
+		return err
+	}
 	h, err := startHub(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer func() { h.kill() }()
-	f := newFleet(o)
+	f := newFleet(o, t)
 	fmt.Printf("%d clusters with %d assignments each, on %s\n", o.clusters, o.targets, kindOf(o))
 	fmt.Printf("%-44s %10s %10s %10s %10s\n", "", "a second", "p50", "p99", "most")
 	if err := h.fill(ctx, f); err != nil {
