@@ -60,7 +60,19 @@ func large(t *testing.T, database func() string) {
 	}
 
 	r := start(t, name, c, time.Hour)
+	if store.IsPostgres(name) { // or it may look at its tables by itself
+		for _, table := range []string{"term", "assignment", "transition"} {
+			if _, err := db.Exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	r.want(w)
+	for known := 0; store.IsPostgres(name) && known < 3; { // statistics come beside everything else
+		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_class WHERE relname IN ('term', 'assignment', 'transition') AND reltuples >= $1`, hosts).Scan(&known); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if got := stored(); got != [3]int{hosts, hosts, 1} {
 		t.Errorf("%v are stored", got)
 	}

@@ -46,6 +46,7 @@ func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes)
 	if err != nil {
 		return t.store.problem(err)
 	}
+	t.rows += changes.Len()
 	return nil
 }
 

@@ -35,6 +35,8 @@ type Store struct {
 	postgres bool
 	terms    terms
 	tallies  tallies
+
+	statistics *statistics
 }
 
 //go:embed migrations
@@ -48,7 +50,7 @@ func IsPostgres(name string) bool {
 // Open opens a database, a file's path or the address of a PostgreSQL, and brings its tables
 // up to date.
 func Open(ctx context.Context, name string) (*Store, error) {
-	s := &Store{postgres: IsPostgres(name), terms: newTerms()}
+	s := &Store{postgres: IsPostgres(name), terms: newTerms(), statistics: newStatistics()}
 	if err := s.open(name); err != nil {
 		return nil, s.problem(err)
 	}
@@ -114,6 +116,7 @@ func (s *Store) problem(err error) error {
 
 // Close closes the database.
 func (s *Store) Close() error {
+	s.statistics.end()
 	if s.read == s.db {
 		return s.db.Close()
 	}

@@ -24,6 +24,8 @@ type Tx struct {
 	new   map[string]int64 // ids of texts
 	empty map[int64]bool   // environments that had no assignments when this write was to add some
 
+	rows int // how many changes it has written
+
 	tallied, cleaned, swept int64 // as table change has them
 	counted                 tallies
 }
@@ -64,6 +66,7 @@ func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err
 		return 0, s.problem(err)
 	}
 	s.terms.learn(t.new)
+	s.analyze(t.rows)
 	if t.counted.open != nil {
 		s.tallies = t.counted
 	}
