@@ -26,6 +26,24 @@ x(i, c, t) AS (SELECT i, (i * 7919 + i / 100000 * 13) % 100000, i % 10 FROM n)
 INSERT INTO transition (change, at, environment, workload, cluster, target, cluster_type, was, state, version, wanted, ran, revision, message)
 SELECT i, 1700000000000 + i * (15552000000 / TOTAL), 2 + c % 3, 10 + t, 1000 + c, 10 + t, 2, i % 7, (i / 3) % 7, 100 + i % 300, 100 + i % 300, 100 + i % 299, 100 + i % 301, CASE WHEN i % 10 = 0 THEN 500 + i % 499 ELSE 1 END FROM x`
 
+// partsSQL makes the parts that are counted: in each of 20 generations of 9 days, another version
+// of each of ten workloads, on each of 30 cluster types in ten rings of three environments.
+const partsSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 17999),
+x(i, g, c) AS (SELECT i, i / 900, i % 900 FROM n)
+INSERT INTO part (id, environment, ring, cluster_type, workload, version, base, opened, newest, closed)
+SELECT i + 1, 2 + c % 3, 20 + c / 3 % 10, 30 + c / 3 % 30, 10 + c / 90, 100 + g, 200 + g, 1700000000000 + g * 777600000, 1700000000000 + g * 777600000 + 59 * 60000, CASE WHEN g < 19 THEN 1700000000000 + (g + 1) * 777600000 ELSE 0 END FROM x`
+
+// talliesSQL makes an hour in which the counts of each part change every minute.
+const talliesSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 59)
+INSERT INTO tally (part, at, ok, progressing, behind, drifted, stale, missing, failed)
+SELECT id, opened + i * 60000, 18 * i, 10, 1090 - 18 * i, 1, 2, 3, 4 FROM part CROSS JOIN n`
+
+// The time of a made history.
+var (
+	historyBegin  = time.UnixMilli(1_700_000_000_000)
+	historyMiddle = historyBegin.Add(90 * 24 * time.Hour)
+)
+
 // history measures what a database with many transitions takes, and how long its answers do.
 func history(ctx context.Context, o options, total int) error {
 	s, err := store.Open(ctx, o.database)
@@ -42,8 +60,29 @@ func history(ctx context.Context, o options, total int) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(ctx, textsSQL); err != nil {
+	if err := makeHistory(ctx, o, db, total); err != nil {
 		return err
+	}
+	for _, q := range questionsOfThePast(ctx, s) {
+		took, rows := &times{}, 0
+		for range 20 {
+			begin := time.Now()
+			if rows, err = q.ask(); err != nil {
+				return err
+			}
+			took.add(time.Since(begin))
+		}
+		took.print(fmt.Sprintf("%s (%d)", q.name, rows), 0)
+	}
+	return sweep(ctx, s)
+}
+
+// makeHistory fills a database.
+func makeHistory(ctx context.Context, o options, db *sql.DB, total int) error {
+	for _, q := range []string{textsSQL, partsSQL, talliesSQL} {
+		if _, err := db.ExecContext(ctx, q); err != nil {
+			return err
+		}
 	}
 	before := size(ctx, o, db)
 	const step = 1_000_000
@@ -53,64 +92,69 @@ func history(ctx context.Context, o options, total int) error {
 			return err
 		}
 	}
-	if _, err := db.ExecContext(ctx, fmt.Sprint("UPDATE change SET number = ", total)); err != nil {
-		return err
-	}
+	settle := "PRAGMA wal_checkpoint(TRUNCATE)"
 	if o.postgres {
-		_, err = db.ExecContext(ctx, "VACUUM ANALYZE transition")
-	} else {
-		_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		settle = "VACUUM ANALYZE"
 	}
-	if err != nil {
-		return err
+	for _, q := range []string{fmt.Sprint("UPDATE change SET number = ", total), settle} {
+		if _, err := db.ExecContext(ctx, q); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("%d transitions on %s: %d bytes each\n", total, kindOf(o), (size(ctx, o, db)-before)/int64(total))
-	middle := time.UnixMilli(1_700_000_000_000).Add(90 * 24 * time.Hour)
+	return nil
+}
+
+// pastQuestion is asked of a store; the answer is how many rows there are.
+type pastQuestion struct {
+	name string
+	ask  func() (int, error)
+}
+
+func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion) {
+	workload := store.Filter{Environments: state.In("env2"), Workload: "w13-main"}
+	earlier, failed := workload, workload
+	earlier.Until, failed.States = historyMiddle, []state.State{state.Failed}
+	cluster := store.Filter{Cluster: "cluster5000"}
 	for _, q := range []struct {
 		name string
-		ask  func() (int, error)
+		store.Filter
 	}{
-		{"history, the newest 100", func() (int, error) { x, err := s.History(ctx, store.Filter{}, 100); return len(x), err }},
-		{"history of an environment's workload, 100", func() (int, error) {
-			x, err := s.History(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main"}, 100)
-			return len(x), err
-		}},
-		{"... before the middle", func() (int, error) {
-			x, err := s.History(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main", Until: middle}, 100)
-			return len(x), err
-		}},
-		{"history of a cluster, 100", func() (int, error) {
-			x, err := s.History(ctx, store.Filter{Cluster: "cluster5000"}, 100)
-			return len(x), err
-		}},
-		{"a cluster in the middle", func() (int, error) {
-			x, err := s.At(ctx, store.Filter{Cluster: "cluster5000"}, middle, 1000)
-			return len(x), err
-		}},
-		{"an environment's workload in the middle, 100", func() (int, error) {
-			x, err := s.At(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main"}, middle, 100)
-			return len(x), err
-		}},
-		{"... those that failed", func() (int, error) {
-			x, err := s.At(ctx, store.Filter{Environments: state.In("env2"), Workload: "w13-main", States: []state.State{state.Failed}}, middle, 100)
-			return len(x), err
-		}},
+		{"history, the newest 100", store.Filter{}}, {"history of an environment's workload, 100", workload},
+		{"... before the middle", earlier}, {"history of a cluster, 100", cluster},
 	} {
-		took, rows := &times{}, 0
-		for range 5 {
-			begin := time.Now()
-			if rows, err = q.ask(); err != nil {
-				return err
-			}
-			took.add(time.Since(begin))
-		}
-		took.print(fmt.Sprintf("%s (%d)", q.name, rows), 0)
+		all = append(all, pastQuestion{q.name, func() (int, error) { x, err := s.History(ctx, q.Filter, 100); return len(x), err }})
 	}
+	for _, q := range []struct {
+		name string
+		store.Filter
+	}{
+		{"a cluster in the middle", cluster}, {"an environment's workload in the middle, 100", workload}, {"... those that failed", failed},
+	} {
+		all = append(all, pastQuestion{q.name, func() (int, error) { x, err := s.At(ctx, q.Filter, historyMiddle, 100); return len(x), err }})
+	}
+	all = append(all, pastQuestion{"... counted by state", func() (int, error) {
+		x, err := s.CountAt(ctx, workload, historyMiddle)
+		return x.Wanted(), err
+	}})
+	for _, q := range []struct {
+		name string
+		of   state.Environments
+	}{
+		{"counts in the middle", nil}, {"... of an environment", state.In("env2")},
+	} {
+		all = append(all, pastQuestion{q.name, func() (int, error) { x, err := s.PartsAt(ctx, historyMiddle, q.of); return len(x), err }})
+	}
+	return all
+}
+
+// sweep removes what the first tenth of a history replaced.
+func sweep(ctx context.Context, s *store.Store) error {
 	begin, steps := time.Now(), 0
 	longest := time.Duration(0)
 	for more := true; more; steps++ {
-		step := time.Now()
-		if more, err = s.Sweep(ctx, time.UnixMilli(1_700_000_000_000).Add(18*24*time.Hour)); err != nil {
+		step, err := time.Now(), error(nil)
+		if more, err = s.Sweep(ctx, historyBegin.Add(18*24*time.Hour)); err != nil {
 			return err
 		}
 		longest = max(longest, time.Since(step))
