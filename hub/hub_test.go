@@ -182,7 +182,7 @@ var cases = []struct {
 	test func(t *testing.T, database func() string)
 }{
 	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"stale", stale}, {"history", history}, {"keep", keep},
-	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large},
+	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long},
 }
 
 func TestSQLite(t *testing.T) {

@@ -3,7 +3,9 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,5 +110,31 @@ func large(t *testing.T, database func() string) {
 	r.want(f.commit("b"))
 	if got := stored(); got != [3]int{1, 3*hosts + 4000, 1} {
 		t.Errorf("when one is left, %v are stored", got)
+	}
+}
+
+// long has a version that no index can have.
+func long(t *testing.T, database func() string) {
+	random := rand.New(rand.NewPCG(1, 1)) // what is compressed would fit
+	text := make([]byte, 20_000)
+	for i := range text {
+		text[i] = byte('!' + random.IntN(90))
+	}
+	c, f, name := newClock(), &fleet{hosts: 2}, database()
+	r := start(t, name, c, time.Hour)
+	w := f.commit("a")
+	w.Folders[0].Targets[0].Version = string(text)
+	if err := w.Bound(); err != nil {
+		t.Fatal(err)
+	}
+	r.want(w)
+	r.says(c, 0, 1, state.ReportedOK, "")
+	was := r.all()
+	r.stop()
+	r = start(t, name, c, time.Hour)
+	equal(t, "a hub and the one before", was, r.all())
+	rows, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 10)
+	if err != nil || len(rows) != 2 || !strings.HasPrefix(rows[0].Version, string(text[:200])) {
+		t.Errorf("the history is %.300v, %v", rows, err)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// Want replaces what is wanted of an environment, which has a position among all.
+// Want replaces what is wanted of an environment, which has a position among all, by what
+// state.Wanted.Bound lets a database keep.
 func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 	return h.Do(ctx, func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
 		// What is replaced may have been complete for less than releaseEvery.

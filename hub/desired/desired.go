@@ -89,7 +89,10 @@ func read(ctx context.Context, env *session.Environment, st *session.Stage) (*st
 	if err := r.now(ctx); err != nil {
 		return nil, err
 	}
-	return r.wanted, r.history(ctx)
+	if err := r.history(ctx); err != nil {
+		return nil, err
+	}
+	return r.wanted, r.wanted.Bound()
 }
 
 // now reads what the newest commit wants.

@@ -27,24 +27,26 @@ type Report struct {
 	Items  []Item
 }
 
-// longest is how long the texts of a report may be: a database has indexes of them.
+// longest is how long the texts of a report, and names, may be: a database has indexes of them.
 const longest = 2000
+
+// storable reports whether a database can keep texts, and find them.
+func storable(texts ...string) bool {
+	for _, s := range texts {
+		if len(s) > longest || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+			return false
+		}
+	}
+	return true
+}
 
 // Valid reports whether a database can keep the texts of a report.
 func (r *Report) Valid() bool {
-	valid := func(texts ...string) bool {
-		for _, s := range texts {
-			if len(s) > longest || !utf8.ValidString(s) || strings.Contains(s, "\x00") {
-				return false
-			}
-		}
-		return true
-	}
-	if !valid(r.Cluster, r.By, r.Digest) || strings.ContainsFunc(r.Cluster, func(c rune) bool { return !unicode.IsPrint(c) }) {
+	if !storable(r.Cluster, r.By, r.Digest) || strings.ContainsFunc(r.Cluster, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return false
 	}
 	for i := range r.Items {
-		if it := &r.Items[i]; !valid(it.Commit, it.Path, it.Digest, it.Message) {
+		if it := &r.Items[i]; !storable(it.Commit, it.Path, it.Digest, it.Message) {
 			return false
 		}
 	}

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -141,6 +143,44 @@ func (w *Wanted) At(place int, key string) string {
 		return t.Digest
 	}
 	return ""
+}
+
+// Bound makes what is wanted be such that a database can keep it. Versions and what commits say,
+// which are any text, are cut where they are too long. The error is of a name that is no name.
+func (w *Wanted) Bound() error {
+	for i := range w.Commits {
+		c := &w.Commits[i]
+		c.Author, c.Subject = bounded(c.Author), bounded(c.Subject)
+	}
+	for i := range w.Folders {
+		f := &w.Folders[i]
+		names := []string{w.Environment, f.Name, f.ClusterType, f.Ring, f.Base}
+		for j := range f.Targets {
+			t := &f.Targets[j]
+			t.Version = bounded(t.Version)
+			names = append(names, t.Name, t.Workload, t.Digest)
+		}
+		if at := slices.IndexFunc(names, func(name string) bool { return !storable(name) }); at >= 0 {
+			return fmt.Errorf("the record of environment %.100q has a name that is longer than %d bytes, or has a NUL or what is not UTF-8, in folder %.100q: %.100q", w.Environment, longest, f.Name, names[at])
+		}
+	}
+	for _, c := range w.Clusters {
+		if !storable(c.Name, c.Entry) {
+			return fmt.Errorf("the record of environment %.100q has a cluster whose name is longer than %d bytes, or has a NUL or what is not UTF-8: %.100q", w.Environment, longest, c.Name)
+		}
+	}
+	return nil
+}
+
+// bounded returns a text, or its beginning and a digest of it where a database cannot keep it, so
+// that texts that differ still do.
+func bounded(text string) string {
+	if storable(text) {
+		return text
+	}
+	const beginning = 200
+	start := strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), beginning)], "\x00", ""), "")
+	return fmt.Sprintf("%s… (%d bytes, SHA-256 %x)", start, len(text), sha256.Sum256([]byte(text)))
 }
 
 // Same reports whether two are about the same commit of the same branch, by the same policy.
