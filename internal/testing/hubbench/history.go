@@ -28,7 +28,7 @@ SELECT i, 1700000000000 + i * (15552000000 / TOTAL), 2 + c % 3, 10 + t, 1000 + c
 
 // partsSQL makes the parts that are counted: in each of 20 generations of 9 days, another version
 // of each of ten workloads, on each of 30 cluster types in ten rings of three environments.
-const partsSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 17999),
+const partsSQL = `WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 17999),
 x(i, g, c) AS (SELECT i, i / 900, i % 900 FROM n)
 INSERT INTO part (id, environment, ring, cluster_type, workload, version, base, opened, newest, closed)
 SELECT i + 1, 2 + c % 3, 20 + c / 3 % 10, 30 + c / 3 % 30, 10 + c / 90, 100 + g, 200 + g, 1700000000000 + g * 777600000, 1700000000000 + g * 777600000 + 59 * 60000, CASE WHEN g < 19 THEN 1700000000000 + (g + 1) * 777600000 ELSE 0 END FROM x`

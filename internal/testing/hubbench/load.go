@@ -161,17 +161,26 @@ func (t *times) add(d time.Duration) {
 	t.all = append(t.all, d)
 }
 
-func (t *times) print(name string, rate float64) {
+// median returns the one in the middle; 0 for none.
+func (t *times) median() time.Duration {
+	if len(t.all) == 0 {
+		return 0
+	}
 	slices.Sort(t.all)
+	return t.all[len(t.all)/2]
+}
+
+func (t *times) print(name string, rate float64) {
 	if len(t.all) == 0 {
 		return
 	}
+	median := t.median() // they are sorted then
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 	second := ""
 	if rate > 0 {
 		second = fmt.Sprintf("%.0f", rate)
 	}
-	fmt.Printf("%-44s %10s %10s %10s %10s\n", name, second, ms(t.all[len(t.all)/2]), ms(t.all[len(t.all)*99/100]), ms(t.all[len(t.all)-1]))
+	fmt.Printf("%-44s %10s %10s %10s %10s\n", name, second, ms(median), ms(t.all[len(t.all)*99/100]), ms(t.all[len(t.all)-1]))
 }
 
 // load sends so many reports at a rate. What waits for those before it counts from when it was
@@ -268,13 +277,16 @@ type question struct {
 	took *times
 }
 
+// byVersion is the question of which kalypso-observability-hub has a report.
+const byVersion = "/v1/counts?by=workload,version,environment"
+
 // ask asks questions until the answer is called for.
 func (p *process) ask(f *fleet) func() []question {
 	ctx, stop := context.WithCancel(context.Background())
 	var questions []question
 	var wg sync.WaitGroup
 	for _, path := range []string{
-		"/v1/environments", "/v1/counts?by=environment,ring", "/v1/counts?by=workload,version,environment", "/v1/counts?by=cluster&environment=env1&clusterType=type001",
+		"/v1/environments", "/v1/counts?by=environment,ring", byVersion, "/v1/counts?by=cluster&environment=env1&clusterType=type001",
 		"/v1/assignments?state=failed", "/v1/assignments?state=drifted", "/v1/clusters/" + clusterName(f.clusters/2), "/v1/history?limit=100",
 		"/v1/history?environment=env1&workload=w03", "/v1/history?cluster=" + clusterName(f.clusters/2), "/metrics",
 	} {
