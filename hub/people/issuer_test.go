@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,7 @@ func newFake(t *testing.T) *fake {
 			"userinfo_endpoint": f.URL + "/userinfo", "id_token_signing_alg_values_supported": []string{"RS256"}, "scopes_supported": []string{"openid", "groups"},
 		})
 	})
+	f.authorize(mux)
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		f.asked++
 		answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: "one", Algorithm: "RS256", Use: "sig"}}})
@@ -142,6 +144,8 @@ type hub struct {
 	rules    string // the file
 	now      time.Time
 	problems []string
+	pages    http.Handler // what is not a sign-in; nil to say who asks
+	later    atomic.Int64 // how much later than now it is, while a browser asks
 }
 
 const rulesText = `
@@ -172,13 +176,17 @@ func newHubOn(t *testing.T, database string, f *fake, rules string) *hub {
 	t.Cleanup(h.Close)
 	h.people, err = New(t.Context(), Options{
 		Store: h.db, Rules: file, URL: h.URL, Issuer: f.URL, ClientID: "the-client", ClientSecret: "the-secret", GroupsClaim: "groups",
-		Session: time.Hour, Now: func() time.Time { return h.now }, Problem: problem,
+		Session: time.Hour, Now: func() time.Time { return h.now.Add(time.Duration(h.later.Load())) }, Problem: problem,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux.Handle("/sign-in/", h.people.Handler())
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if h.pages != nil {
+			h.pages.ServeHTTP(w, r)
+			return
+		}
 		i, err := h.people.Identify(r)
 		switch {
 		case errors.Is(err, access.ErrUnknown):

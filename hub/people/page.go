@@ -9,8 +9,10 @@ import (
 	"net/http"
 )
 
-// style is that of the pages. They have no other file, since only who has signed in gets any.
-const style = `:root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}a,button{font:inherit}`
+// style is that of the pages, with colors that are those of all pages. They have no other file,
+// since only who has signed in gets any.
+const style = `:root{color-scheme:light dark}body{background:#fff;color:#17202b;font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem;overflow-wrap:anywhere}` +
+	`a{color:#0b57b5}a,button{font:inherit}@media (prefers-color-scheme:dark){body{background:#12171d;color:#e8edf3}a{color:#86b7ff}}`
 
 var document = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en">

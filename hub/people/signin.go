@@ -107,7 +107,7 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 			p.failed(w, err)
 			return
 		}
-		p.page(w, http.StatusForbidden, "No role", fmt.Sprintf("You are %s, and none of your groups has a role here. Ask who runs this hub.", strings.TrimPrefix(who, person)), again, "Sign in again")
+		p.page(w, http.StatusForbidden, "No role", fmt.Sprintf("You are %s, and none of your groups has a role here. Ask the people who run this hub.", strings.TrimPrefix(who, person)), again, "Sign in again")
 		return
 	}
 	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, identity.Roles()), p.jar.set(w, sessionCookie, session{rand.Text(), p.Now().Add(p.Session), who, groups}, p.Session)); err != nil {

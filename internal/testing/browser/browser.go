@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,9 +39,11 @@ func InstallAxe(t *testing.T) string {
 
 // Tab is one of a browser. It fails the test where a page reports an error.
 type Tab struct {
-	t   *testing.T
-	ctx context.Context
-	axe string
+	t      *testing.T
+	ctx    context.Context
+	axe    string
+	mu     sync.Mutex
+	expect []string // what errors have that are none
 }
 
 // NewTab opens one. axe is what InstallAxe returns.
@@ -51,16 +54,15 @@ func NewTab(t *testing.T, axe string) *Tab {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	var mu sync.Mutex
-	out := &Tab{t, ctx, axe}
+	out := &Tab{t: t, ctx: ctx, axe: axe, expect: []string{"404"}}
 	listening := chromedp.Listen(ctx, func(event any) {
-		mu.Lock()
-		defer mu.Unlock()
+		out.mu.Lock()
+		defer out.mu.Unlock()
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
 			t.Errorf("a script fails: %v", e.ExceptionDetails)
 		case *log.EventEntryAdded:
-			if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "404") {
+			if e.Entry.Level == log.EntryLevelError && !slices.ContainsFunc(out.expect, func(text string) bool { return strings.Contains(e.Entry.Text, text) }) {
 				t.Errorf("%s: %s", e.Entry.URL, e.Entry.Text)
 			}
 		}
@@ -70,6 +72,13 @@ func NewTab(t *testing.T, axe string) *Tab {
 	}
 	out.Do(Command(log.Enable, cdp.Empty{}), Command(runtime.Enable, cdp.Empty{}))
 	return out
+}
+
+// Expect has the test pass where a page reports an error with a text, such as a status.
+func (b *Tab) Expect(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.expect = append(b.expect, text)
 }
 
 // Do does something in the tab.
@@ -106,11 +115,18 @@ func (b *Tab) Run(script string) {
 	}
 }
 
-// Await waits until a condition of the page holds.
+// Await waits until a condition of the page holds, or of one that it leads to.
 func (b *Tab) Await(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(2*time.Minute))); err != nil {
-		b.t.Fatalf("%s: %v", condition, err)
+	const left = "(-32000)" // the code where the page that was asked is left
+	for pages := 0; ; pages++ {
+		_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(2*time.Minute)))
+		if err == nil {
+			return
+		}
+		if pages == 100 || !strings.Contains(err.Error(), left) {
+			b.t.Fatalf("%s: %v", condition, err)
+		}
 	}
 }
 
