@@ -28,66 +28,77 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	if r.Same && (h.digest == "" || h.digest != r.Digest) {
 		return changes, Outcome{Resend: true}
 	}
-	// What was carried from a site without a connection is as old as it was there. Clocks that
-	// are wrong by less than a hub waits for news do not matter.
-	news := received
-	if received.Sub(at) > f.staleAfter {
-		news = at
-	}
-	if news.After(h.last) {
-		h.last, h.by, h.restored = news, r.By, false
-	}
-	snapshot, old := h.snapshot, at.Before(h.snapshot)
-	if r.Snapshot && !old {
-		h.snapshot, h.digest = at, r.Digest
-	}
+	o := &observation{Report: r, at: at, received: received, snapshot: h.snapshot, whole: true, changes: changes}
+	o.all = r.Snapshot && !r.Same && !o.old()
+	f.news(h, o)
 	for _, p := range places {
 		p.cluster.stale = f.isStale(p.env, p.cluster, received)
 	}
-	found := make(map[*cluster]map[int]bool, 1)
-	var unknown []string
-	whole := true // what is known is what the last snapshot says
-	take := func(c *cluster, e *environment, target int, it *Item) {
-		switch e.take(c, target, it, at, snapshot, received, r, changes) {
-		case changed:
-			whole = whole && r.Snapshot
-		case passedOver:
-			whole = whole && !r.Snapshot
+	found, unknown := f.items(o, places)
+	for _, p := range places {
+		for i := range p.cluster.pairs {
+			if p.target = i; o.all && !found[p] {
+				o.take(p, &Item{})
+			}
 		}
+		p.env.rejudge(p.cluster, received, changes)
 	}
-	for i := range r.Items {
-		it := &r.Items[i]
+	if o.all {
+		h.partial = len(unknown) > 0
+	}
+	if !o.whole {
+		h.digest = ""
+	}
+	slices.Sort(unknown)
+	return changes, Outcome{Unknown: slices.Compact(unknown)}
+}
+
+// observation is a report that is taken.
+type observation struct {
+	*Report
+	at, received time.Time
+	snapshot     time.Time // when the last one was made, before this report
+	all          bool      // its items are all that there is now
+	whole        bool      // what is known is what the last snapshot says
+	changes      *Changes
+}
+
+// old reports whether there is a newer snapshot.
+func (o *observation) old() bool { return o.at.Before(o.snapshot) }
+
+// news sets the last news of a cluster.
+func (f *Fleet) news(h *heard, o *observation) {
+	// What was carried from a site without a connection is as old as it was there. Clocks that
+	// are wrong by less than a hub waits for news do not matter.
+	news := o.received
+	if o.received.Sub(o.at) > f.staleAfter {
+		news = o.at
+	}
+	if news.After(h.last) {
+		h.last, h.by, h.restored = news, o.By, false
+	}
+	if o.Snapshot && !o.old() {
+		h.snapshot, h.digest = o.at, o.Digest
+	}
+}
+
+// items takes the items of a report. It returns which assignments they are about, and those
+// that are about none.
+func (f *Fleet) items(o *observation, places []located) (found map[located]bool, unknown []string) {
+	found = make(map[located]bool, len(o.Items))
+	for i := range o.Items {
+		it := &o.Items[i]
 		p, ok := f.find(places, it)
 		if !ok {
 			unknown = append(unknown, cmp.Or(it.Assignment, it.Object))
 			continue
 		}
-		if found[p.cluster] == nil {
-			found[p.cluster] = map[int]bool{}
-		}
-		found[p.cluster][p.target] = true
-		if !old {
-			take(p.cluster, p.env, p.target, it)
+		found[p] = true
+		if !o.old() {
+			o.take(p, it)
 		}
 	}
-	for _, p := range places {
-		if r.Snapshot && !r.Same && !old {
-			for i := range p.cluster.pairs {
-				if !found[p.cluster][i] {
-					take(p.cluster, p.env, i, &Item{})
-				}
-			}
-		}
-		p.env.rejudge(p.cluster, received, changes)
-	}
-	if r.Snapshot && !r.Same && !old {
-		h.partial = len(unknown) > 0
-	}
-	if !whole {
-		h.digest = ""
-	}
-	slices.Sort(unknown)
-	return changes, Outcome{Unknown: slices.Compact(unknown)}
+	return found, unknown
 }
 
 // at returns when a report was observed. Clocks of reporters may be wrong.
@@ -200,27 +211,18 @@ func (f *Fleet) find(places []located, it *Item) (located, bool) {
 	return located{}, false
 }
 
-// taken is what came of an observation.
-type taken int
-
-const (
-	same       taken = iota // it is as it was known
-	changed                 // it is known now
-	passedOver              // something else is known, which is newer
-)
-
-// take takes what was observed of an assignment on a cluster, given the last snapshot before,
-// and returns what it did. Of two reports of one time the worse
+// take takes what was observed of an assignment on a cluster. Of two reports of one time the worse
 // counts, so that their order does not matter.
 //
 // A snapshot that says the same as what is known leaves it as it is, which is then as old as
 // the snapshot: otherwise each commit of a branch would write all rows anew.
-func (e *environment) take(c *cluster, target int, it *Item, at, snapshot, now time.Time, r *Report, changes *Changes) taken {
+func (o *observation) take(at located, it *Item) {
+	e, c, target := at.env, at.cluster, at.target
 	p := &c.pairs[target]
-	ms := at.UnixMilli()
+	ms := o.at.UnixMilli()
 	is := pair{
 		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), path: unique.Make(it.path()), message: unique.Make(it.Message),
-		by: unique.Make(r.By), ran: none, at: ms, reported: it.State, state: p.state, changed: p.changed,
+		by: unique.Make(o.By), ran: none, at: ms, reported: it.State, state: p.state, changed: p.changed,
 	}
 	if is.reported == ReportedOK {
 		is.message = none // it names the commit, mostly
@@ -233,27 +235,22 @@ func (e *environment) take(c *cluster, target int, it *Item, at, snapshot, now t
 	}
 	order := e.compare(c, target, &is, p)
 	if p.at != 0 {
-		if last := max(p.at, milliseconds(snapshot)); ms < last || ms == last && order <= 0 {
-			if order == 0 {
-				return same
-			}
-			return passedOver
+		if last := max(p.at, milliseconds(o.snapshot)); ms < last || ms == last && order <= 0 {
+			o.whole = o.whole && (order == 0 || !o.Snapshot) // something else is known, which is newer
+			return
 		}
 	}
 	differs := order != 0 || p.at == 0
-	if !differs && r.Snapshot {
-		return same
+	if !differs && o.Snapshot {
+		return
 	}
 	old := *p
 	*p = is
 	s := e.judge(c, target)
-	c.set(target, s, now)
+	c.set(target, s, o.received)
 	ran := old.ran != p.ran || p.ran == none && (old.commit != p.commit || old.digest != p.digest)
-	changes.copied(Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})
-	if differs {
-		return changed
-	}
-	return same
+	o.changes.copied(Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})
+	o.whole = o.whole && (o.Snapshot || !differs)
 }
 
 // compare orders two observations of one time: the greater one counts. They are equal where

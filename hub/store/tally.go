@@ -40,15 +40,25 @@ func (t *Tx) tally(ctx context.Context, at int64, counts map[state.Part]state.Ta
 		}
 	}
 	t.store.tallies = tallies{} // this write may fail
-	differ, opened := map[state.Part]state.Tally{}, map[state.Part]int64{}
+	differ := differing(open, counts)
+	if len(differ) == 0 {
+		t.store.tallies = tallies{t.tallied, open}
+		return nil
+	}
+	if err := t.writeTallies(ctx, at, open, differ); err != nil {
+		return err
+	}
+	t.tallied = t.last
+	t.counted = tallies{t.last, open}
+	return nil
+}
+
+// differing returns the counts that differ from the last ones; of parts that are gone, none.
+func differing(open map[state.Part]openPart, counts map[state.Part]state.Tally) map[state.Part]state.Tally {
+	differ := map[state.Part]state.Tally{}
 	for p, tally := range counts {
-		was, there := open[p]
-		if tally == (state.Tally{}) || there && was.tally == tally {
-			continue
-		}
-		differ[p] = tally
-		if !there {
-			opened[p] = 0
+		if was, there := open[p]; tally != (state.Tally{}) && (!there || was.tally != tally) {
+			differ[p] = tally
 		}
 	}
 	for p := range open {
@@ -56,25 +66,30 @@ func (t *Tx) tally(ctx context.Context, at int64, counts map[state.Part]state.Ta
 			differ[p] = state.Tally{}
 		}
 	}
-	if len(differ) == 0 {
-		t.store.tallies = tallies{t.tallied, open}
-		return nil
+	return differ
+}
+
+// writeTallies writes counts, and brings the open parts up to date.
+func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]openPart, differ map[state.Part]state.Tally) error {
+	ids := map[state.Part]int64{}
+	for p := range differ {
+		if _, there := open[p]; !there {
+			ids[p] = 0
+		}
 	}
-	keys, err := t.ofParts(ctx, opened)
+	keys, err := t.ofParts(ctx, ids)
 	if err != nil {
 		return err
 	}
 	var parts, lines, changed []any
 	for p, tally := range differ {
-		id, closed := open[p].id, int64(0)
-		if tally == (state.Tally{}) {
+		id, closed := ids[p], int64(0)
+		if was, there := open[p]; there {
+			id = was.id
+		}
+		if open[p] = (openPart{id, tally}); tally == (state.Tally{}) {
 			closed = at
 			delete(open, p)
-		} else {
-			if id == 0 {
-				id = opened[p]
-			}
-			open[p] = openPart{id, tally}
 		}
 		if key, isNew := keys[p]; isNew {
 			parts = append(parts, id, key[0], key[1], key[2], key[3], key[4], key[5], at, at, closed)
@@ -97,12 +112,7 @@ func (t *Tx) tally(ctx context.Context, at int64, counts map[state.Part]state.Ta
 	if err == nil {
 		_, err = t.tx.ExecContext(ctx, t.store.query(`UPDATE change SET tallied = ?`), t.next())
 	}
-	if err != nil {
-		return err
-	}
-	t.tallied = t.last
-	t.counted = tallies{t.last, open}
-	return nil
+	return err
 }
 
 // ofParts sets the ids of parts, and returns the keys of those that the database never had.

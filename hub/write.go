@@ -1,0 +1,199 @@
+package hub
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+)
+
+// gather takes what else waits.
+func (h *Hub) gather(first *request) []*request {
+	out := []*request{first}
+	for len(out) < mostInBatch {
+		select {
+		case q := <-h.queue:
+			out = append(out, q)
+		default:
+			return out
+		}
+	}
+	return out
+}
+
+// batch does what was asked for, in one write, and what is due. Where the store fails, nothing
+// of it is acknowledged, and the fleet is read anew.
+func (h *Hub) batch(ctx context.Context, requests []*request) {
+	asked := len(requests) > 0
+	requests = h.quiet(ctx, requests)
+	if asked && len(requests) == 0 {
+		return
+	}
+	err := h.write(ctx, requests)
+	if err != nil {
+		h.broken = true
+		for _, q := range requests {
+			q.err = err
+		}
+		if ctx.Err() == nil {
+			h.options.Problem(err)
+		}
+	}
+	h.end(requests)
+}
+
+func (h *Hub) end(requests []*request) {
+	for _, q := range requests {
+		h.weight.Add(-q.weight)
+		close(q.done)
+	}
+}
+
+// quiet takes those reports that change nothing but when there was last any news of a cluster,
+// which is written later, and returns the others. Most reports are such.
+func (h *Hub) quiet(ctx context.Context, requests []*request) []*request {
+	fleet := h.fleet.Load()
+	is := func(q *request) bool { return q.report != nil && q.report.Same && fleet.Quiet(q.report) }
+	if h.broken || !slices.ContainsFunc(requests, is) {
+		return requests
+	}
+	if number, err := h.options.Store.Number(ctx); err != nil || number != h.number {
+		return requests // another hub may know another snapshot
+	}
+	var quiet, others []*request
+	for _, q := range requests {
+		if !is(q) {
+			others = append(others, q)
+			continue
+		}
+		_, q.outcome = fleet.Observe(q.report)
+		h.unsaved[q.report.Cluster] = true
+		quiet = append(quiet, q)
+	}
+	h.end(quiet)
+	return others
+}
+
+func (h *Hub) write(ctx context.Context, requests []*request) error {
+	if h.broken {
+		if err := h.load(ctx); err != nil {
+			return err
+		}
+	}
+	w := &writing{Hub: h, fleet: h.fleet.Load(), now: h.options.Now(), heard: map[string]bool{}}
+	number, err := h.options.Store.Write(ctx, func(tx *store.Tx) error {
+		w.tx = tx
+		if err := tx.Load(ctx, h.number, &loader{w.fleet, w.now}); err != nil {
+			return err
+		}
+		if err := w.requests(ctx, requests); err != nil {
+			return err
+		}
+		return w.due(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	h.judged = true
+	if h.number != number || w.count > 0 {
+		h.bump()
+	}
+	h.number = number
+	return nil
+}
+
+// writing is one write of a hub.
+type writing struct {
+	*Hub
+	tx    *store.Tx
+	fleet *state.Fleet
+	now   time.Time
+	heard map[string]bool // clusters whose last news are to be written
+	count int             // of changes
+}
+
+// changes writes what changed.
+func (w *writing) changes(ctx context.Context, changes *state.Changes) error {
+	for _, name := range changes.Heard() {
+		w.heard[name] = true
+	}
+	w.count += changes.Len()
+	return w.tx.Changes(ctx, w.now, changes)
+}
+
+// requests does what was asked for, after what time has changed.
+func (w *writing) requests(ctx context.Context, requests []*request) error {
+	changes := &state.Changes{}
+	switch {
+	case !w.judged:
+		changes = w.fleet.Judge(w.now)
+	case due(w.expired, w.now, expireEvery):
+		changes = w.fleet.Expire(w.now)
+		w.expired = w.now
+	}
+	for _, q := range requests {
+		if q.report != nil {
+			changes.Append(w.observe(q))
+			continue
+		}
+		if err := w.changes(ctx, changes); err != nil { // before what they are of changes
+			return err
+		}
+		var err error
+		if changes, err = q.do(ctx, w.tx); err != nil {
+			return err
+		}
+		if changes == nil {
+			changes = &state.Changes{}
+		}
+	}
+	return w.changes(ctx, changes)
+}
+
+// observe takes a report. The last news of a cluster are written with what they change, or later
+// where that is their time alone.
+func (w *writing) observe(q *request) (changes *state.Changes) {
+	changes, q.outcome = w.fleet.Observe(q.report)
+	switch {
+	case changes.Len() > 0:
+		w.heard[q.report.Cluster] = true
+	case q.outcome.Unlisted || q.outcome.Elsewhere:
+	case q.report.Snapshot && !q.report.Same:
+		w.heard[q.report.Cluster] = true
+	case !q.outcome.Resend:
+		w.unsaved[q.report.Cluster] = true
+	}
+	return changes
+}
+
+// due does what is done now and then: it judges releases, and writes tallies and the last news of
+// clusters, those at once of which more than the time changed.
+func (w *writing) due(ctx context.Context) error {
+	if due(w.released, w.now, releaseEvery) {
+		w.released = w.now
+		noted, err := w.judgeReleases(ctx, w.tx, w.fleet, w.now)
+		if err != nil {
+			return err
+		}
+		w.count += noted
+	}
+	if due(w.flushed, w.now, w.seenEvery(w.fleet)) {
+		maps.Copy(w.heard, w.unsaved)
+		w.flushed, w.unsaved = w.now, map[string]bool{}
+	}
+	clusters := make([]store.Cluster, 0, len(w.heard))
+	for name := range w.heard {
+		clusters = append(clusters, store.Cluster(w.fleet.Heard(name)))
+	}
+	if err := w.tx.Clusters(ctx, clusters); err != nil {
+		return err
+	}
+	if !due(w.tallied, w.now, tallyEvery) {
+		return nil
+	}
+	w.tallied = w.now
+	return w.tx.Tally(ctx, w.now, w.fleet.Parts())
+}
