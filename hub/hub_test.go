@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -181,7 +182,7 @@ var cases = []struct {
 	name string
 	test func(t *testing.T, database func() string)
 }{
-	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"stale", stale}, {"history", history}, {"keep", keep},
+	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"together", together}, {"stale", stale}, {"history", history}, {"keep", keep},
 	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long},
 }
 
@@ -280,6 +281,37 @@ func look(t *testing.T, database func() string) {
 	}
 	if v, _ := a.Version(); func() bool { other, _ := b.Version(); return v == other }() {
 		t.Error("two hubs have one version: a client of both would think that nothing has changed")
+	}
+}
+
+// together has a report come while what is wanted waits to be written, and be written with it.
+func together(t *testing.T, database func() string) {
+	c, f := newClock(), &fleet{hosts: 1}
+	r := start(t, database(), c, time.Hour)
+	var wg sync.WaitGroup
+	begun, held := make(chan bool), make(chan bool)
+	wg.Go(func() {
+		_ = r.Do(context.Background(), func(context.Context, *store.Tx) (*state.Changes, error) {
+			close(begun)
+			<-held
+			return nil, nil
+		})
+	})
+	<-begun
+	waits := func(n int) {
+		for r.Waiting() < n {
+			runtime.Gosched()
+		}
+	}
+	wg.Go(func() { r.want(f.commit("a")) })
+	waits(1)
+	wg.Go(func() { r.says(c, 0, 1, state.ReportedOK, "") })
+	waits(2)
+	close(held)
+	wg.Wait()
+	rows, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 10)
+	if err != nil || len(rows) != 2 || rows[0].State != "ok" || rows[1].State != "missing" {
+		t.Errorf("the history is %v, %v", rows, err)
 	}
 }
 

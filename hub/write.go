@@ -142,13 +142,14 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 		if err := w.changes(ctx, changes); err != nil { // before what they are of changes
 			return err
 		}
-		var err error
-		if changes, err = q.do(ctx, w.tx); err != nil {
+		more, err := q.do(ctx, w.tx)
+		if err == nil && more != nil { // the next report may change the same
+			err = w.changes(ctx, more)
+		}
+		if err != nil {
 			return err
 		}
-		if changes == nil {
-			changes = &state.Changes{}
-		}
+		changes = &state.Changes{}
 	}
 	return w.changes(ctx, changes)
 }
