@@ -285,6 +285,7 @@ type Cluster struct {
 	Assignments []AssignmentRow
 	Running     []RunningRow
 	History     []Transition // the newest changes of it
+	Problem     string       // why what was observed may be of another cluster; "" for no reason
 }
 
 // RingSource is a ring with the commits that it has. Of an environment whose rings have commits of

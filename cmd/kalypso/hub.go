@@ -372,6 +372,9 @@ func newHubCluster(a *asking) *cobra.Command {
 				news = "last reported at " + when(found.Seen) + " by " + cmp.Or(found.By, "somebody")
 			}
 			fmt.Fprintf(a.out, "%s\n\n", terminal.Line(fmt.Sprintf("%s: %s; %s", found.Name, found.Counts, news)))
+			if found.Problem != "" {
+				fmt.Fprintf(a.out, "warning: %s\n\n", terminal.Line(found.Problem))
+			}
 			return a.printRows(&api.Assignments{Assignments: found.Assignments})
 		},
 	}

@@ -16,6 +16,7 @@ type Report struct {
 	At       time.Time `json:"at,omitzero" doc:"When it was observed, by the reporter's clock; the time of arrival where it is absent."`
 	Snapshot bool      `json:"snapshot,omitempty" doc:"The items are all that there is on the cluster. What is not among them is not there."`
 	Digest   string    `json:"digest,omitempty" maxLength:"128" doc:"Stands for the items of a snapshot. A snapshot with the digest of the last one may leave the items out; the answer is 409 where the hub needs them."`
+	UID      string    `json:"uid,omitempty" maxLength:"128" doc:"Tells the cluster from others of its name, as the uid of the oldest object on it that is reported. Where that of a snapshot comes back after another one, two clusters have the name."`
 	Items    []Item    `json:"items,omitempty" maxItems:"100000"`
 }
 
@@ -111,6 +112,7 @@ type Cluster struct {
 	Environments []string    `json:"environments"`
 	Seen         time.Time   `json:"seen,omitzero"`
 	By           string      `json:"by,omitempty"`
+	Problem      string      `json:"problem,omitempty" doc:"Why what is known of it may be of another cluster."`
 	Counts       Counts      `json:"counts"`
 	Assignments  []state.Row `json:"assignments"`
 }

@@ -63,18 +63,19 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 		}
 	}
 	err := errors.Join(problems...)
-	items := itemsOf(all)
+	items, uids := itemsOf(all), uidsOf(all)
 	for name := range items {
 		c.seen[name] = true
 	}
 	var out []api.Report
 	for name := range c.seen {
 		r := snapshot(name, "kalypso observe", at, items[name])
+		r.UID = uids[name]
 		if err != nil {
 			if len(r.Items) == 0 {
 				continue
 			}
-			r.Snapshot, r.Digest = false, ""
+			r.Snapshot, r.Digest, r.UID = false, "", ""
 		}
 		out = append(out, r)
 	}

@@ -32,12 +32,14 @@ type finding struct {
 	// commit is that of the GitOps branch: 2 by its name, 1 by its kind, 0 not at all.
 	applies      int
 	commit, path string
+	created      time.Time
+	uid          string
 }
 
 // find returns the finding of an object on a cluster; false for what kalypso did not write,
 // and for what is no part of an assignment.
 func find(k reconcilers.Kind, o *unstructured.Unstructured, on string) (finding, bool) {
-	f := finding{title: k.Title(o)}
+	f := finding{title: k.Title(o), created: o.GetCreationTimestamp().Time, uid: string(o.GetUID())}
 	f.cluster = destination(k, o, on)
 	switch assignment := assignmentOf(k, o); {
 	case assignment != "":
@@ -170,6 +172,22 @@ func itemsOf(found []finding) map[string][]api.Item {
 			item.Message = bounded(worst.title + " " + worst.message)
 		}
 		out[s.cluster] = append(out[s.cluster], item)
+	}
+	return out
+}
+
+// uidsOf returns the uid of the oldest object of each cluster, which tells it from another one of
+// its name: objects that are made later do not change it.
+func uidsOf(found []finding) map[string]string {
+	oldest := map[string]finding{}
+	for _, f := range found {
+		if is, there := oldest[f.cluster]; !there || cmp.Or(f.created.Compare(is.created), strings.Compare(f.uid, is.uid)) < 0 {
+			oldest[f.cluster] = f
+		}
+	}
+	out := map[string]string{}
+	for name, f := range oldest {
+		out[name] = f.uid
 	}
 	return out
 }

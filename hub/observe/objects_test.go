@@ -233,3 +233,29 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// The oldest object of a cluster tells it from another one of its name, also where others come, and
+// where they are listed in another order. Where something could not be read, nothing does.
+func TestUID(t *testing.T) {
+	made := func(name, created string) object {
+		o := of(name+"-assignment", "", "{}", ready("True", "", newer, newer))
+		o["metadata"].(object)["uid"], o["metadata"].(object)["creationTimestamp"] = "uid-of-"+name, created
+		return o
+	}
+	old, twin, young := made("b", "2026-01-02T15:00:00Z"), made("c", "2026-01-02T15:00:00Z"), made("a", "2026-01-02T15:00:01Z")
+	for want, items := range map[string][]object{
+		"uid-of-b": {young, old, twin},
+		"uid-of-c": {twin, young},
+		"uid-of-a": {young},
+		"":         {},
+	} {
+		reports, err := contexts(t, lists{kustomizations: items}).Reports(t.Context())
+		if err != nil || len(reports) != 1 || reports[0].UID != want {
+			t.Errorf("%s: %+v, %v", want, reports, err)
+		}
+	}
+	reports, err := contexts(t, lists{kustomizations: {old}}, lists{kustomizations: nil}).Reports(t.Context())
+	if err == nil || len(reports) != 1 || reports[0].UID != "" {
+		t.Errorf("with a server that cannot be read: %+v, %v", reports, err)
+	}
+}

@@ -387,7 +387,8 @@ func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.C
 	if !found {
 		return nil, missing("environment %s has no cluster %s", environment, name)
 	}
-	out.Seen = s.Hub.Fleet().Heard(name).Last
+	heard := s.Hub.Fleet().Heard(name)
+	out.Seen, out.Problem = heard.Last, heard.Problem()
 	out.Pulls = strings.TrimPrefix(w.Path+"/"+out.Class, "/")
 	rows, err := s.Hub.Store().History(ctx, store.Filter{Environments: state.In(environment), Cluster: name}, listed)
 	if err != nil {

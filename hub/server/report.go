@@ -106,7 +106,7 @@ func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], e
 	}
 	out := &state.Report{
 		Cluster: r.Cluster, Environments: reported(i), At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
-		Same: r.Snapshot && r.Items == nil && r.Digest != "",
+		Same: r.Snapshot && r.Items == nil && r.Digest != "", UID: r.UID,
 	}
 	if out.By == "" {
 		out.By = i.Name

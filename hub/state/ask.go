@@ -318,6 +318,23 @@ type Heard struct {
 	Last, Snapshot time.Time // of any news, and of the last snapshot, by the reporter's clock
 	Digest, By     string    // of that snapshot, "" where its items are needed again; who reported last
 	Partial        bool      // that snapshot had items that were no assignments of the cluster
+	// UID is that of the last snapshot that had one, and Before the other one that was there
+	// before. Conflict is when the one last came after the other that had come after it, by the
+	// hub's clock: two clusters have the name then.
+	UID, Before string
+	Conflict    time.Time
+}
+
+// conflictHolds is how long two clusters of one name are a problem after they last took turns.
+const conflictHolds = time.Hour
+
+// Problem returns why what is known of a cluster may be of another one; "" for no reason.
+func (h *Heard) Problem() string {
+	if h.Conflict.IsZero() || h.Last.Sub(h.Conflict) > conflictHolds {
+		return ""
+	}
+	return "two clusters report as " + h.Cluster + " in turns, last at " + h.Conflict.UTC().Format(time.RFC3339) +
+		", and each replaces what the other has reported: have one of them report by its own name; or, where it is one cluster, end one of two observers that see different objects"
 }
 
 // Heard returns the last news of a cluster.
@@ -331,7 +348,7 @@ func (h *heard) of(cluster string) Heard {
 	if h == nil {
 		return Heard{Cluster: cluster}
 	}
-	return Heard{cluster, h.last, h.snapshot, h.digest, h.by, h.partial}
+	return Heard{cluster, h.last, h.snapshot, h.digest, h.by, h.partial, h.uid, h.before, h.conflict}
 }
 
 // Part is what assignments have in common that are counted together.

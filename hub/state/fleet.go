@@ -37,7 +37,10 @@ type heard struct {
 	digest   string    // of the last snapshot; "" where its items are needed again
 	partial  bool      // that snapshot had items that are no assignments of the cluster
 	by       string
-	restored bool // it was heard before the hub began, or by another one
+	uid      string // of the last snapshot that had one, and before the other one before it
+	before   string
+	conflict time.Time // when one of the two last came back, by the hub's clock
+	restored bool      // it was heard before the hub began, or by another one
 }
 
 // environment is one environment. Its folders and clusters are sorted by name.

@@ -79,6 +79,7 @@ func (f *Fleet) news(h *heard, o *observation) {
 	}
 	if o.Snapshot && !o.old() {
 		h.snapshot, h.digest = o.at, o.Digest
+		h.identify(o.UID, o.received)
 	}
 }
 
@@ -99,6 +100,18 @@ func (f *Fleet) items(o *observation, places []located) (found map[located]bool,
 		}
 	}
 	return found, unknown
+}
+
+// identify takes the uid of a snapshot. One that comes after another is of a cluster that was made
+// anew, or that reports otherwise than before; the one before does not come back then.
+func (h *heard) identify(uid string, received time.Time) {
+	switch uid {
+	case "", h.uid:
+		return
+	case h.before:
+		h.conflict = received
+	}
+	h.uid, h.before = uid, h.uid
 }
 
 // at returns when a report was observed. Clocks of reporters may be wrong.

@@ -24,7 +24,9 @@ type Report struct {
 	// them out, which Same says.
 	Digest string
 	Same   bool
-	Items  []Item
+	// UID tells the cluster of a snapshot from others of its name; "" where that is not known.
+	UID   string
+	Items []Item
 }
 
 // longest is how long the texts of a report, and names, may be: a database has indexes of them.
@@ -42,7 +44,7 @@ func storable(texts ...string) bool {
 
 // Valid reports whether a database can keep the texts of a report.
 func (r *Report) Valid() bool {
-	if !storable(r.Cluster, r.By, r.Digest) || strings.ContainsFunc(r.Cluster, func(c rune) bool { return !unicode.IsPrint(c) }) {
+	if !storable(r.Cluster, r.By, r.Digest, r.UID) || strings.ContainsFunc(r.Cluster, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return false
 	}
 	for i := range r.Items {

@@ -71,11 +71,14 @@ func (f *Fleet) RestoreCluster(was Heard) {
 	}
 	switch was.Snapshot.Compare(h.snapshot) {
 	case 1:
-		h.snapshot, h.digest, h.partial = was.Snapshot, was.Digest, was.Partial
+		h.snapshot, h.digest, h.partial, h.uid, h.before = was.Snapshot, was.Digest, was.Partial, was.UID, was.Before
 	default: // of two that differ, one lacks what the other has: its items are needed
 		if h.partial = h.partial || was.Partial; h.digest != was.Digest {
 			h.digest = ""
 		}
+	}
+	if was.Conflict.After(h.conflict) {
+		h.conflict = was.Conflict
 	}
 }
 

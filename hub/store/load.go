@@ -71,14 +71,14 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	into.Environments(names)
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
 		var c Cluster
-		var seen, snapshot int64
-		if err := r.Scan(&c.Cluster, &seen, &snapshot, &c.Digest, &c.Partial, &c.By); err != nil {
+		var seen, snapshot, conflict int64
+		if err := r.Scan(&c.Cluster, &seen, &snapshot, &c.Digest, &c.Partial, &c.By, &c.UID, &c.Before, &conflict); err != nil {
 			return err
 		}
-		c.Last, c.Snapshot = instant(seen), instant(snapshot)
+		c.Last, c.Snapshot, c.Conflict = instant(seen), instant(snapshot), instant(conflict)
 		into.Cluster(c)
 		return nil
-	}, `SELECT name, seen, snapshot, digest, partial, reporter FROM cluster WHERE change > ?`, after)
+	}, `SELECT name, seen, snapshot, digest, partial, reporter, uid, uid_before, conflict FROM cluster WHERE change > ?`, after)
 	if err != nil {
 		return err
 	}

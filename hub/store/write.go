@@ -102,7 +102,7 @@ func milliseconds(t time.Time) int64 {
 // Cluster is the last news of a cluster.
 type Cluster state.Heard
 
-const clusterColumns = "name, seen, snapshot, digest, partial, reporter, change"
+const clusterColumns = "name, seen, snapshot, digest, partial, reporter, uid, uid_before, conflict, change"
 
 // Clusters writes the last news of clusters, each of which is there once. What others have
 // written of them must be loaded before.
@@ -111,13 +111,13 @@ func (t *Tx) Clusters(ctx context.Context, clusters []Cluster) error {
 		return nil
 	}
 	number := t.next()
-	values := make([]any, 0, 7*len(clusters))
+	values := make([]any, 0, 10*len(clusters))
 	for _, c := range clusters {
 		partial := 0
 		if c.Partial {
 			partial = 1
 		}
-		values = append(values, c.Cluster, milliseconds(c.Last), milliseconds(c.Snapshot), c.Digest, partial, c.By, number)
+		values = append(values, c.Cluster, milliseconds(c.Last), milliseconds(c.Snapshot), c.Digest, partial, c.By, c.UID, c.Before, milliseconds(c.Conflict), number)
 	}
 	err := t.store.insert(ctx, t.tx, "cluster", clusterColumns, onConflict("name", clusterColumns), values)
 	if err != nil {
