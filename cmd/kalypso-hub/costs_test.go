@@ -21,14 +21,6 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/plan"
 )
 
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"wanted", "compiled", workerArgument}, os.Args[1]) {
-		main() // the test's program is the one that serve starts, too
-		return
-	}
-	isolated.Main(m)
-}
-
 // hostile is a platform with environments dev and prod that were promoted.
 type hostile struct {
 	*testing.T

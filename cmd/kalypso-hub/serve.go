@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -50,8 +51,16 @@ func databaseFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "database", "", "the database: a `FILE` for SQLite, or the address of a PostgreSQL; an address with a password is better given as "+databaseEnv+" (default: hub.db)")
 }
 
-func openStore(ctx context.Context, name string) (*store.Store, error) {
-	name = cmp.Or(name, os.Getenv(databaseEnv), "hub.db")
+func databaseName(given string) string { return cmp.Or(given, os.Getenv(databaseEnv), "hub.db") }
+
+// isNew says whether a database is a file that is not there yet.
+func isNew(name string) bool {
+	_, err := os.Stat(name)
+	return !store.IsPostgres(name) && errors.Is(err, fs.ErrNotExist)
+}
+
+func openStore(ctx context.Context, given string) (*store.Store, error) {
+	name := databaseName(given)
 	db, err := store.Open(ctx, name)
 	if err != nil && !store.IsPostgres(name) { // the address of a PostgreSQL may have a password
 		return nil, fmt.Errorf("%w; the file is %s, and --database or %s names another one", err, name, databaseEnv)

@@ -27,11 +27,16 @@ first one. With an admin's token, kalypso hub token makes others.`,
 			if (role == string(access.Cluster)) != (cluster != "") {
 				return errors.New("a token of role cluster needs --cluster, and no other has one")
 			}
+			name := databaseName(database)
+			begun := isNew(name)
 			db, err := openStore(cmd.Context(), database)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = db.Close() }()
+			if begun {
+				fmt.Fprintf(cmd.ErrOrStderr(), "kalypso-hub: %s is a new database; the token is for the hub that serves it\n", name)
+			}
 			text, made, err := access.NewTokens(db, time.Now).Make(cmd.Context(), store.Token{Role: role, Cluster: cluster, Environment: environment, Note: note, MadeBy: "kalypso-hub token"})
 			if err != nil {
 				return err
@@ -55,12 +60,21 @@ first one. With an admin's token, kalypso hub token makes others.`,
 func newBackup() *cobra.Command {
 	var database string
 	cmd := &cobra.Command{
-		Use: "backup FILE", Short: "Copy a SQLite database while the hub runs", Args: cobra.ExactArgs(1),
+		Use: "backup FILE", Short: "Copy a SQLite database while the hub runs",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one file for the copy")
+			}
+			return nil
+		},
 		Long: `backup writes a copy of the database, as it is at one moment, into a new file. To restore it,
 stop the hub and put the copy in the place of the database, without the files -wal and
 -shm beside it. PostgreSQL has its own tools: pg_dump and pg_restore.`,
 		Example: `  kalypso-hub backup hub-2026-11-25.db`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if name := databaseName(database); isNew(name) {
+				return fmt.Errorf("there is no database %s: --database or %s names the one that the hub serves", name, databaseEnv)
+			}
 			db, err := openStore(cmd.Context(), database)
 			if err != nil {
 				return err

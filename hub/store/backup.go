@@ -16,6 +16,9 @@ func (s *Store) Backup(ctx context.Context, file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there already", file)
 	}
+	if err := inFolder(file); err != nil {
+		return err
+	}
 	if _, err := s.db.ExecContext(ctx, `VACUUM INTO ?`, file); err != nil {
 		return s.problem(err)
 	}

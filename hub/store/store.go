@@ -93,11 +93,24 @@ func (s *Store) open(name string) (err error) {
 
 // private makes a file that is not there, so that nobody else reads what is in it.
 func private(file string) error {
+	if err := inFolder(file); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(file, os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	return f.Close()
+}
+
+// inFolder returns an error where the folder of a file is not there: one whose name is mistyped is
+// not made.
+func inFolder(file string) error {
+	dir := filepath.Dir(file)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s: make it, or mend the name", dir)
+	}
+	return nil
 }
 
 // sqliteAddress returns the address of a file for connections with a cache of so many KiB each.
