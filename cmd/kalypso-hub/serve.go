@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -71,7 +72,13 @@ func openStore(ctx context.Context, given string) (*store.Store, error) {
 func newServe() *cobra.Command {
 	o := &serveOptions{keep: days(180 * 24 * time.Hour)}
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the hub", Args: cobra.NoArgs,
+		Use: "serve", Short: "Serve the hub",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("serve takes flags alone, and not %s: --repo names the platform", args[0])
+			}
+			return nil
+		},
 		Long: `serve reads what the platform's GitOps branches want, takes reports of what clusters run, and
 answers over HTTP: an API, described at /openapi.json, and pages.
 
@@ -171,6 +178,12 @@ func (o *serveOptions) check() error {
 		return fmt.Errorf("--local lets everybody in, and --listen %s is open to other machines: listen on 127.0.0.1, or leave out --local", o.listen)
 	case (o.certificate.cert == "") != (o.certificate.key == ""):
 		return errors.New("--tls-cert and --tls-key go together")
+	case o.poll < time.Second:
+		return fmt.Errorf("--poll %s: look at most once a second", o.poll)
+	case o.staleAfter < time.Second:
+		return fmt.Errorf("--stale-after %s: news of a cluster is at least a second old", o.staleAfter)
+	case o.url != "" && !isAddress(o.url):
+		return fmt.Errorf("--url %s: write this hub's own address, as https://hub.example.com", o.url)
 	case !loopback && o.certificate.cert == "":
 		return fmt.Errorf("--listen %s is open to other machines, which would send their tokens unencrypted: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind something that ends TLS", o.listen)
 	}
@@ -180,6 +193,12 @@ func (o *serveOptions) check() error {
 		}
 	}
 	return nil
+}
+
+// isAddress says whether a text is the address of a server, without a path.
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 func (o *serveOptions) keys() (map[string][]string, error) {

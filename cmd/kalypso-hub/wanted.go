@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/internal/worker"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 	"github.com/kalypso-io/kalypso/promotion/forge/forges"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/subject"
@@ -42,6 +44,9 @@ func (p *platform) flags(cmd *cobra.Command) {
 
 // locate finds the repository where it is in a folder.
 func (p *platform) locate() error {
+	if kinds := []string{"", detect.GitHub, detect.GitLab, detect.Gitea, detect.None}; !slices.Contains(kinds, p.forge) {
+		return fmt.Errorf("--forge %s: there are github, gitlab, gitea and none", p.forge)
+	}
 	info, err := os.Stat(p.repository)
 	switch {
 	case p.repository == "":
