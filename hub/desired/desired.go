@@ -164,6 +164,9 @@ func folderOf(record *tree.Record, e *tree.ClusterTypeEntry, c *tree.ClusterType
 			Name: a.DeploymentTarget, Workload: a.Workload, Workspace: a.Workspace, Version: a.Version,
 			Backend: a.Backend, Namespace: a.Namespace, Digest: string(a.Tree),
 		}
+		if label := model.ShortName(t.Name, model.MaxLabel); label != t.Name {
+			t.Label = label
+		}
 		if b := backends[a.Backend]; b != nil { // nil for one of a later version
 			is := b.Reconciled(record.Environment, clusterType, a.Folder)
 			t.Object, t.Objects = is.Object, is.Objects

@@ -57,3 +57,25 @@ func TestClass(t *testing.T) {
 		})
 	}
 }
+
+// Where a label has not the room for the name of a deployment target, its objects say a shorter one.
+func TestLabel(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
+		Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "a-main", Digest: "one"}, {Name: "long-main", Label: "lo-1234", Digest: "two"}}}}}
+	for assignment, want := range map[string]string{
+		"prod/edge/long-main": "long-main", "prod/edge/lo-1234": "long-main", "prod/edge/lo-12345": "", "prod/other/lo-1234": "", "dev/edge/lo-1234": "",
+	} {
+		fleet := state.New(time.Hour, now)
+		fleet.Want(now, w)
+		fleet.Observe(&state.Report{Cluster: "c", At: now, Received: now, Items: []state.Item{{Assignment: assignment, Commit: "4f2a", State: state.ReportedOK}}})
+		got := ""
+		fleet.List(state.Filter{States: []state.State{state.OK}}, state.Position{}, func(r state.Row) bool {
+			got += r.Target
+			return true
+		})
+		if got != want {
+			t.Errorf("%s is about %q, want %q", assignment, got, want)
+		}
+	}
+}

@@ -60,7 +60,8 @@ type object struct{ clusterType, target, cluster string }
 
 type folder struct {
 	*Folder
-	tallies  []Tally // of each target
+	tallies  []Tally        // of each target
+	labels   map[string]int // targets, by their labels
 	clusters []*cluster
 }
 
@@ -175,7 +176,13 @@ func newEnvironment(w *Wanted) *environment {
 		fo := &folder{Folder: &w.Folders[i], tallies: make([]Tally, len(w.Folders[i].Targets))}
 		e.folders = append(e.folders, fo)
 		e.byName[fo.Name] = fo
-		for _, t := range fo.Targets {
+		for i, t := range fo.Targets {
+			if t.Label != "" {
+				if fo.labels == nil {
+					fo.labels = map[string]int{}
+				}
+				fo.labels[t.Label] = i
+			}
 			if t.Object != "" {
 				e.objects[t.Object] = object{fo.ClusterType, t.Name, ""}
 			}

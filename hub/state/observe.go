@@ -220,6 +220,10 @@ func (f *Fleet) find(places []located, it *Item) (located, bool) {
 		if p.target = p.cluster.folder.index(target); p.target >= 0 {
 			return p, true
 		}
+		if i, there := p.cluster.folder.labels[target]; there {
+			p.target = i
+			return p, true
+		}
 	}
 	return located{}, false
 }

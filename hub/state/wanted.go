@@ -61,7 +61,10 @@ type Folder struct {
 
 // Target is a deployment target in a folder.
 type Target struct {
-	Name        string `json:"name"` // the full name
+	Name string `json:"name"` // the full name
+	// Label is the name as a value of labels, which are shorter; "" where it is the same. Objects
+	// of Fleet say by labels alone which assignment they are of.
+	Label       string `json:"label,omitempty"`
 	Workload    string `json:"workload"`
 	Workspace   string `json:"workspace,omitempty"`
 	Application string `json:"application,omitempty"`
