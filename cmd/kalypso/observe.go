@@ -147,6 +147,9 @@ func (o *observing) check() error {
 }
 
 func (o *observing) run(ctx context.Context) error {
+	if o.from == fromFile {
+		return o.carry(ctx)
+	}
 	source, err := o.source()
 	if err != nil {
 		return err
@@ -180,6 +183,19 @@ func (o *observing) once(ctx context.Context, source observe.Source, deliver del
 		return errors.Join(err, problem, errors.New("nothing was reported"))
 	}
 	return errors.Join(err, problem)
+}
+
+// carry sends the reports of files, however large they are.
+func (o *observing) carry(ctx context.Context) error {
+	client, err := o.client(ctx)
+	if err != nil {
+		return err
+	}
+	sent, err := observe.NewSender(client).SendEach(ctx, observe.ReadFiles(o.paths()...))
+	if note := sent.String(); note != "" {
+		fmt.Fprintf(o.err, "kalypso: %s\n", note)
+	}
+	return errors.Join(sent.Err(), err)
 }
 
 // repeat goes on until the context ends.
@@ -223,27 +239,8 @@ func (s single) Reports(context.Context) ([]api.Report, error) {
 	return []api.Report{api.Report(s)}, nil
 }
 
-// carried is a source of the reports in files.
-type carried []string
-
-func (c carried) Reports(context.Context) ([]api.Report, error) {
-	var out []api.Report
-	for _, path := range c {
-		reports, err := observe.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, reports...)
-	}
-	return out, nil
-}
-
 // source returns where to read from.
 func (o *observing) source() (observe.Source, error) {
-	var paths []string
-	for _, file := range o.files {
-		paths = append(paths, o.path(file))
-	}
 	now, err := clock()
 	if err != nil {
 		return nil, err
@@ -251,9 +248,7 @@ func (o *observing) source() (observe.Source, error) {
 	var servers []*apiserver.Server
 	switch o.from {
 	case fromAnsible:
-		return observe.NewRunReports(paths, o.cluster), nil
-	case fromFile:
-		return carried(paths), nil
+		return observe.NewRunReports(o.paths(), o.cluster), nil
 	case fromInCluster:
 		var server *apiserver.Server
 		if server, err = apiserver.OpenInCluster(); err == nil {
@@ -268,6 +263,15 @@ func (o *observing) source() (observe.Source, error) {
 		return nil, err
 	}
 	return observe.NewClusters(servers, func(context string) string { return cmp.Or(o.cluster, context) }, now), nil
+}
+
+// paths are those of the files.
+func (o *observing) paths() []string {
+	var out []string
+	for _, file := range o.files {
+		out = append(out, o.path(file))
+	}
+	return out
 }
 
 // write appends reports to the file.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"time"
@@ -90,34 +91,54 @@ func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {
 // maxLine is how many bytes a line of a file of reports may have: more than a hub takes.
 const maxLine = 16 << 20
 
-// ReadFile returns the reports of a file that Write wrote, in its order. The error names the
-// line that is none.
-func ReadFile(path string) ([]api.Report, error) {
+// ReadFiles reads the reports of files that Write wrote, one after the other, in their order. It
+// ends with the first error, which names the line that is no report.
+func ReadFiles(paths ...string) iter.Seq2[*api.Report, error] {
+	return func(yield func(*api.Report, error) bool) {
+		for _, path := range paths {
+			if !readFile(path, yield) {
+				return
+			}
+		}
+	}
+}
+
+// readFile returns false where nothing more is to be read.
+func readFile(path string, yield func(*api.Report, error) bool) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		yield(nil, err)
+		return false
 	}
 	defer func() { _ = f.Close() }()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxLine)
-	var out []api.Report
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
 		}
-		var r api.Report
+		r := &api.Report{}
 		dec := json.NewDecoder(bytes.NewReader(line))
 		dec.DisallowUnknownFields()
-		if err := dec.Decode(&r); err != nil || dec.More() || r.Cluster == "" {
-			return nil, fmt.Errorf("%s:%d: this is no report that kalypso observe --out wrote%s", path, n, because(err))
+		if err := dec.Decode(r); err != nil || dec.More() || r.Cluster == "" {
+			yield(nil, fmt.Errorf("%s:%d: this is no report that kalypso observe --out wrote%s", path, n, because(err)))
+			return false
 		}
-		out = append(out, r)
+		if !yield(r, nil) {
+			return false
+		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		yield(nil, fmt.Errorf("%s:%d: this line has more than %d MiB, and no hub takes such a report", path, n, maxLine>>20))
+		return false
+	case err != nil:
+		yield(nil, fmt.Errorf("%s:%d: %w", path, n, err))
+		return false
 	}
-	return out, nil
+	return true
 }
 
 func because(err error) string {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +33,40 @@ type Sent struct {
 	// Left are the reports that were not taken and that no later one makes good: those that are
 	// no snapshots.
 	Left []api.Report
+
+	more int // how many Problems there are beside those
+}
+
+// mostProblems is how many problems are kept of reports that are not all in memory.
+const mostProblems = 100
+
+// SendEach is Send for reports that are read one after the other. An error of reading ends it as
+// well, and says how many came before. Nothing is left of what was not taken.
+func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*api.Report, error]) (Sent, error) {
+	var out Sent
+	n := 0
+	for r, err := range reports {
+		if err != nil && n > 0 {
+			return out, fmt.Errorf("%w; reports before it that were sent: %d", err, n)
+		}
+		if err != nil {
+			return out, err
+		}
+		n++
+		sent, err := s.Send(ctx, []api.Report{*r})
+		out.Unknown = append(out.Unknown, sent.Unknown...)
+		for _, problem := range sent.Problems {
+			if len(out.Problems) < mostProblems {
+				out.Problems = append(out.Problems, problem)
+			} else {
+				out.more++
+			}
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 // Send sends reports, of a snapshot that the hub has already its digest alone. It goes on after
@@ -109,7 +145,12 @@ func isBusy(e *api.Error) bool {
 }
 
 // Err returns what was not taken as an error; nil for nothing.
-func (s *Sent) Err() error { return errors.Join(s.Problems...) }
+func (s *Sent) Err() error {
+	if s.more > 0 {
+		return errors.Join(append(slices.Clip(s.Problems), fmt.Errorf("%d more reports were not taken", s.more))...)
+	}
+	return errors.Join(s.Problems...)
+}
 
 // String lists what the hub does not know; "" for nothing.
 func (s *Sent) String() string {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,23 +191,80 @@ func TestCarry(t *testing.T) {
 	if err := errors.Join(observe.Write(f, written), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	read, err := observe.ReadFile(path)
-	if err != nil || len(read) != 2 || observe.DigestOf(read[0].Items) != written[0].Digest || !read[1].Snapshot {
-		t.Errorf("got %+v, %v", read, err)
+	read := func() (reports []*api.Report, err error) {
+		for r, err := range observe.ReadFiles(path, path) {
+			if err != nil {
+				return reports, err
+			}
+			reports = append(reports, r)
+		}
+		return reports, nil
 	}
-	for text, want := range map[string]string{
-		"{\"cluster\": \"a\"}\n\n{":         "reports.jsonl:3: this is no report that kalypso observe --out wrote: ",
-		"{}":                                "reports.jsonl:1: this is no report",
-		`{"cluster": "a", "x": 1}`:          `unknown field "x"`,
-		`{"cluster": "a"} {"cluster": "b"}`: "reports.jsonl:1: ",
-		strings.Repeat("x", 17<<20):         "token too long",
+	reports, err := read()
+	if err != nil || len(reports) != 4 || observe.DigestOf(reports[2].Items) != written[0].Digest || !reports[3].Snapshot {
+		t.Errorf("got %+v, %v", reports, err)
+	}
+	for text, c := range map[string]struct {
+		read int
+		want string
+	}{
+		"{\"cluster\": \"a\"}\n\n{":         {1, "reports.jsonl:3: this is no report that kalypso observe --out wrote: "},
+		"{}":                                {0, "reports.jsonl:1: this is no report"},
+		`{"cluster": "a", "x": 1}`:          {0, `unknown field "x"`},
+		`{"cluster": "a"} {"cluster": "b"}`: {0, "reports.jsonl:1: "},
+		"{\"cluster\": \"a\"}\n" + strings.Repeat("x", 17<<20): {1, "reports.jsonl:2: this line has more than 16 MiB, and no hub takes such a report"},
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := observe.ReadFile(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40q: got %v, want %s", text, err, want)
+		if reports, err := read(); err == nil || !strings.Contains(err.Error(), c.want) || len(reports) != c.read {
+			t.Errorf("%.40q: got %d, %v, want %s", text, len(reports), err, c.want)
 		}
+	}
+}
+
+// What is carried is sent while it is read, and what is not taken does not keep the rest from it.
+func TestSendEach(t *testing.T) {
+	taken := 0
+	s := observe.NewSender(hubOf(t, func(_ *http.Request, sent *api.Report) (int, string) {
+		switch sent.Cluster {
+		case "nobody":
+			return 404, `{"title": "Not Found", "detail": "no environment has it"}`
+		case "away":
+			return 401, `{"title": "Unauthorized"}`
+		}
+		taken++
+		return 200, `{"unknown": ["x"]}`
+	}))
+	read := 0
+	of := func(clusters ...string) iter.Seq2[*api.Report, error] {
+		return func(yield func(*api.Report, error) bool) {
+			for read = 1; read <= len(clusters); read++ {
+				r := snapshotOf("ok")
+				r.Cluster = clusters[read-1]
+				if taken != read-1 && r.Cluster == "a" {
+					t.Errorf("it reads on before it sends: %d of %d", taken, read)
+				}
+				if r.Cluster == "broken" {
+					yield(nil, errors.New("line 4 is broken"))
+					return
+				}
+				if !yield(&r, nil) {
+					return
+				}
+			}
+		}
+	}
+	sent, err := s.SendEach(t.Context(), of("a", "a", "a", "broken", "a"))
+	if err == nil || err.Error() != "line 4 is broken; reports before it that were sent: 3" || taken != 3 || len(sent.Unknown) != 3 || sent.Err() != nil {
+		t.Errorf("got %+v, %v", sent, err)
+	}
+	sent, err = s.SendEach(t.Context(), of(append(slices.Repeat([]string{"nobody"}, 150), "b")...))
+	if err != nil || taken != 4 || len(sent.Problems) != 100 || !strings.HasSuffix(sent.Err().Error(), "\n50 more reports were not taken") {
+		t.Errorf("got %d, %v, %v", taken, sent.Err(), err)
+	}
+	if _, err = s.SendEach(t.Context(), of("away", "b")); err == nil || read != 1 || taken != 4 {
+		t.Errorf("of a hub that lets nobody in it reads %d: %v", read, err)
 	}
 }
 
