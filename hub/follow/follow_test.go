@@ -271,7 +271,6 @@ func TestMovedMeanwhile(t *testing.T) {
 
 // TestProcess holds what is said of a process that takes too long, and of one that is killed.
 func TestProcess(t *testing.T) {
-	w := newWorld(t)
 	for name, c := range map[string]struct {
 		command  string
 		patience time.Duration
@@ -280,6 +279,7 @@ func TestProcess(t *testing.T) {
 		"too long": {"exec sleep 600", time.Millisecond, "what is wanted cannot be read: the platform and its GitOps branches were not read within 1ms"},
 		"killed":   {"kill -9 $$", time.Hour, "what is wanted cannot be read: the process that reads it has ended: signal: killed"},
 	} {
+		w := newWorld(t) // one that has failed waits before it tries again
 		w.follower.Patience = c.patience
 		w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) {
 			return exec.CommandContext(ctx, "sh", "-c", c.command), nil
