@@ -44,8 +44,10 @@ type Hub struct {
 	broken  bool            // the fleet may have what the store has not
 	judged  bool            // the states of what was read were computed anew
 	unsaved map[string]bool // clusters of which the last news are not written
+	saving  map[string]bool // those of them that are being written, so many at once
+	portion int
 	// When something was last done.
-	expired, released, flushed, tallied, swept time.Time
+	expired, released, flushed, saved, tallied, swept time.Time
 
 	sweeping sync.Mutex
 
@@ -91,7 +93,7 @@ func (h *Hub) load(ctx context.Context) error {
 		return err
 	}
 	fleet.Restored()
-	h.number, h.broken, h.judged, h.unsaved = number, false, false, map[string]bool{}
+	h.number, h.broken, h.judged, h.unsaved, h.saving = number, false, false, map[string]bool{}, map[string]bool{}
 	h.fleet.Store(fleet)
 	h.bump()
 	return nil
@@ -223,6 +225,9 @@ func (h *Hub) Run(ctx context.Context) {
 			return
 		case <-look.C:
 			h.look(work)
+			if len(h.saving) > 0 {
+				h.batch(work, nil)
+			}
 		case <-expire.C:
 			h.batch(work, nil)
 			h.sweep(ctx)
@@ -255,7 +260,9 @@ func (h *Hub) last(ctx context.Context) {
 		return // there is nothing that the store has not
 	}
 	h.flushed, h.tallied = time.Time{}, time.Time{}
-	h.batch(ctx, nil)
+	for h.batch(ctx, nil); len(h.saving) > 0 && !h.broken; h.batch(ctx, nil) {
+		h.saved = time.Time{}
+	}
 }
 
 // seenEvery returns how often the last news of clusters are written: several times before

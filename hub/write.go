@@ -181,10 +181,7 @@ func (w *writing) due(ctx context.Context) error {
 		}
 		w.count += noted
 	}
-	if due(w.flushed, w.now, w.seenEvery(w.fleet)) {
-		maps.Copy(w.heard, w.unsaved)
-		w.flushed, w.unsaved = w.now, map[string]bool{}
-	}
+	w.save()
 	clusters := make([]store.Cluster, 0, len(w.heard))
 	for name := range w.heard {
 		clusters = append(clusters, store.Cluster(w.fleet.Heard(name)))
@@ -197,4 +194,30 @@ func (w *writing) due(ctx context.Context) error {
 	}
 	w.tallied = w.now
 	return w.tx.Tally(ctx, w.now, w.fleet.Parts())
+}
+
+// mostSaved is how many clusters' times a write has besides what it is about, at least.
+const mostSaved = 2000
+
+// save adds clusters of which the last news are to be written, though there is nothing but their
+// time: some each second, so that no report waits for those of all clusters.
+func (w *writing) save() {
+	every := w.seenEvery(w.fleet)
+	switch {
+	case due(w.flushed, w.now, every):
+		maps.Copy(w.saving, w.unsaved)
+		w.flushed, w.unsaved = w.now, map[string]bool{}
+		w.portion = max(mostSaved, 2*len(w.saving)/int(every/lookEvery)) // all of them in half of the time
+	case len(w.saving) == 0 || !due(w.saved, w.now, lookEvery):
+		return
+	}
+	w.saved = w.now
+	left := w.portion
+	for name := range w.saving {
+		if left--; left < 0 {
+			return
+		}
+		w.heard[name] = true
+		delete(w.saving, name)
+	}
 }
