@@ -11,6 +11,10 @@ FLAGS      = -vet=off -timeout 60m
 # Packages with tests that only make test-all runs, by their names.
 SLOW       = $$(git grep -l '^func TestSlow' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 EXAMPLE   ?= hello-world
+# Scripts that build, start and end a Kubernetes API server with Flux and Argo CD, and the folder
+# that they build in.
+CONSUMERS     ?= $(wildcard ../shared/consumers)
+CONSUMERS_DIR ?= $(abspath ../consumers)
 export CGO_ENABLED = 0
 # A hook of git says where its repository is; tests have others.
 unexport GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
@@ -36,8 +40,10 @@ test-all: ## all tests: also the slow ones, with real Debians, and in a home tha
 	KALYPSO_ALL=1 $(TEST) -all -- $(FLAGS) -run '^TestSlow' $(SLOW)
 	KALYPSO_ALL=1 .ci/used-home
 
-test-long: ## all tests, with random platforms and histories by the hundred, and half a minute of fuzzing for each target: hours
-	KALYPSO_ALL=1 KALYPSO_LONG=1 $(TEST) -all -- -timeout 6h $(PACKAGES)
+test-long: ## all tests, with random platforms and histories by the hundred, real reconcilers where CONSUMERS has them, and half a minute of fuzzing for each target: hours
+	@test -n "$(CONSUMERS)" || echo "CONSUMERS has no real reconcilers: that a hub knows what Flux and Argo CD do is not tested with them"
+	test -z "$(CONSUMERS)" || $(CONSUMERS)/build $(CONSUMERS_DIR)
+	KALYPSO_ALL=1 KALYPSO_LONG=1 KALYPSO_TEST_CONSUMERS=$(abspath $(CONSUMERS)) KALYPSO_TEST_CONSUMERS_DIR=$(CONSUMERS_DIR) $(TEST) -all -- -timeout 6h $(PACKAGES)
 	$(GO) run ./internal/testing/fuzz -each 30s -dependencies
 
 fuzz: ## run each fuzz target for 3s; FUZZ='-each=1m -match=internal/git' for others

@@ -1,0 +1,67 @@
+package observe_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+)
+
+// What the hub knows of a cluster with a real Argo CD is what kubectl says.
+func TestSlowArgoCD(t *testing.T) {
+	isolated.Slow(t, "runs Argo CD with KALYPSO_LONG=1")
+	c := startConsumers(t, "argocd")
+	if c == nil {
+		return // make test-long says so
+	}
+	const reconciler = `argocd: {}`
+	c.commit("apps", "main", map[string]string{"hello/object.yaml": configMap("hello"), "other/object.yaml": configMap("other")})
+	first := c.promote(reconciler, "hello")
+	c.serve()
+	c.bootstrap()
+	account := c.account("argocd")
+	observe := func() {
+		c.run("kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", "argocd.argoproj.io/refresh=hard")
+		c.run("kalypso", "observe", "--from", "kubeconfig", "--kubeconfig", account, "--cluster", "e1")
+	}
+	both := func(a answer) map[string]answer { return map[string]answer{"hello": a, "other": a} }
+
+	c.agree("applied", c.applications, observe, both(answer{"ok", first}))
+	second := c.promote(reconciler, "good morning")
+	c.agree("a change", c.applications, observe, both(answer{"ok", second}))
+	c.commit("apps", "main", map[string]string{"hello/object.yaml": strings.Replace(configMap("hello"), "{a: b}", "7", 1)})
+	broken := map[string]answer{"hello": {"failed", second}, "other": {"ok", second}}
+	c.agree("a workload that the API server refuses", c.applications, observe, broken)
+	c.kill()
+	c.serve()
+	c.agree("a hub that was killed", c.applications, func() {}, broken)
+	c.commit("apps", "main", map[string]string{"hello/object.yaml": configMap("hello")})
+	c.agree("mended", c.applications, observe, both(answer{"ok", second}))
+	c.agree("rolled back", c.applications, observe, both(answer{"ok", c.promote(reconciler, "hello")}))
+}
+
+// applications returns what kubectl says of the Applications of each assignment.
+func (c *consumers) applications() map[string]answer {
+	c.Helper()
+	out := map[string]answer{}
+	for _, o := range c.objects("applications.argoproj.io") {
+		_, target, _ := strings.Cut(o.Metadata.Annotations["kalypso.io/assignment"], "prod/edge/")
+		workload, _, found := strings.Cut(target, "-")
+		if !found {
+			continue
+		}
+		is := out[workload]
+		c.Logf("%s %+v", o.Metadata.Name, o.Status)
+		if is.state == "" {
+			is.state = "ok"
+		}
+		switch s := o.Status; {
+		case s.OperationState.Phase == "Failed" || s.OperationState.Phase == "Error" || s.OperationState.Phase == "Running" && s.OperationState.Message != "" || s.Health.Status == "Degraded":
+			is.state = "failed"
+		case (s.Sync.Status != "Synced" || s.Health.Status != "Healthy") && is.state == "ok":
+			is.state = "progressing"
+		}
+		out[workload] = is
+	}
+	return out
+}
