@@ -28,8 +28,11 @@ func (p *Planned) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 // the namespace that they are in; none and "" where they are no objects of Kubernetes.
 func (p *Planned) Observed(ct *model.ClusterType) (groups []string, namespace string) {
 	b := p.backend(ct)
-	if namespaces := b.Accounts(p.delivered(ct)).Namespaces; len(namespaces) > 0 {
-		namespace = namespaces[0]
+	switch accounts := b.Accounts(p.delivered(ct)); {
+	case len(accounts.Namespaces) > 0:
+		namespace = accounts.Namespaces[0]
+	case len(accounts.Folders) > 0:
+		namespace = accounts.Folders[0].Namespace
 	}
 	return b.Traits().Groups, namespace
 }
