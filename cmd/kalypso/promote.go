@@ -216,11 +216,15 @@ func (g *global) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 	return o.verdict(stages)
 }
 
+// isRolling says whether it is not known yet that all clusters have what a stage has.
+func isRolling(s *plan.StageStatus) bool {
+	return s.Rollout != nil && s.Rollout.State == forge.Pending
+}
+
 // unfinished says whether waiting may help.
 func unfinished(stages []*plan.StageStatus) bool {
 	for _, s := range stages {
-		rolling := s.Rollout != nil && s.Rollout.State == forge.Pending
-		if rolling || s.State == plan.Waiting || s.State == plan.Proposed || s.State == plan.Promoted {
+		if isRolling(s) || s.State == plan.Waiting || s.State == plan.Proposed || s.State == plan.Promoted {
 			return true
 		}
 	}
@@ -314,7 +318,7 @@ func (g *global) tellSteps(stages []*plan.StageStatus) {
 
 // verdict is the exit code of the states of stages.
 func (o *promoteOptions) verdict(stages []*plan.StageStatus) error {
-	state := plan.Current
+	state, rolling := plan.Current, false
 	for _, s := range stages {
 		if rankOf(s.State) > rankOf(state) {
 			state = s.State
@@ -322,13 +326,14 @@ func (o *promoteOptions) verdict(stages []*plan.StageStatus) error {
 		if s.Rollout != nil && s.Rollout.State == forge.Failure {
 			state = plan.Blocked // people have to do something about it
 		}
+		rolling = rolling || isRolling(s)
 	}
 	switch {
 	case state == plan.Blocked:
 		return errBlocked
 	case state == plan.Held:
 		return errHeld
-	case rankOf(state) > 0 && !o.pendingOK && state != plan.Ready:
+	case (rankOf(state) > 0 || rolling) && !o.pendingOK:
 		return errPending
 	}
 	return nil
