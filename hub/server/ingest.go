@@ -23,7 +23,18 @@ import (
 // signed reads a body that a webhook signed, and answers where it did not. A signature that
 // was seen before is taken again: a report that arrives twice changes nothing.
 func (s *server) signed(w http.ResponseWriter, r *http.Request, kind string, signatures ...string) ([]byte, bool) {
+	i := who(r.Context())
+	known := i != nil && reports(i) // it came with a token, or from this machine
+	if !known && len(s.Secrets[kind]) == 0 {
+		problem(w, http.StatusNotFound, "this hub takes no webhooks of "+kind+": it has no key for them")
+		return nil, false
+	}
 	body, err := io.ReadAll(r.Body)
+	if errors.Is(err, errWebhooks) {
+		w.Header().Set("Retry-After", "5")
+		problem(w, http.StatusServiceUnavailable, err.Error())
+		return nil, false
+	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		problem(w, http.StatusRequestEntityTooLarge, "the body is too large")
 		return nil, false
@@ -32,12 +43,8 @@ func (s *server) signed(w http.ResponseWriter, r *http.Request, kind string, sig
 		problem(w, http.StatusBadRequest, "the body cannot be read")
 		return nil, false
 	}
-	if i := who(r.Context()); i != nil && reports(i) {
-		return body, true // it came with a token, or from this machine
-	}
-	if len(s.Secrets[kind]) == 0 {
-		problem(w, http.StatusNotFound, "this hub takes no webhooks of "+kind+": it has no key for them")
-		return nil, false
+	if known {
+		return body, true
 	}
 	for _, header := range signatures {
 		given, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get(header), "sha256="))

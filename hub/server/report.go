@@ -128,8 +128,16 @@ func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], e
 	return &body[api.Taken]{*taken}, nil
 }
 
+// mostAhead is how far ahead the clock may be that says since when something is so.
+const mostAhead = time.Minute
+
 // give gives the hub a report. Its errors are answers.
 func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) {
+	for n := range r.Items {
+		if r.Items[n].Since.Sub(r.Received) > mostAhead {
+			r.Items[n].Since = time.Time{}
+		}
+	}
 	begun := time.Now()
 	outcome, err := s.Hub.Report(ctx, r)
 	s.meters.Report(outcome, err, time.Since(begun))

@@ -50,11 +50,12 @@ type server struct {
 	Options
 	api    huma.API
 	meters *metrics.Metrics
+	load   *load
 }
 
 // New returns the handler of a server.
 func New(o Options) http.Handler {
-	s := &server{Options: o}
+	s := &server{Options: o, load: newLoad()}
 	if s.Problem == nil {
 		s.Problem = func(string) string { return "" }
 	}
@@ -83,6 +84,7 @@ func (s *server) describe(mux *http.ServeMux) {
 	config := huma.DefaultConfig("Kalypso hub", s.Version)
 	config.DocsPath, config.SchemasPath = "", ""
 	config.CreateHooks = nil // no links to schemas in answers
+	config.Transformers = append(config.Transformers, shortErrors)
 	config.Info.Description = "What is wanted of clusters, and what was observed of them."
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	config.Security = []map[string][]string{{"token": {}}}
@@ -91,6 +93,21 @@ func (s *server) describe(mux *http.ServeMux) {
 	s.questions()
 	s.performance()
 	s.people()
+}
+
+// mostEcho is how many bytes of a value an error repeats.
+const mostEcho = 200
+
+// shortErrors leaves long values out of errors: who sends megabytes does not get them back.
+func shortErrors(_ huma.Context, _ string, v any) (any, error) {
+	if e, is := v.(*huma.ErrorModel); is {
+		for _, d := range e.Errors {
+			if text, is := d.Value.(string); !is || len(text) > mostEcho {
+				d.Value = nil
+			}
+		}
+	}
+	return v, nil
 }
 
 // OpenAPI returns the description of the API, as YAML.
@@ -121,7 +138,6 @@ func (s *server) guard(next http.Handler) http.Handler {
 		if r.TLS != nil {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		identity, err := s.identify(r)
 		switch {
 		case errors.Is(err, access.ErrTooMany):
@@ -139,10 +155,29 @@ func (s *server) guard(next http.Handler) http.Handler {
 			s.refuse(w, r)
 			return
 		}
-		if identity != nil {
-			r = r.WithContext(access.With(r.Context(), identity))
+		if identity == nil {
+			body := &webhook{ReadCloser: http.MaxBytesReader(w, r.Body, mostWebhook), load: s.load}
+			defer body.done()
+			r.Body = body
+			next.ServeHTTP(w, r)
+			return
 		}
-		next.ServeHTTP(w, r)
+		most, bytes := mostRequests, r.ContentLength
+		if identity.Cluster != "" {
+			most = mostClusterRequests
+		}
+		if bytes < 0 || bytes > maxBody {
+			bytes = maxBody
+		}
+		done, ok := s.load.begin(identity.Name, most, bytes)
+		if !ok {
+			h.Set("Retry-After", "5")
+			problem(w, http.StatusTooManyRequests, "too many requests, or too large ones, are under way at once")
+			return
+		}
+		defer done()
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r.WithContext(access.With(r.Context(), identity)))
 	})
 }
 

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/hmac"
@@ -10,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -166,7 +168,7 @@ var cases = []struct {
 	name string
 	test func(*served)
 }{
-	{"other clusters", otherClusters}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
+	{"other clusters", otherClusters}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
 }
 
 func report(cluster, environment string, items ...any) map[string]any {
@@ -346,7 +348,7 @@ func webhooks(s *served) {
 		s.hub.Fleet().List(state.Filter{Environments: state.In("prod"), Cluster: "c0", Target: "hello-main"}, state.Position{}, func(r state.Row) bool { is = r.State; return false })
 		return is
 	}
-	now := time.Now()
+	now := time.Now().Add(-time.Second) // times ahead of the hub's clock count as its own
 	failed, ok := fluxEvent(now.Add(-time.Minute), "error", "HealthCheckFailed"), fluxEvent(now, "info", "ReconciliationSucceeded")
 	for _, signature := range []string{"", "sha256=", "sha256=00", "sha256=zz", sign(ok), sign(failed)[:40], "sha1=" + sign(failed)[7:]} {
 		s.expect(401, "", "POST", "/v1/ingest/flux", failed, "X-Signature", signature)
@@ -409,6 +411,100 @@ func large(s *served) {
 	}
 	s.expect(422, token, "POST", "/v1/reports", report("c0", "prod", make([]any, 100_001)...))
 	s.expect(422, token, "POST", "/v1/reports", map[string]any{"cluster": strings.Repeat("c", 300)})
+}
+
+// atOnce has many bodies under way at once, and many requests of one token.
+func atOnce(s *served) {
+	address := strings.TrimPrefix(s.url, "http://")
+	begin := func(token, path string, length int, body string) net.Conn {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.Cleanup(func() { _ = c.Close() })
+		header := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", path, length)
+		if token != "" {
+			header += "Authorization: Bearer " + token + "\r\n"
+		}
+		_, _ = io.WriteString(c, header+"\r\n"+body) // it may end before all is sent
+		return c
+	}
+	// Webhooks that never end, of nobody: some are refused, and what is small is taken meanwhile.
+	part := strings.Repeat(" ", 2<<20-1)
+	answers := make(chan int, 100)
+	for range 30 {
+		c := begin("", "/v1/ingest/flux", 2<<20, part)
+		go func() {
+			if res, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+				_ = res.Body.Close()
+				answers <- res.StatusCode
+			}
+		}()
+	}
+	if got := <-answers; got != http.StatusServiceUnavailable {
+		s.Errorf("of too many webhooks, one gets %d", got)
+	}
+	// One token has one large body under way; another one is not kept out.
+	one, other := s.token(store.Token{Role: "cluster", Cluster: "c0"}), s.token(store.Token{Role: "operator"})
+	large := make(chan int, 3)
+	// Which of them is the second one is not known.
+	second := begin(one, "/v1/reports", 9<<20, "{")
+	third := begin(one, "/v1/reports", 9<<20, "{")
+	for _, c := range []net.Conn{second, third} {
+		go func() {
+			if res, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+				_ = res.Body.Close()
+				large <- res.StatusCode
+			}
+		}()
+	}
+	if got := <-large; got != http.StatusTooManyRequests {
+		s.Errorf("of more than one large body, one gets %d", got)
+	}
+	s.expect(200, other, "POST", "/v1/reports", report("c1", "prod"))
+	s.expect(200, one, "POST", "/v1/reports", report("c0", "prod")) // a small one
+	// Whoever sends much that is wrong does not get it back.
+	if text := s.expect(400, other, "POST", "/v1/reports", strings.Repeat("x", 1<<20)); len(text) > 1000 {
+		s.Errorf("the error has %d bytes", len(text))
+	}
+	// Streams are requests that are under way, too.
+	viewer := s.token(store.Token{Role: "viewer"})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for n := range 1001 {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/events", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+viewer)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.Cleanup(func() { _ = res.Body.Close() })
+		if want := map[bool]int{true: http.StatusOK, false: http.StatusTooManyRequests}[n < 1000]; res.StatusCode != want {
+			s.Errorf("stream %d: %s", n, res.Status)
+			break
+		}
+	}
+	s.expect(200, other, "GET", "/v1/counts", nil)
+}
+
+// otherClocks has reports of clocks that are far off: nothing is in the future.
+func otherClocks(s *served) {
+	token := s.token(store.Token{Role: "operator"})
+	for _, at := range []string{"9999-12-31T23:59:59Z", "0001-01-01T00:00:01Z"} {
+		body := report("c0", "prod", map[string]any{"assignment": "prod/edge/hello-main", "commit": commit, "state": "failed", "since": at})
+		body["at"] = at
+		s.expect(200, token, "POST", "/v1/reports", body)
+		if text := s.expect(200, token, "GET", "/v1/clusters/c0", nil); strings.Contains(text, "9999-") {
+			s.Errorf("it is in the future: %s", text)
+		}
+	}
+	s.expect(200, token, "POST", "/v1/reports", report("c0", "prod"))
+	if s.ok("c0") != 1 {
+		s.Error("a report of a clock that is far ahead keeps out those after it")
+	}
 }
 
 var hostile = []string{
