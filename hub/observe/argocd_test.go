@@ -51,12 +51,14 @@ func (c *consumers) applications() map[string]answer {
 			continue
 		}
 		is := out[workload]
-		c.Logf("%s %+v", o.Metadata.Name, o.Status)
+		if strings.HasSuffix(o.Metadata.Name, "-assignment") { // the others are about the application's own repository
+			is.commit = o.Status.Sync.Revision
+		}
 		if is.state == "" {
 			is.state = "ok"
 		}
 		switch s := o.Status; {
-		case s.OperationState.Phase == "Failed" || s.OperationState.Phase == "Error" || s.OperationState.Phase == "Running" && s.OperationState.Message != "" || s.Health.Status == "Degraded":
+		case s.OperationState.Phase == "Failed" || s.OperationState.Phase == "Error" || s.OperationState.Phase == "Running" && s.OperationState.RetryCount > 1 || s.Health.Status == "Degraded":
 			is.state = "failed"
 		case (s.Sync.Status != "Synced" || s.Health.Status != "Healthy") && is.state == "ok":
 			is.state = "progressing"

@@ -303,7 +303,10 @@ type objectOf struct {
 			Revisions        []string
 		}
 		Health         struct{ Status string }
-		OperationState struct{ Phase, Message string }
+		OperationState struct {
+			Phase      string
+			RetryCount int
+		}
 	}
 }
 

@@ -158,6 +158,10 @@ func TestArgoCD(t *testing.T) {
 	}
 	const name, path = "prod-eu-shop-main-assignment", `{"source": {"path": "eu/shop-main"}}`
 	const k = "Application n/" + name + " "
+	retried := func(times int) object {
+		return of(name, "prod/eu/shop-main", path, fmt.Sprintf(`{"sync": {"status": "OutOfSync", "revision": %q}, "health": {"status": "Healthy"},
+			"operationState": {"phase": "Running", "message": "o", "retryCount": %d}}`, newer, times))
+	}
 	for title, c := range map[string]struct {
 		app  object
 		want string
@@ -166,6 +170,8 @@ func TestArgoCD(t *testing.T) {
 		"changed by hand":   {app(name, path, "OutOfSync", newer, "Succeeded", newer), "c0: prod/eu/shop-main drifted eu/shop-main@newer " + k + "is OutOfSync"},
 		"a newer commit":    {app(name, path, "OutOfSync", newer, "Succeeded", older), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is OutOfSync"},
 		"being synced":      {app(name, path, "OutOfSync", newer, "Running", newer), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is being synced: o"},
+		"retried once":      {retried(1), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is being synced: o"},
+		"retried":           {retried(2), "c0: prod/eu/shop-main failed eu/shop-main@newer " + k + "could not be synced: o"},
 		"never synced":      {app(name, path, "OutOfSync", newer, "", ""), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is OutOfSync"},
 		"failed":            {app(name, path, "OutOfSync", newer, "Failed", newer), "c0: prod/eu/shop-main failed eu/shop-main@newer " + k + "could not be synced: o"},
 		"of a set":          {app(name+"-eu-1", `{"destination": {"name": "eu-1"}}`, "Synced", newer, "Succeeded", newer), "c0: \neu-1: prod/eu/shop-main ok @newer"},

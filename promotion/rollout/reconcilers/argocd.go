@@ -34,6 +34,7 @@ type application struct {
 			Phase      string      `json:"phase"`
 			Message    string      `json:"message"`
 			FinishedAt metav1.Time `json:"finishedAt"`
+			RetryCount int64       `json:"retryCount"` // attempts that failed
 			SyncResult struct {
 				Revision  string   `json:"revision"`
 				Revisions []string `json:"revisions"`
@@ -64,6 +65,8 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 		return progressing("is being deleted")
 	case a.problem("InvalidSpecError") != "":
 		return Judgement{State: rollout.Failed, Message: a.problem("InvalidSpecError"), At: compared, Any: true}, nil
+	case operation.Phase == "Running" && operation.RetryCount > 1: // it is tried for as long as it takes; a first attempt may have been too early
+		return Judgement{State: rollout.Failed, Message: "could not be synced: " + operation.Message, At: compared}, nil
 	case operation.Phase == "Running" || operation.Phase == "Terminating":
 		return progressing("is being synced: " + operation.Message)
 	case (operation.Phase == "Failed" || operation.Phase == "Error") && a.tried():
