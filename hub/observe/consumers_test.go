@@ -122,7 +122,7 @@ func (c *consumers) start(name string, args ...string) *process {
 // eventually waits until a function returns "", which else returns what is not so yet.
 func (c *consumers) eventually(what string, f func() string) {
 	c.Helper()
-	const patience = 3 * time.Minute
+	const patience = 8 * time.Minute // Argo CD waits for three minutes between attempts
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); ; <-tick.C {
