@@ -17,20 +17,20 @@ import (
 
 // Transition is a change of an assignment on a cluster.
 type Transition struct {
-	Number      int64     `json:"number"`
-	At          time.Time `json:"at"`
-	Environment string    `json:"environment"`
-	Cluster     string    `json:"cluster"`
-	ClusterType string    `json:"clusterType"`
-	Workload    string    `json:"workload"`
-	Target      string    `json:"deploymentTarget"`
-	Was         string    `json:"was,omitempty"`
-	State       string    `json:"state"` // of state.State, or "gone"
-	Version     string    `json:"version,omitempty"`
-	Wanted      string    `json:"wanted,omitempty"`
-	Running     string    `json:"running,omitempty"`
-	Commit      string    `json:"commit,omitempty"`
-	Message     string    `json:"message,omitempty"`
+	Number      int64
+	At          time.Time
+	Environment string
+	Cluster     string
+	ClusterType string
+	Workload    string
+	Target      string
+	Was         string
+	State       string // of state.State, or "gone"
+	Version     string
+	Wanted      string // digests: what is wanted,
+	Running     string // and what runs; "" where that is not known
+	Commit      string // of the GitOps branch, as it was reported
+	Message     string
 }
 
 // Gone is the state of a Transition after which an assignment is wanted no more.
