@@ -90,6 +90,7 @@ type printing struct {
 	g *global
 }
 
+// Write writes a part of the result.
 func (p printing) Write(b []byte) (int, error) {
 	p.g.supervisor.MayBeginAgain(false)
 	return p.Writer.Write(b)

@@ -235,6 +235,7 @@ func (o *observing) say(said, note string, err error) string {
 // single is a source of one report.
 type single api.Report
 
+// Reports returns the report.
 func (s single) Reports(context.Context) ([]api.Report, error) {
 	return []api.Report{api.Report(s)}, nil
 }

@@ -43,19 +43,9 @@ func TestSlowArgoCD(t *testing.T) {
 // applications returns what kubectl says of the Applications of each assignment.
 func (c *consumers) applications() map[string]answer {
 	c.Helper()
-	out := map[string]answer{}
-	for _, o := range c.objects("applications.argoproj.io") {
-		_, target, _ := strings.Cut(o.Metadata.Annotations["kalypso.io/assignment"], "prod/edge/")
-		workload, _, found := strings.Cut(target, "-")
-		if !found {
-			continue
-		}
-		is := out[workload]
+	return c.answers("applications.argoproj.io", func(o *objectOf, is *answer) {
 		if strings.HasSuffix(o.Metadata.Name, "-assignment") { // the others are about the application's own repository
 			is.commit = o.Status.Sync.Revision
-		}
-		if is.state == "" {
-			is.state = "ok"
 		}
 		switch s := o.Status; {
 		case s.OperationState.Phase == "Failed" || s.OperationState.Phase == "Error" || s.OperationState.Phase == "Running" && s.OperationState.RetryCount > 1 || s.Health.Status == "Degraded":
@@ -63,7 +53,5 @@ func (c *consumers) applications() map[string]answer {
 		case (s.Sync.Status != "Synced" || s.Health.Status != "Healthy") && is.state == "ok":
 			is.state = "progressing"
 		}
-		out[workload] = is
-	}
-	return out
+	})
 }

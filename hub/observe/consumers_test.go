@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -308,6 +309,25 @@ type objectOf struct {
 			RetryCount int
 		}
 	}
+}
+
+// answers returns what kubectl says of each workload: judge takes the objects of its assignment,
+// one after the other. It is ok where judge says nothing else.
+func (c *consumers) answers(kind string, judge func(o *objectOf, is *answer)) map[string]answer {
+	c.Helper()
+	out := map[string]answer{}
+	for _, o := range c.objects(kind) {
+		_, target, _ := strings.Cut(o.Metadata.Annotations["kalypso.io/assignment"], "prod/edge/")
+		workload, _, found := strings.Cut(target, "-")
+		if !found {
+			continue
+		}
+		is := out[workload]
+		is.state = cmp.Or(is.state, "ok")
+		judge(&o, &is)
+		out[workload] = is
+	}
+	return out
 }
 
 // objects returns all of a kind.

@@ -125,19 +125,9 @@ func (c *consumers) account(namespace string) string {
 // one is not ready, at the commit of the GitOps branch that the assignment's own has.
 func (c *consumers) kustomizations() map[string]answer {
 	c.Helper()
-	out := map[string]answer{}
-	for _, o := range c.objects("kustomizations.kustomize.toolkit.fluxcd.io") {
-		_, target, _ := strings.Cut(o.Metadata.Annotations["kalypso.io/assignment"], "prod/edge/")
-		workload, _, found := strings.Cut(target, "-")
-		if !found {
-			continue
-		}
-		is := out[workload]
+	return c.answers("kustomizations.kustomize.toolkit.fluxcd.io", func(o *objectOf, is *answer) {
 		if _, commit, found := strings.Cut(o.Status.LastAppliedRevision, "prod@sha1:"); found {
 			is.commit = commit
-		}
-		if is.state == "" {
-			is.state = "ok"
 		}
 		for _, condition := range o.Status.Conditions {
 			switch {
@@ -148,7 +138,5 @@ func (c *consumers) kustomizations() map[string]answer {
 				is.state = "progressing"
 			}
 		}
-		out[workload] = is
-	}
-	return out
+	})
 }
