@@ -25,6 +25,7 @@ type Item struct {
 	Assignment string    `json:"assignment,omitempty" maxLength:"512" doc:"<environment>/<cluster type>/<deployment target>; absent where object names it."`
 	Object     string    `json:"object,omitempty" maxLength:"253" doc:"The name of the reconciler's object that applies the folder: a Kustomization, or an Application."`
 	Commit     string    `json:"commit,omitempty" maxLength:"64" doc:"The commit of the GitOps branch that the state is about."`
+	Before     string    `json:"before,omitempty" maxLength:"64" doc:"The commit that was applied, and ok, until the reconciler began to apply this one, which is progressing: where both have the same folder, it is ok all the time."`
 	Path       string    `json:"path,omitempty" maxLength:"1024" doc:"The folder in it that is applied."`
 	Digest     string    `json:"digest,omitempty" maxLength:"64" doc:"The git id of that folder, from reporters that know it; then the commit does not matter."`
 	State      string    `json:"state" enum:"ok,progressing,drifted,failed" doc:"As the reconciler has it."`

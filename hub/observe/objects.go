@@ -32,6 +32,7 @@ type finding struct {
 	// commit is that of the GitOps branch: 2 by its name, 1 by its kind, 0 not at all.
 	applies      int
 	commit, path string
+	before       string // the commit before it, where the state says nothing of what both have
 	created      time.Time
 	uid          string
 }
@@ -52,7 +53,7 @@ func find(k reconcilers.Kind, o *unstructured.Unstructured, on string) (finding,
 	j := k.Judge(o)
 	f.state, f.message, f.since = reported(&j), j.Message, j.Since
 	if f.applies > 0 {
-		f.commit, f.path = first(j.At), pathOf(k, o)
+		f.commit, f.path, f.before = first(j.At), pathOf(k, o), j.Before
 	}
 	return f, f.cluster != ""
 }
@@ -167,6 +168,9 @@ func itemsOf(found []finding) map[string][]api.Item {
 		item := api.Item{Assignment: s.assignment, Object: s.object, Commit: applied.commit, Path: applied.path, State: worst.state.String(), Since: since(group)}
 		if applied.commit == "" && worst.state != state.ReportedFailed {
 			continue
+		}
+		if alone := len(group) == 1 || group[1].state < worst.state; alone && worst.title == applied.title {
+			item.Before = applied.before // all else is ready
 		}
 		if worst.state != state.ReportedOK {
 			item.Message = bounded(worst.title + " " + worst.message)

@@ -88,7 +88,8 @@ func text(t *testing.T, c *observe.Clusters) string {
 		var items []string
 		for _, i := range r.Items {
 			commit := map[string]string{newer: "newer", older: "older", "": "-"}[i.Commit]
-			items = append(items, strings.TrimSpace(fmt.Sprintf("%s%s %s %s@%s %s", i.Assignment, i.Object, i.State, i.Path, commit, i.Message)))
+			before := map[string]string{newer: " after newer", older: " after older"}[i.Before]
+			items = append(items, strings.TrimSpace(fmt.Sprintf("%s%s %s %s@%s%s %s", i.Assignment, i.Object, i.State, i.Path, commit, before, i.Message)))
 		}
 		if r.Snapshot != (err == nil) || (r.Digest == "") != (err != nil || len(items) == 0) || !r.At.Equal(now) {
 			t.Errorf("got %+v, %v", r, err)
@@ -119,13 +120,20 @@ func ready(state, message, applied, attempted string) string {
 func TestFlux(t *testing.T) {
 	const a, path = "prod/eu/shop-main", `{"path": "./tree/eu/shop-main"}`
 	const name = "prod-eu-shop-main-assignment"
+	again := func(state string) string { // the newer commit is applied where the older one was ready
+		return strings.TrimSuffix(ready(state, "m", older, newer), "}") + `, "history": [{"lastReconciledStatus": "ReconciliationSucceeded"}]}`
+	}
 	for title, c := range map[string]struct {
 		kustomizations, helmReleases []object
 		want                         string
 	}{
-		"ready":                     {[]object{of(name, a, path, ready("True", "", newer, newer))}, nil, "prod/eu/shop-main ok tree/eu/shop-main@newer"},
-		"failed":                    {[]object{of(name, a, path, ready("False", "m", older, newer))}, nil, "prod/eu/shop-main failed tree/eu/shop-main@newer Kustomization n/" + name + " R: m"},
-		"on its way":                {[]object{of(name, a, path, ready("Unknown", "m", older, newer))}, nil, "prod/eu/shop-main progressing tree/eu/shop-main@newer Kustomization n/" + name + " m"},
+		"ready":                              {[]object{of(name, a, path, ready("True", "", newer, newer))}, nil, "prod/eu/shop-main ok tree/eu/shop-main@newer"},
+		"failed":                             {[]object{of(name, a, path, ready("False", "m", older, newer))}, nil, "prod/eu/shop-main failed tree/eu/shop-main@newer Kustomization n/" + name + " R: m"},
+		"on its way":                         {[]object{of(name, a, path, ready("Unknown", "m", older, newer))}, nil, "prod/eu/shop-main progressing tree/eu/shop-main@newer Kustomization n/" + name + " m"},
+		"on its way from one that was ready": {[]object{of(name, a, path, again("Unknown"))}, nil, "prod/eu/shop-main progressing tree/eu/shop-main@newer after older Kustomization n/" + name + " m"},
+		"failed after one that was ready":    {[]object{of(name, a, path, again("False"))}, nil, "prod/eu/shop-main failed tree/eu/shop-main@newer Kustomization n/" + name + " R: m"},
+		"and so is the workload": {[]object{of(name, a, path, again("Unknown"))}, []object{of("shop", a, "{}", ready("Unknown", "m", "1.0.0", "1.1.0"))},
+			"prod/eu/shop-main progressing tree/eu/shop-main@newer Kustomization n/" + name + " m"},
 		"without annotation":        {[]object{of(name, "", path, ready("True", "", newer, newer))}, nil, name + " ok tree/eu/shop-main@newer"},
 		"somebody else's":           {[]object{of("podinfo", "", path, ready("True", "", newer, newer))}, []object{of(name, "", "{}", ready("True", "", newer, newer))}, ""},
 		"the workload of another":   {[]object{of(name, a, path, ready("True", "", newer, newer)), of("shop", a, `{"path": "deploy"}`, ready("True", "", older, older))}, nil, "prod/eu/shop-main ok tree/eu/shop-main@newer"},

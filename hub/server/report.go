@@ -180,7 +180,7 @@ func itemOf(it *api.Item) (state.Item, error) {
 		message = message[:maxMessage] + "..."
 	}
 	return state.Item{
-		Assignment: it.Assignment, Object: it.Object, Commit: strings.ToLower(it.Commit), Path: it.Path, Digest: strings.ToLower(it.Digest),
+		Assignment: it.Assignment, Object: it.Object, Commit: strings.ToLower(it.Commit), Before: strings.ToLower(it.Before), Path: it.Path, Digest: strings.ToLower(it.Digest),
 		State: reported, Message: strings.ToValidUTF8(message, ""), Since: it.Since,
 	}, nil
 }

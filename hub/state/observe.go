@@ -250,6 +250,14 @@ func (o *observation) take(at located, it *Item) {
 	if digest, known := e.running(c, target, &is); known {
 		is.ran = unique.Make(digest)
 	}
+	if is.reported == ReportedProgressing && it.Before != "" {
+		if _, known := e.byCommit[it.Commit]; !known {
+			o.whole = false // once it is known, the items say what it changes
+		}
+		if e.alike(c, target, &is, unique.Make(it.Before)) {
+			is.reported, is.message = ReportedOK, none
+		}
+	}
 	order := e.compare(c, target, &is, p)
 	if p.at != 0 {
 		if last := max(p.at, milliseconds(o.snapshot)); ms < last || ms == last && order <= 0 {
@@ -284,6 +292,15 @@ func (e *environment) compare(c *cluster, target int, a, b *pair) int {
 	folder, entry := e.content(c, target, a)
 	other, otherEntry := e.content(c, target, b)
 	return cmp.Or(strings.Compare(folder, other), strings.Compare(entry, otherEntry))
+}
+
+// alike reports whether another commit has the content that the commit of an observation has.
+func (e *environment) alike(c *cluster, target int, p *pair, commit unique.Handle[string]) bool {
+	other := *p
+	other.commit = commit
+	folder, entry := e.content(c, target, p)
+	otherFolder, otherEntry := e.content(c, target, &other)
+	return folder == otherFolder && entry == otherEntry
 }
 
 // content returns the digests of an assignment's folder and of a cluster's entry in the commit

@@ -48,7 +48,7 @@ func (r *Report) Valid() bool {
 		return false
 	}
 	for i := range r.Items {
-		if it := &r.Items[i]; !storable(it.Commit, it.Path, it.Digest, it.Message) {
+		if it := &r.Items[i]; !storable(it.Commit, it.Before, it.Path, it.Digest, it.Message) {
 			return false
 		}
 	}
@@ -66,9 +66,11 @@ type Item struct {
 	// is applied of it; "" where that is not known. Digest is that of the folder, from
 	// reporters that know it: then Commit does not matter.
 	Commit, Path, Digest string
-	State                Reported
-	Message              string
-	Since                time.Time // since when, by the reporter's clock; zero where it is not known
+	// Before is the commit that was applied, and ok, until Commit began to be.
+	Before  string
+	State   Reported
+	Message string
+	Since   time.Time // since when, by the reporter's clock; zero where it is not known
 }
 
 // path returns the path that is applied; "" where that is not known.

@@ -28,7 +28,13 @@ func (m *Reference) Take(r state.Report) {
 	if r.At.After(r.Received) {
 		r.At = r.Received
 	}
+	r.Items = slices.Clone(r.Items)
 	m.Reports = append(m.Reports, r)
+	for i := range r.Items {
+		if it := &r.Items[i]; it.Before != "" && it.State == state.ReportedProgressing && m.alike(r.Cluster, it) {
+			it.State, it.Message, it.Since = state.ReportedOK, "", time.Time{}
+		}
+	}
 }
 
 func (m *Reference) clusters() []state.Cluster {
@@ -82,16 +88,34 @@ func (m *Reference) observed(p place) (best state.Item, at time.Time) {
 
 // compare orders two observations of one time.
 func (m *Reference) compare(p place, a, b *state.Item) int {
-	content := func(it *state.Item) (string, string) {
-		if i := m.Wanted.In(it.Commit); i >= 0 {
-			return m.Wanted.At(i, p.key(it)), m.Wanted.At(i, state.EntryKey(p.Cluster.Name))
-		}
-		return it.Commit, ""
-	}
-	folderA, entryA := content(a)
-	folderB, entryB := content(b)
+	folderA, entryA := m.content(p, a, a.Commit)
+	folderB, entryB := m.content(p, b, b.Commit)
 	return cmp.Or(cmp.Compare(a.State, b.State), strings.Compare(a.Path, b.Path), strings.Compare(a.Digest, b.Digest), strings.Compare(a.Message, b.Message),
 		a.Since.Compare(b.Since), strings.Compare(folderA, folderB), strings.Compare(entryA, entryB))
+}
+
+// content returns the digests of the folder and of the cluster's entry that a commit has, or the
+// commit where it is not known.
+func (m *Reference) content(p place, it *state.Item, commit string) (folder, entry string) {
+	if i := m.Wanted.In(commit); i >= 0 {
+		return m.Wanted.At(i, p.key(it)), m.Wanted.At(i, state.EntryKey(p.Cluster.Name))
+	}
+	return commit, ""
+}
+
+// alike says whether the commit of an item and the one before it have the same content.
+func (m *Reference) alike(cluster string, it *state.Item) bool {
+	for _, c := range m.clusters() {
+		f := &m.Wanted.Folders[slices.IndexFunc(m.Wanted.Folders, func(f state.Folder) bool { return f.Name == c.Folder })]
+		for i := range f.Targets {
+			if p := (place{c, f, &f.Targets[i]}); c.Name == cluster && it.Assignment == m.Wanted.Environment+"/"+f.ClusterType+"/"+f.Targets[i].Name {
+				folder, entry := m.content(p, it, it.Commit)
+				wasFolder, wasEntry := m.content(p, it, it.Before)
+				return folder == wasFolder && entry == wasEntry
+			}
+		}
+	}
+	return false
 }
 
 // running returns the digest of what runs; false where the branch never had it.

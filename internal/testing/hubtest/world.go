@@ -119,6 +119,8 @@ func (w *World) item(now time.Time, clusterType, target string) state.Item {
 		it.Commit, it.Digest = "", fmt.Sprintf("d%d", w.IntN(4))
 	case 2:
 		it.Path = "./" + Environment + "/edge.a/" + target
+	case 3, 4:
+		it.Before = w.commits[w.IntN(len(w.commits))].ID
 	}
 	if it.State != state.ReportedOK && w.IntN(2) == 0 {
 		it.Message, it.Since = fmt.Sprint("message ", w.IntN(3)), now.Add(-time.Duration(w.IntN(3))*time.Minute)

@@ -73,7 +73,11 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason]:
 		return Judgement{State: rollout.Failed, Message: ready.Reason + ": " + ready.Message, At: attempted, Any: none, Since: ready.LastTransitionTime.Time}, nil
 	}
-	return progressing(o.suspended() + cmp.Or(ready.Message, "is not ready yet"))
+	j, err := progressing(o.suspended() + cmp.Or(ready.Message, "is not ready yet"))
+	if ready.Status != metav1.ConditionFalse && o.succeeded() {
+		j.Before = cmp.Or(applied...)
+	}
+	return j, err
 }
 
 func (o *fluxObject) suspended() string {

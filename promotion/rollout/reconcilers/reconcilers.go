@@ -42,8 +42,11 @@ type Judgement struct {
 	// says it best.
 	At []string
 	// Any says that it is about whatever is wanted: nothing can be applied.
-	Any   bool
-	Since time.Time // zero where the object does not report it
+	Any bool
+	// Before is a commit that was applied, and ready, until another one began to be: where both
+	// have the same content, nothing changes.
+	Before string
+	Since  time.Time // zero where the object does not report it
 }
 
 // About reports whether the state is about one of some commits.
