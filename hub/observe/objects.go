@@ -50,12 +50,34 @@ func find(k reconcilers.Kind, o *unstructured.Unstructured, on string) (finding,
 	default:
 		return f, false
 	}
+	f.judge(k, o)
+	return f, f.cluster != ""
+}
+
+// judge fills in what an object says.
+func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured) {
 	j := k.Judge(o)
 	f.state, f.message, f.since = reported(&j), j.Message, j.Since
 	if f.applies > 0 {
 		f.commit, f.path, f.before = first(j.At), pathOf(k, o), j.Before
 	}
-	return f, f.cluster != ""
+}
+
+// Event returns the cluster and the item of an object that its reconciler sends by itself, as they
+// are in a snapshot: on is the cluster that it comes from, and an object without an assignment
+// is known to the hub by its name. Where sure is false, it applies the assignment's folder only
+// if its commit is one of the GitOps branch: it may be about the workload's own repository.
+func Event(k reconcilers.Kind, o *unstructured.Unstructured, on string) (cluster string, item api.Item, sure bool) {
+	f, ok := find(k, o, on)
+	if !ok {
+		f.object, f.applies = o.GetName(), 2
+		f.judge(k, o)
+	}
+	item = api.Item{Assignment: f.assignment, Object: f.object, Commit: f.commit, Path: f.path, State: f.state.String(), Since: f.since}
+	if f.state != state.ReportedOK {
+		item.Message = bounded(f.title + " " + f.message)
+	}
+	return f.cluster, item, f.applies > 1
 }
 
 // assignmentSuffix ends the names that backends.AssignmentName returns, unless they are cut.

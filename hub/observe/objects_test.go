@@ -170,10 +170,22 @@ func TestArgoCD(t *testing.T) {
 		return of(name, "prod/eu/shop-main", path, fmt.Sprintf(`{"sync": {"status": "OutOfSync", "revision": %q}, "health": {"status": "Healthy"},
 			"operationState": {"phase": "Running", "message": "o", "retryCount": %d}}`, newer, times))
 	}
+	compared := func(started, ended, at int) object { // the seconds of a minute
+		return of(name, "prod/eu/shop-main", path, fmt.Sprintf(`{"reconciledAt": "2026-01-02T15:04:%02dZ", "sync": {"status": "OutOfSync", "revision": %q}, "health": {"status": "Healthy"},
+			"operationState": {"phase": "Succeeded", "startedAt": "2026-01-02T15:04:%02dZ", "finishedAt": "2026-01-02T15:04:%02dZ", "syncResult": {"revision": %q}}}`, at, newer, started, ended, newer))
+	}
+	const early = "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "was synced, and is not compared again yet"
+	const drifted = "c0: prod/eu/shop-main drifted eu/shop-main@newer " + k + "is OutOfSync"
 	for title, c := range map[string]struct {
 		app  object
 		want string
 	}{
+		"compared before its sync":                  {compared(2, 4, 1), early},
+		"compared while it was synced":              {compared(2, 4, 3), early},
+		"compared when its sync ended":              {compared(2, 4, 4), drifted},
+		"compared after its sync":                   {compared(2, 4, 5), drifted},
+		"compared in the second of its sync":        {compared(4, 4, 4), early},
+		"compared in the second after a short sync": {compared(4, 4, 5), drifted},
 		"synced":            {app(name, path, "Synced", newer, "Succeeded", newer), "c0: prod/eu/shop-main ok eu/shop-main@newer"},
 		"changed by hand":   {app(name, path, "OutOfSync", newer, "Succeeded", newer), "c0: prod/eu/shop-main drifted eu/shop-main@newer " + k + "is OutOfSync"},
 		"a newer commit":    {app(name, path, "OutOfSync", newer, "Succeeded", older), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is OutOfSync"},

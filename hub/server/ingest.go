@@ -181,62 +181,6 @@ func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Rep
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// argoEvent is what the template of docs/hub.md makes Argo CD's notifications send.
-type argoEvent struct {
-	Application string   `json:"application"`
-	Assignment  string   `json:"assignment"`
-	Cluster     string   `json:"cluster"`
-	Revision    string   `json:"revision"`
-	Revisions   []string `json:"revisions"`
-	Sync        string   `json:"sync"`
-	Health      string   `json:"health"`
-	Phase       string   `json:"phase"`
-	Message     string   `json:"message"`
-	FinishedAt  string   `json:"finishedAt"`
-	At          string   `json:"at"` // when it was sent
-}
-
-// argocd takes a notification of Argo CD.
-func (s *server) argocd(w http.ResponseWriter, r *http.Request) {
-	body, ok := s.signed(w, r, "argocd", "X-Signature", "X-Hub-Signature-256")
-	if !ok {
-		return
-	}
-	e := &argoEvent{}
-	if err := json.Unmarshal(body, e); err != nil {
-		problem(w, http.StatusUnprocessableEntity, "the body is no notification of Argo CD as docs/hub.md has it")
-		return
-	}
-	commit := commitOf(e.Revision)
-	for _, other := range e.Revisions {
-		if commit == "" {
-			commit = commitOf(other)
-		}
-	}
-	if e.Cluster == "" || e.Application == "" && e.Assignment == "" || commit == "" {
-		problem(w, http.StatusUnprocessableEntity, "the notification lacks the cluster, the application or the revision")
-		return
-	}
-	since, _ := time.Parse(time.RFC3339, e.FinishedAt)
-	at, _ := time.Parse(time.RFC3339, e.At) // the zero Time is when it arrives
-	item := state.Item{Assignment: e.Assignment, Object: e.Application, Commit: commit, State: argoState(e), Message: message(e.Message), Since: since}
-	s.event(w, r, &state.Report{Cluster: e.Cluster, At: at, By: "Argo CD", Items: []state.Item{item}})
-}
-
-func argoState(e *argoEvent) state.Reported {
-	switch {
-	case e.Phase == "Running" || e.Phase == "Terminating":
-		return state.ReportedProgressing
-	case e.Phase == "Failed" || e.Phase == "Error" || e.Health == "Degraded":
-		return state.ReportedFailed
-	case e.Sync == "OutOfSync":
-		return state.ReportedDrifted
-	case e.Sync == "Synced" && e.Health == "Healthy":
-		return state.ReportedOK
-	}
-	return state.ReportedProgressing
-}
-
 // forge takes a push event of a forge: what is wanted is read from git then.
 func (s *server) forge(w http.ResponseWriter, r *http.Request) {
 	if token := r.Header.Get("X-Gitlab-Token"); token != "" { // GitLab signs nothing

@@ -205,6 +205,14 @@ func otherClusters(s *served) {
 	// The same for events that come with its token and not with a signature.
 	event := map[string]any{"cluster": "c1", "application": "prod-hello-main", "revision": commit, "sync": "Synced", "health": "Healthy", "phase": "Succeeded"}
 	s.expect(403, mine, "POST", "/v1/ingest/argocd", event)
+	// Argo CD's own cluster is that of the token; of a token for all, nobody knows which one it is.
+	event["cluster"] = "in-cluster"
+	s.expect(204, mine, "POST", "/v1/ingest/argocd", event)
+	if text := s.expect(422, s.token(store.Token{Role: "operator"}), "POST", "/v1/ingest/argocd", event); !strings.Contains(text, "write its name") {
+		s.Error(text)
+	}
+	event["server"] = "https://c1:6443"
+	s.expect(403, mine, "POST", "/v1/ingest/argocd", event)
 	s.expect(401, "", "POST", "/v1/reports", report("c0", "prod"))
 }
 

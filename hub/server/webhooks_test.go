@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,20 +59,61 @@ func TestSlowWebhooks(t *testing.T) {
 		send(c.want, map[string]any{"Flux": c.event, "At": now.Add(c.after)})
 	}
 
-	token := s.token(store.Token{Role: string(access.Cluster), Cluster: "c0"})
+	// What Argo CD has of the assignment: the times are seconds of one minute.
+	app := func(status string) map[string]any {
+		var out map[string]any
+		text := `{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+			"metadata": {"name": "prod-edge-hello-main-assignment", "namespace": "argocd", "annotations": {"kalypso.io/assignment": "prod/edge/hello-main"}},
+			"spec": {"destination": {"name": "c0", "namespace": "hello"}, "source": {"path": "prod/edge.a/hello-main"}}, "status": ` + status + `}`
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	status := func(sync, health, phase string, started, finished, compared int) map[string]any {
+		return app(fmt.Sprintf(`{"reconciledAt": "2026-01-02T15:04:%02dZ", "sync": {"status": %q, "revision": %q}, "health": {"status": %q, "lastTransitionTime": "2026-01-02T15:00:00Z"},
+			"operationState": {"phase": %q, "message": "one \"or\" more", "startedAt": "2026-01-02T15:04:%02dZ", "finishedAt": "2026-01-02T15:04:%02dZ", "retryCount": 2, "syncResult": {"revision": %q}}}`,
+			compared, sync, commit, health, phase, started, finished, commit))
+	}
+	with := func(a map[string]any, value any, path ...string) map[string]any {
+		at := a
+		for _, name := range path[:len(path)-1] {
+			at = at[name].(map[string]any)
+		}
+		at[path[len(path)-1]] = value
+		return a
+	}
+	synced := func() map[string]any { return status("Synced", "Healthy", "Succeeded", 5, 9, 10) }
+	ofCluster, ofAll := s.token(store.Token{Role: string(access.Cluster), Cluster: "c0"}), s.token(store.Token{Role: string(access.Operator)})
 	for _, c := range []struct {
-		phase, health string
-		want          state.State
-	}{{"Succeeded", "Degraded", state.Failed}, {"Succeeded", "Healthy", state.OK}, {"Failed", "Healthy", state.Failed}, {"Succeeded", "Progressing", state.Progressing}} {
-		send(c.want, map[string]any{"Token": token, "ConfigMap": notifications(t), "Applications": []any{map[string]any{
-			"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-			"metadata": map[string]any{"name": "prod-hello-main", "namespace": "argocd", "annotations": map[string]any{"kalypso.io/assignment": "prod/edge/hello-main"}},
-			"spec":     map[string]any{"destination": map[string]any{"name": "c0", "namespace": "hello"}},
-			"status": map[string]any{
-				"sync": map[string]any{"status": "Synced", "revision": commit}, "health": map[string]any{"status": c.health},
-				"operationState": map[string]any{"phase": c.phase, "message": "one \"or\" more objects", "finishedAt": "2026-01-02T15:04:05Z"},
-			},
-		}}})
+		name, token string
+		want        state.State
+		apps        []map[string]any
+	}{
+		{"degraded", ofCluster, state.Failed, []map[string]any{status("Synced", "Degraded", "Succeeded", 5, 9, 10)}},
+		{"healthy", ofAll, state.OK, []map[string]any{synced()}},
+		{"not synced", ofCluster, state.Failed, []map[string]any{status("OutOfSync", "Healthy", "Failed", 5, 9, 10)}},
+		{"healthy, with the address of its own cluster", ofCluster, state.OK, []map[string]any{with(synced(), map[string]any{"server": "https://kubernetes.default.svc"}, "spec", "destination")}},
+		{"tried again and again", ofCluster, state.Failed, []map[string]any{status("OutOfSync", "Healthy", "Running", 5, 9, 10)}},
+		{"healthy, on Argo CD's own cluster", ofCluster, state.OK, []map[string]any{with(synced(), "in-cluster", "spec", "destination", "name")}},
+		{"changed by hand", ofCluster, state.Drifted, []map[string]any{status("OutOfSync", "Healthy", "Succeeded", 5, 9, 10)}},
+		{"not compared after it was synced", ofCluster, state.Progressing, []map[string]any{status("OutOfSync", "Healthy", "Succeeded", 5, 9, 8)}},
+		{"synced in the second of a comparison", ofCluster, state.Progressing, []map[string]any{status("OutOfSync", "Healthy", "Succeeded", 9, 9, 9)}},
+		{"changed in the second in which it was synced", ofCluster, state.Drifted, []map[string]any{status("OutOfSync", "Healthy", "Succeeded", 5, 9, 9)}},
+		{"compared a moment later", ofCluster, state.OK, []map[string]any{status("OutOfSync", "Healthy", "Succeeded", 9, 9, 9), status("Synced", "Healthy", "Succeeded", 9, 9, 9)}},
+		{"a newer commit is to be synced", ofCluster, state.Progressing, []map[string]any{with(status("OutOfSync", "Healthy", "Succeeded", 5, 9, 10), "0000000000000000000000000000000000000000", "status", "operationState", "syncResult", "revision")}},
+		{"degraded, healthy and degraded again", ofCluster, state.Failed, []map[string]any{status("Synced", "Degraded", "Succeeded", 5, 9, 10), synced(),
+			with(status("Synced", "Degraded", "Succeeded", 5, 9, 10), "2026-01-02T15:06:00Z", "status", "health", "lastTransitionTime")}},
+		{"the rest is without effect", ofCluster, state.OK, []map[string]any{synced(),
+			app(`{}`), with(app(`{}`), nil, "status"), // never compared, and without a status
+			app(`{"sync": {"status": "OutOfSync", "revision": "` + commit + `"}, "health": {"status": "Missing"}}`),                                                                               // never synced
+			with(with(status("Synced", "Degraded", "Succeeded", 5, 9, 10), "prod-edge-hello-main", "metadata", "name"), "1111111111111111111111111111111111111111", "status", "sync", "revision"), // the workload's own repository
+		}},
+		{"never synced, and degraded", ofCluster, state.Failed, []map[string]any{app(`{"sync": {"status": "Synced", "revision": "` + commit + `"}, "health": {"status": "Degraded"}}`)}},
+		{"progressing", ofCluster, state.Progressing, []map[string]any{status("Synced", "Progressing", "Succeeded", 5, 9, 10)}},
+	} {
+		t.Log(c.name)
+		send(c.want, map[string]any{"Token": c.token, "ConfigMap": notifications(t), "Applications": c.apps})
 	}
 }
 

@@ -109,6 +109,7 @@ func (r *request) argo() error {
 	if err != nil {
 		return err
 	}
+	sent := map[string]bool{} // as the controller keeps it in an annotation
 	for _, app := range r.Applications {
 		destinations := config.GetGlobalDestinations(nil)
 		for _, trigger := range slices.Sorted(maps.Keys(destinations)) {
@@ -117,6 +118,15 @@ func (r *request) argo() error {
 				return err
 			}
 			for _, result := range results {
+				once := trigger + result.Key + result.OncePer
+				if result.Triggered && result.OncePer == "" {
+					return fmt.Errorf("%s: oncePer has no value", trigger) // it is in the log
+				}
+				if result.Triggered && sent[once] {
+					fmt.Printf("%s was sent\n", trigger)
+					continue
+				}
+				sent[once] = result.Triggered
 				for _, destination := range destinations[trigger] {
 					if !result.Triggered {
 						fmt.Printf("%s is not triggered\n", trigger)

@@ -30,9 +30,11 @@ type application struct {
 			Revision  string   `json:"revision"`
 			Revisions []string `json:"revisions"`
 		} `json:"sync"`
+		ReconciledAt   metav1.Time `json:"reconciledAt"` // when the last comparison began that looked for a new revision
 		OperationState struct {
 			Phase      string      `json:"phase"`
 			Message    string      `json:"message"`
+			StartedAt  metav1.Time `json:"startedAt"`
 			FinishedAt metav1.Time `json:"finishedAt"`
 			RetryCount int64       `json:"retryCount"` // attempts that failed
 			SyncResult struct {
@@ -71,6 +73,8 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 		return progressing("is being synced: " + operation.Message)
 	case (operation.Phase == "Failed" || operation.Phase == "Error") && a.tried():
 		return Judgement{State: rollout.Failed, Message: "could not be synced: " + operation.Message, At: compared, Since: operation.FinishedAt.Time}, nil
+	case s.Sync.Status == "OutOfSync" && a.synced() && !a.refreshed():
+		return progressing("was synced, and is not compared again yet")
 	case s.Sync.Status != "Synced":
 		return Judgement{State: rollout.Progressing, Drifted: a.drifted(), Message: cmp.Or(a.problem("Error"), "is "+stated(s.Sync.Status)), At: compared}, nil
 	case s.Health.Status == "Degraded":
@@ -95,13 +99,25 @@ func (a *application) tried() bool {
 	return result.Revision == compared.Revision && slices.Equal(result.Revisions, compared.Revisions)
 }
 
-// drifted reports whether the live objects differ from a revision that was synced: somebody
-// changed them since.
-func (a *application) drifted() bool {
+// synced reports whether the current revision was synced.
+func (a *application) synced() bool {
 	operation := &a.Status.OperationState
-	synced := operation.Phase == "Succeeded" && (operation.SyncResult.Revision != "" || len(operation.SyncResult.Revisions) > 0)
-	return synced && a.tried() && a.Status.Sync.Status == "OutOfSync"
+	return operation.Phase == "Succeeded" && (operation.SyncResult.Revision != "" || len(operation.SyncResult.Revisions) > 0) && a.tried()
 }
+
+// refreshed reports whether the live objects were compared after the last sync. Argo CD writes
+// the result of a sync first, and that of the comparison after it a moment later: until then
+// they still differ as they did before. The times are whole seconds. Where a sync began and ended
+// in the second of a comparison, that was before it, as far as anybody knows: the next one comes
+// by itself.
+func (a *application) refreshed() bool {
+	compared, operation := a.Status.ReconciledAt, &a.Status.OperationState
+	return compared.IsZero() || !compared.Before(&operation.FinishedAt) && operation.StartedAt.Before(&compared)
+}
+
+// drifted reports whether the live objects differ from the current revision, which was synced:
+// somebody changed them since.
+func (a *application) drifted() bool { return a.Status.Sync.Status == "OutOfSync" && a.synced() }
 
 // problem returns the first of the Application's conditions whose type ends in suffix, as
 // text; "" for none.

@@ -69,8 +69,12 @@ func (k Kind) Title(o *unstructured.Unstructured) string {
 	return k.Name + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// inCluster is the address that a cluster has for what runs on it.
-const inCluster = "https://kubernetes.default.svc"
+// InCluster is what Argo CD calls the cluster that it runs on, and inCluster is the address
+// that a cluster has for what runs on it.
+const (
+	InCluster = "in-cluster"
+	inCluster = "https://kubernetes.default.svc"
+)
 
 // Destination returns the cluster that an object is for: that on which it is, unless it names
 // another one; "" where it has only the address of that.
@@ -81,7 +85,7 @@ func (k Kind) Destination(o *unstructured.Unstructured, on string) string {
 	case Applications.Name:
 		name, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "name")
 		switch server := Server(o); {
-		case name != "" && name != "in-cluster":
+		case name != "" && name != InCluster:
 			return terminal.Line(name)
 		case server != "" && server != inCluster:
 			return ""
