@@ -64,14 +64,13 @@ type Target struct {
 	Name string `json:"name"` // the full name
 	// Label is the name as a value of labels, which are shorter; "" where it is the same. Objects
 	// of Fleet say by labels alone which assignment they are of.
-	Label       string `json:"label,omitempty"`
-	Workload    string `json:"workload"`
-	Workspace   string `json:"workspace,omitempty"`
-	Application string `json:"application,omitempty"`
-	Version     string `json:"version,omitempty"`
-	Backend     string `json:"backend,omitempty"`
-	Namespace   string `json:"namespace,omitempty"`
-	Digest      string `json:"digest"` // git's id of the folder
+	Label     string `json:"label,omitempty"`
+	Workload  string `json:"workload"`
+	Workspace string `json:"workspace,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Backend   string `json:"backend,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Digest    string `json:"digest"` // git's id of the folder
 	// Object is the reconciler's object that applies the folder, and Objects are those that
 	// apply it to one cluster each, with the name of the cluster.
 	Object  string            `json:"object,omitempty"`
