@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -126,6 +127,9 @@ func (o *serveOptions) run(ctx context.Context) error {
 	}
 	if _, err := o.costs.bounds(); err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(hub.CollectorPercent)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	db, err := openStore(ctx, o.database)

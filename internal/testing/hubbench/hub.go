@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ func serve(ctx context.Context, o options) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	debug.SetGCPercent(hub.CollectorPercent) // as kalypso-hub does
 	db, err := store.Open(ctx, o.database)
 	if err != nil {
 		return err
