@@ -33,12 +33,17 @@ func (o *hubOptions) client(g *global) (*api.Client, error) {
 	if o.given() == "" {
 		return nil, usagef("which hub? give its address with --hub, or as %s", hubEnv)
 	}
-	token := os.Getenv(hubTokenEnv)
-	if o.tokenFile != "" {
-		var err error
-		if token, err = observe.ReadToken(g.path(o.tokenFile)); err != nil {
-			return nil, err
-		}
+	token, err := o.token(g)
+	if err != nil {
+		return nil, err
 	}
 	return api.NewClient(o.given(), token)
+}
+
+// token returns the token that the hub wants; "" for none.
+func (o *hubOptions) token(g *global) (string, error) {
+	if o.tokenFile == "" {
+		return os.Getenv(hubTokenEnv), nil
+	}
+	return observe.ReadToken(g.path(o.tokenFile))
 }

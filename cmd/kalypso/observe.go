@@ -85,7 +85,7 @@ when it is another one than before. The token is in ` + hubTokenEnv + ` or in a 
 	f.StringSliceVar(&o.contexts, "context", nil, "a `CONTEXT` of the kubeconfig; again for more (default: the current one)")
 	f.StringVar(&o.cluster, "cluster", "", "the `CLUSTER`, where the platform has another one than the context, or than a file without one")
 	f.DurationVar(&o.every, "every", 0, "go on, and read again after about this `DURATION`")
-	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, or write them to stdout for -, and send nothing")
+	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, signed where there is a token, or write them to stdout for -, and send nothing")
 	f.StringVar(&o.imported, "import", "", "send the reports of a `FILE`, as --from file does")
 	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, for which the cluster gets its own, which --token-file keeps")
 	f.StringVar(&o.item.Assignment, "assignment", "", "report one `ASSIGNMENT`: <environment>/<cluster type>/<deployment target>")
@@ -277,14 +277,18 @@ func (o *observing) paths() []string {
 
 // write appends reports to the file.
 func (o *observing) write(_ context.Context, reports []api.Report) (string, []api.Report, error) {
+	token, err := o.hub.token(o.global)
+	if err != nil {
+		return "", reports, err
+	}
 	if o.out == "-" {
-		return "", nil, observe.Write(o.global.out, reports)
+		return "", nil, observe.Write(o.global.out, reports, token)
 	}
 	f, err := os.OpenFile(o.path(o.out), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return "", reports, err
 	}
-	return "", nil, errors.Join(observe.Write(f, reports), f.Close())
+	return "", nil, errors.Join(observe.Write(f, reports, token), f.Close())
 }
 
 // sender returns what sends reports to the hub. The cluster is enrolled where that is asked for.

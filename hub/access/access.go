@@ -4,6 +4,7 @@ package access
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
@@ -157,7 +159,6 @@ const (
 	ofMany     = 40 // times as often for a token for many: one process may report about all clusters
 	secretSize = 32
 	idSize     = 9
-	prefix     = "kalypso_"
 )
 
 // NewTokens returns the tokens in a store.
@@ -181,8 +182,9 @@ func New(of store.Token, now time.Time) (text string, made store.Token) {
 	id := make([]byte, idSize)
 	_, _ = rand.Read(id)
 	secret := base64.RawURLEncoding.EncodeToString(random)
-	of.ID, of.Hash, of.Made = hex.EncodeToString(id), hash(secret), now
-	return prefix + of.ID + "_" + secret, of
+	public := api.SigningKey(secret).Public().(ed25519.PublicKey)
+	of.ID, of.Hash, of.SigningKey, of.Made = hex.EncodeToString(id), hash(secret), hex.EncodeToString(public), now
+	return api.TokenPrefix + of.ID + "_" + secret, of
 }
 
 func hash(secret string) string {
@@ -192,11 +194,36 @@ func hash(secret string) string {
 
 // Identify returns who has a token.
 func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
-	rest, ok := strings.CutPrefix(text, prefix)
+	rest, ok := strings.CutPrefix(text, api.TokenPrefix)
 	id, secret, found := strings.Cut(rest, "_")
 	if raw, err := hex.DecodeString(id); !ok || !found || len(text) > 200 || err != nil || len(raw) != idSize {
 		return nil, ErrUnknown
 	}
+	sum := sha256.Sum256([]byte(secret))
+	return t.admit(ctx, id, func(k *known) bool { return subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 1 })
+}
+
+// Signer returns who signed a report.
+func (t *Tokens) Signer(ctx context.Context, s *api.Signed) (*Identity, error) {
+	id, err := s.Verify(func(id string) (ed25519.PublicKey, error) {
+		token, _, err := t.store.Token(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		key, err := hex.DecodeString(token.SigningKey)
+		if err != nil || len(key) != ed25519.PublicKeySize {
+			return nil, api.ErrSignature
+		}
+		return key, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t.admit(ctx, id, func(*known) bool { return true })
+}
+
+// admit returns who has the token of an id that holds.
+func (t *Tokens) admit(ctx context.Context, id string, holds func(*known) bool) (*Identity, error) {
 	if err := t.check(ctx); err != nil {
 		return nil, err
 	}
@@ -204,9 +231,9 @@ func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, sum := t.now(), sha256.Sum256([]byte(secret))
+	now := t.now()
 	switch {
-	case k == nil, subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 0, !k.expires.IsZero() && now.After(k.expires):
+	case k == nil, !holds(k), !k.expires.IsZero() && now.After(k.expires):
 		return nil, ErrUnknown
 	case !k.limiter.AllowN(now, 1):
 		return nil, ErrTooMany

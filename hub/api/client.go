@@ -100,10 +100,14 @@ const maxAnswer = 256 << 20
 
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var reader io.Reader
+	signed, isSigned := body.(*Signed)
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
+		}
+		if isSigned {
+			data = signed.Report
 		}
 		reader = bytes.NewReader(data)
 	}
@@ -118,6 +122,9 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	r.Header.Set("Accept", "application/json, application/problem+json")
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if isSigned {
+		r.Header.Set(SignatureHeader, signed.Signature)
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -172,6 +179,12 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 func (c *Client) Report(ctx context.Context, r *Report) (*Taken, error) {
 	out := &Taken{}
 	return out, c.do(ctx, http.MethodPost, "/v1/reports", nil, r, out)
+}
+
+// Carry brings a report that somebody else has signed.
+func (c *Client) Carry(ctx context.Context, s *Signed) (*Taken, error) {
+	out := &Taken{}
+	return out, c.do(ctx, http.MethodPost, "/v1/reports", nil, s, out)
 }
 
 // Enroll returns the token of a cluster.

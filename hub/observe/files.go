@@ -91,10 +91,16 @@ func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {
 // maxLine is how many bytes a line of a file of reports may have: more than a hub takes.
 const maxLine = 16 << 20
 
+// Carried is a report in a file that is carried to a hub.
+type Carried struct {
+	api.Report
+	Signed *api.Signed // nil where nobody signed it
+}
+
 // ReadFiles reads the reports of files that Write wrote, one after the other, in their order. It
 // ends with the first error, which names the line that is no report.
-func ReadFiles(paths ...string) iter.Seq2[*api.Report, error] {
-	return func(yield func(*api.Report, error) bool) {
+func ReadFiles(paths ...string) iter.Seq2[*Carried, error] {
+	return func(yield func(*Carried, error) bool) {
 		for _, path := range paths {
 			if !readFile(path, yield) {
 				return
@@ -104,7 +110,7 @@ func ReadFiles(paths ...string) iter.Seq2[*api.Report, error] {
 }
 
 // readFile returns false where nothing more is to be read.
-func readFile(path string, yield func(*api.Report, error) bool) bool {
+func readFile(path string, yield func(*Carried, error) bool) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		yield(nil, err)
@@ -119,10 +125,8 @@ func readFile(path string, yield func(*api.Report, error) bool) bool {
 		if len(line) == 0 {
 			continue
 		}
-		r := &api.Report{}
-		dec := json.NewDecoder(bytes.NewReader(line))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(r); err != nil || dec.More() || r.Cluster == "" {
+		r, err := parseLine(line)
+		if err != nil || r.Cluster == "" {
 			yield(nil, fmt.Errorf("%s:%d: this is no report that kalypso observe --out wrote%s", path, n, because(err)))
 			return false
 		}
@@ -141,6 +145,22 @@ func readFile(path string, yield func(*api.Report, error) bool) bool {
 	return true
 }
 
+// parseLine reads a report, or one that is signed.
+func parseLine(line []byte) (*Carried, error) {
+	r := &Carried{}
+	signed := &api.Signed{}
+	if json.Unmarshal(line, signed) == nil && signed.Signature != "" {
+		r.Signed, line = signed, signed.Report
+	}
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&r.Report)
+	if err == nil && dec.More() {
+		err = errors.New("more follows")
+	}
+	return r, err
+}
+
 func because(err error) string {
 	if err == nil {
 		return ""
@@ -148,12 +168,20 @@ func because(err error) string {
 	return ": " + err.Error()
 }
 
-// Write writes reports, a line of JSON each.
-func Write(to io.Writer, reports []api.Report) error {
+// Write writes reports, a line of JSON each, signed with a token; "" for none.
+func Write(to io.Writer, reports []api.Report, token string) error {
 	w := bufio.NewWriter(to)
 	enc := json.NewEncoder(w)
 	for i := range reports {
-		if err := enc.Encode(&reports[i]); err != nil {
+		var line any = &reports[i]
+		if token != "" {
+			signed, err := api.Sign(token, &reports[i])
+			if err != nil {
+				return err
+			}
+			line = signed
+		}
+		if err := enc.Encode(line); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ const mostProblems = 100
 
 // SendEach is Send for reports that are read one after the other. An error of reading ends it as
 // well, and says how many came before. Nothing is left of what was not taken.
-func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*api.Report, error]) (Sent, error) {
+func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error]) (Sent, error) {
 	var out Sent
 	n := 0
 	for r, err := range reports {
@@ -53,7 +53,7 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*api.Report, er
 			return out, err
 		}
 		n++
-		sent, err := s.Send(ctx, []api.Report{*r})
+		sent, err := s.each(ctx, []Carried{*r})
 		out.Unknown = append(out.Unknown, sent.Unknown...)
 		for _, problem := range sent.Problems {
 			if len(out.Problems) < mostProblems {
@@ -73,6 +73,14 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*api.Report, er
 // what the hub does not take, and ends where it does not answer, or lets nobody in: that is the
 // error.
 func (s *Sender) Send(ctx context.Context, reports []api.Report) (Sent, error) {
+	all := make([]Carried, len(reports))
+	for i, r := range reports {
+		all[i].Report = r
+	}
+	return s.each(ctx, all)
+}
+
+func (s *Sender) each(ctx context.Context, reports []Carried) (Sent, error) {
 	var out Sent
 	for i := range reports {
 		r := &reports[i]
@@ -96,16 +104,16 @@ func (s *Sender) Send(ctx context.Context, reports []api.Report) (Sent, error) {
 	return out, nil
 }
 
-func (s *Sent) leave(reports ...api.Report) {
+func (s *Sent) leave(reports ...Carried) {
 	for _, r := range reports {
 		if !r.Snapshot {
-			s.Left = append(s.Left, r)
+			s.Left = append(s.Left, r.Report)
 		}
 	}
 }
 
-func (s *Sender) send(ctx context.Context, r *api.Report) (*api.Taken, error) {
-	if r.Snapshot && r.Digest != "" && s.last[r.Cluster] == r.Digest {
+func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
+	if r.Signed == nil && r.Snapshot && r.Digest != "" && s.last[r.Cluster] == r.Digest {
 		same := *r
 		same.Items = nil
 		if taken, err := s.try(ctx, &same); !api.IsResend(err) {
@@ -127,9 +135,9 @@ const (
 )
 
 // try sends a report, again and again where the hub says when.
-func (s *Sender) try(ctx context.Context, r *api.Report) (*api.Taken, error) {
+func (s *Sender) try(ctx context.Context, r *Carried) (*api.Taken, error) {
 	for n := 1; ; n++ {
-		taken, err := s.hub.Report(ctx, r)
+		taken, err := s.once(ctx, r)
 		refused := (*api.Error)(nil)
 		if !errors.As(err, &refused) || !isBusy(refused) || refused.RetryAfter <= 0 || n == tries {
 			return taken, err
@@ -138,6 +146,13 @@ func (s *Sender) try(ctx context.Context, r *api.Report) (*api.Taken, error) {
 			return nil, err
 		}
 	}
+}
+
+func (s *Sender) once(ctx context.Context, r *Carried) (*api.Taken, error) {
+	if r.Signed != nil {
+		return s.hub.Carry(ctx, r.Signed)
+	}
+	return s.hub.Report(ctx, &r.Report)
 }
 
 func isBusy(e *api.Error) bool {

@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -188,10 +189,10 @@ func TestCarry(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := []api.Report{snapshotOf("ok", "failed"), snapshotOf()}
-	if err := errors.Join(observe.Write(f, written), f.Close()); err != nil {
+	if err := errors.Join(observe.Write(f, written, ""), observe.Write(f, written[:1], "kalypso_01_secret"), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	read := func() (reports []*api.Report, err error) {
+	read := func() (reports []*observe.Carried, err error) {
 		for r, err := range observe.ReadFiles(path, path) {
 			if err != nil {
 				return reports, err
@@ -201,18 +202,31 @@ func TestCarry(t *testing.T) {
 		return reports, nil
 	}
 	reports, err := read()
-	if err != nil || len(reports) != 4 || observe.DigestOf(reports[2].Items) != written[0].Digest || !reports[3].Snapshot {
+	if err != nil || len(reports) != 6 || observe.DigestOf(reports[3].Items) != written[0].Digest || !reports[4].Snapshot || reports[4].Signed != nil {
 		t.Errorf("got %+v, %v", reports, err)
+	}
+	key := func(string) (ed25519.PublicKey, error) {
+		return api.SigningKey("secret").Public().(ed25519.PublicKey), nil
+	}
+	signed := reports[5]
+	if id, err := signed.Signed.Verify(key); err != nil || id != "01" || signed.Digest != written[0].Digest {
+		t.Errorf("got %s, %v", id, err)
+	}
+	signed.Signed.Report = append(signed.Signed.Report, ' ')
+	if id, err := signed.Signed.Verify(key); !errors.Is(err, api.ErrSignature) {
+		t.Errorf("a report that was changed: got %s, %v", id, err)
 	}
 	for text, c := range map[string]struct {
 		read int
 		want string
 	}{
-		"{\"cluster\": \"a\"}\n\n{":         {1, "reports.jsonl:3: this is no report that kalypso observe --out wrote: "},
-		"{}":                                {0, "reports.jsonl:1: this is no report"},
-		`{"cluster": "a", "x": 1}`:          {0, `unknown field "x"`},
-		`{"cluster": "a"} {"cluster": "b"}`: {0, "reports.jsonl:1: "},
-		"{\"cluster\": \"a\"}\n" + strings.Repeat("x", 17<<20): {1, "reports.jsonl:2: this line has more than 16 MiB, and no hub takes such a report"},
+		"{\"cluster\": \"a\"}\n\n{":                                 {1, "reports.jsonl:3: this is no report that kalypso observe --out wrote: "},
+		`{"report": {"cluster": "a", "x": 1}, "signature": "a..b"}`: {0, `unknown field "x"`},
+		`{"report": {"cluster": "a"}}`:                              {0, `unknown field "report"`},
+		"{}":                                                        {0, "reports.jsonl:1: this is no report"},
+		`{"cluster": "a", "x": 1}`:                                  {0, `unknown field "x"`},
+		`{"cluster": "a"} {"cluster": "b"}`:                         {0, "reports.jsonl:1: "},
+		"{\"cluster\": \"a\"}\n" + strings.Repeat("x", 17<<20):      {1, "reports.jsonl:2: this line has more than 16 MiB, and no hub takes such a report"},
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -237,8 +251,8 @@ func TestSendEach(t *testing.T) {
 		return 200, `{"unknown": ["x"]}`
 	}))
 	read := 0
-	of := func(clusters ...string) iter.Seq2[*api.Report, error] {
-		return func(yield func(*api.Report, error) bool) {
+	of := func(clusters ...string) iter.Seq2[*observe.Carried, error] {
+		return func(yield func(*observe.Carried, error) bool) {
 			for read = 1; read <= len(clusters); read++ {
 				r := snapshotOf("ok")
 				r.Cluster = clusters[read-1]
@@ -249,7 +263,7 @@ func TestSendEach(t *testing.T) {
 					yield(nil, errors.New("line 4 is broken"))
 					return
 				}
-				if !yield(&r, nil) {
+				if !yield(&observe.Carried{Report: r}, nil) {
 					return
 				}
 			}

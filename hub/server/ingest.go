@@ -161,7 +161,7 @@ func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Rep
 			problem(w, http.StatusForbidden, "the token is that of cluster "+i.Cluster)
 			return
 		}
-		report.Environments = reported(i)
+		report.Environments = scope(i)
 	}
 	report.Received = s.Hub.Now()
 	if _, err := s.give(r.Context(), report); err != nil {

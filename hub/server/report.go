@@ -23,14 +23,44 @@ import (
 // body is the answer or the question of an operation.
 type body[T any] struct{ Body T }
 
+// reported is a report, which may be signed.
+type reported struct {
+	Signature string `header:"Kalypso-Signature" doc:"A JWS (RFC 7515) with the body as its detached content, by the key of a token, EdDSA, which is named as kid. It says who reports, whoever sends it."`
+	RawBody   []byte
+	Body      api.Report
+}
+
+// reporter returns who reports: who signed the report, or else who sends it.
+func (s *server) reporter(ctx context.Context, in *reported) (*access.Identity, error) {
+	if in.Signature == "" || s.Tokens == nil {
+		return who(ctx), nil
+	}
+	i, err := s.Tokens.Signer(ctx, &api.Signed{Report: in.RawBody, Signature: in.Signature})
+	switch {
+	case errors.Is(err, access.ErrTooMany):
+		return nil, retry(http.StatusTooManyRequests, err.Error())
+	case errors.Is(err, access.ErrUnknown):
+		return nil, huma.Error401Unauthorized("the report is signed, and " + err.Error())
+	case errors.Is(err, api.ErrSignature):
+		return nil, huma.Error401Unauthorized(err.Error())
+	case err != nil:
+		return nil, retry(http.StatusServiceUnavailable, "who signed the report cannot be found out now: send it again")
+	}
+	return i, nil
+}
+
 // observed registers what reporters ask for.
 func (s *server) observed() {
 	huma.Register(s.api, huma.Operation{
 		OperationID: "report", Method: http.MethodPost, Path: "/v1/reports", Summary: "Report what a cluster runs", MaxBodyBytes: maxBody,
 		Description: "Once it is answered with success, the report is stored. A report that arrives twice, or late, changes nothing.",
 		Errors:      []int{401, 403, 404, 409, 413, 422, 429, 503},
-	}, func(ctx context.Context, in *body[api.Report]) (*body[api.Taken], error) {
-		return s.report(ctx, &in.Body)
+	}, func(ctx context.Context, in *reported) (*body[api.Taken], error) {
+		i, err := s.reporter(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return s.report(ctx, i, &in.Body)
 	})
 	huma.Register(s.api, huma.Operation{
 		OperationID: "enroll", Method: http.MethodPost, Path: "/v1/enroll", Summary: "Get the token of a cluster",
@@ -83,10 +113,10 @@ func enrolled(i *access.Identity, of []string) (string, bool) {
 	return of[n], true
 }
 
-// reports reports whether somebody may report anything, and reported returns the environments.
+// reports reports whether somebody may report anything, and scope returns the environments.
 func reports(i *access.Identity) bool { return i.May(access.Cluster) || i.May(access.Operator) }
 
-func reported(i *access.Identity) state.Environments {
+func scope(i *access.Identity) state.Environments {
 	if i.May(access.Cluster) {
 		return i.Scope(access.Cluster)
 	}
@@ -94,8 +124,7 @@ func reported(i *access.Identity) state.Environments {
 }
 
 // report takes a report of who may make it.
-func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], error) {
-	i := who(ctx)
+func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) (*body[api.Taken], error) {
 	switch {
 	case i == nil:
 		return nil, huma.Error401Unauthorized("say who you are")
@@ -105,7 +134,7 @@ func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], e
 		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Roles()))
 	}
 	out := &state.Report{
-		Cluster: r.Cluster, Environments: reported(i), At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
+		Cluster: r.Cluster, Environments: scope(i), At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
 		Same: r.Snapshot && r.Items == nil && r.Digest != "", UID: r.UID,
 	}
 	if out.By == "" {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/metrics"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
@@ -123,9 +124,10 @@ func who(ctx context.Context) *access.Identity { return access.From(ctx) }
 // maxBody bounds a request's body.
 const maxBody = 10 << 20
 
-// open are the paths that anybody may ask for; webhooks are signed.
-func open(path string) bool {
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/v1/ingest/") || strings.HasPrefix(path, "/sign-in/") || path == "/openapi.json" || path == "/openapi.yaml"
+// open reports whether anybody may ask for something: webhooks, and some reports, are signed.
+func open(r *http.Request) bool {
+	path := r.URL.Path
+	return path == "/v1/reports" && r.Header.Get(api.SignatureHeader) != "" || path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/v1/ingest/") || strings.HasPrefix(path, "/sign-in/") || path == "/openapi.json" || path == "/openapi.yaml"
 }
 
 // guard finds out who asks, and sets what all answers have.
@@ -151,7 +153,7 @@ func (s *server) guard(next http.Handler) http.Handler {
 		case err != nil:
 			problem(w, http.StatusServiceUnavailable, "who asks cannot be found out now")
 			return
-		case identity == nil && !open(r.URL.Path):
+		case identity == nil && !open(r):
 			s.refuse(w, r)
 			return
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/server"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
@@ -168,7 +169,7 @@ var cases = []struct {
 	name string
 	test func(*served)
 }{
-	{"other clusters", otherClusters}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
+	{"other clusters", otherClusters}, {"signed", signed}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
 }
 
 func report(cluster, environment string, items ...any) map[string]any {
@@ -214,6 +215,40 @@ func otherClusters(s *served) {
 	event["server"] = "https://c1:6443"
 	s.expect(403, mine, "POST", "/v1/ingest/argocd", event)
 	s.expect(401, "", "POST", "/v1/reports", report("c0", "prod"))
+}
+
+// signed has reports come that are signed: they are those of who signed them.
+func signed(s *served) {
+	mine, expired := s.token(store.Token{Role: "cluster", Cluster: "c0"}), s.token(store.Token{Role: "cluster", Cluster: "c0", Expires: time.Now().Add(-time.Hour)})
+	sign := func(token, cluster string) *api.Signed {
+		out, err := api.Sign(token, &api.Report{Cluster: cluster, Snapshot: true, Items: []api.Item{{Assignment: "prod/edge/hello-main", Commit: commit, State: "ok"}}})
+		if err != nil {
+			s.Fatal(err)
+		}
+		return out
+	}
+	other := sign(mine, "c0")
+	altered := *other
+	altered.Report = bytes.Replace(altered.Report, []byte(`"ok"`), []byte(`"failed"`), 1)
+	unsigned := sign(strings.Replace(mine, api.TokenPrefix, api.TokenPrefix+"00", 1), "c0") // a token that there is not
+	operator := s.token(store.Token{Role: "operator"})
+	for _, c := range []struct {
+		status int
+		*api.Signed
+	}{{401, &altered}, {401, unsigned}, {401, sign(expired, "c0")}, {403, sign(mine, "c1")}, {401, &api.Signed{Report: other.Report, Signature: "a.b.c"}}} {
+		s.expect(c.status, "", "POST", "/v1/reports", []byte(c.Report), api.SignatureHeader, c.Signature)
+		s.expect(c.status, operator, "POST", "/v1/reports", []byte(c.Report), api.SignatureHeader, c.Signature)
+	}
+	if s.ok("c0") != 0 {
+		s.Error("a report was taken whose signature is wrong")
+	}
+	for range 2 {
+		s.expect(200, "", "POST", "/v1/reports", []byte(other.Report), api.SignatureHeader, other.Signature)
+	}
+	if s.ok("c0") != 1 {
+		s.Error("a report was not taken that is signed")
+	}
+	s.expect(401, "", "GET", "/v1/environments", nil, api.SignatureHeader, other.Signature)
 }
 
 // scopes has who may see one environment ask about another, everywhere.

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// Token is what lets somebody in. Hash is that of its secret part.
+// Token is what lets somebody in. Hash is that of its secret part, and SigningKey the public key of
+// what is signed with it, in hexadecimal digits; "" for none.
 type Token struct {
-	ID, Hash, Role, Cluster, Environment, Note, MadeBy string
-	Made, Expires, Used, Revoked                       time.Time // zero for never
+	ID, Hash, SigningKey, Role, Cluster, Environment, Note, MadeBy string
+	Made, Expires, Used, Revoked                                   time.Time // zero for never
 }
 
-const tokenColumns = "id, hash, role, cluster, environment, note, made, made_by, expires, used, revoked"
+const tokenColumns = "id, hash, signing_key, role, cluster, environment, note, made, made_by, expires, used, revoked"
 
 // AddTokens adds tokens, whose ids must be new.
 func (s *Store) AddTokens(ctx context.Context, tokens ...Token) error {
 	var values []any
 	for _, t := range tokens {
-		values = append(values, t.ID, t.Hash, t.Role, t.Cluster, t.Environment, t.Note, milliseconds(t.Made), t.MadeBy, milliseconds(t.Expires), milliseconds(t.Used), milliseconds(t.Revoked))
+		values = append(values, t.ID, t.Hash, t.SigningKey, t.Role, t.Cluster, t.Environment, t.Note, milliseconds(t.Made), t.MadeBy, milliseconds(t.Expires), milliseconds(t.Used), milliseconds(t.Revoked))
 	}
 	return s.token(s.insert(ctx, s.db, "token", tokenColumns, "", values))
 }
@@ -51,7 +52,7 @@ func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token,
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var t Token
 		var made, expires, used, revoked int64
-		if err := r.Scan(&t.ID, &t.Hash, &t.Role, &t.Cluster, &t.Environment, &t.Note, &made, &t.MadeBy, &expires, &used, &revoked); err != nil {
+		if err := r.Scan(&t.ID, &t.Hash, &t.SigningKey, &t.Role, &t.Cluster, &t.Environment, &t.Note, &made, &t.MadeBy, &expires, &used, &revoked); err != nil {
 			return err
 		}
 		t.Made, t.Expires, t.Used, t.Revoked = instant(made), instant(expires), instant(used), instant(revoked)
