@@ -337,6 +337,23 @@ func (h *Heard) Problem() string {
 		", and each replaces what the other has reported: have one of them report by its own name; or, where it is one cluster, end one of two observers that see different objects"
 }
 
+// Conflicts returns the clusters of an environment that have a Problem, sorted.
+func (f *Fleet) Conflicts(environment string) []string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	e := f.environments[environment]
+	if e == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range e.clusters {
+		if is := c.heard.of(c.name); is.Problem() != "" {
+			out = append(out, c.name)
+		}
+	}
+	return out
+}
+
 // Heard returns the last news of a cluster.
 func (f *Fleet) Heard(cluster string) Heard {
 	f.mu.RLock()

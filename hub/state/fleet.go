@@ -40,7 +40,15 @@ type heard struct {
 	uid      string // of the last snapshot that had one, and before the other one before it
 	before   string
 	conflict time.Time // when one of the two last came back, by the hub's clock
+	late     late      // not kept over restarts
 	restored bool      // it was heard before the hub began, or by another one
+}
+
+// late is the last snapshot of another uid that was older than the one that it came after: when
+// they were made, by the reporters' clocks.
+type late struct {
+	uid       string
+	at, after time.Time
 }
 
 // environment is one environment. Its folders and clusters are sorted by name.

@@ -77,9 +77,13 @@ func (f *Fleet) news(h *heard, o *observation) {
 	if news.After(h.last) {
 		h.last, h.by, h.restored = news, o.By, false
 	}
-	if o.Snapshot && !o.old() {
+	switch {
+	case !o.Snapshot:
+	case !o.old():
 		h.snapshot, h.digest = o.at, o.Digest
 		h.identify(o.UID, o.received)
+	case news == o.received: // it was not carried
+		h.identifyOld(o)
 	}
 }
 
@@ -112,6 +116,19 @@ func (h *heard) identify(uid string, received time.Time) {
 		h.conflict = received
 	}
 	h.uid, h.before = uid, h.uid
+}
+
+// identifyOld takes the uid of a snapshot that is older than the last one. One that came late is
+// such, of a cluster that is there no more. Another cluster, with a clock that lags, sends them in
+// turns with newer ones: then there is a second one, made later, after the other's next.
+func (h *heard) identifyOld(o *observation) {
+	if o.UID == "" || h.uid == "" || o.UID == h.uid {
+		return
+	}
+	if l := &h.late; l.uid == o.UID && o.at.After(l.at) && h.snapshot.After(l.after) {
+		h.conflict = o.received
+	}
+	h.late = late{o.UID, o.at, h.snapshot}
 }
 
 // at returns when a report was observed. Clocks of reporters may be wrong.
