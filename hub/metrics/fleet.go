@@ -23,6 +23,7 @@ var (
 	workloads   = describe("kalypso_assignments", "Assignments on clusters that are wanted, by state.", "environment", "ring", "workload", "state")
 	ratio       = describe("kalypso_rollout_ratio", "The part of wanted assignments on clusters that is ok, from 0 to 1.", "environment", "ring")
 	clusters    = describe("kalypso_clusters", "Clusters, by what is known of them: heard, stale (no news lately) or never.", "environment", "state")
+	conflicts   = describe("kalypso_cluster_conflicts", "Names of clusters that two clusters report by, within an hour.", "environment")
 	leadTime    = describe("kalypso_release_lead_time_seconds", "From the commit of a release until all of it was ok.", "environment")
 	releases    = describe("kalypso_releases_total", "Releases of rings: all that were started, and those of them that were completed, and that failed, which may be the same.", "environment", "result")
 )
@@ -60,6 +61,7 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 			for name, n := range map[string]int{"heard": heard, "stale": stale, "never": never} {
 				gauge(clusters, float64(n), w.Environment, name)
 			}
+			gauge(conflicts, float64(len(f.hub.Fleet().Conflicts(w.Environment))), w.Environment)
 		}
 	}
 	f.released(to)

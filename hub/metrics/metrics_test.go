@@ -44,8 +44,9 @@ func newHub(t *testing.T) *hub.Hub {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range []string{"c0", "c9"} {
-		_, err := h.Report(t.Context(), &state.Report{Cluster: c, Received: now, At: now, Snapshot: true, Items: []state.Item{
+	for _, of := range []string{"c9 a", "c0 a", "c0 b", "c0 a"} { // two clusters are c0
+		c, uid, _ := strings.Cut(of, " ")
+		_, err := h.Report(t.Context(), &state.Report{Cluster: c, UID: uid, Received: now, At: now, Snapshot: true, Items: []state.Item{
 			{Assignment: "prod/edge/web", Digest: "d", State: state.ReportedOK}, {Assignment: "dev/edge/web", Digest: "d", State: state.ReportedOK}}})
 		if err != nil {
 			t.Fatal(err)
@@ -77,6 +78,7 @@ func TestMetrics(t *testing.T) {
 		`kalypso_clusters{environment="prod",state="heard"} 1`,
 		`kalypso_clusters{environment="prod",state="never"} 2`,
 		`kalypso_clusters{environment="prod",state="stale"} 0`,
+		`kalypso_cluster_conflicts{environment="prod"} 1`, `kalypso_cluster_conflicts{environment="dev"} 0`,
 		`kalypso_releases_total{environment="prod",result="started"} 1`,
 		`kalypso_releases_total{environment="prod",result="completed"} 0`,
 		`kalypso_releases_total{environment="prod",result="failed"} 0`,

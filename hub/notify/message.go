@@ -21,10 +21,12 @@ const (
 	Failed    Event = "failed"    // more of it has failed than the platform lets fail
 	Drifted   Event = "drifted"   // assignments run what their branch never had
 	Stale     Event = "stale"     // there is no news of clusters
+	// Conflicting is for names that two clusters report by.
+	Conflicting Event = "conflicting"
 )
 
 // Events returns all events.
-func Events() []Event { return []Event{Promoted, Completed, Failed, Drifted, Stale} }
+func Events() []Event { return []Event{Promoted, Completed, Failed, Drifted, Stale, Conflicting} }
 
 // Message is a message, as webhooks get it. Templates are executed on it.
 type Message struct {
@@ -78,6 +80,8 @@ var defaults = map[Event]*template.Template{
 	Failed:    mustTemplate(`{{.Where}}: {{short .Base}} has failed: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Counts.Failed}} failed{{with .List}}: {{.}}{{end}}`),
 	Drifted:   mustTemplate(`{{.Where}}: {{.Counts.Drifted}} assignments have drifted, on {{.Clusters}} clusters: {{.List}}`),
 	Stale:     mustTemplate(`{{.Where}}: there is no news of {{.Clusters}} clusters, with {{.Counts.Stale}} assignments: {{.List}}`),
+
+	Conflicting: mustTemplate(`{{.Where}}: two clusters report by one name, for {{.Clusters}} names: {{.List}}`),
 }
 
 func newTemplate(text string) (*template.Template, error) {

@@ -170,7 +170,7 @@ func (n *Notifier) environment(ctx context.Context, t *Target, environment strin
 			return err
 		}
 	}
-	for _, e := range []Event{Drifted, Stale} {
+	for _, e := range []Event{Drifted, Stale, Conflicting} {
 		if t.takes(e, environment) {
 			if err := n.counted(ctx, t, e, environment, known); err != nil {
 				return err
@@ -273,12 +273,13 @@ const (
 	again  = 15 * time.Minute
 )
 
-// counted sends a message where assignments have drifted, or clusters are stale: one when it
-// begins, and one each time that it has doubled.
+// counted sends a message where assignments have drifted, clusters are stale, or names are those
+// of two clusters: one when it begins, and one each time that it has doubled.
 func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment string, known map[string]store.Notification) error {
-	of := map[Event]state.State{Drifted: state.Drifted, Stale: state.Stale}[e]
-	counts, now := n.counts(state.Filter{Environments: state.In(environment)}), n.Hub.Now()
-	count, key := counts.Of(of), strings.Join([]string{t.Name, string(e), environment}, "/")
+	now := n.Hub.Now()
+	m := &Message{Event: e, Environment: environment, At: now, Counts: n.counts(state.Filter{Environments: state.In(environment)})}
+	count, detail := n.seen(m)
+	key := strings.Join([]string{t.Name, string(e), environment}, "/")
 	was, found := known[key]
 	lasts := n.lasts(key, count > 0, now)
 	if count == 0 {
@@ -300,9 +301,24 @@ func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment 
 	} else if lasts < settle {
 		return nil
 	}
-	m := &Message{Event: e, Environment: environment, At: now, Counts: counts, Link: n.link("/running", url.Values{"environment": {environment}, "state": {of.String()}})}
-	n.first(m, state.Filter{Environments: state.In(environment), States: []state.State{of}})
+	detail()
 	return n.try(ctx, t, key, pointer(was, found), a, m)
+}
+
+// seen returns how many there are now of what a message is about, and what fills in which they are.
+func (n *Notifier) seen(m *Message) (count int, detail func()) {
+	if m.Event == Conflicting {
+		names := n.Hub.Fleet().Conflicts(m.Environment)
+		return len(names), func() {
+			m.Clusters, m.First = len(names), names[:min(len(names), mostNames)]
+			m.Link = n.link("/clusters/"+url.PathEscape(m.Environment)+"/"+url.PathEscape(names[0]), nil)
+		}
+	}
+	of := map[Event]state.State{Drifted: state.Drifted, Stale: state.Stale}[m.Event]
+	return m.Counts.Of(of), func() {
+		m.Link = n.link("/running", url.Values{"environment": {m.Environment}, "state": {of.String()}})
+		n.first(m, state.Filter{Environments: state.In(m.Environment), States: []state.State{of}})
+	}
 }
 
 // lasts returns for how long something is there, or is gone.

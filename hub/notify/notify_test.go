@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 
 // cases are the tests that hold for both databases.
 var cases = map[string]func(t *testing.T, database string){
-	"releases": releases, "replicas": replicas, "killed": killed, "failures": failures, "groups": groups, "group again": groupAgain,
+	"releases": releases, "replicas": replicas, "killed": killed, "failures": failures, "groups": groups, "names": twoOfOneName, "group again": groupAgain,
 	"signature and Slack": signatureAndSlack, "statuses": statuses,
 }
 
@@ -242,6 +243,33 @@ func groups(t *testing.T, database string) {
 	expect(t, "silence", texts(t, w.sent()), "prod: there is no news of 20 clusters, with 20 assignments: main-00, main-01, main-02, main-03, main-04 and 15 more")
 }
 
+// Names of two clusters are told of like drift.
+func twoOfOneName(t *testing.T, database string) {
+	w := newWorld(t, database)
+	n := w.notifier("[{name: ops, url: '" + w.URL + "', events: [conflicting]}]")
+	w.want(8)
+	w.look(n)
+	turns := func(uids string) {
+		for _, uid := range uids {
+			for i := range 6 {
+				if _, err := w.Report(t.Context(), &state.Report{Cluster: fmt.Sprintf("main-%02d", i), Received: w.time(), At: w.time(), Snapshot: true, UID: string(uid)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.wait(settle)
+			w.look(n)
+		}
+	}
+	turns("ab")
+	expect(t, "made anew", w.sent())
+	turns("aba")
+	bodies := w.sent()
+	expect(t, "in turns", texts(t, bodies), "prod: two clusters report by one name, for 6 names: main-00, main-01, main-02, main-03, main-04 and 1 more")
+	if !strings.Contains(bodies[0], `"event":"conflicting"`) || !strings.Contains(bodies[0], `"link":"https://hub.example.com/clusters/prod/main-00"`) {
+		t.Errorf("the message is %s", bodies[0])
+	}
+}
+
 // A message that is sent again has the same id.
 func groupAgain(t *testing.T, database string) {
 	w := newWorld(t, database)
@@ -322,7 +350,7 @@ func TestParse(t *testing.T) {
 		"[{name: a, url: 'ftp://secret.example'}]":                                 "a: the URL is none of http or https",
 		"[{name: a, urlFile: /absent}]":                                            "a: urlFile: open /absent: no such file or directory",
 		"[{name: a, url: 'https://a.example', kind: teams}]":                       `a: there is no kind "teams": there are webhook and slack`,
-		"[{name: a, url: 'https://a.example', events: [done]}]":                    `a: there is no event "done": there are [promoted completed failed drifted stale]`,
+		"[{name: a, url: 'https://a.example', events: [done]}]":                    `a: there is no event "done": there are [promoted completed failed drifted stale conflicting]`,
 		"[{name: a, url: 'https://a.example', kind: slack, keyFile: " + key + "}]": "a: keyFile is for webhooks: Slack checks no signatures",
 		"[{name: a, url: 'https://a.example', keyFile: " + key + "}]":              "a: keyFile " + key + ": a key of fewer than 16 characters can be guessed",
 		"[{name: a, url: 'https://a.example', template: '{{.Cluster}}'}]":          "a: the template: template: :1:2: executing \"\" at <.Cluster>: can't evaluate field Cluster in type *notify.Message",
