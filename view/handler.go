@@ -109,13 +109,15 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	p, err := find(r.Context(), source, r.URL.EscapedPath(), r.URL.Query(), false)
 	var missing *NotFoundError
+	problem := &RingError{Err: err}
+	errors.As(err, &problem)
 	switch {
 	case errors.As(err, &missing):
-		status, p = http.StatusNotFound, &page{Title: "Not found", Template: "error", Data: missing.Message}
+		status, p = http.StatusNotFound, &page{Title: "Not found", Template: "error", Data: problem}
 	case r.Context().Err() != nil:
 		return // nobody waits for it
 	case err != nil:
-		status, p = http.StatusInternalServerError, &page{Title: "Error", Template: "error", Data: err.Error()}
+		status, p = http.StatusInternalServerError, &page{Title: "Error", Template: "error", Data: problem}
 	}
 	var out bytes.Buffer
 	about, err := source.About(r.Context())

@@ -48,6 +48,19 @@ type NotFoundError struct{ Message string }
 // Error returns the message.
 func (e *NotFoundError) Error() string { return e.Message }
 
+// RingError says that there is no page of a ring, and which rings there are.
+type RingError struct {
+	Environment string
+	Rings       []RingSource // the one that is asked for is shown
+	Err         error
+}
+
+// Error returns the reason.
+func (e *RingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *RingError) Unwrap() error { return e.Err }
+
 // Page is a part of a long list. The zero Page is all of it.
 type Page struct {
 	Number int // from 1

@@ -23,11 +23,7 @@ func at(w *state.Wanted, ring string) (compiled.At, error) {
 
 // Policies returns the scheduling policies of the commits that a ring of an environment has.
 func (s *Source) Policies(ctx context.Context, environment, ring string) (*view.Policies, error) {
-	from, rings, err := s.inRing(ctx, environment, ring)
-	if err != nil {
-		return nil, err
-	}
-	out, err := s.Compiled.Policies(ctx, from)
+	out, rings, err := inRing(ctx, s, environment, ring, s.Compiled.Policies)
 	if err == nil {
 		out.Rings = rings
 	}
@@ -36,11 +32,7 @@ func (s *Source) Policies(ctx context.Context, environment, ring string) (*view.
 
 // Configs returns the configs of the commits that a ring of an environment has.
 func (s *Source) Configs(ctx context.Context, environment, ring string) (*view.Configs, error) {
-	from, rings, err := s.inRing(ctx, environment, ring)
-	if err != nil {
-		return nil, err
-	}
-	out, err := s.Compiled.Configs(ctx, from)
+	out, rings, err := inRing(ctx, s, environment, ring, s.Compiled.Configs)
 	if err == nil {
 		out.Rings = rings
 	}
@@ -57,20 +49,32 @@ func notCompiled() error {
 	return missing("a hub knows what is in GitOps branches: kalypso view shows this page, and what is not committed")
 }
 
-// inRing returns what an environment is compiled from in a ring, or in its first one, and all rings;
-// none where it has none.
-func (s *Source) inRing(ctx context.Context, environment, ring string) (compiled.At, []view.RingSource, error) {
+// inRing returns what is compiled of an environment in a ring, or in its first one, and all rings; none
+// where it has none. An error has them too.
+func inRing[T any](ctx context.Context, s *Source, environment, ring string, of func(context.Context, compiled.At) (T, error)) (out T, rings []view.RingSource, err error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {
-		return compiled.At{}, nil, err
+		return out, nil, err
 	}
+	rings = ringsOf(w, ring)
 	from, err := at(w, ring)
-	if err != nil || w.Commits[0].Rings[0].Name == "" {
-		return from, nil, err
+	if err == nil {
+		out, err = of(ctx, from)
 	}
-	var rings []view.RingSource
+	if err != nil {
+		err = &view.RingError{Environment: environment, Rings: rings, Err: err}
+	}
+	return out, rings, err
+}
+
+// ringsOf returns the rings of an environment, of which one is shown, or the first one; none where
+// it has none.
+func ringsOf(w *state.Wanted, ring string) (rings []view.RingSource) {
+	if len(w.Commits) == 0 || len(w.Commits[0].Rings) == 0 || w.Commits[0].Rings[0].Name == "" {
+		return nil
+	}
 	for i, r := range w.Commits[0].Rings {
 		rings = append(rings, view.RingSource{Name: r.Name, Base: r.Base, Own: r.Own, Shown: r.Name == ring || ring == "" && i == 0})
 	}
-	return from, rings, nil
+	return rings
 }

@@ -31,6 +31,9 @@ type base struct {
 }
 
 func (b base) Policies(_ context.Context, environment, _ string) (*view.Policies, error) {
+	if b.name == "broken" {
+		return nil, errors.New("the platform does not compile")
+	}
 	return &view.Policies{Environment: environment, Rows: []view.Policy{{Name: "policy-of-" + b.name}}}, nil
 }
 
@@ -69,9 +72,10 @@ func TestRings(t *testing.T) {
 	rings := map[string][]state.Ring{
 		"dev":   {{Base: "d0", Own: "d0"}},
 		"prod":  {{Name: "canary", Base: "p2", Own: "own2"}, {Name: "stores & kiosks", Base: "p1", Own: "p1"}},
+		"test":  {{Name: "canary", Base: "broken", Own: "broken"}, {Name: "main", Base: "t1", Own: "t1"}},
 		"empty": nil,
 	}
-	for i, name := range []string{"dev", "prod", "empty"} {
+	for i, name := range []string{"dev", "prod", "test", "empty"} {
 		w := &state.Wanted{Environment: name}
 		if rings[name] != nil {
 			w.Commits = []state.Commit{{ID: newer, Rings: rings[name]}}
@@ -98,6 +102,9 @@ func TestRings(t *testing.T) {
 		{"/configs/prod?ring=canary", 200, []string{"config-of-p2", "This is what ring canary has."}, "of-p1"},
 		{"/configs/prod?ring=stores+%26+kiosks", 200, []string{"config-of-p1", "This is what ring stores &amp; kiosks has."}, "of-p2"},
 		{"/configs/prod?ring=nowhere", 404, []string{"environment prod has no ring nowhere, or nothing was promoted to it yet"}, "of-p"},
+		{"/configs/prod?ring=nowhere", 404, []string{`<a href="?ring=canary">`, `<a href="?ring=stores%20%26%20kiosks">`, `<a href="/environments/prod">`}, "This is what ring"},
+		{"/policies/test", 500, []string{"the platform does not compile", `<a href="?ring=canary" aria-current="page">`, `<a href="?ring=main">`, `<a href="/environments/test">`}, "This is what ring"},
+		{"/policies/test?ring=main", 200, []string{"policy-of-t1"}, "does not compile"},
 		{"/policies/empty", 404, []string{"nothing was promoted to environment empty yet"}, "of-p"},
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.page, nil)
