@@ -25,7 +25,7 @@ type Source struct {
 	Title string
 	// Why returns why what is wanted of an environment may be old; "" for no reason.
 	Why func(environment string) string
-	// Compiled answers what only a compiled platform knows; nil for nobody does.
+	// Compiled answers what only a compiled platform knows.
 	Compiled *compiled.Pool
 }
 

@@ -23,9 +23,11 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/pages"
 	"github.com/kalypso-io/kalypso/hub/server"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/view"
 )
 
 // serve is a hub: it prints its address when it is ready, and takes what is wanted by HTTP.
@@ -55,7 +57,9 @@ func serve(ctx context.Context, o options) error {
 	done := make(chan struct{})
 	go func() { h.Run(ctx); close(done) }()
 	mux := http.NewServeMux()
-	mux.Handle("/", server.New(server.Options{Hub: h, Tokens: access.NewTokens(db, time.Now)}))
+	feed, source := &view.Feed{}, &pages.Source{Hub: h, Title: "hubbench", Why: func(string) string { return "" }}
+	go source.Follow(ctx, feed)
+	mux.Handle("/", server.New(server.Options{Hub: h, Tokens: access.NewTokens(db, time.Now), Pages: view.ObserverHandler(feed, "/diagnostics", "/changes")}))
 	mux.HandleFunc("POST /want", func(w http.ResponseWriter, r *http.Request) {
 		wanted := &state.Wanted{}
 		if err := json.NewDecoder(r.Body).Decode(wanted); err != nil {

@@ -289,6 +289,7 @@ func (p *process) ask(f *fleet) func() []question {
 		"/v1/environments", "/v1/counts?by=environment,ring", byVersion, "/v1/counts?by=cluster&environment=env1&clusterType=type001",
 		"/v1/assignments?state=failed", "/v1/assignments?state=drifted", "/v1/clusters/" + clusterName(f.clusters/2), "/v1/history?limit=100",
 		"/v1/history?environment=env1&workload=w03", "/v1/history?cluster=" + clusterName(f.clusters/2), "/metrics",
+		"/", "/environments/env1", "/rollouts/env1", "/running?environment=env1&state=failed", "/workloads/w03", "/cluster-types/env1/type001", "/clusters/env1/" + clusterName(1), "/history",
 	} {
 		q := question{path, &times{}}
 		questions = append(questions, q)
