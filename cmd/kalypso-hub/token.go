@@ -37,6 +37,13 @@ first one. With an admin's token, kalypso hub token makes others.`,
 			if begun {
 				fmt.Fprintf(cmd.ErrOrStderr(), "kalypso-hub: %s is a new database; the token is for the hub that serves it\n", name)
 			}
+			known, err := db.Environments(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if warning := access.Absent(environment, known); warning != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "kalypso-hub: warning: %s\n", warning)
+			}
 			text, made, err := access.NewTokens(db, time.Now).Make(cmd.Context(), store.Token{Role: role, Cluster: cluster, Environment: environment, Note: note, MadeBy: "kalypso-hub token"})
 			if err != nil {
 				return err

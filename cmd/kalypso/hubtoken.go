@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // tokenRoles are the roles of tokens.
@@ -54,6 +55,9 @@ said about it is on stderr.`,
 			made, err := hub.NewToken(cmd.Context(), t)
 			if err != nil {
 				return err
+			}
+			if made.Warning != "" {
+				fmt.Fprintf(a.err, "kalypso: warning: %s\n", terminal.Line(made.Warning))
 			}
 			if *a.output != "table" {
 				return a.printDocument(*a.output, document[*api.Token]{apiVersion, "HubToken", made})

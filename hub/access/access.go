@@ -43,6 +43,25 @@ var ranks = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
 // Valid reports whether there is such a role.
 func (r Role) Valid() bool { return r == Cluster || r == Enroll || ranks[r] > 0 }
 
+// mostListed is how many environments a warning names.
+const mostListed = 20
+
+// Absent returns a warning where a token is for an environment that is not among those that a hub
+// knows; "" where it is, where the token is for all, and where the hub knows none yet.
+func Absent(environment string, known []string) string {
+	if environment == "" || len(known) == 0 || slices.Contains(known, environment) {
+		return ""
+	}
+	are, more := "are", ""
+	if len(known) == 1 {
+		are = "is"
+	}
+	if n := len(known) - mostListed; n > 0 {
+		known, more = known[:mostListed], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("the platform has no environment %s, or its branch was not read yet: there %s %s%s", environment, are, strings.Join(known, ", "), more)
+}
+
 // Identity is who asks.
 type Identity struct {
 	Name    string  // for the audit

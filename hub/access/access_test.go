@@ -300,3 +300,24 @@ func audit(t *testing.T, database func() string) {
 		t.Errorf("%d of 80 entries are there", len(seen))
 	}
 }
+
+func TestAbsent(t *testing.T) {
+	many := make([]string, 22)
+	for i := range many {
+		many[i] = fmt.Sprint("e", i)
+	}
+	for _, c := range []struct {
+		environment string
+		known       []string
+		want        string
+	}{
+		{"", []string{"dev"}, ""}, {"dev", []string{"dev"}, ""}, {"dev", nil, ""},
+		{"prd", []string{"prod"}, "the platform has no environment prd, or its branch was not read yet: there is prod"},
+		{"prd", []string{"dev", "prod"}, "the platform has no environment prd, or its branch was not read yet: there are dev, prod"},
+		{"prd", many, "the platform has no environment prd, or its branch was not read yet: there are " + strings.Join(many[:20], ", ") + " and 2 more"},
+	} {
+		if is := access.Absent(c.environment, c.known); is != c.want {
+			t.Errorf("%s of %v: %s", c.environment, c.known, is)
+		}
+	}
+}

@@ -197,6 +197,7 @@ type Token struct {
 	Used        time.Time `json:"used,omitzero"`
 	Revoked     time.Time `json:"revoked,omitzero"`
 	Secret      string    `json:"secret,omitempty"`
+	Warning     string    `json:"warning,omitempty" doc:"Of a new one: why it may not do what was meant."`
 }
 
 // Tokens are all tokens.

@@ -52,7 +52,15 @@ func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[ap
 	if err := s.audit(ctx, "make token", made.ID, of.Role+" "+of.Cluster+of.Environment); err != nil {
 		return nil, unavailable()
 	}
-	return &body[api.Token]{tokenOf(made, text)}, nil
+	out := tokenOf(made, text)
+	var known []string
+	for _, w := range s.Hub.Fleet().Environments() {
+		if i.Scope(access.Admin).Has(w.Environment) {
+			known = append(known, w.Environment)
+		}
+	}
+	out.Warning = access.Absent(of.Environment, known)
+	return &body[api.Token]{out}, nil
 }
 
 // getTokens lists tokens.

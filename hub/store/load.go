@@ -85,6 +85,10 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	return s.assignments(ctx, on, after, into)
 }
 
+// Environments returns the names of all environments of which it is known what they want, in the
+// order of promotion.
+func (s *Store) Environments(ctx context.Context) ([]string, error) { return s.environments(ctx, s.db) }
+
 // environments returns the names of all environments, in their order.
 func (s *Store) environments(ctx context.Context, on querier) (names []string, err error) {
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
