@@ -237,6 +237,11 @@ func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, 
 	if err != nil {
 		return fmt.Errorf("%w; --listen names another address, as 127.0.0.1:8081", err)
 	}
+	s := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: answerLimit, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	listener = bounded(s, listener, connections(mostFiles()), func(err error) { log.Warn(err.Error()) })
 	scheme := "http"
 	if o.certificate.cert != "" {
 		scheme = "https"
@@ -247,10 +252,6 @@ func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, 
 	done := make(chan struct{})
 	go func() { h.Run(running); close(done) }()
 	go f.Run(ctx)
-	s := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: answerLimit, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
 	log.Info("listening", "address", scheme+"://"+listener.Addr().String())
