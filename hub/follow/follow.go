@@ -113,7 +113,8 @@ func New(o Options) *Follower {
 type failure struct {
 	err   error
 	refs  map[string]string
-	again time.Time
+	pause time.Duration
+	again time.Time // after the pause
 }
 
 // readEvery is after which time everything is read, also where nothing seems to have moved.
@@ -138,15 +139,16 @@ func (f *Follower) Why(environment string) string {
 	return f.problems[environment]
 }
 
-// note takes what is a problem now, and says what was none before, and what is none any more.
-func (f *Follower) note(problems map[string]string) {
+// note takes what is a problem now, and says what was none before, and what is none any more. again is
+// when it is tried again.
+func (f *Follower) note(problems map[string]string, again string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		switch problem := problems[name]; {
 		case problem == f.problems[name]:
 		case name == "":
-			f.Problem(fmt.Errorf("%s; what was wanted before holds, and it is tried again in %s", problem, f.Every))
+			f.Problem(fmt.Errorf("%s; what was wanted before holds, and it is tried again %s", problem, again))
 		default:
 			f.Problem(fmt.Errorf("environment %s: %s", name, problem))
 		}
@@ -161,6 +163,16 @@ func (f *Follower) note(problems map[string]string) {
 		}
 	}
 	f.problems = problems
+}
+
+// again says when it is tried again after an error.
+func (f *Follower) again(err error) string {
+	next := "in " + f.Every.String()
+	if f.failed == nil || !errors.Is(err, f.failed.err) || f.failed.pause <= f.Every {
+		return next
+	}
+	pause := (f.failed.pause + time.Second - 1).Truncate(time.Second)
+	return fmt.Sprintf("after %s, or %s where a branch has moved", pause, next)
 }
 
 // with returns the problems of environments, with one of all; "" for none.
@@ -181,7 +193,7 @@ func (f *Follower) with(all string) map[string]string {
 // saw notes that it was seen what the branches want, also where none has moved: what kept it from
 // that is over.
 func (f *Follower) saw() {
-	f.note(f.with(""))
+	f.note(f.with(""), "")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looked = time.Now()
@@ -203,7 +215,7 @@ func (f *Follower) Run(ctx context.Context) {
 		case err == nil:
 			f.saw()
 		case ctx.Err() == nil:
-			f.note(f.with(err.Error()))
+			f.note(f.with(err.Error()), f.again(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -229,7 +241,8 @@ func (f *Follower) Look(ctx context.Context) error {
 	}
 	f.failed = nil
 	if err := f.read(ctx); err != nil {
-		f.failed = &failure{err, refs, time.Now().Add(min(readEvery, 4*time.Since(begun)))}
+		pause := min(readEvery, 4*time.Since(begun))
+		f.failed = &failure{err, refs, pause, time.Now().Add(pause)}
 		return err
 	}
 	// These are from before it was read: what has moved since is read the next time, and so is
@@ -300,7 +313,7 @@ func (f *Follower) read(ctx context.Context) error {
 	if err := f.Hub.Order(ctx, end.Environments); err != nil {
 		return err
 	}
-	f.note(end.Unreadable)
+	f.note(end.Unreadable, "")
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -287,6 +288,28 @@ func TestProcess(t *testing.T) {
 		if err := w.follower.Look(t.Context()); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAgain holds that it says when it reads again: the same branches wait for longer than others.
+func TestAgain(t *testing.T) {
+	for every, want := range map[time.Duration]string{
+		time.Hour:       "tried again in 1h0m0s$",
+		time.Nanosecond: "tried again after [0-9]+s, or in 1ns where a branch has moved$",
+	} {
+		w := newWorld(t)
+		w.follower.Every = every
+		w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) { return exec.CommandContext(ctx, "false"), nil }
+		said := make(chan string, 1)
+		w.follower.Problem = func(err error) { said <- err.Error() }
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { w.follower.Run(ctx); close(done) }()
+		if got := <-said; !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("it says %q, and not %q", got, want)
+		}
+		stop()
+		<-done
 	}
 }
 
