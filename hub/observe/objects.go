@@ -168,8 +168,9 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// itemsOf returns an item for each subject: the worst of its objects. The commit is that of
-// the object that applies the folder. Where that has applied nothing yet, and has not failed
+// itemsOf returns an item for each subject: the worst of its objects, and of equally bad ones the
+// innermost, as the others wait for it. The commit is that of the object that applies the folder.
+// Where that has applied nothing yet, and has not failed
 // either, nothing is there.
 func itemsOf(found []finding) map[string][]api.Item {
 	groups := map[subject][]finding{}
@@ -179,7 +180,7 @@ func itemsOf(found []finding) map[string][]api.Item {
 	out := map[string][]api.Item{}
 	for s, group := range groups {
 		slices.SortFunc(group, func(a, b finding) int {
-			return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(b.applies, a.applies), strings.Compare(a.title, b.title))
+			return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.applies, b.applies), strings.Compare(a.title, b.title))
 		})
 		worst, applied := group[0], group[0]
 		for _, f := range group {

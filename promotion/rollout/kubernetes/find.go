@@ -85,7 +85,7 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 }
 
 // reports returns one report for each assignment and cluster, sorted: the worst of its
-// objects. Without an object that applies the folder and has a wanted commit, it is not
+// objects, of equally bad ones one that does not apply the folder, and only waits for others. Without an object that applies the folder and has a wanted commit, it is not
 // healthy, because it is not known what runs.
 func (e *expected) reports(found []finding, by string, now time.Time) []rollout.Report {
 	type key struct{ assignment, cluster string }
@@ -97,7 +97,12 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 	var out []rollout.Report
 	for k, group := range groups {
 		slices.SortFunc(group, func(a, b finding) int {
-			return cmp.Or(b.State.Compare(a.State), strings.Compare(a.object, b.object))
+			if order := b.State.Compare(a.State); order != 0 || a.applies == b.applies {
+				return cmp.Or(order, strings.Compare(a.object, b.object))
+			} else if b.applies {
+				return -1
+			}
+			return 1
 		})
 		worst := group[0]
 		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.State, At: now, Since: since(group)}
