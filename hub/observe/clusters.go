@@ -26,6 +26,7 @@ type Clusters struct {
 	now     func() time.Time
 	seen    map[string]bool   // clusters that there were reports of
 	listed  []map[string]bool // kinds that could be listed once, of each server
+	failed  []map[string]failure
 }
 
 var _ Source = (*Clusters)(nil)
@@ -34,7 +35,7 @@ var _ Source = (*Clusters)(nil)
 func NewClusters(servers []*apiserver.Server, name func(context string) string, now func() time.Time) *Clusters {
 	c := &Clusters{servers: servers, name: name, now: now, seen: map[string]bool{}}
 	for range servers {
-		c.listed = append(c.listed, map[string]bool{})
+		c.listed, c.failed = append(c.listed, map[string]bool{}), append(c.failed, nil)
 	}
 	return c
 }
@@ -51,7 +52,10 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			found[i], problems[i] = c.read(ctx, s, c.listed[i])
+			m := &memory{was: c.failed[i], is: map[string]failure{}}
+			if found[i], problems[i] = c.read(ctx, s, c.listed[i], m); problems[i] == nil {
+				c.failed[i] = m.is
+			}
 		})
 	}
 	wait.Wait()
@@ -89,7 +93,7 @@ var families = [][]reconcilers.Kind{
 
 // read returns the findings on one cluster, of the reconcilers whose objects may be listed: the
 // error is for none, where there are some, and for what could be listed before.
-func (c *Clusters) read(ctx context.Context, s *apiserver.Server, listed map[string]bool) ([]finding, error) {
+func (c *Clusters) read(ctx context.Context, s *apiserver.Server, listed map[string]bool, m *memory) ([]finding, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, apiserver.ErrSilent)
 	defer cancel()
 	var found []finding
@@ -97,7 +101,7 @@ func (c *Clusters) read(ctx context.Context, s *apiserver.Server, listed map[str
 	for _, family := range families {
 		for i, k := range family {
 			q := apiserver.Query{Resource: k.Resource}
-			list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context)) })
+			list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context), m) })
 			switch {
 			case err == nil:
 				listed[k.Name] = true

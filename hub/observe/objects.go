@@ -39,7 +39,7 @@ type finding struct {
 
 // find returns the finding of an object on a cluster; false for what kalypso did not write,
 // and for what is no part of an assignment.
-func find(k reconcilers.Kind, o *unstructured.Unstructured, on string) (finding, bool) {
+func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory) (finding, bool) {
 	f := finding{title: k.Title(o), created: o.GetCreationTimestamp().Time, uid: string(o.GetUID())}
 	f.cluster = destination(k, o, on)
 	switch assignment := assignmentOf(k, o); {
@@ -50,13 +50,14 @@ func find(k reconcilers.Kind, o *unstructured.Unstructured, on string) (finding,
 	default:
 		return f, false
 	}
-	f.judge(k, o)
+	f.judge(k, o, m)
 	return f, f.cluster != ""
 }
 
 // judge fills in what an object says.
-func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured) {
+func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *memory) {
 	j := k.Judge(o)
+	m.recall(f.title, o, &j)
 	f.state, f.message, f.since = reported(&j), j.Message, j.Since
 	if f.applies > 0 {
 		f.commit, f.path, f.before = first(j.At), pathOf(k, o), j.Before
@@ -68,10 +69,10 @@ func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured) {
 // is known to the hub by its name. Where sure is false, it applies the assignment's folder only
 // if its commit is one of the GitOps branch: it may be about the workload's own repository.
 func Event(k reconcilers.Kind, o *unstructured.Unstructured, on string) (cluster string, item api.Item, sure bool) {
-	f, ok := find(k, o, on)
+	f, ok := find(k, o, on, nil)
 	if !ok {
 		f.object, f.applies = o.GetName(), 2
-		f.judge(k, o)
+		f.judge(k, o, nil)
 	}
 	item = api.Item{Assignment: f.assignment, Object: f.object, Commit: f.commit, Path: f.path, State: f.state.String(), Since: f.since}
 	if f.state != state.ReportedOK {
@@ -170,8 +171,7 @@ func bounded(text string) string {
 
 // itemsOf returns an item for each subject: the worst of its objects, and of equally bad ones the
 // innermost, as the others wait for it. The commit is that of the object that applies the folder.
-// Where that has applied nothing yet, and has not failed
-// either, nothing is there.
+// Where that has applied nothing yet, and has not failed either, nothing is there.
 func itemsOf(found []finding) map[string][]api.Item {
 	groups := map[subject][]finding{}
 	for _, f := range found {

@@ -161,6 +161,37 @@ func TestFlux(t *testing.T) {
 	}
 }
 
+// What failed is failed while it is applied again, for the reason that it gave.
+func TestFluxAgain(t *testing.T) {
+	const a, path, name = "prod/eu/shop-main", `{"path": "tree/eu/shop-main"}`, "prod-eu-shop-main-assignment"
+	failed := "c0: prod/eu/shop-main failed tree/eu/shop-main@newer Kustomization n/" + name + " R: refused"
+	progressing := "c0: prod/eu/shop-main progressing tree/eu/shop-main@newer Kustomization n/" + name + " again"
+	changed := of(name, a, path, strings.Replace(ready("Unknown", "again", older, newer), `"Ready"`, `"Ready", "observedGeneration": 2`, 1))
+	changed["metadata"].(object)["generation"] = 2
+	short := strings.TrimSuffix(ready("Unknown", "again", older, newer), "}") + `, "history": [{"lastReconciledStatus": "HealthCheckFailed", "metadata": {"revision": "prod@sha1:` + newer + `"}}]}`
+	objects := lists{kustomizations: {of(name, a, path, ready("False", "refused", older, newer))}, helmReleases: {}}
+	c := contexts(t, objects)
+	for i, step := range []struct {
+		is   object
+		want string
+	}{
+		{of(name, a, path, ready("Unknown", "again", older, newer)), progressing},
+		{of(name, a, path, short), "c0: prod/eu/shop-main failed tree/eu/shop-main@newer Kustomization n/" + name + " HealthCheckFailed: failed, and is tried again"},
+		{of(name, a, path, ready("False", "refused", older, newer)), failed},
+		{of(name, a, path, ready("Unknown", "again", older, newer)), failed},
+		{of(name, a, path, short), failed},
+		{of(name, a, path, ready("Unknown", "again", older, older)), strings.Replace(progressing, "newer", "older", 1)},
+		{of(name, a, path, ready("Unknown", "again", older, newer)), progressing},
+		{of(name, a, path, ready("False", "refused", older, newer)), failed},
+		{changed, strings.Replace(progressing, " again", " was changed, and Flux has not looked at it since", 1)},
+	} {
+		objects[kustomizations] = []object{step.is}
+		if got := text(t, c); got != step.want {
+			t.Errorf("%d: got %s, want %s", i, got, step.want)
+		}
+	}
+}
+
 func TestArgoCD(t *testing.T) {
 	app := func(name, spec, sync, revision, phase, synced string) object {
 		return of(name, "prod/eu/shop-main", spec, fmt.Sprintf(`{"sync": {"status": %q, "revision": %q}, "health": {"status": "Healthy"},

@@ -170,6 +170,21 @@ func TestFlux(t *testing.T) {
 		"lastAppliedRevision": "main@sha1:` + commit + `", "lastAttemptedRevision": "main@sha1:` + commit + `"`
 	history := `, "history": [{"firstReconciled": "2026-01-02T12:00:00Z", "lastReconciled": "2026-01-02T15:00:00Z", "lastReconciledStatus": %q},
 		{"firstReconciled": "2026-01-02T10:00:00Z", "lastReconciled": "2026-01-02T12:30:00Z", "lastReconciledStatus": "HealthCheckFailed"}]}`
+	// The spec was changed at 14:00, and could not be applied since.
+	changed := func(generation int, looked, last string) object {
+		o := named("a-assignment", "a", object{}, fmt.Sprintf(`{"observedGeneration": 1, "conditions": [{"type": "Ready", "status": %s, "reason": "X", "message": "x", "lastTransitionTime": "2026-01-02T15:00:00Z"}],
+			"lastAppliedRevision": "main@sha1:%[3]s", "lastAttemptedRevision": "main@sha1:%[4]s",
+			"history": [{"firstReconciled": "2026-01-02T12:00:00Z", "lastReconciled": %[2]q, "lastReconciledStatus": "HealthCheckFailed", "metadata": {"revision": "main@sha1:%[4]s"}}]}`, looked, last, older, commit))
+		meta := o["metadata"].(object)
+		meta["generation"] = generation
+		meta["managedFields"] = []object{{"manager": "kustomize-controller", "time": "2026-01-02T14:00:00Z", "fieldsV1": object{"f:spec": object{}}},
+			{"manager": "flux", "time": "2026-01-02T16:00:00Z", "fieldsV1": object{"f:metadata": object{}}}}
+		return o
+	}
+	release := func(more string) object {
+		return flux("a", "a", `{"lastAttemptedGeneration": 3, `+more+`, "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Progressing", "message": "Running 'upgrade'"},
+			{"type": "Released", "status": "False", "reason": "UpgradeFailed", "message": "x", "lastTransitionTime": "2026-01-02T14:00:00Z"}]}`)
+	}
 	deleted := flux("a-assignment", "a", ready("True", "ReconciliationSucceeded", "", commit, commit))
 	deleted["metadata"].(object)["deletionTimestamp"] = "2026-01-02T15:00:00Z"
 	suspended := flux("a-assignment", "a", ready("True", "ReconciliationSucceeded", "", older, older))
@@ -190,6 +205,14 @@ func TestFlux(t *testing.T) {
 		"on its way":                {[]object{flux("a-assignment", "a", ready("Unknown", "Progressing", "Reconciliation in progress", older, commit))}, nil, "progressing -: " + k + "Reconciliation in progress"},
 		"once more":                 {[]object{flux("a-assignment", "a", again+fmt.Sprintf(history, "ReconciliationSucceeded"))}, nil, "healthy 12:30"},
 		"once more, after failures": {[]object{flux("a-assignment", "a", again+fmt.Sprintf(history, "HealthCheckFailed"))}, nil, "progressing -: " + k + "Reconciliation in progress"},
+		"tried again":               {[]object{changed(1, `"Unknown"`, "2026-01-02T13:00:00Z")}, nil, "failed 12:00: " + k + "HealthCheckFailed: failed, and is tried again"},
+		"failed as changed":         {[]object{changed(2, `"False", "observedGeneration": 2`, "2026-01-02T14:30:00Z")}, nil, "failed 12:00: " + k + "X: x"},
+		"tried again, as changed":   {[]object{changed(2, `"Unknown", "observedGeneration": 2`, "2026-01-02T14:30:00Z")}, nil, "failed 12:00: " + k + "HealthCheckFailed: failed, and is tried again"},
+		"failed, and was changed":   {[]object{changed(2, `"Unknown", "observedGeneration": 2`, "2026-01-02T13:00:00Z")}, nil, "progressing -: " + k + "was changed, and Flux has not looked at it since"},
+		"health is not waited for":  {[]object{flux("a-assignment", "a", ready("False", "HealthCheckCanceled", "New reconciliation", older, commit))}, nil, "progressing -: " + k + "New reconciliation"},
+		"a release, tried again":    {[]object{healthy}, []object{release(`"failures": 1`)}, "failed 14:00: HelmRelease flux-system/a UpgradeFailed: x"},
+		"a release, tried":          {[]object{healthy}, []object{release(`"failures": 0`)}, "progressing -: HelmRelease flux-system/a Running 'upgrade'"},
+		"it waits for the release":  {[]object{flux("a-assignment", "a", ready("False", "HealthCheckFailed", "timeout", older, commit))}, []object{release(`"failures": 1`)}, "failed 15:00: HelmRelease flux-system/a UpgradeFailed: x"},
 		"once more, nobody knows":   {[]object{flux("a-assignment", "a", again+"}")}, nil, "progressing -: " + k + "Reconciliation in progress"},
 		"stalled": {[]object{flux("a-assignment", "a", `{"conditions": [{"type": "Stalled", "status": "True", "message": "bad path", "lastTransitionTime": "2026-01-02T15:00:00Z"}, {"type": "Ready", "status": "False"}]}`)}, nil,
 			"failed 15:00: " + k + "is stalled: bad path"},

@@ -18,6 +18,11 @@ type fluxObject struct {
 	Metadata struct {
 		Generation        int64        `json:"generation"`
 		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+		ManagedFields     []struct {
+			Subresource string         `json:"subresource"`
+			Time        metav1.Time    `json:"time"`
+			FieldsV1    map[string]any `json:"fieldsV1"`
+		} `json:"managedFields"`
 	} `json:"metadata"`
 	Spec struct {
 		Suspend bool `json:"suspend"`
@@ -27,23 +32,33 @@ type fluxObject struct {
 		Conditions         []metav1.Condition `json:"conditions"`
 		// "<branch>@sha1:<commit>" for git; the origin's is that of the commit from which
 		// an artifact of an OCI registry was made.
-		LastAppliedRevision       string     `json:"lastAppliedRevision"`
-		LastAppliedOriginRevision string     `json:"lastAppliedOriginRevision"`
-		LastAttemptedRevision     string     `json:"lastAttemptedRevision"`
-		History                   []struct { // newest first
+		LastAppliedRevision       string `json:"lastAppliedRevision"`
+		LastAppliedOriginRevision string `json:"lastAppliedOriginRevision"`
+		LastAttemptedRevision     string `json:"lastAttemptedRevision"`
+		// Failures and LastAttemptedGeneration are a HelmRelease's: how often the last attempt has
+		// failed, of which generation.
+		Failures                int64 `json:"failures"`
+		LastAttemptedGeneration int64 `json:"lastAttemptedGeneration"`
+		// History is a Kustomization's, newest first: how applying a content ended. Failures to
+		// fetch and to build one are not in it.
+		History []struct {
 			FirstReconciled      metav1.Time `json:"firstReconciled"`
 			LastReconciled       metav1.Time `json:"lastReconciled"`
 			LastReconciledStatus string      `json:"lastReconciledStatus"`
+			Metadata             struct {
+				Revision string `json:"revision"`
+			} `json:"metadata"`
 		} `json:"history"`
 	} `json:"status"`
 }
 
 // waiting are reasons of a Ready that is false only until something else is done.
-var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true}
+var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true, "HealthCheckCanceled": true}
 
 // judgeFlux returns the state of a Kustomization or HelmRelease. Ready is its newest
 // condition, and covers everything that it waits for. It is Unknown for a moment in each
-// interval, while the same content is applied again: then the state is that of the history.
+// interval, while the same content is applied again, and while one that failed is tried again:
+// then the state is how that ended the last time.
 func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 	var o fluxObject
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
@@ -61,19 +76,28 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 		return Judgement{State: rollout.Progressing, Message: message, At: append(attempted, applied...)}, nil
 	}
 	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
+	reason, since := o.failure()
+	// A Kustomization's observed generation is the last one that was applied.
+	looked := s.ObservedGeneration >= o.Metadata.Generation || ready.Status == metav1.ConditionFalse && ready.ObservedGeneration >= o.Metadata.Generation
 	switch {
 	case o.Metadata.DeletionTimestamp != nil:
 		return progressing("is being deleted")
-	case s.ObservedGeneration < o.Metadata.Generation:
+	case ready.Status == metav1.ConditionUnknown && reason != "":
+		return Judgement{State: rollout.Failed, Message: reason, Again: true, At: attempted, Since: since}, nil
+	case !looked:
 		return progressing(o.suspended() + "was changed, and Flux has not looked at it since")
 	case stalled.Status == metav1.ConditionTrue:
 		return Judgement{State: rollout.Failed, Message: "is stalled: " + stalled.Message, At: attempted, Any: none, Since: stalled.LastTransitionTime.Time}, nil
 	case ready.Status == metav1.ConditionTrue || again:
 		return Judgement{State: rollout.Healthy, Message: o.suspended() + "is at " + shortRevision(s.LastAppliedRevision), At: applied, Since: o.since(ready)}, nil
 	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason]:
-		return Judgement{State: rollout.Failed, Message: ready.Reason + ": " + ready.Message, At: attempted, Any: none, Since: ready.LastTransitionTime.Time}, nil
+		if reason == "" {
+			since = ready.LastTransitionTime.Time
+		}
+		return Judgement{State: rollout.Failed, Message: ready.Reason + ": " + ready.Message, At: attempted, Any: none, Since: since}, nil
 	}
 	j, err := progressing(o.suspended() + cmp.Or(ready.Message, "is not ready yet"))
+	j.Again = ready.Status == metav1.ConditionUnknown
 	if ready.Status != metav1.ConditionFalse && o.succeeded() {
 		j.Before = cmp.Or(applied...)
 	}
@@ -93,13 +117,53 @@ func (o *fluxObject) succeeded() bool {
 	return len(h) > 0 && h[0].LastReconciledStatus == "ReconciliationSucceeded"
 }
 
-// since returns since when the object has been ready. Its newest history entry has that of
-// the present content and result, and no other was ready since. Ready itself is renewed in
-// each interval.
+// failure returns how the last attempt at what is attempted now failed, and since when such
+// attempts fail; "" where it did not, or where nothing says so.
+func (o *fluxObject) failure() (reason string, since time.Time) {
+	s := &o.Status
+	if h := s.History; len(h) > 0 && h[0].LastReconciledStatus != "" {
+		same := h[0].Metadata.Revision != "" && h[0].Metadata.Revision == s.LastAttemptedRevision
+		if o.succeeded() || !same || s.ObservedGeneration < o.Metadata.Generation && !h[0].LastReconciled.After(o.specified()) {
+			return "", time.Time{}
+		}
+		return h[0].LastReconciledStatus + ": failed, and is tried again", o.held()
+	}
+	if s.Failures == 0 || s.LastAttemptedGeneration != o.Metadata.Generation {
+		return "", time.Time{}
+	}
+	for _, kind := range []string{"Released", "TestSuccess"} {
+		if c := condition(s.Conditions, kind); c.Status == metav1.ConditionFalse {
+			return c.Reason + ": " + c.Message, c.LastTransitionTime.Time
+		}
+	}
+	return "", time.Time{}
+}
+
+// specified returns when the spec was last changed; in the far future where nothing says that.
+func (o *fluxObject) specified() time.Time {
+	var last time.Time
+	for _, e := range o.Metadata.ManagedFields {
+		if _, spec := e.FieldsV1["f:spec"]; spec && e.Subresource == "" {
+			last = later(last, e.Time.Time)
+		}
+	}
+	if last.IsZero() {
+		return time.Unix(1<<40, 0)
+	}
+	return last
+}
+
+// since returns since when the object has been ready. Ready itself is renewed in each interval.
 func (o *fluxObject) since(ready metav1.Condition) time.Time {
 	if !o.succeeded() {
 		return ready.LastTransitionTime.Time
 	}
+	return o.held()
+}
+
+// held returns since when the content and the result of the newest entry of the history have
+// been the present ones: no other was there since.
+func (o *fluxObject) held() time.Time {
 	h := o.Status.History
 	first := h[0].FirstReconciled.Time
 	for _, other := range h[1:] {

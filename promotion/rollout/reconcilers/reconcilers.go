@@ -41,6 +41,9 @@ type Judgement struct {
 	// At are the commits that the state is about, if the object applies a folder: the first
 	// says it best.
 	At []string
+	// Again says that At is being applied, maybe once more: how that ended the last time is not
+	// all in the object.
+	Again bool
 	// Any says that it is about whatever is wanted: nothing can be applied.
 	Any bool
 	// Before is a commit that was applied, and ready, until another one began to be: where both
