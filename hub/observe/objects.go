@@ -33,6 +33,7 @@ type finding struct {
 	applies      int
 	commit, path string
 	before       string // the commit before it, where the state says nothing of what both have
+	last         string // the commit that other objects are about, where that is not commit
 	created      time.Time
 	uid          string
 }
@@ -60,7 +61,7 @@ func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *mem
 	m.recall(f.title, o, &j)
 	f.state, f.message, f.since = reported(&j), j.Message, j.Since
 	if f.applies > 0 {
-		f.commit, f.path, f.before = first(j.At), pathOf(k, o), j.Before
+		f.commit, f.path, f.before, f.last = first(j.At), pathOf(k, o), j.Before, j.Last
 	}
 }
 
@@ -194,6 +195,9 @@ func itemsOf(found []finding) map[string][]api.Item {
 		}
 		if alone := len(group) == 1 || group[1].state < worst.state; alone && worst.title == applied.title {
 			item.Before = applied.before // all else is ready
+		}
+		if worst.state == state.ReportedFailed && applied.state != worst.state && applied.last != "" { // the failure is of what was applied before
+			item.Commit = applied.last
 		}
 		if worst.state != state.ReportedOK {
 			item.Message = bounded(worst.title + " " + worst.message)

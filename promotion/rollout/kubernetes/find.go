@@ -96,6 +96,7 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 	}
 	var out []rollout.Report
 	for k, group := range groups {
+		wait(group)
 		slices.SortFunc(group, func(a, b finding) int {
 			if order := b.State.Compare(a.State); order != 0 || a.applies == b.applies {
 				return cmp.Or(order, strings.Compare(a.object, b.object))
@@ -119,6 +120,19 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 		return cmp.Or(strings.Compare(a.Assignment, b.Assignment), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return out
+}
+
+// wait makes failures of other objects wait for the one that applies the folder, as long as that has not
+// applied a wanted commit: they are about what it applied before.
+func wait(group []finding) {
+	if !slices.ContainsFunc(group, func(f finding) bool { return f.applies && (!f.current || f.Last != "") }) {
+		return
+	}
+	for i := range group {
+		if f := &group[i]; !f.applies && f.State == rollout.Failed {
+			f.Judgement = reconcilers.Judgement{State: rollout.Progressing, Message: "is not of a wanted commit: " + f.Message}
+		}
+	}
 }
 
 // since returns the latest time since which the objects in the worst state, the first's,

@@ -97,7 +97,9 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 		return Judgement{State: rollout.Failed, Message: ready.Reason + ": " + ready.Message, At: attempted, Any: none, Since: since}, nil
 	}
 	j, err := progressing(o.suspended() + cmp.Or(ready.Message, "is not ready yet"))
-	j.Again = ready.Status == metav1.ConditionUnknown
+	if j.Again = ready.Status == metav1.ConditionUnknown; j.Again && condition(s.Conditions, "Healthy").Status != metav1.ConditionUnknown { // health is checked when all is applied
+		j.Last = cmp.Or(append([]string{o.last()}, applied...)...)
+	}
 	if ready.Status != metav1.ConditionFalse && o.succeeded() {
 		j.Before = cmp.Or(applied...)
 	}
@@ -151,6 +153,14 @@ func (o *fluxObject) specified() time.Time {
 		return time.Unix(1<<40, 0)
 	}
 	return last
+}
+
+// last returns the commit of the newest entry of the object's history; "" for none.
+func (o *fluxObject) last() string {
+	if len(o.Status.History) == 0 {
+		return ""
+	}
+	return commitOf(o.Status.History[0].Metadata.Revision)
 }
 
 // since returns since when the object has been ready. Ready itself is renewed in each interval.

@@ -49,7 +49,10 @@ type Judgement struct {
 	// Before is a commit that was applied, and ready, until another one began to be: where both
 	// have the same content, nothing changes.
 	Before string
-	Since  time.Time // zero where the object does not report it
+	// Last is the commit that was applied last, whatever came of it, while At is not applied yet:
+	// what the objects say that it brought is about it.
+	Last  string
+	Since time.Time // zero where the object does not report it
 }
 
 // About reports whether the state is about one of some commits.
