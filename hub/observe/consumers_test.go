@@ -297,9 +297,9 @@ type objectOf struct {
 		Annotations map[string]string
 	}
 	Status struct {
-		LastAppliedRevision, LastAttemptedRevision string
-		Conditions                                 []struct{ Type, Status, Reason, Message string }
-		Sync                                       struct {
+		LastAppliedRevision, LastHandledReconcileAt string
+		Conditions                                  []struct{ Type, Status, Reason, Message string }
+		Sync                                        struct {
 			Status, Revision string
 			Revisions        []string
 		}

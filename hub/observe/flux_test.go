@@ -1,8 +1,10 @@
 package observe_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,9 +42,30 @@ func TestSlowFlux(t *testing.T) {
 
 	c.agree("applied", applied, observe, both(answer{"ok", first}))
 
+	never := func(step string, said map[string][]string, states ...string) {
+		t.Helper()
+		for workload, all := range said {
+			for _, is := range all {
+				if state, _, _ := strings.Cut(is, " "); slices.Contains(states, state) {
+					t.Errorf("%s: %s was %s: %q", step, workload, state, all)
+				}
+			}
+		}
+	}
+	const nothingNew = "a commit that is about something else"
+	end := c.watch(account)
 	unrelated := c.commit("gitops", "prod", map[string]string{"README.md": "Nothing that is applied."})
+	c.reads(unrelated)
 	pull()
-	c.agree("a commit that is about something else", applied, observe, both(answer{"ok", unrelated}))
+	c.agree(nothingNew, applied, nothing, both(answer{"ok", unrelated}))
+	never(nothingNew, end(), "progressing", "behind", "drifted", "failed")
+
+	const fast = "a commit that Flux knows before the hub does"
+	end = c.watch(account)
+	unrelated = c.commit("gitops", "prod", map[string]string{"README.md": "Still nothing that is applied."})
+	pull()
+	c.agree(fast, applied, nothing, both(answer{"ok", unrelated}))
+	never(fast, end(), "behind", "drifted", "failed")
 
 	second := c.promote(reconciler, "good morning")
 	pull()
@@ -57,6 +80,16 @@ func TestSlowFlux(t *testing.T) {
 		t.Errorf("no reason is given:\n%s", text)
 	}
 
+	const again = "what fails is tried again"
+	end = c.watch(account)
+	c.retries(2)
+	said := end()
+	never(again, map[string][]string{"hello": said["hello"]}, "ok", "progressing", "behind", "drifted")
+	c.Logf("%s: %q", again, said)
+	if last := said["hello"][len(said["hello"])-1]; !strings.Contains(last, "ReconciliationFailed: ConfigMap/") {
+		t.Errorf("the reason is not that of the API server: %s", last)
+	}
+
 	c.kill()
 	c.serve()
 	c.agree("a hub that was killed", applied, nothing, broken)
@@ -64,9 +97,43 @@ func TestSlowFlux(t *testing.T) {
 	c.commit("apps", "main", map[string]string{"hello/object.yaml": configMap("hello")})
 	pull()
 	c.agree("mended", applied, observe, both(answer{"ok", second}))
+	const rolledBack = "rolled back"
+	end = c.watch(account)
 	back := c.promote(reconciler, "hello")
 	pull()
-	c.agree("rolled back", applied, observe, both(answer{"ok", back}))
+	c.agree(rolledBack, applied, nothing, both(answer{"ok", back}))
+	said = end()
+	c.Logf("%s: %q", rolledBack, said)
+	never(rolledBack, said, "drifted", "failed")
+}
+
+// reads waits until the hub has read a commit of the GitOps branch.
+func (c *consumers) reads(commit string) {
+	c.Helper()
+	hub := c.client()
+	c.eventually("the hub reads a commit", func() string {
+		if is, err := hub.Environments(c.Context()); err != nil || is.Environments[0].Commit != commit {
+			return fmt.Sprintf("it has %+v, %v", is, err)
+		}
+		return ""
+	})
+}
+
+// retries waits until Flux has tried to apply hello some more times.
+func (c *consumers) retries(times int) {
+	c.Helper()
+	for range times {
+		at := time.Now().Format(time.RFC3339Nano)
+		c.run("kubectl", "-n", "flux-system", "annotate", "kustomizations.kustomize.toolkit.fluxcd.io", "hello-main", "--overwrite", "reconcile.fluxcd.io/requestedAt="+at)
+		c.eventually("Flux tries again", func() string {
+			for _, o := range c.objects("kustomizations.kustomize.toolkit.fluxcd.io") {
+				if o.Metadata.Name == "hello-main" && o.Status.LastHandledReconcileAt != at {
+					return "it has not"
+				}
+			}
+			return ""
+		})
+	}
 }
 
 func configMap(name string) string {
