@@ -27,6 +27,8 @@ type Options struct {
 	Store *store.Store
 	// StaleAfter is how old the news of a cluster may be, where the platform does not say.
 	StaleAfter time.Duration
+	// Grace is for how long a commit may be reported before the hub has read it.
+	Grace time.Duration
 	// Keep is how long transitions and tallies are kept after something else has replaced them;
 	// 0 for always.
 	Keep time.Duration
@@ -91,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 // load makes the fleet of what the store has.
 func (h *Hub) load(ctx context.Context) error {
 	now := h.options.Now()
-	fleet := state.New(h.options.StaleAfter, now)
+	fleet := state.New(h.options.StaleAfter, h.options.Grace, now)
 	number, err := h.options.Store.Load(ctx, 0, &loader{fleet, now})
 	if err != nil {
 		return err

@@ -71,13 +71,20 @@ func start(t *testing.T, database string, c *clock, stale time.Duration) *runnin
 
 func startKeeping(t *testing.T, database string, c *clock, stale, keep time.Duration) *running {
 	t.Helper()
+	return startWith(t, database, hub.Options{StaleAfter: stale, Keep: keep, Now: c.now})
+}
+
+// startWith starts a hub with options, of which it sets the others.
+func startWith(t *testing.T, database string, o hub.Options) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	db, err := store.Open(ctx, database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &running{t: t, store: db, problems: &problems{}}
-	if r.Hub, err = hub.Open(ctx, hub.Options{Store: db, StaleAfter: stale, Keep: keep, Now: c.now, Problem: r.problems.add}); err != nil {
+	o.Store, o.Problem = db, r.problems.add
+	if r.Hub, err = hub.Open(ctx, o); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
@@ -183,7 +190,7 @@ var cases = []struct {
 	test func(t *testing.T, database func() string)
 }{
 	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"together", together}, {"stale", stale}, {"history", history}, {"keep", keep},
-	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long}, {"conflicts", conflicts}, {"saved", saved},
+	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long}, {"conflicts", conflicts}, {"saved", saved}, {"unread", unread},
 }
 
 func TestSQLite(t *testing.T) {

@@ -34,7 +34,7 @@ func large(t *testing.T, database func() string) {
 			if err := tx.Wanted(ctx, 0, w); err != nil {
 				return err
 			}
-			if err := tx.Changes(ctx, c.now(), state.New(time.Hour, c.now()).Want(c.now(), w)); err != nil {
+			if err := tx.Changes(ctx, c.now(), state.New(time.Hour, 0, c.now()).Want(c.now(), w)); err != nil {
 				return err
 			}
 			return then()

@@ -138,7 +138,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	}
 	defer func() { _ = db.Close() }()
 	problem := func(err error) { log.Error(err.Error()) }
-	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Keep: time.Duration(o.keep), Now: time.Now, Problem: problem})
+	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Grace: max(2*o.poll, leastGrace), Keep: time.Duration(o.keep), Now: time.Now, Problem: problem})
 	if err != nil {
 		return err
 	}
@@ -164,6 +164,9 @@ func (o *serveOptions) run(ctx context.Context) error {
 	o.notify.start(ctx, h, o.url, o.forge, problem)
 	return o.serve(ctx, log, h, f, server.New(options))
 }
+
+// leastGrace is how long a commit may be reported before the hub has read it, at least.
+const leastGrace = time.Minute
 
 // title is what pages say the hub is of.
 func (o *serveOptions) title() string {

@@ -97,6 +97,7 @@ type Row struct {
 	Reported string    `json:"reported,omitempty"`
 	Running  string    `json:"running,omitempty"`
 	Given    string    `json:"-"` // the digest, where the reporter knew it
+	Said     string    `json:"-"` // the message, as it was reported
 	Commit   string    `json:"commit,omitempty"`
 	Path     string    `json:"path,omitempty"`
 	By       string    `json:"by,omitempty"`
@@ -153,7 +154,10 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 	}
 	row.Reported, row.Commit, row.Path, row.By = p.reported.String(), p.commit.Value(), p.path.Value(), p.by.Value()
 	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.heard.snapshot))), instant(p.since), p.message.Value()
-	row.Given, row.Running = p.digest.Value(), p.ran.Value()
+	row.Given, row.Running, row.Said = p.digest.Value(), p.ran.Value(), row.Message
+	if message := e.unreadMessage(c, target, p); message != "" {
+		row.Message = message
+	}
 	return row
 }
 

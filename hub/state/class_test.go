@@ -12,7 +12,7 @@ func TestFilterClass(t *testing.T) {
 	of := func(name string) state.Folder {
 		return state.Folder{Name: name, ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello"}}}
 	}
-	fleet := state.New(time.Hour, time.Unix(0, 0))
+	fleet := state.New(time.Hour, 0, time.Unix(0, 0))
 	fleet.Want(time.Unix(0, 0), &state.Wanted{Environment: "prod", Folders: []state.Folder{of("edge"), of("edge.pci")},
 		Clusters: []state.Cluster{{Name: "a", Folder: "edge"}, {Name: "b", Folder: "edge.pci"}, {Name: "c", Folder: "edge.pci"}}})
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestClass(t *testing.T) {
 		"prod/edge.old/hello-main": state.Behind,
 		"prod/box.pci/hello-main":  state.Missing,
 	} {
-		fleet := state.New(time.Hour, now)
+		fleet := state.New(time.Hour, 0, now)
 		fleet.Want(now, w)
 		fleet.Observe(&state.Report{Cluster: "c", At: now, Received: now, Items: []state.Item{{Assignment: assignment, Commit: "4f2a", State: state.ReportedOK}}})
 		fleet.List(state.Filter{}, state.Position{}, func(r state.Row) bool {
@@ -66,7 +66,7 @@ func TestLabel(t *testing.T) {
 	for assignment, want := range map[string]string{
 		"prod/edge/long-main": "long-main", "prod/edge/lo-1234": "long-main", "prod/edge/lo-12345": "", "prod/other/lo-1234": "", "dev/edge/lo-1234": "",
 	} {
-		fleet := state.New(time.Hour, now)
+		fleet := state.New(time.Hour, 0, now)
 		fleet.Want(now, w)
 		fleet.Observe(&state.Report{Cluster: "c", At: now, Received: now, Items: []state.Item{{Assignment: assignment, Commit: "4f2a", State: state.ReportedOK}}})
 		got := ""

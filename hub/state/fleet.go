@@ -23,6 +23,7 @@ import (
 type Fleet struct {
 	mu           sync.RWMutex
 	staleAfter   time.Duration
+	grace        time.Duration
 	began        time.Time
 	environments map[string]*environment
 	names        []string // of environments, in the order of promotion
@@ -60,6 +61,10 @@ type environment struct {
 	byClust  map[string]*cluster
 	objects  map[string]object
 	byCommit map[string]int
+	grace    time.Duration
+
+	unread     map[text]*unread
+	mostUnread int
 }
 
 // object is what a reconciler's object is about; cluster is "" where each cluster has one of
@@ -99,9 +104,11 @@ type pair struct {
 }
 
 // New returns a Fleet without clusters. A cluster is stale when its last news, or the start
-// for those of before, is older than staleAfter.
-func New(staleAfter time.Duration, start time.Time) *Fleet {
-	return &Fleet{staleAfter: staleAfter, began: start, environments: map[string]*environment{}, seen: map[string]*heard{}}
+// for those of before, is older than staleAfter. What clusters run and is not known is drift
+// when it has been reported for longer than grace, which is the time that a commit may need until
+// it is known.
+func New(staleAfter, grace time.Duration, start time.Time) *Fleet {
+	return &Fleet{staleAfter: staleAfter, grace: grace, began: start, environments: map[string]*environment{}, seen: map[string]*heard{}}
 }
 
 // Order sets the order of environments, and drops all others. It returns what is not wanted any
@@ -139,7 +146,7 @@ func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
 // want is Want; the changes may be nil.
 func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 	was := f.environments[w.Environment]
-	is := newEnvironment(w)
+	is := newEnvironment(w, f.grace)
 	f.environments[w.Environment] = is
 	if !slices.Contains(f.names, w.Environment) {
 		f.names = append(f.names, w.Environment)
@@ -151,6 +158,7 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 		}
 	}
 	if was != nil {
+		is.keepUnread(was)
 		f.keep(now, was, is)
 	}
 	for _, c := range is.clusters {
@@ -178,8 +186,11 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 	}
 }
 
-func newEnvironment(w *Wanted) *environment {
-	e := &environment{wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)), objects: map[string]object{}, byCommit: map[string]int{}}
+func newEnvironment(w *Wanted, grace time.Duration) *environment {
+	e := &environment{
+		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)), objects: map[string]object{}, byCommit: map[string]int{},
+		grace: grace, unread: map[text]*unread{}, mostUnread: mostUnread,
+	}
 	for i := range w.Folders {
 		fo := &folder{Folder: &w.Folders[i], tallies: make([]Tally, len(w.Folders[i].Targets))}
 		e.folders = append(e.folders, fo)
@@ -258,7 +269,7 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 		o := old.pairs[before]
 		*p = o
 		is.resolve(c, i)
-		if p.state = is.judge(c, i); p.state != o.state {
+		if p.state = is.judge(c, i, now); p.state != o.state {
 			p.changed = now.UnixMilli()
 		}
 		other := old.folder.Targets[before].Digest != c.folder.Targets[i].Digest || old.folder.Name != c.folder.Name || old.folder.Targets[before].Version != c.folder.Targets[i].Version

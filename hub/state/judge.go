@@ -8,7 +8,7 @@ import (
 )
 
 // judge returns the state of an assignment on a cluster.
-func (e *environment) judge(c *cluster, target int) State {
+func (e *environment) judge(c *cluster, target int, now time.Time) State {
 	p := &c.pairs[target]
 	if p.reported == Nothing {
 		if c.stale && p.at != 0 {
@@ -26,6 +26,8 @@ func (e *environment) judge(c *cluster, target int) State {
 		return Failed
 	case c.stale:
 		return Stale
+	case !known && p.reported != ReportedDrifted && e.mayBeRead(c, target, p, now):
+		return Progressing
 	case !known:
 		return Drifted
 	case !wanted:
@@ -108,7 +110,8 @@ func (f *Fleet) isStale(e *environment, c *cluster, now time.Time) bool {
 	return now.Sub(last) > f.bound(e)
 }
 
-// Expire marks clusters of which there was no news for too long, and returns what changes.
+// Expire marks clusters of which there was no news for too long, and those that run for too long what is not
+// known, and returns what changes.
 func (f *Fleet) Expire(now time.Time) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,6 +123,7 @@ func (f *Fleet) Expire(now time.Time) *Changes {
 				e.rejudge(c, now, changes)
 			}
 		}
+		e.expireUnread(now, changes)
 	}
 	return changes
 }
@@ -127,7 +131,7 @@ func (f *Fleet) Expire(now time.Time) *Changes {
 // rejudge computes the states of a cluster anew.
 func (e *environment) rejudge(c *cluster, now time.Time, changes *Changes) {
 	for i := range c.pairs {
-		if was, is := c.pairs[i].state, e.judge(c, i); was != is {
+		if was, is := c.pairs[i].state, e.judge(c, i, now); was != is {
 			c.set(i, is, now)
 			changes.copied(Change{env: e, cluster: c, target: i, Was: was, Moved: true})
 		}

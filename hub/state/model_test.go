@@ -13,7 +13,8 @@ import (
 func TestModel(t *testing.T) {
 	for seed := range uint64(300) {
 		w, now := hubtest.New(seed), hubtest.Start()
-		fleet, m := state.New(time.Minute, now), &hubtest.Reference{StaleAfter: time.Minute, Wanted: w.Wanted()}
+		grace := time.Duration(seed%3) * 20 * time.Second
+		fleet, m := state.New(time.Minute, grace, now), &hubtest.Reference{StaleAfter: time.Minute, Grace: grace, Wanted: w.Wanted()}
 		fleet.Want(now, m.Wanted)
 		observe := func(r state.Report) {
 			fleet.Observe(&r)

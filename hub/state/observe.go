@@ -99,9 +99,7 @@ func (f *Fleet) items(o *observation, places []located) (found map[located]bool,
 			continue
 		}
 		found[p] = true
-		if !o.old() {
-			o.take(p, it)
-		}
+		o.take(p, it)
 	}
 	return found, unknown
 }
@@ -155,7 +153,7 @@ func (f *Fleet) Quiet(r *Report) bool {
 	listed := false
 	for _, e := range f.environments {
 		if c := e.byClust[r.Cluster]; c != nil {
-			if c.stale {
+			if c.stale || e.overdue(c, r.Received) {
 				return false
 			}
 			listed = true
@@ -266,6 +264,11 @@ func (o *observation) take(at located, it *Item) {
 	}
 	if digest, known := e.running(c, target, &is); known {
 		is.ran = unique.Make(digest)
+	} else {
+		e.note(e.said(c, target, &is), ms)
+	}
+	if o.old() {
+		return
 	}
 	if is.reported == ReportedProgressing && it.Before != "" {
 		if _, known := e.byCommit[it.Commit]; !known {
@@ -288,7 +291,7 @@ func (o *observation) take(at located, it *Item) {
 	}
 	old := *p
 	*p = is
-	s := e.judge(c, target)
+	s := e.judge(c, target, o.received)
 	c.set(target, s, o.received)
 	ran := old.ran != p.ran || p.ran == none && (old.commit != p.commit || old.digest != p.digest)
 	o.changes.copied(Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})

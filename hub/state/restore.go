@@ -35,6 +35,7 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 		at: s.At, since: s.Since, changed: s.Changed, reported: s.Reported, state: was,
 	}
 	c.set(i, s.State, instant(s.Changed))
+	e.restoreUnread(c, i, f.began)
 	if s.State == Stale {
 		c.stale = true
 	}

@@ -30,7 +30,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	fleet, now := state.New(time.Hour, time.UnixMilli(1)), time.UnixMilli(1_700_000_000_000).UTC()
+	fleet, now := state.New(time.Hour, 0, time.UnixMilli(1)), time.UnixMilli(1_700_000_000_000).UTC()
 	write := func(changes *state.Changes) error {
 		_, err := s.Write(ctx, func(tx *Tx) error { return tx.Changes(ctx, now, changes) })
 		return err

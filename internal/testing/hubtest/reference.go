@@ -14,9 +14,9 @@ import (
 // Reference is what a Fleet has to be, as simply as it can be said: all that was ever wanted and
 // reported, looked at from the beginning each time.
 type Reference struct {
-	StaleAfter time.Duration
-	Wanted     *state.Wanted
-	Reports    []state.Report
+	StaleAfter, Grace time.Duration
+	Wanted            *state.Wanted
+	Reports           []state.Report
 }
 
 // Take adds a report. A cluster that the platform does not list is there from the first report
@@ -105,17 +105,25 @@ func (m *Reference) content(p place, it *state.Item, commit string) (folder, ent
 
 // alike says whether the commit of an item and the one before it have the same content.
 func (m *Reference) alike(cluster string, it *state.Item) bool {
+	for _, p := range m.places(cluster, it) {
+		folder, entry := m.content(p, it, it.Commit)
+		wasFolder, wasEntry := m.content(p, it, it.Before)
+		return folder == wasFolder && entry == wasEntry
+	}
+	return false
+}
+
+// places returns the place that an item of a cluster is about.
+func (m *Reference) places(cluster string, it *state.Item) (out []place) {
 	for _, c := range m.clusters() {
 		f := &m.Wanted.Folders[slices.IndexFunc(m.Wanted.Folders, func(f state.Folder) bool { return f.Name == c.Folder })]
 		for i := range f.Targets {
-			if p := (place{c, f, &f.Targets[i]}); c.Name == cluster && it.Assignment == m.Wanted.Environment+"/"+f.ClusterType+"/"+f.Targets[i].Name {
-				folder, entry := m.content(p, it, it.Commit)
-				wasFolder, wasEntry := m.content(p, it, it.Before)
-				return folder == wasFolder && entry == wasEntry
+			if c.Name == cluster && it.Assignment == m.Wanted.Environment+"/"+f.ClusterType+"/"+f.Targets[i].Name {
+				out = append(out, place{c, f, &f.Targets[i]})
 			}
 		}
 	}
-	return false
+	return out
 }
 
 // running returns the digest of what runs; false where the branch never had it.
@@ -136,6 +144,22 @@ func (m *Reference) running(p place, it *state.Item) (string, bool) {
 		return "", true
 	}
 	return m.Wanted.At(i, p.key(it)), true
+}
+
+// first returns when the commit of an observation was first reported, or the digest of its folder.
+func (m *Reference) first(p place, is *state.Item) (at time.Time) {
+	for _, r := range m.Reports {
+		for _, it := range r.Items {
+			same := it.Digest == "" && it.Commit == is.Commit
+			if is.Digest != "" {
+				same = it.Digest == is.Digest && slices.ContainsFunc(m.places(r.Cluster, &it), func(other place) bool { return other.key(&it) == p.key(is) })
+			}
+			if same && (at.IsZero() || r.At.Before(at)) {
+				at = r.At
+			}
+		}
+	}
+	return at
 }
 
 func (m *Reference) state(p place, now time.Time) state.State {
@@ -163,6 +187,8 @@ func (m *Reference) state(p place, now time.Time) state.State {
 		return state.Failed
 	case stale:
 		return state.Stale
+	case !known && is.State != state.ReportedDrifted && now.Sub(m.first(p, &is)) <= m.Grace && m.Grace > 0:
+		return state.Progressing
 	case !known:
 		return state.Drifted
 	case !wanted:

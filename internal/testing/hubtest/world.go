@@ -23,6 +23,7 @@ type World struct {
 	commits []state.Commit // newest first
 	digests map[string]string
 	last    map[string]state.Report // the last snapshot of each cluster
+	early   int                     // reports of a commit that the hub has not read yet
 }
 
 var targets = []string{"hello-main", "shop-main", "till-main"}
@@ -71,6 +72,9 @@ func (w *World) Wanted() *state.Wanted {
 	return out
 }
 
+// next returns the id of the next commit.
+func (w *World) next() string { return fmt.Sprintf("%04x", len(w.commits)) }
+
 // Commit changes some digests: to new ones, to those of before, or of something else.
 func (w *World) Commit() {
 	was := map[string]string{}
@@ -86,7 +90,7 @@ func (w *World) Commit() {
 	if len(commits) > 0 {
 		commits[0].Was = was // of the one before the new one
 	}
-	id := fmt.Sprintf("%04x", len(commits))
+	id := w.next()
 	w.commits = append([]state.Commit{{ID: id, Time: Start().Add(time.Duration(len(commits)) * time.Minute), Rings: []state.Ring{{Base: "s" + id, Own: "e"}}}}, commits...)
 }
 
@@ -103,6 +107,12 @@ func (w *World) Report(now time.Time) state.Report {
 			r.Items = append(r.Items, w.item(now, clusterType, t))
 		}
 	}
+	// Of two observations of one time, the one that counts must not be another one when the commit
+	// is read.
+	if next := w.next(); slices.ContainsFunc(r.Items, func(it state.Item) bool { return it.Commit == next }) {
+		w.early++
+		r.At = slices.MinFunc([]time.Time{r.At, now}, time.Time.Compare).Add(-time.Duration(w.early) * time.Millisecond)
+	}
 	if r.Snapshot {
 		r.Digest = fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(r.Items))))
 		w.last[name] = r
@@ -115,6 +125,8 @@ func (w *World) item(now time.Time, clusterType, target string) state.Item {
 	switch w.IntN(10) {
 	case 0:
 		it.Commit = unknownCommit
+	case 5:
+		it.Commit = w.next()
 	case 1:
 		it.Commit, it.Digest = "", fmt.Sprintf("d%d", w.IntN(4))
 	case 2:
