@@ -265,7 +265,7 @@ func (o *observation) take(at located, it *Item) {
 	if digest, known := e.running(c, target, &is); known {
 		is.ran = unique.Make(digest)
 	} else {
-		e.note(e.said(c, target, &is), ms)
+		e.note(e.said(c, target, &is), o.received.UnixMilli())
 	}
 	if o.old() {
 		return

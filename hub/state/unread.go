@@ -9,7 +9,7 @@ import (
 // unread is a commit or a digest that is reported and that is not known. A reconciler may be faster
 // than a hub, so that it may be one that the hub is about to read.
 type unread struct {
-	first int64 // when it was reported first, in milliseconds
+	first int64 // when it was reported first, by the hub's clock, in milliseconds: one cluster's clock must not end the grace time of all
 	// clusters are those that wait: of which something is progressing because of it.
 	clusters map[*cluster]struct{}
 }
@@ -58,7 +58,7 @@ func (e *environment) forget() {
 // mayBeRead reports whether a hub may be about to read what a cluster runs of an assignment, which is not
 // known: it was not reported for longer than the grace time.
 func (e *environment) mayBeRead(c *cluster, target int, p *pair, now time.Time) bool {
-	u := e.note(e.said(c, target, p), p.at)
+	u := e.note(e.said(c, target, p), now.UnixMilli())
 	if u == nil || e.over(u, now) {
 		return false
 	}
@@ -68,6 +68,7 @@ func (e *environment) mayBeRead(c *cluster, target int, p *pair, now time.Time) 
 
 // keepUnread takes over when what is still not known was first reported.
 func (e *environment) keepUnread(was *environment) {
+	e.mostUnread = was.mostUnread
 	for said, u := range was.unread {
 		if _, known := e.byCommit[said.Value()]; !known {
 			e.note(said, u.first)
@@ -84,7 +85,7 @@ func (e *environment) restoreUnread(c *cluster, target int, began time.Time) {
 	if _, known := e.running(c, target, p); known {
 		return
 	}
-	first := max(p.at, began.UnixMilli()) // the hub was not there to read it
+	first := max(p.at, p.changed, began.UnixMilli()) // the hub was not there to read it
 	if p.state == Drifted {
 		first = 0
 	}

@@ -26,7 +26,7 @@ func TestUnread(t *testing.T) {
 	f.Want(now, wanted("1"))
 	report := func(cluster, commit, digest string, is state.Reported, snapshot bool) {
 		item := state.Item{Assignment: "prod/edge/hello-main", Commit: commit, Digest: digest, State: is, Message: "m"}
-		f.Observe(&state.Report{Cluster: cluster, At: now, Received: now, Snapshot: snapshot, Items: []state.Item{item}})
+		f.Observe(&state.Report{Cluster: cluster, At: now.Add(-10 * time.Minute), Received: now, Snapshot: snapshot, Items: []state.Item{item}})
 	}
 	expect := func(what string, want ...string) {
 		t.Helper()

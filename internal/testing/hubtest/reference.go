@@ -154,8 +154,8 @@ func (m *Reference) first(p place, is *state.Item) (at time.Time) {
 			if is.Digest != "" {
 				same = it.Digest == is.Digest && slices.ContainsFunc(m.places(r.Cluster, &it), func(other place) bool { return other.key(&it) == p.key(is) })
 			}
-			if same && (at.IsZero() || r.At.Before(at)) {
-				at = r.At
+			if same && (at.IsZero() || r.Received.Before(at)) {
+				at = r.Received
 			}
 		}
 	}
