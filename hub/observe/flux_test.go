@@ -105,6 +105,11 @@ func TestSlowFlux(t *testing.T) {
 	said = end()
 	c.Logf("%s: %q", rolledBack, said)
 	never(rolledBack, said, "drifted", "failed")
+	for workload, all := range said {
+		if _, text, _ := strings.Cut(strings.Join(all, "\n"), back[:7]); strings.Contains(text, second[:7]) {
+			t.Errorf("%s: %s was at the commit before once more: %q", rolledBack, workload, all)
+		}
+	}
 }
 
 // reads waits until the hub has read a commit of the GitOps branch.

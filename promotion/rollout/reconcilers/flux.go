@@ -76,6 +76,8 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 		return Judgement{State: rollout.Progressing, Message: message, At: append(attempted, applied...)}, nil
 	}
 	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
+	// Flux writes conditions before all else: Ready is then about a revision that is not the applied one yet.
+	written := s.LastAppliedRevision == "" || s.LastAttemptedRevision == "" || s.LastAppliedRevision == s.LastAttemptedRevision
 	reason, since := o.failure()
 	// A Kustomization's observed generation is the last one that was applied.
 	looked := s.ObservedGeneration >= o.Metadata.Generation || ready.Status == metav1.ConditionFalse && ready.ObservedGeneration >= o.Metadata.Generation
@@ -88,7 +90,7 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 		return progressing(o.suspended() + "was changed, and Flux has not looked at it since")
 	case stalled.Status == metav1.ConditionTrue:
 		return Judgement{State: rollout.Failed, Message: "is stalled: " + stalled.Message, At: attempted, Any: none, Since: stalled.LastTransitionTime.Time}, nil
-	case ready.Status == metav1.ConditionTrue || again:
+	case ready.Status == metav1.ConditionTrue && written || again:
 		return Judgement{State: rollout.Healthy, Message: o.suspended() + "is at " + shortRevision(s.LastAppliedRevision), At: applied, Since: o.since(ready)}, nil
 	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason]:
 		if reason == "" {
