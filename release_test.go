@@ -130,7 +130,7 @@ func digest(t *testing.T, file string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
-// checkVersion checks what a program says of itself.
+// checkVersion checks what a program prints as its version.
 func checkVersion(t *testing.T, program, tag string) {
 	t.Helper()
 	if said := command(t, t.TempDir(), program, "version"); !strings.HasPrefix(said, "kalypso  "+tag+"\n") {

@@ -58,7 +58,7 @@ func failing(t *testing.T, database func() string) {
 		if err != nil {
 			failed++
 			if len(r.problems.take()) == 0 {
-				t.Error("nobody is told of a failure")
+				t.Error("nobody hears of a failure")
 			}
 		}
 		if store.IsPostgres(name) && w.IntN(4) == 0 { // all connections end

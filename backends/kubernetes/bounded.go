@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// What follows says of objects what a workspace may bound.
+// What follows reads from objects what a workspace may bound.
 
 // AsksToStay says whether an object tells a reconciler to leave it on the cluster when its
 // assignment goes. A CustomResourceDefinition stays because kalypso says so.

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// podTemplate is what an object of Kubernetes' own kinds says of the pods that it asks for.
+// podTemplate is what an object of Kubernetes' own kinds has about the pods that it asks for.
 type podTemplate struct {
 	object string // kind and name
 	pod    corev1.Pod
@@ -53,7 +53,7 @@ func podTemplates(objects []model.Projected) (out []podTemplate, unreadable []st
 	return out, unreadable
 }
 
-// read reads what an object of a kind says of its pods. It is not ok where that has another
+// read reads what an object of a kind has about its pods. It is not ok where that has another
 // type than Kubernetes has for it. What Kubernetes does not read is not looked at.
 func (t *podTemplate) read(v model.Value, kind string) bool {
 	spec, _ := v.Lookup("spec")

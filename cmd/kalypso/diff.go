@@ -33,7 +33,7 @@ in its folder, unless it is given; the first is HEAD. Neither the folder nor the
 repository is touched.
 
 Assignments that were added, removed and changed are counted; their differences
-are those of the YAML's content, not of its lines, and equal ones are told once,
+are those of the YAML's content, not of its lines, and equal ones are printed once,
 with how many assignments have them. An assignment with errors on either side is
 left out: it would keep what was built before. The exit code is 3 where the second
 side has errors.

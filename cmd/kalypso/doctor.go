@@ -165,7 +165,7 @@ func checkEditors() check {
 }
 
 // checkPlatform says which schema the platform at root pins. What is wrong with its module
-// file is what each command says of it.
+// file is what each command found in it.
 func (g *global) checkPlatform(ctx context.Context, root string) []check {
 	p, ds, err := source.Open(root)
 	if err != nil {

@@ -186,7 +186,7 @@ func releaseCommand(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // rolloutCommand is `rollout STATE ENVIRONMENT ASSIGNMENT...`: the file reports.json has
-// what a reconciler says of what the environment's branch has now.
+// a reconciler's report about what the environment's branch has now.
 func rolloutCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: rollout STATE ENVIRONMENT ASSIGNMENT...")

@@ -78,7 +78,7 @@ type flow struct {
 	checker *flowChecker
 }
 
-// flowReport is what a cluster says of an assignment.
+// flowReport is a cluster's report of an assignment.
 type flowReport struct {
 	commit, assignment, cluster, state string
 	at                                 time.Time
@@ -266,7 +266,7 @@ func (f *flow) merge(r *rand.Rand, foxtrot bool) {
 	f.commit(fmt.Sprintf("merge, foxtrot %v", foxtrot), parents...)
 }
 
-// report writes what clusters say of what is in a branch: healthy, or anything.
+// report writes the clusters' reports of what is in a branch: healthy, or anything.
 func (f *flow) report(stop flowStop, r *rand.Rand, healthy bool) {
 	e := stop.of
 	commit, err := f.tryGit("gitops", "rev-parse", "-q", "--verify", "refs/heads/"+e.name)

@@ -391,10 +391,10 @@ func (c *flowChecker) checkNotes() {
 				c.by[key] = true
 				c.successes++
 				if !at.Equal(c.now) {
-					c.wrong("%s is told at %s to have succeeded at %s", commit, c.now, at)
+					c.wrong("%s is said at %s to have succeeded at %s", commit, c.now, at)
 				}
 				if why := c.unhealthy(stop, commit); why != "" {
-					c.wrong("commit %s is told to have succeeded in %s: %s", commit, stop.id(), why)
+					c.wrong("commit %s is said to have succeeded in %s: %s", commit, stop.id(), why)
 				}
 			}
 		}

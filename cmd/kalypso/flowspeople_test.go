@@ -158,7 +158,7 @@ func (f *flow) settle(r *rand.Rand) {
 	f.checker.verify()
 }
 
-// flowResult is what promote says of a stop.
+// flowResult is what promote prints for a stop.
 type flowResult struct {
 	Environment, Ring, State, Reason string
 	Has                              flowSource

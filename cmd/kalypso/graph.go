@@ -147,7 +147,7 @@ func (g *global) drawPart(o *drawn, of []*build.Environment, drawn *graph.Graph)
 	return g.draw(o, drawn)
 }
 
-// promotionGraph draws what the base says of promotion, of which nothing is compiled.
+// promotionGraph draws the promotion that the base declares, of which nothing is compiled.
 func (g *global) promotionGraph(cmd *cobra.Command, o *drawn, args []string) error {
 	if err := g.checkDrawn(cmd, o); err != nil {
 		return err

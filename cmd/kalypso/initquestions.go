@@ -12,7 +12,7 @@ import (
 )
 
 // ask asks for what neither a flag nor the argument says. given says whether a flag is there;
-// what is no answer is told, and asked for again.
+// what is no answer is refused, and asked for again.
 func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, told io.Writer) error {
 	if !given("app") && !given("reconciler") {
 		kind, err := p.Select("What do you begin?", "", []string{"a platform: what runs where, with which configuration", "an application: its own repository, for any platform"})

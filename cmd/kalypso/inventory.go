@@ -143,7 +143,7 @@ func (p *pulling) run(ctx context.Context, inventory string, environments []stri
 	return nil
 }
 
-// reader checks the flags, and returns what they say of the clusters.
+// reader checks the flags, and returns the clusters that they select.
 func (p *pulling) reader() (*pull.Reader, error) {
 	objects := p.from != pull.Kubeconfig && p.from != pull.Ansible
 	switch {

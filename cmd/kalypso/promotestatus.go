@@ -17,8 +17,8 @@ func newPromoteStatus(g *global, o *promoteOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [--env ENVIRONMENT...]",
 		Short: "Say where every commit is, and why it is not further",
-		Long: `status asks all gates and writes nothing. It says of every environment and ring what
-it has, what became of that on the clusters, what may come next and what that waits
+		Long: `status asks all gates and writes nothing. For every environment and ring it
+prints what it has, how that went on the clusters, what may come next and what that waits
 for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 		Args: noArgs("promote status"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -71,7 +71,7 @@ func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
 	f.StringVar(&o.sign, "sign", "", "sign commits with the `KEY`: a file with an SSH key, or gpg:FILE with an exported one")
 }
 
-// decisionFlags adds what people who decide say of themselves.
+// decisionFlags adds who decides, and why.
 func (o *promotionOptions) decisionFlags(cmd *cobra.Command, d *decisionOptions) {
 	cmd.Flags().StringVarP(&d.reason, "reason", "m", "", "the `REASON`, for those who ask later")
 	cmd.Flags().StringVar(&o.by, "by", "", "`WHO` decides this (default: git's user.name and user.email)")

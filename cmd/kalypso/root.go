@@ -91,7 +91,7 @@ and builds need no network.`,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.HasPrefix(cmd.Name(), cobra.ShellCompRequestCmd) {
-				return nil // a shell asks for names: nothing is told, and nothing written
+				return nil // a shell asks for names: nothing is printed, and nothing written
 			}
 			if repository := cmd.Flag("repo"); repository != nil && repository.Value.String() == "" {
 				if _, err := g.promotedFolder(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// built is what came of a build: an error, or the rest.
+// built is the result of a build: an error, or the rest.
 type built struct {
 	*compiler.Build
 	written *compiler.Written

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestView serves pages of a platform, changes a file, and sees that open pages are told, and
+// TestView serves pages of a platform, changes a file, and sees that open pages change, and
 // show it.
 func TestView(t *testing.T) {
 	w := newWatching(t)

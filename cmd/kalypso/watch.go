@@ -110,7 +110,7 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		if err := errors.Join(err, b.Close()); err != nil {
 			return err
 		}
-		g.supervisor.MayBeginAgain(true) // all is told of this build
+		g.supervisor.MayBeginAgain(true) // all is printed of this build
 		// There is time now, and little of it once this is interrupted.
 		c.Flush()
 		if err := w.Next(ctx); err != nil {

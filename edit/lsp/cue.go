@@ -90,7 +90,7 @@ func (c *cue) idLocked() uint64 {
 }
 
 // initializeParams are those of the editor, without what the editor need not hear of CUE's
-// server: progress, settings and watched files, which it is told by this process.
+// server: progress, settings and watched files, which this process sends it.
 func (c *cue) initializeParams() json.RawMessage {
 	var params map[string]any
 	_ = json.Unmarshal(c.initialize, &params) // it was read before

@@ -121,7 +121,7 @@ func (s *server) foundLocked(p *platform, ds []diag.Diagnostic) {
 	}
 	for uri, d := range s.documents {
 		if _, within := p.name(d.uri); within {
-			p.found[uri] = true // that nothing is wrong is told, too
+			p.found[uri] = true // that nothing is wrong is sent, too
 		}
 	}
 	for uri := range p.found {

@@ -98,7 +98,7 @@ type Lens struct {
 	Title string
 }
 
-// Lenses returns what the last compilation says of the entities that a file declares, in their
+// Lenses returns what the last compilation found about the entities that a file declares, in their
 // order: how many assignments each concerns, and which selectors select nothing.
 func (x *Index) Lenses(path string, r *Results) []Lens {
 	f := x.byPath[path]
@@ -171,7 +171,7 @@ type group struct {
 	count       int
 }
 
-// composed returns what became of a config's value, for each environment: as `kalypso explain`
+// composed returns how a config's value was used, for each environment: as `kalypso explain`
 // shows it, once for assignments that have the same.
 func (r *Results) composed(ctx context.Context, f *file, config string, key []string) []string {
 	path := ""

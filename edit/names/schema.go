@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// shape is what the schema says of a value, as far as an editor can offer it.
+// shape is what the schema has for a value, as far as an editor can offer it.
 type shape struct {
 	fields  map[string]*property
 	member  *property // of a map

@@ -171,7 +171,7 @@ func (w *world) report(cluster, commit string, reported state.Reported) {
 	}
 }
 
-// expect holds what the hub says of each cluster.
+// expect holds the hub's state of each cluster.
 func (w *world) expect(when string, want ...string) {
 	w.Helper()
 	var got []string

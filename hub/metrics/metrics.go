@@ -36,7 +36,7 @@ type Metrics struct {
 func New(h *hub.Hub, wantedAt func() time.Time, perWorkload bool) *Metrics {
 	m := &Metrics{
 		hub: h, perWorkload: perWorkload, registry: prometheus.NewRegistry(),
-		reports: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kalypso_hub_reports_total", Help: "Reports, by what came of them: taken, unlisted (no environment has the cluster), resend (the hub needs the items), invalid, busy or error."}, []string{"result"}),
+		reports: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kalypso_hub_reports_total", Help: "Reports, by their result: taken, unlisted (no environment has the cluster), resend (the hub needs the items), invalid, busy or error."}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kalypso_hub_report_seconds", Help: "How long a report took until it was stored.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}),
 	}
 	for _, result := range []string{resultTaken, resultUnlisted, resultResend, resultInvalid, resultBusy, resultError} {

@@ -72,7 +72,7 @@ func (n *Notifier) claim(ctx context.Context, key string, was *store.Notificatio
 	return is, ok, err
 }
 
-// try makes an attempt at a message, and keeps what came of it.
+// try makes an attempt at a message, and keeps the result.
 func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.Notification, a attempt, m *Message) error {
 	a.state = sending
 	claimed, ok, err := n.claim(ctx, key, was, a)

@@ -63,7 +63,7 @@ func (n *Notifier) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// The bounds of what is told: what happened longer ago is not, and what was told is forgotten
+// The bounds of what is sent: what happened longer ago is not, and what was sent is forgotten
 // after a while, which is longer.
 const (
 	oldest      = 7 * 24 * time.Hour

@@ -93,14 +93,14 @@ func releases(t *testing.T, database string) {
 	if len(bodies) != 1 || bodies[0] != want {
 		t.Errorf("the message is\n%s\nand not\n%s", bodies, want)
 	}
-	// After a restart, and much later, nothing is told again.
+	// After a restart, and much later, nothing is sent again.
 	for range 3 {
 		w.look(w.notifier("[{name: ops, url: '" + w.URL + "/secret'}]"))
 		w.wait(20 * 24 * time.Hour)
 	}
 	for _, text := range texts(t, w.sent()) {
 		if !strings.Contains(text, "no news of") {
-			t.Errorf("it is told again: %s", text)
+			t.Errorf("it is sent again: %s", text)
 		}
 	}
 	kept, err := w.db.Notifications(t.Context(), "ops/completed/")
@@ -243,7 +243,7 @@ func groups(t *testing.T, database string) {
 	expect(t, "silence", texts(t, w.sent()), "prod: there is no news of 20 clusters, with 20 assignments: main-00, main-01, main-02, main-03, main-04 and 15 more")
 }
 
-// Names of two clusters are told of like drift.
+// Two clusters of one name are reported as drift is.
 func twoOfOneName(t *testing.T, database string) {
 	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "', events: [conflicting]}]")

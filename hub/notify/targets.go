@@ -46,7 +46,7 @@ type Target struct {
 // names are what names of targets look like: they are in keys of the database.
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// goTypes are what the decoder says of Go's types, which are nothing to who writes the file.
+// goTypes are how the decoder names Go's types, which are nothing to who writes the file.
 var goTypes = regexp.MustCompile(` (in type|into) \S+`)
 
 // Parse reads targets, as YAML or JSON.

@@ -40,7 +40,7 @@ func TestSlowArgoCD(t *testing.T) {
 	c.agree("rolled back", c.applications, observe, both(answer{"ok", c.promote(reconciler, "hello")}))
 }
 
-// applications returns what kubectl says of the Applications of each assignment.
+// applications returns what kubectl shows for the Applications of each assignment.
 func (c *consumers) applications() map[string]answer {
 	c.Helper()
 	return c.answers("applications.argoproj.io", func(o *objectOf, is *answer) {

@@ -311,7 +311,7 @@ type objectOf struct {
 	}
 }
 
-// answers returns what kubectl says of each workload: judge takes the objects of its assignment,
+// answers returns what kubectl shows for each workload: judge takes the objects of its assignment,
 // one after the other. It is ok where judge says nothing else.
 func (c *consumers) answers(kind string, judge func(o *objectOf, is *answer)) map[string]answer {
 	c.Helper()

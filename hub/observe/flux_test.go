@@ -193,7 +193,7 @@ func (c *consumers) account(namespace string) string {
 	return file
 }
 
-// kustomizations returns what kubectl says of the Kustomizations of each assignment: failed where
+// kustomizations returns what kubectl shows for the Kustomizations of each assignment: failed where
 // one is not ready, at the commit of the GitOps branch that the assignment's own has.
 func (c *consumers) kustomizations() map[string]answer {
 	c.Helper()

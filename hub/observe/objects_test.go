@@ -46,7 +46,7 @@ func contexts(t *testing.T, clusters ...lists) *observe.Clusters {
 			switch {
 			case items != nil:
 				_ = json.NewEncoder(w).Encode(object{"kind": "List", "apiVersion": "v1", "items": items})
-			case there, strings.Count(r.URL.Path, "/") == 4: // who may not list is told nothing of groups
+			case there, strings.Count(r.URL.Path, "/") == 4: // who may not list learns nothing of groups
 				w.WriteHeader(http.StatusForbidden)
 				_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403})
 			default:

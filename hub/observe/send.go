@@ -24,7 +24,7 @@ type Sender struct {
 // NewSender returns the sender to a hub.
 func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[string]string{}} }
 
-// Sent is what came of sending reports.
+// Sent is the result of sending reports.
 type Sent struct {
 	// Unknown are items that the hub knows no assignment for, with their clusters.
 	Unknown []string

@@ -44,7 +44,7 @@ func newClient() *http.Client {
 // in returns a context for requests to the issuer.
 func (i *issuer) in(ctx context.Context) context.Context { return oidc.ClientContext(ctx, i.client) }
 
-// get returns what the issuer says of itself.
+// get returns the issuer's own description.
 func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -65,7 +65,7 @@ func Parse(data []byte) (*Rules, error) {
 	return rules, nil
 }
 
-// goTypes are what the decoder says of Go's types, which are nothing to who writes the file.
+// goTypes are how the decoder names Go's types, which are nothing to who writes the file.
 var goTypes = regexp.MustCompile(` (in type|into) \S+`)
 
 func checkRole(r access.Role) error {

@@ -96,7 +96,7 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		p.Problem(fmt.Errorf("a sign-in failed: %w", err))
-		p.page(w, http.StatusForbidden, "Not signed in", "What "+p.Issuer+" says of you cannot be believed. The hub's log has the reason.", again, "Sign in")
+		p.page(w, http.StatusForbidden, "Not signed in", "The answer of "+p.Issuer+" cannot be trusted. The hub's log has the reason.", again, "Sign in")
 		return
 	}
 	rules := p.Rules.Rules()

@@ -120,7 +120,7 @@ func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, 
 			return "", err
 		}
 		if !slices.Contains(g.By, viewer) {
-			return fmt.Sprintf("what became of it is not told, as gates.rollout.by of %s does not name %s", st.ID(), cmp.Or(terminal.Line(viewer), "who runs this")), nil
+			return fmt.Sprintf("its result is not published, as gates.rollout.by of %s does not name %s", st.ID(), cmp.Or(terminal.Line(viewer), "who runs this")), nil
 		}
 	}
 	return "", nil

@@ -86,7 +86,7 @@ func (p *hubProcess) stop() {
 // patience is how long the hub may take until it says what is waited for.
 const patience = 2 * time.Minute
 
-// await waits until what the hub says of all environments is as expected: it is asked once, and
+// await waits until the hub's answer about all environments is as expected: it is asked once, and
 // answers again when something has changed.
 func (d *demo) await(ctx context.Context, what string, is func(*api.Environments) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s: this has not come for %s", what, patience))

@@ -75,7 +75,7 @@ var (
 			{"kalypso hub history prod --cluster store-005 --workload checkout", done},
 			{"kalypso hub cluster store-005", done},
 		}},
-		{say: "What was released, and what became of it?", runs: []command{{"kalypso hub releases", done}}},
+		{say: "What was released, and how did it go?", runs: []command{{"kalypso hub releases", done}}},
 	}
 )
 

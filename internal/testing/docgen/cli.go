@@ -17,7 +17,7 @@ func cliPage(root *cobra.Command) []byte {
 	p.block("<!-- parse only -->")
 	p.block("%s", prose(root.Long, "text"))
 	p.block("Results go to stdout, everything else to stderr. Colour is used on a terminal only, and not where\n" +
-		"`NO_COLOR` is set. `kalypso COMMAND --help` prints what this page says of a command.")
+		"`NO_COLOR` is set. `kalypso COMMAND --help` prints the part of this page about a command.")
 	p.block("## Flags of all commands")
 	p.flags(root.PersistentFlags())
 	p.commands(root)
