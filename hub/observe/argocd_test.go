@@ -1,9 +1,11 @@
 package observe_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
@@ -20,8 +22,11 @@ func TestSlowArgoCD(t *testing.T) {
 	c.serve()
 	c.bootstrap()
 	account := c.account("argocd")
-	observe := func() {
+	refresh := func() {
 		c.run("kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", "argocd.argoproj.io/refresh=hard")
+	}
+	observe := func() {
+		refresh()
 		c.run("kalypso", "observe", "--from", "kubeconfig", "--kubeconfig", account, "--cluster", "e1")
 	}
 	both := func(a answer) map[string]answer { return map[string]answer{"hello": a, "other": a} }
@@ -38,6 +43,24 @@ func TestSlowArgoCD(t *testing.T) {
 	c.commit("apps", "main", map[string]string{"hello/object.yaml": configMap("hello")})
 	c.agree("mended", c.applications, observe, both(answer{"ok", second}))
 	c.agree("rolled back", c.applications, observe, both(answer{"ok", c.promote(reconciler, "hello")}))
+
+	// The same by what its notifications send, of all Applications: no snapshot follows.
+	program, config := hubtest.Webhooks(t, "../../internal/testing/webhooks"), hubtest.Notifications(t, "../../docs/hub.md")
+	notify := func() {
+		refresh()
+		var found struct{ Items []any }
+		if err := json.Unmarshal([]byte(c.run("kubectl", "get", "applications.argoproj.io", "-A", "-o", "json")), &found); err != nil {
+			t.Fatal(err)
+		}
+		in, err := json.Marshal(map[string]any{"URL": c.url, "Token": c.token, "ConfigMap": config, "Applications": found.Items})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := c.try(string(in), program); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	c.agree("a change, by notifications", c.applications, notify, both(answer{"ok", c.promote(reconciler, "good evening")}))
 }
 
 // applications returns what kubectl shows for the Applications of each assignment.

@@ -4,14 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/state"
@@ -23,12 +18,7 @@ import (
 // What Flux's and Argo CD's own types make is taken: of Argo CD, by the template of docs/hub.md.
 func TestSlowWebhooks(t *testing.T) {
 	isolated.Slow(t, "builds a program with the libraries of Flux and Argo CD")
-	program := filepath.Join(t.TempDir(), "webhooks")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir, build.Env = "../../internal/testing/webhooks", append(os.Environ(), "GOFLAGS=")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := hubtest.Webhooks(t, "../../internal/testing/webhooks")
 	s := serve(t, hubtest.SQLite(t)())
 	send := func(want state.State, request map[string]any) {
 		t.Helper()
@@ -113,21 +103,6 @@ func TestSlowWebhooks(t *testing.T) {
 		{"progressing", ofCluster, state.Progressing, []map[string]any{status("Synced", "Progressing", "Succeeded", 5, 9, 10)}},
 	} {
 		t.Log(c.name)
-		send(c.want, map[string]any{"Token": c.token, "ConfigMap": notifications(t), "Applications": c.apps})
+		send(c.want, map[string]any{"Token": c.token, "ConfigMap": hubtest.Notifications(t, "../../docs/hub.md"), "Applications": c.apps})
 	}
-}
-
-// notifications returns argocd-notifications-cm as docs/hub.md has it.
-func notifications(t *testing.T) (config map[string]string) {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/hub.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, block, _ := strings.Cut(string(page), "```yaml\nservice.webhook.kalypso:")
-	block, _, found := strings.Cut(block, "\n```\n")
-	if err := yaml.Unmarshal([]byte("service.webhook.kalypso:"+block), &config); err != nil || !found {
-		t.Fatalf("docs/hub.md has no notifications of Argo CD: %v", err)
-	}
-	return config
 }
