@@ -61,6 +61,13 @@ func startConsumers(t *testing.T, names ...string) *consumers {
 	down := func() { _ = exec.Command(filepath.Join(c.scripts, "down"), c.dir).Run() }
 	down()
 	t.Cleanup(down)
+	c.eventually("what ran before has ended", func() string { // an API server takes its time
+		if conn, err := net.Dial("tcp", "127.0.0.1:6443"); err == nil {
+			_ = conn.Close()
+			return "there still is an API server"
+		}
+		return ""
+	})
 	for _, name := range []string{"apps", "gitops", "platform"} {
 		c.run("rm", "-rf", c.repository(name))
 		c.run("git", "init", "-q", "--bare", "-b", "main", c.repository(name))
@@ -290,6 +297,9 @@ func (c *consumers) agree(step string, kubectl func() map[string]answer, observe
 	})
 }
 
+// conditionOf is a condition of an object.
+type conditionOf struct{ Type, Status, Reason, Message string }
+
 // objectOf is what is read of a reconciler's object.
 type objectOf struct {
 	Metadata struct {
@@ -297,9 +307,9 @@ type objectOf struct {
 		Annotations map[string]string
 	}
 	Status struct {
-		LastAppliedRevision, LastHandledReconcileAt string
-		Conditions                                  []struct{ Type, Status, Reason, Message string }
-		Sync                                        struct {
+		LastAppliedRevision, LastAttemptedRevision, LastHandledReconcileAt string
+		Conditions                                                         []conditionOf
+		Sync                                                               struct {
 			Status, Revision string
 			Revisions        []string
 		}

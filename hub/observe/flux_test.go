@@ -20,7 +20,7 @@ func TestSlowFlux(t *testing.T) {
 	if c == nil {
 		return // make test-long says so
 	}
-	const reconciler = `flux: interval: "1m"`
+	const reconciler = `flux: {interval: "1m", timeout: "20s"}`
 	c.commit("apps", "main", map[string]string{"hello/object.yaml": configMap("hello"), "other/object.yaml": configMap("other")})
 	first := c.promote(reconciler, "hello")
 	c.serve()
@@ -82,7 +82,27 @@ func TestSlowFlux(t *testing.T) {
 
 	const again = "what fails is tried again"
 	end = c.watch(account)
-	c.retries(2)
+	c.retries("hello-main")
+	c.retries("hello-main")
+	const assignment = "prod-edge-hello-main-assignment"
+	failedAt := func(commit string) {
+		t.Helper()
+		c.eventually("it waits for "+commit+" in vain", func() string {
+			o := c.kustomization(assignment)
+			if !strings.HasSuffix(o.Status.LastAttemptedRevision, commit) || !slices.ContainsFunc(o.Status.Conditions, func(is conditionOf) bool { return is.Type == "Ready" && is.Status == "False" }) {
+				return fmt.Sprintf("%+v", o.Status)
+			}
+			return ""
+		})
+	}
+	failedAt(second)
+	c.retries(assignment)
+	unrelated = c.commit("gitops", "prod", map[string]string{"README.md": "Still nothing."})
+	c.reads(unrelated)
+	pull()
+	failedAt(unrelated)
+	broken["other"] = answer{"ok", unrelated}
+	c.agree(again, applied, nothing, broken)
 	said := end()
 	never(again, map[string][]string{"hello": said["hello"]}, "ok", "progressing", "behind", "drifted")
 	c.Logf("%s: %q", again, said)
@@ -96,7 +116,7 @@ func TestSlowFlux(t *testing.T) {
 
 	c.commit("apps", "main", map[string]string{"hello/object.yaml": configMap("hello")})
 	pull()
-	c.agree("mended", applied, observe, both(answer{"ok", second}))
+	c.agree("mended", applied, observe, both(answer{"ok", unrelated}))
 	const rolledBack = "rolled back"
 	end = c.watch(account)
 	back := c.promote(reconciler, "hello")
@@ -106,7 +126,7 @@ func TestSlowFlux(t *testing.T) {
 	c.Logf("%s: %q", rolledBack, said)
 	never(rolledBack, said, "drifted", "failed")
 	for workload, all := range said {
-		if _, text, _ := strings.Cut(strings.Join(all, "\n"), back[:7]); strings.Contains(text, second[:7]) {
+		if _, text, _ := strings.Cut(strings.Join(all, "\n"), back[:7]); strings.Contains(text, unrelated[:7]) {
 			t.Errorf("%s: %s was at the commit before once more: %q", rolledBack, workload, all)
 		}
 	}
@@ -124,21 +144,28 @@ func (c *consumers) reads(commit string) {
 	})
 }
 
-// retries waits until Flux has tried to apply hello some more times.
-func (c *consumers) retries(times int) {
+// retries waits until Flux has tried to apply a Kustomization once more.
+func (c *consumers) retries(name string) {
 	c.Helper()
-	for range times {
-		at := time.Now().Format(time.RFC3339Nano)
-		c.run("kubectl", "-n", "flux-system", "annotate", "kustomizations.kustomize.toolkit.fluxcd.io", "hello-main", "--overwrite", "reconcile.fluxcd.io/requestedAt="+at)
-		c.eventually("Flux tries again", func() string {
-			for _, o := range c.objects("kustomizations.kustomize.toolkit.fluxcd.io") {
-				if o.Metadata.Name == "hello-main" && o.Status.LastHandledReconcileAt != at {
-					return "it has not"
-				}
-			}
-			return ""
-		})
+	at := time.Now().Format(time.RFC3339Nano)
+	c.run("kubectl", "-n", "flux-system", "annotate", "kustomizations.kustomize.toolkit.fluxcd.io", name, "--overwrite", "reconcile.fluxcd.io/requestedAt="+at)
+	c.eventually("Flux tries "+name+" again", func() string {
+		if is := c.kustomization(name).Status.LastHandledReconcileAt; is != at {
+			return "it did at " + is
+		}
+		return ""
+	})
+}
+
+// kustomization returns the Kustomization of a name.
+func (c *consumers) kustomization(name string) (found objectOf) {
+	c.Helper()
+	for _, o := range c.objects("kustomizations.kustomize.toolkit.fluxcd.io") {
+		if o.Metadata.Name == name {
+			found = o
+		}
 	}
+	return found
 }
 
 func configMap(name string) string {
