@@ -156,7 +156,7 @@ func TestSignInRefused(t *testing.T) {
 			if c.address != nil {
 				callback = c.address(callback)
 			}
-			if status, text, _ := h.get(b, callback); status != http.StatusForbidden || !strings.Contains(text, "cannot be believed") {
+			if status, text, _ := h.get(b, callback); status != http.StatusForbidden || !strings.Contains(text, "cannot be trusted") {
 				t.Errorf("it answers %d: %s", status, text)
 			}
 			if len(h.problems) != 1 || !strings.Contains(h.problems[0], c.says) || strings.Contains(h.problems[0], "secret-of") {
