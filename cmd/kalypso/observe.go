@@ -299,6 +299,7 @@ func (o *observing) sender(ctx context.Context) (delivery, error) {
 	}
 	sender := observe.NewSender(client)
 	return func(ctx context.Context, reports []api.Report) (string, []api.Report, error) {
+		defer client.CloseIdle()
 		sent, err := sender.Send(ctx, reports)
 		return sent.String(), sent.Left, errors.Join(sent.Err(), err)
 	}, nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,9 +37,15 @@ func NewClient(address, token string) (*Client, error) {
 	if host := u.Hostname(); token != "" && u.Scheme == "http" && host != "localhost" && host != "127.0.0.1" && host != "::1" {
 		return nil, fmt.Errorf("%s would get the token unencrypted: use https", u.Host)
 	}
-	client := &http.Client{Timeout: 2 * time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)} // a third of the time of a handshake
+	client := &http.Client{Transport: transport, Timeout: 2 * time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Client{strings.TrimSuffix(u.String(), "/"), token, client}, nil
 }
+
+// CloseIdle closes the connections that are not in use. Who asks again in a minute makes a new one:
+// a hub that holds one for each of 100,000 clusters takes 2 GB of memory for them.
+func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
 // Error is an answer of a hub that is none of success: RFC 9457.
 type Error struct {
