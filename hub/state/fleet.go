@@ -166,8 +166,8 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 		if was != nil {
 			old = was.byClust[c.name]
 		}
-		f.inherit(now, was, is, old, c, changes)
-		if c.heard.partial && c.heard.digest != "" { // what was unknown in its snapshot may be wanted now
+		more := f.inherit(now, was, is, old, c, changes)
+		if (more || c.heard.partial) && c.heard.digest != "" { // its snapshot may have had what was not wanted, and is now
 			c.heard.digest = ""
 			changes.hear(c.name)
 		}
@@ -251,8 +251,9 @@ func (f *Fleet) keep(now time.Time, was, is *environment) {
 	}
 }
 
-// inherit gives a cluster what was observed of it before.
-func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, changes *Changes) {
+// inherit gives a cluster what was observed of it before. It reports whether there are assignments
+// that it did not have.
+func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, changes *Changes) (more bool) {
 	c.stale = old != nil && old.stale
 	c.stale = f.isStale(is, c, now)
 	defer c.recount()
@@ -264,6 +265,7 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 		}
 		if before < 0 {
 			changes.add(Change{env: is, cluster: c, target: i, New: true})
+			more = true
 			continue
 		}
 		o := old.pairs[before]
@@ -278,13 +280,14 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 		}
 	}
 	if old == nil {
-		return
+		return more
 	}
 	for i := range old.pairs {
 		if c.folder.index(old.folder.Targets[i].Name) < 0 {
 			changes.add(Change{env: was, cluster: old, target: i, Was: old.pairs[i].state, Gone: true})
 		}
 	}
+	return more
 }
 
 func (fo *folder) index(target string) int {
