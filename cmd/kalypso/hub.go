@@ -36,14 +36,14 @@ assignment on a cluster is in one of these states:
   behind       it runs what its branch had before
   drifted      it runs what its branch never had, or was changed on the cluster
   stale        the cluster has reported, but not lately
-  missing      nobody has ever reported
+  missing      nobody has reported, or it is not on the cluster
   failed       it runs what is wanted, and fails`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	a.hub.flags(cmd.PersistentFlags(), "token-file", "ask the hub at this address")
 	a.output = outputFlagIn(cmd, cmd.PersistentFlags())
-	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a), newHubCluster(a), newHubToken(a))
+	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a), newHubCluster(a), newHubForget(a), newHubToken(a))
 	return cmd
 }
 
@@ -301,7 +301,14 @@ func reasonOf(r *state.Row) string {
 	case state.Stale:
 		why = "last news at " + when(r.Seen)
 	case state.Missing:
-		why = "nobody has reported"
+		switch {
+		case !r.At.IsZero():
+			why = "it is not on the cluster"
+		case !r.Seen.IsZero():
+			why = "the cluster has reported, and not this"
+		default:
+			why = "nobody has reported"
+		}
 	case state.OK:
 		why = ""
 	}
@@ -376,6 +383,35 @@ func newHubCluster(a *asking) *cobra.Command {
 				fmt.Fprintf(a.out, "warning: %s\n\n", terminal.Line(found.Problem))
 			}
 			return a.printRows(&api.Assignments{Assignments: found.Assignments})
+		},
+	}
+}
+
+func newHubForget(a *asking) *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget CLUSTER...",
+		Short: "Forget clusters that the platform does not list and that report no more",
+		Long: `forget ends that clusters count which reported once, and which the platform does not list:
+one that was taken away, or whose name was mistyped. One that reports again comes back.
+Clusters that the platform lists are to be taken out of the platform.`,
+		Example: `  kalypso hub forget vm-17`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("name a cluster")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hub, err := a.hub.client(a.global)
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				if err := hub.Forget(cmd.Context(), name); err != nil {
+					return fmt.Errorf("cluster %s: %w", terminal.Line(name), err)
+				}
+			}
+			return nil
 		},
 	}
 }

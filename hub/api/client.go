@@ -371,6 +371,11 @@ func (c *Client) Tokens(ctx context.Context) (*Tokens, error) {
 	return out, c.do(ctx, http.MethodGet, "/v1/tokens", nil, nil, out)
 }
 
+// Forget forgets a cluster that the platform does not list.
+func (c *Client) Forget(ctx context.Context, cluster string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/clusters/"+url.PathEscape(cluster), nil, nil, nil)
+}
+
 // RevokeToken ends a token.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil, nil)

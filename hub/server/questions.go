@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,10 +14,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // Fresh are the parameters of what changes: a client that has seen a version gets 304, or waits
@@ -88,6 +91,10 @@ func (s *server) questions() {
 	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by class, cluster, workspace and deployment target there are none."}, s.getCounts)
 	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters, sorted by environment, cluster and deployment target"}, s.getAssignments)
 	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet, Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"}, s.getCluster)
+	huma.Register(s.api, huma.Operation{
+		OperationID: "forget", Method: http.MethodDelete, Path: "/v1/clusters/{name}", Summary: "Forget a cluster that the platform does not list", DefaultStatus: http.StatusNoContent,
+		Description: "It counts no more, until it reports again. One that the platform lists is to be taken out of the platform.", Errors: []int{401, 403, 404, 409},
+	}, s.forget)
 	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"}, s.getHistory)
 	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet, Path: "/v1/releases", Summary: "What was released, the newest first"}, s.getReleases)
 }
@@ -182,6 +189,33 @@ func (s *server) getCluster(ctx context.Context, in *clusterQuestion) (*body[api
 		return nil, unlisted(in.Name)
 	}
 	return &body[api.Cluster]{out}, nil
+}
+
+// forget forgets a cluster.
+func (s *server) forget(ctx context.Context, in *clusterQuestion) (*struct{}, error) {
+	i, err := allow(ctx, access.Operator)
+	if err != nil {
+		return nil, err
+	}
+	news, _ := s.Hub.Fleet().News(in.Name)
+	for _, environment := range news.Environments {
+		if !i.MayIn(access.Operator, environment) {
+			return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in environment %s, too, where %s may not do that", terminal.Line(in.Name), environment, i.Name))
+		}
+	}
+	there, err := s.Hub.Forget(ctx, in.Name)
+	switch listed := (*hub.ListedError)(nil); {
+	case errors.As(err, &listed):
+		return nil, huma.Error409Conflict(err.Error())
+	case err != nil:
+		return nil, unavailable()
+	case !there:
+		return nil, huma.Error404NotFound("no cluster " + terminal.Line(in.Name) + " has reported")
+	}
+	if err := s.audit(ctx, "forget", in.Name, ""); err != nil {
+		return nil, unavailable()
+	}
+	return nil, nil
 }
 
 // historyQuestion are the parameters of getHistory.

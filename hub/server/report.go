@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -194,6 +195,11 @@ func retry(status int, detail string) error {
 
 const maxMessage = 1024
 
+var id = regexp.MustCompile(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})?$`)
+
+// isID reports whether a text is an id as git has it, or none.
+func isID(text string) bool { return id.MatchString(text) }
+
 func itemOf(it *api.Item) (state.Item, error) {
 	reported, ok := state.ParseReported(it.State)
 	switch {
@@ -201,6 +207,10 @@ func itemOf(it *api.Item) (state.Item, error) {
 		return state.Item{}, fmt.Errorf("%.40q is no state that is reported", it.State)
 	case it.Assignment == "" && it.Object == "":
 		return state.Item{}, errors.New("neither assignment nor object says what it is about")
+	case !isID(it.Commit), !isID(it.Before), !isID(it.Digest):
+		return state.Item{}, errors.New("commit, before and digest are ids as git has them in full: 40 or 64 hexadecimal digits")
+	case slices.Contains(strings.Split(it.Path, "/"), ".."):
+		return state.Item{}, fmt.Errorf("%.70q is no path in a repository", it.Path)
 	case it.Commit == "" && it.Digest == "" && reported != state.ReportedFailed: // it may fail before it applies anything
 		return state.Item{}, errors.New("neither commit nor digest says what runs")
 	}

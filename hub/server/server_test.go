@@ -170,7 +170,7 @@ var cases = []struct {
 	name string
 	test func(*served)
 }{
-	{"other clusters", otherClusters}, {"signed", signed}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
+	{"other clusters", otherClusters}, {"signed", signed}, {"forget", forget}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
 }
 
 func report(cluster, environment string, items ...any) map[string]any {
@@ -250,6 +250,24 @@ func signed(s *served) {
 		s.Error("a report was not taken that is signed")
 	}
 	s.expect(401, "", "GET", "/v1/environments", nil, api.SignatureHeader, other.Signature)
+}
+
+// forget has who may do that forget clusters.
+func forget(s *served) {
+	operator, dev := s.token(store.Token{Role: "operator"}), s.token(store.Token{Role: "operator", Environment: "dev"})
+	s.expect(200, operator, "POST", "/v1/reports", report("c0", "prod"))
+	s.expect(403, s.token(store.Token{Role: "viewer"}), "DELETE", "/v1/clusters/c0", nil)
+	s.expect(403, dev, "DELETE", "/v1/clusters/c0", nil)
+	s.expect(404, operator, "DELETE", "/v1/clusters/nobody", nil)
+	if text := s.expect(409, operator, "DELETE", "/v1/clusters/c0", nil); !strings.Contains(text, "the platform lists cluster c0, in prod: take it out of the platform") {
+		s.Errorf("got %s", text)
+	}
+	s.expect(200, operator, "POST", "/v1/reports", report("v9", "prod", map[string]any{"assignment": "prod/box/hello-main", "commit": commit, "state": "ok"}))
+	s.expect(204, operator, "DELETE", "/v1/clusters/v9", nil)
+	s.expect(404, operator, "DELETE", "/v1/clusters/v9", nil)
+	if text := s.expect(200, s.token(store.Token{Role: "admin"}), "GET", "/v1/audit", nil); !strings.Contains(text, `"action":"forget","subject":"v9"`) {
+		s.Errorf("the audit is %s", text)
+	}
 }
 
 // scopes has who may see one environment ask about another, everywhere.

@@ -22,7 +22,7 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	}
 	places := f.places(r, received, changes)
 	if len(places) == 0 {
-		return changes, Outcome{Unlisted: true}
+		return changes, Outcome{Resend: r.Same, Unlisted: !r.Same} // its items may say of which cluster type it is
 	}
 	h := f.hear(r.Cluster)
 	if r.Same && (h.digest == "" || h.digest != r.Digest) {

@@ -59,10 +59,15 @@ func (f *Fleet) RestoreWanted(now time.Time, w *Wanted) {
 	f.want(now, w, nil)
 }
 
-// RestoreCluster takes the last news of a cluster from before, or from another hub.
+// RestoreCluster takes the last news of a cluster from before, or from another hub. One without any
+// was forgotten.
 func (f *Fleet) RestoreCluster(was Heard) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if was.Last.IsZero() && was.Snapshot.IsZero() {
+		f.forget(was.Cluster, nil)
+		return
+	}
 	h := f.hear(was.Cluster)
 	switch was.Last.Compare(h.last) {
 	case 1:

@@ -14,7 +14,7 @@ const (
 	Behind                   // runs what its branch had before
 	Drifted                  // runs what its branch never had, or was changed on the cluster
 	Stale                    // the cluster has reported, but not lately
-	Missing                  // nobody has ever reported
+	Missing                  // nobody has reported, or it is not on the cluster
 	Failed                   // runs what is wanted, and fails, or could not apply anything
 	numStates
 )

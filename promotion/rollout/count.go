@@ -120,7 +120,7 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 	newest := map[string]map[string]Report{}
 	for _, r := range reports {
 		switch r.State {
-		case Healthy, Progressing, Stale, Failed:
+		case Unknown, Healthy, Progressing, Stale, Failed:
 		default: // an unknown state of a source
 			r.State = Progressing
 		}

@@ -41,14 +41,15 @@ func (s *Source) Name() string { return "hub " + s.address }
 // *forge.AuthError where the hub wants another token, a *forge.UnavailableError where it does
 // not answer.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
-	wanted := make(map[string]bool, len(w.Assignments))
+	wanted := make(map[string]*rollout.Assignment, len(w.Assignments))
 	for i := range w.Assignments {
-		wanted[w.Assignments[i].ID] = true
+		wanted[w.Assignments[i].ID] = &w.Assignments[i]
 	}
 	at := s.now()
 	var out []rollout.Report
 	commit, err := s.client.Rollout(ctx, w.Environment, w.Ring, func(r *state.Row) error {
-		if id := r.ID(); wanted[id] && r.State != state.Missing {
+		id := r.ID()
+		if a := wanted[id]; a != nil && (r.State != state.Missing || len(a.Clusters) == 0) {
 			out = append(out, reportOf(id, r, at))
 		}
 		return nil
@@ -76,10 +77,11 @@ func newest(w *rollout.Wanted) string {
 	return fmt.Sprintf("%.10s", w.Commits[0])
 }
 
-// states are the hub's as promotions have them. Missing is no report.
+// states are the hub's as promotions have them. Missing is no report, but of a cluster that the
+// platform does not list and that reports others of its type.
 var states = map[state.State]rollout.State{
 	state.OK: rollout.Healthy, state.Progressing: rollout.Progressing, state.Behind: rollout.Progressing, state.Drifted: rollout.Progressing,
-	state.Stale: rollout.Stale, state.Failed: rollout.Failed,
+	state.Stale: rollout.Stale, state.Missing: rollout.Unknown, state.Failed: rollout.Failed,
 }
 
 // reportOf returns a row of the hub as a report. The hub has judged how old it is: it is as of
@@ -88,6 +90,8 @@ func reportOf(id string, r *state.Row, now time.Time) rollout.Report {
 	out := rollout.Report{Assignment: id, Cluster: terminal.Line(r.Cluster), State: states[r.State], By: terminal.Line(cmp.Or(r.By, "the hub")), At: now, Since: r.Holds()}
 	switch r.State {
 	case state.OK:
+	case state.Missing:
+		out.Message = "reports, and not this"
 	case state.Stale:
 		out.At = r.Seen
 		out.Message = "last reported at " + r.Seen.UTC().Format(time.RFC3339)
