@@ -139,7 +139,7 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 	for _, g := range s.Hub.Fleet().Count(f, state.ByEnvironment) {
 		tally.Add(&g.Tally)
 	}
-	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: partOf(&tally, f, p)}
+	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: view.Part{Page: p, Total: s.Hub.Fleet().Len(f)}}
 	skip := (p.Number - 1) * p.Size
 	s.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
 		if skip > 0 {

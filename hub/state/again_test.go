@@ -30,10 +30,7 @@ func TestWantedAgain(t *testing.T) {
 		_, outcome := f.Observe(r)
 		return outcome
 	}
-	ok := func() (n int) {
-		f.List(state.Filter{States: []state.State{state.OK}}, state.Position{}, func(state.Row) bool { n++; return true })
-		return n
-	}
+	ok := func() int { return f.Len(state.Filter{States: []state.State{state.OK}}) }
 	again := func(what string, change func()) {
 		change()
 		want("a", "b")

@@ -174,6 +174,54 @@ func (f *Fleet) List(filter Filter, after Position, yield func(Row) bool) {
 	f.list(filter, after, yield)
 }
 
+// Len returns how many assignments on clusters List lists. Where the platform does not list the clusters
+// of a type, they are more than what Count counts.
+func (f *Fleet) Len(filter Filter) (n int) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	states := filter.states()
+	for name, e := range f.environments {
+		if !filter.Environments.Has(name) {
+			continue
+		}
+		for _, fo := range e.folders {
+			for i := range fo.Targets {
+				if filter.folder(fo) && filter.target(&fo.Targets[i]) {
+					n += fo.len(i, filter.Cluster, states)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// len counts the clusters on which a target is in one of some states, of all clusters or of one.
+func (fo *folder) len(target int, cluster string, states uint16) (n int) {
+	if fo.Listed && cluster == "" {
+		for s, count := range fo.tallies[target] {
+			n += count * int(states>>s&1)
+		}
+		return n
+	}
+	for _, c := range fo.clusters {
+		if cluster == "" || c.name == cluster {
+			n += int(states >> c.pairs[target].state & 1)
+		}
+	}
+	return n
+}
+
+// states returns a bit for each state that is selected.
+func (filter *Filter) states() (out uint16) {
+	if len(filter.States) == 0 {
+		return 1<<numStates - 1
+	}
+	for _, s := range filter.States {
+		out |= 1 << s
+	}
+	return out
+}
+
 // Rollout is List for one environment. It returns the commit of the GitOps branch that wants
 // what it lists; "" for none.
 func (f *Fleet) Rollout(filter Filter, after Position, yield func(Row) bool) (commit string) {
@@ -190,13 +238,7 @@ func (f *Fleet) Rollout(filter Filter, after Position, yield func(Row) bool) (co
 }
 
 func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
-	states := uint16(1)<<numStates - 1
-	if len(filter.States) > 0 {
-		states = 0
-	}
-	for _, s := range filter.States {
-		states |= 1 << s
-	}
+	states := filter.states()
 	from := max(slices.Index(f.names, after.Environment), 0)
 	for _, name := range f.names[min(from, len(f.names)):] {
 		e := f.environments[name]
