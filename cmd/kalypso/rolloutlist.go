@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/plan"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
@@ -18,18 +19,29 @@ const (
 	mostClusters = 10 // names in a line
 )
 
-// rolloutTable prints the clusters of stages that are not ok.
+// rolloutTable prints the clusters of stages that are not ok, and who could not be asked about
+// them.
 func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	cut := false
 	for _, s := range stages {
-		if s.Rollout == nil || s.Rollout.Counts == nil {
+		if s.Rollout == nil {
+			continue
+		}
+		notAsked := s.Rollout.NotAsked
+		if s.Rollout.State != forge.Success { // the line of the stage says it
+			notAsked = ""
+		}
+		if s.Rollout.Counts == nil {
+			if notAsked != "" {
+				fmt.Fprintf(w, "\n%s: %s\n", s.ID(), terminal.Line(notAsked))
+			}
 			continue
 		}
 		lines := laggingOf(s.Rollout.Counts)
-		if len(lines) == 0 {
+		if len(lines) == 0 && notAsked == "" {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s: %s\n", s.ID(), s.Rollout.Counts.Tally)
+		fmt.Fprintf(w, "\n%s: %s\n", s.ID(), terminal.Line(strings.TrimSuffix(s.Rollout.Counts.Tally.String()+"; "+notAsked, "; ")))
 		for _, l := range lines[:min(len(lines), mostLagging)] {
 			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", l.state, strings.TrimSpace(l.of.Workload+" "+l.of.Version), l.of.ID, l.text())
 			cut = cut || len(l.clusters) > mostClusters
@@ -44,12 +56,13 @@ func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	}
 }
 
-// lagging are the clusters on which an assignment is in a state that is not healthy.
+// lagging are the clusters on which an assignment is in a state that is not healthy, for the same
+// reason.
 type lagging struct {
 	state    rollout.State
 	of       *rollout.AssignmentState
 	clusters []string // none where the platform lists none and nobody has reported
-	message  string   // of the first of them that has one
+	message  string   // of each of them; "" where none has one
 }
 
 // laggingOf returns what lags, the worst first.
@@ -60,18 +73,22 @@ func laggingOf(c *rollout.Counts) []*lagging {
 		if len(a.Clusters) == 0 && a.State != rollout.Healthy {
 			out = append(out, &lagging{state: a.State, of: a, message: a.Message})
 		}
-		of := map[rollout.State]*lagging{}
+		type cause struct {
+			state   rollout.State
+			message string
+		}
+		of := map[cause]*lagging{}
 		for _, cluster := range a.Clusters {
 			if cluster.State == rollout.Healthy {
 				continue
 			}
-			l := of[cluster.State]
+			why := cause{cluster.State, cluster.Message}
+			l := of[why]
 			if l == nil {
-				l = &lagging{state: cluster.State, of: a}
-				of[cluster.State], out = l, append(out, l)
+				l = &lagging{state: why.state, of: a, message: why.message}
+				of[why], out = l, append(out, l)
 			}
 			l.clusters = append(l.clusters, cmp.Or(cluster.Name, "a cluster without a name"))
-			l.message = cmp.Or(l.message, cluster.Message)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *lagging) int { return b.state.Compare(a.state) })

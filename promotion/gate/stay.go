@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -109,10 +110,15 @@ func rolledOut(s Stay) answer {
 		a.reason = "is rolling out"
 	}
 	a.reason = place(s.Environment, s.Ring) + ": " + a.reason
-	if rest, begins := strings.CutPrefix(printable(s.Reason), "rolling out"); begins && s.Held && a.State == Pending {
+	reason := printable(s.Reason)
+	switch rest, begins := strings.CutPrefix(reason, "rolling out"); {
+	case !s.Held || reason == "":
+	case begins && a.State == Pending:
 		a.reason += rest // it is said once
-	} else if s.Held && s.Reason != "" {
-		a.reason += "; " + printable(s.Reason)
+	case a.State == Passed && unicode.IsDigit(rune(reason[0])): // it may be another count by now
+		a.reason += "; at that time: " + reason
+	default:
+		a.reason += "; " + reason
 	}
 	return a
 }

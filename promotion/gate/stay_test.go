@@ -46,8 +46,8 @@ func TestAfter(t *testing.T) {
 		stays  []Stay
 		want   want
 	}{
-		"passed":            {one, []Stay{qa}, want{Passed, "qa: the rollout succeeded; 12/12 healthy", ""}},
-		"passed and left":   {one, []Stay{left(qa, time.Minute)}, want{Passed, "qa: the rollout succeeded; 12/12 healthy", ""}},
+		"passed":            {one, []Stay{qa}, want{Passed, "qa: the rollout succeeded; at that time: 12/12 healthy", ""}},
+		"passed and left":   {one, []Stay{left(qa, time.Minute)}, want{Passed, "qa: the rollout succeeded; at that time: 12/12 healthy", ""}},
 		"missing":           {one, nil, want{Pending, "qa: has not had it yet", ""}},
 		"not held":          {one, []Stay{unheld}, want{Pending, "qa: has not had it yet", ""}},
 		"not held, failure": {one, []Stay{said(unheld, forge.Failure, "")}, want{Pending, "qa: has not had it yet", ""}},
@@ -55,7 +55,7 @@ func TestAfter(t *testing.T) {
 		"silent":            {one, []Stay{silent, us}, want{Pending, "qa/eu: nobody has reported yet; 0 of 12 assignments", ""}},
 		"rolling out":       {one, []Stay{said(qa, forge.Pending, "73/100 healthy")}, want{Pending, "qa: is rolling out; 73/100 healthy", ""}},
 		"failed":            {one, []Stay{said(qa, forge.Failure, "2 failed")}, want{Blocked, "qa: the rollout failed, and has to succeed; 2 failed", ""}},
-		"all rings":         {one, []Stay{us, eu}, want{Passed, "qa/eu: the rollout succeeded; 12/12 healthy; qa/us: the rollout succeeded; 12/12 healthy", ""}},
+		"all rings":         {one, []Stay{us, eu}, want{Passed, "qa/eu: the rollout succeeded; at that time: 12/12 healthy; qa/us: the rollout succeeded; at that time: 12/12 healthy", ""}},
 		"one ring is not enough": {
 			either, []Stay{eu, said(us, forge.Pending, "")},
 			want{Pending, "one is enough: qa/us: is rolling out; perf: has not had it yet", ""},
@@ -65,10 +65,10 @@ func TestAfter(t *testing.T) {
 			both, []Stay{said(ran("perf", "", 0), forge.Failure, "")},
 			want{Blocked, "perf: the rollout failed, and has to succeed; qa: has not had it yet", ""},
 		},
-		"either":               {either, []Stay{ran("perf", "", 0)}, want{Passed, "perf: the rollout succeeded; 12/12 healthy (one is enough)", ""}},
+		"either":               {either, []Stay{ran("perf", "", 0)}, want{Passed, "perf: the rollout succeeded; at that time: 12/12 healthy (one is enough)", ""}},
 		"either, both blocked": {either, []Stay{said(qa, forge.Failure, ""), said(ran("perf", "", 0), forge.Failure, "")}, want{Blocked, "one is enough: qa: the rollout failed, and has to succeed; perf: the rollout failed, and has to succeed", ""}},
 		"either, one blocked":  {either, []Stay{said(qa, forge.Failure, "")}, want{Pending, "one is enough: qa: the rollout failed, and has to succeed; perf: has not had it yet", ""}},
-		"rings":                {rings, []Stay{ran("prod", "canary", 0), said(ran("prod", "eu", 0), forge.Failure, "")}, want{Passed, "prod/canary: the rollout succeeded; 12/12 healthy", ""}},
+		"rings":                {rings, []Stay{ran("prod", "canary", 0), said(ran("prod", "eu", 0), forge.Failure, "")}, want{Passed, "prod/canary: the rollout succeeded; at that time: 12/12 healthy", ""}},
 		"rings, another environment's": {
 			rings, []Stay{ran("qa", "canary", 0)}, want{Pending, "prod/canary: has not had it yet", ""},
 		},

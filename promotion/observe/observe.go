@@ -38,10 +38,14 @@ func New(state *session.State, records *verify.Records) *Observer { return &Obse
 
 // Rollout is how far a commit has come on the clusters.
 type Rollout struct {
-	State  forge.State     `json:"state"`
-	Since  time.Time       `json:"since,omitzero"`
-	Reason string          `json:"reason"`
+	State  forge.State `json:"state"`
+	Since  time.Time   `json:"since,omitzero"`
+	Reason string      `json:"reason"` // of a success, what it was when it was reported
+	// Counts are those of now; nil where nobody reports, or nobody could be asked.
 	Counts *rollout.Counts `json:"counts,omitempty"`
+	// NotAsked says who could not be asked, and why, where Counts are not there or are not of all;
+	// "" otherwise.
+	NotAsked string `json:"notAsked,omitempty"`
 }
 
 // Reported is what was reported of the rollout of what a stage has.
@@ -96,7 +100,7 @@ func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reporte
 		return nil, err
 	}
 	if was.Known && was.State == forge.Success { // the counts are those of now all the same
-		return &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: r.Counts}, nil
+		return &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: r.Counts, NotAsked: r.NotAsked}, nil
 	}
 	if r.Since = was.Since; !was.Known || r.State != was.State {
 		r.Since = ob.state.Now
@@ -136,7 +140,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 	case g.Source != "none":
 		assignments, err := ob.wanted(st.Environment.Record, st.Covers)
 		if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
-			return &Rollout{State: forge.Pending, Reason: err.Error()}, nil
+			return &Rollout{State: forge.Pending, Reason: err.Error(), NotAsked: err.Error()}, nil
 		}
 		if err != nil {
 			return nil, err
@@ -167,6 +171,9 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 	if len(sources) == 0 && len(wanted.Assignments) > 0 {
 		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig", "hub": "the hub with --hub"}[g.Source]
 		r.State, r.Reason = forge.Pending, "nobody was asked: give "+how
+		if g.Source == "hub" { // which is always there, as files and clusters need not be
+			r.NotAsked = r.Reason
+		}
 		return nil
 	}
 	var reports []rollout.Report
@@ -191,9 +198,15 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 	verdict, reason := r.Counts.Verdict(rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed, AllowEmpty: g.AllowEmpty})
 	r.State = map[rollout.Verdict]forge.State{rollout.Passed: forge.Success, rollout.Pending: forge.Pending, rollout.Blocked: forge.Failure}[verdict]
 	r.Reason = reason
-	if len(failed) > 0 {
-		r.Reason += "; not asked: " + strings.Join(failed, "; ")
+	if len(failed) == 0 {
+		return nil
 	}
+	r.NotAsked = "not asked: " + strings.Join(failed, "; ")
+	if len(reports) == 0 && verdict == rollout.Pending { // that nobody has reported is not known
+		r.Counts, r.Reason = nil, r.NotAsked
+		return nil
+	}
+	r.Reason += "; " + r.NotAsked
 	return nil
 }
 
