@@ -52,7 +52,7 @@ func (b *Branch) drift(dir string, thorough bool) ([]Drift, error) {
 		return nil, err
 	}
 	s := &driftSurvey{gitSurvey: newGitSurvey(b.repository.git, root), record: st.record}
-	s.thorough = thorough || st.record.treeID() != st.record.Tree
+	s.thorough = thorough || !st.record.Whole()
 	for i := range st.record.ClusterTypes {
 		if err := s.clusterType(&st.record.ClusterTypes[i]); err != nil {
 			return nil, err

@@ -400,6 +400,9 @@ func (r *Record) entry(name string) *ClusterTypeEntry {
 	return &r.ClusterTypes[i]
 }
 
+// Whole reports whether the ids of the cluster types' folders are those of which Tree is made.
+func (r *Record) Whole() bool { return r.treeID() == r.Tree }
+
 // treeID returns the id of the tree that the cluster types' trees make.
 func (r *Record) treeID() ID {
 	return treeOfEntries(partTrees(r.ClusterTypes))

@@ -203,9 +203,14 @@ func (r *reader) history(ctx context.Context) error {
 			if c.Was, err = r.differences(ctx, past.Record, newer); err != nil {
 				return err
 			}
-			if differ += len(c.Was); differ > mostDifferences {
-				break
-			}
+		}
+		if c.Edited, err = r.edited(ctx, past); err != nil {
+			return err
+		}
+		if differ += len(c.Was) + len(c.Edited); i > 0 && differ > mostDifferences {
+			break
+		}
+		if i > 0 {
 			r.forget(past.Record)
 		}
 		r.wanted.Commits = append(r.wanted.Commits, c)

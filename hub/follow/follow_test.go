@@ -237,6 +237,68 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestEdited holds that a cluster runs what its commit has, also where somebody has edited that by
+// hand, and that what was promoted is wanted all the time.
+func TestEdited(t *testing.T) {
+	w := newWorld(t)
+	w.promote()
+	first := w.git(w.ops, "rev-parse", "dev")
+	clone := filepath.Join(t.TempDir(), "clone")
+	w.git(t.TempDir(), "clone", "-q", "-b", "dev", w.ops, clone)
+	push := func(subject string) string {
+		w.git(clone, "add", "-A")
+		w.git(clone, "commit", "-qm", subject)
+		w.git(clone, "push", "-q", "origin", "HEAD:dev")
+		w.look()
+		return w.git(clone, "rev-parse", "HEAD")
+	}
+	const folder = "fleet/small/shop-test"
+	files, err := os.ReadDir(filepath.Join(clone, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(clone, folder, files[0].Name())
+	promoted, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(promoted, "# by hand\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	edit := push("Edit a generated file")
+	if err := os.WriteFile(filepath.Join(clone, "NOTES"), []byte("something else\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	after := push("Something else")
+	w.report("small-1", first, state.ReportedOK)
+	w.report("small-2", edit, state.ReportedOK)
+	w.expect("an edited file", "small-1 ok", "small-2 drifted")
+	w.report("small-2", after, state.ReportedOK)
+	w.expect("a commit after it", "small-1 ok", "small-2 drifted")
+	w.hub.Fleet().List(state.Filter{Cluster: "small-2"}, state.Position{}, func(r state.Row) bool {
+		if is := w.git(clone, "rev-parse", after+":"+folder); r.Running != is || r.Digest != w.git(clone, "rev-parse", first+":"+folder) || r.Message == "" {
+			t.Errorf("%s runs, and %s is wanted, %q", r.Running, r.Digest, r.Message)
+		}
+		return true
+	})
+	if err := os.RemoveAll(filepath.Join(clone, folder)); err != nil {
+		t.Fatal(err)
+	}
+	w.report("small-2", push("Remove it"), state.ReportedOK)
+	w.expect("it is gone", "small-1 ok", "small-2 drifted")
+	w.git(clone, "checkout", "-q", first, "--", folder)
+	last := push("Bring it back")
+	w.report("small-2", last, state.ReportedOK)
+	w.expect("it is back", "small-1 ok", "small-2 ok")
+	for _, is := range w.hub.Fleet().Environments() {
+		for _, c := range is.Commits {
+			if clean := c.ID == first || c.ID == last; clean != (len(c.Edited) == 0) {
+				t.Errorf("in %q, %v is edited", c.Subject, c.Edited)
+			}
+		}
+	}
+}
+
 // TestMovedMeanwhile holds that what moves while a branch is read is read the next time.
 func TestMovedMeanwhile(t *testing.T) {
 	w := newWorld(t)

@@ -155,7 +155,7 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 	row.Reported, row.Commit, row.Path, row.By = p.reported.String(), p.commit.Value(), p.path.Value(), p.by.Value()
 	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.heard.snapshot))), instant(p.since), p.message.Value()
 	row.Given, row.Running, row.Said = p.digest.Value(), p.ran.Value(), row.Message
-	if message := e.unreadMessage(c, target, p); message != "" {
+	if message := cmp.Or(e.unreadMessage(c, target, p), e.editedMessage(c, target, p)); message != "" {
 		row.Message = message
 	}
 	return row

@@ -61,6 +61,7 @@ type environment struct {
 	byClust  map[string]*cluster
 	objects  map[string]object
 	byCommit map[string]int
+	byHand   map[string][]string // what somebody edited in the branch, by Key
 	grace    time.Duration
 
 	unread     map[text]*unread
@@ -189,7 +190,7 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 func newEnvironment(w *Wanted, grace time.Duration) *environment {
 	e := &environment{
 		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)), objects: map[string]object{}, byCommit: map[string]int{},
-		grace: grace, unread: map[text]*unread{}, mostUnread: mostUnread,
+		byHand: w.byHand(), grace: grace, unread: map[text]*unread{}, mostUnread: mostUnread,
 	}
 	for i := range w.Folders {
 		fo := &folder{Folder: &w.Folders[i], tallies: make([]Tally, len(w.Folders[i].Targets))}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -29,6 +30,8 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 	case !known && p.reported != ReportedDrifted && e.mayBeRead(c, target, p, now):
 		return Progressing
 	case !known:
+		return Drifted
+	case !wanted && e.edited(c, target, p, digest):
 		return Drifted
 	case !wanted:
 		return Behind
@@ -68,15 +71,36 @@ func (e *environment) resolve(c *cluster, target int) {
 
 // had reports whether a folder had a digest in any known commit.
 func (e *environment) had(key, digest string) bool {
-	if e.wanted.At(0, key) == digest {
+	return e.wanted.Recorded(key, digest) || slices.Contains(e.byHand[key], digest)
+}
+
+// edited reports whether what a cluster runs of an assignment, which has a digest, was never
+// promoted: somebody edited it in the branch, or the cluster's entry.
+func (e *environment) edited(c *cluster, target int, p *pair, digest string) bool {
+	if len(e.byHand) == 0 {
+		return false
+	}
+	if slices.Contains(e.byHand[e.key(c, target, p)], digest) {
 		return true
 	}
-	for i := range e.wanted.Commits {
-		if e.wanted.Commits[i].Was[key] == digest {
-			return true
-		}
+	place, known := e.byCommit[p.commit.Value()]
+	entry := EntryKey(c.name)
+	return known && p.digest == none && c.entry != "" && slices.Contains(e.byHand[entry], e.wanted.At(place, entry))
+}
+
+// editedMessage says of what has drifted that somebody edited it in the branch; "" of others.
+func (e *environment) editedMessage(c *cluster, target int, p *pair) string {
+	if p.state != Drifted || len(e.byHand) == 0 {
+		return ""
 	}
-	return false
+	if digest, known := e.running(c, target, p); !known || !e.edited(c, target, p, digest) {
+		return ""
+	}
+	out := "it runs what somebody edited in the GitOps branch by hand"
+	if p.message != none {
+		out += "; " + p.message.Value()
+	}
+	return out
 }
 
 // key returns the key of the folder that an observation is about.

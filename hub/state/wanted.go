@@ -3,6 +3,7 @@ package state
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,11 @@ type Commit struct {
 	Rings []Ring `json:"rings,omitempty"`
 	// Was has the digests that differ from those in the next newer commit, as this commit has
 	// them, by Key; "" for what it does not have.
+	// They are those of the records.
 	Was map[string]string `json:"was,omitempty"`
+	// Edited has the digests that the commit's tree has where its record says others, by Key, as
+	// where somebody edited generated files by hand; "" for what the tree does not have.
+	Edited map[string]string `json:"edited,omitempty"`
 }
 
 // Ring is a ring with the commits that it was compiled from.
@@ -129,11 +134,20 @@ func (w *Wanted) In(commit string) int {
 
 // At returns what a commit has under a key, given its place in Commits; "" for nothing.
 func (w *Wanted) At(place int, key string) string {
+	if digest, edited := w.Commits[place].Edited[key]; edited {
+		return digest
+	}
 	for ; place > 0; place-- {
 		if digest, differs := w.Commits[place].Was[key]; differs {
 			return digest
 		}
 	}
+	return w.Now(key)
+}
+
+// Now returns what is wanted under a key; "" for nothing. It is what the newest record says, also
+// where somebody has edited the files.
+func (w *Wanted) Now(key string) string {
 	if name, isEntry := strings.CutPrefix(key, ".entry/"); isEntry {
 		if c := w.Cluster(name); c != nil {
 			return c.Entry
@@ -145,6 +159,31 @@ func (w *Wanted) At(place int, key string) string {
 		return t.Digest
 	}
 	return ""
+}
+
+// Recorded reports whether the record of any of the commits has a digest under a key.
+func (w *Wanted) Recorded(key, digest string) bool {
+	return w.Now(key) == digest || slices.ContainsFunc(w.Commits, func(c Commit) bool {
+		was, differs := c.Was[key]
+		return differs && was == digest
+	})
+}
+
+// byHand returns the digests that commits have and no record ever had, by key; nil for none.
+func (w *Wanted) byHand() map[string][]string {
+	var out map[string][]string
+	for i := range w.Commits {
+		for key, digest := range w.Commits[i].Edited {
+			if slices.Contains(out[key], digest) || w.Recorded(key, digest) {
+				continue
+			}
+			if out == nil {
+				out = map[string][]string{}
+			}
+			out[key] = append(out[key], digest)
+		}
+	}
+	return out
 }
 
 // Bound makes what is wanted be such that a database can keep it. Versions and what commits say,
@@ -185,8 +224,9 @@ func bounded(text string) string {
 	return fmt.Sprintf("%s… (%d bytes, SHA-256 %x)", start, len(text), sha256.Sum256([]byte(text)))
 }
 
-// Same reports whether two are about the same commit of the same branch, by the same policy.
+// Same reports whether two are about the same commit of the same branch, by the same policy, with the
+// same edits.
 func (w *Wanted) Same(other *Wanted) bool {
 	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path && w.StaleAfter == other.StaleAfter && w.Min == other.Min && w.MaxFailed == other.MaxFailed &&
-		len(w.Commits) > 0 && len(other.Commits) > 0 && w.Commits[0].ID == other.Commits[0].ID
+		len(w.Commits) > 0 && len(other.Commits) > 0 && w.Commits[0].ID == other.Commits[0].ID && maps.Equal(w.Commits[0].Edited, other.Commits[0].Edited)
 }

@@ -129,12 +129,7 @@ func (m *Reference) places(cluster string, it *state.Item) (out []place) {
 // running returns the digest of what runs; false where the branch never had it.
 func (m *Reference) running(p place, it *state.Item) (string, bool) {
 	if it.Digest != "" {
-		for i := range m.Wanted.Commits {
-			if m.Wanted.At(i, p.key(it)) == it.Digest {
-				return it.Digest, true
-			}
-		}
-		return "", false
+		return it.Digest, m.recorded(p.key(it), it.Digest) || m.edited(p.key(it), it.Digest)
 	}
 	i := m.Wanted.In(it.Commit)
 	if i < 0 {
@@ -144,6 +139,40 @@ func (m *Reference) running(p place, it *state.Item) (string, bool) {
 		return "", true
 	}
 	return m.Wanted.At(i, p.key(it)), true
+}
+
+// recorded says whether a record had a digest, and edited whether a commit had one that no record
+// had.
+func (m *Reference) recorded(key, digest string) bool {
+	is := m.Wanted.Now(key)
+	for _, c := range m.Wanted.Commits {
+		if is == digest {
+			return true
+		}
+		if was, differs := c.Was[key]; differs {
+			is = was
+		}
+	}
+	return is == digest
+}
+
+func (m *Reference) edited(key, digest string) bool {
+	return !m.recorded(key, digest) && slices.ContainsFunc(m.Wanted.Commits, func(c state.Commit) bool {
+		is, edited := c.Edited[key]
+		return edited && is == digest
+	})
+}
+
+// byHand says whether something runs that somebody edited in the branch.
+func (m *Reference) byHand(p place, it *state.Item) bool {
+	entry := state.EntryKey(p.Cluster.Name)
+	if i := m.Wanted.In(it.Commit); it.Digest == "" && i >= 0 && p.Entry != "" {
+		if is := m.Wanted.At(i, entry); is != p.Entry {
+			return m.edited(entry, is) || m.edited(p.key(it), "")
+		}
+	}
+	running, known := m.running(p, it)
+	return known && m.edited(p.key(it), running)
 }
 
 // first returns when the commit of an observation was first reported, or the digest of its folder.
@@ -190,6 +219,8 @@ func (m *Reference) state(p place, now time.Time) state.State {
 	case !known && is.State != state.ReportedDrifted && now.Sub(m.first(p, &is)) <= m.Grace && m.Grace > 0:
 		return state.Progressing
 	case !known:
+		return state.Drifted
+	case !wanted && m.byHand(p, &is):
 		return state.Drifted
 	case !wanted:
 		return state.Behind

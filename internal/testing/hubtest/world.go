@@ -91,7 +91,12 @@ func (w *World) Commit() {
 		commits[0].Was = was // of the one before the new one
 	}
 	id := w.next()
-	w.commits = append([]state.Commit{{ID: id, Time: Start().Add(time.Duration(len(commits)) * time.Minute), Rings: []state.Ring{{Base: "s" + id, Own: "e"}}}}, commits...)
+	commit := state.Commit{ID: id, Time: Start().Add(time.Duration(len(commits)) * time.Minute), Rings: []state.Ring{{Base: "s" + id, Own: "e"}}}
+	if w.IntN(4) == 0 { // somebody edits a folder or an entry
+		keys := slices.Sorted(maps.Keys(w.digests))
+		commit.Edited = map[string]string{keys[w.IntN(len(keys))]: fmt.Sprintf("d%d", 2+w.IntN(3))}
+	}
+	w.commits = append([]state.Commit{commit}, commits...)
 }
 
 // Report returns a report of some cluster: an event or a snapshot, by a clock that may be
@@ -128,7 +133,7 @@ func (w *World) item(now time.Time, clusterType, target string) state.Item {
 	case 5:
 		it.Commit = w.next()
 	case 1:
-		it.Commit, it.Digest = "", fmt.Sprintf("d%d", w.IntN(4))
+		it.Commit, it.Digest = "", fmt.Sprintf("d%d", w.IntN(6))
 	case 2:
 		it.Path = "./" + Environment + "/edge.a/" + target
 	case 3, 4:
