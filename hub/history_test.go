@@ -315,7 +315,7 @@ func removed(t *testing.T, database func() string) {
 }
 
 // releases follows a release: when it is complete, and when it has failed, is noted once, also
-// where the next one comes at once.
+// where the next one comes at once; and so is when its ring was ok again.
 func releases(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	r := start(t, name, c, time.Hour)
@@ -352,7 +352,7 @@ func releases(t *testing.T, database func() string) {
 	completed := c.now()
 	set(state.ReportedFailed)
 	set(state.ReportedOK)
-	if got := is(); len(got) != 1 || !got[0].Completed.Equal(completed) || !got[0].Failed.Equal(failed) {
+	if got := is(); len(got) != 1 || !got[0].Completed.Equal(completed) || !got[0].Failed.Equal(failed) || !got[0].Restored.Equal(completed) {
 		t.Fatalf("%+v, failed at %s, completed at %s", got, failed, completed)
 	}
 	w.Commit()
@@ -366,6 +366,25 @@ func releases(t *testing.T, database func() string) {
 	w.Commit()
 	r.want(w.Wanted())
 	if got := is(); len(got) != 3 || !got[0].Completed.IsZero() || got[1].Completed.IsZero() {
+		t.Fatalf("%+v", got)
+	}
+	// What was complete may fail later, and be ok again: by itself, or by the next one.
+	set(state.ReportedOK)
+	set(state.ReportedFailed)
+	if got := is(); got[0].Completed.IsZero() || got[0].Failed.IsZero() || !got[0].Restored.IsZero() {
+		t.Fatalf("%+v", got)
+	}
+	set(state.ReportedOK)
+	if got := is(); !got[0].Restored.Equal(c.now()) || !got[1].Restored.IsZero() {
+		t.Fatalf("%+v", got)
+	}
+	w.Commit()
+	r.want(w.Wanted())
+	set(state.ReportedFailed)
+	w.Commit()
+	r.want(w.Wanted())
+	set(state.ReportedOK)
+	if got := is(); len(got) != 5 || !got[0].Completed.Equal(c.now()) || !got[0].Restored.IsZero() || !got[1].Restored.Equal(c.now()) || !got[1].Completed.IsZero() {
 		t.Fatalf("%+v", got)
 	}
 }

@@ -42,8 +42,8 @@ func (h *Hub) Order(ctx context.Context, names []string) error {
 	})
 }
 
-// judgeReleases notes when all of what a ring has now was ok for the first time, and when
-// more of it had failed than may. It returns how much it has noted.
+// judgeReleases notes when all of what a ring has now was ok for the first time, and again after a
+// failure, and when more of it had failed than may. It returns how much it has noted.
 func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Fleet, now time.Time) (noted int, err error) {
 	for _, w := range fleet.Environments() {
 		newest := map[string]string{} // the commit that gave each ring what it has
@@ -60,6 +60,11 @@ func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Flee
 			var is []func(ctx context.Context, environment, ring, commit string, at time.Time) (int, error)
 			if g.Tally[state.OK] == wanted {
 				is = append(is, tx.Complete)
+				n, err := tx.Restore(ctx, w.Environment, g.Values[0], now)
+				if err != nil {
+					return 0, err
+				}
+				noted += n
 			}
 			if g.Tally[state.Failed] > w.MaxFailed {
 				is = append(is, tx.Fail)

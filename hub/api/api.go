@@ -151,10 +151,11 @@ type Release struct {
 	Own         string    `json:"own"`
 	Author      string    `json:"author,omitempty"`
 	Subject     string    `json:"subject,omitempty"`
-	Committed   time.Time `json:"committed" doc:"The time of the commit, which is that of the platform's commit where promotion made it."`
+	Committed   time.Time `json:"committed" doc:"The time of the newest commit of the platform that the ring did not have before, S or E. Of a rollback, and of what is not known, that of the commit."`
 	At          time.Time `json:"at" doc:"When the hub first read it; of what was there before the hub, the time of the commit."`
 	Completed   time.Time `json:"completed,omitzero" doc:"When all of it was ok for the first time."`
 	Failed      time.Time `json:"failed,omitzero" doc:"When more of it had failed than the platform lets fail, for the first time."`
+	Restored    time.Time `json:"restored,omitzero" doc:"When all of the ring was ok for the first time after that, by the same release or a later one."`
 }
 
 // Releases are what was released, the newest first.
@@ -169,11 +170,11 @@ type Performance struct {
 	Releases    int     `json:"releases" doc:"That were committed in the time."`
 	PerWeek     float64 `json:"perWeek"`
 	Completed   int     `json:"completed" doc:"Of those: how many were ok everywhere."`
-	LeadMedian  int     `json:"leadMedianSeconds,omitempty" doc:"How long half of the complete ones took at most, from the commit until all was ok."`
+	LeadMedian  int     `json:"leadMedianSeconds,omitempty" doc:"How long half of the complete ones took at most, from the time that they were committed, of the platform, until all was ok."`
 	LeadP90     int     `json:"leadP90Seconds,omitempty" doc:"How long nine of ten took at most."`
 	Failed      int     `json:"failed" doc:"Of how many more failed than the platform lets fail."`
 	FailureRate float64 `json:"failureRate" doc:"The failed part of those that were complete or failed, from 0 to 1."`
-	Restored    int     `json:"restored" doc:"Of how many of the failed ones the ring was ok later."`
+	Restored    int     `json:"restored" doc:"Of how many of the failed ones the ring was ok later, by the same release or a later one."`
 	Restore     int     `json:"restoreMedianSeconds,omitempty" doc:"How long half of those took at most, from the failure on."`
 }
 

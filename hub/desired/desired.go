@@ -53,7 +53,7 @@ func Read(ctx context.Context, of *session.State, f func(*state.Wanted) error) (
 		}
 		var w *state.Wanted
 		err := of.Bounded(ctx, env, func() (err error) {
-			w, err = read(ctx, env, st)
+			w, err = read(ctx, of.Platform, env, st)
 			return err
 		})
 		if err != nil {
@@ -73,13 +73,14 @@ func Read(ctx context.Context, of *session.State, f func(*state.Wanted) error) (
 // reader reads the branch of one environment.
 type reader struct {
 	env    *session.Environment
+	of     *session.Platform
 	wanted *state.Wanted
 	parsed map[tree.ID]*tree.ClusterTypeRecord
 }
 
-func read(ctx context.Context, env *session.Environment, st *session.Stage) (*state.Wanted, error) {
+func read(ctx context.Context, of *session.Platform, env *session.Environment, st *session.Stage) (*state.Wanted, error) {
 	gate := st.RolloutGate()
-	r := &reader{env: env, parsed: map[tree.ID]*tree.ClusterTypeRecord{}, wanted: &state.Wanted{
+	r := &reader{env: env, of: of, parsed: map[tree.ID]*tree.ClusterTypeRecord{}, wanted: &state.Wanted{
 		Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder,
 		StaleAfter: gate.StaleAfter, Min: gate.Min, MaxFailed: gate.MaxFailed,
 	}}
@@ -197,7 +198,7 @@ func (r *reader) history(ctx context.Context) error {
 		}
 		c := state.Commit{
 			ID: past.ID.String(), Time: past.Author.When.UTC(), Author: terminal.Line(past.Author.Name),
-			Subject: message.FirstLine(past.Message), Rings: ringsOf(past.Record),
+			Subject: message.FirstLine(past.Message), Rings: r.ringsOf(past.Record),
 		}
 		if i > 0 {
 			if c.Was, err = r.differences(ctx, past.Record, newer); err != nil {
@@ -229,13 +230,16 @@ func (r *reader) forget(but *tree.Record) {
 	maps.DeleteFunc(r.parsed, func(id tree.ID, _ *tree.ClusterTypeRecord) bool { return !needed[id] })
 }
 
-func ringsOf(record *tree.Record) []state.Ring {
+func (r *reader) ringsOf(record *tree.Record) []state.Ring {
+	ring := func(name string, of tree.Source) state.Ring {
+		return state.Ring{Name: name, Base: string(of.Base), Own: string(of.Environment), BaseTime: r.of.Committed(of.Base), OwnTime: r.of.Committed(of.Environment)}
+	}
 	if len(record.Rings) == 0 {
-		return []state.Ring{{Base: string(record.Source.Base), Own: string(record.Source.Environment)}}
+		return []state.Ring{ring("", record.Source)}
 	}
 	var out []state.Ring
-	for _, ring := range record.Rings {
-		out = append(out, state.Ring{Name: ring.Name, Base: string(ring.Source.Base), Own: string(ring.Source.Environment)})
+	for _, is := range record.Rings {
+		out = append(out, ring(is.Name, is.Source))
 	}
 	return out
 }

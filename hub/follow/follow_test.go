@@ -186,7 +186,11 @@ func (w *world) expect(when string, want ...string) {
 
 // TestFollow follows a branch through promotions, a commit of somebody else, and a rollback.
 func TestFollow(t *testing.T) {
+	const date = "GIT_COMMITTER_DATE"
+	began := time.Now().Add(-2 * time.Hour).Truncate(time.Second)
+	t.Setenv(date, began.Format(time.RFC3339))
 	w := newWorld(t)
+	t.Setenv(date, "")
 	w.promote()
 	w.expect("nobody has reported", "small-1 missing", "small-2 missing")
 	if groups := w.hub.Fleet().Count(state.Filter{}, state.ByClusterType); len(groups) != 2 || groups[0].Values[0] != "large" || groups[0].Tally[state.Missing] != 1 {
@@ -211,7 +215,9 @@ func TestFollow(t *testing.T) {
 	w.expect("one has that commit", "small-1 ok", "small-2 ok")
 
 	w.write("base.cue", "package platform\n\nconfigs: more: {match: {}, values: MORE: \"yes\"}\n")
+	t.Setenv(date, began.Add(time.Hour).Format(time.RFC3339))
 	w.commit("More")
+	t.Setenv(date, "")
 	w.promote()
 	w.expect("a promotion", "small-1 behind", "small-2 behind")
 	second := w.git(w.ops, "rev-parse", "dev")
@@ -234,6 +240,10 @@ func TestFollow(t *testing.T) {
 	releases, err := w.hub.Store().Releases(t.Context(), state.In("dev"), 10)
 	if err != nil || len(releases) != 3 || !strings.Contains(releases[0].Subject, "Roll dev back") {
 		t.Errorf("%v: %+v", err, releases)
+	}
+	// The branch has a newer commit than the platform's that was promoted.
+	if was := releases[1].Committed; !was.Equal(began.Add(time.Hour)) || releases[0].Committed.Before(releases[1].At.Truncate(time.Second)) {
+		t.Errorf("committed at %s, and rolled back at %s", was, releases[0].Committed)
 	}
 }
 

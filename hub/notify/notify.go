@@ -210,7 +210,7 @@ func (n *Notifier) released(h *happened) *Message {
 	m.Counts = n.counts(filter)
 	switch h.event {
 	case Completed:
-		m.Seconds = int(h.at.Sub(r.Committed) / time.Second)
+		m.Seconds = int(h.at.Sub(r.Committed).Round(time.Second) / time.Second)
 	case Failed:
 		filter.States = []state.State{state.Failed}
 		n.first(m, filter)

@@ -92,7 +92,7 @@ func (s *Source) performance(ctx context.Context, environment string) (*view.Per
 			if n == 0 {
 				return ""
 			}
-			return d.Round(time.Second).String()
+			return d.String()
 		}
 		return &view.Performance{
 			Days: performanceDays, Releases: p.Releases, PerWeek: fmt.Sprintf("%.1f", p.PerWeek), Lead: words(p.Completed, p.Lead.Median), Slow: words(p.Completed, p.Lead.P90),

@@ -28,20 +28,15 @@ type Performance struct {
 	Restore  Quantiles
 }
 
-// Quantiles are the time that half of all took at most, and that nine of ten did.
+// Quantiles are the time that half of all took at most, and that nine of ten did, in whole seconds.
 type Quantiles struct{ Median, P90 time.Duration }
 
 // Of returns how well releases went that were committed from a time on, until another one, by
-// environment, in the order in which the environments are first met. Releases that were
-// committed later say what a failure was mended by.
+// environment, in the order in which the environments are first met.
 func Of(releases []store.Release, since, until time.Time) []Performance {
 	var out []Performance
 	at, ended := map[string]int{}, map[string]int{}
 	leads, restores := map[string][]time.Duration{}, map[string][]time.Duration{}
-	rings := map[[2]string][]store.Release{}
-	for _, r := range releases {
-		rings[[2]string{r.Environment, r.Ring}] = append(rings[[2]string{r.Environment, r.Ring}], r)
-	}
 	for _, r := range releases {
 		if r.At.Before(since) || !r.At.Before(until) {
 			continue
@@ -65,9 +60,9 @@ func Of(releases []store.Release, since, until time.Time) []Performance {
 			continue
 		}
 		p.Failed++
-		if ok := restored(rings[[2]string{r.Environment, r.Ring}], &r); !ok.IsZero() {
+		if !r.Restored.IsZero() {
 			p.Restored++
-			restores[r.Environment] = append(restores[r.Environment], ok.Sub(r.Failed))
+			restores[r.Environment] = append(restores[r.Environment], r.Restored.Sub(r.Failed))
 		}
 	}
 	weeks := until.Sub(since).Hours() / (7 * 24)
@@ -84,24 +79,12 @@ func Of(releases []store.Release, since, until time.Time) []Performance {
 	return out
 }
 
-// restored returns when the ring of a failed release, which has some releases, was ok again; the
-// zero Time for not yet.
-func restored(ring []store.Release, failed *store.Release) time.Time {
-	var first time.Time
-	for _, r := range ring {
-		if !r.At.Before(failed.At) && r.Completed.After(failed.Failed) && (first.IsZero() || r.Completed.Before(first)) {
-			first = r.Completed
-		}
-	}
-	return first
-}
-
 // quantiles are by the nearest rank.
 func quantiles(all []time.Duration) Quantiles {
 	if len(all) == 0 {
 		return Quantiles{}
 	}
 	slices.Sort(all)
-	rank := func(percent int) time.Duration { return all[(len(all)*percent+99)/100-1] }
+	rank := func(percent int) time.Duration { return all[(len(all)*percent+99)/100-1].Round(time.Second) }
 	return Quantiles{rank(50), rank(90)}
 }

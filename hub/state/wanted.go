@@ -50,6 +50,9 @@ type Ring struct {
 	Name string `json:"name,omitempty"`
 	Base string `json:"base"` // S
 	Own  string `json:"own"`  // E
+	// BaseTime and OwnTime are when S and E were committed; the zero Time where that is not known.
+	BaseTime time.Time `json:"baseTime,omitzero"`
+	OwnTime  time.Time `json:"ownTime,omitzero"`
 }
 
 // Folder is the folder of a cluster type, or of a class of its clusters.

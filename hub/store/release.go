@@ -17,7 +17,8 @@ type Release struct {
 	Own         string `json:"own"`    // E
 	Author      string `json:"author,omitempty"`
 	Subject     string `json:"subject,omitempty"`
-	// Committed is the time of the commit, which is that of S where promotion made it.
+	// Committed is the time of the newest of S and E that the ring did not have before. Of a rollback,
+	// and of what is not known, it is that of the commit.
 	Committed time.Time `json:"committed"`
 	// At is when the hub first read it; of what was there before the hub, the time of the
 	// commit.
@@ -26,6 +27,9 @@ type Release struct {
 	// failed than may; the zero Time for not yet.
 	Completed time.Time `json:"completed,omitzero"`
 	Failed    time.Time `json:"failed,omitzero"`
+	// Restored is when all of the ring was ok for the first time after Failed, by the same release or a
+	// later one; the zero Time for not yet.
+	Restored time.Time `json:"restored,omitzero"`
 }
 
 // ReleasesOf returns the commits of a branch by which a ring got something else, newest first.
@@ -42,14 +46,32 @@ func ReleasesOf(w *state.Wanted) []Release {
 			}
 		}
 		for _, r := range c.Rings {
-			if was, there := before[r.Name]; there && was == r {
+			was, there := before[r.Name]
+			if there && was.Base == r.Base && was.Own == r.Own {
 				continue
 			}
-			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base, Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: c.Time, At: c.Time})
+			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base, Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: committed(c.Time, &was, &r), At: c.Time})
 		}
 	}
 	inOrder(out)
 	return out
+}
+
+// committed returns Release.Committed of a ring that something else was in before, given the time of
+// the commit.
+func committed(at time.Time, was, is *state.Ring) time.Time {
+	var newest time.Time
+	back := is.Base == was.Base && is.OwnTime.Before(was.OwnTime)
+	if is.Base != was.Base {
+		newest, back = is.BaseTime, is.BaseTime.Before(was.BaseTime)
+	}
+	if is.Own != was.Own && is.OwnTime.After(newest) {
+		newest = is.OwnTime
+	}
+	if back || newest.IsZero() || newest.After(at) {
+		return at
+	}
+	return newest
 }
 
 // ReadAt is ReleasesOf for a hub that has read an earlier state of the branch, nil for none: what
@@ -107,6 +129,18 @@ func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at 
 	return t.note(ctx, "completed", environment, ring, commit, at)
 }
 
+// Restore notes of all releases of a ring that failed earlier that all of the ring is ok again; the
+// first time counts. It returns how many they are.
+func (t *Tx) Restore(ctx context.Context, environment, ring string, at time.Time) (int, error) {
+	result, err := t.tx.ExecContext(ctx, t.store.query(`UPDATE release SET restored = ? WHERE environment = ? AND ring = ? AND failed < ? AND restored IS NULL`),
+		at.UnixMilli(), environment, ring, at.UnixMilli())
+	if err != nil {
+		return 0, t.store.problem(err)
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
 // Fail is Complete for a failure.
 func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
 	return t.note(ctx, "failed", environment, ring, commit, at)
@@ -135,7 +169,7 @@ func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since 
 
 func (s *Store) releases(ctx context.Context, of state.Environments, since time.Time, most int) ([]Release, error) {
 	var out []Release
-	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release WHERE at >= ?`
+	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0), COALESCE(restored, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}
 	if of != nil {
 		in, names := isOneOf(s, "environment", storableOf(of))
@@ -143,11 +177,11 @@ func (s *Store) releases(ctx context.Context, of state.Environments, since time.
 	}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x Release
-		var committed, at, completed, failed int64
-		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject, &committed, &at, &completed, &failed); err != nil {
+		var committed, at, completed, failed, restored int64
+		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject, &committed, &at, &completed, &failed, &restored); err != nil {
 			return err
 		}
-		x.Committed, x.At, x.Completed, x.Failed = instant(committed), instant(at), instant(completed), instant(failed)
+		x.Committed, x.At, x.Completed, x.Failed, x.Restored = instant(committed), instant(at), instant(completed), instant(failed), instant(restored)
 		out = append(out, x)
 		return nil
 	}, q+` ORDER BY at DESC, `+s.inOrder("environment")+`, `+s.inOrder("ring")+` LIMIT ?`, append(args, most)...)

@@ -43,6 +43,37 @@ func TestReleasesOf(t *testing.T) {
 	}
 }
 
+// A release begins when the newest of what it brings was committed, and a rollback when somebody
+// decided it.
+func TestCommitted(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 11, 25, 9, minute, 0, 0, time.UTC) }
+	ring := func(s, sMinute, e, eMinute int) state.Ring {
+		return state.Ring{Base: fmt.Sprint(s), Own: fmt.Sprint(e), BaseTime: at(sMinute), OwnTime: at(eMinute)}
+	}
+	first := ring(1, 10, 1, 5)
+	unknown := state.Ring{Base: "9", Own: "9"}
+	for name, c := range map[string]struct {
+		was, is state.Ring
+		want    int
+	}{
+		"S":                {first, ring(2, 20, 1, 5), 20},
+		"E":                {first, ring(1, 10, 2, 21), 21},
+		"both":             {first, ring(2, 20, 2, 21), 21},
+		"S after E":        {ring(1, 10, 1, 25), ring(2, 20, 1, 25), 20},
+		"back":             {ring(2, 20, 1, 5), first, 40},
+		"back with E":      {ring(2, 20, 1, 5), ring(1, 10, 2, 30), 40},
+		"E back":           {ring(1, 10, 2, 21), first, 40},
+		"not known":        {first, unknown, 40},
+		"after not known":  {unknown, first, 10},
+		"later than it is": {first, ring(2, 50, 1, 5), 40},
+	} {
+		w := &state.Wanted{Commits: []state.Commit{{ID: "b", Time: at(40), Rings: []state.Ring{c.is}}, {ID: "a", Time: at(11), Rings: []state.Ring{c.was}}}}
+		if got := store.ReleasesOf(w)[0]; !got.Committed.Equal(at(c.want)) || !got.At.Equal(at(40)) {
+			t.Errorf("%s: it was committed at %s, and should be at %s", name, got.Committed, at(c.want))
+		}
+	}
+}
+
 // Times of releases are in the order of the branch, also where two were made in one second.
 func TestReleasesInOrder(t *testing.T) {
 	at := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -186,6 +187,20 @@ func (p *Platform) own(ctx context.Context, policy *model.Declaration) (source.O
 	folder := p.ownPath(policy)
 	commit, err := p.history(p.Head).Newest(folder)
 	return source.Own{Commit: commit, Path: folder}, err
+}
+
+// Committed returns when a commit of the platform was made; the zero Time where it is not here, or
+// is none.
+func (p *Platform) Committed(of tree.Revision) time.Time {
+	id := of.Hash()
+	if id.IsZero() {
+		return time.Time{}
+	}
+	c, err := p.Repository.Staging.Commit(id)
+	if err != nil {
+		return time.Time{}
+	}
+	return c.Committer.When.UTC()
 }
 
 // headOf returns the head of a branch; zero where there is none. A clone that was made of one
