@@ -86,7 +86,7 @@ when it is another one than before. The token is in ` + hubTokenEnv + ` or in a 
 	f.StringVar(&o.cluster, "cluster", "", "the `CLUSTER`, where the platform has another one than the context, or than a file without one")
 	f.DurationVar(&o.every, "every", 0, "go on, and read again after about this `DURATION`")
 	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, signed where there is a token, or write them to stdout for -, and send nothing")
-	f.StringVar(&o.imported, "import", "", "send the reports of a `FILE`, as --from file does")
+	f.StringVar(&o.imported, "import", "", "send the reports of a `FILE`, or those on stdin for -, as --from file does")
 	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, for which the cluster gets its own, which --token-file keeps")
 	f.StringVar(&o.item.Assignment, "assignment", "", "report one `ASSIGNMENT`: <environment>/<cluster type>/<deployment target>")
 	f.StringVar(&o.item.Commit, "commit", "", "the `COMMIT` of the GitOps branch that is applied, in full")
@@ -191,7 +191,10 @@ func (o *observing) carry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sent, err := observe.NewSender(client).SendEach(ctx, observe.ReadFiles(o.paths()...))
+	sent, err := observe.NewSender(client).SendEach(ctx, observe.ReadFiles(o.in, o.paths()...))
+	if sent.Read == 0 && err == nil {
+		fmt.Fprintf(o.err, "kalypso: there is no report in %s: nothing was sent\n", strings.Join(o.files, ", "))
+	}
 	if note := sent.String(); note != "" {
 		fmt.Fprintf(o.err, "kalypso: %s\n", note)
 	}
@@ -270,7 +273,10 @@ func (o *observing) source() (observe.Source, error) {
 func (o *observing) paths() []string {
 	var out []string
 	for _, file := range o.files {
-		out = append(out, o.path(file))
+		if o.from != fromFile || file != observe.Stdin {
+			file = o.path(file)
+		}
+		out = append(out, file)
 	}
 	return out
 }

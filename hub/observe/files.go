@@ -95,29 +95,40 @@ const maxLine = 16 << 20
 type Carried struct {
 	api.Report
 	Signed *api.Signed // nil where nobody signed it
+	Place  string      // the file and the line
 }
 
-// ReadFiles reads the reports of files that Write wrote, one after the other, in their order. It
-// ends with the first error, which names the line that is no report.
-func ReadFiles(paths ...string) iter.Seq2[*Carried, error] {
+// Stdin is the path of what is read from a reader, and not from a file.
+const Stdin = "-"
+
+// ReadFiles reads the reports of files that Write wrote, one after the other, in their order; Stdin is
+// stdin. It ends with the first error, which names the line that is no report.
+func ReadFiles(stdin io.Reader, paths ...string) iter.Seq2[*Carried, error] {
 	return func(yield func(*Carried, error) bool) {
 		for _, path := range paths {
-			if !readFile(path, yield) {
+			if path == Stdin {
+				if !readLines("stdin", stdin, yield) {
+					return
+				}
+				continue
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			more := readLines(path, f, yield)
+			_ = f.Close()
+			if !more {
 				return
 			}
 		}
 	}
 }
 
-// readFile returns false where nothing more is to be read.
-func readFile(path string, yield func(*Carried, error) bool) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		yield(nil, err)
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	lines := bufio.NewScanner(f)
+// readLines returns false where nothing more is to be read.
+func readLines(path string, from io.Reader, yield func(*Carried, error) bool) bool {
+	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	n := 1
 	for ; lines.Scan(); n++ {
@@ -130,6 +141,7 @@ func readFile(path string, yield func(*Carried, error) bool) bool {
 			yield(nil, fmt.Errorf("%s:%d: this is no report that kalypso observe --out wrote%s", path, n, because(err)))
 			return false
 		}
+		r.Place = fmt.Sprintf("%s:%d", path, n)
 		if !yield(r, nil) {
 			return false
 		}

@@ -33,6 +33,8 @@ type Sent struct {
 	// Left are the reports that were not taken and that no later one makes good: those that are
 	// no snapshots.
 	Left []api.Report
+	// Read is how many reports SendEach has read, and Taken how many of them the hub has taken.
+	Read, Taken int
 
 	more int // how many Problems there are beside those
 }
@@ -44,29 +46,36 @@ const mostProblems = 100
 // well, and says how many came before. Nothing is left of what was not taken.
 func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error]) (Sent, error) {
 	var out Sent
-	n := 0
 	for r, err := range reports {
-		if err != nil && n > 0 {
-			return out, fmt.Errorf("%w; reports before it that were sent: %d", err, n)
-		}
 		if err != nil {
-			return out, err
+			return out, out.until(err, "nothing from there on was sent")
 		}
-		n++
 		sent, err := s.each(ctx, []Carried{*r})
 		out.Unknown = append(out.Unknown, sent.Unknown...)
+		if err != nil {
+			return out, out.until(err, "from "+r.Place+" on, nothing was taken")
+		}
+		out.Read++
+		if len(sent.Problems) == 0 {
+			out.Taken++
+		}
 		for _, problem := range sent.Problems {
 			if len(out.Problems) < mostProblems {
-				out.Problems = append(out.Problems, problem)
+				out.Problems = append(out.Problems, fmt.Errorf("%s: %w", r.Place, problem))
 			} else {
 				out.more++
 			}
 		}
-		if err != nil {
-			return out, err
-		}
 	}
 	return out, nil
+}
+
+// until is an error that ended sending, with what came before it.
+func (s *Sent) until(err error, rest string) error {
+	if s.Read == 0 {
+		return fmt.Errorf("%w; %s", err, rest)
+	}
+	return fmt.Errorf("%w; %s; reports before that: %d, of which the hub has taken %d", err, rest, s.Read, s.Taken)
 }
 
 // Send sends reports, of a snapshot that the hub has already its digest alone. It goes on after

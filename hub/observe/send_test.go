@@ -1,10 +1,12 @@
 package observe_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -193,7 +195,7 @@ func TestCarry(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() (reports []*observe.Carried, err error) {
-		for r, err := range observe.ReadFiles(path, path) {
+		for r, err := range observe.ReadFiles(nil, path, path) {
 			if err != nil {
 				return reports, err
 			}
@@ -201,8 +203,18 @@ func TestCarry(t *testing.T) {
 		}
 		return reports, nil
 	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for r, err := range observe.ReadFiles(bytes.NewReader(data), observe.Stdin) {
+		if n++; err != nil || r.Place != fmt.Sprint("stdin:", n) {
+			t.Errorf("on stdin: %+v, %v", r, err)
+		}
+	}
 	reports, err := read()
-	if err != nil || len(reports) != 6 || observe.DigestOf(reports[3].Items) != written[0].Digest || !reports[4].Snapshot || reports[4].Signed != nil {
+	if n != 3 || err != nil || len(reports) != 6 || observe.DigestOf(reports[3].Items) != written[0].Digest || !reports[4].Snapshot || reports[4].Signed != nil {
 		t.Errorf("got %+v, %v", reports, err)
 	}
 	key := func(string) (ed25519.PublicKey, error) {
@@ -263,22 +275,34 @@ func TestSendEach(t *testing.T) {
 					yield(nil, errors.New("line 4 is broken"))
 					return
 				}
-				if !yield(&observe.Carried{Report: r}, nil) {
+				if !yield(&observe.Carried{Report: r, Place: fmt.Sprint("x.jsonl:", read)}, nil) {
 					return
 				}
 			}
 		}
 	}
 	sent, err := s.SendEach(t.Context(), of("a", "a", "a", "broken", "a"))
-	if err == nil || err.Error() != "line 4 is broken; reports before it that were sent: 3" || taken != 3 || len(sent.Unknown) != 3 || sent.Err() != nil {
+	if err == nil || err.Error() != "line 4 is broken; nothing from there on was sent; reports before that: 3, of which the hub has taken 3" || taken != 3 || len(sent.Unknown) != 3 || sent.Err() != nil {
 		t.Errorf("got %+v, %v", sent, err)
 	}
 	sent, err = s.SendEach(t.Context(), of(append(slices.Repeat([]string{"nobody"}, 150), "b")...))
 	if err != nil || taken != 4 || len(sent.Problems) != 100 || !strings.HasSuffix(sent.Err().Error(), "\n50 more reports were not taken") {
 		t.Errorf("got %d, %v, %v", taken, sent.Err(), err)
 	}
-	if _, err = s.SendEach(t.Context(), of("away", "b")); err == nil || read != 1 || taken != 4 {
+	if _, err = s.SendEach(t.Context(), of("away", "b")); err == nil || read != 1 || taken != 4 || !strings.HasSuffix(err.Error(), "; from x.jsonl:1 on, nothing was taken") {
 		t.Errorf("of a hub that lets nobody in it reads %d: %v", read, err)
+	}
+	for last, want := range map[string]string{
+		"broken": "line 4 is broken; nothing from there on was sent; reports before that: 3, of which the hub has taken 2",
+		"away":   "cluster away: the hub says 401: Unauthorized; from x.jsonl:4 on, nothing was taken; reports before that: 3, of which the hub has taken 2",
+	} {
+		sent, err := s.SendEach(t.Context(), of("b", "nobody", "b", last, "b"))
+		if err == nil || err.Error() != want || sent.Err().Error() != "x.jsonl:2: cluster nobody: the hub says 404: no environment has it" {
+			t.Errorf("got %v, %v", err, sent.Err())
+		}
+	}
+	if sent, err := s.SendEach(t.Context(), of()); err != nil || sent.Read != 0 {
+		t.Errorf("of nothing: %+v, %v", sent, err)
 	}
 }
 
