@@ -101,7 +101,7 @@ func (h *Hub) load(ctx context.Context) error {
 	fleet.Restored()
 	h.number, h.broken, h.judged, h.unsaved, h.saving = number, false, false, map[string]bool{}, map[string]bool{}
 	h.fleet.Store(fleet)
-	h.bump()
+	h.Changed()
 	return nil
 }
 
@@ -143,7 +143,9 @@ func (h *Hub) Version() (uint64, <-chan struct{}) {
 	return h.version, h.changed
 }
 
-func (h *Hub) bump() {
+// Changed makes another version, where something has changed of which answers say more than the
+// fleet has.
+func (h *Hub) Changed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version++
@@ -257,7 +259,7 @@ func (h *Hub) look(ctx context.Context) {
 		return
 	}
 	h.number = number
-	h.bump()
+	h.Changed()
 }
 
 // last writes what is only written now and then.

@@ -99,7 +99,7 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 	}
 	h.judged = true
 	if h.number != number || w.count > 0 {
-		h.bump()
+		h.Changed()
 	}
 	h.number = number
 	return nil

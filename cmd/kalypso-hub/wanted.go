@@ -135,8 +135,21 @@ func said(err error) error {
 	}
 	for _, d := range base.Diagnostics {
 		if d.Severity == diag.Error {
-			return fmt.Errorf("%w: %s; %s", err, d.Message, d.Hint)
+			return fmt.Errorf("%w: %s", err, line(&d))
 		}
 	}
 	return err
+}
+
+// line is a diagnostic in one line: where, what, and what to do.
+func line(d *diag.Diagnostic) string {
+	text := d.Message
+	if i := slices.IndexFunc(d.Sites, func(s diag.Site) bool { return !s.Position.IsZero() }); i >= 0 {
+		at := d.Sites[i].Position
+		text = fmt.Sprintf("%s:%d:%d: %s", at.File, at.Line, at.Column, text)
+	}
+	if d.Hint != "" {
+		text += "; " + d.Hint
+	}
+	return text
 }

@@ -128,8 +128,8 @@ func (f *Follower) Moved() {
 	}
 }
 
-// Why returns why what is wanted of an environment may be older than its branch; "" where it is
-// not.
+// Why returns why what is wanted of an environment, of all for "", may be older than its branch; ""
+// where it is not.
 func (f *Follower) Why(environment string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +162,10 @@ func (f *Follower) note(problems map[string]string, again string) {
 			f.Over("environment " + name + ": what is wanted can be read again")
 		}
 	}
-	f.problems = problems
+	if !maps.Equal(f.problems, problems) {
+		f.problems = problems
+		f.Hub.Changed()
+	}
 }
 
 // again says when it is tried again after an error.
@@ -240,7 +243,7 @@ func (f *Follower) Look(ctx context.Context) error {
 		return f.failed.err
 	}
 	f.failed = nil
-	if err := f.read(ctx); err != nil {
+	if err := f.read(ctx, refs); err != nil {
 		pause := min(readEvery, 4*time.Since(begun))
 		f.failed = &failure{err, refs, pause, time.Now().Add(pause)}
 		return err
@@ -270,16 +273,19 @@ func (f *Follower) look(ctx context.Context) (map[string]string, error) {
 		}
 		for name, id := range refs {
 			if strings.HasPrefix(name, "refs/heads/") {
-				out[url+" "+name] = id.String()
+				out[reference(url, name)] = id.String()
 			}
 		}
 	}
 	return out, nil
 }
 
-// read runs the process, and gives the hub what it writes. What was wanted of an environment
-// that cannot be read holds.
-func (f *Follower) read(ctx context.Context) error {
+// reference is the key of a branch among those of all repositories.
+func reference(repository, name string) string { return repository + " " + name }
+
+// read runs the process, and gives the hub what it writes, given the branches. What was wanted of
+// an environment that cannot be read holds.
+func (f *Follower) read(ctx context.Context, refs map[string]string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.Patience, fmt.Errorf("the platform and its GitOps branches were not read within %s", f.Patience))
 	defer cancel()
 	process, err := f.Process(ctx)
@@ -295,7 +301,7 @@ func (f *Follower) read(ctx context.Context) error {
 	if err := process.Start(); err != nil {
 		return err
 	}
-	end, err := f.take(ctx, out)
+	end, err := f.take(ctx, out, refs)
 	_, _ = io.Copy(io.Discard, out)
 	if failed := process.Wait(); failed != nil {
 		text := strings.TrimSpace(messages.Text())
@@ -317,17 +323,29 @@ func (f *Follower) read(ctx context.Context) error {
 	return nil
 }
 
-func (f *Follower) take(ctx context.Context, from io.Reader) (*End, error) {
-	lines := json.NewDecoder(from)
+func (f *Follower) take(ctx context.Context, from io.Reader, refs map[string]string) (*End, error) {
+	lines, gone := json.NewDecoder(from), map[string]string{}
 	for position := 0; ; position++ {
 		var l Line
 		if err := lines.Decode(&l); err != nil {
 			return nil, fmt.Errorf("what is wanted: %w", err)
 		}
 		if l.End != nil {
+			if l.End.Unreadable == nil {
+				l.End.Unreadable = gone
+			}
+			maps.Copy(l.End.Unreadable, gone)
 			return l.End, nil
 		}
-		if l.Wanted == nil || f.has(l.Wanted) {
+		if l.Wanted == nil {
+			continue
+		}
+		is := f.of(l.Wanted.Environment)
+		if lost := lost(is, l.Wanted, refs); lost != "" {
+			gone[l.Wanted.Environment] = lost
+			continue
+		}
+		if is != nil && is.Same(l.Wanted) {
 			continue
 		}
 		if err := f.Hub.Want(ctx, position, l.Wanted); err != nil {
@@ -336,12 +354,26 @@ func (f *Follower) take(ctx context.Context, from io.Reader) (*End, error) {
 	}
 }
 
-// has reports whether the hub has just that.
-func (f *Follower) has(w *state.Wanted) bool {
+// of returns what the hub has of an environment; nil for nothing.
+func (f *Follower) of(environment string) *state.Wanted {
 	for _, is := range f.Hub.Fleet().Environments() {
-		if is.Environment == w.Environment {
-			return is.Same(w)
+		if is.Environment == environment {
+			return is
 		}
 	}
-	return false
+	return nil
+}
+
+// lost says that a branch had a tree, which the hub has read, and has it no more: nobody promotes
+// nothing, so that somebody has deleted it. It is "" of others, and where the tree is now kept
+// elsewhere.
+func lost(had, has *state.Wanted, refs map[string]string) string {
+	if had == nil || len(had.Commits) == 0 || len(has.Commits) > 0 || had.Repository != has.Repository || had.Branch != has.Branch || had.Path != has.Path {
+		return ""
+	}
+	what := "the tree that branch " + has.Branch + " had is gone"
+	if _, there := refs[reference(has.Repository, "refs/heads/"+has.Branch)]; !there {
+		what = "branch " + has.Branch + ", which was there, is gone"
+	}
+	return fmt.Sprintf("%s from %s: what was wanted at its commit %.12s holds until the branch is back, or something is promoted", what, has.Repository, had.Commits[0].ID)
 }

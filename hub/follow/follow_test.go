@@ -411,6 +411,41 @@ func TestUnreadable(t *testing.T) {
 	w.expect("it is back", "small-1 missing", "small-2 missing")
 }
 
+// TestGone holds that a branch that is deleted is told from one that was never there.
+func TestGone(t *testing.T) {
+	w := newWorld(t)
+	w.look()
+	if why := w.follower.Why("dev"); why != "" {
+		t.Errorf("before anything was promoted: %s", why)
+	}
+	w.promote()
+	first := w.git(w.ops, "rev-parse", "dev")
+	said := make(chan string, 1)
+	w.follower.Problem, w.follower.Over = func(err error) { said <- err.Error() }, func(text string) { said <- text }
+	version, _ := w.hub.Version()
+	w.git(w.ops, "branch", "-m", "dev", "away")
+	w.look()
+	w.expect("the branch is gone", "small-1 missing", "small-2 missing")
+	want := "branch dev, which was there, is gone from file://" + w.ops + ": what was wanted at its commit " + first[:12] + " holds until the branch is back, or something is promoted"
+	if got := <-said; got != "environment dev: "+want || w.follower.Why("dev") != want {
+		t.Errorf("it says %q, and %q to who asks", got, w.follower.Why("dev"))
+	}
+	if now, _ := w.hub.Version(); now == version {
+		t.Error("answers have another problem, and the same version")
+	}
+	w.git(w.ops, "branch", "-m", "away", "dev")
+	w.look()
+	if got := <-said; got != "environment dev: what is wanted can be read again" {
+		t.Errorf("it says %q", got)
+	}
+	empty := w.git(w.ops, "commit-tree", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "-p", "dev", "-m", "Empty it")
+	w.git(w.ops, "branch", "-f", "dev", empty)
+	w.look()
+	if got := <-said; !strings.HasPrefix(got, "environment dev: the tree that branch dev had is gone from ") {
+		t.Errorf("it says %q", got)
+	}
+}
+
 // TestSays holds that what keeps it from reading is said once, and once that it is over, and that
 // what was wrong with an environment stays known meanwhile.
 func TestSays(t *testing.T) {
@@ -457,7 +492,7 @@ func TestSays(t *testing.T) {
 	look(away)
 	look(away)
 	expect("the server is away; what was wanted before holds, and it is tried again in 1h0m0s")
-	if why := w.follower.Why("dev"); why != "the server is away" {
+	if why := w.follower.Why("dev"); why != "the server is away" || w.follower.Why("") != why {
 		t.Errorf("while it is away: %q", why)
 	}
 	look(nil, nil)
