@@ -156,24 +156,50 @@ func (t *Tx) note(ctx context.Context, column, environment, ring, commit string,
 	return int(n), err
 }
 
+// ReleasePosition is the position of a release among all, the newest first.
+type ReleasePosition struct {
+	At                        int64 // in milliseconds
+	Environment, Ring, Commit string
+}
+
+// Position returns the position of a release.
+func (r *Release) Position() ReleasePosition {
+	return ReleasePosition{r.At.UnixMilli(), r.Environment, r.Ring, r.Commit}
+}
+
+// Valid reports whether it may be the position of a release.
+func (p ReleasePosition) Valid() bool {
+	return p.Environment != "" && p.Commit != "" && storable(p.Environment+p.Ring+p.Commit)
+}
+
 // Releases returns at most so many releases of some environments, the newest first.
 func (s *Store) Releases(ctx context.Context, of state.Environments, most int) ([]Release, error) {
-	return s.releases(ctx, of, time.Time{}, most)
+	return s.ReleasesAfter(ctx, of, ReleasePosition{}, most)
+}
+
+// ReleasesAfter is Releases after a position; the zero ReleasePosition is before all.
+func (s *Store) ReleasesAfter(ctx context.Context, of state.Environments, after ReleasePosition, most int) ([]Release, error) {
+	return s.releases(ctx, of, time.Time{}, after, most)
 }
 
 // ReleasesSince returns all releases of some environments that were committed at a time
 // or later, the newest first.
 func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since time.Time) ([]Release, error) {
-	return s.releases(ctx, of, since, 1<<30)
+	return s.releases(ctx, of, since, ReleasePosition{}, 1<<30)
 }
 
-func (s *Store) releases(ctx context.Context, of state.Environments, since time.Time, most int) ([]Release, error) {
+func (s *Store) releases(ctx context.Context, of state.Environments, since time.Time, after ReleasePosition, most int) ([]Release, error) {
 	var out []Release
 	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0), COALESCE(restored, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}
 	if of != nil {
 		in, names := isOneOf(s, "environment", storableOf(of))
 		q, args = q+" AND "+in, append(args, names...)
+	}
+	order := s.inOrder("environment") + ", " + s.inOrder("ring") + ", " + s.inOrder("revision")
+	if after != (ReleasePosition{}) {
+		q += " AND (at < ? OR at = ? AND (" + order + ") > (?, ?, ?))"
+		args = append(args, after.At, after.At, after.Environment, after.Ring, after.Commit)
 	}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x Release
@@ -184,7 +210,7 @@ func (s *Store) releases(ctx context.Context, of state.Environments, since time.
 		x.Committed, x.At, x.Completed, x.Failed, x.Restored = instant(committed), instant(at), instant(completed), instant(failed), instant(restored)
 		out = append(out, x)
 		return nil
-	}, q+` ORDER BY at DESC, `+s.inOrder("environment")+`, `+s.inOrder("ring")+` LIMIT ?`, append(args, most)...)
+	}, q+` ORDER BY at DESC, `+order+` LIMIT ?`, append(args, most)...)
 	if err != nil {
 		return nil, s.problem(err)
 	}
