@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -123,7 +124,7 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 	about, err := source.About(r.Context())
 	if err == nil {
 		current := *about
-		current.Failure = failure
+		current.Failure = cmp.Or(failure, current.Failure)
 		err = h.write(&out, document{About: &current, Page: p, Generation: generation})
 	}
 	if err != nil {

@@ -48,6 +48,7 @@ func (c *Counts) States() []Count {
 
 // Selection selects assignments on clusters by all that it names; "" stands for any.
 type Selection struct {
+	// State may be some states, with commas between.
 	Environment, Ring, ClusterType, Class, Cluster, Workload, Target, Version, Base, State string
 	At                                                                                     time.Time // a moment; zero for now
 }
@@ -128,6 +129,8 @@ type Running struct {
 	Counts Counts // of all of them, in any state
 	Rows   []RunningRow
 	Part   Part
+	// Warning is which names nothing has, where there is nothing; "" for none.
+	Warning string
 }
 
 // Rollout is how far an environment has come.
@@ -139,9 +142,9 @@ type Rollout struct {
 	Rings       []RingCounts
 	Workloads   []WorkloadCounts
 	Lagging     []RunningRow // those that are not ok, the worst first, as many as a page may list
+	NotOK       int          // how many there are
 	Releases    []Release
 	Performance *Performance // of the releases of some days; nil where there were none
-	Problem     string       // why what is wanted may be older than the branch
 }
 
 // RingCounts counts what is in a ring, or in all of an environment without rings.
@@ -179,6 +182,8 @@ type History struct {
 	Of   Selection
 	Rows []Transition
 	Next string // the cursor of what is before; "" for nothing
+	// Warning is which names nothing has, where there is nothing; "" for none.
+	Warning string
 }
 
 // Transition is a change of an assignment on a cluster.
@@ -249,6 +254,9 @@ func running(of Selection, state string) string {
 	of.State = state
 	return "/running?" + of.Query()
 }
+
+// notOK are the states that are not ok, the worst first.
+const notOK = "failed,missing,stale,drifted,behind,progressing"
 
 // when is a time as pages show it; "" for the zero Time.
 func when(t time.Time) template.HTML {

@@ -74,6 +74,8 @@ func newRenderer(l links) *renderer {
 		"when":       when,
 		"short":      short,
 		"stateClass": stateClass,
+		"several":    func(s string) bool { return strings.Contains(s, ",") },
+		"notOK":      func() string { return notOK },
 		"states":     func() []string { return stateNames },
 		"pages":      pages,
 		"counted":    counted,

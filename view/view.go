@@ -91,7 +91,7 @@ type About struct {
 	// SignedIn is who has signed in, and can sign out; "" for nobody.
 	SignedIn string
 	// Failure is why the data is older than what it should be of; "" where it is not. A Feed
-	// knows it.
+	// knows it, or the source.
 	Failure string
 }
 

@@ -59,12 +59,12 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.query.Ring, "ring", "", "only this `RING` of the environment")
 	f.StringVar(&s.query.ClusterType, "cluster-type", "", "only this `CLUSTER-TYPE`")
-	f.StringVar(&s.query.Class, "class", "", "only this `CLASS` of clusters, by the name of its folder")
+	f.StringVar(&s.query.Class, "class", "", "only this `CLASS` of clusters: its name, or that of its folder")
 	f.StringVar(&s.query.Cluster, "cluster", "", "only this `CLUSTER`")
 	f.StringVar(&s.query.Workload, "workload", "", "only this `WORKLOAD`")
 	f.StringVar(&s.query.Workspace, "workspace", "", "only this `WORKSPACE`")
 	f.StringVar(&s.query.Version, "version", "", "only this `VERSION` of workloads")
-	f.StringVar(&s.query.Base, "base", "", "only what was compiled from this `COMMIT` of the platform")
+	f.StringVar(&s.query.Base, "base", "", "only what was compiled from this `COMMIT` of the platform, of which 7 digits are enough")
 	f.IntVar(&s.limit, "limit", 1000, "list at most so many; 0 for all")
 }
 
@@ -192,6 +192,10 @@ func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) 
 			return err
 		}
 	}
+	if whole && len(found.Groups) == 0 && found.Problem != "" {
+		return fmt.Errorf("the hub knows of nothing that is wanted: %s", terminal.Line(found.Problem))
+	}
+	a.tell(found.Caveats)
 	if *a.output != "table" {
 		return a.printDocument(*a.output, document[*api.Groups]{apiVersion, "HubCounts", found})
 	}
@@ -227,7 +231,10 @@ func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environme
 			groups = append(groups, found.Groups[i])
 			continue
 		}
-		if e.Commit == "" {
+		switch {
+		case e.Commit == "" && e.Problem != "":
+			why[e.Name] = "nothing could be read yet"
+		case e.Commit == "":
 			why[e.Name] = "nothing was promoted yet"
 		}
 		groups = append(groups, api.Group{Values: map[string]string{string(state.ByEnvironment): e.Name}})
@@ -238,38 +245,81 @@ func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environme
 
 // list prints assignments on clusters, in the order of the hub.
 func (a *asking) list(ctx context.Context, q api.Query, limit int) error {
-	found, err := a.assignments(ctx, q, limit)
+	out := &api.Assignments{Assignments: []state.Row{}}
+	err := a.assignments(ctx, q, limit, out, func() {})
 	if err != nil {
 		return err
 	}
-	return a.printRows(found)
+	return a.printRows(out)
 }
 
-// assignments returns assignments on clusters, and says where there are more.
-func (a *asking) assignments(ctx context.Context, q api.Query, limit int) (*api.Assignments, error) {
+// oldest prints those assignments on clusters that have been in their state for the longest time, of all
+// that there are.
+func (a *asking) oldest(ctx context.Context, q api.Query, limit int) error {
+	out, cut := &api.Assignments{Assignments: []state.Row{}}, false
+	err := a.assignments(ctx, q, 0, out, func() {
+		slices.SortStableFunc(out.Assignments, func(x, y state.Row) int { return x.Holds().Compare(y.Holds()) })
+		if limit > 0 && len(out.Assignments) > limit {
+			out.Assignments, cut = out.Assignments[:limit], true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if cut {
+		a.tellMore(limit)
+	}
+	return a.printRows(out)
+}
+
+// assignments adds assignments on clusters to an answer, page by page, and calls f after each.
+func (a *asking) assignments(ctx context.Context, q api.Query, limit int, out *api.Assignments, f func()) error {
 	hub, err := a.hub.client(a.global)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := &api.Assignments{Assignments: []state.Row{}}
-	const page = 1000
-	for cursor := ""; ; {
-		n := page
-		if limit > 0 {
-			n = min(page, limit-len(out.Assignments))
-		}
-		found, err := hub.Assignments(ctx, q, cursor, n)
+	return a.pages(limit, func(cursor string, most int) (int, string, error) {
+		page, err := hub.Assignments(ctx, q, cursor, most)
 		if err != nil {
-			return nil, err
+			return 0, "", err
 		}
-		out.At, out.Assignments = found.At, append(out.Assignments, found.Assignments...)
-		if cursor = found.Next; cursor == "" {
-			return out, nil
+		if cursor == "" {
+			out.Caveats = page.Caveats
+			a.tell(page.Caveats)
 		}
-		if limit > 0 && len(out.Assignments) >= limit {
+		out.At, out.Assignments = page.At, append(out.Assignments, page.Assignments...)
+		f()
+		return len(page.Assignments), page.Next, nil
+	})
+}
+
+// pages calls f for each page of a list, with its cursor and how many it may have. f returns how many it
+// has, and the cursor of the next one; "" for none. Where a list is cut at a limit, 0 for none, it says so.
+func (a *asking) pages(limit int, f func(cursor string, most int) (n int, next string, err error)) error {
+	for cursor, taken := "", 0; ; {
+		most := 1000
+		if limit > 0 {
+			most = min(most, limit-taken)
+		}
+		n, next, err := f(cursor, most)
+		if err != nil || next == "" {
+			return err
+		}
+		cursor, taken = next, taken+n
+		if limit > 0 && taken >= limit {
 			a.tellMore(limit)
-			return out, nil
+			return nil
 		}
+	}
+}
+
+// tell says what a reader must know of an answer.
+func (a *asking) tell(c api.Caveats) {
+	if c.Problem != "" {
+		fmt.Fprintf(a.err, "kalypso: warning: what is wanted may be older than the branches: %s\n", terminal.Line(c.Problem))
+	}
+	if c.Warning != "" {
+		fmt.Fprintf(a.err, "kalypso: warning: %s\n", terminal.Line(c.Warning))
 	}
 }
 
@@ -338,12 +388,7 @@ cluster (drifted).`,
 				return err
 			}
 			q.States = []state.State{state.Behind, state.Drifted}
-			found, err := a.assignments(cmd.Context(), q, s.limit)
-			if err != nil {
-				return err
-			}
-			slices.SortStableFunc(found.Assignments, func(x, y state.Row) int { return x.Holds().Compare(y.Holds()) })
-			return a.printRows(found)
+			return a.oldest(cmd.Context(), q, s.limit)
 		},
 	}
 	s.flags(cmd)
@@ -357,7 +402,7 @@ func newHubCluster(a *asking) *cobra.Command {
 		Long:    `cluster lists all assignments of a cluster in all environments, and when it last reported.`,
 		Example: `  kalypso hub cluster eu-1`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) != 1 || args[0] == "" {
 				return usagef("name one cluster")
 			}
 			return nil

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -60,8 +61,9 @@ type hubKey struct{}
 // anything was done with it last.
 type scriptHub struct {
 	*hub.Hub
-	server *httptest.Server
-	now    atomic.Pointer[time.Time]
+	server  *httptest.Server
+	now     atomic.Pointer[time.Time]
+	problem atomic.Pointer[string] // why what is wanted could not be read
 }
 
 // hubCommand is `hub start`, which sets KALYPSO_HUB and KALYPSO_HUB_TOKEN, `hub look`, which
@@ -113,7 +115,12 @@ func startHub(ts *testscript.TestScript) *scriptHub {
 	tokens := access.NewTokens(db, clock)
 	admin, _, err := tokens.Make(ctx, store.Token{Role: string(access.Admin), Note: "script"})
 	ts.Check(err)
-	h.server = httptest.NewServer(server.New(server.Options{Hub: h.Hub, Tokens: tokens}))
+	h.server = httptest.NewServer(server.New(server.Options{Hub: h.Hub, Tokens: tokens, Problem: func(environment string) string {
+		if why := h.problem.Load(); why != nil && environment == "" {
+			return *why
+		}
+		return ""
+	}}))
 	ts.Defer(func() {
 		h.server.Close()
 		cancel()
@@ -130,7 +137,12 @@ func (h *scriptHub) look(ts *testscript.TestScript) {
 	if is, err := filepath.Rel(p, ts.MkAbs(".")); err != nil || is != "." {
 		ts.Fatalf("hub look is to be done in p")
 	}
-	ts.Check(ts.Exec("wanted"))
+	if err := ts.Exec("wanted"); err != nil {
+		why := strings.TrimSpace(ts.ReadFile("stderr"))
+		h.problem.Store(&why)
+		return
+	}
+	h.problem.Store(nil)
 	lines := json.NewDecoder(bytes.NewBufferString(ts.ReadFile("stdout")))
 	for position := 0; ; position++ {
 		var l follow.Line

@@ -49,24 +49,20 @@ func (a *asking) history(ctx context.Context, q api.HistoryQuery, limit int) err
 		return err
 	}
 	all := &api.History{Transitions: []api.Transition{}}
-	const page = 1000
-	for cursor := ""; ; {
-		n := page
-		if limit > 0 {
-			n = min(page, limit-len(all.Transitions))
-		}
-		found, err := hub.History(ctx, q, cursor, n)
+	err = a.pages(limit, func(cursor string, most int) (int, string, error) {
+		found, err := hub.History(ctx, q, cursor, most)
 		if err != nil {
-			return err
+			return 0, "", err
+		}
+		if cursor == "" {
+			all.Caveats = found.Caveats
+			a.tell(found.Caveats)
 		}
 		all.Transitions = append(all.Transitions, found.Transitions...)
-		if cursor = found.Next; cursor == "" {
-			break
-		}
-		if limit > 0 && len(all.Transitions) >= limit {
-			a.tellMore(limit)
-			break
-		}
+		return len(found.Transitions), found.Next, nil
+	})
+	if err != nil {
+		return err
 	}
 	if *a.output != "table" {
 		return a.printDocument(*a.output, document[*api.History]{apiVersion, "HubHistory", all})
@@ -97,7 +93,19 @@ platform lets fail.`,
 			if err != nil {
 				return err
 			}
-			found, err := hub.Releases(cmd.Context(), name, limit)
+			found := &api.Releases{Releases: []api.Release{}}
+			err = a.pages(limit, func(cursor string, most int) (int, string, error) {
+				page, err := hub.Releases(cmd.Context(), name, cursor, most)
+				if err != nil {
+					return 0, "", err
+				}
+				if cursor == "" {
+					found.Caveats = page.Caveats
+					a.tell(page.Caveats)
+				}
+				found.Releases = append(found.Releases, page.Releases...)
+				return len(page.Releases), page.Next, nil
+			})
 			if err != nil {
 				return err
 			}
@@ -115,6 +123,6 @@ platform lets fail.`,
 			return a.table([]string{"TIME", "ENVIRONMENT", "COMMIT", "BASE", "COMPLETE", "FAILED", "AUTHOR", "SUBJECT"}, rows)
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many, up to 1000")
+	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many; 0 for all")
 	return cmd
 }

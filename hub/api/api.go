@@ -66,10 +66,17 @@ type Group struct {
 	Counts
 }
 
+// Caveats are what a reader of an answer must know beside it.
+type Caveats struct {
+	Problem string `json:"problem,omitempty" doc:"Why what is wanted may be older than the branches, or was never read."`
+	Warning string `json:"warning,omitempty" doc:"What the hub does not know of the names that were asked for, and may know later."`
+}
+
 // Groups are counts at a moment.
 type Groups struct {
 	At     time.Time `json:"at"`
 	Groups []Group   `json:"groups"`
+	Caveats
 }
 
 // Environment is an environment with what is wanted of it, and the counts.
@@ -97,6 +104,7 @@ type Ring struct {
 // Environments are all of them, in the order of promotion.
 type Environments struct {
 	Environments []Environment `json:"environments"`
+	Caveats
 }
 
 // Assignments are assignments on clusters, sorted by environment, cluster and deployment
@@ -105,6 +113,7 @@ type Assignments struct {
 	At          time.Time   `json:"at"`
 	Assignments []state.Row `json:"assignments"`
 	Next        string      `json:"next,omitempty" doc:"The cursor of the next page; absent at the end."`
+	Caveats
 }
 
 // Cluster is a cluster with all its assignments.
@@ -140,6 +149,7 @@ type Transition struct {
 type History struct {
 	Transitions []Transition `json:"transitions"`
 	Next        string       `json:"next,omitempty"`
+	Caveats
 }
 
 // Release is a commit by which a ring of an environment got something else.
@@ -161,6 +171,8 @@ type Release struct {
 // Releases are what was released, the newest first.
 type Releases struct {
 	Releases []Release `json:"releases"`
+	Next     string    `json:"next,omitempty"`
+	Caveats
 }
 
 // Performance is how well the releases of an environment go. A release is a commit by which a
@@ -204,6 +216,7 @@ type Token struct {
 // Tokens are all tokens.
 type Tokens struct {
 	Tokens []Token `json:"tokens"`
+	Next   string  `json:"next,omitempty"`
 }
 
 // NewToken asks for a token.

@@ -289,9 +289,12 @@ func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, lim
 	return out, c.do(ctx, http.MethodGet, "/v1/history", values, nil, out)
 }
 
-// Releases returns what was released to an environment, "" for all, the newest first.
-func (c *Client) Releases(ctx context.Context, environment string, limit int) (*Releases, error) {
+// Releases returns a page of what was released to an environment, "" for all, the newest first.
+func (c *Client) Releases(ctx context.Context, environment, cursor string, limit int) (*Releases, error) {
 	values := url.Values{"limit": {fmt.Sprint(limit)}}
+	if cursor != "" {
+		values.Set("cursor", cursor)
+	}
 	if environment != "" {
 		values.Set("environment", environment)
 	}
@@ -367,8 +370,18 @@ func (c *Client) NewToken(ctx context.Context, of NewToken) (*Token, error) {
 
 // Tokens returns all tokens, without their secrets.
 func (c *Client) Tokens(ctx context.Context) (*Tokens, error) {
-	out := &Tokens{}
-	return out, c.do(ctx, http.MethodGet, "/v1/tokens", nil, nil, out)
+	all := &Tokens{Tokens: []Token{}}
+	for values := (url.Values{"limit": {"1000"}}); ; {
+		page := Tokens{}
+		if err := c.do(ctx, http.MethodGet, "/v1/tokens", values, nil, &page); err != nil {
+			return nil, err
+		}
+		all.Tokens = append(all.Tokens, page.Tokens...)
+		if page.Next == "" {
+			return all, nil
+		}
+		values.Set("cursor", page.Next)
+	}
 }
 
 // Forget forgets a cluster that the platform does not list.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/performance"
+	"github.com/kalypso-io/kalypso/hub/question"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/view"
@@ -47,7 +49,7 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 	if err != nil {
 		return nil, err
 	}
-	out := &view.Rollout{Environment: environment, Branch: w.Branch, Problem: s.Why(environment)}
+	out := &view.Rollout{Environment: environment, Branch: w.Branch}
 	rings, all := s.count(state.Filter{Environments: state.In(environment)}, state.ByRing)
 	out.Counts = *all
 	if len(w.Commits) > 0 {
@@ -64,6 +66,7 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 		out.Workloads = append(out.Workloads, view.WorkloadCounts{Environment: environment, Workload: g.Values[0], Version: g.Values[1], Counts: *countsOf(&g.Tally)})
 	}
 	out.Lagging = s.worst(state.Filter{Environments: state.In(environment)})
+	out.NotOK = s.Hub.Fleet().Len(state.Filter{Environments: state.In(environment), States: state.States()[1:]})
 	out.Lagging = slices.DeleteFunc(out.Lagging, func(r view.RunningRow) bool { return r.State == state.OK.String() })
 	releases, err := s.Hub.Store().Releases(ctx, state.In(environment), 20)
 	if err != nil {
@@ -116,14 +119,30 @@ func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, e
 			return f, err
 		}
 	}
-	if of.State != "" {
-		st, err := state.Parse(of.State)
+	for name := range strings.SplitSeq(of.State, ",") {
+		if name == "" {
+			continue
+		}
+		st, err := state.Parse(name)
 		if err != nil {
 			return f, missing("%v", err)
 		}
-		f.States = []state.State{st}
+		f.States = append(f.States, st)
+	}
+	f, err := question.Resolve(s.Hub.Fleet(), f)
+	if err != nil {
+		return f, missing("%v", err)
 	}
 	return f, nil
+}
+
+// unknown says which names of a filter nothing has.
+func (s *Source) unknown(f state.Filter) string {
+	warning, err := question.Names(s.Hub.Fleet(), f)
+	if err != nil {
+		return err.Error()
+	}
+	return warning
 }
 
 // Running returns assignments on clusters.
@@ -149,6 +168,9 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 		out.Rows = append(out.Rows, running(&r))
 		return len(out.Rows) < p.Size
 	})
+	if len(out.Rows) == 0 {
+		out.Warning = s.unknown(f)
+	}
 	return out, nil
 }
 
@@ -172,6 +194,9 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 	for _, r := range rows {
 		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.ClusterType, Target: r.Target, Workload: r.Workload,
 			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
+	}
+	if len(rows) == 0 {
+		out.Warning = s.unknown(f)
 	}
 	return out, nil
 }
@@ -238,6 +263,9 @@ func (s *Source) History(ctx context.Context, of view.Selection, cursor string) 
 		out.Next = cursorOf(rows[listed-1].Number)
 	}
 	out.Rows = transitions(rows)
+	if len(rows) == 0 && cursor == "" {
+		out.Warning = s.unknown(f)
+	}
 	return out, nil
 }
 

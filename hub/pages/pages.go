@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/compiled"
+	"github.com/kalypso-io/kalypso/hub/question"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/view"
 )
@@ -23,7 +24,8 @@ const listed = 100
 type Source struct {
 	Hub   *hub.Hub
 	Title string
-	// Why returns why what is wanted of an environment may be old; "" for no reason.
+	// Why returns why what is wanted of an environment, of all for "", may be old; "" for no reason, and
+	// nil for never.
 	Why func(environment string) string
 	// Compiled answers what only a compiled platform knows.
 	Compiled *compiled.Pool
@@ -71,8 +73,12 @@ func (s *Source) count(f state.Filter, by state.Dimension) (groups map[string]*v
 // About says that this is observed.
 func (s *Source) About(ctx context.Context) (*view.About, error) {
 	about := &view.About{Title: s.Title, Observed: true}
-	if i := access.From(ctx); i != nil && i.Session {
+	i := access.From(ctx)
+	if i != nil && i.Session {
 		about.SignedIn = strings.TrimPrefix(i.Name, "person ")
+	}
+	if i != nil && s.Why != nil {
+		about.Failure = question.Problem(s.Hub.Fleet(), i.Sees, s.Why)
 	}
 	for _, w := range s.environments(ctx) {
 		about.Environments = append(about.Environments, w.Environment)

@@ -193,6 +193,59 @@ func TestPast(t *testing.T) {
 	}
 }
 
+// TestNames holds that a list without rows says which names nothing has, and takes short ones.
+func TestNames(t *testing.T) {
+	url, _ := serve(t, 800)
+	for path, want := range map[string]string{
+		"/running?ring=cannary":                      "there is no ring cannary; did you mean canary?",
+		"/running?workload=tll&cluster=store-000001": "there is no workload tll; did you mean till?",
+		"/running?cluster=store-00001":               "there is no cluster store-00001; did you mean store-00",
+		"/running?base=bbbbbbb":                      "page 1 of ",
+		"/running?class=canary":                      "store-000010",
+		"/running?base=ccccccc":                      "there is no commit ccccccc",
+		"/running?environment=prod&state=failed":     "Health check failed",
+		"/history?workload=tll":                      "did you mean till?",
+		"/history?environment=pro":                   "there is no environment pro",
+	} {
+		if text := page(t, url+path); !strings.Contains(text, want) {
+			t.Errorf("%s does not have %s", path, want)
+		}
+	}
+	rollout := page(t, url+"/rollouts/prod")
+	all := regexp.MustCompile(`The worst 100 of (\d+): <a href="(/running\?environment=prod&amp;state=failed%2Cmissing%2Cstale%2Cdrifted%2Cbehind%2Cprogressing)">`).FindStringSubmatch(rollout)
+	if all == nil {
+		t.Fatalf("the list of what is not ok does not say that it is cut: %s", rollout)
+	}
+	if text := page(t, url+strings.ReplaceAll(all[2], "&amp;", "&")); !strings.Contains(text, all[1]+" in all") || strings.Contains(text, `<span class="badge is-ok">`) {
+		t.Errorf("the whole list does not have %s", all[1])
+	}
+}
+
+// TestProblem holds that pages say why what is wanted may be old, and also those of a hub that has read
+// nothing.
+func TestProblem(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	h, err := hub.Open(t.Context(), hub.Options{Store: db, StaleAfter: time.Hour, Now: time.Now, Problem: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed := &view.Feed{}
+	feed.Set(&pages.Source{Hub: h, Title: "retail", Why: func(environment string) string {
+		return map[string]string{"": "policy.cue:1:2: it is <broken>"}[environment]
+	}}, nil)
+	s := httptest.NewServer(server.New(server.Options{Hub: h, Pages: view.ObserverHandler(feed)}))
+	t.Cleanup(s.Close)
+	for _, path := range []string{"/", "/running", "/history", "/environments/prod"} {
+		if text := page(t, s.URL+path); !strings.Contains(text, "What is wanted may be older than the branches: policy.cue:1:2: it is &lt;broken&gt;") {
+			t.Errorf("%s does not say so: %s", path, text)
+		}
+	}
+}
+
 // TestSlowBrowser looks at the pages of a hub in a real browser.
 func TestSlowBrowser(t *testing.T) {
 	isolated.Slow(t, "it needs Chromium, npm and a registry")

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -201,23 +200,4 @@ func (s *server) moved(w http.ResponseWriter) {
 		s.Moved()
 	}
 	w.WriteHeader(http.StatusAccepted)
-}
-
-// wait waits for another version than a client has seen, at most for a time.
-func (s *server) wait(ctx context.Context, seen string, most time.Duration) string {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	for {
-		version, changed := s.Hub.Version()
-		if is := etag(version, who(ctx)); is != seen || most <= 0 {
-			return is
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			return seen
-		case <-ctx.Done():
-			return seen
-		}
-	}
 }

@@ -63,21 +63,39 @@ func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[ap
 	return &body[api.Token]{out}, nil
 }
 
+// tokenPosition is the position of a token among all, the newest first.
+type tokenPosition struct {
+	Made int64 // in milliseconds
+	ID   string
+}
+
 // getTokens lists tokens.
-func (s *server) getTokens(ctx context.Context, _ *struct{}) (*body[api.Tokens], error) {
+func (s *server) getTokens(ctx context.Context, in *struct{ Page }) (*body[api.Tokens], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err
+	}
+	var after tokenPosition
+	there, err := in.read(&after)
+	if err != nil || there && after.ID == "" {
+		return nil, errCursor()
 	}
 	all, err := s.Hub.Store().Tokens(ctx)
 	if err != nil {
 		return nil, unavailable()
 	}
 	out := api.Tokens{Tokens: []api.Token{}}
-	for _, t := range all {
-		if i.MayIn(access.Admin, t.Environment) {
-			out.Tokens = append(out.Tokens, tokenOf(t, ""))
+	for n, t := range all {
+		made := t.Made.UnixMilli()
+		if there && (made > after.Made || made == after.Made && t.ID <= after.ID) || !i.MayIn(access.Admin, t.Environment) {
+			continue
 		}
+		if len(out.Tokens) == in.Limit {
+			last := &out.Tokens[in.Limit-1]
+			out.Next = cursorOf(tokenPosition{last.Made.UnixMilli(), last.ID})
+			break
+		}
+		out.Tokens = append(out.Tokens, tokenOf(all[n], ""))
 	}
 	return &body[api.Tokens]{out}, nil
 }
@@ -121,8 +139,8 @@ func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Ev
 	if !i.Audits() {
 		return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is admin of " + strings.Join(i.Scope(access.Admin), ", "))
 	}
-	var before int64
-	if err := in.cursor(&before); err != nil {
+	before, err := in.before()
+	if err != nil {
 		return nil, err
 	}
 	rows, err := s.Hub.Store().Events(ctx, before, in.Limit+1)

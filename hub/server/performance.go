@@ -34,6 +34,9 @@ func (s *server) performance() {
 			if !since.Before(now) {
 				return nil, huma.Error422UnprocessableEntity("since is not in the past")
 			}
+			if err := s.environment(ctx, in.Environment); err != nil {
+				return nil, err
+			}
 			rows, err := s.Hub.Store().ReleasesSince(ctx, environments, since)
 			if err != nil {
 				return nil, unavailable()

@@ -2,14 +2,10 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -17,59 +13,29 @@ import (
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/question"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
-
-// Fresh are the parameters of what changes: a client that has seen a version gets 304, or waits
-// for the next one.
-type Fresh struct {
-	IfNoneMatch string `header:"If-None-Match" doc:"The ETag of the last answer: 304 where nothing has changed since."`
-	Wait        int    `query:"wait" minimum:"0" maximum:"60" doc:"With If-None-Match: wait so many seconds for a change."`
-}
-
-// answer is an answer with its version.
-type answer[T any] struct {
-	ETag string `header:"ETag"`
-	Body T
-}
-
-// etag is the name of a version, for one who asks: people see different parts.
-func etag(version uint64, i *access.Identity) string {
-	scope := ""
-	if i != nil {
-		scope = strings.Join(i.Scope(access.Viewer), "/")
-	}
-	return fmt.Sprintf("%q", strconv.FormatUint(version, 36)+"-"+scope)
-}
-
-// check returns the version to answer with, or the answer that nothing has changed.
-func (s *server) check(ctx context.Context, f Fresh) (string, error) {
-	is := s.wait(ctx, f.IfNoneMatch, time.Duration(f.Wait)*time.Second)
-	if is == f.IfNoneMatch {
-		return is, huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"Etag": {is}})
-	}
-	return is, nil
-}
 
 // Selection are the parameters that select assignments on clusters.
 type Selection struct {
 	Environment string    `query:"environment"`
 	Ring        string    `query:"ring"`
 	ClusterType string    `query:"clusterType"`
-	Class       string    `query:"class" doc:"The folder of a class of clusters: the cluster type, or clusterType.class."`
+	Class       string    `query:"class" doc:"A class of clusters: its folder, which is the cluster type or clusterType.class, or the class alone."`
 	Cluster     string    `query:"cluster"`
 	Workload    string    `query:"workload"`
 	Workspace   string    `query:"workspace"`
 	Target      string    `query:"deploymentTarget"`
 	Version     string    `query:"version"`
-	Base        string    `query:"base" doc:"The platform's commit that it was compiled from."`
+	Base        string    `query:"base" doc:"The platform's commit that it was compiled from, or its first digits, at least 7."`
 	State       []string  `query:"state" doc:"Some states, with commas between."`
 	At          time.Time `query:"at" doc:"The moment; now where it is absent."`
 }
 
-func (q *Selection) filter(ctx context.Context) (state.Filter, error) {
+func (s *server) filter(ctx context.Context, q *Selection) (state.Filter, error) {
 	environments, err := sees(ctx, q.Environment)
 	if err != nil {
 		return state.Filter{}, err
@@ -82,7 +48,8 @@ func (q *Selection) filter(ctx context.Context) (state.Filter, error) {
 		}
 		f.States = append(f.States, st)
 	}
-	return f, nil
+	f, err = question.Resolve(s.Hub.Fleet(), f)
+	return f, named(err)
 }
 
 // questions registers what people and programs ask for.
@@ -97,6 +64,9 @@ func (s *server) questions() {
 	}, s.forget)
 	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"}, s.getHistory)
 	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet, Path: "/v1/releases", Summary: "What was released, the newest first"}, s.getReleases)
+	for _, path := range []string{"/v1/environments", "/v1/counts"} {
+		s.api.OpenAPI().Paths[path].Get.Responses["304"] = &huma.Response{Description: "Nothing has changed since the version that If-None-Match names."}
+	}
 }
 
 // getEnvironments returns the environments that who asks may see.
@@ -121,7 +91,7 @@ type countsQuestion struct {
 
 // getCounts counts what a selection selects.
 func (s *server) getCounts(ctx context.Context, in *countsQuestion) (*answer[api.Groups], error) {
-	f, err := in.filter(ctx)
+	f, err := s.filter(ctx, &in.Selection)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +101,20 @@ func (s *server) getCounts(ctx context.Context, in *countsQuestion) (*answer[api
 	}
 	if !in.At.IsZero() {
 		groups, err := s.countsAt(ctx, in.At, f, by)
+		if err == nil && len(groups.Groups) == 0 {
+			groups.Caveats, err = s.nothing(ctx, in.Environment, f, true)
+		}
 		return &answer[api.Groups]{Body: groups}, err
 	}
 	tag, err := s.check(ctx, in.Fresh)
 	if err != nil {
 		return nil, err
 	}
-	return &answer[api.Groups]{tag, api.Groups{At: s.Hub.Now(), Groups: groupsOf(s.Hub.Fleet().Count(f, by...), by)}}, nil
+	out := api.Groups{At: s.Hub.Now(), Groups: groupsOf(s.Hub.Fleet().Count(f, by...), by), Caveats: s.caveats(f.Environments)}
+	if len(out.Groups) == 0 {
+		out.Caveats, err = s.nothing(ctx, in.Environment, f, false)
+	}
+	return &answer[api.Groups]{tag, out}, err
 }
 
 // assignmentsQuestion are the parameters of getAssignments.
@@ -148,19 +125,25 @@ type assignmentsQuestion struct {
 
 // getAssignments lists what a selection selects.
 func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*body[api.Assignments], error) {
-	f, err := in.filter(ctx)
+	f, err := s.filter(ctx, &in.Selection)
 	if err != nil {
 		return nil, err
 	}
-	var after state.Position
-	if err := in.cursor(&after); err != nil {
+	after, err := in.after()
+	if err != nil {
 		return nil, err
 	}
 	if !in.At.IsZero() {
 		out, err := s.assignmentsAt(ctx, in.At, f, after, in.Limit)
+		if err == nil && len(out.Assignments) == 0 && in.Cursor == "" {
+			out.Caveats, err = s.nothing(ctx, in.Environment, f, true)
+		}
 		return &body[api.Assignments]{out}, err
 	}
-	out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}}
+	if in.Cursor != "" && !slices.Contains(s.Hub.Fleet().Names(), after.Environment) {
+		return nil, huma.Error410Gone("the environment that the page before ended with is gone: begin again without a cursor")
+	}
+	out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}, Caveats: s.caveats(f.Environments)}
 	s.Hub.Fleet().List(f, after, func(r state.Row) bool {
 		if len(out.Assignments) == in.Limit {
 			last := out.Assignments[in.Limit-1].Position()
@@ -170,7 +153,10 @@ func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*
 		out.Assignments = append(out.Assignments, r)
 		return true
 	})
-	return &body[api.Assignments]{out}, nil
+	if len(out.Assignments) == 0 && in.Cursor == "" {
+		out.Caveats, err = s.nothing(ctx, in.Environment, f, false)
+	}
+	return &body[api.Assignments]{out}, err
 }
 
 // clusterQuestion are the parameters of getCluster.
@@ -186,7 +172,7 @@ func (s *server) getCluster(ctx context.Context, in *clusterQuestion) (*body[api
 	}
 	out, found := s.cluster(i, in.Name)
 	if !found {
-		return nil, unlisted(in.Name)
+		return nil, s.unknown(i, in.Name)
 	}
 	return &body[api.Cluster]{out}, nil
 }
@@ -236,14 +222,20 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 		return nil, err
 	}
 	f := store.Filter{Environments: environments, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target, Since: in.Since, Until: in.Until}
-	if err := in.cursor(&f.Before); err != nil {
+	if f.Before, err = in.before(); err != nil {
 		return nil, err
 	}
 	rows, err := s.Hub.Store().History(ctx, f, in.Limit+1)
 	if err != nil {
 		return nil, unavailable()
 	}
-	out := api.History{Transitions: []api.Transition{}}
+	out := api.History{Transitions: []api.Transition{}, Caveats: s.caveats(environments)}
+	if len(rows) == 0 && in.Cursor == "" {
+		names := state.Filter{Environments: environments, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target}
+		if out.Caveats, err = s.nothing(ctx, in.Environment, names, !in.Since.IsZero() || !in.Until.IsZero()); err != nil {
+			return nil, err
+		}
+	}
 	for i, r := range rows {
 		if i == in.Limit {
 			out.Next = cursorOf(rows[i-1].Number)
@@ -257,7 +249,7 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 // releasesQuestion are the parameters of getReleases.
 type releasesQuestion struct {
 	Environment string `query:"environment"`
-	Limit       int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Page
 }
 
 // getReleases lists what was released.
@@ -266,42 +258,31 @@ func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[a
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Hub.Store().Releases(ctx, environments, in.Limit)
+	var after store.ReleasePosition
+	if there, err := in.read(&after); err != nil || there && !after.Valid() {
+		return nil, errCursor()
+	}
+	rows, err := s.Hub.Store().ReleasesAfter(ctx, environments, after, in.Limit+1)
 	if err != nil {
 		return nil, unavailable()
 	}
-	out := api.Releases{Releases: []api.Release{}}
-	for _, r := range rows {
+	out := api.Releases{Releases: []api.Release{}, Caveats: s.caveats(environments)}
+	if len(rows) == 0 && in.Cursor == "" {
+		if err := s.environment(ctx, in.Environment); err != nil {
+			return nil, err
+		}
+	}
+	for i, r := range rows {
+		if i == in.Limit {
+			out.Next = cursorOf(rows[i-1].Position())
+			break
+		}
 		out.Releases = append(out.Releases, api.Release(r))
 	}
 	return &body[api.Releases]{out}, nil
 }
 
 func unavailable() error { return retry(http.StatusServiceUnavailable, "the database does not answer") }
-
-// Page are the parameters of a long list. Those that operations have in common are exported
-// for huma, which fills no others.
-type Page struct {
-	Cursor string `query:"cursor" maxLength:"1024" doc:"The next of the page before."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
-}
-
-// cursor reads where a page begins.
-func (p *Page) cursor(into any) error {
-	if p.Cursor == "" {
-		return nil
-	}
-	data, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil || json.Unmarshal(data, into) != nil {
-		return huma.Error422UnprocessableEntity("cursor is none that this hub has given")
-	}
-	return nil
-}
-
-func cursorOf(at any) string {
-	data, _ := json.Marshal(at) // it is plain data
-	return base64.RawURLEncoding.EncodeToString(data)
-}
 
 func dimensions(names []string) ([]state.Dimension, error) {
 	var out []state.Dimension
@@ -328,7 +309,7 @@ func groupsOf(groups []state.Group, by []state.Dimension) []api.Group {
 }
 
 func (s *server) environments(i *access.Identity) api.Environments {
-	out := api.Environments{Environments: []api.Environment{}}
+	out := api.Environments{Environments: []api.Environment{}, Caveats: s.caveats(i.Scope(access.Viewer))}
 	fleet := s.Hub.Fleet()
 	for _, w := range fleet.Environments() {
 		if !i.Sees(w.Environment) {

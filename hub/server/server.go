@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,11 +39,13 @@ type Options struct {
 	Secrets map[string][]string
 	// Moved is called where a forge says that a branch has moved.
 	Moved func()
-	// Problem returns why what is wanted of an environment may be old; "" for no reason.
+	// Problem returns why what is wanted of an environment, of all for "", may be old; "" for no reason.
 	Problem func(environment string) string
 	Version string
 	// WantedAt returns when what is wanted was last read; nil where nobody knows.
 	WantedAt func() time.Time
+	// Beat is after how long without a change a stream of events shows that it is there; 0 for 30 seconds.
+	Beat time.Duration
 	// MetricsPerWorkload gives the metrics of assignments a label with their workload.
 	MetricsPerWorkload bool
 }
@@ -60,14 +63,10 @@ func New(o Options) http.Handler {
 	if s.Problem == nil {
 		s.Problem = func(string) string { return "" }
 	}
+	s.Beat = cmp.Or(s.Beat, 30*time.Second)
 	s.meters = metrics.New(o.Hub, o.WantedAt, o.MetricsPerWorkload)
 	mux := http.NewServeMux()
 	s.describe(mux)
-	mux.HandleFunc("POST /v1/ingest/flux", s.flux)
-	mux.HandleFunc("POST /v1/ingest/argocd", s.argocd)
-	mux.HandleFunc("POST /v1/ingest/forge", s.forge)
-	mux.HandleFunc("GET /v1/rollout", s.rollout)
-	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /metrics", s.metrics)
@@ -77,7 +76,7 @@ func New(o Options) http.Handler {
 	if o.Pages != nil {
 		mux.Handle("/", o.Pages)
 	}
-	return s.guard(mux)
+	return s.guard(s.described(mux))
 }
 
 // describe registers the API.
@@ -94,6 +93,8 @@ func (s *server) describe(mux *http.ServeMux) {
 	s.questions()
 	s.performance()
 	s.people()
+	s.streams(mux)
+	s.webhooks(mux)
 }
 
 // mostEcho is how many bytes of a value an error repeats.

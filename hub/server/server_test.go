@@ -15,7 +15,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +37,8 @@ type served struct {
 	hub    *hub.Hub
 	tokens *access.Tokens
 	url    string
+	// problem is why what is wanted cannot be read, of all environments.
+	problem atomic.Pointer[string]
 }
 
 const webhookKey = "0123456789abcdef"
@@ -50,8 +54,14 @@ func serve(t *testing.T, database string) *served {
 	}
 	done := make(chan struct{})
 	go func() { h.Run(ctx); close(done) }()
-	tokens := access.NewTokens(db, time.Now)
-	web := httptest.NewServer(server.New(server.Options{Hub: h, Tokens: tokens, People: granted, Secrets: map[string][]string{"flux": {webhookKey}, "argocd": {webhookKey}, "forge": {webhookKey}}}))
+	s := &served{T: t, hub: h, tokens: access.NewTokens(db, time.Now)}
+	why := func(environment string) string {
+		if is := s.problem.Load(); is != nil && environment == "" {
+			return *is
+		}
+		return ""
+	}
+	web := httptest.NewServer(server.New(server.Options{Hub: h, Tokens: s.tokens, People: granted, Problem: why, Secrets: map[string][]string{"flux": {webhookKey}, "argocd": {webhookKey}, "forge": {webhookKey}}}))
 	t.Cleanup(func() {
 		web.Close()
 		cancel()
@@ -61,6 +71,7 @@ func serve(t *testing.T, database string) *served {
 		w := hubtest.New(1).Wanted()
 		w.Environment, w.Branch = environment, environment
 		for f := range w.Folders {
+			w.Folders[f].Base = platformCommit
 			for n := range w.Folders[f].Targets {
 				w.Folders[f].Targets[n].Object = environment + "-" + w.Folders[f].Targets[n].Name
 			}
@@ -74,8 +85,11 @@ func serve(t *testing.T, database string) *served {
 			t.Fatal(err)
 		}
 	}
-	return &served{t, h, tokens, web.URL}
+	s.url = web.URL
+	return s
 }
+
+const platformCommit = "abcdef0123456789abcdef0123456789abcdef01"
 
 const commit = "00000000000000000000000000000000000000aa"
 
@@ -170,7 +184,7 @@ var cases = []struct {
 	name string
 	test func(*served)
 }{
-	{"other clusters", otherClusters}, {"signed", signed}, {"forget", forget}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh},
+	{"other clusters", otherClusters}, {"signed", signed}, {"forget", forget}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh}, {"names", names}, {"addresses", addresses}, {"events", events},
 }
 
 func report(cluster, environment string, items ...any) map[string]any {
@@ -641,25 +655,41 @@ func cursors(s *served) {
 			s.expect(422, token, "GET", path+"?cursor="+cursor, nil)
 		}
 	}
-	for _, cursor := range []string{encode(`{"Environment":"no such","Cluster":"\u0000"}`), encode(`{}`), encode("null")} {
-		s.expect(200, token, "GET", "/v1/assignments?cursor="+cursor, nil)
+	for _, cursor := range []string{encode(`{}`), encode("null"), encode("-1"), encode("0"), encode(`{"Environment":"prod"}`)} {
+		for _, path := range []string{"/v1/assignments", "/v1/history", "/v1/audit", "/v1/releases", "/v1/tokens"} {
+			s.expect(422, token, "GET", path+"?cursor="+cursor, nil)
+		}
 	}
-	for _, cursor := range []string{encode("-1"), encode("9223372036854775807"), encode("0")} {
-		s.expect(200, token, "GET", "/v1/history?cursor="+cursor, nil)
-		s.expect(200, token, "GET", "/v1/audit?cursor="+cursor, nil)
+	s.expect(410, token, "GET", "/v1/assignments?cursor="+encode(`{"Environment":"gone","Cluster":"c0","Target":"\u0000"}`), nil)
+	for _, path := range []string{"/v1/history", "/v1/audit"} {
+		s.expect(200, token, "GET", path+"?cursor="+encode("9223372036854775807"), nil)
+	}
+	for range 4 {
+		s.token(store.Token{Role: "viewer"})
+	}
+	err := s.hub.Do(s.Context(), func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
+		at := time.Now()
+		var all []store.Release
+		for i := range 5 {
+			all = append(all, store.Release{Environment: []string{"prod", "dev"}[i%2], Commit: fmt.Sprint("r", i), Base: "b", Own: "o", Committed: at, At: at.Add(time.Duration(i/3) * time.Second)})
+		}
+		return nil, tx.Releases(ctx, all)
+	})
+	if err != nil {
+		s.Fatal(err)
 	}
 	s.expect(422, token, "GET", "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0&ring=canary", nil)
-	for _, path := range []string{"/v1/assignments?limit=7", "/v1/history?limit=7", "/v1/assignments?limit=4&at=2100-01-01T00:00:00Z&environment=prod&workload=hell"} {
+	for _, path := range []string{"/v1/releases?limit=2", "/v1/tokens?limit=2", "/v1/assignments?limit=7", "/v1/history?limit=7", "/v1/assignments?limit=4&at=2100-01-01T00:00:00Z&environment=prod&workload=hell"} {
 		seen, next := map[string]bool{}, ""
 		for range 20 {
 			var page struct {
-				Assignments, Transitions []json.RawMessage
-				Next                     string
+				Assignments, Transitions, Releases, Tokens []json.RawMessage
+				Next                                       string
 			}
 			if err := json.Unmarshal([]byte(s.expect(200, token, "GET", path+"&cursor="+next, nil)), &page); err != nil {
 				s.Fatal(err)
 			}
-			for _, row := range append(page.Assignments, page.Transitions...) {
+			for _, row := range slices.Concat(page.Assignments, page.Transitions, page.Releases, page.Tokens) {
 				if seen[string(row)] {
 					s.Errorf("%s: %s comes twice", path, row)
 				}
@@ -669,7 +699,16 @@ func cursors(s *served) {
 				break
 			}
 		}
-		if want := map[bool]int{true: 6, false: len(hubtest.Rows(s.hub.Fleet()))}[strings.Contains(path, "at=")]; len(seen) != want {
+		want := len(hubtest.Rows(s.hub.Fleet()))
+		switch {
+		case strings.Contains(path, "at="):
+			want = 6
+		case strings.Contains(path, "/releases"): // two of them are there from the beginning
+			want = 7
+		case strings.Contains(path, "/tokens"):
+			want = 5
+		}
+		if len(seen) != want {
 			s.Errorf("%s: %d rows on all pages, and should be %d", path, len(seen), want)
 		}
 	}
@@ -684,7 +723,10 @@ func fresh(s *served) {
 		if res.StatusCode != 200 || tag == "" {
 			s.Fatalf("%s: %s, ETag %q", path, res.Status, tag)
 		}
-		s.expect(304, token, "GET", path, nil, "If-None-Match", tag)
+		bare := strings.TrimPrefix(tag, "W/")
+		for _, seen := range []string{tag, bare, `"x", ` + tag, "W/\"x\"," + bare, "*"} {
+			s.expect(304, token, "GET", path, nil, "If-None-Match", seen)
+		}
 		s.expect(200, token, "GET", path, nil, "If-None-Match", `"x"`)
 		s.expect(200, s.token(store.Token{Role: "viewer", Environment: "dev"}), "GET", path, nil, "If-None-Match", tag)
 		s.expect(422, token, "GET", path+"?wait=61", nil)
@@ -699,5 +741,146 @@ func fresh(s *served) {
 		if text := <-answer; !strings.Contains(text, `"failed":1`) {
 			s.Errorf("%s: what changed is not in the answer: %s", path, text)
 		}
+	}
+}
+
+// names asks for what nothing has, and for what is cut short.
+func names(s *served) {
+	token := s.token(store.Token{Role: "viewer"})
+	for path, c := range map[string]struct {
+		status int
+		want   string
+	}{
+		"/v1/counts?environment=prd":                                            {404, `"there is no environment prd; did you mean prod?"`},
+		"/v1/history?environment=prd":                                           {404, "did you mean prod?"},
+		"/v1/releases?environment=prd":                                          {404, "did you mean prod?"},
+		"/v1/performance?environment=prd":                                       {404, "did you mean prod?"},
+		"/v1/assignments?environment=prd&workload=hell&at=2026-01-02T15:04:05Z": {404, "did you mean prod?"},
+		"/v1/counts?workload=helo":                                              {404, "there is no workload helo; did you mean hell?"},
+		"/v1/assignments?workload=helo":                                         {404, "did you mean hell?"},
+		"/v1/history?workload=helo":                                             {404, "did you mean hell?"},
+		"/v1/history?workload=helo&since=2026-01-02T15:04:05Z":                  {200, `"warning":"there is no workload helo; did you mean hell?"`},
+		"/v1/counts?ring=none":                                                  {404, "there is no ring none"},
+		"/v1/counts?clusterType=egde":                                           {404, "there is no cluster type egde; did you mean edge?"},
+		"/v1/counts?workspace=none":                                             {404, "there is no workspace none"},
+		"/v1/counts?deploymentTarget=hello-mian":                                {404, "did you mean hello-main?"},
+		"/v1/counts?class=nope":                                                 {404, "there is no class nope; there are: "},
+		"/v1/counts?class=edge.a":                                               {200, `"wanted":`},
+		"/v1/counts?class=a":                                                    {200, `"wanted":`},
+		"/v1/counts?base=" + platformCommit[:7]:                                 {200, `"wanted":`},
+		"/v1/counts?base=" + strings.ToUpper(platformCommit[:12]):               {200, `"wanted":`},
+		"/v1/counts?base=" + platformCommit[:6]:                                 {404, "there is no commit " + platformCommit[:6]},
+		"/v1/counts?base=fffffff":                                               {404, "there is no commit fffffff"},
+		"/v1/counts?base=" + strings.Repeat("f", 40):                            {200, `"warning":"there is no commit ffff`},
+		"/v1/counts?version=99":                                                 {200, `"warning":"there is no version 99`},
+		"/v1/assignments?state=failed&workload=hell":                            {200, `"assignments":[]`},
+		"/v1/assignments?cluster=c00":                                           {200, `"warning":"there is no cluster c00; did you mean c`},
+		"/v1/clusters/c00":                                                      {404, "did you mean c"},
+	} {
+		if text := s.expect(c.status, token, "GET", path, nil); !strings.Contains(text, c.want) {
+			s.Errorf("GET %s: %s, and not %s", path, text, c.want)
+		}
+	}
+	// Who sees one environment is told of nothing in others.
+	of := s.token(store.Token{Role: "viewer", Environment: "dev"})
+	if text := s.expect(200, of, "GET", "/v1/assignments?cluster=c1", nil); !strings.Contains(text, "there is no cluster c1") {
+		s.Error(text)
+	}
+	// What keeps a hub from reading is in each answer, and a change of it ends waiting.
+	for _, path := range []string{"/v1/environments", "/v1/counts", "/v1/assignments", "/v1/history", "/v1/releases"} {
+		if text := s.expect(200, token, "GET", path, nil); strings.Contains(text, `"problem"`) {
+			s.Errorf("GET %s: %s", path, text)
+		}
+	}
+	res, _ := s.do(token, "GET", "/v1/environments", nil)
+	answer := make(chan string)
+	go func() {
+		_, text := s.do(token, "GET", "/v1/environments?wait=60", nil, "If-None-Match", res.Header.Get("ETag"))
+		answer <- text
+	}()
+	why := "the server is away"
+	s.problem.Store(&why)
+	s.hub.Changed()
+	if text := <-answer; !strings.Contains(text, `"problem":"the server is away"`) {
+		s.Error(text)
+	}
+	for _, path := range []string{"/v1/counts", "/v1/assignments", "/v1/history", "/v1/releases", "/v1/counts?version=99"} {
+		if text := s.expect(200, token, "GET", path, nil); !strings.Contains(text, `"problem":"the server is away"`) {
+			s.Errorf("GET %s: %s", path, text)
+		}
+	}
+	if text := s.expect(404, token, "GET", "/v1/counts?environment=stage", nil); !strings.Contains(text, "the server is away") {
+		s.Error(text)
+	}
+}
+
+// addresses asks at addresses, by methods and with parameters that there are not.
+func addresses(s *served) {
+	token := s.token(store.Token{Role: "admin"})
+	for _, c := range []struct {
+		method, path string
+		status       int
+		want         string
+	}{
+		{"GET", "/v1", 404, ""}, {"GET", "/v1/", 404, ""}, {"GET", "/v1/environment", 404, "did you mean /v1/environments?"}, {"GET", "/v1/environments/", 404, "did you mean"},
+		{"GET", "/v1/clusters/", 404, "name one: /v1/clusters/{name}"}, {"GET", "/v1/clusters/c0/x", 404, "nothing at this address"}, {"POST", "/v1/nowhere", 404, ""},
+		{"POST", "/v1/counts", 405, "takes GET"}, {"PUT", "/v1/tokens", 405, "takes GET and POST"}, {"GET", "/v1/ingest/flux", 405, "takes POST"}, {"PATCH", "/v1/clusters/c0", 405, "takes DELETE and GET"},
+		{"GET", "/v1/counts?workloads=till", 422, `there is no parameter \"workloads\"; did you mean workload?`}, {"GET", "/v1/environments?environment=prod", 422, "there is no parameter"},
+		{"GET", "/v1/clusters/c0?at=2026-01-02T15:04:05Z", 422, "there is no parameter"}, {"GET", "/v1/rollout?env=prod", 422, "environment"}, {"GET", "/v1/events?since=1", 422, "there is no parameter"},
+		{"GET", "/v1/history?limt=3", 422, "did you mean limit?"}, {"GET", "/v1/audit?limt=3", 422, "did you mean limit?"}, {"GET", "/v1/counts?%zz", 422, "cannot be read"},
+	} {
+		res, text := s.do(token, c.method, c.path, nil)
+		if res.StatusCode != c.status || res.Header.Get("Content-Type") != "application/problem+json" || !json.Valid([]byte(text)) || !strings.Contains(text, c.want) {
+			s.Errorf("%s %s: %s, %s: %s", c.method, c.path, res.Status, res.Header.Get("Content-Type"), text)
+		}
+		if allow := res.Header.Get("Allow"); (allow != "") != (c.status == 405) {
+			s.Errorf("%s %s: Allow is %q", c.method, c.path, allow)
+		}
+	}
+	if res, _ := s.do(token, "HEAD", "/v1/counts", nil); res.StatusCode != 200 {
+		s.Error(res.Status)
+	}
+}
+
+// events reads events of changes, and the comments between them.
+func events(s *served) {
+	web := httptest.NewServer(server.New(server.Options{Hub: s.hub, Beat: time.Millisecond}))
+	s.Cleanup(web.Close)
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, web.URL+"/v1/events", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	lines := bufio.NewScanner(res.Body)
+	next := func(prefix string, but ...string) string {
+		for lines.Scan() {
+			text, is := strings.CutPrefix(lines.Text(), prefix)
+			if is {
+				return text
+			}
+			if !slices.Contains(but, lines.Text()) {
+				s.Errorf("after %s: %q", prefix, lines.Text())
+			}
+		}
+		s.Fatalf("no %s: %v", prefix, lines.Err())
+		return ""
+	}
+	version := func() string {
+		next("event: change", "", ": waiting")
+		var data struct{ Version string }
+		if err := json.Unmarshal([]byte(next("data: ")), &data); err != nil || data.Version == "" {
+			s.Error(err, data)
+		}
+		return data.Version
+	}
+	first := version()
+	next(": waiting", "")
+	s.hub.Changed()
+	if version() == first {
+		s.Error("another version has the same name")
 	}
 }

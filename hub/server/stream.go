@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -55,7 +56,11 @@ func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
 	_ = lines.Encode(api.RolloutEnd{End: true, GitOps: commit})
 }
 
-// events tells of changes as server-sent events, at most twice a second.
+// pause is the least time between two events.
+const pause = 500 * time.Millisecond
+
+// events tells of changes as server-sent events. Where there are none, a comment now and then shows
+// whether the client is there.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	if _, err := allow(r.Context(), access.Viewer); err != nil {
 		problem(w, http.StatusForbidden, err.Error())
@@ -64,22 +69,31 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	flush := http.NewResponseController(w)
-	for {
-		version, changed := s.Hub.Version()
-		if _, err := fmt.Fprintf(w, "event: change\ndata: {\"version\":%d}\n\n", version); err != nil || flush.Flush() != nil {
+	beat := time.NewTicker(s.Beat)
+	defer beat.Stop()
+	version, changed := s.Hub.Version()
+	for text := event(version); ; {
+		if _, err := io.WriteString(w, text); err != nil || flush.Flush() != nil {
 			return
 		}
-		pause, alive := time.After(500*time.Millisecond), time.After(30*time.Second)
 		select {
 		case <-changed:
-		case <-alive: // the same again shows whether the client is there
+		case <-beat.C:
+			text = ": waiting\n\n"
+			continue
 		case <-r.Context().Done():
 			return
 		}
 		select {
-		case <-pause:
+		case <-time.After(pause):
 		case <-r.Context().Done():
 			return
 		}
+		version, changed = s.Hub.Version()
+		text = event(version)
 	}
+}
+
+func event(version uint64) string {
+	return fmt.Sprintf("event: change\ndata: {\"version\":%q}\n\n", versionName(version))
 }

@@ -138,7 +138,7 @@ func (d *demo) rollout(ctx context.Context, s *step) error {
 
 // isComplete reports whether the hub has noted that the newest release of a ring is complete.
 func (d *demo) isComplete(ctx context.Context, s *step) bool {
-	found, err := d.fleet.hub.Releases(ctx, s.environment, 100)
+	found, err := d.fleet.hub.Releases(ctx, s.environment, "", 100)
 	if err != nil {
 		return false
 	}
