@@ -34,7 +34,7 @@ assignment on a cluster is in one of these states:
   ok           it runs what is wanted, and is ready
   progressing  it is about to, or runs what the hub has not read yet
   behind       it runs what its branch had before
-  drifted      it runs what its branch never had, or was changed on the cluster
+  drifted      it runs what was never promoted, or was changed on the cluster
   stale        the cluster has reported, but not lately
   missing      nobody has reported, or it is not on the cluster
   failed       it runs what is wanted, and fails`,

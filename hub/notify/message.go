@@ -19,7 +19,7 @@ const (
 	Promoted  Event = "promoted"  // a ring has something else
 	Completed Event = "completed" // all of it was ok for the first time
 	Failed    Event = "failed"    // more of it has failed than the platform lets fail
-	Drifted   Event = "drifted"   // assignments run what their branch never had
+	Drifted   Event = "drifted"   // assignments run what was never promoted
 	Stale     Event = "stale"     // there is no news of clusters
 	// Conflicting is for names that two clusters report by.
 	Conflicting Event = "conflicting"

@@ -12,7 +12,7 @@ const (
 	OK          State = iota // runs what is wanted, and is ready
 	Progressing              // is about to
 	Behind                   // runs what its branch had before
-	Drifted                  // runs what its branch never had, or was changed on the cluster
+	Drifted                  // runs what was never promoted, or was changed on the cluster
 	Stale                    // the cluster has reported, but not lately
 	Missing                  // nobody has reported, or it is not on the cluster
 	Failed                   // runs what is wanted, and fails, or could not apply anything
