@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 	"github.com/kalypso-io/kalypso/promotion/rollout/hub"
@@ -107,6 +109,61 @@ func TestErrors(t *testing.T) {
 		reports, err := source(t, c.status, c.lines...).Reports(t.Context(), wanted)
 		if len(reports) > 0 || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || c.kind != nil && !errors.As(err, c.kind) {
 			t.Errorf("%s: got %v, %v", name, reports, err)
+		}
+	}
+}
+
+// A gate counts what the hub counts, also of a cluster type that lists no clusters.
+func TestSameCounts(t *testing.T) {
+	for seed := range uint64(40) {
+		world, at := hubtest.New(seed), hubtest.Start()
+		fleet := state.New(time.Minute, 0, at)
+		for range 25 {
+			at = at.Add(time.Duration(world.IntN(20)) * time.Second)
+			if world.IntN(5) == 0 {
+				world.Commit()
+			}
+			fleet.Want(at, world.Wanted())
+			report := world.Report(at)
+			fleet.Observe(&report)
+			fleet.Expire(at)
+		}
+		var lines []any
+		commit := fleet.Rollout(state.Filter{Environments: state.In("prod")}, state.Position{}, func(r state.Row) bool {
+			lines = append(lines, r)
+			return true
+		})
+		is := &rollout.Wanted{Environment: "prod", Ring: "first", Commits: []git.Hash{plumbing.NewHash(newer)}}
+		w := world.Wanted()
+		for i := range w.Folders {
+			f := &w.Folders[i]
+			for _, target := range f.Targets {
+				a := rollout.Assignment{ID: "prod/" + f.ClusterType + "/" + target.Name}
+				for _, c := range w.Clusters {
+					if of := w.Folder(c.Folder); of.ClusterType == f.ClusterType && slices.ContainsFunc(of.Targets, func(t state.Target) bool { return t.Name == target.Name }) {
+						a.Clusters = append(a.Clusters, c.Name)
+					}
+				}
+				if !slices.ContainsFunc(is.Assignments, func(other rollout.Assignment) bool { return other.ID == a.ID }) {
+					is.Assignments = append(is.Assignments, a)
+				}
+			}
+		}
+		reports, err := source(t, 200, append(lines, end(newer))...).Reports(t.Context(), is)
+		if err != nil || commit == "" {
+			t.Fatal(commit, err)
+		}
+		got := rollout.Count(is, reports, rollout.Options{Now: now, StaleAfter: time.Hour}).Tally
+		var tally state.Tally
+		for _, g := range fleet.Count(state.Filter{}, state.ByTarget) {
+			tally.Add(&g.Tally)
+		}
+		want := rollout.Tally{
+			Wanted: tally.Wanted(), Healthy: tally[state.OK], Progressing: tally[state.Progressing] + tally[state.Behind] + tally[state.Drifted],
+			Failed: tally[state.Failed], Stale: tally[state.Stale], Unknown: tally[state.Missing],
+		}
+		if got != want {
+			t.Errorf("seed %d: the gate counts %s, and the hub %s", seed, got, want)
 		}
 	}
 }
