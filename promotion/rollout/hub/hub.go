@@ -5,6 +5,7 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,9 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 	case api.IsAuth(err):
 		return nil, &forge.AuthError{Host: s.address, Problem: err.Error(), Hint: "give a token of role viewer, or one that may do more"}
 	case api.IsUnavailable(err):
+		if silent := (*api.UnavailableError)(nil); errors.As(err, &silent) {
+			err = silent.Err // which hub it is is said already
+		}
 		return nil, &forge.UnavailableError{Host: s.address, Err: err}
 	case err != nil:
 		return nil, err
