@@ -100,6 +100,7 @@ type Follower struct {
 	mu       sync.Mutex
 	problems map[string]string // by environment; "" for all
 	looked   time.Time         // when what the branches want was last seen
+	begun    bool              // it was, since this process began
 }
 
 // New returns a Follower that has not looked yet.
@@ -133,11 +134,17 @@ func (f *Follower) Moved() {
 func (f *Follower) Why(environment string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if all := f.problems[""]; all != "" {
+	switch all := f.problems[""]; {
+	case all != "":
 		return all
+	case !f.begun && len(f.Hub.Fleet().Names()) == 0:
+		return firstTime
 	}
 	return f.problems[environment]
 }
+
+// firstTime is why a hub that has begun just now knows of nothing.
+const firstTime = "the platform is being read for the first time"
 
 // note takes what is a problem now, and says what was none before, and what is none any more. again is
 // when it is tried again.
@@ -200,6 +207,10 @@ func (f *Follower) saw() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looked = time.Now()
+	if !f.begun {
+		f.begun = true
+		f.Hub.Changed()
+	}
 }
 
 // Looked returns when it was last seen what the branches want; when it began where it never was.

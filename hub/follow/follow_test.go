@@ -414,8 +414,11 @@ func TestUnreadable(t *testing.T) {
 // TestGone holds that a branch that is deleted is told from one that was never there.
 func TestGone(t *testing.T) {
 	w := newWorld(t)
+	if why := w.follower.Why(""); why != "the platform is being read for the first time" {
+		t.Errorf("before anything was read: %q", why)
+	}
 	w.look()
-	if why := w.follower.Why("dev"); why != "" {
+	if why := w.follower.Why("dev") + w.follower.Why(""); why != "" {
 		t.Errorf("before anything was promoted: %s", why)
 	}
 	w.promote()

@@ -4,6 +4,7 @@ package pages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,7 +53,12 @@ func (s *Source) environment(ctx context.Context, name string) (*state.Wanted, e
 			return w, nil
 		}
 	}
-	return nil, missing("there is no environment %s, or you may not see it", name)
+	text := fmt.Sprintf("there is no environment %s, or you may not see it", name)
+	var unknown *question.UnknownError
+	if i := access.From(ctx); i != nil && errors.As(question.Environment(s.Hub.Fleet(), name, i.Sees), &unknown) && unknown.Hint != "" {
+		text += "; " + unknown.Hint
+	}
+	return nil, missing("%s", text)
 }
 
 func countsOf(t *state.Tally) *view.Counts {

@@ -205,7 +205,7 @@ func TestNames(t *testing.T) {
 		"/running?base=ccccccc":                      "there is no commit ccccccc",
 		"/running?environment=prod&state=failed":     "Health check failed",
 		"/history?workload=tll":                      "did you mean till?",
-		"/history?environment=pro":                   "there is no environment pro",
+		"/history?environment=pro":                   "there is no environment pro, or you may not see it; did you mean prod?",
 	} {
 		if text := page(t, url+path); !strings.Contains(text, want) {
 			t.Errorf("%s does not have %s", path, want)
