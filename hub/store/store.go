@@ -7,6 +7,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -152,23 +153,48 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	all, err := numbered(migrations)
 	if err != nil {
 		return err
 	}
-	for i, file := range files { // sorted by name
-		if err := s.migration(ctx, i+1, file); err != nil {
-			return fmt.Errorf("migration %s: %w", path.Base(file), err)
+	for _, m := range all {
+		if err := s.migration(ctx, m); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(m.file), err)
 		}
 	}
 	var newest int
 	if err := s.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(number), 0) FROM migration`).Scan(&newest); err != nil {
 		return err
 	}
-	if newest > len(files) {
-		return fmt.Errorf("it was written by a newer kalypso-hub, with migration %d of %d: use that one", newest, len(files))
+	if last := all[len(all)-1].number; newest > last {
+		return fmt.Errorf("it was written by a newer kalypso-hub, with migration %d of %d: use that one", newest, last)
 	}
 	return nil
+}
+
+// migration is a file of SQL, whose name begins with its number.
+type migration struct {
+	number int
+	file   string
+}
+
+// numbered returns the migrations of a file system in the order of their numbers.
+func numbered(in fs.FS) ([]migration, error) {
+	files, err := fs.Glob(in, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for _, file := range files {
+		number, _, _ := strings.Cut(path.Base(file), "-")
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, fmt.Errorf("migration %s has no number: %w", path.Base(file), err)
+		}
+		all = append(all, migration{n, file})
+	}
+	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.number, b.number) })
+	return all, nil
 }
 
 // begin makes the table of migrations. PostgreSQL would let two hubs make it at once, and one of
@@ -191,7 +217,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return tx.Commit()
 }
 
-func (s *Store) migration(ctx context.Context, number int, file string) error {
+func (s *Store) migration(ctx context.Context, m migration) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -203,17 +229,17 @@ func (s *Store) migration(ctx context.Context, number int, file string) error {
 		}
 	}
 	var done int
-	if err := tx.QueryRowContext(ctx, s.query(`SELECT COUNT(*) FROM migration WHERE number = ?`), number).Scan(&done); err != nil || done > 0 {
+	if err := tx.QueryRowContext(ctx, s.query(`SELECT COUNT(*) FROM migration WHERE number = ?`), m.number).Scan(&done); err != nil || done > 0 {
 		return err
 	}
-	text, err := migrations.ReadFile(file)
+	text, err := migrations.ReadFile(m.file)
 	if err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, s.tables(string(text))); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, s.query(`INSERT INTO migration (number) VALUES (?)`), number); err != nil {
+	if _, err := tx.ExecContext(ctx, s.query(`INSERT INTO migration (number) VALUES (?)`), m.number); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+	"io/fs"
+)
+
+// Older makes a database as a hub made it that had the migrations up to a number.
+func Older(ctx context.Context, name string, number int) error {
+	s := &Store{postgres: IsPostgres(name), terms: newTerms(), statistics: newStatistics()}
+	if err := s.open(name); err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	all, err := numbered(migrations)
+	if err == nil {
+		err = s.begin(ctx)
+	}
+	for i := 0; err == nil && i < len(all) && all[i].number <= number; i++ {
+		err = s.migration(ctx, all[i])
+	}
+	return err
+}
+
+// Numbered returns the numbers of migrations in their order.
+func Numbered(in fs.FS) (numbers []int, err error) {
+	all, err := numbered(in)
+	for _, m := range all {
+		numbers = append(numbers, m.number)
+	}
+	return numbers, err
+}

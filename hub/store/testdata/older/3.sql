@@ -1,0 +1,1 @@
+INSERT INTO secret (name, value) VALUES ('session', 'sss');

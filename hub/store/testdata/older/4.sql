@@ -1,0 +1,1 @@
+INSERT INTO ended_session (id, until) VALUES ('s1', 1800000000000);

@@ -1,0 +1,1 @@
+UPDATE token SET signing_key = 'cc' WHERE id = 't1';
