@@ -7,6 +7,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -33,6 +34,8 @@ type Options struct {
 	// 0 for always.
 	Keep time.Duration
 	Now  func() time.Time // the clock
+	// Patience is how long the database may take for reports; 0 for half a minute.
+	Patience time.Duration
 	// Problem is called with what goes wrong beside requests, by any goroutine.
 	Problem func(error)
 }
@@ -61,6 +64,8 @@ type Hub struct {
 	version uint64
 	changed chan struct{} // closed when there is another version
 }
+
+func (h *Hub) patience() time.Duration { return cmp.Or(h.options.Patience, 30*time.Second) }
 
 // request is a report, or a function, that waits to be done.
 type request struct {
@@ -161,6 +166,8 @@ func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error
 	if !r.Valid() {
 		return state.Outcome{}, ErrText
 	}
+	ctx, cancel := context.WithTimeout(ctx, 2*h.patience()) // of the batch before, and of its own
+	defer cancel()
 	q := &request{report: r, weight: int64(len(r.Items))}
 	if err := h.ask(ctx, q); err != nil {
 		return state.Outcome{}, err
@@ -251,9 +258,15 @@ func (h *Hub) look(ctx context.Context) {
 		return // the next batch reads everything
 	}
 	number, err := h.options.Store.Number(ctx)
-	if err != nil || number == h.number {
-		return // and that says what is wrong
+	switch {
+	case err != nil || number == h.number:
+		return // and the store says what is wrong
+	case number < h.number:
+		h.broken = true // an older database was restored
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, 10*h.patience())
+	defer cancel()
 	if number, err = h.options.Store.Load(ctx, h.number, &loader{h.fleet.Load(), h.options.Now()}); err != nil {
 		h.broken = true
 		return

@@ -190,7 +190,8 @@ var cases = []struct {
 	test func(t *testing.T, database func() string)
 }{
 	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"together", together}, {"stale", stale}, {"history", history}, {"keep", keep},
-	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long}, {"conflicts", conflicts}, {"saved", saved}, {"forgotten", forgotten}, {"unread", unread},
+	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long}, {"conflicts", conflicts}, {"saved", saved}, {"forgotten", forgotten},
+	{"restored", restored}, {"unread", unread},
 }
 
 func TestSQLite(t *testing.T) {

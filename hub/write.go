@@ -32,7 +32,9 @@ func (h *Hub) batch(ctx context.Context, requests []*request) {
 	if asked && len(requests) == 0 {
 		return
 	}
-	err := h.write(ctx, requests)
+	within, cancel := context.WithTimeout(ctx, h.limit(requests))
+	defer cancel()
+	err := h.write(within, requests)
 	if err != nil {
 		h.broken = true
 		for _, q := range requests {
@@ -43,6 +45,15 @@ func (h *Hub) batch(ctx context.Context, requests []*request) {
 		}
 	}
 	h.end(requests)
+}
+
+// limit returns how long a write may take. What is wanted may be millions of rows, and so may be what
+// is read first where something is broken.
+func (h *Hub) limit(requests []*request) time.Duration {
+	if h.broken || slices.ContainsFunc(requests, func(q *request) bool { return q.do != nil }) {
+		return 10 * h.patience()
+	}
+	return h.patience()
 }
 
 func (h *Hub) end(requests []*request) {

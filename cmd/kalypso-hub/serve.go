@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -63,12 +64,27 @@ func isNew(name string) bool {
 
 func openStore(ctx context.Context, given string) (*store.Store, error) {
 	name := databaseName(given)
+	if err := checkDatabase(name); err != nil {
+		return nil, err
+	}
 	db, err := store.Open(ctx, name)
 	if err != nil && !store.IsPostgres(name) { // the address of a PostgreSQL may have a password
 		return nil, fmt.Errorf("%w; the file is %s, and --database or %s names another one", err, name, databaseEnv)
 	}
 	return db, err
 }
+
+// checkDatabase refuses what is the address of a database, and not as PostgreSQL's are written here: no
+// file is meant, and it may have a password.
+func checkDatabase(name string) error {
+	if !store.IsPostgres(name) && (strings.Contains(name, "://") || addressWord.MatchString(name)) {
+		return fmt.Errorf("the database is a FILE, or the address of a PostgreSQL, postgres://USER@HOST/NAME: what --database or %s has is neither", databaseEnv)
+	}
+	return nil
+}
+
+// addressWord is a word of an address as PostgreSQL's own programs take them.
+var addressWord = regexp.MustCompile(`(?i)(^|\s)(host|hostaddr|port|user|password|dbname|service)\s*=`)
 
 func newServe() *cobra.Command {
 	o := &serveOptions{keep: days(180 * 24 * time.Hour)}
@@ -137,7 +153,8 @@ func (o *serveOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	problem := func(err error) { log.Error(err.Error()) }
+	problem := distinct(time.Minute, time.Now, func(err error) { log.Error(err.Error()) })
+	db.OnProblem(problem)
 	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Grace: max(2*o.poll, leastGrace), Keep: time.Duration(o.keep), Now: time.Now, Problem: problem})
 	if err != nil {
 		return err

@@ -79,7 +79,11 @@ stop the hub and put the copy in the place of the database, without the files -w
 -shm beside it. PostgreSQL has its own tools: pg_dump and pg_restore.`,
 		Example: `  kalypso-hub backup hub-2026-11-25.db`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if name := databaseName(database); isNew(name) {
+			name := databaseName(database)
+			if err := checkDatabase(name); err != nil {
+				return err
+			}
+			if isNew(name) {
 				return fmt.Errorf("there is no database %s: --database or %s names the one that the hub serves", name, databaseEnv)
 			}
 			db, err := openStore(cmd.Context(), database)

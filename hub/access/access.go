@@ -152,7 +152,9 @@ type Tokens struct {
 	mu      sync.Mutex
 	known   map[string]*known // by id
 	used    map[string]bool   // those of which it is not noted
-	checked time.Time         // when the store was last asked which have ended
+	checked time.Time         // when the store last said which have ended
+	tried   time.Time         // when it was last asked
+	failed  error             // of that
 	ended   int64             // how many had then
 
 	checking sync.Mutex // held by who asks
@@ -169,6 +171,7 @@ type known struct {
 // The bounds of tokens.
 const (
 	checkEvery = 5 * time.Second
+	timeout    = 2 * time.Second  // how long the store may take
 	keep       = 15 * time.Second // how long those are taken, at most, that another hub has ended
 	noteEvery  = time.Hour        // it is for people, who see which are not used
 	mostNoted  = 1000
@@ -282,14 +285,19 @@ func (t *Tokens) check(ctx context.Context) error {
 		return nil // somebody has
 	}
 	now := t.now()
-	err := t.forget(ctx, now)
-	if err == nil {
-		err = t.write(ctx, now)
+	if d := now.Sub(t.tried); t.failed == nil || d < 0 || d >= timeout { // others that have waited do not ask again
+		// They wait for the answer, also where who asks does not any more.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
+		if t.failed = t.forget(ctx, now); t.failed == nil {
+			t.failed = t.write(ctx, now)
+		}
+		t.tried = t.now()
 	}
-	if d := since(); err != nil && d >= 0 && d < keep {
+	if d := since(); t.failed != nil && d >= 0 && d < keep {
 		return nil
 	}
-	return err
+	return t.failed
 }
 
 // forget drops those that have ended.
@@ -354,6 +362,8 @@ func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
 	if k != nil {
 		return k, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	token, there, err := t.store.Token(ctx, id)
 	if err != nil || !there || !token.Revoked.IsZero() {
 		return nil, err

@@ -82,12 +82,13 @@ func (s *server) observed() {
 		if s.Tokens == nil {
 			return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
 		}
+		// Who did it is noted first: a token that is made and not answered would be lost.
+		if err := s.audit(ctx, "enroll", in.Body.Cluster, ""); err != nil {
+			return nil, unavailable()
+		}
 		text, made, err := s.Tokens.Rotate(ctx, store.Token{Cluster: in.Body.Cluster, Environment: environment, MadeBy: i.Name})
 		if err != nil {
-			return nil, err
-		}
-		if err := s.audit(ctx, "enroll", in.Body.Cluster, "token "+made.ID); err != nil {
-			return nil, err
+			return nil, unavailable()
 		}
 		return &body[api.Token]{tokenOf(made, text)}, nil
 	})

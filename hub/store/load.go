@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
@@ -32,6 +33,9 @@ func (s *Store) Load(ctx context.Context, after int64, into Loader) (int64, erro
 	if last == after {
 		return last, nil
 	}
+	if after == 0 {
+		s.terms.clear() // another database may have been restored
+	}
 	if err := s.load(ctx, tx, after, into); err != nil {
 		return 0, s.problem(err)
 	}
@@ -40,8 +44,11 @@ func (s *Store) Load(ctx context.Context, after int64, into Loader) (int64, erro
 
 // Load gives a Loader what others have changed after a number.
 func (t *Tx) Load(ctx context.Context, after int64, into Loader) error {
-	if after == t.began {
+	switch {
+	case after == t.began:
 		return nil
+	case after > t.began:
+		return t.store.problem(fmt.Errorf("it has less than before: an older one was restored"))
 	}
 	if err := t.store.load(ctx, t.tx, after, into); err != nil {
 		return t.store.problem(err)

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -37,8 +38,15 @@ type Store struct {
 	terms    terms
 	tallies  tallies
 
+	file    string      // of SQLite
+	opened  os.FileInfo // what was there
+	failing atomic.Pointer[func(error)]
+
 	statistics *statistics
 }
+
+// OnProblem sets what is called with each error of the database, by any goroutine.
+func (s *Store) OnProblem(f func(error)) { s.failing.Store(&f) }
 
 //go:embed migrations
 var migrations embed.FS
@@ -57,6 +65,15 @@ func Open(ctx context.Context, name string) (*Store, error) {
 	}
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(s.problem(err), s.Close())
+	}
+	if !s.postgres {
+		var err error
+		if s.file, err = filepath.Abs(name); err == nil {
+			s.opened, err = os.Stat(s.file)
+		}
+		if err != nil {
+			return nil, errors.Join(s.problem(err), s.Close())
+		}
 	}
 	return s, nil
 }
@@ -122,10 +139,27 @@ func sqliteAddress(file, lock string, cache int) string {
 
 // problem says what an error is about, without the password that an address may have.
 func (s *Store) problem(err error) error {
+	what := "the database"
 	if s.postgres {
-		return fmt.Errorf("the database on PostgreSQL: %w", err)
+		what += " on PostgreSQL"
 	}
-	return fmt.Errorf("the database: %w", err)
+	err = fmt.Errorf("%s: %w", what, err)
+	if f := s.failing.Load(); f != nil && !errors.Is(err, context.Canceled) {
+		(*f)(err)
+	}
+	return err
+}
+
+// there returns an error where the file of the database is not the one that was opened: what is
+// written is in none then.
+func (s *Store) there() error {
+	if s.postgres {
+		return nil
+	}
+	if is, err := os.Stat(s.file); err != nil || !os.SameFile(is, s.opened) {
+		return s.problem(fmt.Errorf("%s was removed or replaced while it was open: start the hub again", s.file))
+	}
+	return nil
 }
 
 // Close closes the database.
@@ -138,10 +172,17 @@ func (s *Store) Close() error {
 }
 
 // Ping returns an error where the database does not answer.
-func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.there(); err != nil {
+		return err
+	}
+	return s.read.PingContext(ctx)
+}
 
 // Number returns the number of the last change.
 func (s *Store) Number(ctx context.Context) (number int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
 	if err := s.read.QueryRowContext(ctx, `SELECT number FROM change`).Scan(&number); err != nil {
 		return 0, s.problem(err)
 	}
@@ -282,8 +323,16 @@ func (s *Store) query(q string) string {
 	return b.String()
 }
 
+// readLimit is how long an answer may take. Nobody waits longer for a database that hangs.
+const readLimit = 20 * time.Second
+
 // rows calls scan for each row of a query.
 func (s *Store) rows(ctx context.Context, on querier, scan func(*sql.Rows) error, q string, args ...any) error {
+	if _, all := on.(*sql.DB); all { // a transaction has its own bound
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, readLimit)
+		defer cancel()
+	}
 	rows, err := on.QueryContext(ctx, s.query(q), args...)
 	if err != nil {
 		return err

@@ -42,6 +42,13 @@ func (t *terms) learn(texts map[string]int64) {
 	}
 }
 
+// clear forgets all ids.
+func (t *terms) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = map[string]int64{}
+}
+
 // valid forgets all ids where texts were removed since.
 func (t *terms) valid(cleared int64) {
 	t.mu.Lock()

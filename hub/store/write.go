@@ -33,6 +33,9 @@ type Tx struct {
 // Write calls f, and commits what it did. The number is that of the last change. An error of
 // f, or of the database, undoes everything.
 func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err error) {
+	if err := s.there(); err != nil {
+		return 0, err
+	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return 0, s.problem(err)

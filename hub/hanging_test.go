@@ -1,0 +1,117 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+)
+
+func simple() (*state.Wanted, func(c *clock, r state.Reported) state.Report) {
+	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
+		Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "shop-main", Workload: "shop", Digest: "d"}}}}}
+	return w, func(c *clock, reported state.Reported) state.Report {
+		c.pass(time.Second)
+		return state.Report{Cluster: "c", At: c.now(), Received: c.now(), Snapshot: true, Items: []state.Item{{Assignment: "prod/edge/shop-main", Commit: "4f2a", State: reported, Message: reported.String()}}}
+	}
+}
+
+// TestSlowHanging has a database answer nothing, and no error either: reports are refused, and what was
+// not stored is not known.
+func TestSlowHanging(t *testing.T) {
+	isolated.Slow(t, "needs PostgreSQL")
+	name := hubtest.Postgres(t)()
+	c, patience := newClock(), 300*time.Millisecond
+	r := startWith(t, name, hub.Options{StaleAfter: time.Hour, Now: c.now, Patience: patience})
+	w, report := simple()
+	r.want(w)
+	r.report(report(c, state.ReportedOK))
+	tx, err := hubtest.SQL(t, name).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`LOCK TABLE change IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	failed := report(c, state.ReportedFailed)
+	if _, err := r.Report(context.Background(), &failed); err == nil {
+		t.Error("a report was acknowledged that nobody has stored")
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	r.look() // which may wait for what was under way
+	if problems := r.problems.take(); len(problems) == 0 {
+		t.Error("nobody hears of it")
+	}
+	r.report(report(c, state.ReportedDrifted))
+	if rows := hubtest.Rows(r.Fleet()); len(rows) != 1 || rows[0].State != state.Drifted {
+		t.Errorf("it is %+v", rows)
+	}
+}
+
+// restored has an older database be restored below a running hub.
+func restored(t *testing.T, database func() string) {
+	c, name := newClock(), database()
+	r := start(t, name, c, time.Hour)
+	w, report := simple()
+	r.want(w)
+	r.report(report(c, state.ReportedOK))
+	db := hubtest.SQL(t, name)
+	run := func(q string) {
+		t.Helper()
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`CREATE TABLE was AS SELECT * FROM assignment`)
+	var number int64
+	if err := db.QueryRow(`SELECT number FROM change`).Scan(&number); err != nil {
+		t.Fatal(err)
+	}
+	r.report(report(c, state.ReportedFailed))
+	run(fmt.Sprintf(`DELETE FROM transition WHERE change > %d`, number))
+	run(`DELETE FROM assignment`)
+	run(`INSERT INTO assignment SELECT * FROM was`)
+	run(fmt.Sprintf(`UPDATE change SET number = %d`, number))
+	lost := report(c, state.ReportedDrifted)
+	_, _ = r.Report(context.Background(), &lost) // it may be refused, to come again
+	r.look()
+	r.problems.take()
+	r.report(report(c, state.ReportedProgressing))
+	if rows := hubtest.Rows(r.Fleet()); len(rows) != 1 || rows[0].State != state.Progressing {
+		t.Errorf("it is %+v", rows)
+	}
+	was := r.all()
+	r.stop()
+	equal(t, "a hub on a database that was restored, and the next one", was, start(t, name, c, time.Hour).all())
+}
+
+// TestReplaced has the file of a database be replaced below a running hub: what comes is refused.
+func TestReplaced(t *testing.T) {
+	c, name := newClock(), hubtest.SQLite(t)()
+	r := start(t, name, c, time.Hour)
+	w, report := simple()
+	r.want(w)
+	if err := os.Rename(name, name+".was"); err != nil {
+		t.Fatal(err)
+	}
+	lost := report(c, state.ReportedOK)
+	if _, err := r.Report(context.Background(), &lost); err == nil {
+		t.Error("a report was acknowledged that is in no file")
+	}
+	if err := r.Store().Ping(context.Background()); err == nil {
+		t.Error("it is ready")
+	}
+	if err := os.Rename(name+".was", name); err != nil {
+		t.Fatal(err)
+	}
+	r.report(report(c, state.ReportedOK))
+	r.problems.take()
+}
