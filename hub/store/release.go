@@ -81,9 +81,11 @@ func ReadAt(now time.Time, before, w *state.Wanted) []Release {
 	if before == nil {
 		return out
 	}
-	known := len(w.Commits) // the place of what it has read; nothing where the branch was not there
+	known := len(w.Commits) // the place of what it has read; nothing where the branch was not there, or was begun anew
 	if len(before.Commits) > 0 {
-		known = w.In(before.Commits[0].ID)
+		if in := w.In(before.Commits[0].ID); in >= 0 {
+			known = in
+		}
 	}
 	for i := range out {
 		if w.In(out[i].Commit) >= known {

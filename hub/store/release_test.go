@@ -90,3 +90,31 @@ func TestReleasesInOrder(t *testing.T) {
 		t.Errorf("they are %v, and should be %v", got, want)
 	}
 }
+
+// What is newer than what a hub has read was released when it reads it: all of a branch that was begun anew.
+func TestReadAt(t *testing.T) {
+	committed, now := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC), time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+	of := func(ids ...string) *state.Wanted {
+		w := &state.Wanted{}
+		for i, id := range ids {
+			w.Commits = append(w.Commits, state.Commit{ID: id, Time: committed.Add(-time.Duration(i) * time.Minute), Rings: []state.Ring{{Base: id}}})
+		}
+		return w
+	}
+	for name, c := range map[string]struct {
+		before *state.Wanted
+		now    int // how many were released now
+	}{
+		"never read": {nil, 0}, "nothing there": {of(), 3}, "one is new": {of("b", "a"), 1}, "nothing is new": {of("c", "b", "a"), 0}, "begun anew": {of("x", "y"), 3},
+	} {
+		n := 0
+		for _, r := range store.ReadAt(now, c.before, of("c", "b", "a")) {
+			if !r.At.Before(now) {
+				n++
+			}
+		}
+		if n != c.now {
+			t.Errorf("%s: %d were released now, and should be %d", name, n, c.now)
+		}
+	}
+}
