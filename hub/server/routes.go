@@ -44,6 +44,9 @@ func (s *server) described(next http.Handler) http.Handler {
 			problem(w, http.StatusUnprocessableEntity, detail)
 			return
 		}
+		if seen := r.Header.Values("If-None-Match"); len(seen) > 1 { // which is one list
+			r.Header.Set("If-None-Match", strings.Join(seen, ", "))
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -728,6 +728,14 @@ func fresh(s *served) {
 			s.expect(304, token, "GET", path, nil, "If-None-Match", seen)
 		}
 		s.expect(200, token, "GET", path, nil, "If-None-Match", `"x"`)
+		r, err := http.NewRequest(http.MethodGet, s.url+path, nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		r.Header = http.Header{"Authorization": {"Bearer " + token}, "If-None-Match": {`"x"`, tag}}
+		if two, err := http.DefaultClient.Do(r); err != nil || two.StatusCode != 304 || two.Body.Close() != nil {
+			s.Errorf("%s: of two headers the second is passed over: %v", path, err)
+		}
 		s.expect(200, s.token(store.Token{Role: "viewer", Environment: "dev"}), "GET", path, nil, "If-None-Match", tag)
 		s.expect(422, token, "GET", path+"?wait=61", nil)
 		s.expect(304, token, "GET", path+"?wait=1", nil, "If-None-Match", tag)
