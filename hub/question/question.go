@@ -200,6 +200,9 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 			continue
 		}
 		unknown := &UnknownError{part.what, part.name, diag.DidYouMean(part.name, names)}
+		if part.what == "commit" { // one is like no other
+			unknown.Hint = "give the first 7 digits, or more, of one of the platform that a ring has or had"
+		}
 		if part.later || !promoted(fleet, f.Environments) {
 			warning = strings.TrimPrefix(warning+"; "+unknown.Error(), "; ")
 			continue
