@@ -82,6 +82,9 @@ func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.No
 	if m.ID = key; a.began > 0 { // there may be others of the key
 		m.ID = fmt.Sprintf("%s/%d", key, a.began)
 	}
+	if err := t.text(m); err != nil {
+		n.template(t, m.Event, err)
+	}
 	failure := send(ctx, n.client, t, m)
 	if failure != nil && ctx.Err() != nil {
 		return ctx.Err() // the hub ends: another one tries it when the lease has

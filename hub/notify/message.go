@@ -118,13 +118,38 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-// sample is a message to try templates on.
-func sample(e Event) *Message {
-	return &Message{ID: "chat/promoted/prod/canary/0", Event: e, Environment: "prod", Ring: "canary", Commit: "0123456789", Base: "0123456789", Own: "0123456789", Clusters: 2, First: []string{"a"}}
+// samples are messages to try templates on: one with all that an event has, and one without what
+// it may be without.
+func samples(e Event) []*Message {
+	const id = "0123456789012345678901234567890123456789"
+	full := &Message{ID: "chat/" + string(e) + "/prod/canary/" + id, Event: e, Environment: "prod", Link: "https://hub.example.com/rollouts/prod"}
+	least := &Message{ID: full.ID, Event: e, Environment: "p"}
+	for _, m := range []*Message{full, least} {
+		switch e {
+		case Promoted, Completed, Failed:
+			m.Commit, m.Base = id, id
+		default:
+			m.Clusters, m.First = 1, []string{"a"}
+		}
+	}
+	if full.Commit != "" {
+		full.Ring, full.Own, full.Author, full.Subject = "canary", id, "ann", "Promote"
+	}
+	switch e {
+	case Completed:
+		full.Seconds = 60
+	case Failed: // the clusters may be well again when the message is made
+		full.Clusters, full.First = 1, []string{"a"}
+	}
+	return []*Message{full, least}
 }
 
+// failedTemplate is added to the text of an event where the template of a target fails.
+const failedTemplate = " (the text is the default one: the template of this target failed)"
+
 // text fills in the text of a message for a target. What others wrote does nothing to a
-// terminal, and in Slack it is text alone.
+// terminal, and in Slack it is text alone. Where the template fails, it is the text of the event,
+// and text returns why.
 func (t *Target) text(m *Message) error {
 	plain := func(text string) string { return text }
 	if t.Kind == Slack {
@@ -138,11 +163,15 @@ func (t *Target) text(m *Message) error {
 	for _, name := range m.First {
 		safe.First = append(safe.First, plain(terminal.Line(name)))
 	}
-	of := t.template
-	if of == nil {
-		of = defaults[m.Event]
+	var failure error
+	if t.template != nil {
+		if m.Text, failure = execute(t.template, &safe); failure == nil {
+			return nil
+		}
 	}
-	var err error
-	m.Text, err = execute(of, &safe)
-	return err
+	text, err := execute(defaults[m.Event], &safe)
+	if m.Text = text; failure != nil {
+		m.Text += failedTemplate
+	}
+	return errors.Join(failure, err)
 }

@@ -31,11 +31,12 @@ type Notifier struct {
 	mu     sync.Mutex
 	since  map[string]time.Time // when what is counted was first seen, or seen no more, by key
 	absent map[string]bool      // environments that targets name and nobody has
+	bad    map[string]bool      // templates that fail, by target and event
 }
 
 // New returns a Notifier. Problem may be called by several goroutines.
 func New(h *hub.Hub, targets []*Target, url string, problem func(error)) *Notifier {
-	return &Notifier{Hub: h, Targets: targets, URL: strings.TrimSuffix(url, "/"), Problem: problem, client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{}}
+	return &Notifier{Hub: h, Targets: targets, URL: strings.TrimSuffix(url, "/"), Problem: problem, client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{}, bad: map[string]bool{}}
 }
 
 // lookEvery is the time between two looks for what happened.
@@ -115,6 +116,17 @@ func (n *Notifier) warn(t *Target, environments []*state.Wanted) {
 			n.absent[key] = true
 			n.Problem(fmt.Errorf("notification %s: the platform has no environment %s, or its branch was not read yet", t.Name, name))
 		}
+	}
+}
+
+// template says once that the template of a target fails for an event.
+func (n *Notifier) template(t *Target, e Event, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	key := t.Name + "/" + string(e)
+	if !n.bad[key] {
+		n.bad[key] = true
+		n.Problem(fmt.Errorf("notification %s: the template fails for a message of the event %s, which has the default text: %w", t.Name, e, err))
 	}
 }
 

@@ -43,7 +43,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 
 // cases are the tests that hold for both databases.
 var cases = map[string]func(t *testing.T, database string){
-	"releases": releases, "replicas": replicas, "killed": killed, "failures": failures, "groups": groups, "names": twoOfOneName, "group again": groupAgain,
+	"releases": releases, "replicas": replicas, "killed": killed, "failures": failures, "bad template": badTemplate, "groups": groups, "names": twoOfOneName, "group again": groupAgain,
 	"signature and Slack": signatureAndSlack, "statuses": statuses,
 }
 
@@ -184,6 +184,24 @@ func failures(t *testing.T, database string) {
 	w.Close()
 	w.look(n)
 	if said := w.said(); len(said) != 1 || !strings.Contains(said[0], "connection refused") || strings.Contains(said[0], "secret") {
+		t.Errorf("the log has %q", said)
+	}
+}
+
+// A template that fails all the same holds up no message.
+func badTemplate(t *testing.T, database string) {
+	w := newWorld(t, database)
+	n := w.notifier("[{name: ops, url: '" + w.URL + "', events: [promoted], template: '{{slice .Subject 0 (len .Author)}}{{if eq .Base \"" + strings.Repeat("2", 40) + "\"}}{{slice .Subject 999}}{{end}}'}]")
+	w.want(1)
+	w.look(n)
+	w.want(1, "canary 1")
+	w.look(n)
+	expect(t, "by the template", texts(t, w.sent()), "Pro")
+	w.want(1, "main 2", "canary 2", "canary 1")
+	w.look(n)
+	expect(t, "without it", texts(t, w.sent()), "prod/canary has 2222222 now: Promote <2> & more (ann) (the text is the default one: the template of this target failed)",
+		"prod/main has 2222222 now: Promote <2> & more (ann) (the text is the default one: the template of this target failed)")
+	if said := w.said(); len(said) != 1 || !strings.HasPrefix(said[0], "notification ops: the template fails for a message of the event promoted, which has the default text: template: ") {
 		t.Errorf("the log has %q", said)
 	}
 }
@@ -346,16 +364,22 @@ func TestParse(t *testing.T) {
 		"[{name: A, url: 'https://a.example'}]":                                      "entry 1 needs a name of lower-case letters, digits and hyphens",
 		"[{name: a, url: 'https://a.example'}, {name: a, url: 'https://a.example'}]": "a: there are two of that name",
 		"[{name: a}]": "a: it needs url or urlFile, and not both",
-		"[{name: a, url: 'https://a.example', urlFile: b}]":                        "a: it needs url or urlFile, and not both",
-		"[{name: a, url: 'ftp://secret.example'}]":                                 "a: the URL is none of http or https",
-		"[{name: a, urlFile: /absent}]":                                            "a: urlFile: open /absent: no such file or directory",
-		"[{name: a, url: 'https://a.example', kind: teams}]":                       `a: there is no kind "teams": there are webhook and slack`,
-		"[{name: a, url: 'https://a.example', events: [done]}]":                    `a: there is no event "done": there are [promoted completed failed drifted stale conflicting]`,
-		"[{name: a, url: 'https://a.example', kind: slack, keyFile: " + key + "}]": "a: keyFile is for webhooks: Slack checks no signatures",
-		"[{name: a, url: 'https://a.example', keyFile: " + key + "}]":              "a: keyFile " + key + ": a key of fewer than 16 characters can be guessed",
-		"[{name: a, url: 'https://a.example', template: '{{.Cluster}}'}]":          "a: the template: template: :1:2: executing \"\" at <.Cluster>: can't evaluate field Cluster in type *notify.Message",
-		"[{name: a, url: 'https://a.example', template: '{{'}]":                    "a: the template: template: :1: unclosed action",
-		"[{name: a, url: 'https://a.example', when: never}]":                       "yaml: unmarshal errors:\n  line 1: field when not found",
+		"[{name: a, url: 'https://a.example', urlFile: b}]":                                                    "a: it needs url or urlFile, and not both",
+		"[{name: a, url: 'ftp://secret.example'}]":                                                             "a: the URL is none of http or https",
+		"[{name: a, urlFile: /absent}]":                                                                        "a: urlFile: open /absent: no such file or directory",
+		"[{name: a, url: 'https://a.example', kind: teams}]":                                                   `a: there is no kind "teams": there are webhook and slack`,
+		"[{name: a, url: 'https://a.example', events: [done]}]":                                                `a: there is no event "done": there are [promoted completed failed drifted stale conflicting]`,
+		"[{name: a, url: 'https://a.example', kind: slack, keyFile: " + key + "}]":                             "a: keyFile is for webhooks: Slack checks no signatures",
+		"[{name: a, url: 'https://a.example', keyFile: " + key + "}]":                                          "a: keyFile " + key + ": a key of fewer than 16 characters can be guessed",
+		"[{name: a, url: 'https://a.example', template: '{{.Cluster}}'}]":                                      "a: the template fails for the event promoted, which may be without some fields: template: :1:2: executing \"\" at <.Cluster>: can't evaluate field Cluster in type *notify.Message",
+		"[{name: a, url: 'https://a.example', template: '{{slice .Commit 0 7}}'}]":                             "a: the template fails for the event drifted, which may be without some fields: template: :1:2: executing \"\" at <slice .Commit 0 7>: error calling slice: index out of range: 7",
+		"[{name: a, url: 'https://a.example', events: [promoted], template: '{{slice .Commit 0 7}}'}]":         "",
+		"[{name: a, url: 'https://a.example', events: [drifted, stale], template: '{{index .First 0}}'}]":      "",
+		"[{name: a, url: 'https://a.example', events: [drifted], template: '{{with .Ring}}{{.Name}}{{end}}'}]": "",
+		"[{name: a, url: 'https://a.example', events: [failed], template: '{{with .Ring}}{{.Name}}{{end}}'}]":  "a: the template fails for the event failed, which may be without some fields: template: :1:16: executing \"\" at <.Name>: can't evaluate field Name in type string",
+		"[{name: a, url: 'https://a.example', events: [promoted], template: '{{index .First 0}}'}]":            "a: the template fails for the event promoted, which may be without some fields: template: :1:2: executing \"\" at <index .First 0>: error calling index: reflect: slice index out of range",
+		"[{name: a, url: 'https://a.example', template: '{{'}]":                                                "a: the template: template: :1: unclosed action",
+		"[{name: a, url: 'https://a.example', when: never}]":                                                   "yaml: unmarshal errors:\n  line 1: field when not found",
 	} {
 		_, err := Parse([]byte(text))
 		got := ""

@@ -24,7 +24,7 @@ func newClient() *http.Client {
 	return &http.Client{Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// send sends a message. No error has the address.
+// send sends a message that has a text. No error has the address.
 func send(ctx context.Context, client *http.Client, t *Target, m *Message) error {
 	address, err := t.address()
 	if err != nil {
@@ -33,9 +33,6 @@ func send(ctx context.Context, client *http.Client, t *Target, m *Message) error
 	key, err := t.key()
 	if err != nil {
 		return err
-	}
-	if err := t.text(m); err != nil {
-		return fmt.Errorf("the template: %w", err)
 	}
 	body, err := bodyOf(t, m)
 	if err != nil {

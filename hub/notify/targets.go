@@ -102,8 +102,13 @@ func (t *Target) check() error {
 		return fmt.Errorf("the template: %w", err)
 	}
 	for _, e := range Events() {
-		if _, err := execute(t.template, sample(e)); err != nil {
-			return fmt.Errorf("the template: %w", err)
+		if len(t.Events) > 0 && !slices.Contains(t.Events, e) {
+			continue
+		}
+		for _, m := range samples(e) {
+			if _, err := execute(t.template, m); err != nil {
+				return fmt.Errorf("the template fails for the event %s, which may be without some fields: %w", e, err)
+			}
 		}
 	}
 	return nil
