@@ -118,6 +118,12 @@ func migrations(t *testing.T) map[int]string {
 	return out
 }
 
+// last returns the number of the newest migration.
+func last(t *testing.T) int {
+	t.Helper()
+	return slices.Max(slices.Collect(maps.Keys(migrations(t))))
+}
+
 // left makes a database as a hub left it that had the migrations up to a number. What each
 // version wrote besides is in testdata/older.
 func left(t *testing.T, name string, number int) {
@@ -272,7 +278,7 @@ func answers(t *testing.T, h *hub.Hub) string {
 // newer opens what a later hub left.
 func newer(t *testing.T, database func() string) {
 	name := database()
-	last := slices.Max(slices.Collect(maps.Keys(migrations(t))))
+	last := last(t)
 	left(t, name, last)
 	if _, err := hubtest.SQL(t, name).Exec(fmt.Sprint("INSERT INTO migration (number) VALUES (", last+7, ")")); err != nil {
 		t.Fatal(err)
