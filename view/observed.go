@@ -143,7 +143,8 @@ type Rollout struct {
 	Workloads   []WorkloadCounts
 	Lagging     []RunningRow // those that are not ok, the worst first, as many as a page may list
 	NotOK       int          // how many there are
-	Releases    []Release
+	Releases    []Release    // the newest
+	Older       bool         // there are others before those
 	Performance *Performance // of the releases of some days; nil where there were none
 }
 
@@ -254,6 +255,24 @@ func running(of Selection, state string) string {
 	of.State = state
 	return "/running?" + of.Query()
 }
+
+// changes is the address of what has changed of a selection, from a cursor on; "" for the newest.
+func changes(of Selection, cursor string) string {
+	of.State = ""
+	address := "/history?" + of.Query()
+	if cursor != "" {
+		address += "&cursor=" + url.QueryEscape(cursor)
+	}
+	return address
+}
+
+// cut is how much of a list there is, and where all of it is.
+type cut struct {
+	Shown, All, Left int
+	List             string
+}
+
+func cutAt(shown, all int, list string) cut { return cut{shown, all, max(all-shown, 0), list} }
 
 // notOK are the states that are not ok, the worst first.
 const notOK = "failed,missing,stale,drifted,behind,progressing"

@@ -75,6 +75,8 @@ func newRenderer(l links) *renderer {
 		"short":      short,
 		"stateClass": stateClass,
 		"several":    func(s string) bool { return strings.Contains(s, ",") },
+		"changes":    changes,
+		"cut":        cutAt,
 		"notOK":      func() string { return notOK },
 		"states":     func() []string { return stateNames },
 		"pages":      pages,

@@ -223,6 +223,7 @@ type Assignment struct {
 	// Uncompiled is why there are no values, objects and reasons; "" where there are.
 	Uncompiled string
 	Running    []RunningRow // on clusters, as many as a page may list, the worst first
+	Runs       int          // how many there are
 	// Path is the configs that give it values, and how they lead to it; nil for none.
 	Path *graph.Graph
 	// Why are the reasons of a pair that is not assigned, with what they name.

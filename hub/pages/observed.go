@@ -43,6 +43,9 @@ func (s *Source) worst(f state.Filter) []view.RunningRow {
 	return out
 }
 
+// newest is how many releases a page lists.
+const newest = 20
+
 // Rollout returns how far an environment has come.
 func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout, error) {
 	w, err := s.environment(ctx, environment)
@@ -68,9 +71,12 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 	out.Lagging = s.worst(state.Filter{Environments: state.In(environment)})
 	out.NotOK = s.Hub.Fleet().Len(state.Filter{Environments: state.In(environment), States: state.States()[1:]})
 	out.Lagging = slices.DeleteFunc(out.Lagging, func(r view.RunningRow) bool { return r.State == state.OK.String() })
-	releases, err := s.Hub.Store().Releases(ctx, state.In(environment), 20)
+	releases, err := s.Hub.Store().Releases(ctx, state.In(environment), newest+1)
 	if err != nil {
 		return nil, err
+	}
+	if len(releases) > newest {
+		releases, out.Older = releases[:newest], true
 	}
 	for _, r := range releases {
 		out.Releases = append(out.Releases, view.Release{Ring: r.Ring, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed, Failed: r.Failed})

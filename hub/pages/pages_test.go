@@ -211,6 +211,20 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s does not have %s", path, want)
 		}
 	}
+	for path, link := range map[string]string{
+		"/history?environment=prod&workload=till": `<a href="(/history\?environment=prod&amp;workload=till&amp;cursor=[A-Za-z0-9_-]+)" rel="next">`,
+		"/clusters/prod/store-000001":             `<a href="(/history\?cluster=store-000001&amp;environment=prod)">All that changed`,
+		"/assignments/prod/edge.stores/till-main": `The worst 100 of 720: <a href="(/running\?class=edge.stores&amp;deploymentTarget=till-main&amp;environment=prod)">`,
+	} {
+		found := regexp.MustCompile(link).FindStringSubmatch(page(t, url+path))
+		if found == nil {
+			t.Errorf("%s has no %s", path, link)
+			continue
+		}
+		if text := page(t, url+strings.ReplaceAll(found[1], "&amp;", "&")); strings.Contains(text, "shop-main") && !strings.Contains(path, "clusters") || !strings.Contains(text, "till-main") {
+			t.Errorf("%s is about something else", found[1])
+		}
+	}
 	rollout := page(t, url+"/rollouts/prod")
 	all := regexp.MustCompile(`The worst 100 of (\d+): <a href="(/running\?environment=prod&amp;state=failed%2Cmissing%2Cstale%2Cdrifted%2Cbehind%2Cprogressing)">`).FindStringSubmatch(rollout)
 	if all == nil {

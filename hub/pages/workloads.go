@@ -119,7 +119,7 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType, targe
 			_, counts := s.count(f, state.ByEnvironment)
 			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, clustersOf(w)[folder.Name], counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
 			s.why(ctx, w, folder, out)
-			out.Running = s.worst(f)
+			out.Running, out.Runs = s.worst(f), s.Hub.Fleet().Len(f)
 			return out, nil
 		}
 	}
