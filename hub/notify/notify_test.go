@@ -44,7 +44,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 // cases are the tests that hold for both databases.
 var cases = map[string]func(t *testing.T, database string){
 	"releases": releases, "replicas": replicas, "killed": killed, "failures": failures, "bad template": badTemplate, "groups": groups, "names": twoOfOneName, "group again": groupAgain,
-	"signature and Slack": signatureAndSlack, "statuses": statuses,
+	"signature and Slack": signatureAndSlack, "statuses": statuses, "statuses of old commits": statusesOfOld,
 }
 
 func TestSQLite(t *testing.T) {

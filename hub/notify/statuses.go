@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ type Statuses struct {
 
 	holder   string
 	forges   map[string]forge.Forge
-	written  map[string]shown         // by context
+	written  map[string]shown         // by name
+	replaced map[string][]replaced    // what is still to be written, by environment
 	changes  map[string]*forge.Change // by repository and commit; nil for none
 	comments map[string]string        // by repository and number
 }
@@ -41,10 +43,13 @@ type shown struct {
 	forge.Status
 }
 
+// replaced is a commit that a ring had before, whose status is to say so.
+type replaced struct{ name, commit, by string }
+
 // NewStatuses returns Statuses.
 func NewStatuses(h *hub.Hub, open func(context.Context, string) (forge.Forge, error), url string, problem func(error)) *Statuses {
 	return &Statuses{Hub: h, Open: open, URL: strings.TrimSuffix(url, "/"), Problem: problem, holder: rand.Text(),
-		forges: map[string]forge.Forge{}, written: map[string]shown{}, changes: map[string]*forge.Change{}, comments: map[string]string{}}
+		forges: map[string]forge.Forge{}, written: map[string]shown{}, replaced: map[string][]replaced{}, changes: map[string]*forge.Change{}, comments: map[string]string{}}
 }
 
 // The times of statuses: how often they are written, at most, and how long a hub that has
@@ -75,8 +80,14 @@ func (s *Statuses) Run(ctx context.Context) {
 // Look writes what has changed, where this is the hub that does.
 func (s *Statuses) Look(ctx context.Context) error {
 	mine, err := s.Hub.Store().Lease(ctx, "statuses", s.holder, s.Hub.Now(), statusLease)
-	if err != nil || !mine {
+	if err != nil {
 		return err
+	}
+	if !mine { // another hub writes, and what this one has written is old
+		clear(s.written)
+		clear(s.replaced)
+		clear(s.comments)
+		return nil
 	}
 	var errs []error
 	for _, w := range s.Hub.Fleet().Environments() {
@@ -139,7 +150,7 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 		}
 		errs = append(errs, s.comment(ctx, f, w, commit, rings[commit]))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.replace(ctx, f, w.Environment))...)
 }
 
 // failing names the first clusters with failures.
@@ -174,26 +185,91 @@ func stateOf(c *api.Counts, maxFailed int) forge.State {
 	return forge.Pending
 }
 
-// status writes the status of a ring, where it has changed. The commit that the ring had before
-// keeps its last one, which says that it was replaced.
+// status writes the status of a ring, where it has changed.
 func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r *ring) error {
 	name := strings.TrimSuffix("kalypso-hub/"+r.Environment+"/"+r.Ring, "/")
 	is := shown{r.Commit, forge.Status{Name: name, State: stateOf(&r.counts, w.MaxFailed), Description: summary(&r.counts), URL: s.link(r.Environment)}}
 	was, there := s.written[name]
-	if there && was.commit != is.commit && was.State != forge.Success {
-		was.Description += ", replaced by " + short(r.Commit)
-		if err := f.SetStatus(ctx, plumbing.NewHash(was.commit), was.Status); err != nil {
-			return err
-		}
-	}
 	if there && was == is {
 		return nil
 	}
-	if err := f.SetStatus(ctx, plumbing.NewHash(r.Commit), is.Status); err != nil {
+	if !there || was.commit != is.commit {
+		before, err := s.before(ctx, &r.Release)
+		if err != nil {
+			return err
+		}
+		if there && was.State != forge.Success && !slices.Contains(before, was.commit) {
+			before = append(before, was.commit)
+		}
+		for _, commit := range before {
+			if of := (replaced{name, commit, r.Commit}); !slices.Contains(s.replaced[r.Environment], of) {
+				s.replaced[r.Environment] = append(s.replaced[r.Environment], of)
+			}
+		}
+	}
+	err := f.SetStatus(ctx, plumbing.NewHash(r.Commit), is.Status)
+	if err == nil || errors.Is(err, forge.ErrUnknownCommit) && s.Hub.Now().Sub(r.At) > knownAfter {
+		s.written[name] = is // the forge will not know the commit: it is tried again where the status changes
+	}
+	return err
+}
+
+// The bounds of what is looked at of the time before a release: how many releases of the
+// environment, and how many commits.
+const (
+	mostBefore  = 50
+	mostCommits = 3
+)
+
+// before returns the commits that a ring had before a release, and that were never complete there:
+// their statuses may still be pending, also those that another hub wrote.
+func (s *Statuses) before(ctx context.Context, is *store.Release) (commits []string, err error) {
+	all, err := s.Hub.Store().Releases(ctx, state.In(is.Environment), mostBefore)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(r store.Release) bool { return r.Ring == is.Ring && r.Commit == is.Commit })
+	for _, r := range all[at+1:] { // all of them, where it is stored later
+		if r.Ring == is.Ring && r.Completed.IsZero() && len(commits) < mostCommits {
+			commits = append(commits, r.Commit)
+		}
+	}
+	return commits, nil
+}
+
+// replace lets the statuses of commits that rings had before say by which one they were replaced.
+// What fails is tried again, but for commits that the forge has no more.
+func (s *Statuses) replace(ctx context.Context, f forge.Forge, environment string) error {
+	var errs []error
+	var left []replaced
+	for _, old := range s.replaced[environment] {
+		if err := end(ctx, f, old); err != nil && !errors.Is(err, forge.ErrUnknownCommit) {
+			errs, left = append(errs, err), append(left, old)
+		}
+	}
+	s.replaced[environment] = left
+	return errors.Join(errs...)
+}
+
+// replacedBy begins what the last status of a replaced commit says in addition.
+const replacedBy = ", replaced by "
+
+// end writes the last status of a commit, where there is one that does not say how it ended.
+func end(ctx context.Context, f forge.Forge, old replaced) error {
+	commit := plumbing.NewHash(old.commit)
+	viewer, err := f.Viewer(ctx)
+	if err != nil {
 		return err
 	}
-	s.written[name] = is
-	return nil
+	all, err := f.Statuses(ctx, []plumbing.Hash{commit})
+	if err != nil {
+		return err
+	}
+	last := forge.Newest(all[commit], old.name, func(author string) bool { return viewer == "" || strings.EqualFold(author, viewer) })
+	if last == nil || last.State == forge.Success || strings.Contains(last.Description, replacedBy) {
+		return nil
+	}
+	return f.SetStatus(ctx, commit, forge.Status{Name: last.Name, State: last.State, Description: last.Description + replacedBy + short(old.by), URL: last.URL})
 }
 
 func (s *Statuses) link(environment string) string {

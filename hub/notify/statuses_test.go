@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,15 +16,33 @@ import (
 // fakeForge notes what is written. Each commit but the first came by a change request.
 type fakeForge struct {
 	forge.Forge
-	wrote []string
-	err   error
+	wrote    []string
+	err      error
+	gone     map[string]bool // commits that it has no more, by their last digit
+	broken   string          // a commit whose statuses cannot be written
+	statuses map[git.Hash][]forge.Status
+}
+
+func (f *fakeForge) Viewer(context.Context) (string, error) { return "hub", f.err }
+
+func (f *fakeForge) Statuses(_ context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
+	return f.statuses, f.err
 }
 
 func (f *fakeForge) SetStatus(_ context.Context, commit git.Hash, s forge.Status) error {
-	if f.err == nil {
-		f.wrote = append(f.wrote, fmt.Sprintf("%s: %s %s: %s", commit.String()[39:], s.Name, s.State, s.Description))
+	digit := commit.String()[39:]
+	switch {
+	case f.err != nil:
+		return f.err
+	case f.gone[digit]:
+		return fmt.Errorf("%w: 422 No commit found for SHA", forge.ErrUnknownCommit)
+	case f.broken == digit:
+		return errors.New("502")
 	}
-	return f.err
+	f.wrote = append(f.wrote, fmt.Sprintf("%s: %s %s: %s", digit, s.Name, s.State, s.Description))
+	s.By = "hub"
+	f.statuses[commit] = append(f.statuses[commit], s)
+	return nil
 }
 
 func (f *fakeForge) ChangeOf(_ context.Context, commit git.Hash, base string) (*forge.Change, error) {
@@ -47,7 +66,7 @@ func (f *fakeForge) since() []string {
 }
 
 func statuses(t *testing.T, database string) {
-	w, f := newWorld(t, database), &fakeForge{}
+	w, f := newWorld(t, database), &fakeForge{statuses: map[git.Hash][]forge.Status{}}
 	open := func(context.Context, string) (forge.Forge, error) { return f, nil }
 	s := NewStatuses(w.Hub, open, "https://hub.example.com/", w.problem)
 	look := func(s *Statuses) {
@@ -76,8 +95,8 @@ func statuses(t *testing.T, database string) {
 	w.wait(time.Second)
 	w.report("canary", "2", state.ReportedOK, 0, 3)
 	look(s)
-	expect(t, "another one", f.since(), "1: kalypso-hub/prod/canary failure: 2/3 ok, 1 failed, replaced by 0000000",
-		"2: kalypso-hub/prod/canary success: 3/3 ok", fmt.Sprintf(comment, "3/3 ok", ""))
+	expect(t, "another one", f.since(),
+		"2: kalypso-hub/prod/canary success: 3/3 ok", fmt.Sprintf(comment, "3/3 ok", ""), "1: kalypso-hub/prod/canary failure: 2/3 ok, 1 failed, replaced by 0000000")
 
 	// Another hub does it when this one has stopped, and not before.
 	other := NewStatuses(w.Hub, open, "", w.problem)
@@ -90,6 +109,61 @@ func statuses(t *testing.T, database string) {
 	}
 	look(s)
 	expect(t, "of the first one", f.since())
+}
+
+// A commit whose status cannot be written keeps no other from its own, and what a hub that has
+// stopped wrote last is ended by the next one.
+func statusesOfOld(t *testing.T, database string) {
+	w, f := newWorld(t, database), &fakeForge{statuses: map[git.Hash][]forge.Status{}, gone: map[string]bool{}}
+	open := func(context.Context, string) (forge.Forge, error) { return f, nil }
+	var s *Statuses
+	restart := func() {
+		s = NewStatuses(w.Hub, open, "", w.problem)
+		w.wait(statusLease + time.Second)
+	}
+	look := func(what, failure string, want ...string) {
+		t.Helper()
+		err := s.Look(t.Context())
+		if text := fmt.Sprint(err); failure == "" && err != nil || !strings.Contains(text, failure) {
+			t.Errorf("%s: %v", what, err)
+		}
+		var of []string
+		for _, wrote := range f.since() {
+			if strings.Contains(wrote, "canary") && wrote[0] != '#' {
+				of = append(of, strings.Replace(wrote, ": kalypso-hub/prod/canary", "", 1))
+			}
+		}
+		expect(t, what, of, want...)
+	}
+	restart()
+	w.wait(time.Second)
+	w.want(1, "canary 1")
+	look("at first", "", "1 pending: 0/1 ok, 1 missing")
+	f.broken = "1"
+	w.wait(time.Second)
+	w.want(1, "canary 2", "canary 1")
+	look("another one, and the old one fails", "502", "2 pending: 0/1 ok, 1 missing")
+	look("again", "502")
+	f.broken, f.gone["1"] = "", true
+	look("the old one is gone", "")
+	w.wait(time.Second)
+	w.want(1, "canary 3", "canary 2", "canary 1")
+	restart()
+	look("after a restart", "", "3 pending: 0/1 ok, 1 missing", "2 pending: 0/1 ok, 1 missing, replaced by 0000000")
+	restart()
+	look("after another one", "", "3 pending: 0/1 ok, 1 missing")
+	// The forge does not have the newest one.
+	f.gone["4"] = true
+	w.wait(time.Second)
+	w.want(1, "canary 4", "canary 3", "canary 2", "canary 1")
+	look("a commit that the forge does not have yet", "No commit found", "3 pending: 0/1 ok, 1 missing, replaced by 0000000")
+	look("again", "No commit found")
+	w.wait(2 * knownAfter)
+	look("much later", "No commit found")
+	look("after that", "")
+	w.report("canary", "4", state.ReportedOK, 0, 1)
+	f.gone["4"] = false
+	look("the forge has it", "", "4 success: 1/1 ok")
 }
 
 func TestCode(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 // response and another call change nothing.
 //
 // Errors are, where they can be classified: an *AuthError, an *UnavailableError,
-// git.ErrLostRace, or ErrUnsupported.
+// git.ErrLostRace, ErrUnsupported or ErrUnknownCommit.
 type Forge interface {
 	// Kind is the kind of forge, as in --forge: github, gitlab, gitea or none.
 	Kind() string
@@ -64,7 +64,8 @@ type Forge interface {
 	// have none.
 	Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]Status, error)
 	// SetStatus sets a status of a commit. It writes nothing where the newest status of the
-	// viewer with that name has the same state and description.
+	// viewer with that name has the same state and description. The error is an
+	// ErrUnknownCommit where the forge says that it has no such commit.
 	SetStatus(ctx context.Context, commit git.Hash, s Status) error
 	// Deploy records a deployment for the forge's own pages. It writes nothing where the
 	// newest one of the environment is the same. The error is an ErrUnsupported where the
@@ -231,6 +232,9 @@ type Deployment struct {
 
 // ErrUnsupported is that a forge has no such feature.
 var ErrUnsupported = errors.New("the forge does not support it")
+
+// ErrUnknownCommit is that a forge has no such commit, or has it no more.
+var ErrUnknownCommit = errors.New("the forge does not have the commit")
 
 // AuthError is that a forge wants other credentials, or more permissions.
 type AuthError struct {

@@ -3,6 +3,7 @@ package gitea
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,6 +68,10 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		_, r, err := f.api(ctx).CreateStatus(f.owner, f.name, commit.String(), gitea.CreateStatusOption{
 			State: gitea.StatusState(s.State), TargetURL: s.URL, Description: s.Description, Context: s.Name,
 		})
-		return f.fail("set the status "+s.Name+" of "+git.Short(commit), r, err)
+		failure := f.fail("set the status "+s.Name+" of "+git.Short(commit), r, err)
+		if c := code(r); c == http.StatusNotFound || c == http.StatusUnprocessableEntity {
+			return fmt.Errorf("%w: %w", forge.ErrUnknownCommit, failure)
+		}
+		return failure
 	})
 }

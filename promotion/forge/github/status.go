@@ -166,6 +166,9 @@ func (r *repo) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) e
 				"context": s.Name, "state": string(s.State), "description": s.Description, "target_url": s.URL,
 			}, nil)
 		})
+	if isUnknownCommit(err) {
+		err = fmt.Errorf("%w: %w", forge.ErrUnknownCommit, err)
+	}
 	if err != nil {
 		return fmt.Errorf("setting the status %s of %s: %w", s.Name, git.Short(commit), err)
 	}

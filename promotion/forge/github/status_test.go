@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -145,7 +146,7 @@ func TestSetStatus(t *testing.T) {
 	if converted := w.repo.Statuses(); len(converted) != 4 {
 		t.Errorf("what changes is not said: %+v", converted)
 	}
-	if err := w.forge.SetStatus(t.Context(), git.Hash{1}, s); err == nil || !strings.Contains(err.Error(), "No commit found") {
+	if err := w.forge.SetStatus(t.Context(), git.Hash{1}, s); !errors.Is(err, forge.ErrUnknownCommit) || !strings.Contains(err.Error(), "No commit found") {
 		t.Error(err)
 	}
 }

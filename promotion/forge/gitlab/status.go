@@ -3,6 +3,7 @@ package gitlab
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,7 +99,11 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		if code(err) == http.StatusBadRequest && newest != nil && newest.State == s.State && strings.Contains(err.Error(), "Cannot transition status") {
 			return nil
 		}
-		return f.fail("set the status "+s.Name+" of "+git.Short(commit), err)
+		failure := f.fail("set the status "+s.Name+" of "+git.Short(commit), err)
+		if code(err) == http.StatusNotFound {
+			return fmt.Errorf("%w: %w", forge.ErrUnknownCommit, failure)
+		}
+		return failure
 	})
 }
 
