@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,6 +40,9 @@ type reporter struct {
 	at                 time.Time
 }
 
+// errAnswer is the error where a hub answers, and does not take a report.
+var errAnswer = errors.New("the report was not acknowledged")
+
 // report sends the next report, of a later millisecond than the last: what is reported of one
 // millisecond has no order of time.
 func (r *reporter) report(url string) error {
@@ -59,7 +64,7 @@ func (r *reporter) report(url string) error {
 	if err == nil && res.StatusCode == http.StatusOK {
 		r.acknowledged = r.sent
 	} else if err == nil {
-		err = fmt.Errorf("%s %s", res.Status, text)
+		err = fmt.Errorf("%w: %s %s", errAnswer, res.Status, text)
 	}
 	return err
 }
@@ -74,20 +79,44 @@ func killed(t *testing.T, database string) {
 	for i := range clusters {
 		reporters = append(reporters, &reporter{cluster: host(i)})
 	}
+	var cut atomic.Int64 // reports that were under way
 	for round := range 5 {
 		url, kill := process(t, database)
-		var acknowledged atomic.Int64
+		var acknowledged, underWay atomic.Int64
+		var killed atomic.Bool
 		var wg sync.WaitGroup
+		enough := int64(300 + round*50)
 		for _, r := range reporters {
 			wg.Go(func() {
-				for r.report(url) == nil {
-					if acknowledged.Add(1) == int64(300+round*50) {
+				for {
+					underWay.Add(1)
+					err := r.report(url)
+					underWay.Add(-1)
+					switch {
+					case err == nil && acknowledged.Add(1) == enough:
+						for underWay.Load() == 0 {
+							runtime.Gosched()
+						}
+						killed.Store(true)
 						kill()
+					case err == nil:
+					case !killed.Load() || errors.Is(err, errAnswer):
+						t.Errorf("round %d: %s: %v", round, r.cluster, err)
+						kill() // so that others end
+						return
+					default:
+						if !errors.Is(err, syscall.ECONNREFUSED) {
+							cut.Add(1)
+						}
+						return
 					}
 				}
 			})
 		}
 		wg.Wait()
+		if !killed.Load() || acknowledged.Load() < enough {
+			t.Fatalf("round %d: the hub was not killed after %d reports: %d were acknowledged", round, enough, acknowledged.Load())
+		}
 		hub := start(t, database, &clock{is: time.Now()}, time.Hour)
 		for _, r := range reporters {
 			is := 0
@@ -105,6 +134,9 @@ func killed(t *testing.T, database string) {
 			t.Errorf("round %d: the counts are %v, and there are %v", round, got, counted)
 		}
 		hub.stop()
+	}
+	if cut.Load() == 0 {
+		t.Error("no report was under way when a hub was killed")
 	}
 }
 
@@ -126,7 +158,10 @@ func process(t *testing.T, database string) (url string, kill func()) {
 	}
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		var ended *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Errorf("the hub ended before it was killed: %v", err)
+		}
 	})
 	t.Cleanup(kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
