@@ -31,7 +31,7 @@ var cases = []struct {
 	name string
 	test func(t *testing.T, database func() string)
 }{
-	{"older", older}, {"newer", newer},
+	{"older", older}, {"newer", newer}, {"views", views},
 }
 
 func TestSQLite(t *testing.T) {
