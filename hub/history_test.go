@@ -17,74 +17,106 @@ import (
 // moment is all that there was at a time.
 type moment struct {
 	at    time.Time
-	rows  []string
+	rows  []state.Row
 	parts map[state.Part]state.Tally
 }
 
-func line(environment, cluster, target string, s, version, wanted, running string) string {
-	return fmt.Sprintf("%s %s %s is %s at %s, wanted %s, running %s", environment, cluster, target, s, version, wanted, running)
+// lines are rows, as far as it is known what they were.
+func lines(rows []state.Row) (out []string) {
+	for _, r := range rows {
+		out = append(out, fmt.Sprintf("%s %s %s of %s in %s, ring %s, is %s at %s of %s, wanted %s, running %s", r.Environment, r.Cluster, r.Target, r.Workload, r.Folder, r.Ring, r.State, r.Version, r.Base, r.Digest, r.Running))
+	}
+	return out
 }
 
 func (r *running) moment(at time.Time) moment {
-	m := moment{at: at, parts: r.Fleet().Parts()}
+	m := moment{at: at, rows: hubtest.Rows(r.Fleet()), parts: r.Fleet().Parts()}
 	maps.DeleteFunc(m.parts, func(_ state.Part, t state.Tally) bool { return t == state.Tally{} })
-	for _, row := range hubtest.Rows(r.Fleet()) {
-		m.rows = append(m.rows, line(row.Environment, row.Cluster, row.Target, row.State.String(), row.Version, row.Digest, row.Running))
-	}
 	return m
 }
 
-// recall is what a database has of a moment, in pages of seven.
-func (r *running) recall(at time.Time) moment {
+// selected returns rows of a moment that a filter selects, in the order of lists of it.
+func (m moment) selected(f state.Filter) (out []state.Row) {
+	for _, r := range m.rows {
+		p := state.Part{Environment: r.Environment, Ring: r.Ring, ClusterType: r.ClusterType, Workload: r.Workload, Version: r.Version, Base: r.Base}
+		if p.In(f) && (f.Class == "" || f.Class == r.Folder) && (f.Cluster == "" || f.Cluster == r.Cluster) && (f.Target == "" || f.Target == r.Target) && (len(f.States) == 0 || slices.Contains(f.States, r.State)) {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b state.Row) int {
+		if a.Environment != b.Environment || f.Cluster != "" {
+			return 0
+		}
+		return strings.Compare(a.Workload, b.Workload)
+	})
+	return out
+}
+
+// recall is what a database has of a moment that a filter selects, in pages of seven.
+func (r *running) recall(at time.Time, f state.Filter) (rows []state.Row) {
 	r.t.Helper()
-	m := moment{at: at}
-	f := store.Filter{}
-	for {
-		rows, err := r.Store().At(context.Background(), f, at, 7)
+	past, err := store.FilterAt(f)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for after := (&store.Place{}); after != nil; {
+		found, next, err := r.Store().At(context.Background(), past, at, *after, 0, 7)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		for _, x := range rows {
-			m.rows = append(m.rows, line(x.Environment, x.Cluster, x.Target, x.State, x.Version, x.Wanted, x.Running))
+		for _, x := range found {
+			s, err := state.Parse(x.State)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			rows = append(rows, state.Row{Environment: x.Environment, Cluster: x.Cluster, ClusterType: x.ClusterType, Folder: x.Folder, Ring: x.Ring, Target: x.Target, Workload: x.Workload,
+				State: s, Version: x.Version, Base: x.Base, Digest: x.Wanted, Running: x.Running})
 		}
-		if len(rows) < 7 {
-			break
-		}
-		last := rows[len(rows)-1]
-		f.After = state.Position{Environment: last.Environment, Cluster: last.Cluster, Target: last.Target}
+		after = next
 	}
-	var err error
-	if m.parts, err = r.Store().PartsAt(context.Background(), at, nil); err != nil {
+	return rows
+}
+
+// parts are the counts that a database has of a time.
+func (r *running) parts(at time.Time) map[state.Part]state.Tally {
+	r.t.Helper()
+	parts, err := r.Store().PartsAt(context.Background(), at, nil)
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	return m
+	return parts
 }
 
 func (r *running) expect(what string, want moment) {
 	r.t.Helper()
-	got := r.recall(want.at)
-	equal(r.t, what, want.rows, got.rows)
-	if !maps.Equal(want.parts, got.parts) {
-		r.t.Fatalf("%s: the counts were\n%v and not\n%v", what, want.parts, got.parts)
+	equal(r.t, what, lines(want.selected(state.Filter{})), lines(r.recall(want.at, state.Filter{})))
+	if got := r.parts(want.at); !maps.Equal(want.parts, got) {
+		r.t.Fatalf("%s: the counts were\n%v and not\n%v", what, want.parts, got)
 	}
 }
 
-// transitions returns all of them, the newest first.
-func (r *running) transitions() (all []store.Transition) {
+// transitions returns all that a filter selects, the newest first.
+func (r *running) transitions(f store.Filter) (all []store.Transition) {
 	r.t.Helper()
-	for f := (store.Filter{}); ; f.Before = all[len(all)-1].Number {
-		rows, err := r.Store().History(context.Background(), f, 50)
+	for {
+		rows, next, err := r.Store().History(context.Background(), f, 50)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if all = append(all, rows...); len(rows) < 50 {
+		if all, f.Before = append(all, rows...), next; next == 0 {
 			return all
 		}
 	}
 }
 
-// less returns what is wanted, at times without a target or a cluster.
+// rings are those that a folder may be in.
+var rings = []string{"canary", "stores"}
+
+// less returns what is wanted, at times without a target or a cluster, with folders in some ring.
 func less(w *hubtest.World, wanted *state.Wanted) *state.Wanted {
+	for i := range wanted.Folders {
+		wanted.Folders[i].Ring = rings[w.IntN(len(rings))]
+	}
 	if w.IntN(3) == 0 {
 		f := &wanted.Folders[w.IntN(len(wanted.Folders))]
 		i := w.IntN(len(f.Targets))
@@ -131,7 +163,7 @@ func history(t *testing.T, database func() string) {
 		}
 		// One after the other, transitions lead to what there is.
 		is := map[string]string{}
-		all := r.transitions()
+		all := r.transitions(store.Filter{})
 		slices.Reverse(all)
 		for _, x := range all {
 			key := x.Environment + " " + x.Cluster + " " + x.Target
@@ -155,38 +187,74 @@ func history(t *testing.T, database func() string) {
 	}
 }
 
-// filters holds filtered answers about earlier moments against those that are filtered here.
+// random returns a filter. With a workload or a cluster, a page is of one query.
+func random(w *hubtest.World, bases []string) (f state.Filter) {
+	for _, one := range []struct {
+		into *string
+		of   []string
+	}{
+		{&f.Workload, []string{"shop", "none"}}, {&f.Cluster, []string{"c1", "x0"}}, {&f.Target, []string{"shop-main"}}, {&f.ClusterType, []string{"edge", "box"}}, {&f.Class, []string{"edge.a", "edge.b"}},
+		{&f.Version, []string{"d1"}}, {&f.Ring, rings}, {&f.Base, bases},
+	} {
+		if w.IntN(5) == 0 {
+			*one.into = one.of[w.IntN(len(one.of))]
+		}
+	}
+	f.States = []state.State{state.Missing, state.Behind}[:w.IntN(3)]
+	f.Environments = []state.Environments{nil, {hubtest.Environment}, {"dev", hubtest.Environment}}[w.IntN(3)]
+	return f
+}
+
+// filters holds filtered answers about earlier moments against what was, and those of history
+// against all of it.
 func (r *running) filters(w *hubtest.World, moments []moment) {
-	for range 20 {
-		m := moments[w.IntN(len(moments))]
-		all, err := r.Store().At(context.Background(), store.Filter{}, m.at, 1000)
+	r.t.Helper()
+	all, bases := r.transitions(store.Filter{}), []string{"none"}
+	for _, m := range moments {
+		for p := range m.parts {
+			bases = append(bases, p.Base)
+		}
+	}
+	slices.Sort(bases)
+	for range 60 {
+		m, f := moments[w.IntN(len(moments))], random(w, bases)
+		want := m.selected(f)
+		equal(r.t, fmt.Sprintf("what %+v selects at %s", f, m.at), lines(want), lines(r.recall(m.at, f)))
+		past, err := store.FilterAt(f)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		f := store.Filter{States: []state.State{state.Missing, state.Behind}[:w.IntN(3)]}
-		if w.IntN(2) == 0 {
-			f.Workload = "shop"
+		counted, whole, err := r.Store().CountAt(context.Background(), past, m.at)
+		if err != nil || whole && counted.Wanted() != len(want) {
+			r.t.Fatalf("%+v at %s: counted %v of %d: %v", f, m.at, counted, len(want), err)
 		}
-		if w.IntN(2) == 0 {
-			f.Cluster = "c1"
+		skip := w.IntN(len(want) + 1)
+		rest, _, err := r.Store().At(context.Background(), past, m.at, store.Place{}, skip, 1000)
+		if err != nil || len(rest) != len(want)-skip {
+			r.t.Fatalf("%+v at %s: %d of %d after %d: %v", f, m.at, len(rest), len(want), skip, err)
 		}
-		if w.IntN(3) == 0 {
-			f.ClusterType = "edge"
-		}
-		if w.IntN(3) == 0 {
-			f.Version = "d1"
-		}
-		got, err := r.Store().At(context.Background(), f, m.at, 1000)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		want := slices.DeleteFunc(all, func(x store.Transition) bool {
+		var changed, got []string
+		for _, x := range all {
+			p, gone := state.Part{Environment: x.Environment, Ring: x.Ring, ClusterType: x.ClusterType, Workload: x.Workload, Version: x.Version, Base: x.Base}, x.State == store.Gone
 			s, _ := state.Parse(x.State)
-			return len(f.States) > 0 && !slices.Contains(f.States, s) || f.Workload != "" && f.Workload != x.Workload || f.Cluster != "" && f.Cluster != x.Cluster ||
-				f.ClusterType != "" && f.ClusterType != x.ClusterType || f.Version != "" && f.Version != x.Version
-		})
-		if !slices.Equal(want, got) {
-			r.t.Fatalf("%+v at %s:\n%v\nand should be\n%v", f, m.at, got, want)
+			if p.In(f) && (f.Class == "" || f.Class == x.Folder) && (f.Cluster == "" || f.Cluster == x.Cluster) && (f.Target == "" || f.Target == x.Target) && (len(f.States) == 0 || !gone && slices.Contains(f.States, s)) {
+				changed = append(changed, fmt.Sprint(x))
+			}
+		}
+		for _, x := range r.transitions(past) {
+			got = append(got, fmt.Sprint(x))
+		}
+		equal(r.t, fmt.Sprintf("the history that %+v selects", f), changed, got)
+	}
+	// What a transition says of its folder is what was then.
+	for _, m := range moments {
+		for _, x := range all {
+			i := slices.IndexFunc(m.rows, func(row state.Row) bool {
+				return row.Environment == x.Environment && row.Cluster == x.Cluster && row.Target == x.Target
+			})
+			if i >= 0 && x.At.Equal(m.at) && x.State != store.Gone && (x.Folder != m.rows[i].Folder || x.Ring != m.rows[i].Ring || x.Base != m.rows[i].Base) {
+				r.t.Fatalf("%+v was in %+v", x, m.rows[i])
+			}
 		}
 	}
 }
@@ -198,7 +266,7 @@ func keep(t *testing.T, database func() string) {
 	moments := past(w, r, c, 120)
 	other := start(t, name, c, time.Hour) // it knows texts that go
 	before := moments[60].at.Add(time.Second)
-	all := r.transitions()
+	all := r.transitions(store.Filter{})
 	steps := 0
 	for more := true; more; steps++ {
 		var err error
@@ -211,7 +279,7 @@ func keep(t *testing.T, database func() string) {
 			t.Fatal(err)
 		}
 	}
-	kept := r.transitions()
+	kept := r.transitions(store.Filter{})
 	if len(kept) >= len(all) || steps < 2 {
 		t.Fatalf("%d of %d transitions are kept, after %d steps", len(kept), len(all), steps)
 	}
@@ -254,7 +322,7 @@ func keep(t *testing.T, database func() string) {
 		r = start(t, name, c, time.Hour)
 		other.look()
 		equal(t, fmt.Sprintf("round %d: two hubs", i), r.all(), other.all())
-		r.expect(fmt.Sprintf("round %d: what is known of now", i), moment{c.now(), r.moment(c.now()).rows, r.recall(c.now()).parts})
+		r.expect(fmt.Sprintf("round %d: what is known of now", i), r.moment(c.now()))
 	}
 }
 
@@ -304,10 +372,19 @@ func removed(t *testing.T, database func() string) {
 		}
 		restarted.stop()
 		equal(t, "two hubs", a.all(), b.all())
-		rows := a.recall(before.at).rows
-		slices.Sort(rows)
-		slices.Sort(before.rows)
-		equal(t, "the moment before and what is known of it", before.rows, rows)
+		was, is := lines(before.selected(state.Filter{})), lines(a.recall(before.at, state.Filter{}))
+		var order []string // those that there are now first
+		for _, line := range is {
+			order = append(order, line[:strings.Index(line, " ")])
+		}
+		for _, name := range known {
+			if order = slices.Compact(order); order[slices.Index(known, name)] != name {
+				t.Errorf("the list is in the order of %v, and there are %v", order, known)
+			}
+		}
+		slices.Sort(was)
+		slices.Sort(is)
+		equal(t, "the moment before and what is known of it", was, is)
 	}
 	if n := a.count(name, "SELECT COUNT(*) FROM v_assignments WHERE environment <> ?", ""); n != len(hubtest.Rows(a.Fleet())) {
 		t.Errorf("the view has %d assignments, and there are %d", n, len(hubtest.Rows(a.Fleet())))

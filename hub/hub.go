@@ -50,6 +50,7 @@ type Hub struct {
 
 	// Those below are of the goroutine that changes the fleet.
 	number  int64           // of the last change that the fleet has
+	now     time.Time       // of the write that is under way
 	broken  bool            // the fleet may have what the store has not
 	judged  bool            // the states of what was read were computed anew
 	unsaved map[string]bool // clusters of which the last news are not written
@@ -209,7 +210,7 @@ const (
 	expireEvery  = 5 * time.Second
 	releaseEvery = 5 * time.Second
 	seenEvery    = time.Minute // at most
-	tallyEvery   = time.Minute
+	tallyEvery   = 5 * time.Second
 	sweepEvery   = time.Hour
 	grace        = 5 * time.Second
 )

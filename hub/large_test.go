@@ -31,7 +31,7 @@ func large(t *testing.T, database func() string) {
 	}
 	write := func(w *state.Wanted, then func() error) error {
 		_, err := s.Write(ctx, func(tx *store.Tx) error {
-			if err := tx.Wanted(ctx, 0, w); err != nil {
+			if err := tx.Wanted(ctx, c.now(), 0, w); err != nil {
 				return err
 			}
 			if err := tx.Changes(ctx, c.now(), state.New(time.Hour, 0, c.now()).Want(c.now(), w)); err != nil {
@@ -92,7 +92,7 @@ func large(t *testing.T, database func() string) {
 	equal(t, "a hub and the one before", was, r.all())
 	states := func(i int) (states []string) {
 		t.Helper()
-		rows, err := r.Store().History(ctx, store.Filter{Cluster: host(i)}, 10)
+		rows, _, err := r.Store().History(ctx, store.Filter{Cluster: host(i)}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func long(t *testing.T, database func() string) {
 	r.stop()
 	r = start(t, name, c, time.Hour)
 	equal(t, "a hub and the one before", was, r.all())
-	rows, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 10)
+	rows, _, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 10)
 	if err != nil || len(rows) != 2 || !strings.HasPrefix(rows[0].Version, string(text[:200])) {
 		t.Errorf("the history is %.300v, %v", rows, err)
 	}

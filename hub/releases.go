@@ -16,7 +16,7 @@ func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 		if _, err := h.judgeReleases(ctx, tx, h.fleet.Load(), h.options.Now()); err != nil {
 			return nil, err
 		}
-		if err := tx.Wanted(ctx, position, w); err != nil {
+		if err := tx.Wanted(ctx, h.now, position, w); err != nil {
 			return nil, err
 		}
 		var before *state.Wanted

@@ -94,7 +94,8 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 			return err
 		}
 	}
-	w := &writing{Hub: h, fleet: h.fleet.Load(), now: h.options.Now(), heard: map[string]bool{}}
+	h.now = h.options.Now()
+	w := &writing{Hub: h, fleet: h.fleet.Load(), heard: map[string]bool{}}
 	number, err := h.options.Store.Write(ctx, func(tx *store.Tx) error {
 		w.tx = tx
 		if err := tx.Load(ctx, h.number, &loader{w.fleet, w.now}); err != nil {
@@ -119,11 +120,11 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 // writing is one write of a hub.
 type writing struct {
 	*Hub
-	tx    *store.Tx
-	fleet *state.Fleet
-	now   time.Time
-	heard map[string]bool // clusters whose last news are to be written
-	count int             // of changes
+	tx     *store.Tx
+	fleet  *state.Fleet
+	heard  map[string]bool // clusters whose last news are to be written
+	count  int             // of changes
+	wanted bool            // what is wanted changed
 }
 
 // changes writes what changed.
@@ -155,6 +156,7 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 		}
 		more, err := q.do(ctx, w.tx)
 		if err == nil && more != nil { // the next report may change the same
+			w.wanted = true
 			err = w.changes(ctx, more)
 		}
 		if err != nil {
@@ -181,8 +183,8 @@ func (w *writing) observe(q *request) (changes *state.Changes) {
 	return changes
 }
 
-// due does what is done now and then: it judges releases, and writes tallies and the last news of
-// clusters, those at once of which more than the time changed.
+// due does what is done now and then: it judges releases, and writes tallies, also where what is
+// wanted changed, and the last news of clusters, those at once of which more than the time changed.
 func (w *writing) due(ctx context.Context) error {
 	if due(w.released, w.now, releaseEvery) {
 		w.released = w.now
@@ -200,7 +202,7 @@ func (w *writing) due(ctx context.Context) error {
 	if err := w.tx.Clusters(ctx, clusters); err != nil {
 		return err
 	}
-	if !due(w.tallied, w.now, tallyEvery) {
+	if !w.wanted && !due(w.tallied, w.now, tallyEvery) {
 		return nil
 	}
 	w.tallied = w.now

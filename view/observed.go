@@ -114,6 +114,7 @@ func (s Selection) String() string {
 
 // RunningRow is an assignment on a cluster.
 type RunningRow struct {
+	// Class and Ring are "" where they are not known.
 	Environment, Cluster, ClusterType, Class, Ring, Target, Workload string
 	State, Message                                                   string
 	Since                                                            time.Time // since when it is in that state; zero where it is not known
@@ -129,7 +130,8 @@ type Running struct {
 	Counts Counts // of all of them, in any state
 	Rows   []RunningRow
 	Part   Part
-	// Warning is which names nothing has, where there is nothing; "" for none.
+	// Warning is which names nothing has, where there is nothing, and why the rows may not be all that
+	// there was; "" for none.
 	Warning string
 }
 
@@ -189,9 +191,9 @@ type History struct {
 
 // Transition is a change of an assignment on a cluster.
 type Transition struct {
-	At                                                  time.Time
-	Environment, Cluster, ClusterType, Workload, Target string
-	Was, State, Version, Commit, Message                string
+	At                                                               time.Time
+	Environment, Cluster, ClusterType, Class, Ring, Workload, Target string // the class and the ring are "" where they are not known
+	Was, State, Version, Commit, Message                             string
 }
 
 // Audit is who did what.

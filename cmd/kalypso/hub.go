@@ -55,17 +55,31 @@ type selection struct {
 	limit  int
 }
 
+// flags adds the flags for what is now.
 func (s *selection) flags(cmd *cobra.Command) {
+	s.kept(cmd)
+	cmd.Flags().StringVar(&s.query.Workspace, "workspace", "", "only this `WORKSPACE`")
+	cmd.Flags().IntVar(&s.limit, "limit", 1000, "list at most so many; 0 for all")
+}
+
+// kept adds the flags for all that is known of what was.
+func (s *selection) kept(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.query.Ring, "ring", "", "only this `RING` of the environment")
 	f.StringVar(&s.query.ClusterType, "cluster-type", "", "only this `CLUSTER-TYPE`")
 	f.StringVar(&s.query.Class, "class", "", "only this `CLASS` of clusters: its name, or that of its folder")
 	f.StringVar(&s.query.Cluster, "cluster", "", "only this `CLUSTER`")
 	f.StringVar(&s.query.Workload, "workload", "", "only this `WORKLOAD`")
-	f.StringVar(&s.query.Workspace, "workspace", "", "only this `WORKSPACE`")
 	f.StringVar(&s.query.Version, "version", "", "only this `VERSION` of workloads")
+	f.StringVar(&s.query.Target, "deployment-target", "", "only this `TARGET`, by its full name")
 	f.StringVar(&s.query.Base, "base", "", "only what was compiled from this `COMMIT` of the platform, of which 7 digits are enough")
-	f.IntVar(&s.limit, "limit", 1000, "list at most so many; 0 for all")
+}
+
+// stateFlag adds the flag for states.
+func (s *selection) stateFlag(cmd *cobra.Command, usage string) {
+	f := cmd.Flags()
+	f.StringSliceVar(&s.states, "state", nil, usage+": "+listed(state.Names(), "or"))
+	completeFlag(cmd, "state", inList(f.Lookup("state"), values(state.Names()...)))
 }
 
 // environment takes the environment from the arguments.
@@ -118,11 +132,15 @@ func newHubStatus(a *asking) *cobra.Command {
 		Short: "Count what runs where, and list it",
 		Long: `status counts assignments on clusters: those of each environment or, of one, those of each
 workload and version. The denominator is what is wanted, also of clusters that never
-reported. --list and --state list what is counted.`,
+reported. --list and --state list what is counted.
+
+With --at, counts are of up to ten seconds before that time, and lists are of that very time;
+with --cluster, counts are, too. Of an earlier time, there are no workspaces.`,
 		Example: `  kalypso hub status
   kalypso hub status prod --by ring,workload
   kalypso hub status prod --workload shop --state failed,stale   # which ones, since when and why
-  kalypso hub status prod --at 2h                                # two hours ago`,
+  kalypso hub status prod --at 2h                                # two hours ago
+  kalypso hub status prod --at 2h --ring canary --state failed   # which ones had failed then`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := s.read(args)
 			if err != nil {
@@ -145,8 +163,7 @@ reported. --list and --state list what is counted.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&by, "by", nil, "count by at most three of "+strings.Join(dimensionList(), ", "))
 	completeFlag(cmd, "by", inList(f.Lookup("by"), values(dimensionList()...)))
-	f.StringSliceVar(&s.states, "state", nil, "list what is in these states: "+listed(state.Names(), "or"))
-	completeFlag(cmd, "state", inList(f.Lookup("state"), values(state.Names()...)))
+	s.stateFlag(cmd, "list what is in these states")
 	f.BoolVar(&all, "list", false, "list the assignments on clusters that are counted")
 	f.StringVar(&s.at, "at", "", "as it was at a `TIME`, or so long ago, as 2h")
 	return cmd

@@ -11,6 +11,7 @@ import (
 )
 
 func newHubHistory(a *asking) *cobra.Command {
+	s := &selection{}
 	var q api.HistoryQuery
 	var since, until string
 	var limit int
@@ -18,10 +19,11 @@ func newHubHistory(a *asking) *cobra.Command {
 		Use:     "history [ENVIRONMENT]",
 		Short:   "List what changed on clusters, the newest first",
 		Long:    `history lists each change of the state of an assignment on a cluster, and of what it runs.`,
-		Example: `  kalypso hub history prod --workload shop --since 7d`,
+		Example: `  kalypso hub history prod --workload shop --since 7d
+  kalypso hub history prod --ring canary --state failed   # what failed there, and when`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if q.Environment, err = environment(args); err != nil {
+			if q.Query, err = s.read(args); err != nil {
 				return err
 			}
 			if q.Since, err = readPast("since", since); err != nil {
@@ -34,9 +36,8 @@ func newHubHistory(a *asking) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&q.Workload, "workload", "", "only this `WORKLOAD`")
-	f.StringVar(&q.Cluster, "cluster", "", "only this `CLUSTER`")
-	f.StringVar(&q.Target, "deployment-target", "", "only this `TARGET`, by its full name")
+	s.kept(cmd)
+	s.stateFlag(cmd, "only what got into one of these states")
 	f.StringVar(&since, "since", "", "only what happened since a `TIME`, or for that long, as 7d")
 	f.StringVar(&until, "until", "", "only what happened before a `TIME`, or before that long ago")
 	f.IntVar(&limit, "limit", 100, "list at most so many; 0 for all")

@@ -69,12 +69,13 @@ type Group struct {
 // Caveats are what a reader of an answer must know beside it.
 type Caveats struct {
 	Problem string `json:"problem,omitempty" doc:"Why what is wanted may be older than the branches, or was never read."`
-	Warning string `json:"warning,omitempty" doc:"What the hub does not know of the names that were asked for, and may know later."`
+	Warning string `json:"warning,omitempty" doc:"What the hub does not know of the names that were asked for, and may know later; of a moment, that it is to come, or that the hub does not know all of it."`
 }
 
 // Groups are counts at a moment.
 type Groups struct {
 	At     time.Time `json:"at"`
+	Oldest time.Time `json:"oldest,omitzero" doc:"Of an earlier moment: the counts are of some time from this one until at. Those of a cluster are exact."`
 	Groups []Group   `json:"groups"`
 	Caveats
 }
@@ -107,8 +108,7 @@ type Environments struct {
 	Caveats
 }
 
-// Assignments are assignments on clusters, sorted by environment, cluster and deployment
-// target.
+// Assignments are assignments on clusters.
 type Assignments struct {
 	At          time.Time   `json:"at"`
 	Assignments []state.Row `json:"assignments"`
@@ -134,6 +134,9 @@ type Transition struct {
 	Environment string    `json:"environment"`
 	Cluster     string    `json:"cluster"`
 	ClusterType string    `json:"clusterType"`
+	Folder      string    `json:"folder,omitempty" doc:"Of the cluster type, or of a class of it; it, the ring and the base are absent where the hub did not keep them."`
+	Ring        string    `json:"ring,omitempty"`
+	Base        string    `json:"base,omitempty" doc:"The platform's commit that it was compiled from."`
 	Workload    string    `json:"workload"`
 	Target      string    `json:"deploymentTarget"`
 	Was         string    `json:"was,omitempty"`

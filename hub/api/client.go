@@ -266,19 +266,19 @@ func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
 	return out, c.do(ctx, http.MethodGet, "/v1/clusters/"+url.PathEscape(name), nil, nil, out)
 }
 
-// HistoryQuery selects what changed; zero values stand for any.
+// HistoryQuery selects what changed; zero values stand for any, and its At and Workspace are none
+// of it.
 type HistoryQuery struct {
-	Environment, Workload, Cluster, Target string
-	Since, Until                           time.Time
+	Query
+	Since, Until time.Time
 }
 
 // History returns a page of what changed, the newest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, limit int) (*History, error) {
-	values := url.Values{"limit": {fmt.Sprint(limit)}}
-	for name, value := range map[string]string{"environment": q.Environment, "workload": q.Workload, "cluster": q.Cluster, "deploymentTarget": q.Target, "cursor": cursor} {
-		if value != "" {
-			values.Set(name, value)
-		}
+	values := q.values()
+	values.Set("limit", fmt.Sprint(limit))
+	if cursor != "" {
+		values.Set("cursor", cursor)
 	}
 	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
 		if !at.IsZero() {

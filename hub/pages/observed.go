@@ -180,31 +180,53 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 	return out, nil
 }
 
+// runningAt returns assignments as they were.
 func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter, p view.Page) (*view.Running, error) {
 	past, err := store.FilterAt(f)
 	if err != nil {
 		return nil, missing("%v", err)
 	}
-	any := past
-	any.States = nil
-	tally, err := s.Hub.Store().CountAt(ctx, any, of.At)
+	out := &view.Running{Of: of}
+	if out.Warning, err = s.Hub.AboutPast(ctx, of.At); err != nil {
+		return nil, err
+	}
+	tally, whole, err := s.countAt(ctx, past, f, of.At)
 	if err != nil {
 		return nil, err
 	}
-	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: partOf(&tally, f, p)}
-	past.Skip = (p.Number - 1) * p.Size
-	rows, err := s.Hub.Store().At(ctx, past, of.At, p.Size)
+	rows, next, err := s.Hub.Store().At(ctx, past, of.At, store.Place{}, (p.Number-1)*p.Size, p.Size)
 	if err != nil {
 		return nil, err
 	}
+	if !whole || next != nil && len(rows) < p.Size {
+		out.Warning = question.Join(out.Warning, "not all of it is here, because to find it takes too long: select an environment and a workload, or a cluster")
+	}
+	out.Counts, out.Part = *countsOf(&tally), partOf(&tally, f, p)
 	for _, r := range rows {
-		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.ClusterType, Target: r.Target, Workload: r.Workload,
-			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
+		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
+			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Base: r.Base, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
 	}
 	if len(rows) == 0 {
-		out.Warning = s.unknown(f)
+		out.Warning = question.Join(out.Warning, s.unknown(f))
 	}
 	return out, nil
+}
+
+// countAt counts what a filter selects in any state as it was: of much, by what was counted then.
+// whole is false where that took too long.
+func (s *Source) countAt(ctx context.Context, past store.Filter, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
+	few := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1
+	if few || f.Class != "" || f.Target != "" {
+		past.States = nil
+		return s.Hub.Store().CountAt(ctx, past, at)
+	}
+	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
+	for p, n := range parts {
+		if p.In(f) {
+			tally.Add(&n)
+		}
+	}
+	return tally, true, err
 }
 
 // partOf says which part a page is of what a filter selects, given the counts in any state.
@@ -222,7 +244,7 @@ func partOf(tally *state.Tally, f state.Filter, p view.Page) view.Part {
 func transitions(rows []store.Transition) []view.Transition {
 	out := make([]view.Transition, 0, len(rows))
 	for _, r := range rows {
-		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Workload: r.Workload, Target: r.Target,
+		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Workload: r.Workload, Target: r.Target,
 			Was: r.Was, State: r.State, Version: r.Version, Commit: r.Commit, Message: r.Message})
 	}
 	return out
@@ -255,21 +277,23 @@ func (s *Source) History(ctx context.Context, of view.Selection, cursor string) 
 	if err != nil {
 		return nil, err
 	}
-	until := of.At
-	if !until.IsZero() {
-		until = until.Add(time.Millisecond)
+	selected, err := store.FilterAt(f)
+	if err != nil {
+		return nil, missing("%v", err)
 	}
-	rows, err := s.Hub.Store().History(ctx, store.Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Until: until, Before: from}, listed+1)
+	if selected.Before = from; !of.At.IsZero() {
+		selected.Until = of.At.Add(time.Millisecond)
+	}
+	rows, next, err := s.Hub.Store().History(ctx, selected, listed)
 	if err != nil {
 		return nil, err
 	}
 	out := &view.History{Of: of}
-	if len(rows) > listed {
-		rows = rows[:listed]
-		out.Next = cursorOf(rows[listed-1].Number)
+	if next > 0 {
+		out.Next = cursorOf(next)
 	}
 	out.Rows = transitions(rows)
-	if len(rows) == 0 && cursor == "" {
+	if len(rows) == 0 && next == 0 && cursor == "" {
 		out.Warning = s.unknown(f)
 	}
 	return out, nil

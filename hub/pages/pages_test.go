@@ -170,8 +170,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestPast holds that lists of an earlier moment count everything, whichever part a page shows,
-// and refuse what is not known of it.
+// TestPast holds that lists of an earlier moment count everything, whichever part a page shows, by
+// all that lists of now are of, and that they lead to the folder of each cluster.
 func TestPast(t *testing.T) {
 	url, _ := serve(t, 300)
 	get := func(query string) string { return page(t, url+"/running?"+query) }
@@ -188,8 +188,28 @@ func TestPast(t *testing.T) {
 	if text := get(at + "&page=2"); strings.Contains(text, "store-000000<") || !strings.Contains(text, "page 2 of 2, 300 in all") || !strings.Contains(text, "store-000299<") {
 		t.Error("the second page does not have the rest")
 	}
-	if text := get(at + "&ring=canary"); !strings.Contains(text, "not known by ring") {
-		t.Error("a ring of an earlier moment is passed over")
+	for path, c := range map[string]struct{ has, hasNot []string }{
+		"/running?" + at:                     {[]string{"2100-01-01T00:00:00Z is to come", "/assignments/prod/edge.canary/shop-main", "/assignments/prod/edge.stores/shop-main"}, []string{"/assignments/prod/edge/"}},
+		"/running?" + at + "&ring=canary":    {[]string{"/30 ok<", "store-000010<"}, []string{"store-000011<"}},
+		"/running?" + at + "&base=none":      {[]string{"<td colspan=\"8\">None."}, nil},
+		"/running?at=2100-01-01T00:00":       {[]string{"1320 in all"}, nil},
+		"/running?at=2001-01-01":             {[]string{"this hub knows of nothing before 20", "<td colspan=\"8\">None."}, nil},
+		"/history?ring=canary":               {[]string{"<p>ring canary, the newest first", "/assignments/prod/edge.canary/shop-main", "store-000290<"}, []string{"store-000291<", "/assignments/prod/edge/"}},
+		"/history?state=behind&class=edge.b": {[]string{"Nothing has changed."}, nil},
+		"/history?state=drifted":             {[]string{"is-drifted"}, []string{`<td><span class="badge is-failed">`}},
+		"/clusters/prod/store-000010":        {[]string{"/assignments/prod/edge.canary/shop-main"}, []string{"/assignments/prod/edge/"}},
+	} {
+		text := page(t, url+path)
+		for _, want := range c.has {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not have %s", path, want)
+			}
+		}
+		for _, name := range c.hasNot {
+			if strings.Contains(text, name) {
+				t.Errorf("%s has %s", path, name)
+			}
+		}
 	}
 }
 

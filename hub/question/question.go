@@ -204,12 +204,20 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 			unknown.Hint = "give the first 7 digits, or more, of one of the platform that a ring has or had"
 		}
 		if part.later || !promoted(fleet, f.Environments) {
-			warning = strings.TrimPrefix(warning+"; "+unknown.Error(), "; ")
+			warning = Join(warning, unknown.Error())
 			continue
 		}
 		return "", unknown
 	}
 	return warning, nil
+}
+
+// Join returns two texts as one; each may be "".
+func Join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 // known returns the clusters of some environments, and the one of a filter where they have it.

@@ -31,6 +31,13 @@ func (s *server) nothing(ctx context.Context, environment string, f state.Filter
 	return out, named(err)
 }
 
+// nothingAt is nothing for an answer about an earlier moment, of which something is known already.
+func (s *server) nothingAt(ctx context.Context, environment string, f state.Filter, about string) (api.Caveats, error) {
+	out, err := s.nothing(ctx, environment, f, true)
+	out.Warning = question.Join(about, out.Warning)
+	return out, err
+}
+
 // environment returns an error where there is no environment of a name; "" is for all.
 func (s *server) environment(ctx context.Context, name string) error {
 	sees := who(ctx).Sees

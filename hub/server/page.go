@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
 )
 
 // Page are the parameters of a long list. Those that operations have in common are exported
@@ -46,6 +47,15 @@ func (p *Page) before() (number int64, err error) {
 		err = errCursor()
 	}
 	return number, err
+}
+
+// place reads the place after which a page of assignments of an earlier moment begins.
+func (p *Page) place() (at store.Place, err error) {
+	there, err := p.read(&at)
+	if err == nil && there && at.Environment == "" {
+		err = errCursor()
+	}
+	return at, err
 }
 
 // after reads the position after which a page of assignments begins.

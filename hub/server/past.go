@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
@@ -15,29 +17,36 @@ import (
 // countsAt counts by what is kept of earlier moments.
 func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension) (api.Groups, error) {
 	out := api.Groups{At: at}
-	if f.Class != "" || f.Cluster != "" || f.Workspace != "" || f.Target != "" || slices.ContainsFunc(by, func(d state.Dimension) bool {
-		return d == state.ByCluster || d == state.ByWorkspace || d == state.ByTarget
-	}) {
-		return out, huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by class, cluster, workspace or deployment target: ask for the assignments")
-	}
-	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
+	past, err := pastFilter(f, by)
 	if err != nil {
+		return out, err
+	}
+	if out.Warning, err = s.Hub.AboutPast(ctx, at); err != nil {
 		return out, unavailable()
 	}
 	tallies := map[[3]string]*state.Tally{}
-	for p, tally := range parts {
-		if f.Ring != "" && f.Ring != p.Ring || f.ClusterType != "" && f.ClusterType != p.ClusterType || f.Workload != "" && f.Workload != p.Workload ||
-			f.Version != "" && f.Version != p.Version || f.Base != "" && f.Base != p.Base {
-			continue
-		}
+	group := func(of map[state.Dimension]string) *state.Tally {
 		var key [3]string
 		for i, d := range by {
-			key[i] = map[state.Dimension]string{state.ByEnvironment: p.Environment, state.ByRing: p.Ring, state.ByClusterType: p.ClusterType, state.ByWorkload: p.Workload, state.ByVersion: p.Version, state.ByBase: p.Base}[d]
+			key[i] = of[d]
 		}
 		if tallies[key] == nil {
 			tallies[key] = &state.Tally{}
 		}
-		tallies[key].Add(&tally)
+		return tallies[key]
+	}
+	if f.Cluster != "" {
+		err = s.countCluster(ctx, at, past, group)
+	} else {
+		out.Oldest = at
+		if now := s.Hub.Now(); now.Before(at) {
+			out.Oldest = now
+		}
+		out.Oldest = out.Oldest.Add(-hub.CountedWithin)
+		err = s.countParts(ctx, at, f, by, group)
+	}
+	if err != nil {
+		return out, err
 	}
 	var groups []state.Group
 	for key, tally := range tallies {
@@ -48,31 +57,100 @@ func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by 
 	return out, nil
 }
 
-// assignmentsAt lists by what is kept of earlier moments.
-func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, after state.Position, most int) (api.Assignments, error) {
-	out := api.Assignments{At: at, Assignments: []state.Row{}}
+// pastFilter returns what selects assignments of an earlier moment.
+func pastFilter(f state.Filter, by []state.Dimension) (store.Filter, error) {
 	past, err := store.FilterAt(f)
-	if err != nil {
-		return out, huma.Error422UnprocessableEntity(err.Error())
+	if err == nil && slices.Contains(by, state.ByWorkspace) {
+		_, err = store.FilterAt(state.Filter{Workspace: string(state.ByWorkspace)})
 	}
-	past.After = after
-	rows, err := s.Hub.Store().At(ctx, past, at, most+1)
+	if err != nil {
+		return past, huma.Error422UnprocessableEntity(err.Error())
+	}
+	return past, nil
+}
+
+// countParts counts by what was counted then.
+func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension, group func(map[state.Dimension]string) *state.Tally) error {
+	if f.Class != "" || f.Target != "" || slices.ContainsFunc(by, func(d state.Dimension) bool { return d == state.ByCluster || d == state.ByTarget }) {
+		return huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by class, cluster or deployment target, but for those of one cluster: name it, or ask for the assignments")
+	}
+	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
+	if err != nil {
+		return unavailable()
+	}
+	for p, tally := range parts {
+		if p.In(f) {
+			group(map[state.Dimension]string{state.ByEnvironment: p.Environment, state.ByRing: p.Ring, state.ByClusterType: p.ClusterType, state.ByWorkload: p.Workload, state.ByVersion: p.Version, state.ByBase: p.Base}).Add(&tally)
+		}
+	}
+	return nil
+}
+
+// mostOnCluster is how many assignments of a cluster are read at once.
+const mostOnCluster = 10_000
+
+// countCluster counts what was on a cluster.
+func (s *server) countCluster(ctx context.Context, at time.Time, f store.Filter, group func(map[state.Dimension]string) *state.Tally) error {
+	f.States = nil
+	for after := (&store.Place{}); after != nil; {
+		rows, next, err := s.Hub.Store().At(ctx, f, at, *after, 0, mostOnCluster)
+		if err != nil {
+			return unavailable()
+		}
+		for i := range rows {
+			r, err := rowAt(&rows[i])
+			if err != nil {
+				return err
+			}
+			group(map[state.Dimension]string{
+				state.ByEnvironment: r.Environment, state.ByRing: r.Ring, state.ByClusterType: r.ClusterType, state.ByCluster: r.Cluster, state.ByWorkload: r.Workload, state.ByTarget: r.Target,
+				state.ByVersion: r.Version, state.ByBase: r.Base,
+			})[r.State]++
+		}
+		after = next
+	}
+	return nil
+}
+
+// assignmentsAt lists by what is kept of earlier moments.
+func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, p *Page) (api.Assignments, error) {
+	out := api.Assignments{At: at, Assignments: []state.Row{}}
+	past, err := pastFilter(f, nil)
+	if err != nil {
+		return out, err
+	}
+	after, err := p.place()
+	if err != nil {
+		return out, err
+	}
+	if out.Warning, err = s.Hub.AboutPast(ctx, at); err != nil {
+		return out, unavailable()
+	}
+	rows, next, err := s.Hub.Store().At(ctx, past, at, after, 0, p.Limit)
+	if errors.Is(err, store.ErrPlace) {
+		return out, gone()
+	}
 	if err != nil {
 		return out, unavailable()
 	}
-	for i, r := range rows {
-		if i == most {
-			out.Next = cursorOf(out.Assignments[i-1].Position())
-			break
-		}
-		st, err := state.Parse(r.State)
+	for i := range rows {
+		r, err := rowAt(&rows[i])
 		if err != nil {
-			return out, err // it is of a later version
+			return out, err
 		}
-		out.Assignments = append(out.Assignments, state.Row{
-			Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload, State: st, Message: r.Message,
-			Changed: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit,
-		})
+		out.Assignments = append(out.Assignments, r)
+	}
+	if next != nil {
+		out.Next = cursorOf(next)
 	}
 	return out, nil
+}
+
+// rowAt is an assignment as it was after its last transition.
+func rowAt(t *store.Transition) (state.Row, error) {
+	st, err := state.Parse(t.State) // an error where it is of a later version
+	return state.Row{
+		Environment: t.Environment, Cluster: t.Cluster, ClusterType: t.ClusterType, Folder: t.Folder, Ring: t.Ring, Target: t.Target, Workload: t.Workload, State: st, Message: t.Message,
+		Changed: t.At, Version: t.Version, Digest: t.Wanted, Base: t.Base, Running: t.Running, Commit: t.Commit,
+	}, err
 }

@@ -55,14 +55,14 @@ func (s *server) filter(ctx context.Context, q *Selection) (state.Filter, error)
 // questions registers what people and programs ask for.
 func (s *server) questions() {
 	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet, Path: "/v1/environments", Summary: "All environments, with what they want and their counts"}, s.getEnvironments)
-	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by class, cluster, workspace and deployment target there are none."}, s.getCounts)
-	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters, sorted by environment, cluster and deployment target"}, s.getAssignments)
+	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are of some time from oldest until at, and by class, cluster and deployment target there are those of one cluster alone; by workspace, there are none."}, s.getCounts)
+	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters", Description: "They are in the order of environments, then sorted by cluster and deployment target; of an earlier moment, by workload before that, unless a cluster is asked for. Of an earlier moment, a page may have fewer than limit, and a next, where those that are asked for are rare. What was written before hubs kept the ring and the base has none."}, s.getAssignments)
 	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet, Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"}, s.getCluster)
 	huma.Register(s.api, huma.Operation{
 		OperationID: "forget", Method: http.MethodDelete, Path: "/v1/clusters/{name}", Summary: "Forget a cluster that the platform does not list", DefaultStatus: http.StatusNoContent,
 		Description: "It counts no more, until it reports again. One that the platform lists is to be taken out of the platform.", Errors: []int{401, 403, 404, 409},
 	}, s.forget)
-	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"}, s.getHistory)
+	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first", Description: "A page may have fewer than limit, and a next, where those that are asked for are rare."}, s.getHistory)
 	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet, Path: "/v1/releases", Summary: "What was released, the newest first"}, s.getReleases)
 	for _, path := range []string{"/v1/environments", "/v1/counts"} {
 		s.api.OpenAPI().Paths[path].Get.Responses["304"] = &huma.Response{Description: "Nothing has changed since the version that If-None-Match names."}
@@ -102,7 +102,7 @@ func (s *server) getCounts(ctx context.Context, in *countsQuestion) (*answer[api
 	if !in.At.IsZero() {
 		groups, err := s.countsAt(ctx, in.At, f, by)
 		if err == nil && len(groups.Groups) == 0 {
-			groups.Caveats, err = s.nothing(ctx, in.Environment, f, true)
+			groups.Caveats, err = s.nothingAt(ctx, in.Environment, f, groups.Warning)
 		}
 		return &answer[api.Groups]{Body: groups}, err
 	}
@@ -129,19 +129,19 @@ func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*
 	if err != nil {
 		return nil, err
 	}
+	if !in.At.IsZero() {
+		out, err := s.assignmentsAt(ctx, in.At, f, &in.Page)
+		if err == nil && len(out.Assignments) == 0 && in.Cursor == "" {
+			out.Caveats, err = s.nothingAt(ctx, in.Environment, f, out.Warning)
+		}
+		return &body[api.Assignments]{out}, err
+	}
 	after, err := in.after()
 	if err != nil {
 		return nil, err
 	}
-	if !in.At.IsZero() {
-		out, err := s.assignmentsAt(ctx, in.At, f, after, in.Limit)
-		if err == nil && len(out.Assignments) == 0 && in.Cursor == "" {
-			out.Caveats, err = s.nothing(ctx, in.Environment, f, true)
-		}
-		return &body[api.Assignments]{out}, err
-	}
 	if in.Cursor != "" && !slices.Contains(s.Hub.Fleet().Names(), after.Environment) {
-		return nil, huma.Error410Gone("the environment that the page before ended with is gone: begin again without a cursor")
+		return nil, gone()
 	}
 	out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}, Caveats: s.caveats(f.Environments)}
 	s.Hub.Fleet().List(f, after, func(r state.Row) bool {
@@ -208,39 +208,48 @@ func (s *server) forget(ctx context.Context, in *clusterQuestion) (*struct{}, er
 type historyQuestion struct {
 	Page
 	Environment string    `query:"environment"`
-	Workload    string    `query:"workload"`
+	Ring        string    `query:"ring"`
+	ClusterType string    `query:"clusterType"`
+	Class       string    `query:"class" doc:"The folder of a class of clusters: the cluster type, or clusterType.class."`
 	Cluster     string    `query:"cluster"`
+	Workload    string    `query:"workload"`
 	Target      string    `query:"deploymentTarget"`
+	Version     string    `query:"version"`
+	Base        string    `query:"base" doc:"The platform's commit that it was compiled from."`
+	State       []string  `query:"state" doc:"Some states, with commas between: what got into one of them."`
 	Since       time.Time `query:"since"`
 	Until       time.Time `query:"until"`
 }
 
 // getHistory lists what changed.
 func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api.History], error) {
-	environments, err := sees(ctx, in.Environment)
+	of := Selection{Environment: in.Environment, Ring: in.Ring, ClusterType: in.ClusterType, Class: in.Class, Cluster: in.Cluster, Workload: in.Workload, Target: in.Target, Version: in.Version, Base: in.Base, State: in.State}
+	selected, err := s.filter(ctx, &of)
 	if err != nil {
 		return nil, err
 	}
-	f := store.Filter{Environments: environments, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target, Since: in.Since, Until: in.Until}
+	f, err := pastFilter(selected, nil)
+	if err != nil {
+		return nil, err
+	}
+	f.Since, f.Until = in.Since, in.Until
 	if f.Before, err = in.before(); err != nil {
 		return nil, err
 	}
-	rows, err := s.Hub.Store().History(ctx, f, in.Limit+1)
+	rows, next, err := s.Hub.Store().History(ctx, f, in.Limit)
 	if err != nil {
 		return nil, unavailable()
 	}
-	out := api.History{Transitions: []api.Transition{}, Caveats: s.caveats(environments)}
-	if len(rows) == 0 && in.Cursor == "" {
-		names := state.Filter{Environments: environments, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target}
-		if out.Caveats, err = s.nothing(ctx, in.Environment, names, !in.Since.IsZero() || !in.Until.IsZero()); err != nil {
+	out := api.History{Transitions: []api.Transition{}, Caveats: s.caveats(f.Environments)}
+	if len(rows) == 0 && next == 0 && in.Cursor == "" {
+		if out.Caveats, err = s.nothing(ctx, in.Environment, selected, !in.Since.IsZero() || !in.Until.IsZero()); err != nil {
 			return nil, err
 		}
 	}
-	for i, r := range rows {
-		if i == in.Limit {
-			out.Next = cursorOf(rows[i-1].Number)
-			break
-		}
+	if next > 0 {
+		out.Next = cursorOf(next)
+	}
+	for _, r := range rows {
 		out.Transitions = append(out.Transitions, api.Transition(r))
 	}
 	return &body[api.History]{out}, nil
@@ -280,6 +289,10 @@ func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[a
 		out.Releases = append(out.Releases, api.Release(r))
 	}
 	return &body[api.Releases]{out}, nil
+}
+
+func gone() error {
+	return huma.Error410Gone("the environment that the page before ended with is gone: begin again without a cursor")
 }
 
 func unavailable() error { return retry(http.StatusServiceUnavailable, "the database does not answer") }

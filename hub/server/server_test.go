@@ -184,7 +184,7 @@ var cases = []struct {
 	name string
 	test func(*served)
 }{
-	{"other clusters", otherClusters}, {"signed", signed}, {"forget", forget}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"fresh", fresh}, {"names", names}, {"addresses", addresses}, {"events", events},
+	{"other clusters", otherClusters}, {"signed", signed}, {"forget", forget}, {"scopes", scopes}, {"several roles", severalRoles}, {"roles", roles}, {"webhooks", webhooks}, {"large", large}, {"at once", atOnce}, {"other clocks", otherClocks}, {"hostile texts", hostileTexts}, {"cursors", cursors}, {"past", past}, {"fresh", fresh}, {"names", names}, {"addresses", addresses}, {"events", events},
 }
 
 func report(cluster, environment string, items ...any) map[string]any {
@@ -295,7 +295,7 @@ func scopes(s *served) {
 		}
 		for _, path := range []string{
 			"/v1/environments", "/v1/counts?by=environment", "/v1/counts?by=cluster", "/v1/assignments?limit=1000", "/v1/history?limit=1000", "/v1/releases", "/metrics", "/v1/clusters/c2", "/v1/rollout",
-			"/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0", "/v1/counts?at=2100-01-01T00:00:00Z&by=environment",
+			"/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0", "/v1/assignments?at=2100-01-01T00:00:00Z&limit=1000", "/v1/counts?at=2100-01-01T00:00:00Z&by=environment", "/v1/counts?at=2100-01-01T00:00:00Z&cluster=c0",
 		} {
 			if text := s.expect(200, token, "GET", path, nil); strings.Contains(text, "prod") || strings.Contains(text, `"c0"`) {
 				s.Errorf("GET %s shows prod to who may see dev: %s", path, text)
@@ -619,7 +619,7 @@ func hostileTexts(s *served) {
 	// And a hub goes on.
 	s.expect(200, token, "POST", "/v1/reports", report("c1", "prod"))
 	for _, escape := range []string{"%00", "%FF", "%1b", "%27", "%3Cscript%3E", "%E2%80%AE", "..%2f..%2fetc"} {
-		for _, path := range []string{"/v1/counts?workload=", "/v1/counts?at=2100-01-01T00:00:00Z&environment=", "/v1/assignments?cluster=", "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=", "/v1/history?workload=", "/v1/history?environment=", "/v1/releases?environment=", "/v1/clusters/", "/v1/tokens/", "/v1/rollout?environment="} {
+		for _, path := range []string{"/v1/counts?workload=", "/v1/counts?at=2100-01-01T00:00:00Z&environment=", "/v1/assignments?cluster=", "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=", "/v1/assignments?at=2100-01-01T00:00:00Z&ring=", "/v1/history?workload=", "/v1/history?environment=", "/v1/history?ring=", "/v1/history?base=", "/v1/releases?environment=", "/v1/clusters/", "/v1/tokens/", "/v1/rollout?environment="} {
 			method := "GET"
 			if path == "/v1/tokens/" {
 				method = "DELETE"
@@ -678,8 +678,10 @@ func cursors(s *served) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.expect(422, token, "GET", "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0&ring=canary", nil)
-	for _, path := range []string{"/v1/releases?limit=2", "/v1/tokens?limit=2", "/v1/assignments?limit=7", "/v1/history?limit=7", "/v1/assignments?limit=4&at=2100-01-01T00:00:00Z&environment=prod&workload=hell"} {
+	for cursor, status := range map[string]int{encode(`{"Environment":"no such"}`): 410, encode(`{"Environment":"prod","Workload":"\u0000"}`): 200, encode("null"): 422, encode(`{}`): 422} {
+		s.expect(status, token, "GET", "/v1/assignments?at=2100-01-01T00:00:00Z&cursor="+cursor, nil)
+	}
+	for _, path := range []string{"/v1/releases?limit=2", "/v1/tokens?limit=2", "/v1/assignments?limit=7", "/v1/history?limit=7", "/v1/assignments?limit=4&at=2100-01-01T00:00:00Z", "/v1/assignments?limit=4&at=2100-01-01T00:00:00Z&environment=prod&workload=hell"} {
 		seen, next := map[string]bool{}, ""
 		for range 20 {
 			var page struct {
@@ -701,7 +703,7 @@ func cursors(s *served) {
 		}
 		want := len(hubtest.Rows(s.hub.Fleet()))
 		switch {
-		case strings.Contains(path, "at="):
+		case strings.Contains(path, "workload="):
 			want = 6
 		case strings.Contains(path, "/releases"): // two of them are there from the beginning
 			want = 7
@@ -710,6 +712,42 @@ func cursors(s *served) {
 		}
 		if len(seen) != want {
 			s.Errorf("%s: %d rows on all pages, and should be %d", path, len(seen), want)
+		}
+	}
+}
+
+// past asks about moments of which the hub knows everything, nothing, or nothing yet.
+func past(s *served) {
+	token := s.token(store.Token{Role: "viewer"})
+	s.expect(200, s.token(store.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
+	now, future := time.Now().UTC().Format(time.RFC3339Nano), "2100-01-01T00:00:00Z"
+	for path, want := range map[string]string{
+		"/v1/counts?by=environment&at=" + future:        `"warning":"2100-01-01T00:00:00Z is to come: `,
+		"/v1/assignments?at=" + future:                  `"warning":"2100-01-01T00:00:00Z is to come: `,
+		"/v1/counts?at=2001-01-01T00:00:00Z":            `"warning":"this hub knows of nothing before 20`,
+		"/v1/assignments?at=2001-01-01T00:00:00Z":       `"warning":"this hub knows of nothing before 20`,
+		"/v1/counts?by=environment&at=" + now:           `{"values":{"environment":"prod"},"wanted":21,`,
+		"/v1/counts?by=cluster&cluster=c0&at=" + now:    `{"values":{"cluster":"c0"},"wanted":`,
+		"/v1/counts?environment=prod&at=" + now:         `"oldest":"`,
+		"/v1/assignments?class=edge.a&at=" + now:        `"folder":"edge.a"`,
+		"/v1/assignments?state=missing&at=" + now:       `"state":"missing"`,
+		"/v1/history?class=edge.a&state=missing":        `"folder":"edge.a"`,
+		"/v1/history?base=none":                         `{"transitions":[]}`,
+		"/v1/history?environment=prod&clusterType=edge": `"clusterType":"edge"`,
+	} {
+		if text := s.expect(200, token, "GET", path, nil); !strings.Contains(text, want) {
+			s.Errorf("%s does not have %s: %s", path, want, text)
+		}
+	}
+	for path, want := range map[string]string{
+		"/v1/assignments?workspace=x&at=" + now: "workspaces are not known: ask for a workload",
+		"/v1/counts?by=workspace&at=" + now:     "workspaces are not known: ask for a workload",
+		"/v1/counts?by=cluster&at=" + now:       "but for those of one cluster: name it, or ask for the assignments",
+		"/v1/counts?class=edge.a&at=" + now:     "but for those of one cluster: name it, or ask for the assignments",
+		"/v1/history?state=bad":                 "is no state",
+	} {
+		if text := s.expect(422, token, "GET", path, nil); !strings.Contains(text, want) {
+			s.Errorf("%s does not say %s: %s", path, want, text)
 		}
 	}
 }

@@ -413,6 +413,12 @@ func (h *heard) of(cluster string) Heard {
 // Part is what assignments have in common that are counted together.
 type Part struct{ Environment, Ring, ClusterType, Workload, Version, Base string }
 
+// In reports whether a filter selects all of a part, by what parts know.
+func (p *Part) In(f Filter) bool {
+	return f.Environments.Has(p.Environment) && (f.Ring == "" || f.Ring == p.Ring) && (f.ClusterType == "" || f.ClusterType == p.ClusterType) &&
+		(f.Workload == "" || f.Workload == p.Workload) && (f.Version == "" || f.Version == p.Version) && (f.Base == "" || f.Base == p.Base)
+}
+
 // Parts counts all assignments on clusters by what they have in common.
 func (f *Fleet) Parts() map[Part]Tally {
 	f.mu.RLock()

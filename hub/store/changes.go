@@ -10,7 +10,7 @@ import (
 
 const (
 	assignmentColumns = "environment, cluster, target, folder, state, changed, reported, ran, digest, revision, path, message, reporter, observed, since, change"
-	transitionColumns = "change, at, environment, workload, cluster, target, cluster_type, was, state, version, wanted, ran, revision, message"
+	transitionColumns = "change, at, environment, workload, cluster, target, cluster_type, folder, was, state, version, wanted, ran, revision, message"
 )
 
 // gone is the state in a transition of what is wanted no more.
@@ -136,6 +136,6 @@ func (c *changed) transition(to []any, number int64, now time.Time, texts map[st
 		at = now
 	}
 	return append(to,
-		number, at.UnixMilli(), texts[c.Environment], texts[c.Workload], texts[c.Cluster], texts[c.Target], texts[c.ClusterType],
+		number, at.UnixMilli(), texts[c.Environment], texts[c.Workload], texts[c.Cluster], texts[c.Target], texts[c.ClusterType], texts[c.Folder],
 		was, is, texts[c.Version], texts[c.Digest], texts[c.Running], texts[c.Commit], texts[c.Message])
 }

@@ -79,7 +79,7 @@ func TestFull(t *testing.T) {
 	if !failed {
 		t.Fatal("the disk was not full")
 	}
-	rows, err := s.History(ctx, Filter{}, 50)
+	rows, _, err := s.History(ctx, Filter{}, 50)
 	if err != nil || len(rows) != 50 {
 		t.Fatal(len(rows), err)
 	}

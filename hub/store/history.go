@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -22,6 +21,9 @@ type Transition struct {
 	Environment string
 	Cluster     string
 	ClusterType string
+	Folder      string // of the cluster; it, the ring and the base are "" where they are not known
+	Ring        string
+	Base        string
 	Workload    string
 	Target      string
 	Was         string
@@ -36,203 +38,213 @@ type Transition struct {
 // Gone is the state of a Transition after which an assignment is wanted no more.
 const Gone = "gone"
 
-// Filter selects transitions by all that it names; "", nil and the zero Time stand for any.
+// Filter selects transitions by all that it names; "", nil and the zero Time stand for any. What
+// is not known of a transition of before migration 8, its folder and with it the ring and the
+// base, is none that a Filter names.
 type Filter struct {
-	Environments              state.Environments
-	Workload, Cluster, Target string
-	Since, Until              time.Time // the latter is not included
-	Before                    int64     // those with a lower number; 0 for all
-
-	// Those below are for At alone.
-	ClusterType, Version string
-	States               []state.State
-	After                state.Position // those that come later; the zero Position for all
-	Skip                 int            // how many of these are left out
+	Environments                             state.Environments
+	Workload, Cluster, Target                string
+	Ring, ClusterType, Folder, Version, Base string
+	States                                   []state.State
+	Since, Until                             time.Time // the latter is not included
+	Before                                   int64     // those with a lower number; 0 for all
 }
 
-// FilterAt returns what selects assignments of an earlier moment as a state.Filter does those of
-// now. The error says what is not known of an earlier moment, or takes too long.
+// FilterAt returns what selects transitions as a state.Filter does assignments of now. The error
+// says what is not known of an earlier moment.
 func FilterAt(f state.Filter) (Filter, error) {
-	switch {
-	case f.Cluster == "" && (len(f.Environments) != 1 || f.Workload == ""):
-		return Filter{}, errors.New("of an earlier moment, ask for a cluster, or for a workload in an environment")
-	case f.Ring != "" || f.Class != "" || f.Workspace != "" || f.Base != "":
-		return Filter{}, errors.New("of an earlier moment, assignments are not known by ring, class, workspace or base: ask for the counts by ring and base")
+	if f.Workspace != "" {
+		return Filter{}, errors.New("of what was, workspaces are not known: ask for a workload")
 	}
-	return Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, ClusterType: f.ClusterType, Version: f.Version, States: f.States}, nil
+	return Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Ring: f.Ring, ClusterType: f.ClusterType, Folder: f.Class, Version: f.Version, Base: f.Base, States: f.States}, nil
 }
 
-const transitionFields = `h.change, h.at, e.text, c.text, ct.text, w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text`
+// transitionFields returns the fields of a Transition as SQL, with those of its ring and base.
+func transitionFields(ring, base string) string {
+	return "h.change, h.at, e.text, c.text, ct.text, COALESCE(f.text, ''), " + ring + ", " + base + ", w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text"
+}
 
 const transitionJoins = ` JOIN term e ON e.id = h.environment JOIN term c ON c.id = h.cluster JOIN term ct ON ct.id = h.cluster_type JOIN term w ON w.id = h.workload JOIN term t ON t.id = h.target
-JOIN term v ON v.id = h.version JOIN term d ON d.id = h.wanted JOIN term n ON n.id = h.ran JOIN term k ON k.id = h.revision JOIN term m ON m.id = h.message`
+JOIN term v ON v.id = h.version JOIN term d ON d.id = h.wanted JOIN term n ON n.id = h.ran JOIN term k ON k.id = h.revision JOIN term m ON m.id = h.message LEFT JOIN term f ON f.id = h.folder`
 
-// selected is a condition: a column of transition, and the ids of which it must have one.
-type selected struct {
-	column string
-	ids    []int64
+// lastAt returns what a folder had last in a column of folder_history, as SQL: an id. of is a
+// condition on its row y.
+func lastAt(column, of string) string {
+	return "(SELECT y." + column + " FROM folder_history y WHERE " + of + " ORDER BY y.at DESC LIMIT 1)"
 }
 
-// selects returns the conditions of a filter; false where it names texts that the database does
-// not have, so that nothing matches.
-func (s *Store) selects(ctx context.Context, f Filter) (all []selected, any bool, err error) {
-	for _, c := range []struct {
-		column string
-		any    bool
-		texts  []string
-	}{
-		{"environment", f.Environments == nil, f.Environments}, {"workload", f.Workload == "", []string{f.Workload}},
-		{"cluster", f.Cluster == "", []string{f.Cluster}}, {"target", f.Target == "", []string{f.Target}},
-	} {
-		if c.any {
-			continue
+// textAt returns the text of lastAt; "" for none.
+func textAt(column, of string) string {
+	return "COALESCE((SELECT p.text FROM term p WHERE p.id = " + lastAt(column, of) + "), '')"
+}
+
+// ofTransition is the condition on a row y of folder_history that the folder of transition h had it
+// then, or before.
+const ofTransition = "y.environment = h.environment AND y.folder = h.folder AND y.at <= h.at"
+
+// condition is a condition on transition h as SQL.
+type condition struct {
+	sql  string
+	args []any
+}
+
+// conditions are some that all hold.
+type conditions []condition
+
+func (c conditions) String() string {
+	all := "1 = 1"
+	for _, one := range c {
+		all += " AND " + one.sql
+	}
+	return all
+}
+
+func (c conditions) args() (all []any) {
+	for _, one := range c {
+		all = append(all, one.args...)
+	}
+	return all
+}
+
+// idsOf returns the ids of the texts that a filter names; false where the database does not have
+// one of them, so that nothing matches.
+func (s *Store) idsOf(ctx context.Context, f Filter) (ids map[string]int64, all bool, err error) {
+	ids = map[string]int64{}
+	var texts []string
+	for _, text := range []string{f.Workload, f.Cluster, f.Target, f.Ring, f.ClusterType, f.Folder, f.Version, f.Base} {
+		if text != "" {
+			texts = append(texts, text)
 		}
-		ids := map[string]int64{}
-		if err := s.look(ctx, s.read, storableOf(c.texts), ids); err != nil {
-			return nil, false, s.problem(err)
-		}
-		if len(ids) == 0 {
+	}
+	if err := s.look(ctx, s.read, storableOf(append(texts, f.Environments...)), ids); err != nil {
+		return nil, false, s.problem(err)
+	}
+	for _, text := range texts {
+		if _, there := ids[text]; !there {
 			return nil, false, nil
 		}
-		all = append(all, selected{"h." + c.column, slices.Collect(maps.Values(ids))})
 	}
-	return all, true, nil
+	return ids, true, nil
 }
 
-// conditions returns conditions on transition h as SQL.
-func (s *Store) conditions(all []selected, since, until time.Time) (where string, args []any) {
-	where = "1 = 1"
-	for _, c := range all {
-		is, ids := isOneOf(s, c.column, c.ids)
-		where, args = where+" AND "+is, append(args, ids...)
+// inStates is the condition that the state in a column is one that a filter names.
+func inStates(column string, states []state.State) condition {
+	var in []string
+	for _, st := range states {
+		in = append(in, strconv.Itoa(int(st)))
 	}
-	if !since.IsZero() {
-		where, args = where+" AND h.at >= ?", append(args, since.UnixMilli())
-	}
-	if !until.IsZero() {
-		where, args = where+" AND h.at < ?", append(args, until.UnixMilli())
-	}
-	return where, args
+	return condition{column + " IN (" + strings.Join(in, ", ") + ")", nil}
 }
 
-// rangeOf returns the condition that transitions are before a number, and their order, the newest
-// first. Where an index has those that a filter selects, both are of its columns: a database
-// that has the choice may read all transitions in their order until enough of them match.
-func rangeOf(f Filter, all []selected) (where string, args []any, order string) {
-	key := all[:0:0]
-	for _, c := range all {
-		if c.column == "h.cluster" || f.Cluster == "" && f.Workload != "" && len(f.Environments) == 1 && c.column != "h.target" {
-			key = append(key, c)
+// residual are the conditions of a filter that no index has, but for those of the ring and the base.
+func residual(f Filter, ids map[string]int64) (all conditions) {
+	for _, c := range []struct{ column, text string }{{"cluster_type", f.ClusterType}, {"folder", f.Folder}, {"version", f.Version}} {
+		if c.text != "" {
+			all = append(all, condition{"h." + c.column + " = ?", []any{ids[c.text]}})
 		}
 	}
-	before := int64(math.MaxInt64)
-	if f.Before > 0 {
-		before = f.Before
-	}
+	return all
+}
+
+// rangeOf returns the condition that transitions are before a number and not before another one,
+// and their order, the newest first. Where an index has those that a filter selects, both are of its
+// columns: a database that has the choice may read all transitions in their order until enough of
+// them match.
+func rangeOf(f Filter, ids map[string]int64, from, before int64) (within condition, order string) {
 	var columns, marks string
 	var first, last []any
-	for _, c := range key {
-		columns, marks, order = columns+c.column+", ", marks+"?, ", order+c.column+" DESC, "
-		first, last = append(first, c.ids[0]), append(last, c.ids[0])
+	key := func(column, text string) {
+		columns, marks, order = columns+"h."+column+", ", marks+"?, ", order+"h."+column+" DESC, "
+		first, last = append(first, ids[text]), append(last, ids[text])
+	}
+	switch {
+	case f.Cluster != "":
+		key("cluster", f.Cluster)
+	case f.Workload != "" && len(f.Environments) == 1:
+		key("environment", f.Environments[0])
+		key("workload", f.Workload)
 	}
 	columns, marks = "("+columns+"h.change)", "("+marks+"?)"
-	return columns + " >= " + marks + " AND " + columns + " < " + marks, slices.Concat(first, []any{0}, last, []any{before}), order + "h.change DESC"
+	return condition{columns + " >= " + marks + " AND " + columns + " < " + marks, slices.Concat(first, []any{from}, last, []any{before})}, order + "h.change DESC"
 }
 
-// History returns at most so many transitions, the newest first.
-func (s *Store) History(ctx context.Context, f Filter, most int) ([]Transition, error) {
-	all, any, err := s.selects(ctx, f)
-	if err != nil || !any {
-		return nil, err
-	}
-	where, args := s.conditions(all, f.Since, f.Until)
-	within, more, order := rangeOf(f, all)
-	var out []Transition
-	err = s.rows(ctx, s.read, transitions(&out), fmt.Sprintf("SELECT %s FROM (SELECT * FROM transition h WHERE %s AND %s ORDER BY %s LIMIT %d) h%s ORDER BY h.change DESC", transitionFields, where, within, order, most, transitionJoins),
-		append(args, more...)...)
-	if err != nil {
-		return nil, s.problem(err)
-	}
-	return out, nil
-}
-
-// lastAt returns the part of a query after FROM that selects the last transition before a time of
-// each assignment that a filter selects, as change, state, environment, cluster and target of l;
-// false where nothing can match.
-func (s *Store) lastAt(ctx context.Context, f Filter, at time.Time) (from, where string, args []any, any bool, err error) {
-	all, any, err := s.selects(ctx, f)
-	if err != nil || !any || !storable(f.ClusterType+f.Version) {
-		return "", "", nil, false, err
-	}
-	before, args := s.conditions(all, time.Time{}, at.Add(time.Millisecond))
-	// The state comes with the number of a transition, in its last four bits: an index has both, and of all but what is listed nothing
-	// else is to be read.
-	from = "(SELECT newest / 16 AS change, newest % 16 - 1 AS state, environment, cluster, target FROM (SELECT MAX(h.change * 16 + h.state + 1) AS newest, h.environment, h.cluster, h.target FROM transition h WHERE " +
-		before + " GROUP BY h.environment, h.cluster, h.target) m) l"
-	where = fmt.Sprintf("l.state <> %d", gone)
-	if len(f.States) > 0 {
-		var states []string
-		for _, st := range f.States {
-			states = append(states, strconv.Itoa(int(st)))
+// selects returns the conditions of a filter that are of a transition alone.
+func (s *Store) selects(f Filter, ids map[string]int64) (all conditions) {
+	if f.Environments != nil {
+		var of []int64
+		for _, name := range f.Environments {
+			if id, there := ids[name]; there {
+				of = append(of, id)
+			}
 		}
-		where += " AND l.state IN (" + strings.Join(states, ", ") + ")"
+		is, args := isOneOf(s, "h.environment", of)
+		all = append(all, condition{is, args})
 	}
-	if f.ClusterType+f.Version != "" {
-		from += " JOIN transition h ON h.change = l.change"
-	}
-	for _, c := range []struct{ column, text string }{{"cluster_type", f.ClusterType}, {"version", f.Version}} {
+	for _, c := range []struct{ column, text string }{{"workload", f.Workload}, {"cluster", f.Cluster}, {"target", f.Target}} {
 		if c.text != "" {
-			where, args = where+" AND h."+c.column+" = (SELECT id FROM term WHERE text = ?)", append(args, c.text)
+			all = append(all, condition{"h." + c.column + " = ?", []any{ids[c.text]}})
 		}
 	}
-	return from, where, args, true, nil
+	if len(f.States) > 0 {
+		all = append(all, inStates("h.state", f.States))
+	}
+	if !f.Since.IsZero() {
+		all = append(all, condition{"h.at >= ?", []any{f.Since.UnixMilli()}})
+	}
+	if !f.Until.IsZero() {
+		all = append(all, condition{"h.at < ?", []any{f.Until.UnixMilli()}})
+	}
+	return all
 }
 
-// CountAt counts, by state, the assignments that a filter selects, as they were at a time.
-func (s *Store) CountAt(ctx context.Context, f Filter, at time.Time) (tally state.Tally, err error) {
-	from, where, args, any, err := s.lastAt(ctx, f, at)
-	if err != nil || !any {
-		return tally, err
-	}
-	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
-		var is state.State
-		var n int
-		if err := r.Scan(&is, &n); err != nil {
-			return err
-		}
-		if int(is) >= len(tally) {
-			return fmt.Errorf("state %d is of a later version", is)
-		}
-		tally[is] = n
-		return nil
-	}, "SELECT l.state, COUNT(*) FROM "+from+" WHERE "+where+" GROUP BY l.state", args...)
-	if err != nil {
-		return tally, s.problem(err)
-	}
-	return tally, nil
-}
+// longEnough is how long an answer is looked for before the part of it that was found is given.
+const longEnough = 2 * time.Second
 
-// At returns how the assignments that a filter selects were at a time, sorted by environment,
-// cluster and deployment target, at most so many of them.
-func (s *Store) At(ctx context.Context, f Filter, at time.Time, most int) ([]Transition, error) {
-	from, where, args, any, err := s.lastAt(ctx, f, at)
-	if err != nil || !any || !storable(f.After.Environment+f.After.Cluster+f.After.Target) {
-		return nil, err
+// inPart is how many numbers of changes are looked at once for what no index has.
+const inPart = 100_000
+
+// History returns at most so many transitions, the newest first, and the number of the one before
+// which the list goes on; 0 for the end. There may be fewer than so many where those that match are
+// rare.
+func (s *Store) History(ctx context.Context, f Filter, most int) (found []Transition, next int64, err error) {
+	ids, there, err := s.idsOf(ctx, f)
+	if err != nil || !there {
+		return nil, 0, err
 	}
-	order := func(environment, cluster, target string) string {
-		return s.inOrder(environment) + ", " + s.inOrder(cluster) + ", " + s.inOrder(target)
+	rare := residual(f, ids)
+	for _, c := range []struct{ column, text string }{{"ring", f.Ring}, {"base", f.Base}} {
+		if c.text != "" {
+			rare = append(rare, condition{lastAt(c.column, ofTransition) + " = ?", []any{ids[c.text]}})
+		}
 	}
-	inner := order("oe.text", "oc.text", "ot.text")
-	if f.After != (state.Position{}) {
-		where, args = where+" AND ("+inner+") > (?, ?, ?)", append(args, f.After.Environment, f.After.Cluster, f.After.Target)
+	where := append(s.selects(f, ids), rare...)
+	before, step := f.Before, int64(math.MaxInt64)
+	if hasKey := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1; len(rare) > 0 || len(f.States) > 0 || !hasKey && len(where) > 0 {
+		step = inPart
 	}
-	listed := fmt.Sprintf("SELECT l.change FROM %s JOIN term oe ON oe.id = l.environment JOIN term oc ON oc.id = l.cluster JOIN term ot ON ot.id = l.target WHERE %s ORDER BY %s LIMIT %d OFFSET %d", from, where, inner, most, f.Skip)
-	var out []Transition
-	err = s.rows(ctx, s.read, transitions(&out), "SELECT "+transitionFields+" FROM ("+listed+") l JOIN transition h ON h.change = l.change"+transitionJoins+" ORDER BY "+order("e.text", "c.text", "t.text"), args...)
-	if err != nil {
-		return nil, s.problem(err)
+	if before == 0 {
+		if before, err = s.Number(ctx); err != nil {
+			return nil, 0, err
+		}
+		before++
 	}
-	return out, nil
+	for began := time.Now(); before > 0 && time.Since(began) < longEnough; {
+		from := max(before-step, 0)
+		within, order := rangeOf(f, ids, from, before)
+		part := append(slices.Clone(where), within)
+		err := s.rows(ctx, s.read, transitions(&found), fmt.Sprintf("SELECT %s FROM (SELECT * FROM transition h WHERE %s ORDER BY %s LIMIT %d) h%s ORDER BY h.change DESC", transitionFields(textAt("ring", ofTransition), textAt("base", ofTransition)), part, order, most+1-len(found), transitionJoins),
+			part.args()...)
+		if err != nil {
+			return nil, 0, s.problem(err)
+		}
+		if len(found) > most {
+			return found[:most], found[most-1].Number, nil
+		}
+		if before = from; time.Since(began) < longEnough/8 {
+			step *= 2
+		}
+	}
+	return found, before, nil
 }
 
 func transitions(into *[]Transition) func(*sql.Rows) error {
@@ -246,7 +258,7 @@ func transitions(into *[]Transition) func(*sql.Rows) error {
 		var t Transition
 		var at int64
 		var was, is int
-		if err := r.Scan(&t.Number, &at, &t.Environment, &t.Cluster, &t.ClusterType, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit, &t.Message); err != nil {
+		if err := r.Scan(&t.Number, &at, &t.Environment, &t.Cluster, &t.ClusterType, &t.Folder, &t.Ring, &t.Base, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit, &t.Message); err != nil {
 			return err
 		}
 		t.At, t.State = instant(at), name(is)

@@ -237,12 +237,12 @@ func answers(t *testing.T, h *hub.Hub) string {
 		c := h.Fleet().Heard(name)
 		line("cluster", name, c.Last, c.Snapshot, c.Digest, c.By, c.UID, c.Before, c.Conflict)
 	}
-	transitions, err := db.History(ctx, store.Filter{}, 100)
+	transitions, _, err := db.History(ctx, store.Filter{}, 100)
 	must(err)
 	for _, x := range transitions {
 		line("history", x.Number, x.At, x.Cluster, x.Was, x.State, x.Version, x.Running, x.Commit, x.Message)
 	}
-	then, err := db.CountAt(ctx, store.Filter{Environments: state.In("prod"), Workload: "hello"}, time.UnixMilli(1_700_000_130_000))
+	then, _, err := db.CountAt(ctx, store.Filter{Environments: state.In("prod"), Workload: "hello"}, time.UnixMilli(1_700_000_130_000))
 	must(err)
 	line("then", then)
 	releases, err := db.Releases(ctx, nil, 100)

@@ -63,8 +63,8 @@ func (t *Tx) sweepTransitions(ctx context.Context, before int64) (last int64, er
 	return last, nil
 }
 
-// sweepTallies removes parts that were gone before a time, and what others counted until their
-// last tally before it.
+// sweepTallies removes parts that were gone before a time, what others counted until their last
+// tally before it, and what folders had until what they had last before it.
 func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err error) {
 	const gone = `SELECT id FROM part WHERE closed > 0 AND closed < ? ORDER BY closed, id LIMIT 100`
 	for _, q := range []string{`DELETE FROM tally WHERE part IN (` + gone + `)`, `DELETE FROM part WHERE id IN (` + gone + `)`} {
@@ -79,6 +79,9 @@ func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err err
 	}
 	if more {
 		return true, nil
+	}
+	if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`), before, before); err != nil {
+		return false, err
 	}
 	_, err = t.tx.ExecContext(ctx, t.store.query(`DELETE FROM tally WHERE at < ? AND at < (SELECT MAX(y.at) FROM tally y WHERE y.part = tally.part AND y.at < ?)`), before, before)
 	return false, err
@@ -115,8 +118,9 @@ func (s *Store) Clean(ctx context.Context, now time.Time) error {
 // The columns that name texts.
 var (
 	ofAssignments = []string{"environment", "cluster", "target", "folder", "ran", "digest", "revision", "path", "message", "reporter"}
-	ofTransitions = []string{"environment", "workload", "cluster", "target", "cluster_type", "version", "wanted", "ran", "revision", "message"}
+	ofTransitions = []string{"environment", "workload", "cluster", "target", "cluster_type", "folder", "version", "wanted", "ran", "revision", "message"}
 	ofParts       = []string{"environment", "ring", "cluster_type", "workload", "version", "base"}
+	ofFolders     = []string{"environment", "folder", "ring", "base"}
 	ofWanted      = []string{"environment", "folder", "target", "cluster_type", "ring", "workload", "version", "base", "digest"}
 )
 
@@ -182,6 +186,9 @@ func (s *Store) named(ctx context.Context, on querier, table string, columns []s
 
 func (s *Store) namedByParts(ctx context.Context, on querier, used *bits) error {
 	if err := s.named(ctx, on, "part", ofParts, used, ""); err != nil {
+		return err
+	}
+	if err := s.named(ctx, on, "folder_history", ofFolders, used, ""); err != nil {
 		return err
 	}
 	return s.named(ctx, on, "wanted_target", ofWanted, used, "")

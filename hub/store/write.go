@@ -129,8 +129,8 @@ func (t *Tx) Clusters(ctx context.Context, clusters []Cluster) error {
 	return nil
 }
 
-// Wanted writes what is wanted of an environment, which has a position among all.
-func (t *Tx) Wanted(ctx context.Context, position int, w *state.Wanted) error {
+// Wanted writes what is wanted of an environment from now on, which has a position among all.
+func (t *Tx) Wanted(ctx context.Context, now time.Time, position int, w *state.Wanted) error {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	if err := json.NewEncoder(z).Encode(w); err != nil {
@@ -146,7 +146,7 @@ func (t *Tx) Wanted(ctx context.Context, position int, w *state.Wanted) error {
 	const columns = "environment, tip, content, position, change"
 	err := t.store.insert(ctx, t.tx, "wanted", columns, onConflict("environment", columns), []any{w.Environment, tip, b.Bytes(), position, t.next()})
 	if err == nil {
-		err = t.targets(ctx, w)
+		err = t.targets(ctx, now, w)
 	}
 	if err != nil {
 		return t.store.problem(err)
@@ -155,7 +155,7 @@ func (t *Tx) Wanted(ctx context.Context, position int, w *state.Wanted) error {
 }
 
 // targets writes what is wanted as rows.
-func (t *Tx) targets(ctx context.Context, w *state.Wanted) error {
+func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error {
 	texts := map[string]int64{w.Environment: 0}
 	for i := range w.Folders {
 		f := &w.Folders[i]
@@ -178,10 +178,36 @@ func (t *Tx) targets(ctx context.Context, w *state.Wanted) error {
 			rows = append(rows, texts[w.Environment], texts[f.Name], texts[x.Name], texts[f.ClusterType], texts[f.Ring], texts[x.Workload], texts[x.Version], texts[f.Base], texts[x.Digest])
 		}
 	}
+	if err := t.folders(ctx, now, w, texts); err != nil {
+		return err
+	}
 	if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM wanted_target WHERE environment = ?`), texts[w.Environment]); err != nil {
 		return err
 	}
 	return t.store.insert(ctx, t.tx, "wanted_target", "environment, folder, target, cluster_type, ring, workload, version, base, digest", "", rows)
+}
+
+// folders writes which folders have another ring or another base than in wanted_target.
+func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted, texts map[string]int64) error {
+	was := map[[3]int64]bool{}
+	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
+		var x [3]int64
+		err := r.Scan(&x[0], &x[1], &x[2])
+		was[x] = true
+		return err
+	}, `SELECT DISTINCT folder, ring, base FROM wanted_target WHERE environment = ?`, texts[w.Environment])
+	if err != nil {
+		return err
+	}
+	var rows []any
+	for i := range w.Folders {
+		f := &w.Folders[i]
+		if x := [3]int64{texts[f.Name], texts[f.Ring], texts[f.Base]}; !was[x] {
+			rows = append(rows, texts[w.Environment], x[0], now.UnixMilli(), x[1], x[2])
+		}
+	}
+	const columns = "environment, folder, at, ring, base"
+	return t.store.insert(ctx, t.tx, "folder_history", columns, onConflict("environment, folder, at", columns), rows)
 }
 
 // Order says which environments there are, in their order. What is wanted of others is removed;

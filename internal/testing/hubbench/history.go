@@ -23,8 +23,8 @@ INSERT INTO term (id, text) SELECT i, CASE WHEN i = 1 THEN '' WHEN i < 10 THEN '
 // environments and has ten assignments.
 const historySQL = `WITH RECURSIVE n(i) AS (SELECT CAST(FIRST AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < LAST),
 x(i, c, t) AS (SELECT i, (i * 7919 + i / 100000 * 13) % 100000, i % 10 FROM n)
-INSERT INTO transition (change, at, environment, workload, cluster, target, cluster_type, was, state, version, wanted, ran, revision, message)
-SELECT i, 1700000000000 + i * (15552000000 / TOTAL), 2 + c % 3, 10 + t, 1000 + c, 10 + t, 2, i % 7, (i / 3) % 7, 100 + i % 300, 100 + i % 300, 100 + i % 299, 100 + i % 301, CASE WHEN i % 10 = 0 THEN 500 + i % 499 ELSE 1 END FROM x`
+INSERT INTO transition (change, at, environment, workload, cluster, target, cluster_type, folder, was, state, version, wanted, ran, revision, message)
+SELECT i, 1700000000000 + i * (15552000000 / TOTAL), 2 + c % 3, 10 + t, 1000 + c, 10 + t, 30 + c / 3 % 30, 30 + c / 3 % 30, i % 7, (i / 3) % 7, 100 + i % 300, 100 + i % 300, 100 + i % 299, 100 + i % 301, CASE WHEN i % 10 = 0 THEN 500 + i % 499 ELSE 1 END FROM x`
 
 // partsSQL makes the parts that are counted: in each of 20 generations of 9 days, another version
 // of each of ten workloads, on each of 30 cluster types in ten rings of three environments.
@@ -37,6 +37,13 @@ SELECT i + 1, 2 + c % 3, 20 + c / 3 % 10, 30 + c / 3 % 30, 10 + c / 90, 100 + g,
 const talliesSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 59)
 INSERT INTO tally (part, at, ok, progressing, behind, drifted, stale, missing, failed)
 SELECT id, opened + i * 60000, 18 * i, 10, 1090 - 18 * i, 1, 2, 3, 4 FROM part CROSS JOIN n`
+
+// foldersSQL makes what the folders of 30 cluster types of each environment had: another base 1,800
+// times, ten times a day.
+const foldersSQL = `WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 161999),
+x(i, g, c) AS (SELECT i, i / 90, i % 90 FROM n)
+INSERT INTO folder_history (environment, folder, at, ring, base)
+SELECT 2 + c % 3, 30 + c / 3, 1700000000000 + g * 8640000, 20 + c / 3 % 10, 200 + g % 300 FROM x`
 
 // The time of a made history.
 var (
@@ -79,7 +86,7 @@ func history(ctx context.Context, o options, total int) error {
 
 // makeHistory fills a database.
 func makeHistory(ctx context.Context, o options, db *sql.DB, total int) error {
-	for _, q := range []string{textsSQL, partsSQL, talliesSQL} {
+	for _, q := range []string{textsSQL, partsSQL, talliesSQL, foldersSQL} {
 		if _, err := db.ExecContext(ctx, q); err != nil {
 			return err
 		}
@@ -116,25 +123,34 @@ func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion
 	earlier, failed := workload, workload
 	earlier.Until, failed.States = historyMiddle, []state.State{state.Failed}
 	cluster := store.Filter{Cluster: "cluster5000"}
+	// The ids of rings are those of targets, and those of bases those of versions.
+	ring := store.Filter{Environments: state.In("env2"), Ring: "w23-main"}
+	base, rare, part := ring, ring, workload
+	base.Ring, base.Base, part.Ring = "", "version-200-0123456789012345678901234567", ring.Ring
+	rare.ClusterType = "w34-main" // which has another ring
 	for _, q := range []struct {
 		name string
 		store.Filter
 	}{
 		{"history, the newest 100", store.Filter{}}, {"history of an environment's workload, 100", workload},
-		{"... before the middle", earlier}, {"history of a cluster, 100", cluster},
+		{"... before the middle", earlier}, {"history of a cluster, 100", cluster}, {"history of a ring, 100", ring}, {"... of what is nowhere", rare},
 	} {
-		all = append(all, pastQuestion{q.name, func() (int, error) { x, err := s.History(ctx, q.Filter, 100); return len(x), err }})
+		all = append(all, pastQuestion{q.name, func() (int, error) { x, _, err := s.History(ctx, q.Filter, 100); return len(x), err }})
 	}
 	for _, q := range []struct {
 		name string
 		store.Filter
 	}{
 		{"a cluster in the middle", cluster}, {"an environment's workload in the middle, 100", workload}, {"... those that failed", failed},
+		{"... of a ring", part}, {"an environment's ring in the middle, 100", ring}, {"a base in the middle, 100", base}, {"... what is nowhere", rare},
 	} {
-		all = append(all, pastQuestion{q.name, func() (int, error) { x, err := s.At(ctx, q.Filter, historyMiddle, 100); return len(x), err }})
+		all = append(all, pastQuestion{q.name, func() (int, error) {
+			x, _, err := s.At(ctx, q.Filter, historyMiddle, store.Place{}, 0, 100)
+			return len(x), err
+		}})
 	}
 	all = append(all, pastQuestion{"... counted by state", func() (int, error) {
-		x, err := s.CountAt(ctx, workload, historyMiddle)
+		x, _, err := s.CountAt(ctx, workload, historyMiddle)
 		return x.Wanted(), err
 	}})
 	for _, q := range []struct {

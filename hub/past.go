@@ -1,0 +1,33 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// CountedWithin is by how much counts of an earlier moment may be older than it: they are written
+// this often at least, where nothing else keeps the hub busy.
+const CountedWithin = tallyEvery + expireEvery
+
+// AboutPast returns what who asks about a moment has to know of the answer: that the moment is to
+// come, or that the hub does not know all of it any more, or knew nothing yet; "" for nothing.
+func (h *Hub) AboutPast(ctx context.Context, at time.Time) (string, error) {
+	word := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	now, keep := h.options.Now(), h.options.Keep
+	if at.After(now) {
+		return fmt.Sprintf("%s is to come: this is how it is at %s", word(at), word(now)), nil
+	}
+	oldest, err := h.options.Store.Oldest(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case oldest.IsZero():
+		return "this hub knows of nothing yet", nil
+	case at.Before(oldest):
+		return fmt.Sprintf("this hub knows of nothing before %s", word(oldest)), nil
+	case keep > 0 && at.Before(now.Add(-keep)):
+		return fmt.Sprintf("this hub keeps what changed for %d days: of %s it knows only what nothing else has replaced until %s", int(keep.Hours()/24), word(at), word(now.Add(-keep))), nil
+	}
+	return "", nil
+}

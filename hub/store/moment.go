@@ -1,0 +1,330 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+)
+
+// Place is where a list of an earlier moment goes on: after this row. A list is in the order of
+// environments, then sorted by workload, cluster and deployment target; one of a cluster is in the
+// order of environments, then sorted by deployment target.
+type Place struct{ Environment, Workload, Cluster, Target string }
+
+// placeOf returns the place of a row in the list that a filter selects.
+func (f *Filter) placeOf(t *Transition) *Place {
+	p := &Place{t.Environment, t.Workload, t.Cluster, t.Target}
+	if f.Cluster != "" {
+		p.Workload = ""
+	}
+	return p
+}
+
+// ErrPlace is the error where nothing is known any more of the environment of a Place.
+var ErrPlace = errors.New("nothing is known of the environment")
+
+// part is a part of what there was at a time that is read at once: of a workload in an environment,
+// or of a cluster in it.
+type part struct {
+	environment, workload string // the latter is "" for any
+	environmentID         int64
+}
+
+// moment is a question about what there was at a time.
+type moment struct {
+	*Store
+	Filter
+	at      int64
+	ids     map[string]int64
+	folders map[int64]map[string]folder // by environment
+	began   time.Time
+}
+
+// moment begins to look for an answer; nil where nothing can match.
+func (s *Store) moment(ctx context.Context, f Filter, at time.Time) (*moment, error) {
+	ids, there, err := s.idsOf(ctx, f)
+	if err != nil || !there {
+		return nil, err
+	}
+	return &moment{s, f, at.UnixMilli(), ids, map[int64]map[string]folder{}, time.Now()}, nil
+}
+
+// late reports whether an answer has taken long enough, and the rest is left to the next one.
+func (m *moment) late() bool { return time.Since(m.began) >= longEnough }
+
+// parts returns all parts of the list from a place on.
+func (m *moment) parts(ctx context.Context, after Place) (all []part, err error) {
+	environments, err := m.environmentsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if after.Environment != "" {
+		i := slices.IndexFunc(environments, func(p part) bool { return p.environment == after.Environment })
+		if i < 0 {
+			return nil, ErrPlace
+		}
+		environments = environments[i:]
+	}
+	for _, e := range environments {
+		switch {
+		case m.Cluster != "":
+			all = append(all, e)
+			continue
+		case m.Workload != "":
+			e.workload = m.Workload
+			all = append(all, e)
+			continue
+		}
+		workloads, err := m.distinct(ctx, "workload", "environment = ? AND", e.environmentID)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range workloads {
+			if e.environment != after.Environment || w.text >= after.Workload {
+				all = append(all, part{e.environment, w.text, e.environmentID})
+				m.ids[w.text] = w.id
+			}
+		}
+	}
+	return all, nil
+}
+
+// environmentsOf returns the environments that a filter selects and that ever had anything: those
+// that there are, in their order, then others, sorted.
+func (m *moment) environmentsOf(ctx context.Context) (all []part, err error) {
+	ever, err := m.distinct(ctx, "environment", "")
+	if err != nil {
+		return nil, err
+	}
+	order, err := m.environments(ctx, m.read)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range ever {
+		if m.Filter.Environments.Has(e.text) {
+			all = append(all, part{environment: e.text, environmentID: e.id})
+		}
+	}
+	place := func(p part) int {
+		if i := slices.Index(order, p.environment); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(all, func(a, b part) int { return place(a) - place(b) })
+	return all, nil
+}
+
+// term is a text with its id.
+type term struct {
+	id   int64
+	text string
+}
+
+// distinctOf returns the beginning of a query, which has the values of a column of a table as the ids
+// of d. It reads one row of an index for each. where is a condition, which is there twice, and AND.
+func distinctOf(column, table, where string) string {
+	least := "SELECT MIN(" + column + ") FROM " + table + " WHERE " + where
+	return "WITH RECURSIVE d(id) AS (" + least + " 1 = 1 UNION ALL SELECT (" + least + " " + column + " > d.id) FROM d WHERE d.id IS NOT NULL) "
+}
+
+// distinct returns the values that a column of transition has, sorted.
+func (s *Store) distinct(ctx context.Context, column, where string, args ...any) (all []term, err error) {
+	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
+		var t term
+		err := r.Scan(&t.id, &t.text)
+		all = append(all, t)
+		return err
+	}, distinctOf(column, "transition", where)+"SELECT t.id, t.text FROM d JOIN term t ON t.id = d.id", append(args, args...)...)
+	slices.SortFunc(all, func(a, b term) int { return strings.Compare(a.text, b.text) })
+	return all, err
+}
+
+// last returns what follows FROM in a query of the last transition before the time of each
+// assignment in a part, as change, state, cluster and target of l, and the conditions after WHERE.
+func (m *moment) last(p part) (from string, args []any, where conditions) {
+	// Of a cluster, the plus keeps a database from the index that begins with the environment.
+	environment := "h.environment = ?"
+	if m.Cluster != "" {
+		environment = "+" + environment
+	}
+	before := conditions{{"h.at < ?", []any{m.at + 1}}, {environment, []any{p.environmentID}}}
+	for _, c := range []struct{ column, text string }{{"workload", cmp.Or(p.workload, m.Workload)}, {"cluster", m.Cluster}, {"target", m.Target}} {
+		if c.text != "" {
+			before = append(before, condition{"h." + c.column + " = ?", []any{m.ids[c.text]}})
+		}
+	}
+	// The state comes with the number of a transition, in its last four bits: an index has both, and of all but what is listed nothing
+	// else is to be read.
+	from = "(SELECT newest / 16 AS change, newest % 16 - 1 AS state, cluster, target FROM (SELECT MAX(h.change * 16 + h.state + 1) AS newest, h.cluster, h.target FROM transition h WHERE " +
+		before.String() + " GROUP BY h.cluster, h.target) m) l"
+	where = conditions{{fmt.Sprintf("l.state <> %d", gone), nil}}
+	if len(m.States) > 0 {
+		where = append(where, inStates("l.state", m.States))
+	}
+	rest := residual(m.Filter, m.ids)
+	if m.Ring != "" || m.Base != "" {
+		var of []int64
+		for _, f := range m.folders[p.environmentID] {
+			if (m.Ring == "" || m.Ring == f.ring) && (m.Base == "" || m.Base == f.base) {
+				of = append(of, f.id)
+			}
+		}
+		is, args := isOneOf(m.Store, "h.folder", of)
+		rest = append(rest, condition{is, args})
+	}
+	if len(rest) > 0 {
+		from += " JOIN transition h ON h.change = l.change"
+		where = append(where, rest...)
+	}
+	return from, before.args(), where
+}
+
+// folder is what a folder had at the time.
+type folder struct {
+	id         int64
+	ring, base string
+}
+
+// place reads what folders of a part's environment had, by name.
+func (m *moment) place(ctx context.Context, p part) error {
+	if m.folders[p.environmentID] != nil {
+		return nil
+	}
+	all := map[string]folder{}
+	m.folders[p.environmentID] = all
+	const of = "y.environment = ? AND y.folder = d.id AND y.at <= ?"
+	return m.rows(ctx, m.read, func(r *sql.Rows) error {
+		var name string
+		var f folder
+		err := r.Scan(&f.id, &name, &f.ring, &f.base)
+		all[name] = f
+		return err
+	}, distinctOf("folder", "folder_history", "environment = ? AND")+"SELECT f.id, f.text, "+textAt("ring", of)+", "+textAt("base", of)+" FROM d JOIN term f ON f.id = d.id",
+		p.environmentID, p.environmentID, p.environmentID, m.at, p.environmentID, m.at)
+}
+
+// count counts a part by state.
+func (m *moment) count(ctx context.Context, p part) (tally state.Tally, err error) {
+	from, args, where := m.last(p)
+	err = m.rows(ctx, m.read, func(r *sql.Rows) error {
+		var is state.State
+		var n int
+		if err := r.Scan(&is, &n); err != nil {
+			return err
+		}
+		if int(is) >= len(tally) {
+			return fmt.Errorf("state %d is of a later version", is)
+		}
+		tally[is] = n
+		return nil
+	}, "SELECT l.state, COUNT(*) FROM "+from+" WHERE "+where.String()+" GROUP BY l.state", append(args, where.args()...)...)
+	return tally, err
+}
+
+// list lists rows of a part after a place; but for so many.
+func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) (rows []Transition, err error) {
+	from, args, where := m.last(p)
+	order := func(cluster, target string) string { return m.inOrder(cluster) + ", " + m.inOrder(target) }
+	inner := order("oc.text", "ot.text")
+	if after.Environment == p.environment && after.Workload == p.workload {
+		where = append(where, condition{"(" + inner + ") > (?, ?)", []any{after.Cluster, after.Target}})
+	}
+	listed := fmt.Sprintf("SELECT l.change FROM %s JOIN term oc ON oc.id = l.cluster JOIN term ot ON ot.id = l.target WHERE %s ORDER BY %s LIMIT %d OFFSET %d", from, where, inner, most, skip)
+	err = m.rows(ctx, m.read, transitions(&rows), "SELECT "+transitionFields("''", "''")+" FROM ("+listed+") l JOIN transition h ON h.change = l.change"+transitionJoins+" ORDER BY "+order("c.text", "t.text"),
+		append(args, where.args()...)...)
+	for i := range rows {
+		f := m.folders[p.environmentID][rows[i].Folder]
+		rows[i].Ring, rows[i].Base = f.ring, f.base
+	}
+	return rows, err
+}
+
+// CountAt counts, by state, the assignments that a filter selects, as they were at a time. whole is
+// false where that took too long, and some are not counted.
+func (s *Store) CountAt(ctx context.Context, f Filter, at time.Time) (tally state.Tally, whole bool, err error) {
+	m, err := s.moment(ctx, f, at)
+	if err != nil || m == nil {
+		return tally, true, err
+	}
+	parts, err := m.parts(ctx, Place{})
+	if err != nil {
+		return tally, false, s.problem(err)
+	}
+	for _, p := range parts {
+		if m.late() {
+			return tally, false, nil
+		}
+		if err := m.place(ctx, p); err != nil {
+			return tally, false, s.problem(err)
+		}
+		n, err := m.count(ctx, p)
+		if err != nil {
+			return tally, false, s.problem(err)
+		}
+		tally.Add(&n)
+	}
+	return tally, true, nil
+}
+
+// At returns how the assignments that a filter selects were at a time, after a place and but for the
+// first of them, at most so many, and where the list goes on; nil for the end. There may be fewer
+// than so many where those that match are rare.
+func (s *Store) At(ctx context.Context, f Filter, at time.Time, after Place, skip, most int) (found []Transition, next *Place, err error) {
+	m, err := s.moment(ctx, f, at)
+	if err != nil || m == nil || !storable(after.Environment+after.Workload+after.Cluster+after.Target) {
+		return nil, nil, err
+	}
+	parts, err := m.parts(ctx, after)
+	if err != nil {
+		return nil, nil, s.problem(err)
+	}
+	for i, p := range parts {
+		if i > 0 && m.late() {
+			return found, &Place{Environment: p.environment, Workload: p.workload}, nil
+		}
+		if err := m.place(ctx, p); err != nil {
+			return nil, nil, s.problem(err)
+		}
+		if skip > 0 {
+			tally, err := m.count(ctx, p)
+			if err != nil {
+				return nil, nil, s.problem(err)
+			}
+			if n := tally.Wanted(); n <= skip {
+				skip -= n
+				continue
+			}
+		}
+		rows, err := m.list(ctx, p, after, skip, most+1-len(found))
+		if err != nil {
+			return nil, nil, s.problem(err)
+		}
+		skip = 0
+		if found = append(found, rows...); len(found) > most {
+			return found[:most], f.placeOf(&found[most-1]), nil
+		}
+	}
+	return found, nil, nil
+}
+
+// Oldest returns the time of the oldest transition; the zero Time where there is none.
+func (s *Store) Oldest(ctx context.Context) (at time.Time, err error) {
+	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
+		var ms int64
+		err := r.Scan(&ms)
+		at = time.UnixMilli(ms).UTC()
+		return err
+	}, `SELECT at FROM transition ORDER BY change LIMIT 1`)
+	if err != nil {
+		return at, s.problem(err)
+	}
+	return at, nil
+}
