@@ -189,7 +189,7 @@ var cases = []struct {
 	name string
 	test func(t *testing.T, database func() string)
 }{
-	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"together", together}, {"stale", stale}, {"history", history}, {"keep", keep},
+	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"together", together}, {"stale", stale}, {"history", history}, {"keep", keep}, {"unplaced", unplaced},
 	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long}, {"conflicts", conflicts}, {"saved", saved}, {"forgotten", forgotten},
 	{"restored", restored}, {"unread", unread},
 }
