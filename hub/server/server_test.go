@@ -732,7 +732,7 @@ func past(s *served) {
 		"/v1/assignments?class=edge.a&at=" + now:        `"folder":"edge.a"`,
 		"/v1/assignments?state=missing&at=" + now:       `"state":"missing"`,
 		"/v1/history?class=edge.a&state=missing":        `"folder":"edge.a"`,
-		"/v1/history?base=none":                         `{"transitions":[]}`,
+		"/v1/history?version=none":                      `"warning":"there is no version none`,
 		"/v1/history?environment=prod&clusterType=edge": `"clusterType":"edge"`,
 	} {
 		if text := s.expect(200, token, "GET", path, nil); !strings.Contains(text, want) {
