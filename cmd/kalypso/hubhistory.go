@@ -16,9 +16,9 @@ func newHubHistory(a *asking) *cobra.Command {
 	var since, until string
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "history [ENVIRONMENT]",
-		Short:   "List what changed on clusters, the newest first",
-		Long:    `history lists each change of the state of an assignment on a cluster, and of what it runs.`,
+		Use:   "history [ENVIRONMENT]",
+		Short: "List what changed on clusters, the newest first",
+		Long:  `history lists each change of the state of an assignment on a cluster, and of what it runs.`,
 		Example: `  kalypso hub history prod --workload shop --since 7d
   kalypso hub history prod --ring canary --state failed   # what failed there, and when`,
 		RunE: func(cmd *cobra.Command, args []string) error {
