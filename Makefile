@@ -1,7 +1,7 @@
 # What kalypso needs is Go, git and make; everything else comes with `go`. No target
-# needs root but test-all, which runs on Debian, as root or with sudo --non-interactive:
-# it installs Ansible, ansible-lint, Chromium, debootstrap, gpg, Neovim, npm, PostgreSQL, sqlite3, ssh, shells and
-# shellcheck, and makes Debians to run in.
+# needs root but test-all and test-long, which run on Debian, as root or with sudo
+# --non-interactive: they install Ansible, ansible-lint, Chromium, debootstrap, gpg, Neovim, npm, PostgreSQL, sqlite3, ssh, shells and
+# shellcheck, and make Debians to run in; test-long also promtool.
 GO        ?= go
 PACKAGES   = ./...
 # All targets have the same flags, so that none repeats what go has cached of another. make
@@ -41,6 +41,7 @@ test-all: ## all tests: also the slow ones, with real Debians, and in a home tha
 	KALYPSO_ALL=1 .ci/used-home
 
 test-long: ## all tests, with random platforms and histories by the hundred, real reconcilers where CONSUMERS has them, and half a minute of fuzzing for each target: hours
+	.ci/tools long
 	@test -n "$(CONSUMERS)" || echo "CONSUMERS has no real reconcilers: that a hub knows what Flux and Argo CD do is not tested with them"
 	test -z "$(CONSUMERS)" || $(CONSUMERS)/build $(CONSUMERS_DIR)
 	KALYPSO_ALL=1 KALYPSO_LONG=1 KALYPSO_TEST_CONSUMERS=$(abspath $(CONSUMERS)) KALYPSO_TEST_CONSUMERS_DIR=$(CONSUMERS_DIR) $(TEST) -all -- -timeout 6h $(PACKAGES)

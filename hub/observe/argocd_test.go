@@ -11,7 +11,7 @@ import (
 
 // What the hub knows of a cluster with a real Argo CD is what kubectl says.
 func TestSlowArgoCD(t *testing.T) {
-	isolated.Slow(t, "runs Argo CD with KALYPSO_LONG=1")
+	isolated.Long(t, "runs Argo CD")
 	c := startConsumers(t, "argocd")
 	if c == nil {
 		return // make test-long says so

@@ -15,7 +15,7 @@ import (
 // What the hub knows of a cluster with a real Flux is what kubectl says, by its events and by
 // what kalypso observe lists with the permissions that bootstrap prints.
 func TestSlowFlux(t *testing.T) {
-	isolated.Slow(t, "runs Flux with KALYPSO_LONG=1")
+	isolated.Long(t, "runs Flux")
 	c := startConsumers(t)
 	if c == nil {
 		return // make test-long says so

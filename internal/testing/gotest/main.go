@@ -1,7 +1,8 @@
 // Command gotest runs `go test` with its arguments, and says what plain `go test` does
 // not: which tests were skipped, and why, and how much time of processors all took. With
 // -all a skipped test is a failure, since that run has what others lack, but for slow
-// tests, which have a run of their own with KALYPSO_ALL.
+// tests, which have a run of their own with KALYPSO_ALL, and those of make test-long, which
+// sets KALYPSO_LONG.
 package main
 
 import (
@@ -55,7 +56,7 @@ func run(all bool, slow int, args []string) int {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 		return 2
-	case all && (r.lacking || os.Getenv("KALYPSO_ALL") != "" && len(r.skipped) > 0):
+	case all && r.lacks(os.Getenv("KALYPSO_ALL") != "", os.Getenv("KALYPSO_LONG") != ""):
 		fmt.Fprintln(os.Stderr, "gotest: this run is to skip nothing")
 		return 1
 	}
@@ -89,12 +90,18 @@ type report struct {
 	output  map[name]*strings.Builder // of tests that run
 	skipped []string
 	lacking bool // a test was skipped that is no slow one
+	long    int  // how many were skipped that make test-long runs
 	took    []timed
 }
 
 type timed struct {
 	name
 	seconds float64
+}
+
+// lacks reports whether a test was skipped in a run that has what it needs.
+func (r *report) lacks(all, long bool) bool {
+	return r.lacking || all && (len(r.skipped) > r.long || long && r.long > 0)
 }
 
 // read reads events until there are no more, and prints how each package and each
@@ -138,7 +145,11 @@ func (r *report) take(e event) {
 		fmt.Fprint(r.out, lastLine(text))
 	case e.Action == "skip":
 		r.skipped = append(r.skipped, n.String()+": "+reason(text))
-		r.lacking = r.lacking || !strings.HasPrefix(e.Test, "TestSlow")
+		slow := strings.HasPrefix(e.Test, "TestSlow")
+		r.lacking = r.lacking || !slow
+		if slow && strings.HasSuffix(reason(text), "; make test-long runs it") {
+			r.long++
+		}
 	}
 	if e.Test != "" && !strings.Contains(e.Test, "/") {
 		r.took = append(r.took, timed{n, e.Elapsed})

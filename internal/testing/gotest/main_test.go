@@ -57,6 +57,20 @@ func TestReport(t *testing.T) {
 
 // A slow test that is skipped has a run of its own; any other one lacks something.
 func TestLacking(t *testing.T) {
+	for _, c := range []struct {
+		test, reason     string
+		short, all, long bool
+	}{
+		{"TestOne", "no gpg", true, true, true}, {"TestOne", "hours; make test-long runs it", true, true, true},
+		{"TestSlowOne", "minutes; make test-all runs it", false, true, true}, {"TestSlowOne", "hours; make test-long runs it", false, false, true},
+	} {
+		r := report{output: map[name]*strings.Builder{}}
+		r.take(event{Action: "output", Package: "a", Test: c.test, Output: "    one_test.go:3: " + c.reason + "\n"})
+		r.take(event{Action: "skip", Package: "a", Test: c.test})
+		if short, all, long := r.lacks(false, false), r.lacks(true, false), r.lacks(true, true); short != c.short || all != c.all || long != c.long {
+			t.Errorf("%s, %s: got %v, %v and %v", c.test, c.reason, short, all, long)
+		}
+	}
 	for test, want := range map[string]bool{"TestOne": true, "TestSlowOne": false, "TestSlowOne/x": false, "TestOne/TestSlow": true} {
 		r := report{output: map[name]*strings.Builder{}}
 		r.take(event{Action: "skip", Package: "a", Test: test})

@@ -53,6 +53,15 @@ func Slow(t testing.TB, reason string) {
 	}
 }
 
+// Long skips a slow test unless make test-long runs it; the others list it with the reason.
+func Long(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv("KALYPSO_LONG") == "" {
+		t.Skip(reason + "; make test-long runs it")
+	}
+	Slow(t, reason)
+}
+
 // IsSlow says whether a test, or the one that runs it, is one of make test-all alone.
 func IsSlow(t testing.TB) bool { return strings.HasPrefix(t.Name(), slow) }
 
