@@ -20,7 +20,8 @@ func lines(title, unit string, width uint32, sql string) *timeseries.PanelBuilde
 }
 
 func list24(title string, height uint32, sql string) *table.PanelBuilder {
-	return table.NewPanelBuilder().Title(title).Datasource(source()).Span(24).Height(height).WithTarget(rows(sql))
+	return table.NewPanelBuilder().Title(title).Datasource(source()).Span(24).Height(height).
+		Footer(common.NewTableFooterOptionsBuilder().Reducer([]string{})).WithTarget(rows(sql))
 }
 
 // rollouts is how far releases are.

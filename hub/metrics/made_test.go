@@ -10,7 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// The dashboards are what their program makes, which is a module of its own.
+// The dashboards are what their program makes, which is a module of its own, and have Grafana's
+// schema.
 func TestSlowDashboardsMade(t *testing.T) {
 	isolated.Slow(t, "builds a program with Grafana's library")
 	made := t.TempDir()
@@ -18,6 +19,11 @@ func TestSlowDashboardsMade(t *testing.T) {
 	cmd.Dir, cmd.Env = dashboards, append(os.Environ(), "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd = exec.Command("go", "test", ".")
+	cmd.Dir, cmd.Env = dashboards, append(os.Environ(), "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 	wanted, err := filepath.Glob(filepath.Join(made, "*.json"))
 	if is := committed(t); err != nil || len(wanted) == 0 || len(is) != len(wanted) {
