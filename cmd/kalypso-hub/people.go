@@ -68,10 +68,14 @@ func (o *peopleOptions) open(ctx context.Context, db *store.Store, url string, p
 	if err != nil {
 		return nil, err
 	}
-	return people.New(ctx, people.Options{
+	p, err := people.New(ctx, people.Options{
 		Store: db, Rules: rules, URL: url, Issuer: o.issuer, ClientID: o.client, ClientSecret: secret, GroupsClaim: o.groups,
 		Session: o.session, Key: key, Now: time.Now, Problem: problem,
 	})
+	if err == nil {
+		go rules.Follow(ctx, db.Environments)
+	}
+	return p, err
 }
 
 // secretIn returns what is in a file, of a flag; "" where there is no file.

@@ -363,6 +363,7 @@ func TestParse(t *testing.T) {
 		`[{"name": "a", "kind": "slack", "url": "https://a.example/secret"}]`:        "",
 		"[{name: A, url: 'https://a.example'}]":                                      "entry 1 needs a name of lower-case letters, digits and hyphens",
 		"[{name: a, url: 'https://a.example'}, {name: a, url: 'https://a.example'}]": "a: there are two of that name",
+		"[]\n---\n[{name: a, url: 'https://a.example'}]":                             "there is more after the first document of YAML: write one document, without ---",
 		"[{name: a}]": "a: it needs url or urlFile, and not both",
 		"[{name: a, url: 'https://a.example', urlFile: b}]":                                                    "a: it needs url or urlFile, and not both",
 		"[{name: a, url: 'ftp://secret.example'}]":                                                             "a: the URL is none of http or https",

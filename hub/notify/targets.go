@@ -57,6 +57,9 @@ func Parse(data []byte) ([]*Target, error) {
 	if err := d.Decode(&targets); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.New(goTypes.ReplaceAllString(err.Error(), ""))
 	}
+	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the first document of YAML: write one document, without ---")
+	}
 	known := map[string]bool{}
 	for i, t := range targets {
 		if t == nil || !names.MatchString(t.Name) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +59,9 @@ func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 	i.tried = now
 	// The client that leaves takes nothing from those that wait for the same answer.
 	provider, err := oidc.NewProvider(i.in(context.WithoutCancel(ctx)), i.address)
+	if other := (*oidc.IssuerMismatchError)(nil); errors.As(err, &other) && trimIssuer(other.Discovered) == trimIssuer(i.address) {
+		provider, err = oidc.NewProvider(i.in(context.WithoutCancel(ctx)), other.Discovered)
+	}
 	if err != nil {
 		i.err = fmt.Errorf("the issuer %s: %w", i.address, short(err))
 		i.problem(fmt.Errorf("nobody gets in by its tokens until it answers: %w", i.err))
@@ -66,6 +70,10 @@ func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 	i.provider, i.err = provider, nil
 	return provider, nil
 }
+
+// trimIssuer returns the address of an issuer without the slash at its end, which some have: nobody
+// means another one by it. Tokens are only taken with the address that the issuer itself says.
+func trimIssuer(address string) string { return strings.TrimRight(address, "/") }
 
 // short cuts an error that has what a server sent.
 func short(err error) error {

@@ -3,13 +3,10 @@ package people
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +26,8 @@ type jobs struct {
 	client  *http.Client
 	now     func() time.Time
 	problem func(error)
+
+	refusals *refusals
 
 	mu      sync.Mutex
 	issuers map[string]*issuer
@@ -53,7 +52,7 @@ const (
 )
 
 func newJobs(o Options, client *http.Client) *jobs {
-	return &jobs{store: o.Store, rules: o.Rules, client: client, now: o.Now, problem: o.Problem, issuers: map[string]*issuer{}, limits: map[string]*rate.Limiter{}, known: map[[sha256.Size]byte]job{}}
+	return &jobs{store: o.Store, rules: o.Rules, client: client, now: o.Now, problem: o.Problem, refusals: newRefusals(), issuers: map[string]*issuer{}, limits: map[string]*rate.Limiter{}, known: map[[sha256.Size]byte]job{}}
 }
 
 // addresses returns the issuers that rules name.
@@ -86,14 +85,18 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 	j.mu.Unlock()
 	if !found || !j.now().Before(known.expires) {
 		verified, err := j.verify(ctx, token)
+		if refused := (*refusedError)(nil); errors.As(err, &refused) {
+			return nil, j.refused(ctx, refused)
+		}
 		if err != nil {
 			return nil, err
 		}
 		known = *verified
 	}
-	identity := j.rules.Rules().job(known.issuer, known.name, known.claims)
+	rules := j.rules.Rules()
+	identity := rules.job(known.issuer, known.name, known.claims)
 	if identity == nil {
-		return nil, access.ErrUnknown
+		return nil, j.refused(ctx, &refusedError{known.issuer, known.name, rules.unfit(known.issuer, known.claims)})
 	}
 	if found {
 		return identity, nil
@@ -111,11 +114,16 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 	return identity, nil
 }
 
-// verify asks the issuer that a token names, where a rule is about it.
+// verify asks the issuer that a token names, where a rule is about it. The error may be a
+// refusedError.
 func (j *jobs) verify(ctx context.Context, token string) (*job, error) {
-	address := claimedIssuer(token)
+	address := trimIssuer(claimed(token).Issuer)
 	if !j.addresses()[address] {
-		return nil, access.ErrUnknown
+		reason := "it is none of an issuer of OpenID Connect, nor of this hub"
+		if address != "" {
+			reason = "no rule is about its issuer, " + line(address, 200)
+		}
+		return nil, &refusedError{reason: reason}
 	}
 	i := j.issuer(address)
 	if !j.limits[address].AllowN(j.now(), 1) {
@@ -125,32 +133,20 @@ func (j *jobs) verify(ctx context.Context, token string) (*job, error) {
 	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
 		return nil, err
 	}
-	if err != nil || verified.Subject == "" {
-		return nil, access.ErrUnknown
+	if err != nil {
+		return nil, unverified(address, token, err)
 	}
-	host := address
-	if u, err := url.Parse(address); err == nil {
-		host = u.Host
+	if verified.Subject == "" {
+		return nil, &refusedError{issuer: address, reason: "it has no sub"}
 	}
-	return &job{issuer: address, name: fmt.Sprintf("job %s of %s", line(verified.Subject, 200), host), claims: claims, expires: verified.Expiry}, nil
+	return &job{issuer: address, name: jobName(verified.Subject, address), claims: claims, expires: verified.Expiry}, nil
 }
 
-// claimedIssuer returns the issuer that a token says it is of; "" for none. Nothing else of it
-// is believed.
-func claimedIssuer(token string) string {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 || len(token) > mostToken {
-		return ""
+// jobName returns what a job is called in the audit.
+func jobName(subject, issuer string) string {
+	host := issuer
+	if u, err := url.Parse(issuer); err == nil {
+		host = u.Host
 	}
-	data, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return ""
-	}
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	if json.Unmarshal(data, &claims) != nil {
-		return ""
-	}
-	return claims.Issuer
+	return fmt.Sprintf("job %s of %s", line(subject, 200), host)
 }

@@ -131,7 +131,11 @@ func (p *People) Identify(r *http.Request) (*access.Identity, error) {
 
 // audit notes what somebody did.
 func (p *People) audit(ctx context.Context, who, action, subject, detail string) error {
-	return p.Store.Audit(ctx, store.Event{At: p.Now(), Who: who, Action: action, Subject: line(subject, 200), Detail: line(detail, 200)})
+	return audit(ctx, p.Store, p.Now(), who, action, subject, detail)
+}
+
+func audit(ctx context.Context, in *store.Store, at time.Time, who, action, subject, detail string) error {
+	return in.Audit(ctx, store.Event{At: at, Who: who, Action: action, Subject: line(subject, 200), Detail: line(detail, 200)})
 }
 
 // line is a text of others as one line of so many bytes at most.

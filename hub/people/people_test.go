@@ -1,8 +1,12 @@
 package people
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +14,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
@@ -236,9 +241,9 @@ func TestGroups(t *testing.T) {
 	if len(h.problems) != 1 || !strings.Contains(h.problems[0], `there is no role "king"`) {
 		t.Errorf("the problems are %q", h.problems)
 	}
-	h.write("groups: []\n")
+	h.write("groups:\n  - {group: others, role: viewer}\n")
 	if status, _, _ := h.get(c, h.URL+"/"); status != http.StatusUnauthorized {
-		t.Errorf("without rules: %d", status)
+		t.Errorf("without a rule: %d", status)
 	}
 	h.write(rulesText)
 	h.fake.claims = func(c map[string]any) { c["groups"] = []string{"visitors"} }
@@ -362,7 +367,7 @@ func TestJobs(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
-	h.write("ci: []\n")
+	h.write("ci: [{issuer: " + f.URL + ", claims: {repository: acme/other}, role: viewer}]\n")
 	if status, _ := ask(token); status != http.StatusUnauthorized {
 		t.Errorf("a job without a rule: %d", status)
 	}
@@ -373,6 +378,64 @@ func TestJobs(t *testing.T) {
 	h.now = clock.Add(time.Hour)
 	if status, _ := ask(token); status != http.StatusUnauthorized {
 		t.Errorf("a job whose token has expired since: %d", status)
+	}
+}
+
+// The log says why a job is refused, once, and the audit whose it was.
+func TestJobsRefused(t *testing.T) {
+	f := newFake(t)
+	h := newHub(t, f, "ci:\n  - {issuer: "+f.URL+"/, claims: {repository: acme/platform, ref: main}, role: viewer}\n")
+	good := map[string]any{"iss": f.URL, "aud": Audience, "sub": "repo:acme/\x1b[31mplatform", "repository": "acme/platform", "ref": "main", "exp": clock.Add(10 * time.Minute).Unix()}
+	ask := func(token string) error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		_, err = h.people.Identify(r)
+		return err
+	}
+	if err := ask(f.sign(good)); err != nil {
+		t.Errorf("an issuer with a slash at its end: %v", err)
+	}
+	if got := len(h.audit()); got != 1 {
+		t.Errorf("the audit has %q", h.audit())
+	}
+	job := "(job repo:acme/ [31mplatform of " + strings.TrimPrefix(f.URL, "http://") + ")"
+	of := ": a token of the issuer " + f.URL + ": "
+	for _, c := range []struct {
+		token, want string
+		audited     bool
+	}{
+		{f.sign(with(good, map[string]any{"aud": []string{"sigstore", "\x1bother"}})), job + of + "the audience is sigstore,  other, and must be kalypso-hub", true},
+		{f.sign(with(good, map[string]any{"exp": clock.Add(-time.Hour).Unix()})), job + of + "it has expired: get one where it is used", true},
+		{f.sign(with(good, map[string]any{"ref": "dev\x1b"})), job + of + "no rule fits: entry 1 of ci wants ref main, and it is dev ", true},
+		{f.sign(with(good, map[string]any{"ref": nil})), job + of + "no rule fits: entry 1 of ci wants ref main, and it has none", true},
+		{f.sign(with(good, map[string]any{"iss": "https://evil.example"})), ": a token: no rule is about its issuer, https://evil.example", false},
+		{signed(t, keys(t)[1], jose.RS256, "one", good), of + "it cannot be verified: failed to verify signature", false},
+		{"", ": a token: it is none of an issuer of OpenID Connect, nor of this hub", false},
+	} {
+		h.problems = nil
+		audited := len(h.audit())
+		for range 3 {
+			if err := ask(c.token); !errors.Is(err, access.ErrUnknown) || err.Error() != access.ErrUnknown.Error() {
+				t.Errorf("%s: %v", c.want, err)
+			}
+		}
+		if len(h.problems) != 1 || !strings.HasPrefix(h.problems[0], "a CI job is refused") || !strings.Contains(h.problems[0], c.want) {
+			t.Errorf("the log has %q, not %q", h.problems, c.want)
+		}
+		if got := len(h.audit()) - audited; got == 1 != c.audited || got > 1 {
+			t.Errorf("%s: the audit has %d more", c.want, got)
+		}
+	}
+	// What others send fills no log.
+	h.problems = nil
+	for i := range 100 {
+		_ = ask(f.sign(with(good, map[string]any{"iss": fmt.Sprint("https://evil.example/", i)})))
+	}
+	if n := len(h.problems); n == 0 || n > sayAtOnce {
+		t.Errorf("the log has %d lines", n)
 	}
 }
 
@@ -400,16 +463,20 @@ func TestJobsLimit(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "",
-		`{"groups": [{"group": "a", "role": "admin"}]}`:                    "",
-		"groups: [{group: a, role: viewer, env: b}]":                       "yaml: unmarshal errors:\n  line 1: field env not found",
-		"groups: [{group: a, role: root}]":                                 `groups: a: there is no role "root" for people and CI: there are viewer, operator and admin`,
-		"groups: [{group: a, role: cluster}]":                              `groups: a: there is no role "cluster" for people and CI: there are viewer, operator and admin`,
-		"groups: [{role: viewer}]":                                         "groups: entry 1 names no group",
-		"groups: {a: viewer}":                                              "yaml: unmarshal errors:\n  line 1: cannot unmarshal !!map",
-		"ci: [{issuer: 'http://a.example', claims: {a: b}, role: viewer}]": "ci: entry 1: the issuer http://a.example: anybody on the way could give keys: use https",
-		"ci: [{issuer: 'a', claims: {a: b}, role: viewer}]":                `ci: entry 1: "a" is no address of an issuer, such as https://login.example.com`,
-		"ci: [{issuer: 'https://a.example', role: viewer}]":                "ci: entry 1: it has no claims, and would let in every job of https://a.example",
+		"":           "there is no rule, and nobody would get in: give groups, ci, or both",
+		"groups: []": "there is no rule, and nobody would get in: give groups, ci, or both",
+		"# nothing":  "there is no rule, and nobody would get in: give groups, ci, or both",
+		"groups: [{group: a, role: viewer}]\n---\nci: []":                          "there is more after the first document of YAML: write one document, without ---",
+		"ci: [{issuer: 'https://gitlab.com/', claims: {ref: main}, role: viewer}]": "ci: entry 1: its claims do not say whose jobs it lets in, and everybody has jobs at https://gitlab.com: add one of [project_path project_id namespace_path namespace_id sub]",
+		`{"groups": [{"group": "a", "role": "admin"}]}`:                            "",
+		"groups: [{group: a, role: viewer, env: b}]":                               "yaml: unmarshal errors:\n  line 1: field env not found",
+		"groups: [{group: a, role: root}]":                                         `groups: a: there is no role "root" for people and CI: there are viewer, operator and admin`,
+		"groups: [{group: a, role: cluster}]":                                      `groups: a: there is no role "cluster" for people and CI: there are viewer, operator and admin`,
+		"groups: [{role: viewer}]":                                                 "groups: entry 1 names no group",
+		"groups: {a: viewer}":                                                      "yaml: unmarshal errors:\n  line 1: cannot unmarshal !!map",
+		"ci: [{issuer: 'http://a.example', claims: {a: b}, role: viewer}]":         "ci: entry 1: the issuer http://a.example: anybody on the way could give keys: use https",
+		"ci: [{issuer: 'a', claims: {a: b}, role: viewer}]":                        `ci: entry 1: "a" is no address of an issuer, such as https://login.example.com`,
+		"ci: [{issuer: 'https://a.example', role: viewer}]":                        "ci: entry 1: it has no claims, and would let in every job of https://a.example",
 		"ci: [{issuer: 'https://token.actions.githubusercontent.com', claims: {ref: refs/heads/main}, role: viewer}]":      "ci: entry 1: its claims do not say whose jobs it lets in, and everybody has jobs at https://token.actions.githubusercontent.com: add one of [repository repository_id repository_owner repository_owner_id sub]",
 		"ci: [{issuer: 'https://token.actions.githubusercontent.com', claims: {repository: acme/platform}, role: viewer}]": "",
 	} {
@@ -417,6 +484,59 @@ func TestParse(t *testing.T) {
 		if got := messageOf(err); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
 		}
+	}
+}
+
+// Rules that cannot be used do not replace those before, and the log says so once.
+func TestRulesOfBefore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "roles.yaml")
+	var said []string
+	at := clock
+	write := func(text string) {
+		t.Helper()
+		at = at.Add(time.Second)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("groups: [{group: a, role: viewer, environment: prdo}]")
+	f, err := Open(path, func(err error) { said = append(said, err.Error()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds := func(what, group string, words ...string) {
+		t.Helper()
+		for range 2 {
+			if got := f.Rules().Groups[0].Group; got != group {
+				t.Errorf("%s: the rule is about %s", what, got)
+			}
+		}
+		if !slices.EqualFunc(said, words, strings.Contains) {
+			t.Errorf("%s: the log has %q", what, said)
+		}
+		said = nil
+	}
+	holds("at first", "a")
+	write("")
+	holds("an empty file", "a", "the rules of before hold: "+path+": there is no rule")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	holds("moved away", "a", "the rules of before hold: stat "+path+": no such file")
+	write("groups: [{group: b, role: viewer, environment: prod}]\n---\n")
+	holds("two documents", "a", "more after the first document")
+	write("groups: [{group: b, role: viewer, environment: prod}]\n")
+	holds("well again", "b")
+	write("{")
+	holds("broken", "b", "the rules of before hold")
+
+	rules := &Rules{Groups: []Group{{Environment: "prdo"}, {}}, CI: []CI{{Environment: "prod"}}}
+	for range 2 {
+		f.warn(rules, nil)
+		f.warn(rules, []string{"dev", "prod"})
+	}
+	if len(said) != 1 || said[0] != path+": warning: the platform has no environment prdo, or its branch was not read yet: there are dev, prod" {
+		t.Errorf("the log has %q", said)
 	}
 }
 

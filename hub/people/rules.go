@@ -2,9 +2,11 @@ package people
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -49,6 +51,12 @@ func Parse(data []byte) (*Rules, error) {
 	if err := d.Decode(rules); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.New(goTypes.ReplaceAllString(err.Error(), ""))
 	}
+	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the first document of YAML: write one document, without ---")
+	}
+	if len(rules.Groups) == 0 && len(rules.CI) == 0 {
+		return nil, errors.New("there is no rule, and nobody would get in: give groups, ci, or both")
+	}
 	for i, g := range rules.Groups {
 		if g.Group == "" {
 			return nil, fmt.Errorf("groups: entry %d names no group", i+1)
@@ -57,7 +65,9 @@ func Parse(data []byte) (*Rules, error) {
 			return nil, fmt.Errorf("groups: %s: %w", g.Group, err)
 		}
 	}
-	for i, c := range rules.CI {
+	for i := range rules.CI {
+		c := &rules.CI[i]
+		c.Issuer = trimIssuer(c.Issuer)
 		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("ci: entry %d: %w", i+1, err)
 		}
@@ -188,30 +198,35 @@ type File struct {
 	mu      sync.Mutex
 	changed time.Time
 	rules   *Rules
+	said    string          // the error that is known
+	absent  map[string]bool // environments of the rules that nobody has, as far as was said
 }
 
-// Open reads a file of rules. problem is called with what is wrong with a later version: then
+// Open reads a file of rules. problem is called with what is wrong with a later version, once: then
 // the one before holds.
 func Open(path string, problem func(error)) (*File, error) {
-	f := &File{path: path, problem: problem}
+	f := &File{path: path, problem: problem, absent: map[string]bool{}}
 	return f, f.read()
 }
 
+// read reads the file where it has changed, or could not be used.
 func (f *File) read() error {
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return err
 	}
+	if f.rules != nil && info.ModTime().Equal(f.changed) && f.said == "" {
+		return nil
+	}
 	data, err := os.ReadFile(f.path)
 	if err != nil {
 		return err
 	}
-	f.changed = info.ModTime()
 	rules, err := Parse(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
-	f.rules = rules
+	f.rules, f.changed = rules, info.ModTime()
 	return nil
 }
 
@@ -219,10 +234,56 @@ func (f *File) read() error {
 func (f *File) Rules() *Rules {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if info, err := os.Stat(f.path); err == nil && !info.ModTime().Equal(f.changed) {
-		if err := f.read(); err != nil {
+	text := ""
+	if err := f.read(); err != nil {
+		if text = err.Error(); text != f.said {
 			f.problem(fmt.Errorf("the rules of before hold: %w", err))
 		}
 	}
+	f.said = text
 	return f.rules
+}
+
+// followEvery is how often rules are read where nobody asks for them.
+const followEvery = 30 * time.Second
+
+// Follow reads the rules until the context ends, so that what is wrong with them is said also where
+// nobody asks. environments returns those that the platform is known to have.
+func (f *File) Follow(ctx context.Context, environments func(context.Context) ([]string, error)) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		rules := f.Rules()
+		if known, err := environments(ctx); err == nil {
+			f.warn(rules, known)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// warn says once which environments of the rules nobody has, where it is known which there are.
+func (f *File) warn(rules *Rules, known []string) {
+	if len(known) == 0 {
+		return
+	}
+	of := map[string]bool{}
+	for _, g := range rules.Groups {
+		of[g.Environment] = true
+	}
+	for _, c := range rules.CI {
+		of[c.Environment] = true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		absent := access.Absent(name, known)
+		if absent != "" && !f.absent[name] {
+			f.problem(fmt.Errorf("%s: warning: %s", f.path, absent))
+		}
+		f.absent[name] = absent != ""
+	}
 }
