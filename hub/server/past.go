@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -52,9 +54,29 @@ func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by 
 	for key, tally := range tallies {
 		groups = append(groups, state.Group{Values: slices.Clone(key[:len(by)]), Tally: *tally})
 	}
-	slices.SortFunc(groups, func(a, b state.Group) int { return slices.Compare(a.Values, b.Values) })
+	order := s.Hub.Fleet().Names()
+	slices.SortFunc(groups, func(a, b state.Group) int {
+		for i, d := range by {
+			c := strings.Compare(a.Values[i], b.Values[i])
+			if d == state.ByEnvironment && c != 0 {
+				c = cmp.Or(cmp.Compare(place(order, a.Values[i]), place(order, b.Values[i])), c)
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
 	out.Groups = groupsOf(groups, by)
 	return out, nil
+}
+
+// place returns the place of an environment among all in their order; of one that is gone, after them.
+func place(order []string, name string) int {
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	return len(order)
 }
 
 // pastFilter returns what selects assignments of an earlier moment.

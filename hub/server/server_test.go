@@ -722,18 +722,19 @@ func past(s *served) {
 	s.expect(200, s.token(store.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
 	now, future := time.Now().UTC().Format(time.RFC3339Nano), "2100-01-01T00:00:00Z"
 	for path, want := range map[string]string{
-		"/v1/counts?by=environment&at=" + future:        `"warning":"2100-01-01T00:00:00Z is to come: `,
-		"/v1/assignments?at=" + future:                  `"warning":"2100-01-01T00:00:00Z is to come: `,
-		"/v1/counts?at=2001-01-01T00:00:00Z":            `"warning":"this hub knows of nothing before 20`,
-		"/v1/assignments?at=2001-01-01T00:00:00Z":       `"warning":"this hub knows of nothing before 20`,
-		"/v1/counts?by=environment&at=" + now:           `{"values":{"environment":"prod"},"wanted":21,`,
-		"/v1/counts?by=cluster&cluster=c0&at=" + now:    `{"values":{"cluster":"c0"},"wanted":`,
-		"/v1/counts?environment=prod&at=" + now:         `"oldest":"`,
-		"/v1/assignments?class=edge.a&at=" + now:        `"folder":"edge.a"`,
-		"/v1/assignments?state=missing&at=" + now:       `"state":"missing"`,
-		"/v1/history?class=edge.a&state=missing":        `"folder":"edge.a"`,
-		"/v1/history?version=none":                      `"warning":"there is no version none`,
-		"/v1/history?environment=prod&clusterType=edge": `"clusterType":"edge"`,
+		"/v1/counts?by=environment&at=" + future:          `"warning":"2100-01-01T00:00:00Z is to come: `,
+		"/v1/assignments?at=" + future:                    `"warning":"2100-01-01T00:00:00Z is to come: `,
+		"/v1/counts?at=2001-01-01T00:00:00Z":              `"warning":"this hub knows of nothing before 20`,
+		"/v1/assignments?at=2001-01-01T00:00:00Z":         `"warning":"this hub knows of nothing before 20`,
+		"/v1/counts?by=environment,clusterType&at=" + now: `{"values":{"clusterType":"edge","environment":"prod"},"wanted":18,"ok":0,"progressing":0,"behind":0,"drifted":0,"stale":0,"missing":18,"failed":0},{"values":{"clusterType":"box","environment":"dev"}`,
+		"/v1/counts?by=environment&at=" + now:             `{"values":{"environment":"prod"},"wanted":21,`,
+		"/v1/counts?by=cluster&cluster=c0&at=" + now:      `{"values":{"cluster":"c0"},"wanted":`,
+		"/v1/counts?environment=prod&at=" + now:           `"oldest":"`,
+		"/v1/assignments?class=edge.a&at=" + now:          `"folder":"edge.a"`,
+		"/v1/assignments?state=missing&at=" + now:         `"state":"missing"`,
+		"/v1/history?class=edge.a&state=missing":          `"folder":"edge.a"`,
+		"/v1/history?version=none":                        `"warning":"there is no version none`,
+		"/v1/history?environment=prod&clusterType=edge":   `"clusterType":"edge"`,
 	} {
 		if text := s.expect(200, token, "GET", path, nil); !strings.Contains(text, want) {
 			s.Errorf("%s does not have %s: %s", path, want, text)

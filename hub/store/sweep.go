@@ -83,8 +83,15 @@ func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err err
 	if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`), before, before); err != nil {
 		return false, err
 	}
-	_, err = t.tx.ExecContext(ctx, t.store.query(`DELETE FROM tally WHERE at < ? AND at < (SELECT MAX(y.at) FROM tally y WHERE y.part = tally.part AND y.at < ?)`), before, before)
-	return false, err
+	// Part by part, what is removed is read, and nothing that stays.
+	const most = 10 * inStep
+	result, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM tally WHERE (part, at) IN (SELECT x.part, x.at FROM part p CROSS JOIN tally x
+WHERE x.part = p.id AND x.at < (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at < ?) LIMIT ?)`), before, most)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == most, err
 }
 
 // cleanEvery is how often unused texts are looked for: that reads everything.
