@@ -50,7 +50,8 @@ func TestSlowPostgres(t *testing.T) {
 
 const sums = "testdata/migrations.sum"
 
-// Databases have had the migrations of earlier hubs: a file of them is never changed.
+// Databases have had the migrations of earlier hubs: a file of them is never changed, and their
+// numbers have no gap.
 func TestMigrations(t *testing.T) {
 	golden, err := os.ReadFile(sums)
 	if err != nil {
@@ -62,6 +63,11 @@ func TestMigrations(t *testing.T) {
 		known[name] = sum
 	}
 	numbers := migrations(t)
+	for i, number := range slices.Sorted(maps.Keys(numbers)) {
+		if number != i+1 {
+			t.Fatalf("there is no migration %d before %d", i+1, number)
+		}
+	}
 	for _, name := range numbers {
 		text, err := os.ReadFile(filepath.Join("migrations", name))
 		if err != nil {
@@ -204,6 +210,7 @@ var since = map[int][]string{
 	4: {"sessions [s1]", "sessions []"},
 	6: {"u1 u0 1700000245000", "  -"},
 	7: {"t1 aa cc", "t1 aa "},
+	8: {"then of base s-c2 1700000130000 [0 0 1 0 0 0 1]", "then of base s-c2 1700000130000 [0 0 0 0 0 0 0]"},
 }
 
 // answers is what a hub answers.
@@ -245,6 +252,13 @@ func answers(t *testing.T, h *hub.Hub) string {
 	then, _, err := db.CountAt(ctx, store.Filter{Environments: state.In("prod"), Workload: "hello"}, time.UnixMilli(1_700_000_130_000))
 	must(err)
 	line("then", then)
+	for _, base := range []string{"s-c2", "s-c3"} {
+		for _, at := range []int64{1_700_000_130_000, 1_700_000_430_000} {
+			tally, _, err := db.CountAt(ctx, store.Filter{Environments: state.In("prod"), Workload: "hello", Base: base}, time.UnixMilli(at))
+			must(err)
+			line("then of base", base, at, tally)
+		}
+	}
 	releases, err := db.Releases(ctx, nil, 100)
 	must(err)
 	for _, r := range releases {
