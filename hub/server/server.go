@@ -142,7 +142,11 @@ func (s *server) guard(next http.Handler) http.Handler {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		identity, err := s.identify(r)
+		elsewhere := (*notLocalError)(nil)
 		switch {
+		case errors.As(err, &elsewhere):
+			problem(w, http.StatusForbidden, err.Error())
+			return
 		case errors.Is(err, access.ErrTooMany):
 			h.Set("Retry-After", "1")
 			problem(w, http.StatusTooManyRequests, err.Error())
@@ -204,8 +208,11 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) identify(r *http.Request) (*access.Identity, error) {
 	if s.Tokens == nil {
-		if !local(r) {
-			return nil, nil
+		if why := notLocal(r); why != "" {
+			if open(r) {
+				return nil, nil
+			}
+			return nil, &notLocalError{why}
 		}
 		return access.Local(), nil
 	}
@@ -218,12 +225,24 @@ func (s *server) identify(r *http.Request) (*access.Identity, error) {
 	return nil, nil
 }
 
-// local reports whether a request is from this machine, and was meant for it: a page on another
-// host may resolve its name to this machine.
-func local(r *http.Request) bool {
+// notLocalError is that a request is not from who sits at this machine.
+type notLocalError struct{ why string }
+
+func (e *notLocalError) Error() string {
+	return "this hub runs with --local, for who sits at its machine alone: " + e.why + "; without --local, it takes tokens from anywhere"
+}
+
+// notLocal says why a request is not from this machine, or was not meant for it; "" where it is and was.
+// A page on another host may resolve its name to this machine, and a proxy on this machine asks for others.
+func notLocal(r *http.Request) string {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(from).IsLoopback() {
-		return false
+		return "the request comes from another one"
+	}
+	for name := range r.Header {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return "the request comes through a proxy, as its header " + name + " says"
+		}
 	}
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -231,11 +250,14 @@ func local(r *http.Request) bool {
 	}
 	ip := net.ParseIP(strings.Trim(host, "[]"))
 	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return false
+		return "the request is for another name than localhost and 127.0.0.1"
 	}
 	// What a page elsewhere sends is not meant by who sits here.
 	site := r.Header.Get("Sec-Fetch-Site")
-	return r.Method == http.MethodGet || r.Method == http.MethodHead || site == "" || site == "same-origin" || site == "none"
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || site == "" || site == "same-origin" || site == "none" {
+		return ""
+	}
+	return "a page of another site has sent the request"
 }
 
 // problem answers with an error as RFC 9457 has it.
