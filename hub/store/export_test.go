@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 )
 
@@ -29,4 +30,13 @@ func Numbered(in fs.FS) (numbers []int, err error) {
 		numbers = append(numbers, m.number)
 	}
 	return numbers, err
+}
+
+// Room lets a SQLite database have so many pages more than it has.
+func (s *Store) Room(pages int) error {
+	var has int
+	if err := s.db.QueryRow(`PRAGMA page_count`).Scan(&has); err != nil {
+		return err
+	}
+	return s.db.QueryRow(fmt.Sprint(`PRAGMA max_page_count = `, has+pages)).Scan(&has)
 }
