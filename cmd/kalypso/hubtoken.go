@@ -39,7 +39,7 @@ func newTokenCreate(a *asking) *cobra.Command {
 		Long: `create makes a token and prints it, this once: the hub keeps no more than a hash. What is
 said about it is on stderr.`,
 		Example: `  kalypso hub token create --role cluster --cluster eu-1 > eu-1.token
-  kalypso hub token create --role viewer --environment prod --note dashboards --days 90`,
+  kalypso hub token create --role viewer --env prod --note dashboards --days 90`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -47,6 +47,9 @@ said about it is on stderr.`,
 				return usagef("--role says what the token may do: there are %s", listed(tokenRoles, "and"))
 			case (t.Role == "cluster") != (t.Cluster != ""):
 				return usagef("--cluster NAME goes with --role cluster, and with no other")
+			}
+			if cmd.Flags().Changed("environment") {
+				fmt.Fprintln(a.err, "kalypso: warning: --environment is the former name of --env, and will go")
 			}
 			hub, err := a.hub.client(a.global)
 			if err != nil {
@@ -71,7 +74,9 @@ said about it is on stderr.`,
 	f.Var(&choice{&t.Role, tokenRoles}, "role", "what it may do: "+listed(tokenRoles, "or"))
 	completeFlag(cmd, "role", values(tokenRoles...))
 	f.StringVar(&t.Cluster, "cluster", "", "the `CLUSTER` that it may report about, of --role cluster")
-	f.StringVar(&t.Environment, "environment", "", "the `ENVIRONMENT` that it is for (default: all)")
+	f.StringVar(&t.Environment, "env", "", "the one `ENVIRONMENT` that it is for (default: all)")
+	f.StringVar(&t.Environment, "environment", "", "the former name of --env")
+	_ = f.MarkHidden("environment")
 	f.StringVar(&t.Note, "note", "", "the `REASON` for it, for those who see it in the list")
 	f.IntVar(&t.Days, "days", 0, "after how many days it ends; 0 for never")
 	return cmd

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -87,7 +89,7 @@ when it is another one than before. The token is in ` + hubTokenEnv + ` or in a 
 	f.DurationVar(&o.every, "every", 0, "go on, and read again after about this `DURATION`")
 	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, signed where there is a token, or write them to stdout for -, and send nothing")
 	f.StringVar(&o.imported, "import", "", "send the reports of a `FILE`, or those on stdin for -, as --from file does")
-	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, for which the cluster gets its own, which --token-file keeps")
+	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, for which the cluster gets its own, which --token-file keeps; remove that file for another one")
 	f.StringVar(&o.item.Assignment, "assignment", "", "report one `ASSIGNMENT`: <environment>/<cluster type>/<deployment target>")
 	f.StringVar(&o.item.Commit, "commit", "", "the `COMMIT` of the GitOps branch that is applied, in full")
 	f.StringVar(&o.item.Digest, "digest", "", "the `DIGEST` of the folder that is applied: its git tree id")
@@ -297,18 +299,37 @@ func (o *observing) write(_ context.Context, reports []api.Report) (string, []ap
 	return "", nil, errors.Join(observe.Write(f, reports, token), f.Close())
 }
 
-// sender returns what sends reports to the hub. The cluster is enrolled where that is asked for.
+// sender returns what sends reports to the hub. The cluster is enrolled where that is asked for, and
+// again where its token is refused and somebody has removed the file of it.
 func (o *observing) sender(ctx context.Context) (delivery, error) {
 	client, err := o.client(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sender := observe.NewSender(client)
+	sender, refused := observe.NewSender(client), false
 	return func(ctx context.Context, reports []api.Report) (string, []api.Report, error) {
+		if refused && isAbsent(o.path(o.hub.tokenFile)) {
+			again, err := o.client(ctx)
+			if err != nil {
+				return "", reports, err
+			}
+			client, sender = again, observe.NewSender(again)
+		}
 		defer client.CloseIdle()
 		sent, err := sender.Send(ctx, reports)
-		return sent.String(), sent.Left, errors.Join(sent.Err(), err)
+		err = errors.Join(sent.Err(), err)
+		answer := (*api.Error)(nil)
+		refused = o.enrollTokenFile != "" && errors.As(err, &answer) && answer.Status == http.StatusUnauthorized
+		if refused {
+			err = fmt.Errorf("%w; to enrol cluster %s again, remove %s", err, o.cluster, o.path(o.hub.tokenFile))
+		}
+		return sent.String(), sent.Left, err
 	}, nil
+}
+
+func isAbsent(file string) bool {
+	_, err := os.Stat(file)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (o *observing) client(ctx context.Context) (*api.Client, error) {
