@@ -465,7 +465,8 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":           "there is no rule, and nobody would get in: give groups, ci, or both",
 		"groups: []": "there is no rule, and nobody would get in: give groups, ci, or both",
-		"# nothing":  "there is no rule, and nobody would get in: give groups, ci, or both",
+		"---\ngroups: [{group: a, role: viewer}]\n": "",
+		"# nothing": "there is no rule, and nobody would get in: give groups, ci, or both",
 		"groups: [{group: a, role: viewer}]\n---\nci: []":                          "there is more after the first document of YAML: write one document, without ---",
 		"ci: [{issuer: 'https://gitlab.com/', claims: {ref: main}, role: viewer}]": "ci: entry 1: its claims do not say whose jobs it lets in, and everybody has jobs at https://gitlab.com: add one of [project_path project_id namespace_path namespace_id sub]",
 		`{"groups": [{"group": "a", "role": "admin"}]}`:                            "",
