@@ -75,7 +75,7 @@ said about it is on stderr.`,
 	completeFlag(cmd, "role", values(tokenRoles...))
 	f.StringVar(&t.Cluster, "cluster", "", "the `CLUSTER` that it may report about, of --role cluster")
 	f.StringVar(&t.Environment, "env", "", "the one `ENVIRONMENT` that it is for (default: all)")
-	f.StringVar(&t.Environment, "environment", "", "the former name of --env")
+	f.StringVar(&t.Environment, "environment", "", "the `ENVIRONMENT`, by the former name of --env")
 	_ = f.MarkHidden("environment")
 	f.StringVar(&t.Note, "note", "", "the `REASON` for it, for those who see it in the list")
 	f.IntVar(&t.Days, "days", 0, "after how many days it ends; 0 for never")
