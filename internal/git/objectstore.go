@@ -61,13 +61,16 @@ func (s *objectStore) read(id Hash, most int64) (Object, error) {
 func (s *objectStore) lookUp(id Hash, most int64) (Object, error) {
 	for i, p := range s.packs {
 		offset, found, err := p.find(id)
-		if err != nil {
-			return Object{}, err
-		}
-		if found {
+		if found && err == nil {
 			copy(s.packs[1:], s.packs[:i])
 			s.packs[0] = p
-			return p.read(offset, most, &s.bases)
+			var o Object
+			if o, err = p.read(offset, most, &s.bases); err == nil {
+				return o, nil
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // what another process removes, it has put elsewhere
+			return Object{}, err
 		}
 	}
 	name := id.String()
@@ -245,8 +248,12 @@ func (s *objectStore) unlisted(ids []Hash) ([]Hash, error) {
 // holds reports whether an object is in the listed packs and folders.
 func (s *objectStore) holds(id Hash) (bool, error) {
 	for _, p := range s.packs {
-		if _, found, err := p.find(id); err != nil || found {
-			return found, err
+		_, found, err := p.find(id)
+		if err == nil && found {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
 		}
 	}
 	return s.isLoose(id), nil

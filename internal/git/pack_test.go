@@ -127,3 +127,19 @@ func TestBasesAreBounded(t *testing.T) {
 		t.Errorf("%d objects of %d bytes are held, counted as %d", b.cache.Len(), sum, b.size)
 	}
 }
+
+// While git repack removes one pack after the other, those that are gone hide nothing in the others.
+func TestPacksThatAreGone(t *testing.T) {
+	r, _ := repository(t)
+	id := commit(t, r, "content")
+	for i := range mostLooks + 2 {
+		must(t, os.Symlink("gone", filepath.Join(r.dir, "objects", "pack", fmt.Sprintf("pack-%040d.idx", i))))
+	}
+	other := opened(t, r.dir)
+	if _, err := other.Object(id); err != nil {
+		t.Error(err)
+	}
+	if absent, err := other.Absent([]Hash{id}); err != nil || len(absent) > 0 {
+		t.Errorf("absent are %v, %v", absent, err)
+	}
+}
