@@ -16,6 +16,7 @@ type ListedError struct {
 	Environments []string
 }
 
+// Error names the environments, and says what to do.
 func (e *ListedError) Error() string {
 	return fmt.Sprintf("the platform lists cluster %s, in %s: take it out of the platform", terminal.Line(e.Cluster), strings.Join(e.Environments, ", "))
 }

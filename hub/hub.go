@@ -117,6 +117,7 @@ type loader struct {
 	now   time.Time
 }
 
+// Wanted takes what an environment wants, as a loader of the store.
 func (l *loader) Wanted(w *state.Wanted) { l.fleet.RestoreWanted(l.now, w) }
 
 func (l *loader) Environments(names []string) { l.fleet.Order(names) }

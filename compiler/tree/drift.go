@@ -19,6 +19,7 @@ type Drift struct {
 	Kind DriftKind
 }
 
+// String returns the path and what is the matter with it.
 func (d Drift) String() string { return d.Path + " " + string(d.Kind) }
 
 // DriftKind says what is wrong with a file.

@@ -81,8 +81,10 @@ type RecordError struct {
 	Err  error
 }
 
+// Error names the record and says why it cannot be read.
 func (e *RecordError) Error() string { return e.Path + " cannot be read: " + e.Err.Error() }
 
+// Unwrap returns why.
 func (e *RecordError) Unwrap() error { return e.Err }
 
 // adoptable says whether --adopt goes on with it. A record of another

@@ -76,6 +76,7 @@ type Grant struct {
 	Environment string // "" for all
 }
 
+// String returns the role, with its environment where it is of one.
 func (g Grant) String() string {
 	if g.Environment == "" {
 		return string(g.Role)
@@ -216,9 +217,8 @@ func hash(secret string) string {
 
 // Identify returns who has a token.
 func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
-	rest, ok := strings.CutPrefix(text, api.TokenPrefix)
-	id, secret, found := strings.Cut(rest, "_")
-	if raw, err := hex.DecodeString(id); !ok || !found || len(text) > 200 || err != nil || len(raw) != idSize {
+	id, secret, ok := api.TokenParts(text)
+	if raw, err := hex.DecodeString(id); !ok || len(text) > 200 || err != nil || len(raw) != idSize {
 		return nil, ErrUnknown
 	}
 	sum := sha256.Sum256([]byte(secret))

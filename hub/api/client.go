@@ -59,6 +59,7 @@ type Error struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
+// Error returns the status and all that the hub says is wrong.
 func (e *Error) Error() string {
 	text := e.Detail
 	if text == "" {
@@ -76,6 +77,7 @@ type UnavailableError struct {
 	Err  error
 }
 
+// Error names the hub and says what went wrong.
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the hub %s does not answer: %v", e.Host, e.Err)
 }

@@ -14,8 +14,8 @@ import (
 // TokenPrefix is how tokens begin: kalypso_<id>_<secret>.
 const TokenPrefix = "kalypso_"
 
-// Token's parts.
-func parts(token string) (id, secret string, ok bool) {
+// TokenParts returns the id and the secret of a token; false for what is none.
+func TokenParts(token string) (id, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(token, TokenPrefix)
 	id, secret, found := strings.Cut(rest, "_")
 	return id, secret, ok && found && id != "" && secret != ""
@@ -41,7 +41,7 @@ func SigningKey(secret string) ed25519.PrivateKey {
 
 // Sign signs a report with a token.
 func Sign(token string, r *Report) (*Signed, error) {
-	id, secret, ok := parts(token)
+	id, secret, ok := TokenParts(token)
 	if !ok {
 		return nil, errors.New("reports are signed with a token of a hub, kalypso_..., and this is none")
 	}
