@@ -270,25 +270,6 @@ func (a *asking) list(ctx context.Context, q api.Query, limit int) error {
 	return a.printRows(out)
 }
 
-// oldest prints those assignments on clusters that have been in their state for the longest time, of all
-// that there are.
-func (a *asking) oldest(ctx context.Context, q api.Query, limit int) error {
-	out, cut := &api.Assignments{Assignments: []state.Row{}}, false
-	err := a.assignments(ctx, q, 0, out, func() {
-		slices.SortStableFunc(out.Assignments, func(x, y state.Row) int { return x.Holds().Compare(y.Holds()) })
-		if limit > 0 && len(out.Assignments) > limit {
-			out.Assignments, cut = out.Assignments[:limit], true
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if cut {
-		a.tellMore(limit)
-	}
-	return a.printRows(out)
-}
-
 // assignments adds assignments on clusters to an answer, page by page, and calls f after each.
 func (a *asking) assignments(ctx context.Context, q api.Query, limit int, out *api.Assignments, f func()) error {
 	hub, err := a.hub.client(a.global)
@@ -388,92 +369,4 @@ func when(t time.Time) string {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02T15:04Z")
-}
-
-func newHubDrift(a *asking) *cobra.Command {
-	s := &selection{}
-	cmd := &cobra.Command{
-		Use:   "drift [ENVIRONMENT]",
-		Short: "List what runs and is not what is wanted, the oldest first",
-		Long: `drift lists the assignments on clusters that run something else than what is wanted: what
-their branch had before (behind), or what it never had or somebody changed on the
-cluster (drifted).`,
-		Example: `  kalypso hub drift prod`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q, err := s.read(args)
-			if err != nil {
-				return err
-			}
-			q.States = []state.State{state.Behind, state.Drifted}
-			return a.oldest(cmd.Context(), q, s.limit)
-		},
-	}
-	s.flags(cmd)
-	return cmd
-}
-
-func newHubCluster(a *asking) *cobra.Command {
-	return &cobra.Command{
-		Use:     "cluster CLUSTER",
-		Short:   "Show what a cluster should run, and what it runs",
-		Long:    `cluster lists all assignments of a cluster in all environments, and when it last reported.`,
-		Example: `  kalypso hub cluster eu-1`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return usagef("name one cluster")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			hub, err := a.hub.client(a.global)
-			if err != nil {
-				return err
-			}
-			found, err := hub.Cluster(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if *a.output != "table" {
-				return a.printDocument(*a.output, document[*api.Cluster]{apiVersion, "HubCluster", found})
-			}
-			news := "has never reported"
-			if !found.Seen.IsZero() {
-				news = "last reported at " + when(found.Seen) + " by " + cmp.Or(found.By, "somebody")
-			}
-			fmt.Fprintf(a.out, "%s\n\n", terminal.Line(fmt.Sprintf("%s: %s; %s", found.Name, found.Counts, news)))
-			if found.Problem != "" {
-				fmt.Fprintf(a.out, "warning: %s\n\n", terminal.Line(found.Problem))
-			}
-			return a.printRows(&api.Assignments{Assignments: found.Assignments})
-		},
-	}
-}
-
-func newHubForget(a *asking) *cobra.Command {
-	return &cobra.Command{
-		Use:   "forget CLUSTER...",
-		Short: "Forget clusters that the platform does not list and that report no more",
-		Long: `forget ends that clusters count which reported once, and which the platform does not list:
-one that was taken away, or whose name was mistyped. One that reports again comes back.
-Clusters that the platform lists are to be taken out of the platform.`,
-		Example: `  kalypso hub forget vm-17`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("name a cluster")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			hub, err := a.hub.client(a.global)
-			if err != nil {
-				return err
-			}
-			for _, name := range args {
-				if err := hub.Forget(cmd.Context(), name); err != nil {
-					return fmt.Errorf("cluster %s: %w", terminal.Line(name), err)
-				}
-			}
-			return nil
-		},
-	}
 }

@@ -1,0 +1,238 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+)
+
+// Report reports about a cluster.
+func (c *Client) Report(ctx context.Context, r *Report) (*Taken, error) {
+	out := &Taken{}
+	return out, c.do(ctx, http.MethodPost, "/v1/reports", nil, r, out)
+}
+
+// Carry brings a report that somebody else has signed.
+func (c *Client) Carry(ctx context.Context, s *Signed) (*Taken, error) {
+	out := &Taken{}
+	return out, c.do(ctx, http.MethodPost, "/v1/reports", nil, s, out)
+}
+
+// Enroll returns the token of a cluster.
+func (c *Client) Enroll(ctx context.Context, cluster string) (*Token, error) {
+	out := &Token{}
+	return out, c.do(ctx, http.MethodPost, "/v1/enroll", nil, Enrollment{cluster}, out)
+}
+
+// Environments returns all environments.
+func (c *Client) Environments(ctx context.Context) (*Environments, error) {
+	out := &Environments{}
+	return out, c.do(ctx, http.MethodGet, "/v1/environments", nil, nil, out)
+}
+
+// Query selects assignments on clusters, of one environment or of all, and of these as the rest of
+// state.Filter; At is a moment, zero for now.
+type Query struct {
+	Environment string
+	state.Filter
+	At time.Time
+}
+
+func (q *Query) values() url.Values {
+	out := url.Values{}
+	for name, value := range map[string]string{
+		"environment": q.Environment, "ring": q.Ring, "clusterType": q.ClusterType, "class": q.Class, "cluster": q.Cluster, "workload": q.Workload,
+		"workspace": q.Workspace, "deploymentTarget": q.Target, "version": q.Version, "base": q.Base,
+	} {
+		if value != "" {
+			out.Set(name, value)
+		}
+	}
+	var states []string
+	for _, s := range q.States {
+		states = append(states, s.String())
+	}
+	if len(states) > 0 {
+		out.Set("state", strings.Join(states, ","))
+	}
+	if !q.At.IsZero() {
+		out.Set("at", q.At.UTC().Format(time.RFC3339Nano))
+	}
+	return out
+}
+
+// Counts returns counts by some dimensions.
+func (c *Client) Counts(ctx context.Context, q Query, by ...state.Dimension) (*Groups, error) {
+	values := q.values()
+	var names []string
+	for _, d := range by {
+		names = append(names, string(d))
+	}
+	values.Set("by", strings.Join(names, ","))
+	out := &Groups{}
+	return out, c.do(ctx, http.MethodGet, "/v1/counts", values, nil, out)
+}
+
+// Assignments returns a page of assignments on clusters; cursor is "" for the first.
+func (c *Client) Assignments(ctx context.Context, q Query, cursor string, limit int) (*Assignments, error) {
+	values := q.values()
+	values.Set("limit", fmt.Sprint(limit))
+	if cursor != "" {
+		values.Set("cursor", cursor)
+	}
+	out := &Assignments{}
+	return out, c.do(ctx, http.MethodGet, "/v1/assignments", values, nil, out)
+}
+
+// Cluster returns a cluster.
+func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
+	out := &Cluster{}
+	return out, c.do(ctx, http.MethodGet, "/v1/clusters/"+url.PathEscape(name), nil, nil, out)
+}
+
+// HistoryQuery selects what changed; zero values stand for any, and its At and Workspace are none
+// of it.
+type HistoryQuery struct {
+	Query
+	Since, Until time.Time
+}
+
+// History returns a page of what changed, the newest first.
+func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, limit int) (*History, error) {
+	values := q.values()
+	values.Set("limit", fmt.Sprint(limit))
+	if cursor != "" {
+		values.Set("cursor", cursor)
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			values.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	out := &History{}
+	return out, c.do(ctx, http.MethodGet, "/v1/history", values, nil, out)
+}
+
+// Releases returns a page of what was released to an environment, "" for all, the newest first.
+func (c *Client) Releases(ctx context.Context, environment, cursor string, limit int) (*Releases, error) {
+	values := url.Values{"limit": {fmt.Sprint(limit)}}
+	if cursor != "" {
+		values.Set("cursor", cursor)
+	}
+	if environment != "" {
+		values.Set("environment", environment)
+	}
+	out := &Releases{}
+	return out, c.do(ctx, http.MethodGet, "/v1/releases", values, nil, out)
+}
+
+// Performance returns how well releases to an environment went since a time, "" for all; the zero
+// Time is 30 days ago.
+func (c *Client) Performance(ctx context.Context, environment string, since time.Time) (*Performances, error) {
+	values := url.Values{}
+	if environment != "" {
+		values.Set("environment", environment)
+	}
+	if !since.IsZero() {
+		values.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
+	out := &Performances{}
+	return out, c.do(ctx, http.MethodGet, "/v1/performance", values, nil, out)
+}
+
+// Rollout calls f with each assignment on a cluster that an environment wants, of a ring where
+// that is not "", and returns the commit of the GitOps branch that it is about. All of it is of
+// one moment.
+func (c *Client) Rollout(ctx context.Context, environment, ring string, f func(*state.Row) error) (commit string, err error) {
+	values := url.Values{"environment": {environment}}
+	if ring != "" {
+		values.Set("ring", ring)
+	}
+	answer, err := c.request(ctx, http.MethodGet, "/v1/rollout", values, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	lines := json.NewDecoder(bufio.NewReaderSize(answer.Body, 1<<16))
+	var end RolloutEnd
+	for {
+		var line struct {
+			*state.Row
+			RolloutEnd
+		}
+		if err := lines.Decode(&line); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return "", fmt.Errorf("the hub's answer: %w", err)
+		}
+		if line.End {
+			end = line.RolloutEnd
+			break
+		}
+		if line.Row == nil {
+			continue
+		}
+		if err := f(line.Row); err != nil {
+			return "", err
+		}
+	}
+	return end.GitOps, nil
+}
+
+// RolloutEnd is the last line of a rollout: without it, the answer is cut off.
+type RolloutEnd struct {
+	End    bool   `json:"end,omitempty"`
+	GitOps string `json:"gitops,omitempty"` // the commit
+}
+
+// NewToken makes a token.
+func (c *Client) NewToken(ctx context.Context, of NewToken) (*Token, error) {
+	out := &Token{}
+	return out, c.do(ctx, http.MethodPost, "/v1/tokens", nil, of, out)
+}
+
+// Tokens returns all tokens, without their secrets.
+func (c *Client) Tokens(ctx context.Context) (*Tokens, error) {
+	all := &Tokens{Tokens: []Token{}}
+	for values := (url.Values{"limit": {"1000"}}); ; {
+		page := Tokens{}
+		if err := c.do(ctx, http.MethodGet, "/v1/tokens", values, nil, &page); err != nil {
+			return nil, err
+		}
+		all.Tokens = append(all.Tokens, page.Tokens...)
+		if page.Next == "" {
+			return all, nil
+		}
+		values.Set("cursor", page.Next)
+	}
+}
+
+// Forget forgets a cluster that the platform does not list.
+func (c *Client) Forget(ctx context.Context, cluster string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/clusters/"+url.PathEscape(cluster), nil, nil, nil)
+}
+
+// RevokeToken ends a token.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil, nil)
+}
+
+// Audit returns who did what, the newest first.
+func (c *Client) Audit(ctx context.Context, cursor string, limit int) (*Events, error) {
+	values := url.Values{"limit": {fmt.Sprint(limit)}}
+	if cursor != "" {
+		values.Set("cursor", cursor)
+	}
+	out := &Events{}
+	return out, c.do(ctx, http.MethodGet, "/v1/audit", values, nil, out)
+}
