@@ -83,7 +83,7 @@ func place(order []string, name string) int {
 func pastFilter(f state.Filter, by []state.Dimension) (store.Filter, error) {
 	past, err := store.FilterAt(f)
 	if err == nil && slices.Contains(by, state.ByWorkspace) {
-		_, err = store.FilterAt(state.Filter{Workspace: string(state.ByWorkspace)})
+		err = store.ErrWorkspace
 	}
 	if err != nil {
 		return past, huma.Error422UnprocessableEntity(err.Error())

@@ -50,11 +50,14 @@ type Filter struct {
 	Before                                   int64     // those with a lower number; 0 for all
 }
 
+// ErrWorkspace is the error of a question by workspaces about what was.
+var ErrWorkspace = errors.New("of what was, workspaces are not known: ask for a workload")
+
 // FilterAt returns what selects transitions as a state.Filter does assignments of now. The error
 // says what is not known of an earlier moment.
 func FilterAt(f state.Filter) (Filter, error) {
 	if f.Workspace != "" {
-		return Filter{}, errors.New("of what was, workspaces are not known: ask for a workload")
+		return Filter{}, ErrWorkspace
 	}
 	return Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Ring: f.Ring, ClusterType: f.ClusterType, Folder: f.Class, Version: f.Version, Base: f.Base, States: f.States}, nil
 }
