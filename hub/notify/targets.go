@@ -1,11 +1,9 @@
 package notify
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"regexp"
@@ -13,7 +11,7 @@ import (
 	"strings"
 	"text/template"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/kalypso-io/kalypso/internal/strictyaml"
 )
 
 // Kind is the kind of a target: what is sent to it.
@@ -46,19 +44,11 @@ type Target struct {
 // names are what names of targets look like: they are in keys of the database.
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// goTypes are how the decoder names Go's types, which are nothing to who writes the file.
-var goTypes = regexp.MustCompile(` (in type|into) \S+`)
-
 // Parse reads targets, as YAML or JSON.
 func Parse(data []byte) ([]*Target, error) {
 	var targets []*Target
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(&targets); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(goTypes.ReplaceAllString(err.Error(), ""))
-	}
-	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the first document of YAML: write one document, without ---")
+	if err := strictyaml.Decode(data, &targets); err != nil {
+		return nil, err
 	}
 	known := map[string]bool{}
 	for i, t := range targets {

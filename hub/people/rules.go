@@ -1,23 +1,19 @@
 package people
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/internal/strictyaml"
 )
 
 // Rules say which role people and CI jobs have.
@@ -46,13 +42,8 @@ type CI struct {
 // Parse reads rules, as YAML or JSON.
 func Parse(data []byte) (*Rules, error) {
 	rules := &Rules{}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(rules); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(goTypes.ReplaceAllString(err.Error(), ""))
-	}
-	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the first document of YAML: write one document, without ---")
+	if err := strictyaml.Decode(data, rules); err != nil {
+		return nil, err
 	}
 	if len(rules.Groups) == 0 && len(rules.CI) == 0 {
 		return nil, errors.New("there is no rule, and nobody would get in: give groups, ci, or both")
@@ -74,9 +65,6 @@ func Parse(data []byte) (*Rules, error) {
 	}
 	return rules, nil
 }
-
-// goTypes are how the decoder names Go's types, which are nothing to who writes the file.
-var goTypes = regexp.MustCompile(` (in type|into) \S+`)
 
 func checkRole(r access.Role) error {
 	if r != access.Viewer && r != access.Operator && r != access.Admin {

@@ -1,0 +1,29 @@
+// Package strictyaml reads files that people write as YAML or JSON: one document, without fields that
+// nobody reads.
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// goTypes are how the decoder names Go's types, which are nothing to who writes the file.
+var goTypes = regexp.MustCompile(` (in type|into) \S+`)
+
+// Decode reads a document into a value, as the decoder of YAML does; an empty one leaves it as it is. The
+// error is for who has written it.
+func Decode(data []byte, into any) error {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return errors.New(goTypes.ReplaceAllString(err.Error(), ""))
+	}
+	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return errors.New("there is more after the first document of YAML: write one document, without ---")
+	}
+	return nil
+}
