@@ -86,6 +86,15 @@ type Gates struct {
 	Budget    *BudgetGate
 }
 
+// Names of kinds of gates that code refers to. Package promotion/gate has the table of all kinds.
+const (
+	GateErrors    = "errors" // in allow as well, as kept
+	GateKept      = "kept"
+	GateAfter     = "after"
+	GateSoak      = "soak"
+	GateApprovals = "approvals"
+)
+
 // RolloutGate says when the clusters have come far enough with a commit.
 type RolloutGate struct {
 	Source     string // any, status, kubernetes, report or none

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
@@ -269,5 +270,5 @@ func (pr *proposer) explainApproval(st *session.Stage, status *plan.StageStatus)
 
 // pendingApprovals reports whether a step waits for approvals alone.
 func pendingApprovals(step *plan.Step) bool {
-	return !slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool { return v.Gate != "approvals" && v.State != gate.Passed })
+	return !slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool { return v.Gate != model.GateApprovals && v.State != gate.Passed })
 }

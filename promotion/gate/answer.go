@@ -80,10 +80,10 @@ func latest(parts []answer) time.Time {
 	return slices.MaxFunc(parts, func(a, b answer) int { return a.since.Compare(b.since) }).since
 }
 
-// verdict returns the answer as that of a gate.
-func (a answer) verdict(gate, name string) Verdict {
+// verdict returns the answer as that of a gate with a name.
+func (a answer) verdict(name string) Verdict {
 	return Verdict{
-		Gate: gate, Name: cmp.Or(name, a.name), State: a.State, Reason: a.reason,
+		Name: cmp.Or(name, a.name), State: a.State, Reason: a.reason,
 		Since: utc(a.since), Until: utc(a.until),
 	}
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,17 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// approvals reports whether enough people have approved the change request as it is.
-func approvals(g *model.ApprovalsGate, f ChangeFacts) answer {
+func approvals(_ context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
+	for _, g := range p.Gates {
+		if g.Approvals != nil {
+			vs = append(vs, approval(g.Approvals, f).verdict(""))
+		}
+	}
+	return vs
+}
+
+// approval reports whether enough people have approved the change request as it is.
+func approval(g *model.ApprovalsGate, f ChangeFacts) answer {
 	wanted := fmt.Sprintf("0 of %d", g.Count)
 	switch {
 	case f.NoReviews != "":

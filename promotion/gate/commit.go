@@ -1,61 +1,55 @@
 package gate
 
 import (
-	"slices"
+	"cmp"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Kinds are the kinds of gates, in the order of verdicts: those of Commit, and then
-// those of Planned.
-var Kinds = slices.Concat(commitKinds, plannedKinds)
-
-var (
-	commitKinds  = []string{"reject", "hold", "freeze", "history", "after", "status", "soak", "windows"}
-	plannedKinds = []string{"errors", "kept", "removals", "budget", "policy", "http", "approvals"}
-)
-
-// IsPlanned reports whether a kind of gate is one of Planned.
-func IsPlanned(kind string) bool { return slices.Contains(plannedKinds, kind) }
-
-// Commit answers the gates that need nothing but the commit: reject, hold, freeze
-// and history where they speak against it, and after, status, soak and windows
-// where the policy has them. There is one verdict of each kind, but for status and
-// soak: those have one for each gate, the environment's before the ring's. Verdicts
-// are in the order of Kinds.
+// Commit evaluates the gates that need only the commit: reject, hold, freeze and history if they
+// are against it, and after, status, soak and windows if the policy has them. There is one
+// verdict of each kind, except for status and soak: those have one for each gate, the
+// environment's before the ring's. Verdicts are in the order of the table of kinds.
 func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	var vs []Verdict
-	if f.Rejected != nil {
-		vs = append(vs, Verdict{
-			Gate: "reject", State: Blocked,
-			Reason: git.Short(f.Commit) + " is rejected" + f.Rejected.why(), Since: f.Rejected.At.UTC(),
-		})
+	for _, k := range table {
+		if k.commit != nil {
+			vs = append(vs, k.name(k.commit(p, f))...)
+		}
 	}
-	if f.Aborted != nil && f.Rejected == nil {
-		vs = append(vs, Verdict{
-			Gate: "reject", State: Blocked,
-			Reason: git.Short(f.Commit) + " was called off" + f.Aborted.why() + "; --commit " + git.Short(f.Commit) + " takes it up again", Since: f.Aborted.At.UTC(),
-		})
-	}
-	vs = append(vs, ordered("hold", p.place()+" is held", f.Hold, f.Now)...)
-	vs = append(vs, ordered("freeze", p.Environment+" is frozen", f.Freeze, f.Now)...)
-	if !f.Reachable {
-		vs = append(vs, Verdict{
-			Gate: "history", State: Blocked,
-			Reason: "rewritten history: the platform's branch does not have " + git.Short(f.Commit) + " any more; name the commit that comes next, with --commit",
-		})
-	}
-	if !f.EnvironmentOnly || p.Rings {
-		vs = append(vs, after(p, f)...)
-	}
-	if !f.EnvironmentOnly {
-		vs = append(vs, statuses(p, f)...)
-		vs = append(vs, soaks(p, f)...)
-	}
-	vs = append(vs, windows(p, f.Now)...)
 	return skip(p, s, vs)
 }
+
+// rejected returns the verdict of an order never to take the commit, or to call it off.
+func rejected(_ Policy, f CommitFacts) []Verdict {
+	order, id := cmp.Or(f.Rejected, f.Aborted), git.Short(f.Commit)
+	if order == nil {
+		return nil
+	}
+	reason := id + " is rejected" + order.why()
+	if f.Rejected == nil {
+		reason = id + " was called off" + order.why() + "; --commit " + id + " takes it up again"
+	}
+	return []Verdict{{State: Blocked, Reason: reason, Since: order.At.UTC()}}
+}
+
+func held(p Policy, f CommitFacts) []Verdict { return ordered(p.place()+" is held", f.Hold, f.Now) }
+
+func frozen(p Policy, f CommitFacts) []Verdict {
+	return ordered(p.Environment+" is frozen", f.Freeze, f.Now)
+}
+
+// rewritten returns the verdict on a commit that the history of the platform's branch lost.
+func rewritten(_ Policy, f CommitFacts) []Verdict {
+	if f.Reachable {
+		return nil
+	}
+	return blocked("rewritten history: the platform's branch does not have " + git.Short(f.Commit) +
+		" any more; name the commit that comes next, with --commit")
+}
+
+func blocked(reason string) []Verdict { return []Verdict{{State: Blocked, Reason: reason}} }
 
 // place returns the place of the policy, as ENVIRONMENT/RING.
 func (p Policy) place() string { return place(p.Environment, p.Ring) }
@@ -68,11 +62,11 @@ func place(environment, ring string) string {
 }
 
 // ordered returns the verdict of an order, until it ends.
-func ordered(gate, what string, order *Freeze, now time.Time) []Verdict {
+func ordered(what string, order *Freeze, now time.Time) []Verdict {
 	if order == nil {
 		return nil
 	}
-	v := Verdict{Gate: gate, State: Blocked, Reason: what + order.why(), Since: order.At.UTC()}
+	v := Verdict{State: Blocked, Reason: what + order.why(), Since: order.At.UTC()}
 	if !order.Until.IsZero() {
 		if !now.Before(order.Until) {
 			return nil

@@ -28,7 +28,7 @@ const (
 
 // Verdict is a gate's answer.
 type Verdict struct {
-	Gate  string `json:"gate"`           // its kind, one of Kinds, or advance
+	Gate  string `json:"gate"`           // the name of its Kind, or Advance
 	Name  string `json:"name,omitempty"` // which one, where there can be several of a kind
 	State `json:"state"`
 	// Reason is one line for people: what is there, and what is wanted.
@@ -182,4 +182,6 @@ type ChangeFacts struct {
 	// Satisfies evaluates a constraint on a JSON document: it returns what is violated,
 	// a line each; nothing where it holds.
 	Satisfies func(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
+
+	document func() ([]byte, error) // Change as JSON, made once, and only for gates that get it
 }

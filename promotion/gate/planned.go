@@ -6,44 +6,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Planned answers the gates that need the planned change: errors, kept and removals where
-// the change has such, and budget, policy, http and approvals where the policy has them.
-// Verdicts are in the order of Kinds, one for each gate, the environment's before the
-// ring's. It calls Post and Satisfies, one after the other, and nothing else that takes
-// time; where the context ends, what was not answered is pending.
+// Planned evaluates the gates that need the planned change: errors, kept and removals if the
+// change has such, and budget, policy, http and approvals if the policy has them. Verdicts are
+// in the order of the table of kinds, one for each gate, the environment's before the ring's. It
+// calls Post and Satisfies, one after the other, and nothing else that takes time; if the
+// context ends, the gates without an answer are pending.
 func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
+	f.document = sync.OnceValues(func() ([]byte, error) { return json.Marshal(f.Change) })
 	var vs []Verdict
-	if f.Change == nil {
-		vs = append(vs, Verdict{Gate: "errors", State: Pending, Reason: unplanned})
-	} else {
-		vs = append(vs, tolerated("errors", "assignment", "with errors", f.Change.Errors, p.AllowErrors)...)
-		vs = append(vs, tolerated("kept", "folder", "kept from before", f.Change.Kept, p.AllowKept)...)
-		vs = append(vs, removals(f.Change.Removals)...)
-	}
-	for _, g := range p.Gates {
-		if g.Budget != nil {
-			vs = append(vs, budget(g.Budget, f.Change).verdict("budget", ""))
-		}
-	}
-	document, err := json.Marshal(f.Change)
-	for _, g := range p.Gates {
-		for _, g := range g.Policy {
-			vs = append(vs, asked(f.Change, err, func() answer { return policy(ctx, g, f, document) }).verdict("policy", g.Name))
-		}
-	}
-	for _, g := range p.Gates {
-		for _, g := range g.HTTP {
-			vs = append(vs, asked(f.Change, err, func() answer { return service(ctx, g, f, document) }).verdict("http", g.Name))
-		}
-	}
-	for _, g := range p.Gates {
-		if g.Approvals != nil {
-			vs = append(vs, approvals(g.Approvals, f).verdict("approvals", ""))
+	for _, k := range table {
+		if k.change != nil {
+			vs = append(vs, k.name(k.change(ctx, p, f))...)
 		}
 	}
 	return skip(p, s, vs)
@@ -51,7 +30,24 @@ func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 
 const unplanned = "the change is not planned yet"
 
-// tolerated returns the verdict on what a change may have only where the policy allows it.
+// failures returns the verdict on assignments with errors. If there is no change yet, it says so
+// for kept and removals as well.
+func failures(_ context.Context, p Policy, f ChangeFacts) []Verdict {
+	if f.Change == nil {
+		return []Verdict{{State: Pending, Reason: unplanned}}
+	}
+	return tolerated(model.GateErrors, "assignment", "with errors", f.Change.Errors, p.AllowErrors)
+}
+
+// kept returns the verdict on folders that stay as they were.
+func kept(_ context.Context, p Policy, f ChangeFacts) []Verdict {
+	if f.Change == nil {
+		return nil
+	}
+	return tolerated(model.GateKept, "folder", "kept from before", f.Change.Kept, p.AllowKept)
+}
+
+// tolerated returns the verdict on what a change may have only if the policy allows it.
 func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 	if count > 1 {
 		what += "s"
@@ -60,22 +56,34 @@ func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 	case count == 0:
 		return nil
 	case allowed:
-		return []Verdict{{Gate: gate, State: Passed, Reason: fmt.Sprintf("%d %s %s, which the policy allows", count, what, how)}}
+		return []Verdict{{State: Passed, Reason: fmt.Sprintf("%d %s %s, which the policy allows", count, what, how)}}
 	}
-	return []Verdict{{Gate: gate, State: Blocked, Reason: fmt.Sprintf("%d %s %s; wanted are 0, or allow: [%q]", count, what, how, gate)}}
+	return blocked(fmt.Sprintf("%d %s %s; wanted are 0, or allow: [%q]", count, what, how, gate))
 }
 
-// removals returns the verdict on a change that takes too many assignments or clusters away.
-func removals(r Removals) []Verdict {
-	switch {
+// removals returns the verdict on a change that removes too many assignments or clusters.
+func removals(_ context.Context, _ Policy, f ChangeFacts) []Verdict {
+	if f.Change == nil {
+		return nil
+	}
+	switch r := f.Change.Removals; {
 	case r.Empties:
-		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)}}
+		return blocked(fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded))
 	case r.Removed > r.Most:
-		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("%d of %d assignments are removed; wanted are %d at most", r.Removed, r.Recorded, r.Most)}}
+		return blocked(fmt.Sprintf("%d of %d assignments are removed; wanted are %d at most", r.Removed, r.Recorded, r.Most))
 	case r.Clusters > r.MostClusters:
-		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("%d of %d clusters are removed; wanted are %d at most", r.Clusters, r.RecordedClusters, r.MostClusters)}}
+		return blocked(fmt.Sprintf("%d of %d clusters are removed; wanted are %d at most", r.Clusters, r.RecordedClusters, r.MostClusters))
 	}
 	return nil
+}
+
+func budgets(_ context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
+	for _, g := range p.Gates {
+		if g.Budget != nil {
+			vs = append(vs, budget(g.Budget, f.Change).verdict(""))
+		}
+	}
+	return vs
 }
 
 // budget reports whether a change is small enough.
@@ -106,16 +114,26 @@ func bounded(what string, count int, most *int) (string, bool) {
 	return fmt.Sprintf("%d of at most %d %s", count, *most, what), count <= *most
 }
 
-// asked returns the answer of somebody who gets the change as a document, where there is
-// one.
-func asked(c *Change, err error, ask func() answer) answer {
-	switch {
-	case c == nil:
+// consult returns the answer of who gets the change as a document, if there is a change.
+func (f *ChangeFacts) consult(ask func(document json.RawMessage) answer) answer {
+	if f.Change == nil {
 		return answer{State: Pending, reason: unplanned}
-	case err != nil:
+	}
+	document, err := f.document()
+	if err != nil {
 		return answer{State: Pending, reason: "the change cannot be shown: " + printable(err.Error())}
 	}
-	return ask()
+	return ask(document)
+}
+
+func policies(ctx context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
+	for _, gates := range p.Gates {
+		for _, g := range gates.Policy {
+			ask := func(document json.RawMessage) answer { return policy(ctx, g, f, document) }
+			vs = append(vs, f.consult(ask).verdict(g.Name))
+		}
+	}
+	return vs
 }
 
 // policy reports whether a change satisfies a constraint.

@@ -198,7 +198,7 @@ func FuzzAnswer(f *testing.F) {
 	g := model.HTTPGate{Name: "cab"}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		facts := ChangeFacts{Now: now, Post: func(context.Context, model.HTTPGate, []byte) ([]byte, error) { return body, nil }}
-		v := service(t.Context(), g, facts, nil).verdict("http", g.Name)
+		v := service(t.Context(), g, facts, nil).verdict(g.Name)
 		if _, err := json.Marshal(v); err != nil {
 			t.Errorf("the verdict is no JSON: %v", err)
 		}
@@ -217,7 +217,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// What takes time is asked in the policy's order, and the verdicts are in that of Kinds.
+// What takes time is asked in the policy's order, and the verdicts are in that of the table.
 func TestPlannedOrder(t *testing.T) {
 	one := 1
 	g := func(name string) model.Gates {

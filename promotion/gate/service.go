@@ -13,6 +13,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+func services(ctx context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
+	for _, gates := range p.Gates {
+		for _, g := range gates.HTTP {
+			ask := func(document json.RawMessage) answer { return service(ctx, g, f, document) }
+			vs = append(vs, f.consult(ask).verdict(g.Name))
+		}
+	}
+	return vs
+}
+
 // service asks a service for its answer. No answer, and none that can be read, is
 // pending. The service's URL is no part of the reason, as it may have a token in it.
 func service(ctx context.Context, g model.HTTPGate, f ChangeFacts, document json.RawMessage) answer {

@@ -10,13 +10,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// orders are the kinds that no policy lets anybody pass over: what somebody has
-// said about the commit or the environment, and what the candidate is.
-var orders = []string{"reject", "hold", "freeze", "history", "errors", "kept"}
-
-// MayBeSkippable are the kinds of gates that a policy may let be passed over.
-func MayBeSkippable() []string {
-	return slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool { return slices.Contains(orders, k) })
+// MayBeSkippable returns the names of gates that a policy may allow people to skip.
+func MayBeSkippable() (names []string) {
+	for _, k := range table {
+		if k.Skip == Anybody {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 // CheckSkip returns what is wrong with gates to pass over: there is no such gate, the
@@ -24,7 +25,7 @@ func MayBeSkippable() []string {
 func CheckSkip(p Policy, s Skip) error {
 	for _, gate := range s.Gates {
 		switch {
-		case !slices.Contains(Kinds, gate):
+		case kindOf(gate).Name == "":
 			return fmt.Errorf("there is no gate %q: %s", gate, diag.DidYouMean(gate, MayBeSkippable()))
 		case !p.skippable(gate):
 			return fmt.Errorf("gate %s cannot be passed over: %s", gate, p.lets())
@@ -37,7 +38,7 @@ func CheckSkip(p Policy, s Skip) error {
 }
 
 func (p Policy) skippable(gate string) bool {
-	return slices.Contains(p.Skippable, gate) && !slices.Contains(orders, gate)
+	return kindOf(gate).Skip == Anybody && slices.Contains(p.Skippable, gate)
 }
 
 // lets returns which gates the policy lets be passed over.

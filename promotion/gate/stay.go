@@ -15,19 +15,22 @@ import (
 // after reports whether the commit has passed what comes before: it was there, and its
 // rollout has succeeded.
 func after(p Policy, f CommitFacts) []Verdict {
-	if len(p.After) == 0 {
+	if len(p.After) == 0 || f.EnvironmentOnly && !p.Rings {
 		return nil
 	}
-	return []Verdict{each(p, f, rolledOut).verdict("after", "")}
+	return []Verdict{each(p, f, rolledOut).verdict("")}
 }
 
 // soaks says, for each soak gate, whether the commit has run long enough where it
 // has to.
 func soaks(p Policy, f CommitFacts) []Verdict {
+	if f.EnvironmentOnly {
+		return nil
+	}
 	var vs []Verdict
 	for _, g := range p.Gates {
 		if g.Soak != nil {
-			vs = append(vs, soak(p, f, g.Soak).verdict("soak", g.Soak.Environment))
+			vs = append(vs, soak(p, f, g.Soak).verdict(g.Soak.Environment))
 		}
 	}
 	return vs

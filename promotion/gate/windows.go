@@ -18,7 +18,7 @@ type opening struct {
 // windows reports whether commits may come at a time: it has to be within none that
 // denies and, for each gate that has others, within one of them. So the windows of a
 // ring narrow those of its environment.
-func windows(p Policy, now time.Time) []Verdict {
+func windows(p Policy, f CommitFacts) []Verdict {
 	var deny []opening
 	var allow [][]opening // by gate
 	for _, g := range p.Gates {
@@ -26,7 +26,7 @@ func windows(p Policy, now time.Time) []Verdict {
 		for _, w := range g.Windows {
 			parsed, err := window.Parse(w.From, w.To, w.TZ)
 			if err != nil {
-				return []Verdict{{Gate: "windows", State: Blocked, Reason: "the window " + describe(w) + " cannot be read: " + err.Error()}}
+				return blocked("the window " + describe(w) + " cannot be read: " + err.Error())
 			}
 			o := opening{w, parsed}
 			if w.Deny {
@@ -42,10 +42,10 @@ func windows(p Policy, now time.Time) []Verdict {
 	switch {
 	case len(deny)+len(allow) == 0:
 		return nil
-	case now.IsZero():
-		return []Verdict{{Gate: "windows", State: Pending, Reason: "what time it is is not known"}}
+	case f.Now.IsZero():
+		return []Verdict{{State: Pending, Reason: "what time it is is not known"}}
 	}
-	return []Verdict{within(deny, allow, now).verdict("windows", "")}
+	return []Verdict{within(deny, allow, f.Now).verdict("")}
 }
 
 func within(deny []opening, allow [][]opening, now time.Time) answer {

@@ -233,7 +233,7 @@ func (ch *chooser) lockstep(ctx context.Context, c *candidate) error {
 			}
 			if soaks.State == gate.Pending {
 				c.verdicts = append(c.verdicts, gate.Verdict{
-					Gate: "advance", Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
+					Gate: gate.Advance, Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
 					Reason: fmt.Sprintf("%s is on its way to %s: %s", has.Base.Short(), next.ID(), soaks.Reason),
 				})
 				return nil
@@ -251,7 +251,7 @@ func (ch *chooser) batch(ctx context.Context, c *candidate) error {
 	}
 	if next := stay.Entered.Add(ch.st.Policy.Promotion.Every); ch.state.Now.Before(next) {
 		c.verdicts = append(c.verdicts, gate.Verdict{
-			Gate: "advance", Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
+			Gate: gate.Advance, Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
 			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on", stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
 		})
 	}

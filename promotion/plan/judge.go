@@ -113,7 +113,7 @@ func (j *judge) change(ctx context.Context, st *session.Stage, step *Step, skip 
 	if err != nil {
 		return err
 	}
-	ofCommit := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return gate.IsPlanned(v.Gate) })
+	ofCommit := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return v.Kind().OfChange() })
 	step.Verdicts = append(ofCommit, gate.Planned(ctx, policyOf(st, step), *facts, skip)...)
 	return nil
 }
@@ -243,10 +243,10 @@ func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source)
 	waits := gate.Verdict{State: gate.Passed}
 	for _, v := range c.verdicts {
 		switch {
-		case v.Gate != "soak" && v.Gate != "after":
+		case v.Gate != model.GateSoak && v.Gate != model.GateAfter:
 		case v.State == gate.Blocked:
 			return v, nil
-		case v.State == gate.Pending && v.Gate == "soak":
+		case v.State == gate.Pending && v.Gate == model.GateSoak:
 			waits = v
 		}
 	}
@@ -265,16 +265,9 @@ func plainApprovals(ctx context.Context, r *session.Repository, environment stri
 // Proposable reports whether people may look at a step: only gates that a change request
 // is for, or that may pass by themselves, do not pass.
 func Proposable(step *Step) bool {
-	for _, v := range step.Verdicts {
-		switch v.Gate {
-		case "approvals", "http", "policy", "budget":
-		default:
-			if v.State != gate.Passed {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool {
+		return v.State != gate.Passed && v.Kind().Effect != gate.Proposes
+	})
 }
 
 // GatesStatus is the name of the status of a change request's head that sums up the gates.

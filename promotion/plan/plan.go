@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/observe"
@@ -168,7 +169,7 @@ func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus
 // nothing lets it pass but another commit or policy.
 func ruledOut(step *Step) bool {
 	return slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool {
-		return v.State == gate.Blocked && slices.Contains([]string{"errors", "kept", "removals", "budget", "policy"}, v.Gate)
+		return v.State == gate.Blocked && v.Kind().Cause == gate.Candidate
 	})
 }
 
@@ -210,7 +211,7 @@ func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, 
 		return err
 	}
 	if step.Prepared.obstacle != "" {
-		v := gate.Verdict{Gate: "errors", State: gate.Blocked, Reason: step.Prepared.obstacle}
+		v := gate.Verdict{Gate: model.GateErrors, State: gate.Blocked, Reason: step.Prepared.obstacle}
 		if step.Prepared.missing {
 			v.State = gate.Pending
 		}
@@ -256,7 +257,7 @@ func (out *StageStatus) conclude() {
 	}
 	out.Reason = gate.Reason(step.Verdicts)
 	for _, v := range step.Verdicts {
-		if v.State != gate.Passed && (v.Gate == "hold" || v.Gate == "freeze") {
+		if v.State != gate.Passed && v.Kind().Effect == gate.Holds {
 			out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
 			return
 		}

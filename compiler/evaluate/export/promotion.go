@@ -55,8 +55,8 @@ func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 		Labels:      how.Labels,
 		Reviewers:   how.Reviewers,
 		Skippable:   how.Skippable,
-		AllowErrors: slices.Contains(how.Allow, "errors"),
-		AllowKept:   slices.Contains(how.Allow, "kept"),
+		AllowErrors: slices.Contains(how.Allow, model.GateErrors),
+		AllowKept:   slices.Contains(how.Allow, model.GateKept),
 	}
 }
 
