@@ -11,7 +11,7 @@ func sample() Environment {
 	number, _ := NumberOf("1.50")
 	value := StructOf(Field{"a", number}, Field{"b", ListOf(StringOf("x"), Value{}, BoolOf(true))})
 	return Environment{
-		Name: "dev", After: []string{}, GitOps: &GitOps{Repo: "r"},
+		Name: "dev", Settings: Settings{After: []string{}, GitOps: &GitOps{Repo: "r"}},
 		ClusterTypes: []ClusterType{{Name: "c", Labels: map[string]string{"b": "2", "a": "1", "c": ""}}, {Labels: map[string]string{}}},
 		Workloads: []Workload{{Name: "w", Targets: []DeploymentTarget{{Manifests: Manifests{Helm: &Helm{Values: &value}}}},
 			Requires: &Contract{Ref: Ref{"workloads", "w", "requires"}, Mentions: []string{}, Fields: []ContractField{{Optional: true}}}}},

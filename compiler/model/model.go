@@ -10,20 +10,8 @@ package model
 // Environment is one environment's evaluated package: base and environment
 // files together.
 type Environment struct {
-	Name        string
-	Description string
-	After       []string
-	GitOps      *GitOps
-	// Rings are those of an environment whose own files say something of them; nil for
-	// those of the base.
-	Rings []Ring
-	// MaxRemovals is how many assignments one build may remove: a number, or a percentage
-	// such as "25%" of those that there are.
-	MaxRemovals string
-	// RemovedClusters are those whose entries go, once they are no longer listed.
-	RemovedClusters []string
-	// PlaintextFails says that secrets in plain text are errors.
-	PlaintextFails bool
+	Name string
+	Settings
 
 	ClusterTypes []ClusterType
 	// Clusters are those that the platform declares, and, once they have been read, the
@@ -51,6 +39,26 @@ type Environment struct {
 	ClustersIncomplete bool `json:"-"`
 
 	Positions *Positions `json:"-"`
+}
+
+// Settings are an environment's own fields, beside its entities.
+type Settings struct {
+	Description string
+	After       []string
+	GitOps      *GitOps
+	// Rings are those of an environment whose own files say something of them; nil for
+	// those of the base.
+	Rings []Ring
+	// MaxRemovals is how many assignments on clusters one build may remove: a number, or a
+	// percentage such as "25%" of those that there are; "" for the default. MaxEmptied is how
+	// many listed clusters may lose all that they have, likewise, and EmptiedClusters are those
+	// that may by name.
+	MaxRemovals, MaxEmptied string
+	EmptiedClusters         []string
+	// RemovedClusters are those whose entries go, once they are no longer listed.
+	RemovedClusters []string
+	// PlaintextFails says that secrets in plain text are errors.
+	PlaintextFails bool
 }
 
 // HidesClusters says whether errors hide what is to run on some cluster.

@@ -47,7 +47,8 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			GitOps      *model.GitOps `json:"gitops"`
 			Plaintext   string        `json:"plaintextSecrets"`
 			Removals    struct {
-				Max      json.RawMessage `json:"max"` // an int, or a text
+				Max      json.RawMessage `json:"max"`     // an int, or a text
+				Emptied  json.RawMessage `json:"emptied"` // an int, a text, or a list of names
 				Clusters []string        `json:"clusters"`
 			} `json:"removals"`
 		}
@@ -61,12 +62,16 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			return
 		}
 		x.ownPolicy(v, ref)
+		env.Settings = model.Settings{
+			Description: e.Description, After: e.After, GitOps: e.GitOps, PlaintextFails: e.Plaintext == "error",
+			MaxRemovals: strings.Trim(string(e.Removals.Max), `"`), RemovedClusters: e.Removals.Clusters,
+		}
+		if json.Unmarshal(e.Removals.Emptied, &env.EmptiedClusters) != nil { // it is no list
+			env.MaxEmptied = strings.Trim(string(e.Removals.Emptied), `"`)
+		}
 		if x.writtenIn(cuevalue.Field(v, "rings"), ownFolder(ref.Name)) != nil {
 			env.Rings = x.policies.rings(v, ref)
 		}
-		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
-		env.PlaintextFails = e.Plaintext == "error"
-		env.MaxRemovals, env.RemovedClusters = strings.Trim(string(e.Removals.Max), `"`), e.Removals.Clusters
 	})
 }
 

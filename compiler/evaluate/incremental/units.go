@@ -3,6 +3,7 @@ package incremental
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func (d *partition) split(all *export.Result, batch []int) map[int]*export.Resul
 	}
 	from := &all.Model
 	if p, ok := out[d.unitOf(model.Ref{Collection: "environments", Name: from.Name})]; ok {
-		declare(&p.Model, from)
+		p.Model.Settings = from.Settings
 	}
 	for _, c := range model.Collections {
 		c.Distribute(from, func(ref model.Ref) *model.Environment { return &out[d.unitOf(ref)].Model })
@@ -45,11 +46,6 @@ func (d *partition) split(all *export.Result, batch []int) map[int]*export.Resul
 		out[d.unitOf(ref)].Invalid[ref] = true
 	}
 	return out
-}
-
-// declare copies the environment's own fields.
-func declare(m, from *model.Environment) {
-	m.Description, m.After, m.GitOps, m.MaxRemovals, m.RemovedClusters, m.PlaintextFails, m.Rings = from.Description, from.After, from.GitOps, from.MaxRemovals, from.RemovedClusters, from.PlaintextFails, from.Rings
 }
 
 // repeats says whether two units may report the same mistake at the same place. The
@@ -93,8 +89,8 @@ func merge(name string, units []*export.Result) *export.Result {
 	m := &out.Model
 	for _, p := range units {
 		of := &p.Model
-		if of.Description != "" || of.After != nil || of.GitOps != nil || of.MaxRemovals != "" || of.RemovedClusters != nil || of.PlaintextFails || of.Rings != nil {
-			declare(m, of)
+		if !reflect.ValueOf(of.Settings).IsZero() { // one unit declares the environment
+			m.Settings = of.Settings
 		}
 		for _, c := range model.Collections {
 			c.Distribute(of, func(model.Ref) *model.Environment { return m })
