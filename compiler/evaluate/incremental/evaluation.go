@@ -108,7 +108,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 		part.At(e.placeOf([]string{e.sources.Files[i].Name}))
 		profiles[i] = e.profile(&e.sources.Files[i])
 	}
-	if ds := tooLarge(profiles); len(ds) > 0 {
+	if ds := tooLarge(e.sources.Files, profiles); len(ds) > 0 {
 		return nil, ds, nil
 	}
 	if e.partition = newPartition(e.sources, profiles); e.AsOne {

@@ -46,7 +46,7 @@ type large struct {
 	Name     string // of its field
 	Path     string // of its field; "" where it is not written
 	Fields   int
-	Position model.Position
+	Position model.Position // without the file: files with the same content share a profile
 }
 
 // mostFields is how many fields a struct may be written with. CUE looks for each among all
@@ -60,7 +60,7 @@ func profileOf(name string, data []byte) profile {
 	if _, ok := finding.Guarded(name, func() { f, err = parser.ParseFile(name, data) }); !ok || err != nil {
 		return profile{Whole: "it does not parse"}
 	}
-	p := profile{Uses: usesIn(f), Leaf: true, Large: largeIn(f, name)}
+	p := profile{Uses: usesIn(f), Leaf: true, Large: largeIn(f)}
 	if f.PackageName() != source.Package {
 		return profile{Whole: "it is not of package " + source.Package, Large: p.Large}
 	}
@@ -246,7 +246,7 @@ func usesIn(n ast.Node) []string {
 
 // largeIn returns the large structs of a file, but for collections: of these a warning says
 // how many entities are too many.
-func largeIn(f *ast.File, name string) (out []large) {
+func largeIn(f *ast.File) (out []large) {
 	collections := map[ast.Node]bool{}
 	for _, d := range f.Decls {
 		if field, isField := d.(*ast.Field); isField {
@@ -265,7 +265,7 @@ func largeIn(f *ast.File, name string) (out []large) {
 			return true
 		}
 		if lit, isStruct := field.Value.(*ast.StructLit); isStruct && len(lit.Elts) > mostFields {
-			out = append(out, large{label, pathOf(path), len(lit.Elts), model.Position{File: name, Line: field.Pos().Line(), Column: field.Pos().Column()}})
+			out = append(out, large{label, pathOf(path), len(lit.Elts), model.Position{Line: field.Pos().Line(), Column: field.Pos().Column()}})
 		}
 		return true
 	}, func(n ast.Node) {
@@ -288,9 +288,10 @@ func pathOf(names []string) (path string) {
 }
 
 // tooLarge reports the large structs of files.
-func tooLarge(profiles []profile) (ds []diag.Diagnostic) {
-	for _, p := range profiles {
+func tooLarge(files []source.File, profiles []profile) (ds []diag.Diagnostic) {
+	for i, p := range profiles {
 		for _, l := range p.Large {
+			l.Position.File = files[i].Name
 			ds = append(ds, diag.New(diag.LargeStruct, fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, mostFields)).
 				In(l.Position, "").On(l.Path).Hinting("write them as a list, as one text, or in structs below one another"))
 		}
