@@ -84,6 +84,7 @@ func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, val
 	for _, target := range a.DependsOn {
 		h.String(target)
 	}
+	hashStrings(h, a.Policies) // which workspaces bound
 	k.specs = as.Plan.AppendSpecs(k.specs[:0], i, values)
 	return h.String(string(values)).Bytes(k.specs).Sum()
 }
