@@ -178,9 +178,9 @@ func (y *assembly) content(n int, files []tree.File, kept string, folders []tree
 
 // recordedClusters returns the names of the clusters that pull the folder of a type, sorted,
 // with those that errors hide.
-func (y *assembly) recordedClusters(clusterType string) []string {
-	names := y.clusterNames(clusterType)
-	if lost := y.lostClusters[clusterType]; lost != nil {
+func (s *scope) recordedClusters(clusterType string) []string {
+	names := s.clusterNames(clusterType)
+	if lost := s.lostClusters[clusterType]; lost != nil {
 		names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(names, lost.clusters))))
 	}
 	return names
@@ -336,41 +336,69 @@ func (y *assembly) rememberIndex(ct *model.ClusterType, key cache.Key, index ind
 // and its record, whatever they were made of; index are the files at its root, and folders
 // those of its assignments, or nil.
 func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder) (model.Digest, error) {
-	h := cache.NewHash("cluster type").String(string(tree.OfFiles(index)))
-	for _, name := range y.clusterNames(y.Model.ClusterTypes[n].Name) {
+	ct := &y.Model.ClusterTypes[n]
+	r := &tree.ClusterTypeRecord{Clusters: y.clusterNames(ct.Name), Facts: y.facts(ct)}
+	r.Denied = y.keeper.retained.deniedOf(ct.Name)
+	return digestOf(tree.OfFiles(index), r, func(h *cache.Hash) error {
+		for i := y.spans[n].first; i < y.spans[n].next; i++ {
+			summary, _ := decodeSummary(y.assignments.rows[i].summary)
+			shared, retained, _, err := summary.parts()
+			if err != nil {
+				return err
+			}
+			a := tree.AssignmentRecord{Folder: y.assignments.folder(i, summary), Values: y.assignments.tuples.summary(i).digest}
+			if folders == nil {
+				a.Selection = y.selection(i)
+			} else {
+				a.Selection = folders[i-y.spans[n].first].Selection
+			}
+			hashRecorded(h, &a, summary.tree[:], shared, retained)
+		}
+		return nil
+	})
+}
+
+// digestOf identifies the folder and the record of a cluster type; files is the id of those at
+// its root, and assignments adds those of the record. The digest is a part of the output: with
+// another form, the next build writes all records anew.
+func digestOf(files tree.ID, r *tree.ClusterTypeRecord, assignments func(*cache.Hash) error) (model.Digest, error) {
+	h := cache.NewHash("cluster type").String(string(files))
+	for _, name := range r.Clusters {
 		h.String(name)
 	}
-	h.Int(len(y.clusters[y.Model.ClusterTypes[n].Name]))
-	for _, f := range y.facts(&y.Model.ClusterTypes[n]) {
+	h.Int(len(r.Clusters))
+	if r.Facts == nil && len(r.Clusters) > 0 {
+		h.Int(-1) // of clusters with entries they are not recorded at all
+	}
+	for _, f := range r.Facts {
 		text, err := f.Encode()
 		if err != nil {
 			return "", err
 		}
 		h.Bytes(text)
 	}
-	for i := y.spans[n].first; i < y.spans[n].next; i++ {
-		summary, _ := decodeSummary(y.assignments.rows[i].summary)
-		shared, retained, _, err := summary.parts()
-		if err != nil {
-			return "", err
-		}
-		f := y.assignments.folder(i, summary)
-		h.Bytes(summary.tree[:]).String(string(y.assignments.tuples.summary(i).digest))
-		h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
-		h.Int(int(y.assignments.rows[i].summary[0] & summaryOrphan)).Int(f.Wave).Bytes(shared).Bytes(retained).Int(len(f.DependsOn))
-		for _, target := range f.DependsOn {
-			h.String(target)
-		}
-		if folders == nil {
-			hashSelection(h, y.selection(i))
-		} else {
-			hashSelection(h, folders[i-y.spans[n].first].Selection)
-		}
+	if err := assignments(h); err != nil {
+		return "", err
 	}
-	for _, d := range y.keeper.retained.deniedOf(y.Model.ClusterTypes[n].Name) {
+	for _, d := range r.Denied {
 		hashStrings(h.String(d.DeploymentTarget), d.Policies)
 	}
 	return model.Digest(h.Sum().String()), nil
+}
+
+// hashRecorded adds the record of an assignment to the digest of its cluster type: its folder's
+// id, and what Index needs to know and what outlives it as they are in its summary.
+func hashRecorded(h *cache.Hash, a *tree.AssignmentRecord, id, shared, retained []byte) {
+	orphan := 0
+	if a.Orphan {
+		orphan = summaryOrphan
+	}
+	h.Bytes(id).String(string(a.Values))
+	h.String(a.DeploymentTarget).String(a.Workspace).String(a.Workload).String(a.Namespace).String(a.Version).String(a.Backend)
+	h.Int(orphan).Int(a.Wave).Bytes(shared).Bytes(retained)
+	for _, names := range [][]string{a.DependsOn, a.Policies, a.SparedBy, a.Configs, a.ConfigSchemas} {
+		hashStrings(h, names)
+	}
 }
 
 // hashFolder adds all that a backend's Index sees of a folder.
@@ -381,17 +409,12 @@ func hashFolder(h *cache.Hash, f *backends.Folder) {
 	hashStrings(h, f.Retained)
 }
 
-func hashSelection(h *cache.Hash, s tree.Selection) {
-	for _, names := range [][]string{s.Policies, s.SparedBy, s.Configs, s.ConfigSchemas} {
-		hashStrings(h, names)
-	}
-}
-
-func hashStrings(h *cache.Hash, list []string) {
+func hashStrings(h *cache.Hash, list []string) *cache.Hash {
 	h.Int(len(list))
 	for _, s := range list {
 		h.String(s)
 	}
+	return h
 }
 
 func infos(folders []tree.Folder) []backends.Folder {

@@ -322,7 +322,7 @@ func (e *entries) warn(clusters []string, why, way string) {
 		Hinting(fmt.Sprintf("%s: environments: %s: removals: clusters: [%q]", way, model.Label(e.Name), clusters[0])))
 }
 
-// digest identifies entries of which none stays as the record has it.
+// digest identifies entries of which none stays as the record has it. The record keeps it.
 func (e *entries) digest(sh *shard) model.Digest {
 	if sh.digest != "" {
 		return sh.digest
@@ -335,11 +335,16 @@ func (e *entries) digest(sh *shard) model.Digest {
 	return sh.digest
 }
 
-// folderKey identifies what the entries that name a folder are made of.
+// folderKey identifies what the entries that name a folder are made of, beside their clusters.
+// The entry of an example has all that the environment, the reconciler and this version of
+// kalypso give them: to make every entry in each build would take too long.
 func (e *entries) folderKey(folder string) cache.Key {
 	key, known := e.keys[folder]
 	if !known {
-		key = cache.NewHash("entry").String(folder).Bytes(e.gitOps()).Bytes(e.Plan.Shared[folder].AppendBinary(nil)).Sum()
+		values := model.StructOf(model.Field{Name: "value", Value: model.StringOf("value")})
+		example := &model.Cluster{Name: "example", Address: "example", Description: "example", Values: &values}
+		example.Labels = map[string]string{"label": "label"}
+		key = cache.NewHash("entry").String(folder).Bytes(model.Encode(e.makers[folder](example))).Sum()
 		e.keys[folder] = key
 	}
 	return key
