@@ -130,10 +130,9 @@ func (p *Planned) composeOn(ctx context.Context, n int32, composer *compose.Comp
 	}
 	out := make([]composed, len(t.Clusters))
 	var shared *compose.Graph
-	typeLabels := p.Schedule.Assignments[t.Assignments[0]].ClusterType.Labels
+	typeLabels := model.Encode(p.Schedule.Assignments[t.Assignments[0]].ClusterType.Labels)
 	for _, part := range parts {
-		h := p.key("clusters").Bytes(t.Digest[:])
-		hashLabels(h, typeLabels)
+		h := p.key("clusters").Bytes(t.Digest[:]).Bytes(typeLabels)
 		some := make([]*model.Cluster, len(part))
 		for j, k := range part {
 			some[j] = t.Clusters[k]

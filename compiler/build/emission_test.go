@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
 func emissionOf(files ...backends.File) []byte {
@@ -50,6 +51,26 @@ func TestEmissionsComeBack(t *testing.T) {
 			t.Errorf("the object comes back as %x", id)
 		}
 	}
+}
+
+// What is remembered of an emission has every field of its summary.
+func TestEmissionsHaveEveryField(t *testing.T) {
+	base := func() *emissionSummary { return &emissionSummary{} }
+	fieldtest.Check(t, base, func(s *emissionSummary) string {
+		back, ok := decodeSummary(s.encode())
+		if err := back.decode(); !ok || err != nil {
+			t.Error(ok, err)
+		}
+		return string(back.encode())
+	}, map[string]string{
+		"passing":        "what passes is not remembered",
+		"hasDiagnostics": "it follows from the diagnostics",
+		"hasRequests":    "it follows from the requests",
+		"requests":       "quantities have fields of their own",
+		"objects":        "see TestEmissionsComeBack",
+		"files":          "as objects",
+		"rest":           "it is what decode reads",
+	})
 }
 
 // Only what was written is read: a file with a mode that is none, and what is cut

@@ -53,12 +53,7 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 
 // callKey identifies a call.
 func (f functions) callKey(c function.Call) cache.Key {
-	shared := 0
-	if c.Shared {
-		shared = 1
-	}
-	return f.key("function").String(f.Name).String(string(f.digest(c.Entity))).String(c.Entity.String()).String(c.Field).Int(shared).
-		Bytes(c.Facts.AppendBinary(nil)).Sum()
+	return f.key("function").String(f.Name).String(string(f.digest(c.Entity))).Bytes(model.Encode(c)).Sum()
 }
 
 // digest identifies what a function is made of.

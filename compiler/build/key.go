@@ -1,11 +1,6 @@
 package build
 
 import (
-	"encoding/json"
-	"maps"
-	"slices"
-	"strconv"
-
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -23,43 +18,29 @@ type keys struct {
 
 // indexKey begins the key of something that is made of a cluster type.
 func (p *Planned) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
-	h := p.key(kind).String(p.Name).String(ct.Name).String(ct.Description).String(ct.Reconciler).Bytes(p.gitOps())
-	if r := p.reconciler(ct); r != nil {
-		h.String(r.Backend)
-	}
-	p.hashClusters(h, ct.Name)
-	h.String(string(ct.Entries))
-	return h.Bytes(p.Plan.Shared[ct.Name].AppendBinary(nil))
+	return p.hashType(p.key(kind), ct).Bytes(p.Plan.Shared[ct.Name].AppendBinary(nil))
 }
 
 // clusterTypeFacts identifies what the emissions of a cluster type's assignments
 // are made of that is the same in all of them.
 func (p *Planned) clusterTypeFacts(ct *model.ClusterType) cache.Key {
-	h := p.key("assignments")
-	if r := p.reconciler(ct); r != nil {
-		h.String(r.Backend)
-	}
-	h.String(p.Name).String(ct.Name).String(string(ct.ConfigFormat)).
-		String(ct.NamespaceService).String(ct.Reconciler).Bytes(p.gitOps())
-	hashLabels(h, ct.Labels)
+	return p.hashType(p.key("assignments"), ct).Sum()
+}
+
+// hashType adds the environment, and a cluster type with its reconciler and its clusters: all
+// their fields, so that a new one counts. TestKeys lists those that are left out.
+func (p *Planned) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
+	e, of := p.Model.Settings, *ct
+	e.Description, e.After, e.Rings, e.MaxRemovals, e.RemovedClusters = "", nil, nil, "", nil
+	of.KubernetesVersion, of.APIVersions, of.Clusters, of.Digest = "", nil, nil, ""
+	h.String(p.Name).Bytes(model.Encode(e)).Bytes(model.Encode(of)).Bytes(model.Encode(p.reconciler(ct)))
 	p.hashClusters(h, ct.Name)
-	return h.Sum()
+	return h
 }
 
 // capabilities identifies what charts find on the clusters of a cluster type.
 func capabilities(ct *model.ClusterType) cache.Key {
-	h := cache.NewHash("capabilities").String(ct.KubernetesVersion).Int(len(ct.APIVersions))
-	for _, api := range ct.APIVersions {
-		h.String(api)
-	}
-	return h.Sum()
-}
-
-func hashLabels(h *cache.Hash, labels map[string]string) {
-	h.Int(len(labels))
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		h.String(name).String(labels[name])
-	}
+	return hashStrings(cache.NewHash("capabilities").String(ct.KubernetesVersion), ct.APIVersions).Sum()
 }
 
 // hashClusters adds what the clusters of a cluster type say.
@@ -79,19 +60,16 @@ func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, val
 	if content && a.Manifests.Helm != nil {
 		h.Key(k.capabilities)
 	}
-	h.String(a.Version).String(as.Plan.Namespaces[i])
-	h.Int(a.Wave).Int(len(a.DependsOn))
-	for _, target := range a.DependsOn {
-		h.String(target)
-	}
-	hashStrings(h, a.Policies) // which workspaces bound
+	h.String(a.Version).String(as.Plan.Namespaces[i]).Int(a.Wave)
+	hashStrings(hashStrings(h, a.DependsOn), a.Policies) // which workspaces bound
 	k.specs = as.Plan.AppendSpecs(k.specs[:0], i, values)
 	return h.String(string(values)).Bytes(k.specs).Sum()
 }
 
-// targetFacts identifies what the emissions of a deployment target's assignments
-// are made of that is the same on all cluster types, but for those of pins. What
-// kalypso.lock says counts only where the content of the source is needed.
+// targetFacts identifies what the emissions of a deployment target's assignments are made of
+// that is the same on all cluster types, except for those of pins: the workload and the target
+// with all their fields. TestKeys lists those that are left out. The lock's entry counts only
+// where the content of the source is needed.
 func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.Key {
 	known, _ := as.targets.Load(a.Target)
 	others, _ := known.(*deployed)
@@ -100,19 +78,16 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 			return d.facts
 		}
 	}
-	h := cache.NewHash("deployment target")
-	h.String(a.Workload.Name).String(a.Workload.Workspace).String(as.workspaceDigest(a.Workload)).String(a.Workload.Application).String(a.Workload.Registration)
-	h.String(a.Target.Name).String(a.Target.FullName)
-	hashLabels(h, a.Target.Labels)
-	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
-	h.Bytes(manifests)
-	if a.Manifests.Helm != nil {
-		h.Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
+	w, t := *a.Workload, *a.Target
+	w.Targets, w.Requires, w.Digest = nil, nil, ""
+	t.Version, t.Manifests, t.Requires, t.AllowEmpty, t.DependsOn, t.Digest = "", a.Manifests, nil, false, nil, ""
+	if a.Manifests.Helm == nil {
+		w.Chart, t.Chart = model.ChartValues{}, model.ChartValues{}
 	}
-	h.String(strconv.FormatBool(a.Target.Render)).String(strconv.FormatBool(a.Target.RestartOnConfigChange))
+	h := cache.NewHash("deployment target").Bytes(model.Encode(w)).Bytes(model.Encode(t)).String(as.workspaceDigest(a.Workload))
 	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
 		entry, _ := as.request.Library.Lock.Find(source)
-		h.String(string(entry.Content)).String(entry.Revision)
+		h.Bytes(model.Encode(entry))
 	}
 	d := &deployed{a.Manifests, content, h.Sum(), others}
 	as.targets.Store(a.Target, d)

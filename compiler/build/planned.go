@@ -3,7 +3,6 @@ package build
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -352,10 +351,4 @@ func (p *Planned) strict(ds []diag.Diagnostic) []diag.Diagnostic {
 		}
 	}
 	return ds
-}
-
-// gitOps identifies where the environment's output is kept.
-func (p *Planned) gitOps() []byte {
-	b, _ := json.Marshal(p.Model.GitOps) // of strings
-	return b
 }
