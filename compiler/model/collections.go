@@ -121,14 +121,14 @@ func (c *Config) identify(function func() Digest) {
 		return
 	}
 	without := *c
-	without.Match, without.AllowEmpty = Selector{}, false
+	without.Match, without.Clusters, without.AllowEmpty = Selector{}, nil, false
 	c.Digest = digestOf(without)
 }
 
 func (s *ConfigSchema) identify(func() Digest) {
 	s.Schema.identify()
 	without := *s
-	without.Match, without.AllowEmpty = Selector{}, false
+	without.Match, without.Clusters, without.AllowEmpty = Selector{}, nil, false
 	s.Digest = digestOf(without)
 }
 
