@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,36 +14,67 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
 // What is appended by hand is what encoding/json would make of it, whichever
 // fields are set.
 func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
-	full := AssignmentRecord{
-		Folder: backends.Folder{
-			DeploymentTarget: "a", Workspace: "b", Workload: "c \"quoted\" \\ \n \u2028 <&>", Namespace: "ä", Version: "1",
-			Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Retained: []string{"PersistentVolumeClaim a", "Secret \"b\""}, Shared: json.RawMessage(`{"a":["<"]}`),
-		},
-		Tree: emptyTree, Values: "v", Files: map[string]Blob{"b/c": {ID: "1"}, "a": {ID: "2", Executable: true}},
-		Kept: &Kept{Reason: "<K>", Compiler: Compiler{"1", "2", "3"}, Source: Source{"4", "5"}},
-	}
-	cases := []AssignmentRecord{full, {Files: map[string]Blob{}}}
-	fields := reflect.TypeFor[backends.Folder]()
-	for i := range fields.NumField() {
-		one, without := AssignmentRecord{Files: map[string]Blob{}}, full
-		reflect.ValueOf(&one.Folder).Elem().Field(i).Set(reflect.ValueOf(full.Folder).Field(i))
-		reflect.ValueOf(&without.Folder).Elem().Field(i).SetZero()
-		cases = append(cases, one, without)
-	}
-	for i, a := range cases {
+	encoded := func(a *AssignmentRecord) string {
 		want, err := encode(a)
 		must(t, err)
 		got, err := a.append(nil)
 		must(t, err)
 		if string(got) != string(want) {
-			t.Errorf("case %d is\n%s\nwant\n%s", i, got, want)
+			t.Errorf("%+v is\n%s\nwant\n%s", a, got, want)
+		}
+		return string(got)
+	}
+	full := func() *AssignmentRecord {
+		return &AssignmentRecord{
+			Folder: backends.Folder{
+				DeploymentTarget: "a", Workspace: "b", Workload: "c \"quoted\" \\ \n \u2028 <&>", Namespace: "ä", Version: "1",
+				Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Retained: []string{"PersistentVolumeClaim a", "Secret \"b\""}, Shared: json.RawMessage(`{"a":["<"]}`),
+			},
+			Tree: emptyTree, Values: "v", Files: map[string]Blob{"b/c": {ID: "1"}, "a": {ID: "2", Executable: true}},
+			Kept: &Kept{Reason: "<K>", Compiler: Compiler{"1", "2", "3"}, Source: Source{"4", "5"}},
 		}
 	}
+	made := map[string]string{"made": "they are Files"}
+	fieldtest.Check(t, full, encoded, made)
+	fieldtest.Check(t, func() *AssignmentRecord { return &AssignmentRecord{Files: map[string]Blob{}} }, encoded, made)
+}
+
+// Every field of a record is written, and read again.
+func TestRecordsAreEncodedAsJSON(t *testing.T) {
+	read := func(data []byte, into any) string {
+		must(t, json.Unmarshal(data, into))
+		again, err := json.Marshal(into)
+		must(t, err)
+		return string(again)
+	}
+	fieldtest.Check(t, func() *ClusterTypeRecord { return &ClusterTypeRecord{} }, func(c *ClusterTypeRecord) string {
+		data, err := c.Encode()
+		must(t, err)
+		return read(data, &ClusterTypeRecord{})
+	}, map[string]string{"Assignments.made": "they are Files", "Facts.Values": "none and null are the same"})
+	fieldtest.Check(t, func() *Record { return &Record{} }, func(r *Record) string {
+		return read(r.Encode(), &Record{})
+	}, map[string]string{
+		"load": "it reads parts", "bytes": "as load", "parse": "as load", "mu": "as load", "loaded": "as load", "split": "as load",
+		"ClusterTypes.corrected": "it is for the write that finds it",
+	})
+}
+
+func TestFactsOfAClusterAreEmpty(t *testing.T) {
+	fieldtest.Check(t, func() *ClusterFacts { return &ClusterFacts{} }, func(f *ClusterFacts) string {
+		if f.IsEmpty() {
+			return ""
+		}
+		text, err := f.Encode()
+		must(t, err)
+		return string(text)
+	}, map[string]string{"Cluster": "it is whose facts they are"})
 }
 
 // damages are what may be the matter with a cluster type's record.

@@ -1,0 +1,26 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
+)
+
+// What is wanted is read again where any of it may differ.
+func TestSameWanted(t *testing.T) {
+	same := func(w *Wanted) string {
+		if w.Same(&Wanted{Commits: []Commit{{}}}) {
+			return ""
+		}
+		return fmt.Sprintf("%+v", *w)
+	}
+	const commit = "it follows from the commit"
+	fieldtest.Check(t, func() *Wanted { return &Wanted{Commits: []Commit{{}}} }, same, map[string]string{
+		"Environment": "what is wanted of one environment is compared",
+		"Older":       commit, "Folders": commit, "Clusters": commit, "Commits": "the newest counts",
+	})
+	fieldtest.Check(t, func() *Commit { return &Commit{} }, func(c *Commit) string {
+		return same(&Wanted{Commits: []Commit{*c}})
+	}, map[string]string{"Time": commit, "Author": commit, "Subject": commit, "Rings": commit, "Was": commit})
+}
