@@ -326,3 +326,16 @@ type Backend interface {
 	// its assignments.
 	Accounts(*ClusterType) Accounts
 }
+
+// Dividing is a Backend some of whose files have parts for single clusters.
+type Dividing interface {
+	Backend
+	// Divide returns the parts of a file that are for single clusters, by cluster, and with ""
+	// what is for all of them; nil where all of it is. The file is a cluster type's own, or in
+	// an assignment's folder.
+	Divide(path string, data []byte, own bool) map[string][]byte
+	// Takes says whether an assignment's folder takes the value at a path in a YAML document of
+	// a cluster type's own files for single clusters, or of a cluster's entry. If the path is
+	// that of a value's JSON, in a string, name is what the value is called; "" otherwise.
+	Takes(f Folder, path string) (name string, takes bool)
+}

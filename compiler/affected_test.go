@@ -1,19 +1,28 @@
 package compiler_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
 // affected compares the platform with what it was before each edit: with a revision
-// of it, or with what was built of it into an empty folder. Exactly what differs
-// between two such folders is affected, but for assignments with errors.
+// of it, or with what was built of it. A build on top of that changes on each cluster exactly
+// what the comparison says.
 func affected(shared *cache.Cache) variant {
 	return func(t *testing.T, root string) follower {
 		a := &affectedSet{t: t, shared: shared, root: root}
@@ -33,81 +42,278 @@ func (a *affectedSet) step(s *step) (broken string) {
 	if s.number == 0 {
 		git(a.t, repository, "init", "--quiet", ".")
 	}
-	out := filepath.Join(a.root, fmt.Sprint("empty", s.number))
-	after := s.want
-	if !after.clean() || s.r.IntN(2) == 0 {
-		after = compileTo(a.t, compiler.Request{Dir: s.platformDir, Cache: a.shared}, out)
-	} else {
-		writeFiles(a.t, out, after.files)
-	}
 	if s.number > 0 {
 		before := compiler.Side{Revision: "HEAD"}
-		previous := filepath.Join(a.root, "previous")
 		if s.r.IntN(2) == 0 && len(a.before.files) > 0 {
-			before = compiler.Side{Output: previous}
-			writeFiles(a.t, previous, a.before.files)
+			before = compiler.Side{Output: filepath.Join(a.root, "previous")}
 		}
-		if broken = a.compare(s, before, after); broken != "" {
+		previous := filepath.Join(a.root, "previous")
+		writeFiles(a.t, previous, a.before.files)
+		_, broken = onClusters(a.t, compiler.Request{Dir: s.platformDir, Cache: a.shared}, previous, before, a.before)
+		if removeAll(a.t, previous); broken != "" {
 			return fmt.Sprintf("since %+v: %s", before, broken)
 		}
-		removeAll(a.t, previous)
 	}
+	out := filepath.Join(a.root, fmt.Sprint("empty", s.number))
+	a.before = compileTo(a.t, compiler.Request{Dir: s.platformDir, Cache: a.shared}, out)
 	removeAll(a.t, out)
-	a.before = after
 	git(a.t, repository, "add", "--all")
 	git(a.t, repository, "commit", "--quiet", "--allow-empty", "--message", "edit")
 	return ""
 }
 
-func (a *affectedSet) compare(s *step, before compiler.Side, after outcome) string {
-	d, err := compiler.Compare(a.t.Context(), compiler.Request{Dir: s.platformDir, Cache: a.shared}, before, compiler.Side{})
+// onClusters builds on top of an outcome that is in a folder, and says what a comparison says
+// otherwise than the build does.
+func onClusters(t *testing.T, r compiler.Request, previous string, before compiler.Side, was outcome) (is outcome, broken string) {
+	d, err := compiler.Compare(t.Context(), r, before, compiler.Side{}, compiler.Output{})
 	if err != nil {
-		return err.Error()
+		return is, err.Error()
 	}
-	was, is := folders(a.before.files), folders(after.files)
-	unknown := func(id string) bool {
-		environment, _, _ := strings.Cut(id, "/")
-		has := func(files map[string]string) bool {
-			for p := range files {
-				if strings.HasPrefix(p, environment+"/") && !strings.Contains(p, "/.kalypso/") {
-					return true
-				}
+	is = compileTo(t, r, previous)
+	hidden := func(p pulled) bool {
+		environment, _, _ := strings.Cut(p.id, "/")
+		return before.Output == "" && (was.failed[p.id] || was.failed[environment] || slices.Contains(was.uncertain, environment) || is.failed[environment])
+	}
+	did, said := changeOf(t, was.files, is.files, hidden), map[string]map[string]bool{}
+	for kind, entries := range map[string][]compare.Entry{"added": d.Report.Added, "removed": d.Report.Removed, "changed": d.Report.Changed} {
+		said[kind] = map[string]bool{}
+		for i := range entries {
+			e := &entries[i]
+			for _, name := range e.Names() {
+				said[kind][e.Environment+"/"+e.DeploymentTarget+"@"+name] = true
 			}
-			return false
-		}
-		return after.failed[environment] || after.failed[id] ||
-			before.Output == "" && (a.before.failed[environment] || a.before.failed[id]) ||
-			before.Output != "" && !has(a.before.files)
-	}
-	// What an uncertain environment lacks, it may only seem to lack.
-	hides := func(o outcome) func(id string) bool {
-		return func(id string) bool {
-			environment, _, _ := strings.Cut(id, "/")
-			return slices.Contains(o.uncertain, environment)
+			if len(e.Names()) == 0 {
+				said[kind][e.ID()] = true
+			}
 		}
 	}
-	want := compareFolders(was, is)
-	want.removed = slices.DeleteFunc(want.removed, hides(after))
-	if before.Output == "" {
-		want.added = slices.DeleteFunc(want.added, hides(a.before))
-	}
-	want.added = slices.DeleteFunc(want.added, unknown)
-	want.changed = slices.DeleteFunc(want.changed, unknown)
-	want.removed = slices.DeleteFunc(want.removed, unknown)
-	got := d.Report.Assignments
-	all := []lists{
-		{"assignments added", got.Added, want.added}, {"assignments changed", got.Changed, want.changed}, {"assignments removed", got.Removed, want.removed},
-	}
-	if a.before.clean() && after.clean() {
-		own := compareFolders(roots(a.before.files), roots(after.files))
-		if before.Output != "" {
-			own.added = slices.DeleteFunc(own.added, unknown)
-		}
-		said := d.Report.ClusterTypes
-		all = append(all, lists{"cluster types added", said.Added, own.added}, lists{"cluster types changed", said.Changed, own.changed}, lists{"cluster types removed", said.Removed, own.removed})
-		if n := len(is) - len(want.added) - len(want.changed); before.Output == "" && got.Unchanged != n {
-			return fmt.Sprintf("%d are said to be unchanged, and %d are", got.Unchanged, n)
+	own := ownValues(t, was.files, is.files)
+	for key := range said["changed"] { // values of the cluster alone
+		if _, cluster, _ := strings.Cut(key, "@"); !did["changed"][key] && own[cluster] {
+			delete(said["changed"], key)
 		}
 	}
-	return sameLists(all)
+	for _, kind := range []string{"removed", "added", "changed"} {
+		if !maps.Equal(said[kind], did[kind]) {
+			return is, fmt.Sprintf("%s are said to be %q, and are %q", kind, slices.Sorted(maps.Keys(said[kind])), slices.Sorted(maps.Keys(did[kind])))
+		}
+	}
+	if n := len(did["removed"]); n > 0 && d.Report.Total.Removed != n {
+		return is, fmt.Sprintf("%d are said to be removed, and %d are", d.Report.Total.Removed, n)
+	}
+	return is, unbounded(t, was, is, d, before)
+}
+
+// unbounded says which removals are beyond the bounds, and not refused.
+func unbounded(t *testing.T, was, is outcome, d *compiler.Difference, before compiler.Side) string {
+	for environment, m := range is.models {
+		if is.failed[environment] || before.Output == "" && (was.failed[environment] || len(was.errors) > 0) || m.MaxRemovals != "" {
+			continue
+		}
+		had, has := pullsOf(t, was.files, is.files, environment), pullsOf(t, is.files, was.files, environment)
+		on, gone, left := map[string]bool{}, 0, map[string]bool{}
+		targets := map[string]bool{}
+		for key, p := range had {
+			if _, stays := has[key]; stays {
+				left[p.on] = true
+				continue
+			}
+			if slices.Contains(m.RemovedClusters, p.on) {
+				continue
+			}
+			gone++
+			on[p.on], targets[p.target] = true, true
+		}
+		emptied := 0
+		for key, p := range has {
+			left[p.on] = left[p.on] || had[key].on == ""
+		}
+		for name := range on {
+			if !left[name] && is.models[environment].Cluster(name) != nil && entryOf(is.files, environment, name) != "" {
+				emptied++
+			}
+		}
+		tooMany := gone > len(had)/4 && max(len(on), len(targets)) > 3 || len(has) == 0 && gone > 0 || emptied > 0
+		refused := slices.ContainsFunc(d.After.Diagnostics, func(d diag.Diagnostic) bool { return d.Code == diag.TooManyRemovals && d.Environment == environment })
+		if tooMany && !refused {
+			return fmt.Sprintf("%d of %d assignments go from %d clusters of %s, %d of which are left empty, and that is not refused", gone, len(had), len(on), environment, emptied)
+		}
+	}
+	return ""
+}
+
+// pulled is a deployment target that a cluster pulls, or that is in the folder of a cluster
+// type that lists no clusters.
+type pulled struct {
+	id     string // <environment>/<folder>/<deployment target>
+	target string // with the cluster type
+	on     string // the cluster; the id where none is listed
+	files  map[string]string
+}
+
+// pullsOf returns what the clusters of an environment pull. Those of a cluster type that lists
+// its clusters on the other side alone pulled its folder, or go on with that.
+func pullsOf(t *testing.T, files, other map[string]string, environment string) map[string]pulled {
+	all := folders(files)
+	follows, elsewhere := followsOf(t, files, environment), followsOf(t, other, environment)
+	listed := map[string]bool{}
+	for _, folder := range follows {
+		listed[model.TypeOfFolder(folder)] = true
+	}
+	for cluster, folder := range elsewhere { // with an entry it had that alone
+		if clusterType := model.TypeOfFolder(folder); !listed[clusterType] && follows[cluster] == "" && entryOf(other, environment, cluster) == "" && strings.Contains(strings.Join(slices.Sorted(maps.Keys(roots(files))), " ")+" ", environment+"/"+clusterType+" ") {
+			follows[cluster] = clusterType
+		}
+	}
+	for _, folder := range follows {
+		listed[model.TypeOfFolder(folder)] = true
+	}
+	out := map[string]pulled{}
+	for id, texts := range all {
+		parts := strings.SplitN(id, "/", 3)
+		if clusterType := model.TypeOfFolder(parts[1]); parts[0] == environment && !listed[clusterType] && parts[1] == clusterType {
+			out[id] = pulled{id, clusterType + "/" + parts[2], id, texts}
+		}
+		for cluster, folder := range follows {
+			if parts[0] == environment && parts[1] == folder {
+				out[environment+"/"+parts[2]+"@"+cluster] = pulled{id, model.TypeOfFolder(folder) + "/" + parts[2], cluster, texts}
+			}
+		}
+	}
+	return out
+}
+
+// followsOf returns the folders that the clusters of an environment follow, by what entries and
+// records say.
+func followsOf(t *testing.T, files map[string]string, environment string) map[string]string {
+	follows := map[string]string{}
+	for name, text := range files {
+		if !strings.HasPrefix(name, environment+"/.kalypso/cluster-types/") {
+			continue
+		}
+		var r struct {
+			Name     string
+			Clusters []string
+			Entries  []struct{ Cluster, Folder string }
+		}
+		if err := json.Unmarshal(fileOf(name, text).Data, &r); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range r.Entries {
+			follows[e.Cluster] = e.Folder
+		}
+		for _, cluster := range r.Clusters {
+			if follows[cluster] == "" && entryOf(files, environment, cluster) == "" && !hasEntries(files, environment, model.TypeOfFolder(r.Name)) {
+				follows[cluster] = r.Name
+			}
+		}
+	}
+	return follows
+}
+
+// hasEntries says whether clusters of a type have entries.
+func hasEntries(files map[string]string, environment, clusterType string) bool {
+	for name, text := range files {
+		if strings.HasPrefix(name, environment+"/clusters/") && (strings.Contains(text, "/"+clusterType+"\n") || strings.Contains(text, "/"+clusterType+".")) {
+			return true
+		}
+	}
+	return false
+}
+
+// changeOf returns the pairs that are added, removed and changed between two outputs, but for
+// hidden ones.
+func changeOf(t *testing.T, was, is map[string]string, hidden func(pulled) bool) map[string]map[string]bool {
+	out := map[string]map[string]bool{"added": {}, "removed": {}, "changed": {}}
+	environments := map[string]bool{}
+	for _, files := range []map[string]string{was, is} {
+		for name := range files {
+			environment, _, _ := strings.Cut(name, "/")
+			environments[environment] = true
+		}
+	}
+	for environment := range environments {
+		had, has := pullsOf(t, was, is, environment), pullsOf(t, is, was, environment)
+		for key, p := range has {
+			switch old, there := had[key]; {
+			case hidden(p) || there && hidden(old):
+			case !there:
+				out["added"][key] = true
+			case !maps.Equal(old.files, p.files):
+				out["changed"][key] = true
+			}
+		}
+		for key, p := range had {
+			if _, stays := has[key]; !stays && !hidden(p) {
+				out["removed"][key] = true
+			}
+		}
+	}
+	return out
+}
+
+// ownValues returns the clusters whose entries differ, or for which files of their types do.
+func ownValues(t *testing.T, was, is map[string]string) map[string]bool {
+	out := map[string]bool{}
+	either := maps.Clone(was)
+	maps.Copy(either, is)
+	for name := range either {
+		if parts := strings.Split(name, "/"); len(parts) == 5 && parts[1] == "clusters" && was[name] != is[name] {
+			out[parts[3]] = true
+		}
+	}
+	return out
+}
+
+// TestTheChangeOnClustersIsWhatABuildDoes holds that what a comparison says of each cluster,
+// and what bounds count, is what a build does there, for platforms with classes and edits of
+// rows and of selectors of clusters.
+func TestTheChangeOnClustersIsWhatABuildDoes(t *testing.T) { theChangeOnClusters(t) }
+
+func TestSlowTheChangeOnClustersIsWhatABuildDoes(t *testing.T) {
+	isolated.Slow(t, "it builds more random platforms")
+	theChangeOnClusters(t)
+}
+
+func theChangeOnClusters(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1000))
+	shared := openCache(t, cache.Options{Dir: t.TempDir()})
+	const edits = 10 // of each platform, one on top of the other
+	seeds, removals := uint64(howMany(t, 300, 300, 10000)), 0
+	for first := uint64(0); first < seeds; first += edits {
+		root := t.TempDir()
+		p, r := randplatform.NewFleet(7000+first), rand.New(rand.NewPCG(first, 11))
+		dir, previous := filepath.Join(root, "platform"), filepath.Join(root, "previous")
+		request := compiler.Request{Dir: dir, Cache: shared}
+		if err := p.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		was := compileTo(t, request, previous)
+		for seed := first; seed < first+edits; seed++ {
+			var did []string
+			for range 1 + r.IntN(3) {
+				did = append(did, p.Edit(r))
+			}
+			if err := p.Write(dir); err != nil {
+				t.Fatal(err)
+			}
+			if len(was.files) == 0 {
+				was = compileTo(t, request, previous)
+				continue
+			}
+			is, broken := onClusters(t, request, previous, compiler.Side{Output: previous}, was)
+			if broken != "" {
+				t.Fatalf("seed %d: %s\n%s", seed, broken, strings.Join(did, "\n"))
+			}
+			for _, c := range is.changes {
+				removals += len(c.Assignments.Removed)
+			}
+			was = is
+		}
+		removeAll(t, root)
+	}
+	closeCache(t, shared)
+	if removals == 0 {
+		t.Error("nothing was removed")
+	}
 }

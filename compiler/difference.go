@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
@@ -22,12 +19,12 @@ import (
 // platform and an output.
 type Difference struct {
 	// Before and After are the builds; nil for an output that was only read. Of two
-	// builds, cluster types that are made of the same on both sides are not built.
+	// builds, cluster types that are made of the same on both sides are not built. After is
+	// built on top of Before as on the record of an output: it keeps what a build would keep,
+	// and reports what a build would report.
 	Before, After *Build
-	// Report says what differs. What a build would keep, because of errors on either
-	// side, is in none of its lists: an assignment with an error, what an uncertain
-	// environment may only seem to have lost, and the own files of their cluster
-	// types. LeftOut of it are the assignments that are left out for that, sorted.
+	// Report is the change on clusters. Errors of Before hide assignments there, which are in
+	// none of its lists; LeftOut of it are those, sorted.
 	Report *compare.Report
 }
 
@@ -68,9 +65,11 @@ type Side struct {
 }
 
 // Compare compiles or reads two sides and compares what they give. The request
-// names the platform; its Previous is not used.
-func Compare(ctx context.Context, r Request, before, after Side) (d *Difference, err error) {
-	r.Previous = nil
+// names the platform, and whether removals are allowed; its Previous is not used. The second
+// side is built on what the first one gives, or on the records of the output against, if that
+// names a folder or a branch of a repository.
+func Compare(ctx context.Context, r Request, before, after Side, against Output) (d *Difference, err error) {
+	r.Previous, r.preview = nil, true
 	sides := [2]*side{{Side: before}, {Side: after}}
 	for _, s := range sides {
 		s.request = r
@@ -84,13 +83,20 @@ func Compare(ctx context.Context, r Request, before, after Side) (d *Difference,
 			return nil, err
 		}
 	}
-	for n, s := range sides {
-		if err := s.finish(ctx, sides[1-n]); err != nil {
+	if err := sides[0].finish(ctx, sides[1], nil); err != nil {
+		return nil, err
+	}
+	records := sides[0].outputs(ctx)
+	if against.Dir+against.Git != "" {
+		if records, err = against.records(sides[1].build); err != nil {
 			return nil, err
 		}
 	}
-	for n, s := range sides {
-		if err := s.compared(ctx, sides[1-n]); err != nil {
+	if err := sides[1].finish(ctx, nil, records); err != nil {
+		return nil, err
+	}
+	for n, previous := range []map[string]*tree.Record{nil, records} {
+		if err := sides[n].list(ctx, sides[1-n], previous); err != nil {
 			return nil, err
 		}
 	}
@@ -103,6 +109,28 @@ func Compare(ctx context.Context, r Request, before, after Side) (d *Difference,
 	return d, nil
 }
 
+// records returns the records of the output by environment, for a planned build, which may be
+// nil.
+func (o Output) records(b *Build) (map[string]*tree.Record, error) {
+	if o.Dir != "" || b == nil {
+		return compare.RecordsIn(o.Dir)
+	}
+	repository, err := tree.OpenRepository(o.Git)
+	if err != nil {
+		return nil, err
+	}
+	o.TreeOnly = true // nothing is written
+	out := &gitOutput{Output: o, repository: repository, branches: map[string]*tree.Branch{}, places: map[string]destination{}}
+	if err := out.open(o.Branch); err != nil {
+		return nil, errors.Join(err, repository.Close())
+	}
+	records, problems, err := out.previous(b)
+	for environment, ds := range problems {
+		b.report(environment, ds)
+	}
+	return records, errors.Join(err, repository.Close())
+}
+
 // side is a side while it is compared.
 type side struct {
 	Side
@@ -113,18 +141,16 @@ type side struct {
 	// unknown are the names of environments of which nothing is known, and the ids of
 	// folders with errors.
 	unknown map[string]bool
-	// uncertain are the environments in which errors hide which folders there are.
-	uncertain map[string]bool
-	// hidesClusters are the environments in which errors hide which clusters there are, and
-	// unknownClusters the ids of clusters with errors.
-	hidesClusters, unknownClusters map[string]bool
-	removedClusters                map[string]bool         // ids of those that are removed by name
-	records                        map[string]*tree.Record // of an output, by environment
+	// uncertain are the environments in which errors hide which folders there are, and
+	// hidesClusters those in which they hide which clusters there are.
+	uncertain, hidesClusters map[string]bool
+	unknownClusters          map[string]bool         // ids of those with errors
+	records                  map[string]*tree.Record // of an output, by environment
 }
 
 func (s *side) open(ctx context.Context) (err error) {
 	s.unknown, s.uncertain = map[string]bool{}, map[string]bool{}
-	s.hidesClusters, s.unknownClusters, s.removedClusters = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	s.hidesClusters, s.unknownClusters = map[string]bool{}, map[string]bool{}
 	if s.Output != "" {
 		if s.folders, err = compare.ReadDir(s.Output); err == nil {
 			s.records, err = compare.RecordsIn(s.Output)
@@ -163,16 +189,38 @@ func (s *side) close() error {
 	return err
 }
 
-// finish builds what is to be compared with another side, which is planned. Clusters that
-// errors hide are as they are there, as a build has them be as they were.
-func (s *side) finish(ctx context.Context, other *side) error {
+// finish builds what is to be compared, on top of records that may be nil. Clusters that
+// errors hide are as they are on the other side, which is planned; nil for as the records say.
+func (s *side) finish(ctx context.Context, other *side, previous map[string]*tree.Record) error {
 	if s.build == nil {
 		return nil
 	}
-	for _, e := range s.build.Environments {
-		e.Beside(other.clustersOf(e.Name))
+	if other != nil {
+		for _, e := range s.build.Environments {
+			e.Beside(other.clustersOf(e.Name))
+		}
 	}
-	return s.build.finish(ctx, nil)
+	return s.build.finish(ctx, previous)
+}
+
+// outputs returns the records of the side by environment, as if it was an output.
+func (s *side) outputs(ctx context.Context) map[string]*tree.Record {
+	if s.build == nil {
+		return s.records
+	}
+	out := map[string]*tree.Record{}
+	for _, e := range s.build.Environments {
+		out[e.Name] = e.Record(ctx, s.build.Options(e))
+	}
+	return out
+}
+
+// environments returns those of the build; none of an output.
+func (s *side) environments() []*build.Environment {
+	if s.build == nil {
+		return nil
+	}
+	return s.build.Environments
 }
 
 // clustersOf returns what tells which clusters pull the folder of a cluster type of an
@@ -192,38 +240,34 @@ func (s *side) clustersOf(environment string) func(clusterType string) (*tree.Cl
 	return nil
 }
 
-// compared lists the folders of a finished build for a comparison with another side.
-func (s *side) compared(ctx context.Context, other *side) error {
+// list lists the folders of a finished build for a comparison with the other side.
+func (s *side) list(ctx context.Context, other *side, previous map[string]*tree.Record) error {
 	if s.build == nil {
 		return nil
+	}
+	// What is kept is as the other side has it.
+	kept := map[string]compare.Folder{}
+	for _, f := range other.folders {
+		kept[f.ID()+clusterMark(&f)] = f
 	}
 	for _, e := range s.build.Environments {
 		if e.Tree == nil {
 			s.unknown[e.Name] = true
 			continue
 		}
-		folders, err := compared(ctx, e, s.unknown)
-		if err != nil {
+		l := &listing{e: e, side: s, kept: kept, shards: other.shards(e.Name), follows: map[string]string{}, entries: map[string]*entryFiles{}}
+		if err := l.all(ctx); err != nil {
 			return err
 		}
-		clusters, err := clustersOf(ctx, e, other.entries(e.Name))
-		if err != nil {
-			return err
+		s.unknown[e.Name] = e.Model.Incomplete && other.Output != "" && previous[e.Name] == nil
+		if previous[e.Name] == nil { // elsewhere everything with errors is as it was
+			for i := range e.AllFailed {
+				a := &e.Schedule.Assignments[i]
+				s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
+			}
 		}
-		s.folders = append(append(s.folders, folders...), clusters...)
-		for i := range e.AllFailed {
-			a := &e.Schedule.Assignments[i]
-			s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
-		}
-		if e.Model.Incomplete {
-			s.uncertain[e.Name] = true
-		}
-		if e.Model.Incomplete || e.Model.ClustersIncomplete {
-			s.hidesClusters[e.Name] = true
-		}
-		for _, name := range e.Model.RemovedClusters {
-			s.removedClusters[e.Name+"/"+name] = true
-		}
+		s.uncertain[e.Name] = e.Model.Incomplete
+		s.hidesClusters[e.Name] = e.Model.Incomplete || e.Model.ClustersIncomplete
 		for of := range e.Model.Invalid {
 			if of.Collection == "clusters" {
 				s.unknownClusters[e.Name+"/"+of.Name] = true
@@ -255,6 +299,15 @@ func leaveOutEqual(ctx context.Context, before, after *Build) error {
 				same[name] = true
 			}
 		}
+		// What clusters leave or come to is compared with another folder.
+		was := before.Environments[i].Model
+		for n := range e.Model.Clusters {
+			c := &e.Model.Clusters[n]
+			if b := was.Cluster(c.Name); b != nil && b.Folder != c.Folder {
+				delete(same, b.Folder)
+				delete(same, c.Folder)
+			}
+		}
 		e.LeaveOut(same)
 		before.Environments[i].LeaveOut(same)
 	}
@@ -268,109 +321,4 @@ func keysOf(ctx context.Context, b *Build) ([]map[string]cache.Key, error) {
 		keys[i], err = b.Environments[i].Keys(ctx)
 		return err
 	})
-}
-
-// compared returns the folders of the environment's tree for a comparison. Those
-// of cluster types that were left out, because both sides have them, get ids that
-// are equal as well. The ids of those that cannot be made become unknown.
-func compared(ctx context.Context, e *build.Environment, unknown map[string]bool) ([]compare.Folder, error) {
-	var out []compare.Folder
-	for _, ct := range e.Tree.ClusterTypes {
-		if tree.IsShard(ct.Name) {
-			continue
-		}
-		if e.LeftOut(ct.Name) {
-			out = append(out, leftOut(e, ct.Name)...)
-		}
-		if ct.Outside {
-			continue
-		}
-		content, err := ct.Content(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if content.Kept != "" {
-			unknown[e.Name+"/"+ct.Name] = true
-		} else {
-			out = append(out, compare.Folder{
-				Environment: e.Name, ClusterType: ct.Name, Tree: tree.OfFiles(content.Files), Backend: e.BackendOf(ct.Name),
-				Files: func() ([]backends.File, error) { return content.One(ctx, tree.Root) },
-			})
-		}
-		for i, f := range content.Folders {
-			out = append(out, compare.Folder{
-				Environment: e.Name, ClusterType: ct.Name, Assignment: f.Info.DeploymentTarget,
-				Tree: tree.OfFiles(f.Files), Backend: f.Info.Backend, Files: func() ([]backends.File, error) { return content.One(ctx, i) },
-			})
-		}
-	}
-	return out, nil
-}
-
-func leftOut(e *build.Environment, clusterType string) []compare.Folder {
-	same := tree.TreeID(nil)
-	out := []compare.Folder{{Environment: e.Name, ClusterType: clusterType, Tree: same}}
-	for i := range e.Schedule.Assignments {
-		if a := &e.Schedule.Assignments[i]; a.ClusterType.Name == clusterType {
-			out = append(out, compare.Folder{Environment: e.Name, ClusterType: clusterType, Assignment: a.Target.FullName, Tree: same})
-		}
-	}
-	return out
-}
-
-// narrow leaves out what is not known on either side, and, beside an output, the
-// environments that the output does not have. It returns the ids of the assignments
-// that are not known, sorted.
-func narrow(before, after *side) []string {
-	pairs := [][2]*side{{before, after}, {after, before}}
-	for _, p := range pairs {
-		p[0].seemsGone(p[1])
-	}
-	leftOut := map[string]bool{}
-	for _, p := range pairs {
-		s, other := p[0], p[1]
-		for id := range s.unknown {
-			leftOut[id] = true
-		}
-		has := map[string]bool{}
-		for _, f := range s.folders {
-			has[f.Environment] = true
-		}
-		stays, followed := other.stays(s)
-		other.folders = slices.DeleteFunc(other.folders, func(f compare.Folder) bool {
-			id := f.ID()
-			if f.Cluster != "" {
-				return s.unknown[f.Environment] || s.unknownClusters[id] || stays[id] || s.Output != "" && !has[f.Environment]
-			}
-			if followed[id] {
-				return true
-			}
-			if s.unknown[f.Environment] || s.unknown[id] || other.unknown[id] {
-				leftOut[id] = true
-				return true
-			}
-			return s.Output != "" && !has[f.Environment]
-		})
-	}
-	maps.DeleteFunc(leftOut, func(id string, _ bool) bool { return strings.Count(id, "/") < 2 })
-	return slices.Sorted(maps.Keys(leftOut))
-}
-
-// seemsGone makes what only the other side has unknown where errors may hide it on
-// this one, and with it the own files of its cluster type, which list it.
-func (s *side) seemsGone(other *side) {
-	if len(s.uncertain) == 0 {
-		return
-	}
-	has := map[string]bool{}
-	for _, f := range s.folders {
-		if f.Cluster == "" {
-			has[f.ID()] = true
-		}
-	}
-	for _, f := range other.folders {
-		if f.Cluster == "" && s.uncertain[f.Environment] && !has[f.ID()] {
-			s.unknown[f.ID()], s.unknown[f.Environment+"/"+f.ClusterType] = true, true
-		}
-	}
 }

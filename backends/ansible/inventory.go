@@ -144,3 +144,8 @@ func (ansible) Divide(file string, data []byte, own bool) map[string][]byte {
 		}
 	})
 }
+
+// Takes says that all of a host's variables are for all of its assignments, except its address.
+func (ansible) Takes(_ backends.Folder, path string) (string, bool) {
+	return "", !strings.HasSuffix(path, ".ansible_host")
+}

@@ -279,3 +279,6 @@ func (argocd) Divide(file string, data []byte, own bool) map[string][]byte {
 		}
 	})
 }
+
+// Takes says that each value which is for no assignment's own object is for all of them.
+func (argocd) Takes(backends.Folder, string) (string, bool) { return "", true }

@@ -5,6 +5,7 @@ import (
 
 	yamlnode "go.yaml.in/yaml/v3"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -40,3 +41,6 @@ func (fleet) Divide(file string, data []byte, own bool) map[string][]byte {
 		delivery.TakeElements(delivery.Node(doc, "spec", "targets"), "clusterName", part)
 	})
 }
+
+// Takes says that no own files of a cluster type have values.
+func (fleet) Takes(backends.Folder, string) (string, bool) { return "", false }

@@ -355,3 +355,21 @@ func (flux) Divide(file string, data []byte, own bool) map[string][]byte {
 	cluster, _, _ := strings.Cut(rest, "/")
 	return map[string][]byte{cluster: data}
 }
+
+// Takes says whether the folder holds the variable that a path in the ConfigMap of a cluster
+// is of.
+func (flux) Takes(f backends.Folder, path string) (string, bool) {
+	for _, id := range sharedOf(f).Variables {
+		v := variable{name: id}
+		if target, name, own := strings.Cut(id, "/"); own {
+			v = variable{name, target}
+		}
+		switch path {
+		case "data." + v.value():
+			return v.name, true
+		case "data." + v.text():
+			return "", true
+		}
+	}
+	return "", false
+}

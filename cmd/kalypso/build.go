@@ -10,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -156,6 +157,16 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	}); err != nil {
 		return err
 	}
+	if *o.output == "table" {
+		const lines = 20
+		for _, e := range query.InOrder(b) {
+			if e.Effect != nil && e.Tree != nil {
+				if err := compare.WriteEnds(g.out, e.Name, compare.OfEffect(e.Name, e.Effect), lines); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	for _, c := range written.Commits {
 		fmt.Fprintf(g.err, "commit %s on %s\n", c.Commit, c.Branch)
 	}
@@ -195,9 +206,34 @@ type builtEnvironment struct {
 	// it is.
 	Readable bool `json:"readable"`
 	build.Counts
+	// Change is what the build removes from clusters and adds there, by the record of the
+	// output; nil where nothing was recorded.
+	Change *builtChange `json:"change,omitempty"`
 	// Of an environment that was written.
 	FilesWritten *int `json:"filesWritten,omitempty"`
 	FilesRemoved *int `json:"filesRemoved,omitempty"`
+}
+
+// builtChange are the pairs of an assignment and a cluster that a build removes and adds.
+type builtChange struct {
+	Removed     []compare.Entry     `json:"removed"`
+	Added       []compare.Entry     `json:"added"`
+	Total       compare.Total       `json:"total"`
+	Emptied     []string            `json:"emptied,omitempty"` // ids of clusters that have nothing left
+	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
+}
+
+// changeOf returns what a build changed; nil for nothing.
+func changeOf(e *build.Environment) *builtChange {
+	if e.Effect == nil || e.Tree == nil {
+		return nil
+	}
+	r := compare.OfEffect(e.Name, e.Effect)
+	out := &builtChange{Removed: r.Removed, Added: r.Added, Total: r.Total, ClusterSets: r.ClusterSets}
+	if r.Clusters != nil {
+		out.Emptied = r.Clusters.Emptied
+	}
+	return out
 }
 
 func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) builtPlatform {
@@ -211,7 +247,7 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 		out.Commits = written.Commits
 	}
 	for _, e := range query.InOrder(b) {
-		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Counts: e.Counts}
+		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Counts: e.Counts, Change: changeOf(e)}
 		if c := written.Changes[e.Name]; c != nil {
 			files, removed := len(c.Written), len(c.Removed)
 			item.FilesWritten, item.FilesRemoved = &files, &removed

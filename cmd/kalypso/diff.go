@@ -18,32 +18,41 @@ import (
 
 // diffOptions are the flags of diff.
 type diffOptions struct {
-	stat, all, exitCode bool
-	output              *string
+	stat, all, exitCode, allowRemovals bool
+	against                            string
+	output                             string
 }
 
 func newDiff(g *global) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff [REV|DIR] [REV|DIR]",
-		Short: "Say what differs between two builds",
-		Long: `diff compares what two sides give: a side is a git revision of the platform, which
-is compiled, or a folder that a build wrote. The second is the platform as it is
-in its folder, unless it is given; the first is HEAD. Neither the folder nor the
-repository is touched.
+		Short: "Show what a change does on clusters",
+		Long: `diff compares two sides. A side is a git revision of the platform, which is
+compiled, or a folder that a build wrote. The first side is HEAD and the second is
+the platform in its folder, unless you pass others. diff changes neither the folder
+nor the repository.
 
-Assignments that were added, removed and changed are counted; their differences
-are those of the YAML's content, not of its lines, and equal ones are printed once,
-with how many assignments have them. An assignment with errors on either side is
-left out: it would keep what was built before. The exit code is 3 where the second
-side has errors.
+diff counts pairs of an assignment and a cluster: what is removed from which
+clusters comes first, then what is added, and then the values and objects that
+differ. A cluster type that lists no clusters counts as one cluster. Differences are
+those of the YAML's content, not of its lines; equal ones are printed once. -o wide
+adds details: classes that clusters move between, and changes of files that only list
+or describe assignments. -o ndjson prints every pair.
 
-A folder is preferred to a revision of the same name only if it is written with a
-slash, as ./main is.`,
+The second side is built on the first one as a build is on the output that exists.
+So diff reports what build and promote would report, fails with the same exit code
+where a build would be refused, and keeps what a build would keep. --against takes
+the records of another output instead: a folder, or a branch as REPOSITORY:BRANCH.
+Assignments with errors on the first side are left out.
+
+If a folder and a revision have the same name, write the folder with a slash, such as
+./main.`,
 		Example: `  kalypso diff                    # what the changes since the last commit do
   kalypso diff origin/main --stat
   kalypso diff v1.4.0 v1.5.0
-  kalypso diff ./out              # what a build would change in out/`,
+  kalypso diff ./out              # what a build would change in out/
+  kalypso diff --against gitops.git:prod`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 {
 				return usagef("diff compares two sides, and %d are given", len(args))
@@ -57,14 +66,22 @@ slash, as ./main is.`,
 					return err
 				}
 			}
+			against, err := g.against(o.against)
+			if err != nil {
+				return err
+			}
 			return g.withCache(func(c *cache.Cache) error {
-				return g.diff(cmd, g.request(nil, c), before, after, o)
+				r := g.request(nil, c)
+				r.AllowRemovals = o.allowRemovals
+				return g.diff(cmd, r, before, after, against, o)
 			})
 		},
 	}
-	o.output = outputFlag(cmd)
-	cmd.Flags().BoolVar(&o.stat, "stat", false, "only how many assignments of each cluster type differ")
-	cmd.Flags().BoolVar(&o.all, "all", false, "name all assignments of a difference, not only the first three")
+	choiceFlag(cmd, cmd.Flags(), &o.output, "output", "o", "how to print the result", "table", "wide", "json", "yaml", "ndjson")
+	cmd.Flags().BoolVar(&o.stat, "stat", false, "only count the assignments of each cluster type")
+	cmd.Flags().BoolVar(&o.all, "all", false, "name all assignments and clusters, not only the first three")
+	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "allow removals beyond removals.max and removals.emptied of an environment")
+	cmd.Flags().StringVar(&o.against, "against", "", "build the second side on the records of `OUTPUT`: a folder, or REPOSITORY:BRANCH")
 	cmd.Flags().BoolVar(&o.exitCode, "exit-code", false, "exit with 1 if there are differences")
 	return cmd
 }
@@ -102,10 +119,25 @@ func isPath(arg string) bool {
 	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "/./") || strings.Contains(slashed, "/../") || strings.HasSuffix(slashed, "//")
 }
 
-// diff compares two sides and prints what differs.
-func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side, o *diffOptions) error {
+// against reads the value of --against; "" for nothing.
+func (g *global) against(arg string) (compiler.Output, error) {
+	if arg == "" {
+		return compiler.Output{}, nil
+	}
+	if info, err := os.Stat(g.path(arg)); err == nil && info.IsDir() {
+		return compiler.Output{Dir: g.path(arg)}, nil
+	}
+	repository, branch, found := strings.Cut(arg, ":")
+	if !found || repository == "" || branch == "" {
+		return compiler.Output{}, usagef("--against %s is no folder; write a branch as REPOSITORY:BRANCH", arg)
+	}
+	return compiler.Output{Git: g.path(repository), Branch: branch}, nil
+}
+
+// diff compares two sides and prints the change on clusters.
+func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side, against compiler.Output, o *diffOptions) error {
 	stop := g.showProgress(cmd.Context(), &r)
-	d, err := compiler.Compare(cmd.Context(), r, before, after)
+	d, err := compiler.Compare(cmd.Context(), r, before, after, against)
 	stop()
 	if err != nil {
 		return err
@@ -113,10 +145,13 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	if err := g.reportDifference(d); err != nil {
 		return err
 	}
-	if *o.output == "table" {
-		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
-	} else {
-		err = g.print(*o.output, d.Report, nil)
+	switch o.output {
+	case "table", "wide":
+		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, Wide: o.output == "wide", All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
+	case "ndjson":
+		err = compare.WriteLines(g.out, d.Report)
+	default:
+		err = g.print(o.output, d.Report, nil)
 	}
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -67,6 +68,8 @@ type Request struct {
 	// AllowRemovals and AllowEmpty are those of compiler.Request.
 	AllowRemovals bool
 	AllowEmpty    []string
+	// Preview reports removals that are too many, and goes on with the tree.
+	Preview bool
 	// Progress, if given, is called by several goroutines.
 	Progress func(Progress)
 	// Incomplete says that what environments have may be in a folder that is none of
@@ -88,8 +91,11 @@ type Environment struct {
 	// Tree is the output; nil where it must stay as it is. What it gives is made when it
 	// is asked for, of what the build read, which has to be there then.
 	Tree *tree.Tree
-	// Removals are those of the build, whether they are allowed or not.
-	Removals Removals
+	// Effect is what the build changes on clusters, by the record of the output; nil where it
+	// changes nothing, or nothing is recorded. Removals count what it removes, whether that is
+	// allowed or not.
+	Effect   *effect.Effect
+	Removals effect.Removals
 	// Counts counts what the build gave.
 	Counts Counts
 
@@ -169,7 +175,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if s.record == nil {
 		return nil
 	}
-	return e.checkRemovals(&changes{k, e.assignments, types, e.reports})
+	return e.checkRemovals(&changes{keeper: k, assignments: e.assignments, types: types, tree: e.Tree, reports: e.reports})
 }
 
 // settle fails what depends on what failed, and lets clusters stay with the folders that
@@ -345,6 +351,31 @@ func (e *Environment) Clusters(clusterType string) *tree.ClusterTypeRecord {
 		}
 	}
 	return nil
+}
+
+// HasEntries says whether the clusters that follow a folder pull entries of their own.
+func (e *Environment) HasEntries(folder string) bool {
+	i, found := slices.BinarySearchFunc(e.Model.ClusterTypes, folder, func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
+	return found && e.Model.ClusterTypes[i].Entries == model.ClusterEntries
+}
+
+// Record returns the record that a write of the environment into an empty place would leave;
+// nil where nothing would be written. It is made as it is read.
+func (e *Environment) Record(ctx context.Context, o tree.Options) *tree.Record {
+	if e.Tree == nil {
+		return nil
+	}
+	numbers := map[string]int{}
+	for n := range e.spans {
+		ct := e.Model.ClusterTypes[n].Name
+		numbers[ct] = e.spans[n].next - e.spans[n].first
+		for i := e.spans[n].first; i < e.spans[n].next && !e.LeftOut(ct); i++ {
+			if e.Failed(i) {
+				numbers[ct]--
+			}
+		}
+	}
+	return e.Tree.Record(ctx, o, func(clusterType string) int { return numbers[clusterType] })
 }
 
 // LeaveOut leaves cluster types out of the build. Their folders are in the tree as outside

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -174,6 +175,10 @@ func (k *keeper) clusterTypes() []clusterType {
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
 		case k.whole(ct.Name) != "":
 			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil), Denied: k.retained.deniedOf(ct.Name)}
+			if was := k.records[ct.Name]; was != nil { // its clusters go on with it; those with entries by these
+				content.Clusters = slices.DeleteFunc(slices.Clone(was.Clusters), func(name string) bool { return k.record.FolderOf(name) != "" })
+				content.Facts = was.Facts
+			}
 			kept := clusterType{
 				tree:   tree.ClusterType{Name: ct.Name, Content: func(context.Context) (*tree.Content, error) { return content, nil }},
 				counts: Counts{ClusterTypes: 1},

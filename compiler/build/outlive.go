@@ -8,59 +8,104 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// reportOutliving names what stays of each cluster type that is not as it was, and
-// nothing brings any more, of assignments that are gone or have changed.
-func (c *changes) reportOutliving(changed []changedType) error {
-	for _, t := range changed {
-		if !slices.ContainsFunc(t.before.Assignments, func(a tree.AssignmentRecord) bool { return len(a.Retained) > 0 }) {
+// reportOutliving names what stays on clusters and nothing brings there any more, of
+// assignments that are removed or have changed. What another folder of the same clusters
+// brings is not among it.
+func (c *changes) reportOutliving(of *effect.Effect) error {
+	type leftover struct{ clusterType, target, objects string }
+	reported := map[leftover]bool{}
+	for _, w := range of.Ways {
+		if w.From == "" || w.From == w.To && c.same(w.From) {
 			continue
 		}
-		there, err := c.keptNow(t)
+		before, err := c.record.Part(w.From, func(_, _ string, retains bool) bool { return retains })
 		if err != nil {
 			return err
 		}
-		for i := range t.before.Assignments {
-			a := &t.before.Assignments[i]
-			c.reportRetained(t.before.Name, &a.Folder, there, t.namespaces[a.DeploymentTarget] == a.Namespace)
+		if before == nil || len(before.Assignments) == 0 {
+			continue
+		}
+		there, err := c.keptNow(w.To)
+		if err != nil {
+			return err
+		}
+		is, err := c.assignedTo(w.To)
+		if err != nil {
+			return err
+		}
+		for i := range before.Assignments {
+			f := &before.Assignments[i].Folder
+			left := leftOn(f, there, is[f.DeploymentTarget] == f.Namespace)
+			key := leftover{model.TypeOfFolder(w.From), f.DeploymentTarget, strings.Join(left, " ")}
+			if len(left) > 0 && !reported[key] {
+				reported[key] = true
+				c.reportRetained(key.clusterType, f.DeploymentTarget, left)
+			}
 		}
 	}
 	return nil
 }
 
-// reportRetained names what an assignment leaves on the clusters; there is what others
-// bring now, and stays says that its namespace is not removed.
-func (c *changes) reportRetained(clusterType string, f *backends.Folder, there map[string]bool, stays bool) {
-	left := slices.DeleteFunc(slices.Clone(f.Retained), func(object string) bool {
+// assignedTo returns the namespaces of the assignments that a folder will have, by deployment
+// target; none for "".
+func (c *changes) assignedTo(folder string) (map[string]string, error) {
+	out := map[string]string{}
+	if folder == "" {
+		return out, nil
+	}
+	list, err := c.assigned(folder)
+	for _, a := range list {
+		out[a.DeploymentTarget] = a.Namespace
+	}
+	return out, err
+}
+
+// leftOn returns the objects that an assignment leaves on clusters; there are the objects that
+// others bring, and stays says that its namespace is not removed.
+func leftOn(f *backends.Folder, there map[string]bool, stays bool) []string {
+	return slices.DeleteFunc(slices.Clone(f.Retained), func(object string) bool {
 		return there[object] || !stays && !f.Orphan && kubernetes.InNamespace(object, f.Namespace)
 	})
-	if len(left) == 0 {
-		return
-	}
+}
+
+// reportRetained names what an assignment leaves on clusters.
+func (c *changes) reportRetained(clusterType, target string, left []string) {
 	hint := "remove by hand what nobody needs"
 	if slices.ContainsFunc(left, func(object string) bool { return strings.HasPrefix(object, definitionKind) }) {
 		hint += "; with a CustomResourceDefinition go all objects of its kind. To let definitions go with the assignment, build and sync it once with crds: \"delete\" on its source before this change"
 	}
-	c.reports.add(diag.New(diag.RetainsObjects, fmt.Sprintf("%s leaves objects on the clusters of cluster type %s: %s", f.DeploymentTarget, clusterType, kubernetes.Few(left))).
+	c.reports.add(diag.New(diag.RetainsObjects, fmt.Sprintf("%s leaves objects on the clusters of cluster type %s: %s", target, clusterType, kubernetes.Few(left))).
 		Hinting(hint).
-		For(c.Name + "/" + clusterType + "/" + f.DeploymentTarget))
+		For(c.Name + "/" + clusterType + "/" + target))
 }
 
-// keptNow returns the objects of a cluster type's assignments that outlive them, and
+// keptNow returns the objects that the assignments of a folder bring and that outlive them, and
 // all definitions.
-func (c *changes) keptNow(t changedType) (map[string]bool, error) {
+func (c *changes) keptNow(folder string) (map[string]bool, error) {
 	out := map[string]bool{}
-	if !t.there {
+	n, known := c.numbers[folder]
+	if !known || !c.builds(folder) || c.assignments.known[n].same {
+		before, err := c.record.Part(folder, func(_, _ string, retains bool) bool { return retains })
+		if err != nil || before == nil || !known && c.whole(folder) == "" {
+			return out, err
+		}
+		for i := range before.Assignments {
+			for _, object := range before.Assignments[i].Retained {
+				out[object] = true
+			}
+		}
 		return out, nil
 	}
-	for _, f := range c.types[t.number].folders {
+	for _, f := range c.types[n].folders {
 		for _, object := range f.Info.Retained {
 			out[object] = true
 		}
 	}
-	for i := c.spans[t.number].first; i < c.spans[t.number].next; i++ {
+	for i := c.spans[n].first; i < c.spans[n].next; i++ {
 		summary, ok := decodeSummary(c.assignments.rows[i].summary)
 		if !ok || c.assignments.rows[i].failed {
 			continue

@@ -3,7 +3,9 @@ package build
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,6 +94,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	}
 	out.add(ds...)
 	out.add(p.checkContent()...)
+	out.add(p.checkNumbers()...)
 	if ds, err = p.composeClusters(ctx); err != nil {
 		return err
 	}
@@ -204,6 +207,36 @@ func (p *Planned) checkContent() []diag.Diagnostic {
 	ref := model.Ref{Collection: "environments", Name: p.Name}
 	return []diag.Diagnostic{diag.New(diag.NoContent, "environment "+p.Name+" has no cluster types").At(ref, "").On(ref.String()).
 		Hinting("declare clusterTypes in environments/" + p.Name)}
+}
+
+// checkNumbers warns of bounds that are numbers, since they count each listed cluster for
+// itself: once for the environment.
+func (p *Planned) checkNumbers() []diag.Diagnostic {
+	if len(p.Model.Clusters) == 0 {
+		return nil
+	}
+	ref, at := model.Ref{Collection: "environments", Name: p.Name}, ""
+	gates := func(path string, g *model.Gates) {
+		if g != nil && g.Budget != nil && g.Budget.Assignments != nil && *g.Budget.Assignments > 0 && at == "" {
+			at = path + "gates.budget.assignments"
+		}
+	}
+	if n, err := strconv.Atoi(p.Model.MaxRemovals); err == nil && n > 0 {
+		at = "removals.max"
+	}
+	for _, d := range p.request.Declarations {
+		if d.Name == p.Name {
+			gates("", &d.Promotion.Gates)
+			for i := range d.Promotion.Rings {
+				gates(fmt.Sprintf("rings[%d].", i), &d.Promotion.Rings[i].Gates)
+			}
+		}
+	}
+	if at == "" {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.NumberOfPairs, fmt.Sprintf("%s of environment %s is a number, and counts an assignment on each cluster for itself", at, p.Name)).
+		At(ref.At(at), "").On(ref.At(at).String()).Hinting("write a percentage if it is meant as a part, or check the number")}
 }
 
 // checkClusterValues reports values of single clusters that reach nothing.

@@ -1,105 +1,61 @@
 package build
 
 import (
-	"cmp"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Removals are the assignments, and the clusters, that a build takes out of an
-// environment's tree.
-type Removals struct {
-	// Removed are those that are in the record and not in the tree, by id, sorted. One
-	// that moves to another cluster type is among them.
-	Removed []string
-	// Recorded is how many the record has, of all cluster types, and Most how many of
-	// them one build removes.
-	Recorded, Most int
-	// Empties says that nothing is left.
-	Empties bool
-	// Clusters are those that the record lists and that the platform has no more, sorted,
-	// RecordedClusters is how many there were, and MostClusters how many of them one build
-	// removes.
-	Clusters                       []string
-	RecordedClusters, MostClusters int
-}
-
-// TooMany says whether the removals have to be allowed.
-func (r Removals) TooMany() bool {
-	return len(r.Removed) > r.Most || r.Empties || len(r.Clusters) > r.MostClusters
-}
-
-// String counts what goes against what may, in words.
-func (r Removals) String() string {
-	if r.Empties {
-		return fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)
-	}
-	if len(r.Removed) <= r.Most && len(r.Clusters) > r.MostClusters {
-		return fmt.Sprintf("%d of %d clusters are removed, and one build removes %d at most", len(r.Clusters), r.RecordedClusters, r.MostClusters)
-	}
-	return fmt.Sprintf("%d of %d assignments are removed, and one build removes %d at most", len(r.Removed), r.Recorded, r.Most)
-}
-
-// leastRemovals is how many assignments one build may always remove, and usualRemovals
-// how many where the environment does not say.
-const (
-	leastRemovals = 3
-	usualRemovals = "25%"
-)
-
-// mostRemovals returns how many of a number of assignments one build may remove, by
-// environments.X.removals.max: a number, or a percentage; "" for the usual.
-func mostRemovals(limit string, of int) int {
-	limit, most := cmp.Or(limit, usualRemovals), 0
-	if percent, ok := strings.CutSuffix(limit, "%"); ok {
-		share, _ := strconv.ParseFloat(percent, 64)
-		most = int(share * float64(of) / 100)
-	} else {
-		most, _ = strconv.Atoi(limit)
-	}
-	return max(most, leastRemovals)
-}
-
-// leaving is a recorded folder that goes, or whose namespace gets another name.
-type leaving struct {
-	clusterType string
-	record      *tree.AssignmentRecord
-	renamed     string // the namespace's new name; "" where the folder goes
-}
-
-// id returns the assignment's.
-func (l leaving) id(environment string) string {
-	return environment + "/" + l.clusterType + "/" + l.record.DeploymentTarget
-}
-
-// checkRemovals refuses a tree that takes too much away, and warns of what goes with the
-// previous output: namespaces, with everything in them, and objects that apply folders
-// one by one.
+// checkRemovals compares the tree with the record of the output, cluster by cluster. It
+// refuses a tree that removes too much, and warns of what goes with the previous output:
+// namespaces, with everything in them, and objects that apply folders one by one.
 func (e *Environment) checkRemovals(c *changes) error {
-	changed, err := c.changed()
+	if !c.differs() {
+		return nil
+	}
+	before, after, err := c.sides()
 	if err != nil {
 		return err
 	}
-	leaves, reindexed := c.leaving(changed)
-	e.Removals = c.removals(leaves, e.Counts)
-	c.countClusters(changed, &e.Removals)
-	if e.Removals.TooMany() && !e.request.AllowRemovals {
+	of, err := effect.Of(before, after, c.same)
+	if err != nil {
+		return err
+	}
+	leaves, err := c.leaving(of)
+	if err != nil {
+		return err
+	}
+	loses := map[*effect.Pair]bool{}
+	for _, l := range leaves {
+		loses[l.pair] = !l.record.Orphan
+	}
+	e.Effect = of
+	limits := effect.Limits{Max: e.Model.MaxRemovals, Clusters: e.Model.RemovedClusters, Emptied: e.Model.MaxEmptied, MayEmpty: e.Model.EmptiedClusters}
+	e.Removals = of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
+	if e.Removals.Excess() != "" && !e.request.AllowRemovals {
 		c.refuse(e.Removals, leaves)
-		e.Tree, e.Counts = nil, Counts{}
-		return nil
+		if !e.request.Preview {
+			e.Tree, e.Counts = nil, Counts{}
+			return nil
+		}
 	}
 	c.reportLeaving(leaves)
-	for _, before := range reindexed {
-		c.reportIndex(before)
+	for n := range c.types {
+		if name := c.Model.ClusterTypes[n].Name; c.types[n].kept == "" && c.builds(name) && !c.same(name) {
+			if err := c.reportIndex(name); err != nil {
+				return err
+			}
+		}
 	}
-	return c.reportOutliving(changed)
+	return c.reportOutliving(of)
 }
 
 // changes are the differences between the record of an output and the tree that is to be.
@@ -107,144 +63,204 @@ type changes struct {
 	*keeper
 	assignments *assignments
 	types       []clusterType // of the model
+	tree        *tree.Tree
 	reports     *reports
+
+	numbers map[string]int  // of cluster types in the model, by name
+	equal   map[string]bool // folders that are known to be as they were
 }
 
-// changedType is a recorded cluster type of the build whose folder is not known to be as
-// it was.
-type changedType struct {
-	before *tree.ClusterTypeRecord // with the assignments that go, get another namespace, or leave something
-	number int                     // in the model
-	there  bool                    // whether the model has it
-	// namespaces are those of the assignments of the tree that is to be, by deployment target.
-	namespaces map[string]string
-}
-
-// changed returns the recorded cluster types that are not known to be as they were, in
-// the record's order.
-func (c *changes) changed() ([]changedType, error) {
-	now := map[string]int{}
+// differs says whether anything may differ, and finds the folders that are known not to.
+func (c *changes) differs() bool {
+	c.numbers, c.equal = map[string]int{}, map[string]bool{}
 	for n := range c.Model.ClusterTypes {
-		now[c.Model.ClusterTypes[n].Name] = n
+		c.numbers[c.Model.ClusterTypes[n].Name] = n
 	}
-	var out []changedType
+	digests, outside := map[string]model.Digest{}, map[string]bool{}
+	for _, ct := range c.tree.ClusterTypes {
+		digests[ct.Name], outside[ct.Name] = ct.Digest, ct.Outside
+	}
 	for _, entry := range c.record.ClusterTypes {
-		if tree.IsShard(entry.Name) { // entries go by name alone
+		digest, there := digests[entry.Name]
+		c.equal[entry.Name] = there && (outside[entry.Name] || entry.Digest != "" && entry.Digest == digest)
+		delete(digests, entry.Name)
+	}
+	for name := range digests {
+		c.equal[name] = outside[name]
+	}
+	for _, equal := range c.equal {
+		if !equal {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *changes) same(folder string) bool { return c.equal[folder] }
+
+// sides returns the environment by the record, and as it will be.
+func (c *changes) sides() (before, after *effect.Side, err error) {
+	before = &effect.Side{Folders: map[string]int{}, Assigned: c.recordedAssignments}
+	after = &effect.Side{Folders: map[string]int{}, Assigned: c.assigned}
+	recorded, err := c.record.Followers()
+	if err != nil {
+		return nil, nil, err
+	}
+	is := map[string]string{} // folders by cluster
+	for _, f := range recorded {
+		before.Clusters = append(before.Clusters, effect.Cluster{Name: f.Cluster, Folder: f.Folder, Entry: f.Entry != nil})
+		if f.Entry != nil && c.equal[tree.ShardName(f.Cluster)] || f.Entry == nil && c.equal[f.Folder] {
+			is[f.Cluster] = f.Folder
+		}
+	}
+	for _, entry := range c.record.ClusterTypes {
+		if tree.IsShard(entry.Name) {
 			continue
 		}
-		n, there := now[entry.Name]
-		stays := !c.builds(entry.Name) || !there && c.whole(entry.Name) != ""
-		if stays || there && entry.Digest != "" && entry.Digest == c.types[n].tree.Digest {
+		before.Folders[entry.Name] = entry.Assignments
+		if c.equal[entry.Name] {
+			after.Folders[entry.Name] = entry.Assignments
+		}
+	}
+	for _, ct := range c.tree.ClusterTypes {
+		if tree.IsShard(ct.Name) || c.equal[ct.Name] {
 			continue
 		}
-		t := changedType{number: n, there: there}
-		t.namespaces = c.namespaces(t)
-		var err error
-		if t.before, err = c.record.Part(entry.Name, func(target, namespace string, retains bool) bool {
-			now, stays := t.namespaces[target]
-			return !stays || now != namespace || retains
-		}); err != nil {
-			return nil, err
+		list, err := c.assigned(ct.Name)
+		if err != nil {
+			return nil, nil, err
 		}
-		out = append(out, t)
+		after.Folders[ct.Name] = len(list)
+		if n, known := c.numbers[ct.Name]; known && c.builds(ct.Name) && c.Model.ClusterTypes[n].Entries != model.ClusterEntries {
+			for _, name := range c.recordedClusters(ct.Name) {
+				is[name] = ct.Name
+			}
+		}
+	}
+	for name, shard := range c.entries.shards {
+		for _, e := range shard.entries {
+			if !c.equal[name] {
+				is[e.Cluster] = e.Folder
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		after.Clusters = append(after.Clusters, effect.Cluster{Name: name, Folder: is[name]})
+	}
+	return before, after, nil
+}
+
+// recordedAssignments returns the assignments of a recorded folder.
+func (c *changes) recordedAssignments(folder string) ([]effect.Assignment, error) {
+	lines, err := c.record.Outlines(folder)
+	out := make([]effect.Assignment, len(lines))
+	for i, l := range lines {
+		out[i] = effect.Assignment(l)
+	}
+	return out, err
+}
+
+// assigned returns the assignments that a folder will have.
+func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
+	n, known := c.numbers[folder]
+	built := known && c.builds(folder)
+	switch {
+	case c.equal[folder], built && c.assignments.known[n].same:
+		return c.recordedAssignments(folder)
+	case built && c.types[n].folders == nil: // no assignment failed
+		var out []effect.Assignment
+		for i := c.spans[n].first; i < c.spans[n].next; i++ {
+			summary, _ := decodeSummary(c.assignments.rows[i].summary)
+			out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName, Namespace: c.Plan.Namespaces[i], Tree: tree.ID(hex.EncodeToString(summary.tree[:]))})
+		}
+		slices.SortFunc(out, func(a, b effect.Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
+		return out, nil
+	}
+	// Folders that are kept are as they were.
+	was, err := c.recordedAssignments(folder)
+	if err != nil {
+		return nil, err
+	}
+	var folders []tree.Folder
+	if built {
+		folders = c.types[n].folders
+	} else if c.whole(folder) != "" {
+		folders = c.others(folder, nil)
+	}
+	out := make([]effect.Assignment, len(folders))
+	for i := range folders {
+		f := &folders[i]
+		out[i] = effect.Assignment{DeploymentTarget: f.Info.DeploymentTarget, Namespace: f.Info.Namespace, Tree: f.Tree}
+		if at, recorded := slices.BinarySearchFunc(was, f.Info.DeploymentTarget, func(a effect.Assignment, target string) int { return strings.Compare(a.DeploymentTarget, target) }); f.Kept != nil && recorded {
+			out[i] = was[at]
+		}
 	}
 	return out, nil
 }
 
-// leaving returns the recorded folders that go or whose namespaces get other names, and
-// the records of the cluster types whose root files are made anew.
-func (c *changes) leaving(changed []changedType) (leaves []leaving, reindexed []*tree.ClusterTypeRecord) {
-	elsewhere := c.inClasses()
-	for _, t := range changed {
-		for i := range t.before.Assignments {
-			a := &t.before.Assignments[i]
-			namespace, stays := t.namespaces[a.DeploymentTarget]
-			if !stays && elsewhere[placed{model.TypeOfFolder(t.before.Name), a.DeploymentTarget, a.Namespace}] {
-				continue
-			}
-			if !stays || namespace != a.Namespace && !c.forMachines(a.Backend) {
-				leaves = append(leaves, leaving{t.before.Name, a, namespace})
-			}
-		}
-		if t.there && c.types[t.number].kept == "" {
-			reindexed = append(reindexed, t.before)
-		}
-	}
-	return leaves, reindexed
+// leaving is a pair that is removed, or whose namespace gets another name.
+type leaving struct {
+	pair   *effect.Pair
+	record *tree.AssignmentRecord
 }
 
-// placed is a deployment target on a cluster type, in a namespace.
-type placed struct{ clusterType, target, namespace string }
-
-// inClasses returns what the classes of cluster types with entries have: where the folder of
-// one goes, its clusters go to another.
-func (c *changes) inClasses() map[placed]bool {
-	out := map[placed]bool{}
-	for n := range c.spans {
-		if ct := &c.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries {
-			for target, namespace := range c.namespaces(changedType{number: n, there: true}) {
-				out[placed{ct.TypeName(), target, namespace}] = true
-			}
-		}
+// renamed returns the namespace's new name; "" where the pair is removed.
+func (l leaving) renamed() string {
+	if l.pair.Removed() {
+		return ""
 	}
-	return out
+	return l.pair.After.Namespace
 }
 
-// removals counts what goes, beside what there was and what is there afterwards.
-func (c *changes) removals(leaves []leaving, summary Counts) Removals {
-	r := Removals{}
-	left := summary.Assignments + summary.Kept
-	for _, entry := range c.record.ClusterTypes {
-		r.Recorded += entry.Assignments
-		if !c.builds(entry.Name) {
-			left += entry.Assignments
-		}
-	}
-	for _, l := range leaves {
-		if l.renamed == "" {
-			r.Removed = append(r.Removed, l.id(c.Name))
-		}
-	}
-	slices.Sort(r.Removed)
-	r.Most = mostRemovals(c.Model.MaxRemovals, r.Recorded)
-	r.Empties = left == 0 && len(r.Removed) > 0
-	return r
+// id returns the assignment's, without the class of its clusters.
+func (l leaving) id(environment string) string {
+	return environment + "/" + l.pair.ClusterType() + "/" + l.record.DeploymentTarget
 }
 
-// countClusters counts the recorded clusters that the platform has no more. What is not
-// known to have changed still has its clusters, and those that errors hide stay.
-func (c *changes) countClusters(changed []changedType, r *Removals) {
-	for _, t := range changed {
-		for _, name := range t.before.Clusters {
-			if c.lostClusters[t.before.Name].has(name) {
-				continue
+// leaving returns the pairs that are removed, and those whose namespaces get other names.
+func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
+	var out []leaving
+	parts := map[string]*tree.ClusterTypeRecord{}
+	for i := range of.Pairs {
+		p := &of.Pairs[i]
+		if !p.Removed() && !p.Renames() {
+			continue
+		}
+		if parts[p.Way.From] == nil {
+			part, err := c.record.ClusterType(p.Way.From)
+			if err != nil {
+				return nil, err
 			}
-			if c.Model.Cluster(name) == nil {
-				r.Clusters = append(r.Clusters, name)
-			}
+			parts[p.Way.From] = part
+		}
+		a := parts[p.Way.From].Assignment(p.DeploymentTarget())
+		if p.Removed() || !c.forMachines(a.Backend) {
+			out = append(out, leaving{p, a})
 		}
 	}
-	slices.Sort(r.Clusters)
-	r.Clusters = slices.Compact(r.Clusters)
-	r.RecordedClusters = len(c.Model.Clusters) + len(r.Clusters)
-	r.MostClusters = mostRemovals(c.Model.MaxRemovals, r.RecordedClusters)
+	return out, nil
 }
 
 // refuse leaves the environment's output as it is, and says why, and what assigned what
 // would go.
-func (c *changes) refuse(r Removals, leaves []leaving) {
+func (c *changes) refuse(r effect.Removals, leaves []leaving) {
 	ref := model.Ref{Collection: "environments", Name: c.Name}
-	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.Name, r)).
-		On(ref.String()).For(r.Removed...).
-		Hinting(fmt.Sprintf("nothing of the environment is written; if they are to go, build with --allow-removals, or raise removals.max of environment %s", c.Name))
+	field := "removals.max"
+	if r.Emptied > r.MostEmptied && !r.Empty {
+		field = "removals.emptied"
+	}
+	var ids []string
 	counts := map[model.Ref]int{}
 	for _, l := range leaves {
-		if l.renamed == "" {
-			for _, policy := range l.record.Policies {
-				counts[model.Ref{Collection: "schedulingPolicies", Name: policy}]++
-			}
+		ids = append(ids, l.id(c.Name))
+		for _, policy := range l.record.Policies {
+			counts[model.Ref{Collection: "schedulingPolicies", Name: policy}] += l.pair.Way.Count()
 		}
 	}
+	slices.Sort(ids)
+	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.Name, r.Excess())).
+		On(ref.String()).For(slices.Compact(ids)...).
+		Hinting(fmt.Sprintf("nothing of the environment is written; to remove them, build with --allow-removals, or raise %s of environment %s", field, c.Name))
 	policies := make([]model.Ref, 0, len(counts))
 	for ref := range counts {
 		policies = append(policies, ref)
@@ -267,7 +283,7 @@ func (c *changes) reportLeaving(leaves []leaving) {
 	var order []string
 	alike := map[string][]leaving{}
 	for _, l := range leaves {
-		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed != "")
+		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "")
 		if alike[key] == nil {
 			order = append(order, key)
 		}
@@ -281,42 +297,50 @@ func (c *changes) reportLeaving(leaves []leaving) {
 // departure warns of folders that go alike.
 func (c *changes) departure(leaves []leaving) diag.Diagnostic {
 	first := leaves[0]
-	d := removal(first.clusterType, first.record.Folder, first.renamed)
+	on := first.pair.ClusterType()
+	if names := first.pair.Way.Clusters; len(names) == 1 {
+		on += " on cluster " + names[0]
+	}
+	d := removal(on, first.record.Folder, first.renamed())
 	if c.forMachines(first.record.Backend) {
-		d = machineRemoval(first.clusterType, first.record.Folder)
+		d = machineRemoval(on, first.record.Folder)
 	}
-	if len(leaves) > 1 {
-		d.Message = departures(leaves, c.forMachines(first.record.Backend))
-	}
+	number := 0
+	var ids []string
 	for _, l := range leaves {
-		d = d.For(l.id(c.Name))
+		number += l.pair.Way.Count()
+		ids = append(ids, l.id(c.Name))
 	}
-	return d
+	if number > 1 {
+		d.Message = departures(leaves, number, c.forMachines(first.record.Backend))
+	}
+	slices.Sort(ids)
+	return d.For(slices.Compact(ids)...)
 }
 
 // departures is the message for several folders that go alike, from machines or clusters.
-func departures(leaves []leaving, machines bool) string {
+func departures(leaves []leaving, number int, machines bool) string {
 	first := leaves[0]
 	switch {
 	case machines && first.record.Orphan:
-		return fmt.Sprintf("%d deployment targets are removed from machines, and their users and directories stay, as their namespace services say", len(leaves))
+		return fmt.Sprintf("%d deployment targets are removed from machines, and their users and directories stay, as their namespace services say", number)
 	case machines:
-		return fmt.Sprintf("%d deployment targets are removed from machines", len(leaves))
-	case first.renamed != "" && first.record.Orphan:
-		return fmt.Sprintf("%d namespaces are replaced by others, and stay on the clusters, as their namespace services say: %s", len(leaves), renames(leaves))
-	case first.renamed != "":
-		return fmt.Sprintf("%d namespaces are renamed: %s", len(leaves), renames(leaves))
+		return fmt.Sprintf("%d deployment targets are removed from machines", number)
+	case first.renamed() != "" && first.record.Orphan:
+		return fmt.Sprintf("%d namespaces are replaced by others, and stay on the clusters, as their namespace services say: %s", number, renames(leaves))
+	case first.renamed() != "":
+		return fmt.Sprintf("%d namespaces are renamed: %s", number, renames(leaves))
 	case first.record.Orphan:
-		return fmt.Sprintf("%d namespaces lose their assignments, and stay on the clusters, as their namespace services say", len(leaves))
+		return fmt.Sprintf("%d namespaces lose their assignments, and stay on the clusters, as their namespace services say", number)
 	}
-	return fmt.Sprintf("%d namespaces are removed with their assignments", len(leaves))
+	return fmt.Sprintf("%d namespaces are removed with their assignments", number)
 }
 
 // renames lists some namespaces that get other names.
 func renames(leaves []leaving) string {
 	var out []string
 	for _, l := range leaves[:min(len(leaves), 3)] {
-		out = append(out, l.record.Namespace+" to "+l.renamed)
+		out = append(out, l.record.Namespace+" to "+l.renamed())
 	}
 	if more := len(leaves) - len(out); more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
@@ -341,31 +365,22 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
 }
 
-// namespaces returns those of a cluster type's folders by deployment target.
-func (c *changes) namespaces(t changedType) map[string]string {
-	out := map[string]string{}
-	if !t.there {
-		return out
-	}
-	if c.types[t.number].folders == nil { // no assignment failed
-		for i := c.spans[t.number].first; i < c.spans[t.number].next; i++ {
-			out[c.Schedule.Assignments[i].Target.FullName] = c.Plan.Namespaces[i]
-		}
-	}
-	for _, f := range c.types[t.number].folders {
-		out[f.Info.DeploymentTarget] = f.Info.Namespace
-	}
-	return out
-}
-
 // reportIndex warns of a cluster type whose folders are no longer applied by an
 // object each, as they are with gitops: the objects go, with what they applied.
-func (c *changes) reportIndex(before *tree.ClusterTypeRecord) {
-	if _, had := before.Files[backends.AssignmentsFile]; !had || c.Model.GitOps != nil {
-		return
+func (c *changes) reportIndex(clusterType string) error {
+	if c.Model.GitOps != nil {
+		return nil
+	}
+	before, err := c.record.Part(clusterType, func(string, string, bool) bool { return false })
+	if err != nil || before == nil {
+		return err
+	}
+	if _, had := before.Files[backends.AssignmentsFile]; !had {
+		return nil
 	}
 	ref := model.Ref{Collection: "environments", Name: c.Name}
-	c.reports.add(diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", before.Name, backends.AssignmentsFile, c.Name)).
+	c.reports.add(diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", clusterType, backends.AssignmentsFile, c.Name)).
 		At(ref, "").On(ref.String()).
 		Hinting("the reconciler deletes what that file applied before it applies it again: restore gitops, or suspend pruning for the change"))
+	return nil
 }

@@ -1,11 +1,11 @@
-// Package compare says what differs between two outputs: which assignments come
-// and go, and for those that change, which values in which objects do.
+// Package compare says what a change of outputs does on clusters: which deployment targets
+// come to a cluster, leave it or change there, and which values in which objects differ.
 //
-// In come the folders of two outputs, each with the git id of its content and a
-// way to read it; only folders whose ids differ are read. Out comes a Report, in
-// which equal changes of many folders are one group. Nothing in a file makes a
-// comparison fail: what is no YAML, or YAML that cannot be compared by values,
-// is compared as text.
+// The folders of two outputs come in, each with the git id of its content and a way to read
+// it. Package effect finds the pairs of a deployment target and a cluster that differ, and only
+// the folders of these pairs are read. A Report goes out, in which equal changes of many pairs
+// are one group. Nothing in a file makes a comparison fail: text that is no YAML, or YAML that
+// cannot be compared by values, is compared as text.
 package compare
 
 import (
@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -35,12 +36,13 @@ type Folder struct {
 	// Backend is the name of the backend that made an assignment's folder, or a cluster type's
 	// own files; "" where that is not known.
 	Backend string
+	// Info describes an assignment's folder; nil where nothing is known of it but its files.
+	Info *backends.Folder
 	// Tree is git's id of the folder's files. Folders with equal ids are equal,
 	// and neither is read.
 	Tree tree.ID
 	// Files returns the folder's files by path in it, in any order. It is called
-	// at most once, by any goroutine, and what it returns is dropped once the
-	// folder is compared.
+	// by any goroutine, and what it returns is dropped once the folder is compared.
 	Files func() ([]backends.File, error)
 }
 
@@ -73,126 +75,205 @@ func Sort(folders []Folder) {
 // cannot be read, with the error of the first one, or where an output is not
 // sorted.
 func Compare(before, after []Folder) (*Report, error) {
-	for _, folders := range [][]Folder{before, after} {
+	return (&comparison{}).compare(before, after)
+}
+
+func (c *comparison) compare(before, after []Folder) (*Report, error) {
+	for n, folders := range [][]Folder{before, after} {
 		for i := 1; i < len(folders); i++ {
 			if order(&folders[i-1], &folders[i]) >= 0 {
 				return nil, fmt.Errorf("comparing outputs: %s comes after %s", folders[i].ID(), folders[i-1].ID())
 			}
 		}
+		c.sides[n] = sidesOf(folders, c.targets)
 	}
-	r := newReport()
-	var pairs []pair
-	var clusters []pair // of which one side may be nil
-	for i, j := 0, 0; i < len(before) || j < len(after); {
-		var c int
-		switch {
-		case i == len(before):
-			c = 1
-		case j == len(after):
-			c = -1
-		default:
-			c = order(&before[i], &after[j])
-		}
-		p, what := pair{}, unchanged
-		switch {
-		case c < 0:
-			p.before, what = &before[i], removed
-			i++
-		case c > 0:
-			p.after, what = &after[j], added
-			j++
-		default:
-			p.before, p.after = &before[i], &after[j]
-			if before[i].Tree != after[j].Tree {
-				what = changed
-				pairs = append(pairs, p)
-			}
-			i, j = i+1, j+1
-		}
-		if f := cmp.Or(p.after, p.before); f.Cluster != "" {
-			clusters = append(clusters, p)
-		} else {
-			r.count(f, what)
+	for _, name := range environmentsIn(c.sides) {
+		if err := c.environment(name); err != nil {
+			return nil, err
 		}
 	}
-	g, concerned, err := comparePairs(pairs)
+	groups, err := c.run()
 	if err != nil {
 		return nil, err
 	}
-	r.countClusters(clusters, concerned)
-	r.Groups = g.list(pairs)
-	r.setChanged()
-	return r, nil
+	return c.report(groups), nil
 }
 
-// pair is a folder of both outputs.
-type pair struct{ before, after *Folder }
+// comparison is one call of Compare: first the environments with what differs in each, then
+// the jobs that read what differs.
+type comparison struct {
+	// created says that the objects of added pairs are counted, whose folders are read for
+	// that, and targets that the outputs are those of an application: each cluster type is a
+	// target, and its own files are what is deployed.
+	created, targets bool
 
-// comparePairs compares pairs of folders in parallel, and returns which clusters they concern.
-func comparePairs(pairs []pair) (groups, concerned, error) {
+	sides        [2]map[string]*side // by environment
+	environments []*environmentEffect
+	jobs         []job
+}
+
+// environmentEffect is what differs in an environment.
+type environmentEffect struct {
+	name          string
+	before, after *side
+	*effect.Effect
+	jobs []int // in those of the comparison, beside Pairs: -1 for one that is not read
+	// own are the numbers of the jobs of cluster types' own files, and entries those of
+	// what clusters pull.
+	own, entries []int
+}
+
+// job is two folders to be compared, or one of which objects are counted.
+type job struct {
+	before, after *Folder // one may be nil
+	pair          *effect.Pair
+	// found are the changes, without their list once they are in groups.
+	found *changes
+	// attributed are the deployment targets whose values differ, of own files and of entries.
+	attributed map[string]bool
+	// variables are the names of values of single clusters by their paths: "" for one that
+	// says what another one does.
+	variables map[string]string
+	// assigned are the deployment targets of own files on either side.
+	assigned map[string]bool
+	objects  objects
+	// signature identifies an added or removed folder, whatever the deployment target is called.
+	signature digest
+}
+
+// environment finds what differs in an environment, and plans what has to be read.
+func (c *comparison) environment(name string) error {
+	e := &environmentEffect{name: name, before: c.sides[0][name], after: c.sides[1][name]}
+	for _, s := range []**side{&e.before, &e.after} {
+		if *s == nil {
+			*s = &side{}
+		}
+	}
+	var err error
+	if e.Effect, err = effect.Of(e.before.effect(), e.after.effect(), nil); err != nil {
+		return err
+	}
+	removes := map[string]bool{} // cluster types: what is added there may have another name only
+	for i := range e.Pairs {
+		removes[e.Pairs[i].ClusterType()] = removes[e.Pairs[i].ClusterType()] || e.Pairs[i].Removed()
+	}
+	for i := range e.Pairs {
+		p := &e.Pairs[i]
+		if p.Added() && !c.created && !removes[p.ClusterType()] {
+			e.jobs = append(e.jobs, -1)
+			continue
+		}
+		e.jobs = append(e.jobs, len(c.jobs))
+		c.jobs = append(c.jobs, job{before: e.before.assignment(p.Way.From, p.Before), after: e.after.assignment(p.Way.To, p.After), pair: p})
+	}
+	both := func(list *[]int, before, after *Folder) {
+		if before != nil && after != nil && before.Tree != after.Tree {
+			*list = append(*list, len(c.jobs))
+			c.jobs = append(c.jobs, job{before: before, after: after})
+		}
+	}
+	for _, folder := range e.after.own {
+		before := len(c.jobs)
+		if both(&e.own, find(e.before.own, folder), folder); len(c.jobs) > before {
+			targets := map[string]bool{}
+			for _, f := range slices.Concat(e.before.assigned[folder.ClusterType], e.after.assigned[folder.ClusterType]) {
+				targets[f.Assignment] = true
+			}
+			c.jobs[before].assigned = targets
+		}
+	}
+	for _, cluster := range e.after.clusters {
+		both(&e.entries, find(e.before.clusters, cluster), cluster)
+	}
+	c.environments = append(c.environments, e)
+	return nil
+}
+
+// find returns the folder in a sorted list that has the place of another one; nil for none.
+func find(in []*Folder, f *Folder) *Folder {
+	if i, found := slices.BinarySearchFunc(in, f, order); found {
+		return in[i]
+	}
+	return nil
+}
+
+// run runs the jobs in parallel, and returns the groups of changes.
+func (c *comparison) run() (groups, error) {
 	var next atomic.Int64
 	var failed atomic.Bool
-	workers := min(runtime.GOMAXPROCS(0), len(pairs))
+	workers := min(runtime.GOMAXPROCS(0), len(c.jobs))
 	found := make([]groups, workers)
-	concerns := make([]concerned, workers)
 	errs := make([]error, workers)
-	at := make([]int, workers) // the pair that the error is about
+	at := make([]int, workers) // the job that the error is about
 	var all sync.WaitGroup
 	for w := range workers {
 		all.Go(func() {
-			found[w], concerns[w] = groups{}, concerned{}
+			found[w] = groups{}
 			for !failed.Load() {
 				i := int(next.Add(1) - 1)
-				if i >= len(pairs) {
+				if i >= len(c.jobs) {
 					return
 				}
-				changes, err := pairs[i].compare()
-				if err != nil {
+				if err := c.jobs[i].run(); err != nil {
 					errs[w], at[w] = err, i
 					failed.Store(true)
 					return
 				}
-				found[w].add(i, pairs[i], changes)
-				concerns[w].add(pairs[i], changes)
+				if j := &c.jobs[i]; j.found != nil {
+					found[w].add(i, j)
+					j.found.list = nil
+				}
 			}
 		})
 	}
 	all.Wait()
 	first := -1
 	for w, err := range errs {
-		// Pairs are taken in order, so all before the first that failed are done.
+		// Jobs are taken in order, so all before the first that failed are done.
 		if err != nil && (first < 0 || at[w] < at[first]) {
 			first = w
 		}
 	}
 	if first >= 0 {
-		return nil, nil, errs[first]
+		return nil, errs[first]
 	}
-	merged, of := groups{}, concerned{}
+	merged := groups{}
 	for w := range found {
 		merged.merge(found[w])
-		of.merge(concerns[w])
 	}
-	return merged, of, nil
+	return merged, nil
 }
 
-// compare reads both folders and compares their files.
-func (p pair) compare() (*changes, error) {
+// run reads the folders of the job, counts their objects and compares their files.
+func (j *job) run() error {
 	var files [2]map[string]backends.File
-	for i, f := range []*Folder{p.before, p.after} {
+	for i, f := range []*Folder{j.before, j.after} {
+		files[i] = map[string]backends.File{}
+		if f == nil {
+			continue
+		}
 		list, err := f.Files()
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", f.ID(), err)
+			return fmt.Errorf("reading %s: %w", f.ID(), err)
 		}
-		files[i] = make(map[string]backends.File, len(list))
 		for _, file := range list {
 			files[i][file.Path] = file
 		}
 	}
-	found := compareFiles(files[0], files[1])
-	found.of = p.partsOf(files[0], files[1])
-	if p.moved() {
-		found.list = slices.DeleteFunc(found.list, p.isMove)
+	if j.pair != nil {
+		j.objects = countObjects(files[0], files[1], j.before, j.after)
 	}
-	return found, nil
+	if j.before == nil || j.after == nil {
+		j.signature = signatureOf(cmp.Or(j.before, j.after), files[min(1, len(files[1]))])
+		return nil
+	}
+	j.found = compareFiles(files[0], files[1])
+	j.found.of = j.partsOf(files[0], files[1])
+	if j.after.Cluster != "" && j.moved() {
+		j.found.list = slices.DeleteFunc(j.found.list, j.isMove)
+	}
+	if j.pair == nil {
+		j.attribute()
+	}
+	return nil
 }

@@ -2,28 +2,24 @@ package compare
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/all"
 )
 
-// A dividing backend makes files of which parts are for single clusters.
-type dividing interface {
-	// Divide returns the parts of a file that are for single clusters, by cluster, and with ""
-	// what is for all of them; nil where all of it is. The file is a cluster type's own, or in
-	// an assignment's folder.
-	Divide(path string, data []byte, own bool) map[string][]byte
-}
-
 var known = sync.OnceValue(all.Backends)
 
 // partsOf returns the clusters that the differences of two folders are for alone; nil where
 // they are for all clusters of the type.
-func (p pair) partsOf(before, after map[string]backends.File) map[string]bool {
-	b, divides := known()[p.after.Backend].(dividing)
-	if !divides || p.after.Cluster != "" || p.before.Backend != p.after.Backend {
+func (j *job) partsOf(before, after map[string]backends.File) map[string]bool {
+	b, divides := known()[j.after.Backend].(backends.Dividing)
+	if !divides || j.after.Cluster != "" || j.before.Backend != j.after.Backend {
 		return nil
 	}
 	out := map[string]bool{}
@@ -35,7 +31,7 @@ func (p pair) partsOf(before, after map[string]backends.File) map[string]bool {
 		if inX && inY && x.Executable == y.Executable && bytes.Equal(x.Data, y.Data) {
 			continue
 		}
-		own := p.after.Assignment == ""
+		own := j.after.Assignment == ""
 		// A file that is not there has no part of any cluster.
 		was, is := map[string][]byte{}, map[string][]byte{}
 		if inX {
@@ -62,36 +58,66 @@ func (p pair) partsOf(before, after map[string]backends.File) map[string]bool {
 	return out
 }
 
-// concerned are the clusters that folders which changed are for alone, by the folder that they
-// follow, as <environment>/<clusterType>; nil where they are for all that follow it.
-type concerned map[string]map[string]bool
-
-func (c concerned) add(p pair, found *changes) {
-	if p.after.Cluster == "" {
-		c.in(p.after.Environment+"/"+p.after.ClusterType, found.of)
+// attribute finds the deployment targets whose values differ by the changes of a cluster
+// type's own files for single clusters, or of what a cluster pulls: those that an object is
+// made for, or that take a variable.
+func (j *job) attribute() {
+	j.attributed, j.variables = map[string]bool{}, map[string]string{}
+	for i := range j.found.list {
+		j.found.list[i].detail = j.isDetail(&j.found.list[i])
+	}
+	j.found.detail = !slices.ContainsFunc(j.found.list, func(c Change) bool { return !c.detail })
+	if j.after.Cluster == "" && len(j.found.of) == 0 {
+		return
+	}
+	for i := range j.found.list {
+		switch c := &j.found.list[i]; {
+		case c.detail:
+		case c.assignment != "":
+			j.attributed[path.Base(c.assignment)] = true
+		default:
+			j.attributed[variablePrefix+c.Path] = true
+		}
 	}
 }
 
-func (c concerned) in(folder string, of map[string]bool) {
-	switch now, is := c[folder]; {
-	case of == nil || is && now == nil:
-		c[folder] = nil
-	case !is:
-		c[folder] = of
-	default:
-		maps.Copy(now, of)
+// variablePrefix marks a path in attributed whose deployment targets a backend knows.
+const variablePrefix = "\x00"
+
+// takes says whether the values of a deployment target differ by what is attributed. It notes
+// what the values are called.
+func (j *job) takes(f *Folder) bool {
+	found := j.attributed[f.Assignment]
+	b, knows := known()[f.Backend].(backends.Dividing)
+	for p := range j.attributed {
+		at, is := strings.CutPrefix(p, variablePrefix)
+		switch {
+		case !is:
+		case !knows || f.Info == nil:
+			found = true
+		default:
+			if name, takes := b.Takes(*f.Info, at); takes {
+				j.variables[at], found = name, true
+			}
+		}
 	}
+	return found
 }
 
-// merge adds those of another worker.
-func (c concerned) merge(more concerned) {
-	for folder, of := range more {
-		c.in(folder, of)
+// isDetail says whether a change of a cluster type's own files does nothing by itself on
+// clusters: in a text for people, or of what applies an assignment that comes or goes.
+func (j *job) isDetail(c *Change) bool {
+	switch {
+	case path.Base(c.File) == "README.md":
+		return true
+	case path.Base(c.File) == "kustomization.yaml" && strings.HasPrefix(c.Path, "resources"):
+		for _, text := range []json.RawMessage{c.From, c.To} {
+			var name string
+			if text != nil && (json.Unmarshal(text, &name) != nil || !j.assigned[path.Base(name)]) {
+				return false
+			}
+		}
+		return true
 	}
-}
-
-// has says whether folders concern a cluster that follows a folder in which something differs.
-func (c concerned) has(folder, cluster string) bool {
-	of, is := c[folder]
-	return !is || of == nil || of[cluster]
+	return c.assignment != "" && c.Path == ""
 }

@@ -200,7 +200,7 @@ func (e environment) folders() ([]diskFolder, error) {
 			}
 			f := diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name}, dir: filepath.Join(at, name)}
 			if a := record.Assignment(name); a != nil {
-				f.executable, f.Backend = executables(a.Files), a.Backend
+				f.executable, f.Backend, f.Info = executables(a.Files), a.Backend, &a.Folder
 			}
 			out = append(out, f)
 		}
@@ -232,6 +232,10 @@ func (e environment) clusters(found []diskFolder) []Folder {
 	if e.record == nil {
 		return nil
 	}
+	all, err := e.record.Followers()
+	if err != nil {
+		return nil // the folders say enough without the record
+	}
 	entries := map[string]bool{}
 	for i := range found {
 		if found[i].Environment == e.name && found[i].Cluster != "" && found[i].Tree != "" {
@@ -239,11 +243,9 @@ func (e environment) clusters(found []diskFolder) []Folder {
 		}
 	}
 	var out []Folder
-	for _, of := range e.record.ClusterTypes {
-		for _, name := range e.clusterType(of.Name).Clusters {
-			if !entries[name] {
-				out = append(out, pulling(e.name, name, of.Name))
-			}
+	for _, f := range all {
+		if f.Entry == nil && !entries[f.Cluster] {
+			out = append(out, pulling(e.name, f.Cluster, f.Folder))
 		}
 	}
 	return out

@@ -53,12 +53,13 @@ func compareDocuments(before, after []value) []Change {
 		where[id] = j
 	}
 	var out []Change
-	tell := func(id identity, found []Change) {
+	tell := func(id identity, doc *value, found []Change) {
 		var object *Object
 		if id.Object != (Object{}) {
 			object = &id.Object
 		}
 		for _, c := range found {
+			c.assignment = doc.string("metadata", "annotations", "kalypso.io/assignment")
 			if c.Object = object; object == nil && several {
 				c.Document = id.number + 1
 			}
@@ -68,16 +69,16 @@ func compareDocuments(before, after []value) []Change {
 	for i, id := range ib {
 		j, there := where[id]
 		if !there {
-			tell(id, []Change{{Kind: Removed, From: before[i].masked("").json()}})
+			tell(id, &before[i], []Change{{Kind: Removed, From: before[i].masked("").json()}})
 			continue
 		}
 		delete(where, id)
 		d := differ{most: mostChanges}
 		d.values("", &before[i], &after[j])
-		tell(id, withoutDigest(d.found))
+		tell(id, &after[j], withoutDigest(d.found))
 	}
 	for _, j := range slices.Sorted(maps.Values(where)) {
-		tell(ia[j], []Change{{Kind: Added, To: after[j].masked("").json()}})
+		tell(ia[j], &after[j], []Change{{Kind: Added, To: after[j].masked("").json()}})
 	}
 	return out
 }

@@ -22,6 +22,8 @@ type changes struct {
 	namespace string
 	// of are the clusters that changes are for alone; nil where they are for all.
 	of map[string]bool
+	// detail says that no change does anything by itself on clusters.
+	detail bool
 }
 
 // mostChanges is how many changes of a file are listed one by one. A file with

@@ -6,15 +6,18 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // groups are changes by what is equal of them in many folders: a digest of the
 // change without what is particular to a folder.
 type groups map[digest]*group
 
-// group is a change, and the pairs of folders that have it.
+// group is a change, and the jobs whose folders have it.
 type group struct {
 	in of // folders of this kind
 	// concrete is the change as it is in one of the folders, and general what it
@@ -23,7 +26,7 @@ type group struct {
 	// varies says which parts of it, as parts numbers them, are not the same in
 	// all of them.
 	varies [parts]bool
-	pairs  []int
+	jobs   []int
 }
 
 // of is what a folder is of.
@@ -61,6 +64,7 @@ const (
 
 // compareParts notes which parts of another folder's change are different.
 func (g *group) compareParts(c *Change) {
+	g.concrete.detail = g.concrete.detail && c.detail
 	var a, b Object
 	if g.concrete.Object != nil && c.Object != nil {
 		a, b = *g.concrete.Object, *c.Object
@@ -100,12 +104,12 @@ func pick[T any](to *T, from T, really bool) {
 	}
 }
 
-// add adds the changes of a pair of folders. Only the first of equal changes is
-// kept. A folder that has a change twice counts once for it.
-func (g groups) add(number int, p pair, cs *changes) {
-	ns := namesOf(p.after, cs.namespace)
-	in := p.after.of()
-	for _, c := range cs.list {
+// add adds the changes of a job. Only the first of equal changes is kept. A folder that has a
+// change twice counts once for it.
+func (g groups) add(number int, j *job) {
+	ns := namesOf(j.after, j.found.namespace)
+	in := j.after.of()
+	for _, c := range j.found.list {
 		general := ns.generalize(c)
 		key := digestOf(general, in)
 		known := g[key]
@@ -114,8 +118,8 @@ func (g groups) add(number int, p pair, cs *changes) {
 			g[key] = known
 		}
 		known.compareParts(&c)
-		if n := len(known.pairs); n == 0 || known.pairs[n-1] != number {
-			known.pairs = append(known.pairs, number)
+		if n := len(known.jobs); n == 0 || known.jobs[n-1] != number {
+			known.jobs = append(known.jobs, number)
 		}
 	}
 }
@@ -132,8 +136,8 @@ func (g groups) merge(more groups) {
 		for i := range a.varies {
 			a.varies[i] = a.varies[i] || b.varies[i]
 		}
-		a.pairs = append(a.pairs, b.pairs...)
-		slices.Sort(a.pairs)
+		a.jobs = append(a.jobs, b.jobs...)
+		slices.Sort(a.jobs)
 	}
 }
 
@@ -151,36 +155,54 @@ func digestOf(c Change, in of) digest {
 	return digest(h.Sum(nil))
 }
 
-// list returns the groups in the order of a report.
-func (g groups) list(pairs []pair) []Group {
-	ids := make([]string, len(pairs))
-	for i, p := range pairs {
-		ids[i] = p.after.ID()
-	}
+// list returns the groups in the order of a report. clustersOf returns the names of the
+// clusters on which the folder of a job differs; nil where none are listed.
+func (g groups) list(c *comparison, clustersOf func(j *job) []string) []Group {
 	type item struct {
 		Group
 		text string
 	}
 	items := make([]item, 0, len(g))
 	for _, known := range g {
-		out := Group{Change: known.change(), Assignments: []string{}, ClusterTypes: []string{}}
-		folders := make([]string, len(known.pairs))
-		for i, n := range known.pairs {
-			folders[i] = ids[n]
+		out := Group{Change: known.change(), Assignments: []string{}, ClusterTypes: []string{}, jobs: known.jobs}
+		if c.targets {
+			out.Change = out.Change.replaced(targetNames)
 		}
-		switch known.in {
-		case ofCluster:
-			out.Clusters = folders
-		case ofClusterType:
-			out.ClusterTypes = folders
-		case ofAssignment:
-			out.Assignments = folders
+		names := map[string]bool{}
+		for _, n := range known.jobs {
+			j := &c.jobs[n]
+			switch id := j.after.of(); {
+			case j.pair != nil:
+				clusters := clustersOf(j)
+				if clusters == nil && j.pair.Way.Clusters != nil {
+					continue // it differs on no cluster
+				}
+				out.Assignments = append(out.Assignments, idOf(j.after))
+				out.Count += max(1, len(clusters))
+				for _, name := range clusters {
+					names[name] = true
+				}
+			case id == ofCluster:
+				out.Clusters = append(out.Clusters, j.after.ID())
+			default:
+				out.ClusterTypes = append(out.ClusterTypes, idOf(j.after))
+				out.Detail = known.concrete.detail
+			}
 		}
-		items = append(items, item{out, headline(&out) + "\x00" + sortText(&out)})
+		for _, ids := range []*[]string{&out.Assignments, &out.ClusterTypes} {
+			slices.Sort(*ids)
+			*ids = slices.Compact(*ids)
+		}
+		if len(names) > 0 {
+			out.names = slices.Sorted(maps.Keys(names))
+		}
+		if len(out.Assignments)+len(out.ClusterTypes)+len(out.Clusters) > 0 {
+			items = append(items, item{out, headline(&out) + "\x00" + sortText(&out)})
+		}
 	}
 	slices.SortFunc(items, func(a, b item) int {
 		return cmp.Or(
-			cmp.Compare(len(b.Assignments), len(a.Assignments)),
+			cmp.Compare(b.Count, a.Count),
 			cmp.Compare(len(b.ClusterTypes), len(a.ClusterTypes)),
 			cmp.Compare(len(b.Clusters), len(a.Clusters)),
 			strings.Compare(a.text, b.text),
@@ -191,6 +213,17 @@ func (g groups) list(pairs []pair) []Group {
 		out[i] = items[i].Group
 	}
 	return out
+}
+
+// targetNames are the names in general changes of applications, which have targets.
+var targetNames = strings.NewReplacer("<clusterType>", "<target>")
+
+// idOf returns the id of an assignment's folder, or of a cluster type's own files, without the
+// class.
+func idOf(f *Folder) string {
+	plain := *f
+	plain.ClusterType = model.TypeOfFolder(f.ClusterType)
+	return plain.ID()
 }
 
 // sortText tells groups apart that look alike in a line.

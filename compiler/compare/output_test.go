@@ -163,6 +163,12 @@ func mirrored(t *testing.T, before, after []compare.Folder) {
 	a, b := report(t, before, after), report(t, after, before)
 	b.Assignments.Added, b.Assignments.Removed = b.Assignments.Removed, b.Assignments.Added
 	b.ClusterTypes.Added, b.ClusterTypes.Removed = b.ClusterTypes.Removed, b.ClusterTypes.Added
+	b.Total.Added, b.Total.Removed = b.Total.Removed, b.Total.Added
+	b.Objects.Created, b.Objects.Deleted = b.Objects.Deleted, b.Objects.Created
+	for _, r := range []*compare.Report{a, b} { // what goes is described, and what comes is not
+		r.Removed, r.Added, r.Changed = nil, nil, nil
+		r.Objects.Created, r.Objects.Deleted = nil, nil
+	}
 	other := map[string]string{"added": "removed", "removed": "added"}
 	for i := range b.Counts {
 		c := &b.Counts[i]

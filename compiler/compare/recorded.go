@@ -21,8 +21,9 @@ type Contents interface {
 // Records compares two recorded outputs of one environment, either of which may be
 // nil for none. Cluster types whose folders have the same id on both sides are left
 // out of the report, and of those that differ only the assignments that do are read.
-// It may fail as Compare does.
-func Records(before, after *tree.Record, contents Contents) (*Report, error) {
+// targets says that each cluster type is a target of an application. It may fail as Compare
+// does.
+func Records(before, after *tree.Record, contents Contents, targets bool) (*Report, error) {
 	sides := [2]*recorded{{record: before}, {record: after}}
 	for i, s := range sides {
 		if err := s.open(sides[1-i].record, contents); err != nil {
@@ -36,7 +37,7 @@ func Records(before, after *tree.Record, contents Contents) (*Report, error) {
 	if err := contents.Prefetch(ids); err != nil {
 		return nil, err
 	}
-	return Compare(sides[0].folders, sides[1].folders)
+	return (&comparison{created: true, targets: targets}).compare(sides[0].folders, sides[1].folders)
 }
 
 // recorded is one side of a comparison of records.
@@ -83,28 +84,15 @@ func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
 		func(a, b tree.ClusterTypeEntry) bool { return a.Name == b.Name && a.Record == b.Record }) {
 		return nil
 	}
-	entries, err := s.record.Entries()
+	all, err := s.record.Followers()
 	if err != nil {
 		return err
 	}
-	listed := map[string]bool{}
-	for _, e := range entries {
-		listed[e.Cluster] = true
-		s.folder(Folder{Environment: s.record.Environment, Cluster: e.Cluster, Follows: e.Folder, Tree: tree.TreeID(e.Files)}, e.Files, contents)
-	}
-	for _, e := range s.record.ClusterTypes {
-		if tree.IsShard(e.Name) {
-			continue
-		}
-		ct, err := s.record.ClusterType(e.Name)
-		if err != nil {
-			return err
-		}
-		for _, name := range ct.Clusters {
-			if !listed[name] {
-				listed[name] = true
-				s.folders = append(s.folders, pulling(s.record.Environment, name, e.Name))
-			}
+	for _, f := range all {
+		if f.Entry != nil {
+			s.folder(Folder{Environment: s.record.Environment, Cluster: f.Cluster, Follows: f.Folder, Tree: tree.TreeID(f.Entry.Files)}, f.Entry.Files, contents)
+		} else {
+			s.folders = append(s.folders, pulling(s.record.Environment, f.Cluster, f.Folder))
 		}
 	}
 	Sort(s.folders)
@@ -115,7 +103,7 @@ func (s *recorded) add(ct *tree.ClusterTypeRecord, contents Contents) {
 	s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Tree: tree.TreeID(ct.Files), Backend: backendOf(ct)}, ct.Files, contents)
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
-		s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Assignment: a.DeploymentTarget, Tree: a.Tree, Backend: a.Backend}, a.Files, contents)
+		s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Assignment: a.DeploymentTarget, Tree: a.Tree, Backend: a.Backend, Info: &a.Folder}, a.Files, contents)
 	}
 }
 

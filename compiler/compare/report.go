@@ -6,28 +6,133 @@ import (
 	"strings"
 )
 
-// Report says how one output differs from another. Its JSON is a contract: it
-// depends on nothing but the content of the outputs, and lists are never null.
+// Report is the change on clusters: how one output differs from another. Its JSON is a
+// contract: it depends only on the content of the outputs, and lists are never null. It counts
+// pairs of a deployment target and a cluster; a cluster type that lists no clusters counts as
+// one cluster.
 type Report struct {
-	APIVersion   string  `json:"apiVersion"`
-	Kind         string  `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Removed, Added and Changed are the pairs that differ, those alike together, sorted by
+	// environment, cluster type and deployment target.
+	Removed []Entry `json:"removed"`
+	Added   []Entry `json:"added"`
+	Changed []Entry `json:"changed"`
+	// Total counts the pairs that differ.
+	Total Total `json:"total"`
+	// Assignments are the ids of pairs without clusters. Unchanged of it counts pairs.
 	Assignments  Folders `json:"assignments"`
 	ClusterTypes Folders `json:"clusterTypes"` // by their own files, beside the assignments' folders
 	// Clusters are those that are listed; nil where there are none.
 	Clusters *Clusters `json:"clusters,omitempty"`
+	// ClusterSets has the names of clusters that lists of clusters refer to as #1, #2 and so
+	// on. A list has the names themselves where there are at most inlineClusters of them.
+	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
 	// Counts are those of each cluster type, sorted by environment and name.
 	Counts []Counts `json:"counts"`
-	// Groups are the changes in folders that changed: those of most assignments
-	// first, then those of most cluster types, then by text.
+	// Groups are the differences of files: those of most pairs first, then those of most
+	// cluster types, then by text.
 	Groups []Group `json:"groups"`
-	// LeftOut are the ids of assignments that whoever compares left out of both
-	// outputs, since errors hide what they are.
+	// Objects count the objects that are created, updated and deleted on all clusters, by
+	// kind. Those of added pairs are counted only where their folders were read.
+	Objects Objects `json:"objects"`
+	// LeftOut are the ids of assignments that are in neither output, since errors hide them.
 	LeftOut []string `json:"leftOut,omitempty"`
 }
 
-// Folders are the ids of folders, sorted as outputs are. Those of assignments
-// are <environment>/<clusterType>/<deployment target>, those of cluster types
-// <environment>/<clusterType>.
+// Objects count objects by kind: {"Namespace": 1}. What is no Kubernetes object counts as
+// File.
+type Objects struct {
+	Created map[string]int `json:"created"`
+	Updated map[string]int `json:"updated"`
+	Deleted map[string]int `json:"deleted"`
+}
+
+// inlineClusters is how many names of clusters a list has itself.
+const inlineClusters = 100
+
+// Entry is what happens to a deployment target on clusters of a type, on all of them alike.
+type Entry struct {
+	Environment      string `json:"environment"`
+	ClusterType      string `json:"clusterType"`
+	DeploymentTarget string `json:"deploymentTarget"` // the full name
+	// Clusters are the names, sorted, or references to ClusterSets; nil where the cluster
+	// type lists none. Count is how many of them no other entry of the deployment target
+	// counts, and 1 where none are listed.
+	Clusters []string `json:"clusters,omitempty"`
+	Count    int      `json:"count"`
+	// Of a cluster each: the namespaces that go, how many PersistentVolumeClaims and objects
+	// of kinds that are not Kubernetes' own go, and the CustomResourceDefinitions that go.
+	Namespaces                []string `json:"namespaces,omitempty"`
+	PersistentVolumeClaims    int      `json:"persistentVolumeClaims,omitempty"`
+	CustomResourceDefinitions []string `json:"customResourceDefinitions,omitempty"`
+	CustomResources           int      `json:"customResources,omitempty"`
+	// Values are those of the platform config that differ, and Objects are the others that
+	// do, as "Kind name", or files that are no objects.
+	Values  []Value  `json:"values,omitempty"`
+	Objects []string `json:"objects,omitempty"`
+	// RenamedTo is the deployment target that has the same sources and values on the same
+	// clusters and is added there, and RenamedFrom the one that is removed.
+	RenamedTo   string `json:"renamedTo,omitempty"`
+	RenamedFrom string `json:"renamedFrom,omitempty"`
+
+	kind Kind
+	sets []*clusterSet // those of Clusters
+	jobs []int         // -1 among them for a folder that was not read
+}
+
+// Value is a value of the platform config before and after; From or To is absent where there
+// is none.
+type Value struct {
+	Path string          `json:"path"`
+	From json.RawMessage `json:"from,omitempty"`
+	To   json.RawMessage `json:"to,omitempty"`
+}
+
+// ID returns <environment>/<clusterType>/<deployment target>, or only the first two for a target
+// of an application.
+func (e *Entry) ID() string {
+	return strings.TrimSuffix(e.Environment+"/"+e.ClusterType+"/"+e.DeploymentTarget, "/")
+}
+
+// clusterSet are names of clusters, sorted, which several entries share.
+type clusterSet struct {
+	names []string
+	ref   string // in ClusterSets; "" for none
+}
+
+// Clusters say which listed clusters a change concerns.
+type Clusters struct {
+	// Concerned is how many there are on which something differs.
+	Concerned int `json:"concerned"`
+	// Emptied are the ids, <environment>/<name>, of those that stay, had assignments and have
+	// none left, sorted.
+	Emptied []string `json:"emptied"`
+	// Unlisted are the ids of those that are no longer listed, and Listed of those that are
+	// new, sorted.
+	Unlisted []string `json:"unlisted"`
+	Listed   []string `json:"listed"`
+	// Moved are the clusters that follow another folder of their environment than before,
+	// those alike together: a detail of how the output stores classes.
+	Moved     []Move `json:"moved"`
+	Unchanged int    `json:"unchanged"` // all that are not concerned
+}
+
+// Move are clusters that follow another folder than before.
+type Move struct {
+	Environment string   `json:"environment"`
+	From        string   `json:"from,omitempty"` // "" for clusters that are new
+	To          string   `json:"to,omitempty"`   // "" for clusters that are no longer listed
+	Clusters    []string `json:"clusters"`       // as in Entry
+	Count       int      `json:"count"`
+
+	set *clusterSet
+}
+
+// Folders are ids, sorted as outputs are. Those of assignments are
+// <environment>/<clusterType>/<deployment target>, those of cluster types
+// <environment>/<clusterType>. An assignment is in several lists where clusters of its type
+// differ in what happens to it; the numbers count pairs with clusters.
 type Folders struct {
 	Added     []string `json:"added"`
 	Removed   []string `json:"removed"`
@@ -35,7 +140,14 @@ type Folders struct {
 	Unchanged int      `json:"unchanged"`
 }
 
-// Counts are numbers of assignments of one cluster type.
+// Total counts pairs of a deployment target and a cluster.
+type Total struct {
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
+	Changed int `json:"changed"`
+}
+
+// Counts are numbers of pairs of one cluster type.
 type Counts struct {
 	Environment string `json:"environment"`
 	ClusterType string `json:"clusterType"`
@@ -43,14 +155,18 @@ type Counts struct {
 	Removed     int    `json:"removed"`
 	Changed     int    `json:"changed"`
 	Unchanged   int    `json:"unchanged"`
-	// Own says what happened to the cluster type's own files: added, removed,
-	// changed or unchanged; "" where there are none.
+	// Own says what happened to the cluster type's own files, in all folders of its classes:
+	// added, removed, changed or unchanged; "" where there are none.
 	Own string `json:"own,omitempty"`
-	// Clusters are how many of those that are listed follow it.
+	// Clusters are how many of its clusters are listed.
 	Clusters int `json:"clusters,omitempty"`
+	// Lists says that it lists clusters, before or after.
+	Lists bool `json:"-"`
+	// detail says that its own files differ only in what is for people.
+	detail bool
 }
 
-// Group is a change, and the folders that it is in. A part of the change that is
+// Group is a difference of files, and where it is. A part of the change that is
 // the same in all of them but for their names has <environment>, <clusterType>,
 // <deploymentTarget> and <namespace> for these.
 type Group struct {
@@ -59,6 +175,13 @@ type Group struct {
 	ClusterTypes []string `json:"clusterTypes"` // ids, sorted as outputs are
 	// Clusters are the ids of those whose entries have the change.
 	Clusters []string `json:"clusters,omitempty"`
+	// Count is how many pairs have it, each cluster of an assignment for itself.
+	Count int `json:"count,omitempty"`
+	// Detail says that the change does nothing by itself on clusters.
+	Detail bool `json:"detail,omitempty"`
+
+	jobs  []int
+	names []string // of the listed clusters that have the change, sorted
 }
 
 // Change is one difference in a file.
@@ -82,6 +205,9 @@ type Change struct {
 	To   json.RawMessage `json:"to,omitempty"`
 	// Diff is how the lines of a Text differ, as hunks of a unified diff.
 	Diff string `json:"diff,omitempty"`
+
+	assignment string // that the object is made for, by its annotation; "" for none
+	detail     bool   // as in Group
 }
 
 // Kind is the kind of a change.
@@ -113,39 +239,10 @@ type Object struct {
 func newReport() *Report {
 	none := func() Folders { return Folders{Added: []string{}, Removed: []string{}, Changed: []string{}} }
 	return &Report{
-		APIVersion: "kalypso.io/v1alpha1", Kind: "Diff",
+		APIVersion: "kalypso.io/v1alpha1", Kind: "Diff", Removed: []Entry{}, Added: []Entry{}, Changed: []Entry{},
 		Assignments: none(), ClusterTypes: none(), Counts: []Counts{}, Groups: []Group{},
+		Objects: Objects{Created: map[string]int{}, Updated: map[string]int{}, Deleted: map[string]int{}},
 	}
-}
-
-// OfTargets returns the report on trees whose cluster types are targets of an
-// application, with files and no assignments: where it names cluster types, these are
-// assignments then, so that they are counted and shown as what is deployed.
-func (r *Report) OfTargets() *Report {
-	out := newReport()
-	out.Assignments = r.ClusterTypes
-	for _, c := range r.Counts {
-		of := Counts{Environment: c.Environment, ClusterType: c.ClusterType}
-		switch outcome(c.Own) {
-		case added:
-			of.Added = 1
-		case removed:
-			of.Removed = 1
-		case changed:
-			of.Changed = 1
-		case unchanged:
-			of.Unchanged = 1
-		}
-		out.Counts = append(out.Counts, of)
-	}
-	named := strings.NewReplacer("<clusterType>", "<target>")
-	for _, g := range r.Groups {
-		g.Change = g.Change.replaced(named)
-		g.Assignments, g.ClusterTypes = g.ClusterTypes, []string{}
-		out.Groups = append(out.Groups, g)
-	}
-	out.LeftOut = r.LeftOut
-	return out
 }
 
 // Empty says whether the outputs are equal.
@@ -155,7 +252,7 @@ func (r *Report) Empty() bool {
 			return false
 		}
 	}
-	return r.Clusters == nil || len(r.Clusters.Moves)+len(r.Clusters.Changed) == 0
+	return r.Clusters == nil || len(r.Clusters.Moved) == 0 && r.Clusters.Concerned == 0
 }
 
 // outcome is what happened to a folder.
@@ -167,37 +264,6 @@ const (
 	changed   outcome = "changed"
 	unchanged outcome = "unchanged"
 )
-
-// count counts a folder. Folders come in the order of outputs.
-func (r *Report) count(f *Folder, what outcome) {
-	if n := len(r.Counts); n == 0 || r.Counts[n-1].Environment != f.Environment || r.Counts[n-1].ClusterType != f.ClusterType {
-		r.Counts = append(r.Counts, Counts{Environment: f.Environment, ClusterType: f.ClusterType})
-	}
-	c := &r.Counts[len(r.Counts)-1]
-	if f.Assignment == "" {
-		c.Own = string(what)
-		r.ClusterTypes.count(f, what, new(Counts))
-		return
-	}
-	r.Assignments.count(f, what, c)
-}
-
-func (fs *Folders) count(f *Folder, what outcome, c *Counts) {
-	switch what {
-	case added:
-		fs.Added = append(fs.Added, f.ID())
-		c.Added++
-	case removed:
-		fs.Removed = append(fs.Removed, f.ID())
-		c.Removed++
-	case changed:
-		fs.Changed = append(fs.Changed, f.ID())
-		c.Changed++
-	case unchanged:
-		fs.Unchanged++
-		c.Unchanged++
-	}
-}
 
 // clone returns a change that shares nothing that is written to.
 func (c Change) clone() Change {

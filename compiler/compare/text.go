@@ -19,24 +19,27 @@ import (
 type TextOptions struct {
 	// Stat writes only how many assignments of each cluster type differ.
 	Stat bool
+	// Wide writes details too: which clusters follow another folder, and changes that do
+	// nothing by themselves on clusters.
+	Wide bool
 	// Color marks what was added, removed and changed with the colours of an ANSI
 	// terminal, beside their signs.
 	Color bool
-	// All names every folder of a group, and not only the first three.
+	// All names every assignment and cluster of a line, and not only the first three.
 	All bool
-	// Environments are in the order in which they are told; without it, by name.
+	// Environments are in the order in which they are written; without it, by name.
 	Environments []string
 	// Unit is what a folder of an assignment is called; "" for assignment.
 	Unit string
 }
 
-// named is how many folders of a group are named.
+// named is how many assignments or clusters of a line are named.
 const named = 3
 
 // mostInline is how many bytes a value may have to stand in a line.
 const mostInline = 120
 
-// WriteText writes a report for people: what was added and removed, the groups
+// WriteText writes a report for people: what is removed, what is added, the groups
 // of changes, and a line of counts. Without a difference it is only that line.
 // No control character of an output gets to the terminal.
 func WriteText(w io.Writer, r *Report, o TextOptions) error {
@@ -47,31 +50,218 @@ func WriteText(w io.Writer, r *Report, o TextOptions) error {
 	if o.Stat {
 		t.stat(r)
 	} else {
-		t.folders('+', t.Unit, r.Assignments.Added)
-		t.folders('-', t.Unit, r.Assignments.Removed)
+		t.removals(r)
+		for _, e := range ordered(t, r.Added, func(e Entry) string { return e.Environment }) {
+			t.line("", '+', t.Unit+" "+t.on(&e)+renamed(", with what ", e.RenamedFrom, " had"))
+		}
 		t.folders('+', "cluster type", r.ClusterTypes.Added)
-		t.folders('-', "cluster type", r.ClusterTypes.Removed)
+		if r.Clusters != nil {
+			t.clusters('+', " newly listed", r.Clusters.Listed)
+		}
 		t.moves(r.Clusters)
 		for i := range r.Groups {
-			t.group(&r.Groups[i])
+			if !r.Groups[i].Detail || o.Wide {
+				t.group(&r.Groups[i])
+			}
 		}
 	}
 	fmt.Fprintln(t.w, Summary(r))
 	return t.w.Flush()
 }
 
+// WriteList writes the pairs of a report without the differences of their files, a line for
+// those that are alike, and a line of counts.
+func WriteList(w io.Writer, r *Report) error {
+	t := &textWriter{w: bufio.NewWriter(w), TextOptions: TextOptions{Unit: "assignment"}}
+	table := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
+	for _, list := range []struct {
+		change  string
+		entries []Entry
+		types   []string
+	}{{"removed", r.Removed, r.ClusterTypes.Removed}, {"added", r.Added, r.ClusterTypes.Added}, {"changed", r.Changed, r.ClusterTypes.Changed}} {
+		for i := range list.entries {
+			fmt.Fprintf(table, "%s\tassignment\t%s\n", list.change, t.on(&list.entries[i]))
+		}
+		for _, id := range list.types {
+			fmt.Fprintf(table, "%s\tcluster type\t%s\n", list.change, printable(id))
+		}
+	}
+	if c := r.Clusters; c != nil {
+		for _, list := range []struct {
+			change string
+			ids    []string
+		}{{"emptied", c.Emptied}, {"unlisted", c.Unlisted}, {"listed", c.Listed}} {
+			for _, id := range list.ids {
+				fmt.Fprintf(table, "%s\tcluster\t%s\n", list.change, printable(id))
+			}
+		}
+	}
+	_ = table.Flush() // t.w keeps the error
+	fmt.Fprintln(t.w, Summary(r))
+	return t.w.Flush()
+}
+
+// WriteEnds writes the removed and the added pairs of a report, and how many there are; nothing
+// where there are none. Of each kind it writes at most a number of lines.
+func WriteEnds(w io.Writer, environment string, r *Report, most int) error {
+	removed, added := r.Total.Removed, r.Total.Added
+	if removed+added == 0 {
+		return nil
+	}
+	t := &textWriter{w: bufio.NewWriter(w), TextOptions: TextOptions{Unit: "assignment"}}
+	part := *r
+	part.Removed = r.Removed[:min(len(r.Removed), most)]
+	t.removals(&part)
+	if more := len(r.Removed) - most; more > 0 {
+		t.line("", '-', fmt.Sprintf("and %d more", more))
+	}
+	fmt.Fprintf(t.w, "%s: %d added, %d removed\n", printable(environment), added, removed)
+	return t.w.Flush()
+}
+
+// pairLine is a pair as WriteLines writes it.
+type pairLine struct {
+	Change           Kind     `json:"change"`
+	Environment      string   `json:"environment"`
+	ClusterType      string   `json:"clusterType"`
+	DeploymentTarget string   `json:"deploymentTarget"`
+	Cluster          string   `json:"cluster,omitempty"`
+	Namespaces       []string `json:"namespaces,omitempty"`
+	Values           []Value  `json:"values,omitempty"`
+	Objects          []string `json:"objects,omitempty"`
+}
+
+// WriteLines writes each pair of a report as a line of JSON: those that are removed, added and
+// changed, each sorted as in the report.
+func WriteLines(w io.Writer, r *Report) error {
+	out := bufio.NewWriter(w)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for _, entries := range [][]Entry{r.Removed, r.Added, r.Changed} {
+		for i := range entries {
+			e := &entries[i]
+			names := e.Names()
+			if len(names) == 0 {
+				names = []string{""}
+			}
+			for _, name := range names {
+				if err := enc.Encode(pairLine{e.kind, e.Environment, e.ClusterType, e.DeploymentTarget, name, e.Namespaces, e.Values, e.Objects}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return out.Flush()
+}
+
+// removals writes what clusters lose: all of it first.
+func (t *textWriter) removals(r *Report) {
+	if r.Clusters != nil {
+		t.clusters('-', " left empty", r.Clusters.Emptied)
+		t.clusters('-', " no longer listed", r.Clusters.Unlisted)
+	}
+	for _, e := range ordered(t, r.Removed, func(e Entry) string { return e.Environment }) {
+		t.line("", '-', t.Unit+" "+t.on(&e)+lost(&e)+renamed(", deleted and created again as ", e.RenamedTo, ""))
+	}
+	for _, e := range ordered(t, r.Changed, func(e Entry) string { return e.Environment }) {
+		if of := lost(&e); of != "" {
+			t.line("", '-', strings.TrimPrefix(of, ", with ")+" of "+t.Unit+" "+t.on(&e))
+		}
+	}
+	t.folders('-', "cluster type", r.ClusterTypes.Removed)
+}
+
+func renamed(before, name, after string) string {
+	if name == "" {
+		return ""
+	}
+	return before + printable(name) + after
+}
+
+// lost returns what goes from each cluster with an entry, as the end of a line.
+func lost(e *Entry) string {
+	var all []string
+	for _, name := range e.Namespaces {
+		all = append(all, "namespace "+printable(name))
+	}
+	if e.PersistentVolumeClaims > 0 {
+		all = append(all, counted(e.PersistentVolumeClaims, "PersistentVolumeClaim", "PersistentVolumeClaims"))
+	}
+	for _, name := range e.CustomResourceDefinitions {
+		all = append(all, "CustomResourceDefinition "+printable(name))
+	}
+	if e.CustomResources > 0 {
+		all = append(all, counted(e.CustomResources, "custom resource", "custom resources"))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ", with " + strings.Join(all, ", ")
+}
+
+// on returns the id of an entry, and the clusters that it is on.
+func (t *textWriter) on(e *Entry) string { return printable(e.ID()) + t.onClusters(e.Names()) }
+
+// onClusters returns the clusters of an assignment as the end of a line; "" for none.
+func (t *textWriter) onClusters(names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return " on " + printable(names[0])
+	}
+	show := len(names)
+	if !t.All && show > named {
+		show = named
+	}
+	some := make([]string, show)
+	for i, name := range names[:show] {
+		some[i] = printable(name)
+	}
+	text := fmt.Sprintf(" on %d clusters (%s", len(names), strings.Join(some, ", "))
+	if more := len(names) - show; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ")"
+}
+
+// clusters writes clusters that are alike, by their ids.
+func (t *textWriter) clusters(sign byte, what string, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	which := "cluster " + printable(ids[0])
+	if n := len(ids); n > 1 {
+		which = counted(n, "cluster", "clusters")
+	}
+	t.line("", sign, which+what)
+	t.some(ids)
+}
+
+// moves writes which clusters follow another folder.
+func (t *textWriter) moves(c *Clusters) {
+	if c == nil || !t.Wide {
+		return
+	}
+	for _, m := range ordered(t, c.Moved, func(m Move) string { return m.Environment }) {
+		if m.From != "" && m.To != "" {
+			t.line("", '~', counted(m.Count, "cluster", "clusters")+" of "+printable(m.Environment)+": "+printable(m.From)+" -> "+printable(m.To)+t.onClusters(m.set.names))
+		}
+	}
+}
+
 // Summary returns the counts of a report in a line, such as "3 added, 73
-// changed, 1 removed, 926 unchanged". They are of assignments; cluster types
-// whose own files differ follow them where there are any, and the classes and clusters
-// that the differences concern, where clusters are listed.
+// changed, 1 removed, 926 unchanged". They are of pairs of a deployment target and a cluster.
+// Cluster types whose own files differ follow them where there are any, and the clusters that
+// the change concerns, where clusters are listed.
 func Summary(r *Report) string {
 	a, ct := r.Assignments, r.ClusterTypes
-	s := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged", len(a.Added), len(a.Changed), len(a.Removed), a.Unchanged)
+	s := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged", r.Total.Added, r.Total.Changed, r.Total.Removed, a.Unchanged)
 	if n := len(ct.Added) + len(ct.Changed) + len(ct.Removed); n > 0 {
 		s += fmt.Sprintf("; cluster types: %d added, %d changed, %d removed, %d unchanged", len(ct.Added), len(ct.Changed), len(ct.Removed), ct.Unchanged)
 	}
 	if c := r.Clusters; c != nil && c.Concerned > 0 {
-		s += "; " + counted(c.Classes, "class", "classes") + ", " + counted(c.Concerned, "cluster", "clusters")
+		s += "; " + counted(c.Concerned, "cluster", "clusters")
 	}
 	return s
 }
@@ -134,7 +324,9 @@ func (t *textWriter) group(g *Group) {
 	ids = ordered(t, ids, environmentOf)
 	in := fmt.Sprintf("%d %s", len(ids), what)
 	if len(ids) == 1 {
-		in = printable(ids[0])
+		in = printable(ids[0]) + t.onClusters(g.names)
+	} else if len(g.names) > 0 {
+		in += " on " + counted(len(g.names), "cluster", "clusters")
 	}
 	t.line("", sign(g), headline(g)+", "+in)
 	t.body(g)

@@ -74,6 +74,7 @@ const (
 	NoClusters            Code = "K1916" // a config is for single clusters, and none is listed
 	WaitingClusters       Code = "K1917" // entries of clusters stay as they are because of errors
 	OtherClusterType      Code = "K1918" // a cluster goes to another cluster type
+	NumberOfPairs         Code = "K1919" // a bound is a number, and counts each cluster
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -284,6 +285,8 @@ var Codes = []Explanation{
 		"Clusters are to follow another folder, of another class or cluster type, or to get other values, and errors of assignments keep them: what the next folder lacks would be removed from them, and what a folder keeps as it was may take values that only their entries have as they were. So their entries stay, and clusters that are new get none, until the errors are corrected. Errors that hide which class clusters are of keep them as well."},
 	{OtherClusterType, OtherClusterType.Severity(), "a cluster goes to another cluster type",
 		"By its row or its labels, a cluster is of another cluster type than its entry says. Objects have the name of the cluster type in theirs: what runs on the cluster is removed, and runs anew. With Flux, which fetches the folders of one cluster type alone, it stays until the cluster is bootstrapped anew. This is said by the build that changes the entry."},
+	{NumberOfPairs, NumberOfPairs.Severity(), "a bound is a number, and counts each cluster",
+		"removals.max or a budget of assignments is a number, and the environment lists clusters. Such a number counts an assignment on each cluster for itself: an application that leaves 20 stores counts 20. Releases before this one counted it once. Write a percentage, or a number that fits."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",
@@ -406,6 +409,6 @@ var Codes = []Explanation{
 		"The record says what kalypso wrote there: .kalypso/provenance.json lists the cluster types, and .kalypso/cluster-types has a file for each of them. One of these is missing, damaged, not the one that provenance.json names, or of another version of kalypso. Restore all of .kalypso from git; without it, --adopt takes over the files that are there."},
 	{KeptMissing, KeptMissing.Severity(), "a kept folder is not there",
 		"The folder of an assignment that failed is to stay as it was, and files of it are missing. Restore them from git, or correct the errors, so that the folder is built again."},
-	{TooManyRemovals, TooManyRemovals.Severity(), "a build would remove too many assignments or clusters",
-		"One build removes the larger of three assignments and removals.max of the environment, by default 25% of those that are recorded, and does not empty an environment. The same holds for clusters that the record lists and the platform has no more. Otherwise nothing of the environment is written. --allow-removals lets a build remove more; in promotion that is the gate removals. Assignments that are kept are not removed, and one that moves to another cluster type counts once."},
+	{TooManyRemovals, TooManyRemovals.Severity(), "a build would remove too much from clusters",
+		"One build removes at most removals.max of the environment: by default 25% of the recorded assignments, each of them counted on each cluster. A namespace that gets another name counts as removed, since everything in it goes. Up to three assignments on up to three clusters may always go, unless removals.max is 0. The build must not leave a listed cluster without any assignment, unless removals.emptied allows it, and must not empty the environment. At most the same part of the listed clusters may go; clusters named in removals.clusters do not count. Otherwise kalypso writes nothing of the environment. Pass --allow-removals to remove more; in promotion this is the gate removals. Assignments that are kept are not removed."},
 }

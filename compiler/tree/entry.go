@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
@@ -117,6 +118,43 @@ func (r *Record) Entries() ([]EntryRecord, error) {
 		out = append(out, c.Entries...)
 	}
 	return out, nil
+}
+
+// Follower is a listed cluster and the folder that it follows.
+type Follower struct {
+	Cluster, Folder string
+	Entry           *EntryRecord // nil for a cluster that pulls the folder itself
+}
+
+// Followers returns the listed clusters of all cluster types, sorted by name. Where clusters of
+// a type have entries, one without an entry is not among them: it pulls nothing yet. An error
+// says that something of the record, which may be nil, cannot be read.
+func (r *Record) Followers() ([]Follower, error) {
+	entries, err := r.Entries()
+	if err != nil || r == nil {
+		return nil, err
+	}
+	var out []Follower
+	hasEntries := map[string]bool{} // cluster types
+	for i := range entries {
+		e := &entries[i]
+		hasEntries[model.TypeOfFolder(e.Folder)] = true
+		out = append(out, Follower{e.Cluster, e.Folder, e})
+	}
+	for _, e := range r.ClusterTypes {
+		if IsShard(e.Name) || hasEntries[model.TypeOfFolder(e.Name)] {
+			continue
+		}
+		c, err := r.Part(e.Name, func(string, string, bool) bool { return false })
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range c.Clusters {
+			out = append(out, Follower{Cluster: name, Folder: e.Name})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Follower) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return slices.CompactFunc(out, func(a, b Follower) bool { return a.Cluster == b.Cluster }), nil // those with entries first
 }
 
 // FolderOf returns the folder that the recorded entry of a cluster names; "" where there is

@@ -114,6 +114,31 @@ func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, who
 	return out.entry, out.check()
 }
 
+// Record returns the record of the tree as it would be in an empty place, without ids of
+// trees: entries name the cluster types with their digests. assignments returns how many a
+// cluster type has. A cluster type's content is made when its record is asked for; that of one
+// that is Outside is not known.
+func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterType string) int) *Record {
+	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform, Environment: o.Environment, Compiler: o.Compiler, Source: o.Source}
+	types := map[string]*ClusterType{}
+	for i := range t.ClusterTypes {
+		ct := &t.ClusterTypes[i]
+		types[ct.Name] = ct
+		r.ClusterTypes = append(r.ClusterTypes, ClusterTypeEntry{Name: ct.Name, Digest: ct.Digest, Assignments: assignments(ct.Name)})
+	}
+	r.load = func(name string) (*ClusterTypeRecord, error) {
+		if types[name].Outside {
+			return &ClusterTypeRecord{Name: name}, nil
+		}
+		out, err := outcomeOf(ctx, types[name], nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return out.record.listed(), nil
+	}
+	return r
+}
+
 // staying is the outcome for a folder that stays as the record describes it.
 func staying(name string, before *ClusterTypeRecord) (*outcome, error) {
 	next := *before

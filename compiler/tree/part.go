@@ -18,6 +18,7 @@ type recordLines struct {
 type recordLine struct {
 	text              []byte
 	target, namespace string
+	tree              ID
 }
 
 // retains says whether something outlives the assignment.
@@ -76,7 +77,10 @@ func (l *recordLine) parse() bool {
 			l.namespace = string(value)
 		}
 	}
-	return true
+	_, after, _ := bytes.Cut(l.text, []byte(`,"tree":"`))
+	id, _, ok := bytes.Cut(after, []byte{'"'})
+	l.tree = ID(id)
+	return ok
 }
 
 // part returns the record with the lines that are wanted, by number, which need not be
@@ -165,6 +169,42 @@ func (r *Record) Part(name string, wanted func(target, namespace string, retains
 		return !wanted(a.DeploymentTarget, a.Namespace, len(a.Retained) > 0)
 	})
 	return &some, nil
+}
+
+// Outline is an assignment of a record: what tells whether it differs.
+type Outline struct {
+	DeploymentTarget, Namespace string
+	Tree                        ID
+}
+
+// Outlines returns the assignments of a cluster type, sorted by deployment target; none where
+// the record does not list it. It costs little: most of the record is not read. Its errors are
+// those of ClusterType.
+func (r *Record) Outlines(name string) ([]Outline, error) {
+	if r.entry(name) == nil {
+		return nil, nil
+	}
+	l, err := r.lines(name)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil {
+		out := make([]Outline, len(l.lines))
+		for i := range l.lines {
+			out[i] = Outline{l.lines[i].target, l.lines[i].namespace, l.lines[i].tree}
+		}
+		return out, nil
+	}
+	c, err := r.ClusterType(name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outline, len(c.Assignments))
+	for i := range c.Assignments {
+		a := &c.Assignments[i]
+		out[i] = Outline{a.DeploymentTarget, a.Namespace, a.Tree}
+	}
+	return out, nil
 }
 
 // lines returns the lines of the record of a folder; nil where the whole record is needed: a

@@ -9,8 +9,12 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -126,42 +130,78 @@ type CommitFacts struct {
 	EnvironmentOnly bool
 }
 
-// Change is the planned change, as http and policy gates see it.
+// Change is the planned change, as http and policy gates see it. It counts pairs of a
+// deployment target and a cluster; a cluster type that lists no clusters counts as one.
 type Change struct {
 	Environment string   `json:"environment"`
 	Ring        string   `json:"ring,omitempty"`
 	Base        git.Hash `json:"base"`
 	Own         git.Hash `json:"own"` // the environment's own commit
+	// Counts are all pairs that differ. Removed, Added and Changed describe them, those alike
+	// together, and name the first mostNamed clusters; Assignments are their ids.
+	Counts      compare.Total   `json:"counts"`
+	Removed     []compare.Entry `json:"removed"`
+	Added       []compare.Entry `json:"added"`
+	Changed     []compare.Entry `json:"changed"`
 	Assignments struct {
 		Added   []string `json:"added"`
 		Changed []string `json:"changed"`
 		Removed []string `json:"removed"`
 	} `json:"assignments"`
 	ClusterTypes []string `json:"clusterTypes"` // with such an assignment
-	// Clusters is on how many clusters something changes; a cluster type that lists none
-	// counts as one.
-	Clusters int `json:"clusters"`
-	// Created, Updated and Deleted count objects by kind: {"Namespace": 1}. What is no
-	// Kubernetes object counts as File.
+	// Clusters is on how many clusters something changes, and Emptied are the first of those
+	// that stay and lose all that they have.
+	Clusters int      `json:"clusters"`
+	Emptied  []string `json:"emptied"`
+	// Created, Updated and Deleted count objects by kind on all clusters: {"Namespace": 1}.
+	// What is no Kubernetes object counts as File.
 	Created map[string]int `json:"created"`
 	Updated map[string]int `json:"updated"`
 	Deleted map[string]int `json:"deleted"`
 	Errors  int            `json:"errors"` // assignments with errors
 	Kept    int            `json:"kept"`   // folders that stay as they were
-	// Removals are those of assignments and clusters.
-	Removals Removals `json:"removals"`
+	// Removals are what removals.max and removals.emptied of the environment bound.
+	Removals effect.Removals `json:"removals"`
 }
 
-// Removals count the assignments that a change takes away, and the clusters, where it does.
-type Removals struct {
-	Removed  int  `json:"removed"`
-	Recorded int  `json:"recorded"` // how many there are before
-	Most     int  `json:"most"`     // how many of them one change takes away
-	Empties  bool `json:"empties"`  // whether nothing is left
+// mostNamed is how many names of clusters a Change has at most, in each of its lists.
+const mostNamed = 1000
 
-	Clusters         int `json:"clusters,omitempty"`
-	RecordedClusters int `json:"recordedClusters,omitempty"`
-	MostClusters     int `json:"mostClusters,omitempty"`
+// Set sets what changes on clusters.
+func (c *Change) Set(r *compare.Report) {
+	a := r.Assignments
+	c.Counts = r.Total
+	c.Removed, c.Added, c.Changed = clipped(r.Removed), clipped(r.Added), clipped(r.Changed)
+	c.Assignments.Added, c.Assignments.Changed, c.Assignments.Removed = a.Added, a.Changed, a.Removed
+	c.Created, c.Updated, c.Deleted = r.Objects.Created, r.Objects.Updated, r.Objects.Deleted
+	types, unlisted := map[string]bool{}, 0
+	for _, list := range [][]compare.Entry{c.Removed, c.Added, c.Changed} {
+		for i := range list {
+			types[list[i].ClusterType] = true
+		}
+	}
+	c.ClusterTypes = slices.Sorted(maps.Keys(types))
+	for i := range r.Counts {
+		if of := &r.Counts[i]; !of.Lists && of.Added+of.Changed+of.Removed > 0 {
+			unlisted++
+		}
+	}
+	c.Clusters = unlisted
+	if r.Clusters != nil {
+		c.Clusters += r.Clusters.Concerned
+		c.Emptied = r.Clusters.Emptied[:min(len(r.Clusters.Emptied), mostNamed)]
+	}
+}
+
+// clipped returns entries with the names of the first clusters of all of them together.
+func clipped(entries []compare.Entry) []compare.Entry {
+	out, left := slices.Clone(entries), mostNamed
+	for i := range out {
+		names := out[i].Names()
+		out[i].Clusters = names[:min(len(names), left)]
+		left -= len(out[i].Clusters)
+	}
+	return out
 }
 
 // ChangeFacts are what is known of a planned change.

@@ -81,3 +81,16 @@ func TestSchemaIsInTable(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeFields compares the fields that policies may constrain with those that there are.
+func TestChangeFields(t *testing.T) {
+	var fields []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Change]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields = append(fields, name)
+	}
+	slices.Sort(fields)
+	if !slices.Equal(fields, model.ChangeFields) {
+		t.Errorf("a change has the fields %q, and model.ChangeFields are %q", fields, model.ChangeFields)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
@@ -66,13 +67,8 @@ func removals(_ context.Context, _ Policy, f ChangeFacts) []Verdict {
 	if f.Change == nil {
 		return nil
 	}
-	switch r := f.Change.Removals; {
-	case r.Empties:
-		return blocked(fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded))
-	case r.Removed > r.Most:
-		return blocked(fmt.Sprintf("%d of %d assignments are removed; wanted are %d at most", r.Removed, r.Recorded, r.Most))
-	case r.Clusters > r.MostClusters:
-		return blocked(fmt.Sprintf("%d of %d clusters are removed; wanted are %d at most", r.Clusters, r.RecordedClusters, r.MostClusters))
+	if excess := f.Change.Removals.Excess(); excess != "" {
+		return blocked(excess)
 	}
 	return nil
 }
@@ -92,7 +88,7 @@ func budget(g *model.BudgetGate, c *Change) answer {
 		return answer{State: Pending, reason: unplanned}
 	}
 	types := slices.Compact(slices.Sorted(slices.Values(c.ClusterTypes)))
-	assignments, fits := bounded("assignments", len(c.Assignments.Added)+len(c.Assignments.Changed)+len(c.Assignments.Removed), g.Assignments)
+	assignments, fits := bounded("assignments", c.Counts.Added+c.Counts.Changed+c.Counts.Removed, g.Assignments)
 	clusterTypes, fit := bounded("cluster types", len(types), g.ClusterTypes)
 	a := answer{State: Passed, reason: assignments + ", " + clusterTypes}
 	within := true
@@ -164,7 +160,7 @@ func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts, document jso
 // MarshalJSON writes commits in hexadecimal, and lists and counts where they are
 // empty as well, so that constraints and services find them.
 func (c Change) MarshalJSON() ([]byte, error) {
-	for _, l := range []*[]string{&c.Assignments.Added, &c.Assignments.Changed, &c.Assignments.Removed, &c.ClusterTypes} {
+	for _, l := range []*[]string{&c.Assignments.Added, &c.Assignments.Changed, &c.Assignments.Removed, &c.ClusterTypes, &c.Emptied} {
 		if *l == nil {
 			*l = []string{}
 		}
@@ -172,6 +168,11 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	for _, m := range []*map[string]int{&c.Created, &c.Updated, &c.Deleted} {
 		if *m == nil {
 			*m = map[string]int{}
+		}
+	}
+	for _, l := range []*[]compare.Entry{&c.Removed, &c.Added, &c.Changed} {
+		if *l == nil {
+			*l = []compare.Entry{}
 		}
 	}
 	type fields Change

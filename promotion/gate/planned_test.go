@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -21,6 +23,7 @@ func change(added, changed, removed, types int) *Change {
 		return names
 	}
 	c.Assignments.Added, c.Assignments.Changed, c.Assignments.Removed = names("a", added), names("c", changed), names("r", removed)
+	c.Counts = compare.Total{Added: added, Changed: changed, Removed: removed}
 	c.ClusterTypes = names("t", types)
 	return c
 }
@@ -49,26 +52,26 @@ func TestErrorsAndKept(t *testing.T) {
 }
 
 func TestRemovals(t *testing.T) {
-	taking := func(r Removals) *Change {
+	taking := func(r effect.Removals) *Change {
 		c := change(0, 0, 0, 0)
 		c.Removals = r
 		return c
 	}
 	skippable := Policy{Skippable: []string{"removals"}}
 	for name, c := range map[string]struct {
-		removals Removals
+		removals effect.Removals
 		skip     Skip
 		want     want
 	}{
-		"too many": {Removals{Removed: 5, Recorded: 16, Most: 4}, Skip{}, want{Blocked, "5 of 16 assignments are removed; wanted are 4 at most", ""}},
-		"all":      {Removals{Removed: 2, Recorded: 2, Most: 3, Empties: true}, Skip{}, want{Blocked, "all 2 assignments are removed, and nothing is left", ""}},
-		"skipped":  {Removals{Removed: 5, Recorded: 16, Most: 4}, Skip{Gates: []string{"removals"}, Reason: "old shops"}, want{Passed, "5 of 16 assignments are removed; wanted are 4 at most", ""}},
+		"too many": {effect.Removals{Removed: 5, Recorded: 16, Most: 4, On: 5, Assignments: 1, Least: 3}, Skip{}, want{Blocked, "5 of 16 assignments are removed (limit: 4)", ""}},
+		"all":      {effect.Removals{Removed: 2, Recorded: 2, Most: 3, Empty: true}, Skip{}, want{Blocked, "all 2 assignments are removed, and nothing is left", ""}},
+		"skipped":  {effect.Removals{Removed: 5, Recorded: 16, Most: 4, On: 5, Assignments: 1, Least: 3}, Skip{Gates: []string{"removals"}, Reason: "old shops"}, want{Passed, "5 of 16 assignments are removed (limit: 4)", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.check(t, Planned(t.Context(), skippable, ChangeFacts{Now: now, Change: taking(c.removals)}, c.skip))
 		})
 	}
-	if vs := Planned(t.Context(), Policy{}, ChangeFacts{Now: now, Change: taking(Removals{Removed: 4, Recorded: 16, Most: 4})}, Skip{}); len(vs) != 0 {
+	if vs := Planned(t.Context(), Policy{}, ChangeFacts{Now: now, Change: taking(effect.Removals{Removed: 4, Recorded: 16, Most: 4})}, Skip{}); len(vs) != 0 {
 		t.Errorf("as many as are allowed: %+v", vs)
 	}
 }
@@ -106,7 +109,8 @@ func TestPolicy(t *testing.T) {
 			if c != g.Change {
 				return nil, fmt.Errorf("asked for %s", c)
 			}
-			const want = `{"environment":"prod","assignments":{"added":[],"changed":[],"removed":[]},"clusterTypes":[],"clusters":0,"created":{},"updated":{},"deleted":{},"errors":0,"kept":0,"removals":{"removed":0,"recorded":0,"most":0,"empties":false},` +
+			const want = `{"environment":"prod","counts":{"added":0,"removed":0,"changed":0},"removed":[],"added":[],"changed":[],"assignments":{"added":[],"changed":[],"removed":[]},"clusterTypes":[],"clusters":0,"emptied":[],"created":{},"updated":{},"deleted":{},"errors":0,"kept":0,` +
+				`"removals":{"removed":0,"recorded":0,"most":0,"on":0,"assignments":0,"least":0,"empties":false,"emptied":0,"mostEmptied":0},` +
 				`"base":"4f2a9c1d00000000000000000000000000000000","own":"0000000000000000000000000000000000000000"}`
 			if string(document) != want {
 				return nil, fmt.Errorf("the document is %s", document)

@@ -115,7 +115,8 @@ func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
 // mostGroups is how many kinds of change a table has.
 const mostGroups = 20
 
-// changes writes the table of what differs, with equal changes as one row.
+// changes writes the table of what changes on clusters, removals first, with equal changes as
+// one row.
 func changes(b *strings.Builder, step *Step, form subject.Form) {
 	r := step.Prepared.report
 	if r == nil {
@@ -126,81 +127,98 @@ func changes(b *strings.Builder, step *Step, form subject.Form) {
 		what = "Targets"
 	}
 	fmt.Fprintf(b, "%s: %s\n\n", what, compare.Summary(r))
-	moved := moves(r.Clusters)
-	rows := len(r.Groups) + len(r.Assignments.Added) + len(r.Assignments.Removed) + len(moved)
-	if rows == 0 {
-		return
+	var rows [][3]string
+	add := func(what string, count int, names string) {
+		rows = append(rows, [3]string{what, fmt.Sprint(count), names})
 	}
-	if form.Targets {
-		fmt.Fprint(b, "| Change | Targets | Names |\n|---|---|---|\n")
-	} else {
-		fmt.Fprint(b, "| Change | Assignments | Cluster types |\n|---|---|---|\n")
-	}
-	row := func(what string, ids []string) {
-		types := map[string]int{}
-		for _, id := range ids {
-			types[clusterTypeOf(id)]++
-		}
-		var names []string
-		for _, name := range slices.Sorted(maps.Keys(types)) {
-			if !form.Targets {
-				name = fmt.Sprintf("%s (%d)", name, types[name])
+	if c := r.Clusters; c != nil {
+		for _, of := range []struct {
+			ids  []string
+			what string
+		}{{c.Emptied, "left empty"}, {c.Unlisted, "no longer listed"}, {c.Listed, "new"}} {
+			if len(of.ids) > 0 {
+				add("**clusters "+of.what+"**", len(of.ids), names(of.ids))
 			}
-			names = append(names, name)
 		}
-		fmt.Fprintf(b, "| %s | %d | %s |\n", what, len(ids), message.List(names, 8))
 	}
-	if a := r.Assignments.Added; len(a) > 0 {
-		row("new "+form.Unit()+"s", a)
+	entries := func(what string, all []compare.Entry) {
+		for i := range all {
+			e := &all[i]
+			text := what + " " + message.Code(e.DeploymentTarget) + lost(e)
+			if e.RenamedTo != "" {
+				text += ", and created again as " + message.Code(e.RenamedTo)
+			}
+			if e.RenamedFrom != "" {
+				text += ", with what " + message.Code(e.RenamedFrom) + " had"
+			}
+			add(text, e.Count, place(e, form))
+		}
 	}
-	if a := r.Assignments.Removed; len(a) > 0 {
-		row("removed "+form.Unit()+"s", a)
-	}
-	for _, text := range moved[:min(len(moved), mostGroups)] {
-		fmt.Fprintf(b, "| %s | | |\n", text)
-	}
-	if len(moved) > mostGroups {
-		fmt.Fprintf(b, "| %d more moves of clusters | | |\n", len(moved)-mostGroups)
-	}
-	for i := range r.Groups[:min(len(r.Groups), mostGroups)] {
+	entries("**removed**", r.Removed)
+	entries("**replaced**", slices.DeleteFunc(slices.Clone(r.Changed), func(e compare.Entry) bool { return lost(&e) == "" }))
+	entries("new", r.Added)
+	for i := range r.Groups {
 		g := &r.Groups[i]
 		switch {
 		case len(g.Assignments) > 0:
-			row(summarize(g), g.Assignments)
+			types := map[string]int{}
+			for _, id := range g.Assignments {
+				types[clusterTypeOf(id)]++
+			}
+			add(summarize(g), g.Count, message.List(slices.Sorted(maps.Keys(types)), 8))
 		case len(g.Clusters) > 0:
-			fmt.Fprintf(b, "| %s: %s | | |\n", clusters(g.Clusters), summarize(g))
+			add(summarize(g), len(g.Clusters), names(g.Clusters))
 		}
 	}
-	if len(r.Groups) > mostGroups {
-		fmt.Fprintf(b, "| %d more changes | | |\n", len(r.Groups)-mostGroups)
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "| Change | %s | Where |\n|---|---|---|\n", what)
+	for _, row := range rows[:min(len(rows), mostGroups)] {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", row[0], row[1], row[2])
+	}
+	if len(rows) > mostGroups {
+		fmt.Fprintf(b, "| %d more changes | | |\n", len(rows)-mostGroups)
 	}
 	fmt.Fprintln(b)
 }
 
-// moves returns the clusters that come, go or follow another folder as cells of a table,
-// those that go the same way together.
-func moves(c *compare.Clusters) []string {
-	var out []string
-	for _, w := range c.Ways() {
-		text := clusters(w.Clusters) + ": " + message.Code(w.From) + " → " + message.Code(w.To)
-		switch {
-		case w.From == "":
-			text = clusters(w.Clusters) + " added: " + message.Code(w.To)
-		case w.To == "":
-			text = clusters(w.Clusters) + " no longer listed: " + message.Code(w.From)
-		}
-		out = append(out, text)
+// place returns the cluster type of an entry, and the clusters where it lists some.
+func place(e *compare.Entry, form subject.Form) string {
+	if clusters := e.Names(); len(clusters) > 0 {
+		return message.Markdown(e.ClusterType) + ": " + message.List(clusters, 3)
 	}
-	return out
+	return message.List([]string{e.ClusterType}, 1)
 }
 
-// clusters names one cluster, and counts several.
-func clusters(ids []string) string {
-	if len(ids) > 1 {
-		return fmt.Sprintf("%d clusters", len(ids))
+// names lists the names of clusters by their ids.
+func names(ids []string) string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		_, out[i], _ = strings.Cut(id, "/")
 	}
-	_, name, _ := strings.Cut(ids[0], "/")
-	return "cluster " + message.Markdown(name)
+	return message.List(out, 3)
+}
+
+// lost returns what goes from each cluster with an entry, as the end of a cell.
+func lost(e *compare.Entry) string {
+	var all []string
+	if n := len(e.Namespaces); n > 0 {
+		all = append(all, "namespace "+message.Code(strings.Join(e.Namespaces, ", ")))
+	}
+	if e.PersistentVolumeClaims > 0 {
+		all = append(all, message.Count(e.PersistentVolumeClaims, "PersistentVolumeClaim"))
+	}
+	if n := len(e.CustomResourceDefinitions); n > 0 {
+		all = append(all, message.Count(n, "CustomResourceDefinition"))
+	}
+	if e.CustomResources > 0 {
+		all = append(all, message.Count(e.CustomResources, "custom resource"))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(all, ", ")
 }
 
 // mostText is how much of a text of others a body shows, in characters.
@@ -248,6 +266,9 @@ func risk(c *gate.Change, form subject.Form) string {
 		deleted += n
 	}
 	parts = append(parts, message.Count(deleted, "deletion"))
+	if n := c.Removals.Emptied; n > 0 {
+		parts = append(parts, fmt.Sprintf("**%s left empty**", message.Count(n, "cluster")))
+	}
 	if n := c.Deleted["Namespace"]; n > 0 {
 		parts = append(parts, fmt.Sprintf("**%s deleted, with everything in them**", message.Count(n, "namespace")))
 	}
@@ -285,7 +306,7 @@ func verdicts(b *strings.Builder, vs []gate.Verdict) {
 		switch {
 		case v.Skipped != "":
 			state = "🚨 **passed over**: " + message.Markdown(v.Skipped)
-		case v.Gate == "approvals" || v.Gate == "http": // others answer it, again and again
+		case v.Kind().Cause == gate.Response: // others answer it, again and again
 			state, reason = "asked", "the status `"+GatesStatus+"` has the answer"
 		}
 		fmt.Fprintf(b, "| %s | %s | %s |\n", message.Markdown(name), state, reason)

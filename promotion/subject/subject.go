@@ -11,12 +11,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/assert"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/worker"
-	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
 // Subject is what is promoted: a platform, or an application of its own. It compiles
@@ -76,7 +76,7 @@ type Compiled struct {
 	Diagnostics []diag.Diagnostic
 	Errors      int // assignments, or targets, with an error
 	Kept        int // folders that stay as they were
-	Removals    gate.Removals
+	Removals    effect.Removals
 	// Test runs the platform's tests, whose failures change nothing of the tree; nil for an
 	// application.
 	Test func(context.Context) ([]diag.Diagnostic, error)
@@ -116,10 +116,7 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	}
 	e := b.Environments[0]
 	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept, Close: b.Close}
-	out.Removals = gate.Removals{Removed: len(e.Removals.Removed), Recorded: e.Removals.Recorded, Most: e.Removals.Most, Empties: e.Removals.Empties}
-	if n := len(e.Removals.Clusters); n > 0 {
-		out.Removals.Clusters, out.Removals.RecordedClusters, out.Removals.MostClusters = n, e.Removals.RecordedClusters, e.Removals.MostClusters
-	}
+	out.Removals = e.Removals
 	out.Options.Ring = c.Ring
 	out.Test = func(ctx context.Context) ([]diag.Diagnostic, error) {
 		report, err := assert.Run(ctx, b, func(string) bool { return true })

@@ -71,9 +71,6 @@ func changesOf(r *compare.Report) *view.Changes {
 	out := &view.Changes{
 		Added: r.Assignments.Added, Removed: r.Assignments.Removed, Changed: r.Assignments.Changed, Unchanged: r.Assignments.Unchanged, LeftOut: r.LeftOut,
 	}
-	if r.Clusters != nil {
-		out.ClustersMoved = len(r.Clusters.Moves)
-	}
 	for _, g := range r.Groups {
 		c := view.Change{File: g.File, Path: g.Path, From: string(g.From), To: string(g.To), Assignments: append(append(g.Assignments, g.ClusterTypes...), g.Clusters...)}
 		if g.Object != nil {
@@ -92,6 +89,6 @@ func changesOf(r *compare.Report) *view.Changes {
 // CompareWith returns what compares a revision with the platform in its folder.
 func CompareWith(r compiler.Request) func(context.Context, string) (*compiler.Difference, error) {
 	return func(ctx context.Context, revision string) (*compiler.Difference, error) {
-		return compiler.Compare(ctx, r, compiler.Side{Revision: revision}, compiler.Side{})
+		return compiler.Compare(ctx, r, compiler.Side{Revision: revision}, compiler.Side{}, compiler.Output{})
 	}
 }

@@ -214,20 +214,16 @@ func mentions(e ast.Expr) []string {
 	return slices.Compact(names)
 }
 
-// changeFields are what a gate can say something of: the fields of gate.Change in package
-// promotion.
-var changeFields = []string{"assignments", "base", "clusterTypes", "created", "deleted", "environment", "errors", "kept", "own", "removals", "ring", "updated"}
-
 // checkChange reports fields of a constraint that no change has: where they are optional,
 // they would always be satisfied.
 func (x *contracts) checkChange(v cue.Value, ref model.Ref) {
 	it, err := v.Fields(cue.Optional(true))
 	for err == nil && it.Next() {
 		name := it.Selector().Unquoted()
-		if !slices.Contains(changeFields, name) {
+		if !slices.Contains(model.ChangeFields, name) {
 			at := ref.At(model.Label(name))
 			x.note(it.Value(), at)
-			x.Fail(at, diag.New(diag.UnknownField, "unknown field "+name).Suggesting(name, changeFields))
+			x.Fail(at, diag.New(diag.UnknownField, "unknown field "+name).Suggesting(name, model.ChangeFields))
 		}
 	}
 }

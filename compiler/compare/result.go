@@ -1,0 +1,565 @@
+package compare
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// report makes the report of the environments, once all jobs have run.
+func (c *comparison) report(g groups) *Report {
+	r := newReport()
+	for _, e := range c.environments {
+		c.add(r, e)
+	}
+	r.Groups = g.list(c, func(j *job) []string { return j.found.on(j.pair.Way) })
+	r.describe(c)
+	r.findRenames(c)
+	r.refer()
+	return r
+}
+
+// on returns the names of the clusters of a way on which a changed pair really differs: where
+// files have parts for single clusters, those whose part does. It is nil where none differs,
+// and where no clusters are listed.
+func (c *changes) on(w *effect.Way) []string {
+	if c.of == nil {
+		return w.Clusters
+	}
+	var out []string
+	for _, name := range w.Clusters {
+		if c.of[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// result is what differs in an environment, while it is counted.
+type result struct {
+	*environmentEffect
+	report    *Report
+	comparing *comparison
+	sets      map[*effect.Way]*clusterSet
+	// ends are the added and removed entries by cluster type, deployment target and kind.
+	ends    map[string]*Entry
+	changed []*Entry
+	counts  map[string]*Counts // by cluster type
+	// touched are the clusters of changed pairs, and added those of added ones, by cluster type
+	// and deployment target.
+	touched, added map[string][]*clusterSet
+	concerned      map[string]bool // names of clusters
+}
+
+// add adds an environment to the report: pairs, values of single clusters, cluster types'
+// own files, and clusters.
+func (c *comparison) add(r *Report, e *environmentEffect) {
+	out := &result{e, r, c, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}}
+	for i := range e.Pairs {
+		out.pair(&e.Pairs[i], e.jobs[i])
+	}
+	for _, n := range e.own {
+		j := &c.jobs[n]
+		out.ownFiles(j)
+		var names []string
+		for _, f := range e.after.clusters {
+			if f.Follows == j.after.ClusterType && j.found.of[f.Cluster] {
+				names = append(names, f.Cluster)
+			}
+		}
+		out.attribute(n, j.after.ClusterType, names)
+	}
+	for _, n := range e.entries {
+		if j := &c.jobs[n]; len(j.attributed) > 0 {
+			out.attribute(n, j.after.Follows, []string{j.after.Cluster})
+			out.concerned[j.after.Cluster] = true
+		}
+	}
+	for _, entry := range out.ends {
+		out.append(entry)
+	}
+	for _, entry := range out.changed {
+		out.append(entry)
+	}
+	out.clusterTypes()
+	out.clusters()
+}
+
+// OfEffect returns the report on an effect of which nothing is read: which pairs are removed
+// and added, and which clusters are emptied. It says nothing of changed pairs, since values of
+// single clusters are known only from files, and nothing of cluster types.
+func OfEffect(environment string, e *effect.Effect) *Report {
+	r := newReport()
+	if e == nil {
+		return r
+	}
+	named := &environmentEffect{name: environment, before: &side{}, after: &side{}, Effect: e}
+	out := &result{named, r, &comparison{}, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}}
+	for i := range e.Pairs {
+		if !e.Pairs[i].Changed() {
+			out.pair(&e.Pairs[i], -1)
+		}
+	}
+	for _, entry := range out.ends {
+		out.append(entry)
+	}
+	if slices.ContainsFunc(e.Ways, func(w *effect.Way) bool { return w.Clusters != nil }) {
+		r.Clusters = &Clusters{Emptied: []string{}, Unlisted: []string{}, Listed: []string{}, Moved: []Move{}}
+		out.listClusters()
+	}
+	r.describe(&comparison{})
+	r.refer()
+	return r
+}
+
+// set returns the clusters of a way, the same for all of its pairs.
+func (out *result) set(w *effect.Way) *clusterSet {
+	if out.sets[w] == nil {
+		out.sets[w] = &clusterSet{names: w.Clusters}
+	}
+	return out.sets[w]
+}
+
+// count returns the counts of a cluster type.
+func (out *result) count(clusterType string) *Counts {
+	if out.counts[clusterType] == nil {
+		out.counts[clusterType] = &Counts{Environment: out.name, ClusterType: clusterType}
+	}
+	return out.counts[clusterType]
+}
+
+// pair counts a pair of the effect, whose job has the number n; -1 for none.
+func (out *result) pair(p *effect.Pair, n int) {
+	var j *job
+	if n >= 0 {
+		j = &out.comparing.jobs[n]
+	}
+	set := out.set(p.Way)
+	if p.Changed() && j.found.of != nil && p.Way.Clusters != nil {
+		if set = (&clusterSet{names: j.found.on(p.Way)}); len(set.names) == 0 {
+			return
+		}
+	}
+	number := max(1, len(set.names))
+	entry := &Entry{Environment: out.name, ClusterType: p.ClusterType(), DeploymentTarget: p.DeploymentTarget()}
+	counts := out.count(entry.ClusterType)
+	key := entry.ClusterType + "/" + entry.DeploymentTarget
+	switch {
+	case p.Changed():
+		out.changed, out.touched[key] = append(out.changed, entry), append(out.touched[key], set)
+		counts.Changed += number
+	case p.Added():
+		entry, out.added[key] = ends(out.ends, "+"+key, entry), append(out.added[key], set)
+		counts.Added += number
+	default:
+		entry = ends(out.ends, "-"+key, entry)
+		counts.Removed += number
+	}
+	entry.kind, entry.Count, entry.sets, entry.jobs = kindOf(p), entry.Count+number, append(entry.sets, set), append(entry.jobs, n)
+	for _, name := range set.names {
+		out.concerned[name] = true
+	}
+	if j == nil {
+		return
+	}
+	for _, of := range []struct{ to, from map[string]int }{{out.report.Objects.Created, j.objects.created}, {out.report.Objects.Updated, j.objects.updated}, {out.report.Objects.Deleted, j.objects.deleted}} {
+		for kind, count := range of.from {
+			of.to[kind] += count * number
+		}
+	}
+	if more := max(0, j.objects.claims-j.objects.deleted["PersistentVolumeClaim"]); more > 0 {
+		out.report.Objects.Deleted["PersistentVolumeClaim"] += more * number
+	}
+	union := func(list *[]string, more []string) {
+		*list = slices.Compact(slices.Sorted(slices.Values(slices.Concat(*list, more))))
+	}
+	union(&entry.Namespaces, j.objects.namespaces)
+	union(&entry.CustomResourceDefinitions, j.objects.definitions)
+	entry.PersistentVolumeClaims = max(entry.PersistentVolumeClaims, j.objects.claims)
+	entry.CustomResources = max(entry.CustomResources, j.objects.custom)
+}
+
+func kindOf(p *effect.Pair) Kind {
+	switch {
+	case p.Added():
+		return Added
+	case p.Removed():
+		return Removed
+	}
+	return Changed
+}
+
+// ends returns the entry with a key, which is a new one the first time.
+func ends(in map[string]*Entry, key string, entry *Entry) *Entry {
+	if in[key] == nil {
+		in[key] = entry
+	}
+	return in[key]
+}
+
+// attribute counts the pairs of the named clusters that change because the job with the
+// number n has other values for them: pairs in a folder that are not counted yet.
+func (out *result) attribute(n int, folder string, names []string) {
+	j := &out.comparing.jobs[n]
+	if len(names) == 0 || len(j.attributed) == 0 {
+		return
+	}
+	clusterType := model.TypeOfFolder(folder)
+	for _, f := range out.after.assigned[folder] {
+		if !j.takes(f) {
+			continue
+		}
+		key := clusterType + "/" + f.Assignment
+		in := func(sets []*clusterSet, name string) bool {
+			return slices.ContainsFunc(sets, func(s *clusterSet) bool { _, has := slices.BinarySearch(s.names, name); return has })
+		}
+		var rest, counted []string
+		for _, name := range names {
+			switch {
+			case in(out.touched[key], name):
+				counted = append(counted, name)
+			case !in(out.added[key], name):
+				rest = append(rest, name)
+			}
+		}
+		if len(counted) > 0 { // they have other values too
+			out.add(clusterType, f.Assignment, n, &clusterSet{names: counted}, 0)
+		}
+		if len(rest) == 0 {
+			continue
+		}
+		set := &clusterSet{names: rest}
+		out.touched[key] = append(out.touched[key], set)
+		out.add(clusterType, f.Assignment, n, set, len(rest))
+		out.count(clusterType).Changed += len(rest)
+		for _, name := range rest {
+			out.concerned[name] = true
+		}
+	}
+}
+
+// add adds an entry of clusters that have other values by the job with the number n, which
+// counts for some of them.
+func (out *result) add(clusterType, target string, n int, set *clusterSet, count int) {
+	out.changed = append(out.changed, &Entry{Environment: out.name, ClusterType: clusterType, DeploymentTarget: target, Count: count, kind: Changed, sets: []*clusterSet{set}, jobs: []int{n}})
+}
+
+// ownFiles notes the clusters that a cluster type's own files concern, unless these differ
+// only in what is for people or goes with assignments.
+func (out *result) ownFiles(j *job) {
+	if j.found.detail {
+		return
+	}
+	for _, f := range out.after.clusters {
+		if f.Follows == j.after.ClusterType && (j.found.of == nil || j.found.of[f.Cluster]) {
+			out.concerned[f.Cluster] = true
+		}
+	}
+}
+
+// append adds an entry to the list of its kind.
+func (out *result) append(e *Entry) {
+	r := out.report
+	list, ids, total := &r.Changed, &r.Assignments.Changed, &r.Total.Changed
+	switch e.kind {
+	case Added:
+		list, ids, total = &r.Added, &r.Assignments.Added, &r.Total.Added
+	case Removed:
+		list, ids, total = &r.Removed, &r.Assignments.Removed, &r.Total.Removed
+	}
+	*list, *ids, *total = append(*list, *e), append(*ids, e.ID()), *total+e.Count
+}
+
+// clusterTypes counts the cluster types of the environment, and how their own files differ.
+func (out *result) clusterTypes() {
+	for _, w := range out.Ways {
+		c := out.count(w.ClusterType())
+		c.Unchanged += out.after.number(w.To) * w.Count()
+		c.Lists = c.Lists || w.Clusters != nil
+	}
+	types := [2]map[string]bool{{}, {}}
+	for n, s := range []*side{out.before, out.after} {
+		for _, f := range s.own {
+			types[n][model.TypeOfFolder(f.ClusterType)] = true
+			out.count(model.TypeOfFolder(f.ClusterType))
+		}
+	}
+	differs, serious := map[string]bool{}, map[string]bool{}
+	for _, n := range out.own {
+		name := model.TypeOfFolder(out.comparing.jobs[n].after.ClusterType)
+		differs[name], serious[name] = true, serious[name] || !out.comparing.jobs[n].found.detail
+	}
+	for _, f := range out.after.clusters {
+		if f.Follows != "" {
+			out.count(model.TypeOfFolder(f.Follows)).Clusters++
+		}
+	}
+	r := out.report
+	for _, name := range slices.Sorted(maps.Keys(out.counts)) {
+		c := out.counts[name]
+		c.Unchanged -= c.Added + c.Changed
+		r.Assignments.Unchanged += c.Unchanged
+		id := out.name + "/" + name
+		switch had, has := types[0][name], types[1][name]; {
+		case had && !has:
+			c.Own, r.ClusterTypes.Removed = string(removed), append(r.ClusterTypes.Removed, id)
+		case !had && has:
+			c.Own, r.ClusterTypes.Added = string(added), append(r.ClusterTypes.Added, id)
+		case differs[name]:
+			c.Own, c.detail, r.ClusterTypes.Changed = string(changed), !serious[name], append(r.ClusterTypes.Changed, id)
+		case has:
+			c.Own = string(unchanged)
+			r.ClusterTypes.Unchanged++
+		}
+		r.Counts = append(r.Counts, *c)
+	}
+}
+
+// number returns how many assignments a folder has.
+func (s *side) number(folder string) int { return len(s.assigned[folder]) }
+
+// clusters counts the listed clusters of the environment.
+func (out *result) clusters() {
+	if len(out.before.clusters)+len(out.after.clusters) == 0 {
+		return
+	}
+	if out.report.Clusters == nil {
+		out.report.Clusters = &Clusters{Emptied: []string{}, Unlisted: []string{}, Listed: []string{}, Moved: []Move{}}
+	}
+	all := out.listClusters()
+	c := out.report.Clusters
+	c.Concerned += len(out.concerned)
+	c.Unchanged += all - len(out.concerned)
+}
+
+// listClusters lists the clusters that are emptied, new and no longer listed, and those that
+// follow another folder. It returns how many there are in all.
+func (out *result) listClusters() (all int) {
+	c := out.report.Clusters
+	ids := func(list *[]string, w *effect.Way) {
+		for _, name := range w.Clusters {
+			*list = append(*list, out.name+"/"+name)
+		}
+	}
+	for _, w := range out.Ways {
+		all += len(w.Clusters)
+		if w.Emptied {
+			ids(&c.Emptied, w)
+		}
+		if !w.Moves() {
+			continue
+		}
+		switch {
+		case w.From == "":
+			ids(&c.Listed, w)
+		case w.To == "":
+			ids(&c.Unlisted, w)
+		}
+		if w.From == "" || w.To == "" {
+			for _, name := range w.Clusters {
+				out.concerned[name] = true
+			}
+		}
+		c.Moved = append(c.Moved, Move{Environment: out.name, From: w.From, To: w.To, Count: len(w.Clusters), set: out.set(w)})
+	}
+	for _, list := range [][]string{c.Emptied, c.Listed, c.Unlisted} {
+		slices.Sort(list)
+	}
+	return all
+}
+
+// describe sets which values and objects of changed entries differ, and joins those that
+// differ alike on other clusters.
+func (r *Report) describe(c *comparison) {
+	values, objects := map[int][]Value{}, map[int][]string{}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		name := g.File
+		if g.Object != nil {
+			name = g.Object.Kind + " " + g.Object.Name
+		}
+		of, isValue := valueOfConfig(g)
+		for _, n := range g.jobs {
+			if variable, is := c.jobs[n].variables[g.Path]; is {
+				if g.Detail = g.Detail || variable == ""; variable != "" {
+					values[n] = append(values[n], Value{variable, within(g.From), within(g.To)})
+				}
+			} else if isValue {
+				values[n] = append(values[n], of)
+			} else if !slices.Contains(objects[n], name) {
+				objects[n] = append(objects[n], name)
+			}
+		}
+	}
+	alike := map[string]int{}
+	var all []Entry
+	for _, e := range r.Changed {
+		n := e.jobs[0]
+		names := strings.NewReplacer("<environment>", e.Environment, "<clusterType>", e.ClusterType, "<deploymentTarget>", e.DeploymentTarget)
+		e.Values = nil
+		for _, v := range values[n] {
+			for _, text := range []*json.RawMessage{&v.From, &v.To} {
+				if *text != nil {
+					*text = json.RawMessage(names.Replace(string(*text)))
+				}
+			}
+			e.Values = append(e.Values, v)
+		}
+		for _, name := range objects[n] {
+			e.Objects = append(e.Objects, names.Replace(name))
+		}
+		slices.SortFunc(e.Values, func(a, b Value) int { return strings.Compare(a.Path, b.Path) })
+		slices.Sort(e.Objects)
+		text, _ := json.Marshal([]any{e.ID(), e.Values, e.Objects, e.Namespaces}) // of JSON
+		if at, known := alike[string(text)]; known {
+			all[at].sets, all[at].Count = append(all[at].sets, e.sets...), all[at].Count+e.Count
+			continue
+		}
+		alike[string(text)] = len(all)
+		all = append(all, e)
+	}
+	r.Changed = append([]Entry{}, all...)
+	for _, list := range [][]Entry{r.Removed, r.Added, r.Changed} {
+		slices.SortStableFunc(list, func(a, b Entry) int {
+			return cmp.Or(strings.Compare(a.Environment, b.Environment), strings.Compare(a.ClusterType, b.ClusterType), strings.Compare(a.DeploymentTarget, b.DeploymentTarget), strings.Compare(first(&a), first(&b)))
+		})
+	}
+	for _, f := range []*Folders{&r.Assignments, &r.ClusterTypes} {
+		for _, ids := range []*[]string{&f.Added, &f.Removed, &f.Changed} {
+			slices.SortFunc(*ids, func(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) })
+			*ids = slices.Compact(*ids)
+		}
+	}
+}
+
+// within returns the JSON that a JSON string holds; the string itself where it holds none.
+func within(text json.RawMessage) json.RawMessage {
+	var s string
+	if json.Unmarshal(text, &s) != nil || !json.Valid([]byte(s)) {
+		return text
+	}
+	return json.RawMessage(s)
+}
+
+// first returns the name of the first cluster of an entry; "" where none is listed.
+func first(e *Entry) string {
+	if names := e.Names(); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+// Names returns the names of the entry's clusters, sorted; none where the cluster type lists
+// none.
+func (e *Entry) Names() []string { return namesIn(e.sets) }
+
+func namesIn(sets []*clusterSet) []string {
+	if len(sets) == 1 {
+		return sets[0].names
+	}
+	var all []string
+	for _, s := range sets {
+		all = append(all, s.names...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// valueOfConfig returns the value of the platform config that a group is of.
+func valueOfConfig(g *Group) (v Value, is bool) {
+	if !strings.HasPrefix(path.Base(g.File), "platform-config.") || g.Kind == Text || g.Kind == Mode || g.Path == "" {
+		return v, false
+	}
+	at := strings.TrimPrefix(g.Path, "data.")
+	if _, within, embedded := strings.Cut(at, "#"); embedded {
+		at = within
+	}
+	return Value{at, g.From, g.To}, true
+}
+
+// signatureOf identifies a folder, whatever the deployment target, its workload and its
+// namespace are called.
+func signatureOf(f *Folder, files map[string]backends.File) digest {
+	h := sha256.New()
+	names := []name{{f.Assignment, 't'}}
+	if f.Info != nil {
+		names = append(names, name{f.Info.Namespace, 'n'}, name{f.Info.Workload, 'w'})
+	}
+	names = slices.DeleteFunc(names, func(n name) bool { return n.text == "" })
+	slices.SortStableFunc(names, func(a, b name) int { return cmp.Compare(len(b.text), len(a.text)) })
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		text := markNames(string(files[p].Data), names, false)
+		fmt.Fprintf(h, "%d:%s%v%d:%s", len(p), p, files[p].Executable, len(text), text)
+	}
+	return digest(h.Sum(nil))
+}
+
+// findRenames finds the added entries that have what a removed one had on the same clusters,
+// and another name.
+func (r *Report) findRenames(c *comparison) {
+	type place struct {
+		id        string
+		clusters  string
+		signature digest
+	}
+	at := func(e *Entry) (p place, known bool) {
+		if len(e.jobs) == 0 || e.jobs[0] < 0 {
+			return p, false
+		}
+		return place{e.Environment + "/" + e.ClusterType, strings.Join(e.Names(), " "), c.jobs[e.jobs[0]].signature}, true
+	}
+	gone := map[place]*Entry{}
+	for i := range r.Removed {
+		if p, known := at(&r.Removed[i]); known {
+			gone[p] = &r.Removed[i]
+		}
+	}
+	for i := range r.Added {
+		if p, known := at(&r.Added[i]); known && gone[p] != nil && gone[p].RenamedTo == "" {
+			gone[p].RenamedTo, r.Added[i].RenamedFrom = r.Added[i].DeploymentTarget, gone[p].DeploymentTarget
+		}
+	}
+}
+
+// refer sets the lists of clusters: names where there are few, and references to sets where
+// there are many.
+func (r *Report) refer() {
+	list := func(sets []*clusterSet) []string {
+		names := namesIn(sets)
+		if len(names) <= inlineClusters {
+			return names
+		}
+		var out []string
+		for _, s := range sets {
+			if s.ref == "" {
+				if r.ClusterSets == nil {
+					r.ClusterSets = map[string][]string{}
+				}
+				s.ref = fmt.Sprintf("#%d", len(r.ClusterSets)+1)
+				r.ClusterSets[s.ref] = s.names
+			}
+			out = append(out, s.ref)
+		}
+		return out
+	}
+	for _, entries := range [][]Entry{r.Removed, r.Added, r.Changed} {
+		for i := range entries {
+			entries[i].Clusters = list(entries[i].sets)
+		}
+	}
+	if r.Clusters != nil {
+		for i := range r.Clusters.Moved {
+			m := &r.Clusters.Moved[i]
+			m.Clusters = list([]*clusterSet{m.set})
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package compare
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// side is an environment of an output.
+type side struct {
+	own      []*Folder            // of cluster types, sorted
+	assigned map[string][]*Folder // of assignments by the folder that they are in, sorted
+	clusters []*Folder            // that are listed, sorted
+}
+
+// sidesOf sorts the folders of an output by environment; targets is that of comparison.
+func sidesOf(folders []Folder, targets bool) map[string]*side {
+	out := map[string]*side{}
+	for i := range folders {
+		f := &folders[i]
+		s := out[f.Environment]
+		if s == nil {
+			s = &side{assigned: map[string][]*Folder{}}
+			out[f.Environment] = s
+		}
+		switch {
+		case f.Cluster != "":
+			s.clusters = append(s.clusters, f)
+		case f.Assignment == "" && !targets:
+			s.own = append(s.own, f)
+		default:
+			s.assigned[f.ClusterType] = append(s.assigned[f.ClusterType], f)
+		}
+	}
+	return out
+}
+
+// environmentsIn returns the names of the environments of two outputs, sorted.
+func environmentsIn(sides [2]map[string]*side) []string {
+	all := maps.Clone(sides[0])
+	maps.Copy(all, sides[1])
+	return slices.Sorted(maps.Keys(all))
+}
+
+// effect returns the side as package effect takes it.
+func (s *side) effect() *effect.Side {
+	out := &effect.Side{Folders: map[string]int{}, Clusters: make([]effect.Cluster, len(s.clusters))}
+	for _, f := range s.own {
+		out.Folders[f.ClusterType] = 0
+	}
+	for name, all := range s.assigned {
+		out.Folders[name] = len(all)
+	}
+	for i, f := range s.clusters {
+		out.Clusters[i] = effect.Cluster{Name: f.Cluster, Folder: f.Follows, Entry: f.Tree != tree.TreeID(nil)}
+	}
+	out.Assigned = func(folder string) ([]effect.Assignment, error) {
+		all := make([]effect.Assignment, len(s.assigned[folder]))
+		for i, f := range s.assigned[folder] {
+			all[i] = effect.Assignment{DeploymentTarget: f.Assignment, Tree: f.Tree}
+			if f.Info != nil {
+				all[i].Namespace = f.Info.Namespace
+			}
+		}
+		return all, nil
+	}
+	return out
+}
+
+// assignment returns the folder of an assignment; nil for none.
+func (s *side) assignment(folder string, a *effect.Assignment) *Folder {
+	if a == nil {
+		return nil
+	}
+	of := s.assigned[folder]
+	i, _ := slices.BinarySearchFunc(of, a.DeploymentTarget, func(f *Folder, target string) int { return strings.Compare(f.Assignment, target) })
+	return of[i]
+}
+
+// pulling is a cluster that pulls the folder of its cluster type.
+func pulling(environment, cluster, folder string) Folder {
+	return Folder{Environment: environment, Cluster: cluster, Follows: folder, Tree: tree.TreeID(nil), Files: func() ([]backends.File, error) { return nil, nil }}
+}
+
+// key is the folder's id among those of an output, of whatever kind.
+func (f *Folder) key() string { return string(f.of()) + " " + f.ID() }
+
+// moved says whether the job is a cluster that follows another folder than before, as far
+// as that is known.
+func (j *job) moved() bool {
+	return j.before.Follows != "" && j.after.Follows != "" && j.before.Follows != j.after.Follows
+}
+
+// isMove says whether a change is only another name of the folder that is followed.
+func (j *job) isMove(c Change) bool {
+	return c.Kind == Changed && strings.ReplaceAll(string(c.From), j.before.Follows, j.after.Follows) == string(c.To)
+}

@@ -1,0 +1,242 @@
+// Package effect says what a change of an environment's tree does on its clusters.
+//
+// Two Sides come in: the folders of a tree, what each has, and which cluster follows which
+// folder. An Effect goes out: the pairs of a deployment target and a cluster that are added,
+// removed and changed. A class of clusters is only how their folders are stored, so a cluster
+// that changes its class is compared by what both folders have. A cluster type that lists no
+// clusters counts as one cluster.
+//
+// For example: a policy takes till from store st-07 of 20. Its class gets a folder
+// store.no-till without till, and st-07 follows that instead of store. Nineteen clusters go
+// from store to store, and one from store to store.no-till: the pair (till, st-07) is removed,
+// and no pair is added, although a folder with seven assignments is new.
+//
+// Everything that counts a change counts these pairs: bounds and gates, summaries, plans,
+// pages and the audit. The package reads no files; package compare says which values and
+// objects of changed pairs differ.
+package effect
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// Assignment is a deployment target in a folder.
+type Assignment struct {
+	DeploymentTarget string  // the full name
+	Namespace        string  // "" where it is not known
+	Tree             tree.ID // of its files
+}
+
+// Cluster is a cluster that is listed, and the folder that it follows; "" where that is not
+// known. Entry says that it does so by an entry of its own: without that, it has nothing.
+type Cluster struct {
+	Name, Folder string
+	Entry        bool
+}
+
+// Side is an environment before or after a change.
+type Side struct {
+	// Folders has how many assignments each folder has, of a cluster type or of a class of
+	// one, by name.
+	Folders  map[string]int
+	Clusters []Cluster // sorted by name, without duplicates
+	// Assigned returns what a folder has, sorted by deployment target. It is called only for
+	// folders of Folders.
+	Assigned func(folder string) ([]Assignment, error)
+}
+
+// Way are the clusters that go from one folder to another; both are often the same.
+type Way struct {
+	From, To string // "" for clusters that come or go
+	// Clusters are their names, sorted; nil where the cluster type lists no clusters.
+	Clusters []string
+	// Emptied says that listed clusters stay, had assignments and have none left.
+	Emptied bool
+}
+
+// Count returns how many clusters go the way: one for a cluster type that lists none.
+func (w *Way) Count() int { return max(1, len(w.Clusters)) }
+
+// Moves says whether listed clusters follow another folder than before.
+func (w *Way) Moves() bool { return w.Clusters != nil && w.From != w.To }
+
+// ClusterType returns the cluster type of the way's end, or of its beginning where it has no end.
+func (w *Way) ClusterType() string { return model.TypeOfFolder(cmp.Or(w.To, w.From)) }
+
+// Pair is a deployment target on the clusters of a way. One side is nil where the pair is
+// added or removed.
+type Pair struct {
+	Way           *Way
+	Before, After *Assignment
+}
+
+// DeploymentTarget returns the full name of the deployment target.
+func (p *Pair) DeploymentTarget() string { return cmp.Or(p.After, p.Before).DeploymentTarget }
+
+// ClusterType returns the cluster type that the pair is on, or was on where it is removed.
+func (p *Pair) ClusterType() string {
+	if p.Removed() {
+		return model.TypeOfFolder(p.Way.From)
+	}
+	return p.Way.ClusterType()
+}
+
+// Added, Removed and Changed say what happens to the pair.
+func (p *Pair) Added() bool   { return p.Before == nil }
+func (p *Pair) Removed() bool { return p.After == nil }
+func (p *Pair) Changed() bool { return p.Before != nil && p.After != nil }
+
+// Renames says whether the pair gets another namespace: all that was in the former one goes.
+func (p *Pair) Renames() bool {
+	return p.Changed() && p.Before.Namespace != p.After.Namespace && p.Before.Namespace != "" && p.After.Namespace != ""
+}
+
+// Effect is what a change does on the clusters of an environment.
+type Effect struct {
+	// Pairs are those that are added, removed or changed, sorted by cluster type and
+	// deployment target, and then by way.
+	Pairs []Pair
+	// Before and After count all pairs of each side, each cluster for itself.
+	Before, After int
+	// Ways are all ways, sorted by the folders that they lead to and come from.
+	Ways []*Way
+	// Unchanged counts the pairs that stay as they are.
+	Unchanged int
+}
+
+// Of compares two sides. same says that both have equal assignments in the folder with a
+// name, which is not read then unless clusters change to it or from it; nil says nothing. The
+// error is the first one of Assigned.
+func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
+	e := &Effect{Ways: ways(before, after)}
+	read := [2]map[string][]Assignment{{}, {}}
+	assigned := func(side int, folder string) ([]Assignment, error) {
+		of := [2]*Side{before, after}[side]
+		if _, has := of.Folders[folder]; !has {
+			return nil, nil
+		}
+		list, known := read[side][folder]
+		if known {
+			return list, nil
+		}
+		list, err := of.Assigned(folder)
+		read[side][folder] = list
+		return list, err
+	}
+	for _, w := range e.Ways {
+		count := w.Count()
+		had, has := before.Folders[w.From], after.Folders[w.To]
+		e.Before, e.After = e.Before+had*count, e.After+has*count
+		w.Emptied = w.Clusters != nil && w.To != "" && had > 0 && has == 0
+		if w.From == w.To && same != nil && same(w.From) {
+			e.Unchanged += had * count
+			continue
+		}
+		was, err := assigned(0, w.From)
+		if err != nil {
+			return nil, err
+		}
+		is, err := assigned(1, w.To)
+		if err != nil {
+			return nil, err
+		}
+		for len(was)+len(is) > 0 {
+			p := Pair{Way: w}
+			switch {
+			case len(is) == 0 || len(was) > 0 && was[0].DeploymentTarget < is[0].DeploymentTarget:
+				p.Before, was = &was[0], was[1:]
+			case len(was) == 0 || is[0].DeploymentTarget < was[0].DeploymentTarget:
+				p.After, is = &is[0], is[1:]
+			default:
+				p.Before, p.After, was, is = &was[0], &is[0], was[1:], is[1:]
+				if p.Before.Tree == p.After.Tree {
+					e.Unchanged += count
+					continue
+				}
+			}
+			e.Pairs = append(e.Pairs, p)
+		}
+	}
+	slices.SortStableFunc(e.Pairs, func(a, b Pair) int {
+		return cmp.Or(strings.Compare(a.ClusterType(), b.ClusterType()), strings.Compare(a.DeploymentTarget(), b.DeploymentTarget()))
+	})
+	return e, nil
+}
+
+// ways returns the ways of all clusters, and of the cluster types that list none, sorted by
+// the folders that they lead to and come from.
+//
+// A cluster type that lists its clusters on one side alone had, or keeps, the same clusters on
+// the other: they pulled the type's folder before anybody listed them, and go on with it unless
+// they pull entries.
+func ways(before, after *Side) []*Way {
+	sides := [2]*Side{before, after}
+	var lists [2]map[string]bool // cluster types, and whether they list clusters
+	for n, s := range sides {
+		lists[n] = map[string]bool{}
+		for i := range s.Clusters {
+			lists[n][model.TypeOfFolder(s.Clusters[i].Folder)] = true
+		}
+	}
+	unlisted := func(side int, folder string) string {
+		clusterType := model.TypeOfFolder(folder)
+		if _, has := sides[side].Folders[clusterType]; has && !lists[side][clusterType] {
+			return clusterType
+		}
+		return ""
+	}
+	type ends struct{ from, to string }
+	all := map[ends]*Way{}
+	add := func(from, to, cluster string) {
+		w := all[ends{from, to}]
+		if w == nil {
+			w = &Way{From: from, To: to}
+			all[ends{from, to}] = w
+		}
+		w.Clusters = append(w.Clusters, cluster)
+	}
+	for a, b := before.Clusters, after.Clusters; len(a)+len(b) > 0; {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
+			to := ""
+			if !a[0].Entry {
+				to = unlisted(1, a[0].Folder)
+			}
+			add(a[0].Folder, to, a[0].Name)
+			a = a[1:]
+		case len(a) == 0 || b[0].Name < a[0].Name:
+			add(unlisted(0, b[0].Folder), b[0].Folder, b[0].Name)
+			b = b[1:]
+		default:
+			add(a[0].Folder, b[0].Folder, a[0].Name)
+			a, b = a[1:], b[1:]
+		}
+	}
+	for n, s := range sides {
+		for folder := range s.Folders {
+			if clusterType := model.TypeOfFolder(folder); lists[0][clusterType] || lists[1][clusterType] {
+				continue
+			}
+			w := &Way{From: folder, To: folder}
+			if _, both := sides[1-n].Folders[folder]; !both {
+				if n == 0 {
+					w.To = ""
+				} else {
+					w.From = ""
+				}
+			}
+			all[ends{w.From, w.To}] = w
+		}
+	}
+	out := make([]*Way, 0, len(all))
+	for _, w := range all {
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b *Way) int { return cmp.Or(strings.Compare(a.To, b.To), strings.Compare(a.From, b.From)) })
+	return out
+}

@@ -1,0 +1,313 @@
+package effect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// OfRecords compares two records of an environment, either of which may be nil for no tree. It
+// is Reader.Of for two records alone.
+func OfRecords(before, after *tree.Record) (*Effect, error) { return new(Reader).Of(before, after) }
+
+// Reader compares records one after the other, such as those of a branch, oldest first. It
+// remembers what the last record has, so each record of a folder is read once. The zero Reader
+// is ready to use. It is for one goroutine.
+type Reader struct {
+	// Prefetch is called with the ids of the folders' records that are read next; nil does
+	// nothing. They are at hand once it returns.
+	Prefetch func(ids []tree.ID) error
+
+	known map[tree.ID]*recorded // by the id of a folder's record
+}
+
+// recorded is what an effect needs of a folder's record.
+type recorded struct {
+	assignments []Assignment // sorted by deployment target
+	clusters    []string     // that are listed
+	entries     []Cluster    // in a folder of entries
+}
+
+// Of compares two records of an environment, either of which may be nil for no tree. Their trees
+// are in git: the id of a folder's record says what is in the folder.
+//
+// Folders with equal records are read only if clusters come to them or leave them. Such a
+// folder without entries of clusters is left out of Before, After, Ways and Unchanged. An error
+// says which record of a folder cannot be read.
+func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
+	c := &recordChange{Reader: r, busy: map[string]bool{}, moved: map[string]bool{}}
+	for n, record := range []*tree.Record{before, after} {
+		c.sides[n] = recordSide{record: record, listed: map[string]*tree.ClusterTypeEntry{}, follows: map[string]Cluster{}, hasEntries: map[string]bool{}}
+		if record != nil {
+			for i := range record.ClusterTypes {
+				c.sides[n].listed[record.ClusterTypes[i].Name] = &record.ClusterTypes[i]
+			}
+		}
+	}
+	differing := c.differing()
+	if len(differing) == 0 {
+		return &Effect{}, nil
+	}
+	if r.known == nil {
+		r.known = map[tree.ID]*recorded{}
+	}
+	if err := c.readEntries(differing); err != nil {
+		return nil, err
+	}
+	if err := c.readClusters(); err != nil {
+		return nil, err
+	}
+	e, err := Of(c.side(0), c.side(1), c.same)
+	if err != nil {
+		return nil, err
+	}
+	current := map[tree.ID]bool{}
+	for _, entry := range c.sides[1].listed {
+		current[entry.Record] = true
+	}
+	maps.DeleteFunc(r.known, func(id tree.ID, _ *recorded) bool { return !current[id] })
+	return e, nil
+}
+
+// recordChange is one call of Reader.Of.
+type recordChange struct {
+	*Reader
+	sides [2]recordSide
+	// busy are the cluster types of which a folder differs, or which a cluster comes to or
+	// leaves, and moved are the folders at both ends of such a cluster's way.
+	busy, moved map[string]bool
+}
+
+// recordSide is one of the records.
+type recordSide struct {
+	record     *tree.Record
+	listed     map[string]*tree.ClusterTypeEntry // by name, those of folders of entries too
+	follows    map[string]Cluster                // by the cluster's name
+	hasEntries map[string]bool                   // cluster types whose clusters have entries
+}
+
+// same says whether both records have a folder with the same record.
+func (c *recordChange) same(folder string) bool {
+	a, b := c.sides[0].listed[folder], c.sides[1].listed[folder]
+	return a != nil && b != nil && a.Record == b.Record
+}
+
+// differing returns the folders that differ, those of entries too.
+func (c *recordChange) differing() []string {
+	all := maps.Clone(c.sides[0].listed)
+	maps.Copy(all, c.sides[1].listed)
+	maps.DeleteFunc(all, func(name string, _ *tree.ClusterTypeEntry) bool { return c.same(name) })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// readEntries reads the folders that differ and all entries of clusters, and finds out which
+// cluster types are busy.
+func (c *recordChange) readEntries(differing []string) error {
+	names := slices.Clone(differing)
+	for n := range c.sides {
+		for name := range c.sides[n].listed {
+			if tree.IsShard(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if err := c.prefetch(names); err != nil {
+		return err
+	}
+	for n := range c.sides {
+		s := &c.sides[n]
+		for name := range s.listed {
+			if !tree.IsShard(name) {
+				continue
+			}
+			shard, err := c.read(n, name)
+			if err != nil {
+				return err
+			}
+			for _, entry := range shard.entries {
+				s.follows[entry.Name] = entry
+				s.hasEntries[model.TypeOfFolder(entry.Folder)] = true
+			}
+		}
+	}
+	for _, name := range differing {
+		if !tree.IsShard(name) {
+			c.busy[model.TypeOfFolder(name)] = true
+		}
+	}
+	for n := range c.sides {
+		for name, is := range c.sides[n].follows {
+			if other := c.sides[1-n].follows[name]; other.Folder != is.Folder {
+				c.moved[is.Folder], c.busy[model.TypeOfFolder(is.Folder)] = true, true
+			}
+		}
+	}
+	return nil
+}
+
+// readClusters reads which clusters the busy cluster types without entries list. A cluster that
+// has an entry follows what that says.
+func (c *recordChange) readClusters() error {
+	var folders [2][]string
+	for n := range c.sides {
+		s := &c.sides[n]
+		for name := range s.listed {
+			if clusterType := model.TypeOfFolder(name); !tree.IsShard(name) && c.busy[clusterType] && !s.hasEntries[clusterType] {
+				folders[n] = append(folders[n], name)
+			}
+		}
+		slices.Sort(folders[n])
+	}
+	if err := c.prefetch(slices.Concat(folders[0], folders[1], slices.Collect(maps.Keys(c.moved)))); err != nil {
+		return err
+	}
+	for n := range c.sides {
+		for _, folder := range folders[n] {
+			of, err := c.read(n, folder)
+			if err != nil {
+				return err
+			}
+			for _, name := range of.clusters {
+				if _, follows := c.sides[n].follows[name]; !follows {
+					c.sides[n].follows[name] = Cluster{Name: name, Folder: folder}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// side returns one of the records as Of takes it.
+func (c *recordChange) side(n int) *Side {
+	s := &c.sides[n]
+	out := &Side{Folders: map[string]int{}}
+	for name, entry := range s.listed {
+		clusterType := model.TypeOfFolder(name)
+		if !tree.IsShard(name) && (c.busy[clusterType] || s.hasEntries[clusterType]) {
+			out.Folders[name] = entry.Assignments
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.follows)) {
+		out.Clusters = append(out.Clusters, s.follows[name])
+	}
+	out.Assigned = func(folder string) ([]Assignment, error) {
+		of, err := c.read(n, folder)
+		if err != nil {
+			return nil, err
+		}
+		return of.assignments, nil
+	}
+	return out
+}
+
+// prefetch announces the records of folders that are not known yet.
+func (c *recordChange) prefetch(names []string) error {
+	if c.Prefetch == nil {
+		return nil
+	}
+	ids := map[tree.ID]bool{}
+	for _, name := range names {
+		for n := range c.sides {
+			if entry := c.sides[n].listed[name]; entry != nil && c.known[entry.Record] == nil {
+				ids[entry.Record] = true
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return c.Prefetch(slices.Sorted(maps.Keys(ids)))
+}
+
+// read returns what the record of a folder has.
+func (c *recordChange) read(n int, folder string) (*recorded, error) {
+	s := &c.sides[n]
+	id := s.listed[folder].Record
+	if known := c.known[id]; known != nil {
+		return known, nil
+	}
+	lines, err := s.record.Outlines(folder)
+	if err != nil {
+		return nil, fmt.Errorf("the record of %s: %w", folder, err)
+	}
+	rest, err := s.record.Part(folder, func(string, string, bool) bool { return false })
+	if err != nil {
+		return nil, fmt.Errorf("the record of %s: %w", folder, err)
+	}
+	out := &recorded{clusters: rest.Clusters}
+	for _, l := range lines {
+		out.assignments = append(out.assignments, Assignment(l))
+	}
+	slices.SortFunc(out.assignments, func(a, b Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
+	for i := range rest.Entries {
+		out.entries = append(out.entries, Cluster{Name: rest.Entries[i].Cluster, Folder: rest.Entries[i].Folder, Entry: true})
+	}
+	c.known[id] = out
+	return out, nil
+}
+
+// Counts count what a change does on clusters, in pairs of a deployment target and a cluster.
+type Counts struct {
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+	Removed int `json:"removed"`
+	// Emptied are the clusters that are left without assignments.
+	Emptied int `json:"emptied"`
+}
+
+// Counts counts the pairs, and the clusters that are left empty.
+func (e *Effect) Counts() Counts {
+	var c Counts
+	for i := range e.Pairs {
+		switch p := &e.Pairs[i]; {
+		case p.Added():
+			c.Added += p.Way.Count()
+		case p.Removed():
+			c.Removed += p.Way.Count()
+		default:
+			c.Changed += p.Way.Count()
+		}
+	}
+	for _, w := range e.Ways {
+		if w.Emptied {
+			c.Emptied += len(w.Clusters)
+		}
+	}
+	return c
+}
+
+// RemovedFrom returns how many clusters lose a pair: one for each pair of a cluster type that
+// lists none.
+func (e *Effect) RemovedFrom() int {
+	ways := map[*Way]bool{}
+	unlisted := 0
+	for i := range e.Pairs {
+		switch p := &e.Pairs[i]; {
+		case !p.Removed():
+		case p.Way.Clusters == nil:
+			unlisted++
+		default:
+			ways[p.Way] = true
+		}
+	}
+	for w := range ways {
+		unlisted += len(w.Clusters)
+	}
+	return unlisted
+}
+
+// String returns the counts as text, removals first: "19 removed, 7 added, 0 changed".
+func (c Counts) String() string {
+	text := fmt.Sprintf("%d removed, %d added, %d changed", c.Removed, c.Added, c.Changed)
+	switch {
+	case c.Emptied == 1:
+		text += "; 1 cluster left empty"
+	case c.Emptied > 1:
+		text += fmt.Sprintf("; %d clusters left empty", c.Emptied)
+	}
+	return text
+}

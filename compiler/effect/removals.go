@@ -1,0 +1,148 @@
+package effect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits bound what one change may remove from an environment, as environments.X.removals
+// says. Numbers are of pairs of a deployment target and a cluster, or of clusters; percentages
+// are of what there was before.
+type Limits struct {
+	Max string // a number or a percentage; "" for usualRemovals
+	// Clusters are those that are removed by name: what goes with them is not counted.
+	Clusters []string
+	// Emptied is how many listed clusters may lose all that they have: a number, a percentage,
+	// or "" for none beside the clusters MayEmpty.
+	Emptied  string
+	MayEmpty []string
+}
+
+// leastRemovals is how many assignments may always go, from as many clusters, unless Max is
+// zero. usualRemovals is Max where it is not set.
+const (
+	leastRemovals = 3
+	usualRemovals = "25%"
+)
+
+// Removals count what a change removes, beside what it may remove.
+type Removals struct {
+	// Removed counts the pairs that are removed, and those that get another namespace in
+	// place of one that goes. Recorded counts all pairs before the change, and Most is how
+	// many of them may go.
+	Removed  int `json:"removed"`
+	Recorded int `json:"recorded"`
+	Most     int `json:"most"`
+	// On is on how many clusters they are, one for each pair of a type that lists none, and
+	// Assignments how many deployment targets of cluster types they are of. Where both are at
+	// most Least, Most does not count.
+	On          int  `json:"on"`
+	Assignments int  `json:"assignments"`
+	Least       int  `json:"least"`
+	Empty       bool `json:"empties"` // nothing is left in the environment
+	// Emptied counts the clusters that stay and lose all that they have, without those that
+	// may be emptied by name.
+	Emptied     int `json:"emptied"`
+	MostEmptied int `json:"mostEmptied"`
+	// Clusters counts those that are no longer listed, without those that are removed by name.
+	Clusters         int `json:"clusters,omitempty"`
+	RecordedClusters int `json:"recordedClusters,omitempty"`
+	MostClusters     int `json:"mostClusters,omitempty"`
+
+	// EmptiedNames are the names of the emptied clusters that count, sorted.
+	EmptiedNames []string `json:"-"`
+}
+
+// Excess returns why the removals have to be allowed; "" where they need not be.
+func (r Removals) Excess() string {
+	switch {
+	case r.Empty:
+		return fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)
+	case r.Clusters > r.MostClusters:
+		return fmt.Sprintf("%d of %d clusters are removed (limit: %d)", r.Clusters, r.RecordedClusters, r.MostClusters)
+	case r.Emptied > r.MostEmptied:
+		which := "cluster " + r.EmptiedNames[0] + " loses all its assignments"
+		if r.Emptied > 1 {
+			which = fmt.Sprintf("%d clusters lose all their assignments: %s", r.Emptied, strings.Join(r.EmptiedNames[:min(3, r.Emptied)], ", "))
+			if r.Emptied > 3 {
+				which += fmt.Sprintf(" and %d more", r.Emptied-3)
+			}
+		}
+		if r.MostEmptied == 0 {
+			return which
+		}
+		return fmt.Sprintf("%s (limit: %d)", which, r.MostEmptied)
+	case r.Removed > r.Most && max(r.On, r.Assignments) > r.Least:
+		where := ""
+		if r.On != r.Removed {
+			where = fmt.Sprintf(" on %d clusters", r.On)
+		}
+		return fmt.Sprintf("%d of %d assignments are removed%s (limit: %d)", r.Removed, r.Recorded, where, r.Most)
+	}
+	return ""
+}
+
+// Removals counts what the effect removes. loses says whether a pair that gets another
+// namespace loses the former one with all that is in it.
+func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
+	r := Removals{Recorded: e.Before, Empty: e.After == 0 && e.Before > 0}
+	on, assignments, unlisted := map[string]bool{}, map[string]bool{}, 0
+	named := func(w *Way, name string) bool { return w.To == "" && slices.Contains(l.Clusters, name) }
+	for i := range e.Pairs {
+		p := &e.Pairs[i]
+		if !p.Removed() && !(p.Renames() && loses(p)) {
+			continue
+		}
+		before := r.Removed
+		if p.Way.Clusters == nil {
+			r.Removed++
+			unlisted++
+		}
+		for _, name := range p.Way.Clusters {
+			if !named(p.Way, name) {
+				r.Removed++
+				on[name] = true
+			}
+		}
+		if r.Removed > before {
+			assignments[p.ClusterType()+"/"+p.DeploymentTarget()] = true
+		}
+	}
+	for _, w := range e.Ways {
+		if w.From != "" {
+			r.RecordedClusters += len(w.Clusters)
+		}
+		for _, name := range w.Clusters {
+			if w.To == "" && !named(w, name) {
+				r.Clusters++
+			}
+			if w.Emptied && !slices.Contains(l.MayEmpty, name) {
+				r.EmptiedNames = append(r.EmptiedNames, name)
+			}
+		}
+	}
+	slices.Sort(r.EmptiedNames)
+	r.On, r.Assignments, r.Emptied = len(on)+unlisted, len(assignments), len(r.EmptiedNames)
+	limit := cmp.Or(l.Max, usualRemovals)
+	if r.Least = leastRemovals; limit == "0" || limit == "0%" {
+		r.Least = 0
+	}
+	r.Most, r.MostEmptied = most(limit, r.Recorded), most(cmp.Or(l.Emptied, "0"), r.RecordedClusters)
+	if r.MostClusters = max(most(limit, r.RecordedClusters), r.Least); r.Clusters == 0 {
+		r.RecordedClusters, r.MostClusters = 0, 0
+	}
+	return r
+}
+
+// most returns how many of a number a limit is: a number, or a percentage, rounded down.
+func most(limit string, of int) int {
+	if percent, ok := strings.CutSuffix(limit, "%"); ok {
+		share, _ := strconv.ParseFloat(percent, 64) // the schema has checked it
+		return int(share * float64(of) / 100)
+	}
+	n, _ := strconv.Atoi(limit)
+	return n
+}

@@ -1,0 +1,229 @@
+package compiler
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// listing lists the folders of an environment's tree, and what its clusters pull.
+type listing struct {
+	e    *build.Environment
+	side *side
+	// kept are the folders of the other side by id, of which the tree keeps some.
+	kept map[string]compare.Folder
+	// shards are the digests of the other side's folders of entries by name: entries in one
+	// with the same digest are equal, and are not made.
+	shards map[string]model.Digest
+	// follows has the folder that each listed cluster follows.
+	follows map[string]string
+	entries map[string]*entryFiles // by cluster
+}
+
+// entryFiles are the files of a cluster's entry.
+type entryFiles struct {
+	files []tree.File
+	kept  bool // as the other side has it
+	read  func() ([]backends.File, error)
+}
+
+// shards returns the digests of a build's folders of entries in an environment, by name;
+// none of an output.
+func (s *side) shards(environment string) map[string]model.Digest {
+	out := map[string]model.Digest{}
+	if s.build == nil {
+		return out
+	}
+	for _, e := range s.build.Environments {
+		if e.Name != environment || e.Tree == nil {
+			continue
+		}
+		for _, ct := range e.Tree.ClusterTypes {
+			if tree.IsShard(ct.Name) {
+				out[ct.Name] = ct.Digest
+			}
+		}
+	}
+	return out
+}
+
+// all adds the folders of the tree to those of the side. Those of cluster types that were left
+// out, because both sides have them, get ids that are equal as well.
+func (l *listing) all(ctx context.Context) error {
+	for i := range l.e.Model.Clusters {
+		if c := &l.e.Model.Clusters[i]; c.Folder != "" {
+			l.follows[c.Name] = c.Folder
+		}
+	}
+	for _, ct := range l.e.Tree.ClusterTypes {
+		same := tree.IsShard(ct.Name) && ct.Digest != "" && l.shards[ct.Name] == ct.Digest
+		if l.e.LeftOut(ct.Name) {
+			l.side.folders = append(l.side.folders, leftOut(l.e, ct.Name)...)
+		}
+		if ct.Outside || same {
+			continue
+		}
+		content, err := ct.Content(ctx)
+		if err != nil {
+			return err
+		}
+		if tree.IsShard(ct.Name) {
+			l.shard(ctx, ct.Name, content)
+		} else {
+			l.clusterType(ctx, ct.Name, content)
+		}
+	}
+	for name, folder := range l.follows {
+		f := compare.Folder{Environment: l.e.Name, Cluster: name, Follows: folder, Tree: tree.OfFiles(nil), Files: func() ([]backends.File, error) { return nil, nil }}
+		if of := l.entries[name]; of != nil {
+			f.Tree, f.Files = tree.OfFiles(of.files), of.read
+			if before, has := l.kept[f.ID()+clusterMark(&f)]; of.kept && has {
+				f = before
+			}
+		}
+		l.side.folders = append(l.side.folders, f)
+	}
+	return nil
+}
+
+// clusterType adds the folders of a cluster type, or of a class of one.
+func (l *listing) clusterType(ctx context.Context, name string, content *tree.Content) {
+	own := compare.Folder{
+		Environment: l.e.Name, ClusterType: name, Tree: tree.OfFiles(content.Files), Backend: l.e.BackendOf(name),
+		Files: func() ([]backends.File, error) { return content.One(ctx, tree.Root) },
+	}
+	if before, has := l.kept[own.ID()]; content.Kept != "" && has {
+		own = before
+	}
+	l.side.folders = append(l.side.folders, own)
+	for i := range content.Folders {
+		f := &content.Folders[i]
+		folder := compare.Folder{
+			Environment: l.e.Name, ClusterType: name, Assignment: f.Info.DeploymentTarget, Backend: f.Info.Backend, Info: &f.Info,
+			Tree: tree.OfFiles(f.Files), Files: func() ([]backends.File, error) { return content.One(ctx, i) },
+		}
+		if before, has := l.kept[folder.ID()]; f.Kept != nil && has {
+			folder = before
+		}
+		l.side.folders = append(l.side.folders, folder)
+	}
+	for _, cluster := range content.Clusters {
+		if l.follows[cluster] == "" {
+			l.follows[cluster] = name // errors hide it, and it stays
+		}
+	}
+}
+
+// shard notes the entries in a folder of entries.
+func (l *listing) shard(ctx context.Context, name string, content *tree.Content) {
+	read := sync.OnceValues(func() ([]backends.File, error) { return content.One(ctx, tree.Root) })
+	for _, e := range content.Entries {
+		l.follows[e.Cluster] = e.Folder
+		l.entries[e.Cluster] = &entryFiles{kept: e.Kept, read: func() (files []backends.File, err error) {
+			all, err := read()
+			for _, f := range all {
+				if within, is := strings.CutPrefix(f.Path, e.Cluster+"/"); is {
+					f.Path = within
+					files = append(files, f)
+				}
+			}
+			return files, err
+		}}
+	}
+	for _, f := range content.Files {
+		cluster, within, _ := strings.Cut(f.Path, "/")
+		f.Path = within
+		l.entries[cluster].files = append(l.entries[cluster].files, f)
+	}
+	// One that is to have an entry, and gets none because of errors, pulls nothing.
+	for cluster, folder := range l.follows {
+		if l.entries[cluster] == nil && tree.ShardName(cluster) == name && l.e.HasEntries(folder) {
+			delete(l.follows, cluster)
+		}
+	}
+}
+
+// leftOut returns the folders of a cluster type that both sides have.
+func leftOut(e *build.Environment, clusterType string) []compare.Folder {
+	same := tree.TreeID(nil)
+	out := []compare.Folder{{Environment: e.Name, ClusterType: clusterType, Tree: same}}
+	for i := range e.Schedule.Assignments {
+		if a := &e.Schedule.Assignments[i]; a.ClusterType.Name == clusterType {
+			out = append(out, compare.Folder{Environment: e.Name, ClusterType: clusterType, Assignment: a.Target.FullName, Tree: same})
+		}
+	}
+	return out
+}
+
+// narrow leaves out what errors hide on the first side, and, beside an output, the
+// environments that the output does not have. It returns the ids of the assignments that
+// errors concern on either side, sorted.
+func narrow(before, after *side) []string {
+	out := map[string]bool{}
+	has := [2]map[string]bool{{}, {}}
+	environments := [2]map[string]bool{{}, {}}
+	for n, s := range []*side{before, after} {
+		for i := range s.folders {
+			f := &s.folders[i]
+			has[n][f.ID()+clusterMark(f)], environments[n][f.Environment] = true, true
+		}
+	}
+	// What only the second side has, errors may hide on the first, and with it the own files
+	// of its cluster type, which list it.
+	for i := range after.folders {
+		if f := &after.folders[i]; f.Cluster == "" && before.uncertain[f.Environment] && !has[0][f.ID()] {
+			before.unknown[f.ID()], before.unknown[f.Environment+"/"+f.ClusterType] = true, true
+		}
+	}
+	for n, s := range []*side{before, after} {
+		other := []*side{after, before}[n]
+		s.folders = slices.DeleteFunc(s.folders, func(f compare.Folder) bool {
+			id := f.ID()
+			switch {
+			case before.unknown[f.Environment] || after.unknown[f.Environment]:
+			case other.Output != "" && !environments[1-n][f.Environment]:
+			case f.Cluster != "":
+				return before.unknownClusters[id] || n == 1 && before.hidesClusters[f.Environment] && !has[0][id+clusterMark(&f)]
+			default:
+				return before.unknown[id]
+			}
+			return true
+		})
+	}
+	for _, s := range []*side{before, after} {
+		for id := range s.unknown {
+			out[id] = true
+		}
+	}
+	for _, e := range after.environments() {
+		if e.Model == nil {
+			continue
+		}
+		for i := range e.AllFailed {
+			out[e.Schedule.Assignments[i].ID(e.Name)] = true
+		}
+	}
+	ids := make([]string, 0, len(out))
+	for id := range out {
+		if strings.Count(id, "/") == 2 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// clusterMark tells the id of a cluster from that of a cluster type.
+func clusterMark(f *compare.Folder) string {
+	if f.Cluster != "" {
+		return " "
+	}
+	return ""
+}
