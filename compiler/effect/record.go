@@ -14,9 +14,9 @@ import (
 // is Reader.Of for two records alone.
 func OfRecords(before, after *tree.Record) (*Effect, error) { return new(Reader).Of(before, after) }
 
-// Reader compares records one after the other, such as those of a branch, oldest first. It
-// remembers what the last record has, so each record of a folder is read once. The zero Reader
-// is ready to use. It is for one goroutine.
+// Reader compares records one after the other, such as those of a branch. It remembers what the
+// last two records have, so the record of a folder is read once while it stays. The zero
+// Reader is ready to use. It is for one goroutine.
 type Reader struct {
 	// Prefetch is called with the ids of the folders' records that are read next; nil does
 	// nothing. They are at hand once it returns.
@@ -66,8 +66,10 @@ func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 		return nil, err
 	}
 	current := map[tree.ID]bool{}
-	for _, entry := range c.sides[1].listed {
-		current[entry.Record] = true
+	for n := range c.sides {
+		for _, entry := range c.sides[n].listed {
+			current[entry.Record] = true
+		}
 	}
 	maps.DeleteFunc(r.known, func(id tree.ID, _ *recorded) bool { return !current[id] })
 	return e, nil

@@ -159,12 +159,12 @@ func TestReaderReadsRecordsOnce(t *testing.T) {
 			}
 		}
 		reads = append(reads, fmt.Sprint(len(read)))
-		if len(r.known) > len(after.ClusterTypes) {
-			t.Errorf("%d records are known, of %d", len(r.known), len(after.ClusterTypes))
+		if len(r.known) > len(after.ClusterTypes)+2 {
+			t.Errorf("%d records are known, beside %d", len(r.known), len(after.ClusterTypes))
 		}
 		before = after
 	}
-	if got := strings.Join(reads, " "); got != "5 2 1 1 1" {
+	if got := strings.Join(reads, " "); got != "5 2 0 0 0" {
 		t.Errorf("read %s records", got)
 	}
 	failed := errors.New("no answer")
