@@ -396,22 +396,60 @@ type Difference struct {
 	After    []string
 }
 
-// Changes are what differs from a revision.
+// Changes are what a change since a revision does on clusters. Counts are of pairs of a
+// deployment target and a cluster; a cluster type that lists no clusters counts as one.
 type Changes struct {
-	Since                   string
-	Added, Removed, Changed []string // ids of assignments
-	Unchanged               int
-	Groups                  []Change
-	ClustersMoved           int
-	LeftOut                 []string // ids of assignments that errors hide
+	Since                              string
+	Removed, Added, Changed, Unchanged int
+	Clusters                           int // that are listed and that the change concerns
+	// Emptied, Unlisted and Listed are the ids of clusters that are left without assignments,
+	// no longer listed, and new.
+	Emptied, Unlisted, Listed []string
+	// Gone are the removed pairs, and New the added ones. Replaced are changed pairs that
+	// lose something, such as a namespace, and Others the changed pairs that do not.
+	Gone, New, Replaced, Others []ChangedAssignment
+	// TypesGone and TypesNew are the ids of cluster types.
+	TypesGone, TypesNew []string
+	// Groups are the differences of files, and Details those that do nothing by themselves on
+	// clusters.
+	Groups, Details []Change
+	LeftOut         []string // ids of assignments that errors hide
 }
 
-// Change is one change, and the assignments that have it.
+// ChangedAssignment is what happens to a deployment target on clusters of a type, on all of
+// them alike.
+type ChangedAssignment struct {
+	ID string
+	// Clusters are the first names of Count clusters; none where the cluster type lists none.
+	Clusters []string
+	Count    int
+	// Lost is what goes from each of them, such as "namespace shop".
+	Lost []string
+	// RenamedTo and RenamedFrom are the other name of a deployment target that has another one.
+	RenamedTo, RenamedFrom string
+	Values                 []ChangedValue
+	Objects                []string // as "Kind name", and files that are no objects
+}
+
+// Unnamed returns how many clusters are not among those that are named.
+func (a ChangedAssignment) Unnamed() int {
+	if len(a.Clusters) == 0 {
+		return 0
+	}
+	return a.Count - len(a.Clusters)
+}
+
+// ChangedValue is a value of the platform config; From or To is "" where there is none.
+type ChangedValue struct{ Path, From, To string }
+
+// Change is one difference of files, and where it is.
 type Change struct {
 	File        string
 	Object      string
 	Path        string
 	From, To    string
 	Lines       []string // of a text that changed: a unified diff
-	Assignments []string // or cluster types, or clusters
+	Assignments []string // ids
+	Count       int      // of pairs that have it
+	Others      []string // ids of cluster types, or of clusters, that have it
 }

@@ -3,6 +3,7 @@ package platform
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -67,23 +68,84 @@ func (p *Platform) Changes(ctx context.Context, since string) (*view.Changes, er
 	return out, nil
 }
 
+// mostClusters is how many clusters of a change a page names.
+const mostClusters = 100
+
+// changesOf returns a report as a page shows it.
 func changesOf(r *compare.Report) *view.Changes {
 	out := &view.Changes{
-		Added: r.Assignments.Added, Removed: r.Assignments.Removed, Changed: r.Assignments.Changed, Unchanged: r.Assignments.Unchanged, LeftOut: r.LeftOut,
+		Removed: r.Total.Removed, Added: r.Total.Added, Changed: r.Total.Changed, Unchanged: r.Assignments.Unchanged,
+		TypesGone: r.ClusterTypes.Removed, TypesNew: r.ClusterTypes.Added, LeftOut: r.LeftOut,
 	}
-	for _, g := range r.Groups {
-		c := view.Change{File: g.File, Path: g.Path, From: string(g.From), To: string(g.To), Assignments: append(append(g.Assignments, g.ClusterTypes...), g.Clusters...)}
+	if c := r.Clusters; c != nil {
+		out.Clusters, out.Emptied, out.Unlisted, out.Listed = c.Concerned, c.Emptied, c.Unlisted, c.Listed
+	}
+	for i := range r.Removed {
+		out.Gone = append(out.Gone, changedAssignment(&r.Removed[i]))
+	}
+	for i := range r.Added {
+		out.New = append(out.New, changedAssignment(&r.Added[i]))
+	}
+	for i := range r.Changed {
+		of := changedAssignment(&r.Changed[i])
+		if len(of.Lost) > 0 {
+			out.Replaced = append(out.Replaced, of)
+		} else {
+			out.Others = append(out.Others, of)
+		}
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		c := view.Change{
+			File: g.File, Path: g.Path, From: string(g.From), To: string(g.To), Count: g.Count,
+			Assignments: g.Assignments, Others: slices.Concat(g.ClusterTypes, g.Clusters),
+		}
 		if g.Object != nil {
 			c.Object = g.Object.Kind + " " + g.Object.Name
 		}
 		if g.Kind == compare.Text {
 			c.Lines = strings.Split(strings.TrimSuffix(g.Diff, "\n"), "\n")
 		}
-		out.Groups = append(out.Groups, c)
+		if g.Detail {
+			out.Details = append(out.Details, c)
+		} else {
+			out.Groups = append(out.Groups, c)
+		}
 	}
 	// What people read about the trees follows what clusters get.
 	slices.SortStableFunc(out.Groups, func(a, b view.Change) int { return cmp.Compare(len(a.Lines), 0) - cmp.Compare(len(b.Lines), 0) })
 	return out
+}
+
+func changedAssignment(e *compare.Entry) view.ChangedAssignment {
+	names := e.Names()
+	out := view.ChangedAssignment{
+		ID: e.ID(), Clusters: names[:min(len(names), mostClusters)], Count: max(1, len(names)),
+		RenamedTo: e.RenamedTo, RenamedFrom: e.RenamedFrom, Objects: e.Objects,
+	}
+	for _, name := range e.Namespaces {
+		out.Lost = append(out.Lost, "namespace "+name)
+	}
+	if n := e.PersistentVolumeClaims; n > 0 {
+		out.Lost = append(out.Lost, counted(n, "PersistentVolumeClaim"))
+	}
+	for _, name := range e.CustomResourceDefinitions {
+		out.Lost = append(out.Lost, "CustomResourceDefinition "+name)
+	}
+	if n := e.CustomResources; n > 0 {
+		out.Lost = append(out.Lost, counted(n, "custom resource"))
+	}
+	for _, v := range e.Values {
+		out.Values = append(out.Values, view.ChangedValue{Path: v.Path, From: string(v.From), To: string(v.To)})
+	}
+	return out
+}
+
+func counted(n int, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
 }
 
 // CompareWith returns what compares a revision with the platform in its folder.
