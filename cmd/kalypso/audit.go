@@ -27,7 +27,12 @@ func newAudit(g *global) *cobra.Command {
 the orders that stand, and lists what happened, oldest first. Nothing else is kept
 anywhere, so that anybody who can read the repositories sees the same. Of environments
 that the policy does not have any more, and of branches that are gone, it tells what
-statuses and orders do.`,
+statuses and orders do.
+
+For commits that change a tree, it shows how many assignments they remove, add and
+change, each cluster counted, and how many clusters they leave empty: by the records of
+the newest 1,000 of them in each branch. An assignment counts as changed if its folder
+has other files.`,
 		Example: `  kalypso audit prod --since 90d
   kalypso audit --csv > audit.csv`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,10 +98,18 @@ func eventRow(e audit.Event) []string {
 	if e.Ring != "" {
 		where += "/" + e.Ring
 	}
-	return []string{e.Time.Format(time.RFC3339), where, e.What, string(e.Source.Base), string(e.Source.Environment), e.Commit, e.By, e.Reason, e.Gates, e.Clock}
+	return []string{e.Time.Format(time.RFC3339), where, e.What, string(e.Source.Base), string(e.Source.Environment), e.Commit, e.By, e.Reason, e.Gates, e.Clock, changeText(e)}
 }
 
-var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason", "gates", "clock"}
+// changeText says what an event changes on clusters; "" where that is not known.
+func changeText(e audit.Event) string {
+	if e.Change == nil {
+		return ""
+	}
+	return e.Change.String()
+}
+
+var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason", "gates", "clock", "change"}
 
 func (g *global) auditCSV(events []audit.Event) error {
 	w := csv.NewWriter(g.out)
@@ -118,12 +131,12 @@ func harmless(row []string) []string {
 }
 
 func auditTable(w *tabwriter.Writer, events []audit.Event) {
-	fmt.Fprintln(w, "TIME\tENVIRONMENT\tWHAT\tBASE\tCOMMIT\tBY\tREASON")
+	fmt.Fprintln(w, "TIME\tENVIRONMENT\tWHAT\tCHANGE\tBASE\tCOMMIT\tBY\tREASON")
 	for _, e := range events {
 		row := eventRow(e)
 		if e.Clock != "" {
 			row[2] += " (clock " + e.Clock + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], terminal.Line(row[7]))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], cmp.Or(changeText(e), "-"), shortOrNone(row[3]), shortOrNone(row[5]), row[6], terminal.Line(row[7]))
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/changes"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/message"
@@ -23,10 +25,13 @@ import (
 type Auditor struct {
 	state   *session.State
 	records *verify.Records
+	effects map[*session.Environment]*effects
 }
 
 // New returns an Auditor of a state.
-func New(state *session.State, records *verify.Records) *Auditor { return &Auditor{state, records} }
+func New(state *session.State, records *verify.Records) *Auditor {
+	return &Auditor{state, records, map[*session.Environment]*effects{}}
+}
 
 // Event is something that happened to a ring of an environment.
 type Event struct {
@@ -44,6 +49,9 @@ type Event struct {
 	Clock string `json:"clock,omitempty"`
 	// Gates is the digest of the gates' answers that the commit has.
 	Gates string `json:"gates,omitempty"`
+	// Change counts what the commit changes on all clusters of the environment, by the records
+	// before and after; nil where that is not known, and for events that change no tree.
+	Change *effect.Counts `json:"change,omitempty"`
 }
 
 // Audit rebuilds what happened to the environments of the request from a time on, from the
@@ -103,15 +111,19 @@ func (au *Auditor) stage(ctx context.Context, st *session.Stage, since time.Time
 		return nil, err
 	}
 	var out []Event
+	var steps []step
 	for _, now := range states {
 		events, err := au.difference(ctx, st, before, now)
 		if err != nil {
 			return nil, err
 		}
+		if len(events) > 0 && changesTree[events[0].What] && !events[0].Time.Before(since) {
+			steps = append(steps, step{changes.Step{Before: before, Now: now}, len(out)})
+		}
 		out = append(out, events...)
 		before = now
 	}
-	return out, nil
+	return out, au.count(ctx, st.Environment, steps, out)
 }
 
 // removed returns what statuses of base commits report about environments that are not in

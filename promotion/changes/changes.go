@@ -3,24 +3,26 @@
 package changes
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query/tables"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
-	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
 // Each calls f with what each of the newest commits of the requested environments' branches
-// changed, environment by environment, newest first. most is how many commits of each branch
-// it looks at. A commit whose record cannot be read is taken for the one before it.
+// changed on clusters, environment by environment, newest first. most is how many commits of
+// each branch it looks at. A commit whose record cannot be read is taken for the one before it,
+// and one in which a folder's record cannot be read has no changes.
 func Each(ctx context.Context, state *session.State, most int, f func(tables.Change) error) error {
 	for _, env := range state.RequestedEnvironments() {
 		if env.Unreadable {
@@ -37,6 +39,7 @@ func Each(ctx context.Context, state *session.State, most int, f func(tables.Cha
 }
 
 func eachOf(ctx context.Context, env *session.Environment, most int, f func(tables.Change) error) error {
+	reader := NewReader(env)
 	for i := range most {
 		now, there, err := env.History.At(ctx, i)
 		if err != nil || !there {
@@ -54,9 +57,22 @@ func eachOf(ctx context.Context, env *session.Environment, most int, f func(tabl
 				return err
 			}
 		}
-		c := comparison{env, now, i, entries(before.Record), entries(now.Record)}
-		if err := c.each(ctx, f); err != nil {
+		e, err := reader.Effect(ctx, Step{before, now})
+		if err != nil {
 			return err
+		}
+		if e == nil {
+			continue // it is not known what changed
+		}
+		c := comparison{env: env, now: now, number: i, was: entries(before.Record), is: entries(now.Record), read: map[tree.ID]map[string]*tree.AssignmentRecord{}}
+		all, err := c.rows(ctx, e)
+		if err != nil {
+			return err
+		}
+		for _, change := range all {
+			if err := f(change); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -71,90 +87,111 @@ type comparison struct {
 	now     session.Past
 	number  int
 	was, is map[string]tree.ClusterTypeEntry
+	read    map[tree.ID]map[string]*tree.AssignmentRecord // by the id of a folder's record
 }
 
-// each calls f with what differs, by cluster type and deployment target.
-func (c *comparison) each(ctx context.Context, f func(tables.Change) error) error {
-	differ := maps.Clone(c.was)
-	maps.Copy(differ, c.is)
-	var ids []git.Hash
-	for name := range differ {
-		if c.was[name].Record == c.is[name].Record {
-			delete(differ, name)
+// rows returns the changes of an effect, those of a deployment target on a cluster type that
+// are alike in one row, sorted by cluster type and deployment target.
+func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Change, error) {
+	if err := c.prefetch(ctx, e); err != nil {
+		return nil, err
+	}
+	type key struct {
+		clusterType, target string
+		kind                tables.ChangeKind
+		before, after       string // versions
+	}
+	alike := map[key]*tables.Change{}
+	add := func(w *effect.Way, kind tables.ChangeKind, was, is *tree.AssignmentRecord) {
+		either := cmp.Or(is, was)
+		k := key{w.ClusterType(), either.DeploymentTarget, kind, "", ""}
+		if kind == tables.Removed {
+			k.clusterType = model.TypeOfFolder(w.From)
+		}
+		if was != nil {
+			k.before = was.Version
+		}
+		if is != nil {
+			k.after = is.Version
+		}
+		row := alike[k]
+		if row == nil {
+			of := c.source(cmp.Or(w.To, w.From))
+			row = &tables.Change{
+				Environment: c.env.Name(), ClusterType: k.clusterType, DeploymentTarget: k.target, Workload: either.Workload, Kind: kind,
+				Number: c.number, Commit: c.now.ID.String(), Time: c.now.Author.When,
+				Author: terminal.Line(c.now.Author.Name), Subject: message.FirstLine(c.now.Message),
+				Base: string(of.Base), Own: string(of.Environment), VersionBefore: k.before, Version: k.after,
+			}
+			alike[k] = row
+		}
+		row.Clusters += len(w.Clusters)
+		row.Configured = row.Configured || kind != tables.Changed || was.Values != is.Values
+	}
+	for i := range e.Pairs {
+		p := &e.Pairs[i]
+		was, is := c.assignment(c.was[p.Way.From], p.Before), c.assignment(c.is[p.Way.To], p.After)
+		switch {
+		case p.Added() && is != nil:
+			add(p.Way, tables.Added, nil, is)
+		case p.Removed() && was != nil:
+			add(p.Way, tables.Removed, was, nil)
+		case was != nil && is != nil:
+			add(p.Way, tables.Changed, was, is)
+		}
+	}
+	// A version or values may differ without any file.
+	for _, w := range e.Ways {
+		was, is := c.assignments(c.was[w.From]), c.assignments(c.is[w.To])
+		if c.was[w.From].Record == c.is[w.To].Record {
 			continue
 		}
-		for _, id := range []tree.ID{c.was[name].Record, c.is[name].Record} {
-			if id != "" {
-				ids = append(ids, tree.Revision(id).Hash())
+		for target, before := range was {
+			if now := is[target]; now != nil && now.Tree == before.Tree && (now.Version != before.Version || now.Values != before.Values) {
+				add(w, tables.Changed, before, now)
 			}
 		}
 	}
-	err := c.env.Repository.Remote.Prefetch(ctx, ids)
-	if err != nil && !errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id of nothing
-		return err
+	out := make([]tables.Change, 0, len(alike))
+	for _, row := range alike {
+		out = append(out, *row)
 	}
-	for _, name := range slices.Sorted(maps.Keys(differ)) {
-		before, err := c.assignments(c.was[name])
-		if err != nil {
-			return err
-		}
-		now, err := c.assignments(c.is[name])
-		if err != nil {
-			return err
-		}
-		if before == nil || now == nil {
-			continue // it is not known what changed
-		}
-		if err := c.clusterType(name, before, now, f); err != nil {
-			return err
-		}
-	}
-	return nil
+	slices.SortFunc(out, func(a, b tables.Change) int {
+		return cmp.Or(strings.Compare(a.ClusterType, b.ClusterType), strings.Compare(a.DeploymentTarget, b.DeploymentTarget),
+			strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.VersionBefore, b.VersionBefore), strings.Compare(a.Version, b.Version))
+	})
+	return out, nil
 }
 
-// clusterType calls f with the assignments of a cluster type that differ.
-func (c *comparison) clusterType(name string, before, now map[string]*tree.AssignmentRecord, f func(tables.Change) error) error {
-	of := c.source(name)
-	either := maps.Clone(before)
-	maps.Copy(either, now)
-	for _, target := range slices.Sorted(maps.Keys(either)) {
-		change := tables.Change{
-			Environment: c.env.Name(), ClusterType: name, DeploymentTarget: target, Workload: either[target].Workload,
-			Number: c.number, Commit: c.now.ID.String(), Time: c.now.Author.When,
-			Author: terminal.Line(c.now.Author.Name), Subject: message.FirstLine(c.now.Message),
-			Base: string(of.Base), Own: string(of.Environment),
-		}
-		switch was, is := before[target], now[target]; {
-		case was == nil:
-			change.Kind, change.Version, change.Configured = tables.Added, is.Version, true
-		case is == nil:
-			change.Kind, change.VersionBefore, change.Configured = tables.Removed, was.Version, true
-		case was.Tree != is.Tree || was.Version != is.Version || was.Values != is.Values:
-			change.Kind, change.VersionBefore, change.Version, change.Configured = tables.Changed, was.Version, is.Version, was.Values != is.Values
-		default:
-			continue
-		}
-		if err := f(change); err != nil {
-			return err
+// prefetch fetches the records at both ends of the ways on which something may differ.
+func (c *comparison) prefetch(ctx context.Context, e *effect.Effect) error {
+	var ids []git.Hash
+	for _, w := range e.Ways {
+		if was, is := c.was[w.From].Record, c.is[w.To].Record; was != is {
+			for _, id := range []tree.ID{was, is} {
+				if id != "" {
+					ids = append(ids, tree.Revision(id).Hash())
+				}
+			}
 		}
 	}
-	return nil
+	return prefetch(ctx, c.env, ids)
 }
 
-// source returns what a cluster type is compiled from, or the environment where the cluster
-// type is gone; the zero Source where that is gone too.
-func (c *comparison) source(clusterType string) tree.Source {
+// source returns what a folder is compiled from, or the environment where the folder is gone;
+// the zero Source where that is gone too.
+func (c *comparison) source(folder string) tree.Source {
 	if c.now.Record == nil {
 		return tree.Source{}
 	}
-	e, there := c.is[clusterType]
+	e, there := c.is[folder]
 	if !there {
 		return c.now.Record.Source
 	}
 	return c.now.Record.SourceOf(&e)
 }
 
-// entries returns the cluster types of a record, which may be nil, by name.
+// entries returns the folders of a record, which may be nil, by name.
 func entries(r *tree.Record) map[string]tree.ClusterTypeEntry {
 	out := map[string]tree.ClusterTypeEntry{}
 	if r != nil {
@@ -165,26 +202,34 @@ func entries(r *tree.Record) map[string]tree.ClusterTypeEntry {
 	return out
 }
 
-// assignments returns the assignments of a cluster type by deployment target: none for the
-// zero entry, and nil where the cluster type's record is not as kalypso writes it.
-func (c *comparison) assignments(of tree.ClusterTypeEntry) (map[string]*tree.AssignmentRecord, error) {
+// assignment returns the record of an assignment; nil for none.
+func (c *comparison) assignment(of tree.ClusterTypeEntry, a *effect.Assignment) *tree.AssignmentRecord {
+	if a == nil {
+		return nil
+	}
+	return c.assignments(of)[a.DeploymentTarget]
+}
+
+// assignments returns the assignments of a folder by deployment target: none for the zero
+// entry, and where the folder's record is not as kalypso writes it.
+func (c *comparison) assignments(of tree.ClusterTypeEntry) map[string]*tree.AssignmentRecord {
+	if out, known := c.read[of.Record]; known || of.Record == "" {
+		return out
+	}
 	out := map[string]*tree.AssignmentRecord{}
-	if of.Record == "" {
-		return out, nil
-	}
-	data, err := c.env.Repository.Staging.Blob(tree.Revision(of.Record).Hash())
-	if missing := (*git.MissingError)(nil); errors.As(err, &missing) {
-		return nil, nil
-	}
+	c.read[of.Record] = out
+	data, err := c.env.Repository.Staging.BlobWithin(tree.Revision(of.Record).Hash(), tree.MaxRecord)
 	if err != nil {
-		return nil, err
+		return out
 	}
 	record, err := tree.ParseClusterTypeRecord(data)
 	if err != nil {
-		return nil, nil
+		return out
 	}
 	for i := range record.Assignments {
-		out[record.Assignments[i].DeploymentTarget] = &record.Assignments[i]
+		a := &record.Assignments[i]
+		a.Files = nil // most of it, and not needed
+		out[a.DeploymentTarget] = a
 	}
-	return out, nil
+	return out
 }

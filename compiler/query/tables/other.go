@@ -34,23 +34,26 @@ func otherTables() []*Table {
 			rows: diagnostics,
 		},
 		{
-			Name: History, Doc: "Which assignments commits of the environments' GitOps branches changed, newest first, by the records in " +
-				"these commits. It is empty without --history, and for environments without a gitops that is in a git repository.", Key: 4,
+			Name: History, Doc: "What commits of the environments' GitOps branches changed on clusters, newest first, by the records in " +
+				"these commits: a row for each deployment target and cluster type, and another where its clusters differ in the change. " +
+				"A cluster that only moves to another class has no row. " +
+				"The table is empty without --history, and for environments without a gitops that is in a git repository.", Key: 7,
 			Columns: []Column{
 				environment,
 				integer("number", "how many commits of the branch came after this one"),
-				text("clusterType", "the folder of the cluster type, or of the class of one"),
+				text("clusterType", "the cluster type"),
 				text("deploymentTarget", "the full name of the deployment target"),
-				text("workload", "the workload"),
 				text("change", "added, changed or removed"),
+				text("versionBefore", "the version before the commit"),
+				text("version", "the version after it"),
+				text("workload", "the workload"),
+				integer("clusters", "how many listed clusters the change is on; 0 where the cluster type lists none"),
 				text("commitId", "the commit of the GitOps repository"),
 				text("time", "the author's time of the commit, UTC, as RFC 3339 has it"),
 				text("author", "the author of the commit"),
 				text("subject", "the first line of the commit's message"),
 				text("base", "the platform's commit that the assignment was compiled from"),
 				text("own", "the commit of the environment's own files"),
-				text("versionBefore", "the version before the commit"),
-				text("version", "the version after it"),
 				boolean("configured", "whether the composed values differ, also where it is added or removed"),
 			},
 			rows: func(ctx context.Context, s *Source, yield func(...any) error) error {
@@ -58,7 +61,8 @@ func otherTables() []*Table {
 					return nil
 				}
 				return s.Changes(ctx, func(c Change) error {
-					return yield(c.Environment, c.Number, c.ClusterType, c.DeploymentTarget, c.Workload, string(c.Kind), c.Commit, c.Time.UTC().Format(time.RFC3339), c.Author, c.Subject, c.Base, c.Own, c.VersionBefore, c.Version, c.Configured)
+					return yield(c.Environment, c.Number, c.ClusterType, c.DeploymentTarget, string(c.Kind), c.VersionBefore, c.Version, c.Workload, c.Clusters,
+						c.Commit, c.Time.UTC().Format(time.RFC3339), c.Author, c.Subject, c.Base, c.Own, c.Configured)
 				})
 			},
 		},
@@ -86,10 +90,12 @@ func diagnostics(_ context.Context, s *Source, yield func(...any) error) error {
 	return nil
 }
 
-// Change is what a commit of an environment's GitOps branch changed of an assignment.
+// Change is what a commit of an environment's GitOps branch changed of a deployment target on
+// clusters of a type.
 type Change struct {
 	Environment, ClusterType, DeploymentTarget, Workload string
 
+	Clusters        int // how many listed clusters it is on; 0 where the cluster type lists none
 	Kind            ChangeKind
 	Number          int    // of commits that came after it
 	Commit          string // of the GitOps repository

@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/changes"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// changesTree has the events that change a tree.
+var changesTree = map[string]bool{"promoted": true, "rolled back": true, "configured": true, "changed": true, "removed": true}
+
+// step is a commit that changes a tree, and the number of its event.
+type step struct {
+	changes.Step
+	event int
+}
+
+// MostCounted is of how many commits of a branch, the newest, an audit says what they change on
+// clusters: that reads the records of all folders that they change.
+const MostCounted = 1000
+
+// stepsAtOnce is of how many commits records are fetched in one request.
+const stepsAtOnce = 100
+
+// effects are what commits of an environment's branch change: several rings have the same.
+type effects struct {
+	*changes.Reader
+	known map[git.Hash]*effect.Counts // by commit; nil for one of which it is not known
+}
+
+// count sets Event.Change of the steps' events. What cannot be read is not known: it is no
+// error.
+func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []step, events []Event) error {
+	of := au.effects[env]
+	if of == nil {
+		of = &effects{changes.NewReader(env), map[git.Hash]*effect.Counts{}}
+		au.effects[env] = of
+	}
+	for some := range slices.Chunk(steps[max(0, len(steps)-MostCounted):], stepsAtOnce) {
+		var next []changes.Step
+		for i := range some {
+			if _, known := of.known[some[i].Now.ID]; !known {
+				next = append(next, some[i].Step)
+			}
+		}
+		if err := of.Prefetch(ctx, next); err != nil {
+			return err
+		}
+		for i := range next {
+			counts, err := of.counts(ctx, next[i])
+			if err != nil {
+				return err
+			}
+			of.known[next[i].Now.ID] = counts
+		}
+		for i := range some {
+			events[some[i].event].Change = of.known[some[i].Now.ID]
+		}
+	}
+	return nil
+}
+
+// counts counts what a step changes; nil where it is not known. Files that somebody edited by
+// hand beside the record are not known.
+func (e *effects) counts(ctx context.Context, s changes.Step) (*effect.Counts, error) {
+	if s.Before.RecordID == s.Now.RecordID {
+		return nil, nil
+	}
+	of, err := e.Effect(ctx, s)
+	if err != nil || of == nil {
+		return nil, err
+	}
+	counts := of.Counts()
+	return &counts, nil
+}
