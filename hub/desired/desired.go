@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/changes"
 	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
@@ -188,8 +189,12 @@ func sourceOf(record *tree.Record, e *tree.ClusterTypeEntry) tree.Source {
 // history reads the commits, and how each differs from the next newer one.
 func (r *reader) history(ctx context.Context) error {
 	newer, differ := r.env.Record, 0
+	released := releases{of: changes.NewReader(r.env), seen: map[string]bool{}}
 	for i := range MostCommits {
 		past, there, err := r.env.History.At(ctx, i)
+		if err == nil {
+			err = released.before(ctx, r.wanted.Commits, past, r.ringsOf)
+		}
 		if err != nil || !there {
 			return err
 		}
@@ -218,6 +223,46 @@ func (r *reader) history(ctx context.Context) error {
 		newer = past.Record
 	}
 	r.wanted.Older = true // of what the last one changed, nothing is known
+	return nil
+}
+
+// releases finds the newest release of each ring, and what it changes on clusters.
+type releases struct {
+	of    *changes.Reader
+	seen  map[string]bool // rings whose newest release is known
+	newer session.Past
+}
+
+// before sets what the last of some commits changes, given the one before it: the zero Past
+// for none. It does so where that commit is the newest release of a ring.
+func (r *releases) before(ctx context.Context, commits []state.Commit, past session.Past, ringsOf func(*tree.Record) []state.Ring) error {
+	newer := r.newer
+	r.newer = past
+	if len(commits) == 0 {
+		return nil
+	}
+	var had []state.Ring
+	if past.Record != nil {
+		had = ringsOf(past.Record)
+	}
+	c, newest := &commits[len(commits)-1], false
+	for _, ring := range c.Rings {
+		same := func(was state.Ring) bool {
+			return was.Name == ring.Name && was.Base == ring.Base && was.Own == ring.Own
+		}
+		if !r.seen[ring.Name] && !slices.ContainsFunc(had, same) {
+			r.seen[ring.Name], newest = true, true
+		}
+	}
+	if !newest {
+		return nil
+	}
+	e, err := r.of.Effect(ctx, changes.Step{Before: past, Now: newer})
+	if err != nil || e == nil {
+		return err
+	}
+	counts := e.Counts()
+	c.Effect = &state.Effect{Removed: counts.Removed, RemovedFrom: e.RemovedFrom(), Added: counts.Added, Changed: counts.Changed, Emptied: counts.Emptied}
 	return nil
 }
 

@@ -300,7 +300,11 @@ func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, 
 		return nil
 	}
 	mark := "<!-- kalypso-hub " + w.Environment + " -->"
-	text := mark + "\n" + table(rings)
+	text := mark + "\n"
+	if at := w.In(commit); at >= 0 && w.Commits[at].Effect != nil {
+		text += onClusters(w.Commits[at].Effect) + "\n\n"
+	}
+	text += table(rings)
 	if link := s.link(w.Environment); link != "" {
 		text += "\n[The rollout at the hub](" + link + ")\n"
 	}
@@ -313,6 +317,28 @@ func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, 
 	}
 	s.comments[key] = text
 	return nil
+}
+
+// onClusters says what a commit changes on clusters, removals first.
+func onClusters(c *state.Effect) string {
+	text := counted(c.Removed, "assignment") + " removed"
+	if c.Removed > 0 {
+		text += " from " + counted(c.RemovedFrom, "cluster")
+	}
+	switch {
+	case c.Emptied == 1:
+		text += ", of which 1 is left empty"
+	case c.Emptied > 1:
+		text += fmt.Sprintf(", of which %d are left empty", c.Emptied)
+	}
+	return fmt.Sprintf("%s, %d added, %d changed", text, c.Added, c.Changed)
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 func table(rings []ring) string {

@@ -77,9 +77,9 @@ func statuses(t *testing.T, database string) {
 	}
 	w.want(3, "canary 1")
 	look(s)
-	comment := "#7: <!-- kalypso-hub prod -->\n| Where | On clusters | Failed on |\n|---|---|---|\n| `prod/canary` | %s | %s |\n\n[The rollout at the hub](https://hub.example.com/rollouts/prod)\n"
+	comment := "#7: <!-- kalypso-hub prod -->\n19 assignments removed from 19 clusters, of which %s left empty, 7 added, 0 changed\n\n| Where | On clusters | Failed on |\n|---|---|---|\n| `prod/canary` | %s | %s |\n\n[The rollout at the hub](https://hub.example.com/rollouts/prod)\n"
 	expect(t, "at first", f.since(),
-		"1: kalypso-hub/prod/canary pending: 0/3 ok, 3 missing", fmt.Sprintf(comment, "0/3 ok, 3 missing", ""), "0: kalypso-hub/prod/main pending: 0/3 ok, 3 missing")
+		"1: kalypso-hub/prod/canary pending: 0/3 ok, 3 missing", fmt.Sprintf(comment, "1 is", "0/3 ok, 3 missing", ""), "0: kalypso-hub/prod/main pending: 0/3 ok, 3 missing")
 	look(s)
 	expect(t, "again", f.since())
 	w.report("canary", "1", state.ReportedOK, 0, 2)
@@ -90,13 +90,13 @@ func statuses(t *testing.T, database string) {
 	}
 	f.err = nil
 	look(s)
-	expect(t, "a failure", f.since(), "1: kalypso-hub/prod/canary failure: 2/3 ok, 1 failed", fmt.Sprintf(comment, "2/3 ok, 1 failed", "`canary-02`"))
+	expect(t, "a failure", f.since(), "1: kalypso-hub/prod/canary failure: 2/3 ok, 1 failed", fmt.Sprintf(comment, "1 is", "2/3 ok, 1 failed", "`canary-02`"))
 	w.want(3, "canary 2", "canary 1")
 	w.wait(time.Second)
 	w.report("canary", "2", state.ReportedOK, 0, 3)
 	look(s)
 	expect(t, "another one", f.since(),
-		"2: kalypso-hub/prod/canary success: 3/3 ok", fmt.Sprintf(comment, "3/3 ok", ""), "1: kalypso-hub/prod/canary failure: 2/3 ok, 1 failed, replaced by 0000000")
+		"2: kalypso-hub/prod/canary success: 3/3 ok", fmt.Sprintf(comment, "2 are", "3/3 ok", ""), "1: kalypso-hub/prod/canary failure: 2/3 ok, 1 failed, replaced by 0000000")
 
 	// Another hub does it when this one has stopped, and not before.
 	other := NewStatuses(w.Hub, open, "", w.problem)
@@ -164,6 +164,18 @@ func statusesOfOld(t *testing.T, database string) {
 	w.report("canary", "4", state.ReportedOK, 0, 1)
 	f.gone["4"] = false
 	look("the forge has it", "", "4 success: 1/1 ok")
+}
+
+func TestOnClusters(t *testing.T) {
+	for want, c := range map[string]state.Effect{
+		"0 assignments removed, 7 added, 0 changed":                                                {Added: 7},
+		"1 assignment removed from 1 cluster, 0 added, 2 changed":                                  {Removed: 1, RemovedFrom: 1, Changed: 2},
+		"152 assignments removed from 19 clusters, of which 19 are left empty, 0 added, 0 changed": {Removed: 152, RemovedFrom: 19, Emptied: 19},
+	} {
+		if got := onClusters(&c); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
 }
 
 func TestCode(t *testing.T) {

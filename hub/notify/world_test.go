@@ -93,7 +93,7 @@ func (w *world) want(clusters int, releases ...string) {
 			ring, base, _ := strings.Cut(releases[i+1], " ")
 			has[ring] = base
 		}
-		c := state.Commit{ID: fmt.Sprintf("%040d", number), Time: morning.Add(time.Duration(number) * time.Minute), Author: "ann", Subject: "Promote <" + has["canary"] + "> & more"}
+		c := state.Commit{ID: fmt.Sprintf("%040d", number), Time: morning.Add(time.Duration(number) * time.Minute), Author: "ann", Subject: "Promote <" + has["canary"] + "> & more", Effect: &state.Effect{Removed: 19, RemovedFrom: 19, Added: 7, Emptied: number}}
 		for _, ring := range []string{"canary", "main"} {
 			c.Rings = append(c.Rings, state.Ring{Name: ring, Base: strings.Repeat(has[ring], 40)})
 		}

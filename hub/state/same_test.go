@@ -22,5 +22,5 @@ func TestSameWanted(t *testing.T) {
 	})
 	fieldtest.Check(t, func() *Commit { return &Commit{} }, func(c *Commit) string {
 		return same(&Wanted{Commits: []Commit{*c}})
-	}, map[string]string{"Time": commit, "Author": commit, "Subject": commit, "Rings": commit, "Was": commit})
+	}, map[string]string{"Time": commit, "Author": commit, "Subject": commit, "Rings": commit, "Was": commit, "Effect": commit})
 }

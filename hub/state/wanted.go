@@ -43,6 +43,19 @@ type Commit struct {
 	// Edited has the digests that the commit's tree has where its record says others, by Key, as
 	// where somebody edited generated files by hand; "" for what the tree does not have.
 	Edited map[string]string `json:"edited,omitempty"`
+	// Effect is what the commit changes on clusters, by its record and the one before; nil
+	// where that is not known, and for commits that are not the newest release of any ring.
+	Effect *Effect `json:"effect,omitempty"`
+}
+
+// Effect counts what a commit changes on clusters, in pairs of a deployment target and a
+// cluster; a cluster type that lists no clusters counts as one.
+type Effect struct {
+	Removed     int `json:"removed"`
+	RemovedFrom int `json:"removedFrom"` // clusters
+	Added       int `json:"added"`
+	Changed     int `json:"changed"`
+	Emptied     int `json:"emptied"` // clusters that are left without assignments
 }
 
 // Ring is a ring with the commits that it was compiled from.
