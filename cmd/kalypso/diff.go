@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,8 +14,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
 // diffOptions are the flags of diff.
@@ -145,13 +151,22 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	if err := g.reportDifference(d); err != nil {
 		return err
 	}
+	verdicts := changeGates(cmd.Context(), r, d)
+	if g.diagnostics == "text" {
+		for _, v := range verdicts {
+			fmt.Fprintf(g.err, "promotion to %s: %s %s: %s\n", v.Environment, strings.TrimSpace(v.Gate+" "+v.Name), v.State, terminal.Line(v.Reason))
+		}
+	}
 	switch o.output {
 	case "table", "wide":
 		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, Wide: o.output == "wide", All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
 	case "ndjson":
 		err = compare.WriteLines(g.out, d.Report)
 	default:
-		err = g.print(o.output, d.Report, nil)
+		err = g.print(o.output, struct {
+			*compare.Report
+			Gates []changeVerdict `json:"gates,omitempty"`
+		}{d.Report, verdicts}, nil)
 	}
 	if err != nil {
 		return err
@@ -165,6 +180,41 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 		return errDifference
 	}
 	return nil
+}
+
+// changeVerdict is what a gate of an environment's promotion says of the whole change.
+type changeVerdict struct {
+	Environment string `json:"environment"`
+	gate.Verdict
+}
+
+// changeGates evaluates the gates of environments that look at the change alone: budgets and
+// policies. Of an environment with rings, those of the environment: a ring gets a part of the
+// change.
+func changeGates(ctx context.Context, r compiler.Request, d *compiler.Difference) (out []changeVerdict) {
+	if d.After == nil {
+		return nil
+	}
+	satisfies := subject.Platform(r).Satisfies
+	for _, e := range d.After.Environments {
+		i := slices.IndexFunc(d.After.Declarations, func(of model.Declaration) bool { return of.Name == e.Name })
+		if i < 0 || e.Model == nil {
+			continue
+		}
+		gates := d.After.Declarations[i].Promotion.Gates
+		if gates = (model.Gates{Budget: gates.Budget, Policy: gates.Policy}); gates.Budget == nil && gates.Policy == nil {
+			continue
+		}
+		change := &gate.Change{Environment: e.Name, Removals: e.Removals}
+		change.Set(d.Report.In(e.Name))
+		policy := gate.Policy{Environment: e.Name, Gates: []model.Gates{gates}, AllowErrors: true, AllowKept: true}
+		for _, v := range gate.Planned(ctx, policy, gate.ChangeFacts{Change: change, Satisfies: satisfies}, gate.Skip{}) {
+			if v.Kind().Cause == gate.Candidate && v.Gate != "removals" {
+				out = append(out, changeVerdict{e.Name, v})
+			}
+		}
+	}
+	return out
 }
 
 // environmentsOf are the environments of a difference in the order of promotion; none of

@@ -38,6 +38,45 @@ type Report struct {
 	Objects Objects `json:"objects"`
 	// LeftOut are the ids of assignments that are in neither output, since errors hide them.
 	LeftOut []string `json:"leftOut,omitempty"`
+
+	// objects and concerned are those of each environment.
+	objects   map[string]Objects
+	concerned map[string]int
+}
+
+// In returns what the report says of one environment, without the differences of files.
+func (r *Report) In(environment string) *Report {
+	out := newReport()
+	if of, known := r.objects[environment]; known {
+		out.Objects = of
+	}
+	within := func(ids []string) []string {
+		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !strings.HasPrefix(id, environment+"/") })
+	}
+	for _, of := range []struct {
+		to    *[]Entry
+		from  []Entry
+		total *int
+	}{{&out.Removed, r.Removed, &out.Total.Removed}, {&out.Added, r.Added, &out.Total.Added}, {&out.Changed, r.Changed, &out.Total.Changed}} {
+		for _, e := range of.from {
+			if e.Environment == environment {
+				*of.to, *of.total = append(*of.to, e), *of.total+e.Count
+			}
+		}
+	}
+	for _, of := range []struct{ to, from *Folders }{{&out.Assignments, &r.Assignments}, {&out.ClusterTypes, &r.ClusterTypes}} {
+		of.to.Added, of.to.Removed, of.to.Changed = within(of.from.Added), within(of.from.Removed), within(of.from.Changed)
+	}
+	for _, c := range r.Counts {
+		if c.Environment == environment {
+			out.Counts = append(out.Counts, c)
+			out.Assignments.Unchanged += c.Unchanged
+		}
+	}
+	if r.Clusters != nil {
+		out.Clusters = &Clusters{Concerned: r.concerned[environment], Emptied: within(r.Clusters.Emptied), Unlisted: within(r.Clusters.Unlisted), Listed: within(r.Clusters.Listed), Moved: []Move{}}
+	}
+	return out
 }
 
 // Objects count objects by kind: {"Namespace": 1}. What is no Kubernetes object counts as
@@ -241,8 +280,12 @@ func newReport() *Report {
 	return &Report{
 		APIVersion: "kalypso.io/v1alpha1", Kind: "Diff", Removed: []Entry{}, Added: []Entry{}, Changed: []Entry{},
 		Assignments: none(), ClusterTypes: none(), Counts: []Counts{}, Groups: []Group{},
-		Objects: Objects{Created: map[string]int{}, Updated: map[string]int{}, Deleted: map[string]int{}},
+		Objects: newObjects(), objects: map[string]Objects{}, concerned: map[string]int{},
 	}
+}
+
+func newObjects() Objects {
+	return Objects{Created: map[string]int{}, Updated: map[string]int{}, Deleted: map[string]int{}}
 }
 
 // Empty says whether the outputs are equal.

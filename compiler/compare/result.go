@@ -171,13 +171,18 @@ func (out *result) pair(p *effect.Pair, n int) {
 	if j == nil {
 		return
 	}
-	for _, of := range []struct{ to, from map[string]int }{{out.report.Objects.Created, j.objects.created}, {out.report.Objects.Updated, j.objects.updated}, {out.report.Objects.Deleted, j.objects.deleted}} {
-		for kind, count := range of.from {
-			of.to[kind] += count * number
-		}
+	if _, known := out.report.objects[out.name]; !known {
+		out.report.objects[out.name] = newObjects()
 	}
-	if more := max(0, j.objects.claims-j.objects.deleted["PersistentVolumeClaim"]); more > 0 {
-		out.report.Objects.Deleted["PersistentVolumeClaim"] += more * number
+	for _, to := range []Objects{out.report.Objects, out.report.objects[out.name]} {
+		for _, of := range []struct{ to, from map[string]int }{{to.Created, j.objects.created}, {to.Updated, j.objects.updated}, {to.Deleted, j.objects.deleted}} {
+			for kind, count := range of.from {
+				of.to[kind] += count * number
+			}
+		}
+		if more := max(0, j.objects.claims-j.objects.deleted["PersistentVolumeClaim"]); more > 0 {
+			to.Deleted["PersistentVolumeClaim"] += more * number
+		}
 	}
 	union := func(list *[]string, more []string) {
 		*list = slices.Compact(slices.Sorted(slices.Values(slices.Concat(*list, more))))
@@ -338,6 +343,7 @@ func (out *result) clusters() {
 	all := out.listClusters()
 	c := out.report.Clusters
 	c.Concerned += len(out.concerned)
+	out.report.concerned[out.name] = len(out.concerned)
 	c.Unchanged += all - len(out.concerned)
 }
 
@@ -452,10 +458,13 @@ func within(text json.RawMessage) json.RawMessage {
 
 // first returns the name of the first cluster of an entry; "" where none is listed.
 func first(e *Entry) string {
-	if names := e.Names(); len(names) > 0 {
-		return names[0]
+	least := ""
+	for _, s := range e.sets {
+		if len(s.names) > 0 && (least == "" || s.names[0] < least) {
+			least = s.names[0]
+		}
 	}
-	return ""
+	return least
 }
 
 // Names returns the names of the entry's clusters, sorted; none where the cluster type lists
