@@ -102,11 +102,39 @@ func (c *changes) same(folder string) bool { return c.equal[folder] }
 func (c *changes) sides() (before, after *effect.Side, err error) {
 	before = &effect.Side{Folders: map[string]int{}, Assigned: c.recordedAssignments}
 	after = &effect.Side{Folders: map[string]int{}, Assigned: c.assigned}
-	recorded, err := c.record.Followers()
+	// What is equal and of this build has the clusters of the model: its record is not read.
+	planned := func(name string) bool {
+		if tree.IsShard(name) {
+			return c.equal[name] && c.entries.shards[name] != nil
+		}
+		_, known := c.numbers[name]
+		return known && c.builds(name) && c.equal[name]
+	}
+	recorded, err := c.record.Followers(planned)
 	if err != nil {
 		return nil, nil, err
 	}
 	is := map[string]string{} // folders by cluster
+	for n := range c.Model.ClusterTypes {
+		if ct := &c.Model.ClusterTypes[n]; planned(ct.Name) && ct.Entries != model.ClusterEntries {
+			for _, name := range c.recordedClusters(ct.Name) {
+				recorded = append(recorded, tree.Follower{Cluster: name, Folder: ct.Name})
+			}
+		}
+	}
+	for name, shard := range c.entries.shards {
+		for i := range shard.entries {
+			if e := &shard.entries[i]; planned(name) {
+				recorded = append(recorded, tree.Follower{Cluster: e.Cluster, Folder: e.Folder, Entry: &tree.EntryRecord{Cluster: e.Cluster, Folder: e.Folder}})
+			}
+		}
+	}
+	hasEntries := map[string]bool{} // cluster types
+	for _, f := range recorded {
+		hasEntries[model.TypeOfFolder(f.Folder)] = hasEntries[model.TypeOfFolder(f.Folder)] || f.Entry != nil
+	}
+	recorded = slices.DeleteFunc(recorded, func(f tree.Follower) bool { return f.Entry == nil && hasEntries[model.TypeOfFolder(f.Folder)] })
+	slices.SortFunc(recorded, func(a, b tree.Follower) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for _, f := range recorded {
 		before.Clusters = append(before.Clusters, effect.Cluster{Name: f.Cluster, Folder: f.Folder, Entry: f.Entry != nil})
 		if f.Entry != nil && c.equal[tree.ShardName(f.Cluster)] || f.Entry == nil && c.equal[f.Folder] {

@@ -232,7 +232,7 @@ func (e environment) clusters(found []diskFolder) []Folder {
 	if e.record == nil {
 		return nil
 	}
-	all, err := e.record.Followers()
+	all, err := e.record.Followers(nil)
 	if err != nil {
 		return nil // the folders say enough without the record
 	}

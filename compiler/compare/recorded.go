@@ -84,7 +84,7 @@ func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
 		func(a, b tree.ClusterTypeEntry) bool { return a.Name == b.Name && a.Record == b.Record }) {
 		return nil
 	}
-	all, err := s.record.Followers()
+	all, err := s.record.Followers(nil)
 	if err != nil {
 		return err
 	}

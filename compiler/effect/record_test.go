@@ -192,7 +192,7 @@ func TestOfRecordsFailsWhereOneCannotBeRead(t *testing.T) {
 func TestOfRecordsIsOfSides(t *testing.T) {
 	whole := func(r *tree.Record) *Side {
 		s := &Side{Folders: map[string]int{}}
-		all, err := r.Followers()
+		all, err := r.Followers(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

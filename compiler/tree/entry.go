@@ -126,23 +126,32 @@ type Follower struct {
 	Entry           *EntryRecord // nil for a cluster that pulls the folder itself
 }
 
-// Followers returns the listed clusters of all cluster types, sorted by name. Where clusters of
-// a type have entries, one without an entry is not among them: it pulls nothing yet. An error
-// says that something of the record, which may be nil, cannot be read.
-func (r *Record) Followers() ([]Follower, error) {
-	entries, err := r.Entries()
-	if err != nil || r == nil {
-		return nil, err
+// Followers returns the listed clusters of all cluster types, sorted by name, except those of
+// folders that are skipped, which are not read; nil skips none. Where clusters of a type have
+// entries, one without an entry is not among them: it pulls nothing yet. An error says that
+// something of the record, which may be nil, cannot be read.
+func (r *Record) Followers(skip func(folder string) bool) ([]Follower, error) {
+	if r == nil {
+		return nil, nil
 	}
 	var out []Follower
 	hasEntries := map[string]bool{} // cluster types
-	for i := range entries {
-		e := &entries[i]
-		hasEntries[model.TypeOfFolder(e.Folder)] = true
-		out = append(out, Follower{e.Cluster, e.Folder, e})
+	for _, e := range r.ClusterTypes {
+		if !IsShard(e.Name) || skip != nil && skip(e.Name) {
+			continue
+		}
+		c, err := r.ClusterType(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		for i := range c.Entries {
+			e := &c.Entries[i]
+			hasEntries[model.TypeOfFolder(e.Folder)] = true
+			out = append(out, Follower{e.Cluster, e.Folder, e})
+		}
 	}
 	for _, e := range r.ClusterTypes {
-		if IsShard(e.Name) || hasEntries[model.TypeOfFolder(e.Name)] {
+		if IsShard(e.Name) || hasEntries[model.TypeOfFolder(e.Name)] || skip != nil && skip(e.Name) {
 			continue
 		}
 		c, err := r.Part(e.Name, func(string, string, bool) bool { return false })
