@@ -75,6 +75,26 @@ func (s shape) record(t *testing.T, read *[]string) *tree.Record {
 	return parsed
 }
 
+// side returns the same as a record of the shape, of which everything is read.
+func (s shape) side() *Side {
+	var folders, clusters []string
+	hasEntries := map[string]bool{}
+	for cluster, folder := range s.entries {
+		clusters = append(clusters, cluster+" "+folder+"!")
+		hasEntries[model.TypeOfFolder(folder)] = true
+	}
+	for name, list := range s.folders {
+		folders = append(folders, name+": "+list)
+		for _, cluster := range strings.Fields(s.lists[name]) {
+			if !hasEntries[model.TypeOfFolder(name)] {
+				clusters = append(clusters, cluster+" "+name)
+			}
+		}
+	}
+	slices.Sort(clusters)
+	return sideOf(folders, clusters...)
+}
+
 // stores has a cluster type with entries and classes, and one that lists its clusters.
 var stores = shape{
 	folders: map[string]string{"store": "cart=1 till=1", "store.none": "", "store.no": "cart=1", "bank": "desk=1"},
@@ -190,39 +210,16 @@ func TestOfRecordsFailsWhereOneCannotBeRead(t *testing.T) {
 
 // TestOfRecordsIsOfSides holds that what OfRecords does not read makes no difference.
 func TestOfRecordsIsOfSides(t *testing.T) {
-	whole := func(r *tree.Record) *Side {
-		s := &Side{Folders: map[string]int{}}
-		all, err := r.Followers(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range all {
-			s.Clusters = append(s.Clusters, Cluster{f.Cluster, f.Folder, f.Entry != nil})
-		}
-		for _, e := range r.ClusterTypes {
-			if !tree.IsShard(e.Name) {
-				s.Folders[e.Name] = e.Assignments
-			}
-		}
-		s.Assigned = func(folder string) (out []Assignment, err error) {
-			lines, err := r.Outlines(folder)
-			for _, l := range lines {
-				out = append(out, Assignment(l))
-			}
-			return out, err
-		}
-		return s
-	}
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 33))
 		var read []string
 		base := randomShape(rnd)
-		before, after := base.record(t, &read), base.with(func(s *shape) { s.edit(rnd) }).record(t, &read)
-		got, err := OfRecords(before, after)
+		edited := base.with(func(s *shape) { s.edit(rnd) })
+		got, err := OfRecords(base.record(t, &read), edited.record(t, &read))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := Of(whole(before), whole(after), nil)
+		want, err := Of(base.side(), edited.side(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
