@@ -250,6 +250,9 @@ type Traits struct {
 	// KeepsDefinitions says that CustomResourceDefinitions are never deleted, and
 	// SkipsDefinitions that the ones of a chart which it fetches can be left out.
 	KeepsDefinitions, SkipsDefinitions bool
+	// DeletesUnlisted says that what runs on a cluster is deleted there when the cluster is no
+	// longer listed; elsewhere it stays until somebody removes what was bootstrapped.
+	DeletesUnlisted bool
 	// Groups are the API groups of the objects that reconcile folders and workloads on
 	// clusters; none where there are no such objects. AnyGroup says that they may be of
 	// any, because a team wrote them.

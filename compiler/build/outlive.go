@@ -19,7 +19,7 @@ func (c *changes) reportOutliving(of *effect.Effect) error {
 	type leftover struct{ clusterType, target, objects string }
 	reported := map[leftover]bool{}
 	for _, w := range of.Ways {
-		if w.From == "" || w.From == w.To && c.same(w.From) {
+		if w.From == "" || w.Leaves() || w.From == w.To && c.same(w.From) {
 			continue
 		}
 		before, err := c.record.Part(w.From, func(_, _ string, retains bool) bool { return retains })

@@ -311,6 +311,9 @@ func (c *changes) reportLeaving(leaves []leaving) {
 	var order []string
 	alike := map[string][]leaving{}
 	for _, l := range leaves {
+		if b := c.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) && b != nil && !b.Traits().DeletesUnlisted {
+			continue
+		}
 		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "")
 		if alike[key] == nil {
 			order = append(order, key)
@@ -320,6 +323,13 @@ func (c *changes) reportLeaving(leaves []leaving) {
 	for _, key := range order {
 		c.reports.add(c.departure(alike[key]))
 	}
+}
+
+// folderStays says whether clusters lose a pair because they are no longer listed, and not
+// because their cluster type goes. What runs on a cluster that is removed by name is gone.
+func (c *changes) folderStays(p *effect.Pair) bool {
+	byName := !slices.ContainsFunc(p.Way.Clusters, func(name string) bool { return !slices.Contains(c.Model.RemovedClusters, name) })
+	return byName || slices.ContainsFunc(c.tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == p.Way.From })
 }
 
 // departure warns of folders that go alike.

@@ -81,6 +81,12 @@ func countObjects(before, after map[string]backends.File, was, is *Folder) objec
 	return o
 }
 
+// stays says whether what the job's cluster runs stays there although it is no longer listed.
+func (j *job) stays() bool {
+	b := known()[j.before.Backend]
+	return b != nil && !b.Traits().DeletesUnlisted
+}
+
 // outlives says whether an object stays on the cluster when its assignment goes.
 func outlives(f *Folder, id object) bool {
 	if f.Info == nil {

@@ -65,6 +65,9 @@ func (w *Way) Count() int { return max(1, len(w.Clusters)) }
 // Moves says whether listed clusters follow another folder than before.
 func (w *Way) Moves() bool { return w.Clusters != nil && w.From != w.To }
 
+// Leaves says whether listed clusters are no longer listed.
+func (w *Way) Leaves() bool { return w.Clusters != nil && w.To == "" }
+
 // ClusterType returns the cluster type of the way's end, or of its beginning where it has no end.
 func (w *Way) ClusterType() string { return model.TypeOfFolder(cmp.Or(w.To, w.From)) }
 
