@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -118,36 +122,57 @@ func plural(n int, noun string) string {
 // mostChanged is how many changed assignments are named.
 const mostChanged = 10
 
-// changed writes which assignments of the output a build changed.
+// changed writes which assignments a build changed, and on which clusters, removals first.
 func changed(page *bytes.Buffer, b built) {
-	named, left := 0, 0
+	var lines []string
 	for _, e := range b.Environments {
-		c := b.written.Changes[e.Name]
-		if c == nil {
-			continue
-		}
-		for _, kind := range changesOf(c.Assignments) {
-			for _, name := range kind.names {
-				if named == mostChanged {
-					left++
-					continue
-				}
-				named++
-				fmt.Fprintf(page, "%-8s %s\n", kind.word, name)
-			}
+		if c := b.written.Changes[e.Name]; c != nil {
+			lines = append(lines, changesOf(e, c.Assignments)...)
 		}
 	}
-	if left > 0 {
+	for _, line := range lines[:min(len(lines), mostChanged)] {
+		fmt.Fprintln(page, line)
+	}
+	if left := len(lines) - mostChanged; left > 0 {
 		fmt.Fprintf(page, "and %d more\n", left)
 	}
 }
 
-// changes are assignments that became something.
-type changes struct {
-	word  string
-	names []string
-}
-
-func changesOf(c tree.AssignmentChanges) []changes {
-	return []changes{{"added", c.Added}, {"changed", c.Changed}, {"removed", c.Removed}}
+// changesOf returns a line for each assignment that is removed, added or changed. The first
+// build has nothing to compare with: all that it wrote is added.
+func changesOf(e *build.Environment, written tree.AssignmentChanges) (lines []string) {
+	if e.Effect == nil {
+		for _, name := range written.Added {
+			lines = append(lines, fmt.Sprintf("%-8s %s", "added", name))
+		}
+		return lines
+	}
+	clusters := map[[2]string][]string{} // by word and id
+	for i := range e.Effect.Pairs {
+		p := &e.Effect.Pairs[i]
+		key := [2]string{"changed", e.Name + "/" + p.ClusterType() + "/" + p.DeploymentTarget()}
+		if p.Removed() {
+			key[0] = "removed"
+		} else if p.Added() {
+			key[0] = "added"
+		}
+		clusters[key] = append(clusters[key], p.Way.Clusters...)
+	}
+	for _, word := range []string{"removed", "added", "changed"} {
+		for _, key := range slices.SortedFunc(maps.Keys(clusters), func(a, b [2]string) int { return strings.Compare(a[1], b[1]) }) {
+			if key[0] != word {
+				continue
+			}
+			line := fmt.Sprintf("%-8s %s", word, key[1])
+			switch names := clusters[key]; len(names) {
+			case 0:
+			case 1:
+				line += " on " + names[0]
+			default:
+				line += " on " + plural(len(names), "cluster")
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

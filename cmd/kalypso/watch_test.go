@@ -21,6 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -480,20 +481,31 @@ func TestChanged(t *testing.T) {
 		}
 		return out
 	}
+	store := func(target string) *effect.Assignment { return &effect.Assignment{DeploymentTarget: target} }
+	all := &effect.Way{From: "small", To: "small"}
+	one := &effect.Way{From: "small", To: "small.no", Clusters: []string{"s1"}}
+	two := &effect.Way{From: "small", To: "small.two", Clusters: []string{"s2", "s3"}}
 	b := built{
-		Build: &compiler.Build{Environments: []*build.Environment{{Planned: &build.Planned{Name: "dev"}}, {Planned: &build.Planned{Name: "prod"}}, {Planned: &build.Planned{Name: "qa"}}}},
+		Build: &compiler.Build{Environments: []*build.Environment{
+			{Planned: &build.Planned{Name: "dev"}, Effect: &effect.Effect{Pairs: []effect.Pair{
+				{Way: all, Before: store("a-test"), After: store("a-test")},
+				{Way: one, Before: store("b-test")}, {Way: two, Before: store("b-test")},
+				{Way: one, Before: store("c-test"), After: store("c-test")},
+				{Way: all, Before: store("d-test")},
+			}}},
+			{Planned: &build.Planned{Name: "prod"}}, {Planned: &build.Planned{Name: "qa"}},
+		}},
 		written: &compiler.Written{Changes: map[string]*tree.Changes{
-			"dev": {Assignments: tree.AssignmentChanges{Removed: names("dev", 1), Changed: names("dev", 2), Kept: names("dev", 9)}},
-			"qa":  {Assignments: tree.AssignmentChanges{Added: names("qa", 80)}},
+			"dev": {}, "qa": {Assignments: tree.AssignmentChanges{Added: names("qa", 80)}},
 		}},
 	}
 	var page bytes.Buffer
 	changed(&page, b)
-	want := "changed  dev/small/app0-test\nchanged  dev/small/app1-test\nremoved  dev/small/app0-test\n"
-	for _, name := range names("qa", 7) {
+	want := "removed  dev/small/b-test on 3 clusters\nremoved  dev/small/d-test\nchanged  dev/small/a-test\nchanged  dev/small/c-test on s1\n"
+	for _, name := range names("qa", 6) {
 		want += "added    " + name + "\n"
 	}
-	if want += "and 73 more\n"; page.String() != want {
+	if want += "and 74 more\n"; page.String() != want {
 		t.Errorf("%s\nnot\n%s", &page, want)
 	}
 }
