@@ -207,7 +207,7 @@ type builtEnvironment struct {
 	Readable bool `json:"readable"`
 	build.Counts
 	// Change is what the build removes from clusters and adds there, by the record of the
-	// output; nil where nothing was recorded.
+	// output; nil for nothing.
 	Change *builtChange `json:"change,omitempty"`
 	// Of an environment that was written.
 	FilesWritten *int `json:"filesWritten,omitempty"`
@@ -229,6 +229,9 @@ func changeOf(e *build.Environment) *builtChange {
 		return nil
 	}
 	r := compare.OfEffect(e.Name, e.Effect)
+	if r.Total == (compare.Total{}) {
+		return nil
+	}
 	out := &builtChange{Removed: r.Removed, Added: r.Added, Total: r.Total, ClusterSets: r.ClusterSets}
 	if r.Clusters != nil {
 		out.Emptied = r.Clusters.Emptied
