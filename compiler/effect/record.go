@@ -35,9 +35,9 @@ type recorded struct {
 // Of compares two records of an environment, either of which may be nil for no tree. Their trees
 // are in git: the id of a folder's record says what is in the folder.
 //
-// Folders with equal records are read only if clusters come to them or leave them. Such a
-// folder without entries of clusters is left out of Before, After, Ways and Unchanged. An error
-// says which record of a folder cannot be read.
+// Folders with equal records are read only if clusters come to them or leave them. Before,
+// After, Ways and Unchanged leave out cluster types of which no folder differs and that no
+// cluster comes to or leaves. An error says which record of a folder cannot be read.
 func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 	c := &recordChange{Reader: r, busy: map[string]bool{}, moved: map[string]bool{}}
 	for n, record := range []*tree.Record{before, after} {
@@ -86,10 +86,12 @@ type recordChange struct {
 
 // recordSide is one of the records.
 type recordSide struct {
-	record     *tree.Record
-	listed     map[string]*tree.ClusterTypeEntry // by name, those of folders of entries too
-	follows    map[string]Cluster                // by the cluster's name
-	hasEntries map[string]bool                   // cluster types whose clusters have entries
+	record *tree.Record
+	listed map[string]*tree.ClusterTypeEntry // by name, those of folders of entries too
+	// follows has the clusters of busy cluster types by name, and hasEntries those of the
+	// types whose clusters have entries.
+	follows    map[string]Cluster
+	hasEntries map[string]bool
 }
 
 // same says whether both records have a folder with the same record.
@@ -120,6 +122,34 @@ func (c *recordChange) readEntries(differing []string) error {
 	if err := c.prefetch(names); err != nil {
 		return err
 	}
+	for _, name := range differing {
+		if !tree.IsShard(name) {
+			c.busy[model.TypeOfFolder(name)] = true
+			continue
+		}
+		// A cluster has its entry in the same folder of entries on both sides.
+		var follows [2]map[string]string
+		for n := range c.sides {
+			follows[n] = map[string]string{}
+			if c.sides[n].listed[name] == nil {
+				continue
+			}
+			shard, err := c.read(n, name)
+			if err != nil {
+				return err
+			}
+			for _, entry := range shard.entries {
+				follows[n][entry.Name] = entry.Folder
+			}
+		}
+		for n := range follows {
+			for cluster, folder := range follows[n] {
+				if follows[1-n][cluster] != folder {
+					c.moved[folder], c.busy[model.TypeOfFolder(folder)] = true, true
+				}
+			}
+		}
+	}
 	for n := range c.sides {
 		s := &c.sides[n]
 		for name := range s.listed {
@@ -131,20 +161,9 @@ func (c *recordChange) readEntries(differing []string) error {
 				return err
 			}
 			for _, entry := range shard.entries {
-				s.follows[entry.Name] = entry
-				s.hasEntries[model.TypeOfFolder(entry.Folder)] = true
-			}
-		}
-	}
-	for _, name := range differing {
-		if !tree.IsShard(name) {
-			c.busy[model.TypeOfFolder(name)] = true
-		}
-	}
-	for n := range c.sides {
-		for name, is := range c.sides[n].follows {
-			if other := c.sides[1-n].follows[name]; other.Folder != is.Folder {
-				c.moved[is.Folder], c.busy[model.TypeOfFolder(is.Folder)] = true, true
+				if clusterType := model.TypeOfFolder(entry.Folder); c.busy[clusterType] {
+					s.follows[entry.Name], s.hasEntries[clusterType] = entry, true
+				}
 			}
 		}
 	}
@@ -188,8 +207,7 @@ func (c *recordChange) side(n int) *Side {
 	s := &c.sides[n]
 	out := &Side{Folders: map[string]int{}}
 	for name, entry := range s.listed {
-		clusterType := model.TypeOfFolder(name)
-		if !tree.IsShard(name) && (c.busy[clusterType] || s.hasEntries[clusterType]) {
+		if !tree.IsShard(name) && c.busy[model.TypeOfFolder(name)] {
 			out.Folders[name] = entry.Assignments
 		}
 	}
