@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -102,7 +105,7 @@ func Compare(ctx context.Context, r Request, before, after Side, against Output)
 	}
 	d = &Difference{Before: sides[0].build, After: sides[1].build}
 	leftOut := narrow(sides[0], sides[1])
-	if d.Report, err = compare.Compare(sides[0].folders, sides[1].folders); err != nil {
+	if d.Report, err = compare.Compare(sides[0].folders, sides[1].folders, sides[1].build.asksPolicies()); err != nil {
 		return nil, err
 	}
 	d.Report.LeftOut = leftOut
@@ -113,7 +116,11 @@ func Compare(ctx context.Context, r Request, before, after Side, against Output)
 // nil.
 func (o Output) records(b *Build) (map[string]*tree.Record, error) {
 	if o.Dir != "" || b == nil {
-		return compare.RecordsIn(o.Dir)
+		records, err := compare.RecordsIn(o.Dir)
+		if err == nil && len(records) == 0 {
+			err = fmt.Errorf("%s has no output: kalypso build --to DIR writes one", o.Dir)
+		}
+		return records, err
 	}
 	repository, err := tree.OpenRepository(o.Git)
 	if err != nil {
@@ -125,6 +132,9 @@ func (o Output) records(b *Build) (map[string]*tree.Record, error) {
 		return nil, errors.Join(err, repository.Close())
 	}
 	records, problems, err := out.previous(b)
+	if err == nil && !slices.ContainsFunc(slices.Collect(maps.Values(records)), func(r *tree.Record) bool { return r != nil }) {
+		err = fmt.Errorf("branch %s of %s has no output of the platform's environments", o.Branch, o.Git)
+	}
 	for environment, ds := range problems {
 		b.report(environment, ds)
 	}
@@ -215,6 +225,11 @@ func (s *side) outputs(ctx context.Context) map[string]*tree.Record {
 	return out
 }
 
+// asksPolicies says whether promotion asks policies about changes, which see all objects.
+func (b *Build) asksPolicies() bool {
+	return b != nil && slices.ContainsFunc(b.Declarations, func(d model.Declaration) bool { return len(d.Promotion.Gates.Policy) > 0 })
+}
+
 // environments returns those of the build; none of an output.
 func (s *side) environments() []*build.Environment {
 	if s.build == nil {
@@ -246,16 +261,19 @@ func (s *side) list(ctx context.Context, other *side, previous map[string]*tree.
 		return nil
 	}
 	// What is kept is as the other side has it.
-	kept := map[string]compare.Folder{}
-	for _, f := range other.folders {
-		kept[f.ID()+clusterMark(&f)] = f
-	}
+	kept := sync.OnceValue(func() map[string]compare.Folder {
+		all := map[string]compare.Folder{}
+		for _, f := range other.folders {
+			all[f.ID()+clusterMark(&f)] = f
+		}
+		return all
+	})
 	for _, e := range s.build.Environments {
 		if e.Tree == nil {
 			s.unknown[e.Name] = true
 			continue
 		}
-		l := &listing{e: e, side: s, kept: kept, shards: other.shards(e.Name), follows: map[string]string{}, entries: map[string]*entryFiles{}}
+		l := &listing{e: e, side: s, kept: kept, shards: other.shards(e.Name), follows: map[string]string{}, entries: map[string]*entryFiles{}, trees: map[tree.File]tree.ID{}}
 		if err := l.all(ctx); err != nil {
 			return err
 		}

@@ -17,14 +17,16 @@ import (
 type listing struct {
 	e    *build.Environment
 	side *side
-	// kept are the folders of the other side by id, of which the tree keeps some.
-	kept map[string]compare.Folder
+	// kept returns the folders of the other side by id, of which the tree keeps some.
+	kept func() map[string]compare.Folder
 	// shards are the digests of the other side's folders of entries by name: entries in one
 	// with the same digest are equal, and are not made.
 	shards map[string]model.Digest
 	// follows has the folder that each listed cluster follows.
 	follows map[string]string
 	entries map[string]*entryFiles // by cluster
+	// trees are the ids of entries with one file: many clusters have the same.
+	trees map[tree.File]tree.ID
 }
 
 // entryFiles are the files of a cluster's entry.
@@ -62,6 +64,7 @@ func (l *listing) all(ctx context.Context) error {
 			l.follows[c.Name] = c.Folder
 		}
 	}
+	listed := map[string]bool{} // folders of entries
 	for _, ct := range l.e.Tree.ClusterTypes {
 		same := tree.IsShard(ct.Name) && ct.Digest != "" && l.shards[ct.Name] == ct.Digest
 		if l.e.LeftOut(ct.Name) {
@@ -75,17 +78,24 @@ func (l *listing) all(ctx context.Context) error {
 			return err
 		}
 		if tree.IsShard(ct.Name) {
-			l.shard(ctx, ct.Name, content)
+			listed[ct.Name] = true
+			l.shard(ctx, content)
 		} else {
 			l.clusterType(ctx, ct.Name, content)
 		}
 	}
 	for name, folder := range l.follows {
+		// One that is to have an entry, and gets none because of errors, pulls nothing.
+		if len(listed) > 0 && l.entries[name] == nil && l.e.HasEntries(folder) && listed[tree.ShardName(name)] {
+			continue
+		}
 		f := compare.Folder{Environment: l.e.Name, Cluster: name, Follows: folder, Tree: tree.OfFiles(nil), Files: func() ([]backends.File, error) { return nil, nil }}
 		if of := l.entries[name]; of != nil {
-			f.Tree, f.Files = tree.OfFiles(of.files), of.read
-			if before, has := l.kept[f.ID()+clusterMark(&f)]; of.kept && has {
-				f = before
+			f.Tree, f.Files = l.treeOf(of.files), of.read
+			if of.kept {
+				if before, has := l.kept()[f.ID()+clusterMark(&f)]; has {
+					f = before
+				}
 			}
 		}
 		l.side.folders = append(l.side.folders, f)
@@ -99,8 +109,10 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 		Environment: l.e.Name, ClusterType: name, Tree: tree.OfFiles(content.Files), Backend: l.e.BackendOf(name),
 		Files: func() ([]backends.File, error) { return content.One(ctx, tree.Root) },
 	}
-	if before, has := l.kept[own.ID()]; content.Kept != "" && has {
-		own = before
+	if content.Kept != "" {
+		if before, has := l.kept()[own.ID()]; has {
+			own = before
+		}
 	}
 	l.side.folders = append(l.side.folders, own)
 	for i := range content.Folders {
@@ -109,8 +121,10 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 			Environment: l.e.Name, ClusterType: name, Assignment: f.Info.DeploymentTarget, Backend: f.Info.Backend, Info: &f.Info,
 			Tree: tree.OfFiles(f.Files), Files: func() ([]backends.File, error) { return content.One(ctx, i) },
 		}
-		if before, has := l.kept[folder.ID()]; f.Kept != nil && has {
-			folder = before
+		if f.Kept != nil {
+			if before, has := l.kept()[folder.ID()]; has {
+				folder = before
+			}
 		}
 		l.side.folders = append(l.side.folders, folder)
 	}
@@ -122,19 +136,22 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 }
 
 // shard notes the entries in a folder of entries.
-func (l *listing) shard(ctx context.Context, name string, content *tree.Content) {
-	read := sync.OnceValues(func() ([]backends.File, error) { return content.One(ctx, tree.Root) })
+func (l *listing) shard(ctx context.Context, content *tree.Content) {
+	read := sync.OnceValues(func() (map[string][]backends.File, error) {
+		all, err := content.One(ctx, tree.Root)
+		of := map[string][]backends.File{} // by cluster
+		for _, f := range all {
+			cluster, within, _ := strings.Cut(f.Path, "/")
+			f.Path = within
+			of[cluster] = append(of[cluster], f)
+		}
+		return of, err
+	})
 	for _, e := range content.Entries {
 		l.follows[e.Cluster] = e.Folder
-		l.entries[e.Cluster] = &entryFiles{kept: e.Kept, read: func() (files []backends.File, err error) {
+		l.entries[e.Cluster] = &entryFiles{kept: e.Kept, read: func() ([]backends.File, error) {
 			all, err := read()
-			for _, f := range all {
-				if within, is := strings.CutPrefix(f.Path, e.Cluster+"/"); is {
-					f.Path = within
-					files = append(files, f)
-				}
-			}
-			return files, err
+			return all[e.Cluster], err
 		}}
 	}
 	for _, f := range content.Files {
@@ -142,12 +159,19 @@ func (l *listing) shard(ctx context.Context, name string, content *tree.Content)
 		f.Path = within
 		l.entries[cluster].files = append(l.entries[cluster].files, f)
 	}
-	// One that is to have an entry, and gets none because of errors, pulls nothing.
-	for cluster, folder := range l.follows {
-		if l.entries[cluster] == nil && tree.ShardName(cluster) == name && l.e.HasEntries(folder) {
-			delete(l.follows, cluster)
-		}
+}
+
+// treeOf returns the id of the files of an entry.
+func (l *listing) treeOf(files []tree.File) tree.ID {
+	if len(files) != 1 {
+		return tree.OfFiles(files)
 	}
+	id, known := l.trees[files[0]]
+	if !known {
+		id = tree.OfFiles(files)
+		l.trees[files[0]] = id
+	}
+	return id
 }
 
 // leftOut returns the folders of a cluster type that both sides have.
@@ -167,18 +191,21 @@ func leftOut(e *build.Environment, clusterType string) []compare.Folder {
 // errors concern on either side, sorted.
 func narrow(before, after *side) []string {
 	out := map[string]bool{}
-	has := [2]map[string]bool{{}, {}}
+	has := map[string]bool{} // what the first side has, in environments in which that is not all
 	environments := [2]map[string]bool{{}, {}}
 	for n, s := range []*side{before, after} {
 		for i := range s.folders {
 			f := &s.folders[i]
-			has[n][f.ID()+clusterMark(f)], environments[n][f.Environment] = true, true
+			environments[n][f.Environment] = true
+			if n == 0 && (s.uncertain[f.Environment] || s.hidesClusters[f.Environment]) {
+				has[f.ID()+clusterMark(f)] = true
+			}
 		}
 	}
 	// What only the second side has, errors may hide on the first, and with it the own files
 	// of its cluster type, which list it.
 	for i := range after.folders {
-		if f := &after.folders[i]; f.Cluster == "" && before.uncertain[f.Environment] && !has[0][f.ID()] {
+		if f := &after.folders[i]; f.Cluster == "" && before.uncertain[f.Environment] && !has[f.ID()] {
 			before.unknown[f.ID()], before.unknown[f.Environment+"/"+f.ClusterType] = true, true
 		}
 	}
@@ -190,7 +217,7 @@ func narrow(before, after *side) []string {
 			case before.unknown[f.Environment] || after.unknown[f.Environment]:
 			case other.Output != "" && !environments[1-n][f.Environment]:
 			case f.Cluster != "":
-				return before.unknownClusters[id] || n == 1 && before.hidesClusters[f.Environment] && !has[0][id+clusterMark(&f)]
+				return before.unknownClusters[id] || n == 1 && before.hidesClusters[f.Environment] && !has[id+clusterMark(&f)]
 			default:
 				return before.unknown[id]
 			}

@@ -136,7 +136,7 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 	recorded = slices.DeleteFunc(recorded, func(f tree.Follower) bool { return f.Entry == nil && hasEntries[model.TypeOfFolder(f.Folder)] })
 	slices.SortFunc(recorded, func(a, b tree.Follower) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for _, f := range recorded {
-		before.Clusters = append(before.Clusters, effect.Cluster{Name: f.Cluster, Folder: f.Folder, Entry: f.Entry != nil})
+		before.Clusters = append(before.Clusters, effect.Cluster{Name: f.Cluster, Folder: f.Folder, Entry: f.Entry != nil, OnlyListed: c.machines(f.Folder)})
 		if f.Entry != nil && c.equal[tree.ShardName(f.Cluster)] || f.Entry == nil && c.equal[f.Folder] {
 			is[f.Cluster] = f.Folder
 		}
@@ -151,7 +151,7 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 		}
 	}
 	for _, ct := range c.tree.ClusterTypes {
-		if tree.IsShard(ct.Name) || c.equal[ct.Name] {
+		if _, counted := after.Folders[ct.Name]; tree.IsShard(ct.Name) || counted {
 			continue
 		}
 		list, err := c.assigned(ct.Name)
@@ -173,9 +173,20 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
-		after.Clusters = append(after.Clusters, effect.Cluster{Name: name, Folder: is[name]})
+		after.Clusters = append(after.Clusters, effect.Cluster{Name: name, Folder: is[name], OnlyListed: c.machines(is[name])})
 	}
 	return before, after, nil
+}
+
+// machines says whether the clusters of a folder are machines, which have nothing unless they
+// are listed.
+func (c *changes) machines(folder string) bool {
+	n, known := c.numbers[folder]
+	if !known {
+		return false
+	}
+	b := c.backend(&c.Model.ClusterTypes[n])
+	return b != nil && b.Traits().Machines
 }
 
 // recordedAssignments returns the assignments of a recorded folder.
@@ -193,6 +204,14 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	n, known := c.numbers[folder]
 	built := known && c.builds(folder)
 	switch {
+	case known && !built && c.record.FolderTree(folder) == "":
+		// Another shard makes it: what its assignments are made of is not known here.
+		var out []effect.Assignment
+		for i := c.spans[n].first; i < c.spans[n].next; i++ {
+			out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName, Namespace: c.Plan.Namespaces[i]})
+		}
+		slices.SortFunc(out, func(a, b effect.Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
+		return out, nil
 	case c.equal[folder], built && c.assignments.known[n].same:
 		return c.recordedAssignments(folder)
 	case built && c.types[n].folders == nil: // no assignment failed
@@ -274,7 +293,11 @@ func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
 func (c *changes) refuse(r effect.Removals, leaves []leaving) {
 	ref := model.Ref{Collection: "environments", Name: c.Name}
 	field := "removals.max"
-	if r.Emptied > r.MostEmptied && !r.Empty {
+	switch {
+	case r.Emptied <= r.MostEmptied || r.Empty:
+	case r.Removed > r.Most && max(r.On, r.Assignments) > r.Least:
+		field = "removals.max and removals.emptied"
+	default:
 		field = "removals.emptied"
 	}
 	var ids []string

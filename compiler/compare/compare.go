@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -61,7 +62,15 @@ func (f *Folder) ID() string {
 
 // order compares folders as an output sorts them.
 func order(a, b *Folder) int {
-	return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Assignment, b.Assignment), cmp.Compare(a.Cluster, b.Cluster))
+	switch { // cmp.Or would compare everything
+	case a.Environment != b.Environment:
+		return strings.Compare(a.Environment, b.Environment)
+	case a.ClusterType != b.ClusterType:
+		return strings.Compare(a.ClusterType, b.ClusterType)
+	case a.Assignment != b.Assignment:
+		return strings.Compare(a.Assignment, b.Assignment)
+	}
+	return strings.Compare(a.Cluster, b.Cluster)
 }
 
 // Sort sorts the folders of an output as Compare wants them.
@@ -74,8 +83,10 @@ func Sort(folders []Folder) {
 // once, and what it returns does not depend on how many. It fails where a folder
 // cannot be read, with the error of the first one, or where an output is not
 // sorted.
-func Compare(before, after []Folder) (*Report, error) {
-	return (&comparison{}).compare(before, after)
+//
+// created says whether the objects of added pairs are counted, whose folders are read for that.
+func Compare(before, after []Folder, created bool) (*Report, error) {
+	return (&comparison{created: created}).compare(before, after)
 }
 
 func (c *comparison) compare(before, after []Folder) (*Report, error) {
@@ -106,6 +117,9 @@ type comparison struct {
 	// that, and targets that the outputs are those of an application: each cluster type is a
 	// target, and its own files are what is deployed.
 	created, targets bool
+	// same has how many assignments folders have that are equal on both sides and are not
+	// listed.
+	same map[string]int
 
 	sides        [2]map[string]*side // by environment
 	environments []*environmentEffect
@@ -148,9 +162,10 @@ func (c *comparison) environment(name string) error {
 		if *s == nil {
 			*s = &side{}
 		}
+		(*s).same = c.same
 	}
 	var err error
-	if e.Effect, err = effect.Of(e.before.effect(), e.after.effect(), nil); err != nil {
+	if e.Effect, err = effect.Of(e.before.effect(), e.after.effect(), func(folder string) bool { _, same := c.same[folder]; return same }); err != nil {
 		return err
 	}
 	removes := map[string]bool{} // cluster types: what is added there may have another name only
@@ -209,12 +224,13 @@ func (c *comparison) run() (groups, error) {
 	for w := range workers {
 		all.Go(func() {
 			found[w] = groups{}
+			entries := memo{}
 			for !failed.Load() {
 				i := int(next.Add(1) - 1)
 				if i >= len(c.jobs) {
 					return
 				}
-				if err := c.jobs[i].run(); err != nil {
+				if err := c.jobs[i].run(entries); err != nil {
 					errs[w], at[w] = err, i
 					failed.Store(true)
 					return
@@ -244,8 +260,9 @@ func (c *comparison) run() (groups, error) {
 	return merged, nil
 }
 
-// run reads the folders of the job, counts their objects and compares their files.
-func (j *job) run() error {
+// run reads the folders of the job, counts their objects and compares their files. entries
+// are the changes of entries that were compared before.
+func (j *job) run(entries memo) error {
 	var files [2]map[string]backends.File
 	for i, f := range []*Folder{j.before, j.after} {
 		files[i] = map[string]backends.File{}
@@ -260,14 +277,17 @@ func (j *job) run() error {
 			files[i][file.Path] = file
 		}
 	}
-	if j.pair != nil {
+	if j.pair != nil && !(j.pair.Way.Leaves() && j.stays()) {
 		j.objects = countObjects(files[0], files[1], j.before, j.after)
 	}
 	if j.before == nil || j.after == nil {
 		j.signature = signatureOf(cmp.Or(j.before, j.after), files[min(1, len(files[1]))])
 		return nil
 	}
-	j.found = compareFiles(files[0], files[1])
+	if j.after.Cluster == "" {
+		entries = nil
+	}
+	j.found = compareFiles(files[0], files[1], entries)
 	j.found.of = j.partsOf(files[0], files[1])
 	if j.after.Cluster != "" && j.moved() {
 		j.found.list = slices.DeleteFunc(j.found.list, j.isMove)

@@ -100,7 +100,7 @@ func TestFiles(t *testing.T) {
 		"binary":                      {"a.bin", "\x00a", "\xff\xff\xff", "text a.bin   ->  -(2 bytes)|+(3 bytes)|"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cs := compareFiles(filesOf(c.file, c.before), filesOf(c.file, c.after))
+			cs := compareFiles(filesOf(c.file, c.before), filesOf(c.file, c.after), nil)
 			var got []string
 			for i := range cs.list {
 				got = append(got, told(&cs.list[i]))
@@ -117,7 +117,7 @@ func TestFilesThatComeAndGo(t *testing.T) {
 	before := filesOf("a.yaml", "a: 1", "b.md", "b\n", "e.yaml", "a: [", "g.sh", "+x g")
 	after := filesOf("c.yaml", "kind: A\nmetadata: {name: b}", "d.md", big, "f.yaml", "", "h.sh", "+x h")
 	var got []string
-	cs := compareFiles(before, after)
+	cs := compareFiles(before, after, nil)
 	for i := range cs.list {
 		got = append(got, told(&cs.list[i]))
 	}
@@ -203,7 +203,7 @@ func FuzzFiles(f *testing.F) {
 	f.Add("README", []byte("dev small\n"), []byte("small\ndev-small\x1b[0m\n"))
 	f.Fuzz(func(t *testing.T, name string, a, b []byte) {
 		before, after := folder("dev", "small", "a", name, string(a)), folder("dev", "small", "a", name, string(b))
-		r, err := Compare([]Folder{before}, []Folder{after})
+		r, err := Compare([]Folder{before}, []Folder{after}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func FuzzFiles(f *testing.F) {
 		if i := bytes.IndexFunc(out.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }); i >= 0 {
 			t.Fatalf("a control character is written: %q", out.Bytes()[i:])
 		}
-		back, err := Compare([]Folder{after}, []Folder{before})
+		back, err := Compare([]Folder{after}, []Folder{before}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,7 @@ func TestGroups(t *testing.T) {
 			after = append(after, folder("dev", ct, target, "ns.yaml", namespace(own), "c.yaml", strings.Replace(config(own, "debug"), "./", "/x/"+target+"/", 1), ct+"/x.yaml", "a: {b: "+target+", c: "+ct+"}", ct+"/y.yaml", "a: 2", "k.yaml", "a: 2"))
 		}
 	}
-	r, err := Compare(before, after)
+	r, err := Compare(before, after, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestMarkNames(t *testing.T) {
 func TestCompareFails(t *testing.T) {
 	a, b := folder("dev", "a", ""), folder("dev", "b", "")
 	for _, folders := range [][]Folder{{b, a}, {a, a}} {
-		if _, err := Compare(folders, nil); err == nil {
+		if _, err := Compare(folders, nil, false); err == nil {
 			t.Error("an output that is not sorted is compared")
 		}
 	}
@@ -333,7 +333,7 @@ func TestCompareFails(t *testing.T) {
 		}
 		after = append(after, f)
 	}
-	if _, err := Compare(before, after); !errors.Is(err, broken) || !strings.Contains(err.Error(), "dev/a/t20") {
+	if _, err := Compare(before, after, false); !errors.Is(err, broken) || !strings.Contains(err.Error(), "dev/a/t20") {
 		t.Errorf("got error %v, want that of the first folder", err)
 	}
 }
@@ -341,7 +341,7 @@ func TestCompareFails(t *testing.T) {
 func TestEqualFoldersAreNotRead(t *testing.T) {
 	f := folder("dev", "a", "b", "x", "y")
 	f.Files = nil
-	r, err := Compare([]Folder{f}, []Folder{f})
+	r, err := Compare([]Folder{f}, []Folder{f}, false)
 	if err != nil || !r.Empty() || r.Assignments.Unchanged != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -382,7 +382,7 @@ func TestEqualChangesAreHeldOnce(t *testing.T) {
 		return m.HeapAlloc
 	}
 	start := heap()
-	r, err := Compare(before, after)
+	r, err := Compare(before, after, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func BenchmarkCompare(b *testing.B) {
 			before, after := equalChanges(n, 2000)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Compare(before, after); err != nil {
+				if _, err := Compare(before, after, false); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -428,7 +428,7 @@ func TestText(t *testing.T) {
 			"run.sh", "a", "new.sh", "+x a", "x.sh", "+x b"),
 		folder("prod", "new", ""),
 	}
-	r, err := Compare(before, after)
+	r, err := Compare(before, after, false)
 	if err != nil {
 		t.Fatal(err)
 	}

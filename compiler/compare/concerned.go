@@ -62,6 +62,10 @@ func (j *job) partsOf(before, after map[string]backends.File) map[string]bool {
 // type's own files for single clusters, or of what a cluster pulls: those that an object is
 // made for, or that take a variable.
 func (j *job) attribute() {
+	if len(j.found.list) == 0 {
+		j.found.detail = true
+		return
+	}
 	j.attributed, j.variables = map[string]bool{}, map[string]string{}
 	for i := range j.found.list {
 		j.found.list[i].detail = j.isDetail(&j.found.list[i])

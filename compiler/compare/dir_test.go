@@ -131,7 +131,7 @@ func TestReadDir(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Compare(folders, folders); err != nil {
+			if _, err := Compare(folders, folders, false); err != nil {
 				t.Error(err)
 			}
 		})

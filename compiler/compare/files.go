@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,8 +31,35 @@ type changes struct {
 // more is compared as text.
 const mostChanges = 1000
 
+// memo has the changes of files that were compared before, by what they are made of: entries
+// of clusters that go from one class to another are alike. nil keeps nothing.
+type memo map[digest][]Change
+
+// mostKept is how many changes a memo keeps.
+const mostKept = 1000
+
+// compareFile is the function compareFile.
+func (m memo) compareFile(name string, a, b []byte) []Change {
+	if m == nil {
+		return compareFile(name, a, b)
+	}
+	h := sha256.New()
+	for _, text := range [][]byte{[]byte(name), a, b} {
+		fmt.Fprintf(h, "%d:", len(text))
+		h.Write(text)
+	}
+	key := digest(h.Sum(nil))
+	found, known := m[key]
+	if !known {
+		if found = compareFile(name, a, b); len(m) < mostKept {
+			m[key] = found
+		}
+	}
+	return slices.Clone(found)
+}
+
 // compareFiles compares the files of two folders, given by path.
-func compareFiles(before, after map[string]backends.File) *changes {
+func compareFiles(before, after map[string]backends.File, compared memo) *changes {
 	c := &changes{namespace: namespaceOf(after)}
 	if !sameNamespaces(before, after) && namespaceOf(before) != c.namespace {
 		c.namespace = ""
@@ -48,7 +76,7 @@ func compareFiles(before, after map[string]backends.File) *changes {
 		case !inA:
 			found = wholeFile(name, b.Data, Added)
 		case !bytes.Equal(a.Data, b.Data):
-			found = compareFile(name, a.Data, b.Data)
+			found = compared.compareFile(name, a.Data, b.Data)
 		}
 		if a.Executable != b.Executable {
 			found = append(found, compareModes(a, b, inA, inB))

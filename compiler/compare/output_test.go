@@ -60,7 +60,7 @@ func read(t *testing.T, dir string) []compare.Folder {
 
 func report(t *testing.T, before, after []compare.Folder) *compare.Report {
 	t.Helper()
-	r, err := compare.Compare(before, after)
+	r, err := compare.Compare(before, after, false)
 	if err != nil {
 		t.Fatal(err)
 	}

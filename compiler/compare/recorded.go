@@ -25,8 +25,13 @@ type Contents interface {
 // does.
 func Records(before, after *tree.Record, contents Contents, targets bool) (*Report, error) {
 	sides := [2]*recorded{{record: before}, {record: after}}
+	moved, err := movedBetween(before, after)
+	if err != nil {
+		return nil, err
+	}
+	same := map[string]int{}
 	for i, s := range sides {
-		if err := s.open(sides[1-i].record, contents); err != nil {
+		if err := s.open(sides[1-i].record, moved, same, contents); err != nil {
 			return nil, err
 		}
 	}
@@ -37,7 +42,7 @@ func Records(before, after *tree.Record, contents Contents, targets bool) (*Repo
 	if err := contents.Prefetch(ids); err != nil {
 		return nil, err
 	}
-	return (&comparison{created: true, targets: targets}).compare(sides[0].folders, sides[1].folders)
+	return (&comparison{created: true, targets: targets, same: same}).compare(sides[0].folders, sides[1].folders)
 }
 
 // recorded is one side of a comparison of records.
@@ -48,21 +53,53 @@ type recorded struct {
 	trees   map[string]tree.ID
 }
 
-// open lists the folders of the cluster types that differ from those of another
-// record.
-func (s *recorded) open(other *tree.Record, contents Contents) error {
+// movedBetween returns the folders that clusters leave, or come to, from one record to the
+// other: these are compared with other folders, even where they are the same in both.
+func movedBetween(before, after *tree.Record) (map[string]bool, error) {
+	out := map[string]bool{}
+	was, err := before.Followers(nil)
+	if err != nil {
+		return nil, err
+	}
+	is, err := after.Followers(nil)
+	if err != nil {
+		return nil, err
+	}
+	folders := map[string]string{}
+	for _, f := range was {
+		folders[f.Cluster] = f.Folder
+	}
+	for _, f := range is {
+		if folder := folders[f.Cluster]; folder != f.Folder {
+			out[folder], out[f.Folder] = true, true
+		}
+		delete(folders, f.Cluster)
+	}
+	for _, folder := range folders { // of clusters that are no longer listed
+		out[folder] = true
+	}
+	return out, nil
+}
+
+// open lists the folders of the cluster types that differ from those of another record, and of
+// those that clusters move between. It adds how many assignments the others have to same.
+func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[string]int, contents Contents) error {
 	s.files, s.trees = map[string]map[string]tree.Blob{}, map[string]tree.ID{}
 	if s.record == nil {
 		return nil
 	}
-	same := map[string]tree.ID{}
+	trees := map[string]tree.ID{}
 	if other != nil {
 		for _, e := range other.ClusterTypes {
-			same[e.Name] = e.Tree
+			trees[e.Name] = e.Tree
 		}
 	}
 	for _, e := range s.record.ClusterTypes {
-		if same[e.Name] == e.Tree || tree.IsShard(e.Name) {
+		if tree.IsShard(e.Name) {
+			continue
+		}
+		if trees[e.Name] == e.Tree && !moved[e.Name] {
+			same[e.Name] = e.Assignments
 			continue
 		}
 		ct, err := s.record.ClusterType(e.Name)

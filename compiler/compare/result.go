@@ -95,8 +95,9 @@ func (c *comparison) add(r *Report, e *environmentEffect) {
 }
 
 // OfEffect returns the report on an effect of which nothing is read: which pairs are removed
-// and added, and which clusters are emptied. It says nothing of changed pairs, since values of
-// single clusters are known only from files, and nothing of cluster types.
+// and added, which get another namespace, and which clusters are emptied. It says nothing of
+// other changed pairs, since values of single clusters are known only from files, and nothing of
+// cluster types.
 func OfEffect(environment string, e *effect.Effect) *Report {
 	r := newReport()
 	if e == nil {
@@ -105,8 +106,15 @@ func OfEffect(environment string, e *effect.Effect) *Report {
 	named := &environmentEffect{name: environment, before: &side{}, after: &side{}, Effect: e}
 	out := &result{named, r, &comparison{}, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}}
 	for i := range e.Pairs {
-		if !e.Pairs[i].Changed() {
-			out.pair(&e.Pairs[i], -1)
+		switch p := &e.Pairs[i]; {
+		case !p.Changed():
+			out.pair(p, -1)
+		case p.Renames():
+			r.Changed = append(r.Changed, Entry{
+				Environment: environment, ClusterType: p.ClusterType(), DeploymentTarget: p.DeploymentTarget(), Count: p.Way.Count(), kind: Changed,
+				Namespaces: []string{p.Before.Namespace}, sets: []*clusterSet{out.set(p.Way)}, jobs: []int{-1},
+			})
+			r.Total.Changed += p.Way.Count()
 		}
 	}
 	for _, entry := range out.ends {
@@ -330,7 +338,7 @@ func (out *result) clusterTypes() {
 }
 
 // number returns how many assignments a folder has.
-func (s *side) number(folder string) int { return len(s.assigned[folder]) }
+func (s *side) number(folder string) int { return s.same[folder] + len(s.assigned[folder]) }
 
 // clusters counts the listed clusters of the environment.
 func (out *result) clusters() {

@@ -15,6 +15,7 @@ type side struct {
 	own      []*Folder            // of cluster types, sorted
 	assigned map[string][]*Folder // of assignments by the folder that they are in, sorted
 	clusters []*Folder            // that are listed, sorted
+	same     map[string]int       // as in comparison
 }
 
 // sidesOf sorts the folders of an output by environment; targets is that of comparison.
@@ -55,8 +56,13 @@ func (s *side) effect() *effect.Side {
 	for name, all := range s.assigned {
 		out.Folders[name] = len(all)
 	}
+	maps.Copy(out.Folders, s.same)
+	machines := map[string]bool{}
+	for _, f := range s.own {
+		machines[f.ClusterType] = known()[f.Backend] != nil && known()[f.Backend].Traits().Machines
+	}
 	for i, f := range s.clusters {
-		out.Clusters[i] = effect.Cluster{Name: f.Cluster, Folder: f.Follows, Entry: f.Tree != tree.TreeID(nil)}
+		out.Clusters[i] = effect.Cluster{Name: f.Cluster, Folder: f.Follows, Entry: f.Tree != tree.TreeID(nil), OnlyListed: machines[f.Follows]}
 	}
 	out.Assigned = func(folder string) ([]effect.Assignment, error) {
 		all := make([]effect.Assignment, len(s.assigned[folder]))

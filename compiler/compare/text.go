@@ -91,6 +91,10 @@ func WriteList(w io.Writer, r *Report) error {
 			change string
 			ids    []string
 		}{{"emptied", c.Emptied}, {"unlisted", c.Unlisted}, {"listed", c.Listed}} {
+			if n := len(list.ids); n > named {
+				fmt.Fprintf(table, "%s\tclusters\t%s and %d more\n", list.change, printable(strings.Join(list.ids[:named], ", ")), n-named)
+				continue
+			}
 			for _, id := range list.ids {
 				fmt.Fprintf(table, "%s\tcluster\t%s\n", list.change, printable(id))
 			}
@@ -105,30 +109,39 @@ func WriteList(w io.Writer, r *Report) error {
 // where there are none. Of each kind it writes at most a number of lines.
 func WriteEnds(w io.Writer, environment string, r *Report, most int) error {
 	removed, added := r.Total.Removed, r.Total.Added
-	if removed+added == 0 {
+	if r.Total == (Total{}) {
 		return nil
 	}
 	t := &textWriter{w: bufio.NewWriter(w), TextOptions: TextOptions{Unit: "assignment"}}
 	part := *r
-	part.Removed = r.Removed[:min(len(r.Removed), most)]
+	part.Removed, part.Changed = r.Removed[:min(len(r.Removed), most)], r.Changed[:min(len(r.Changed), most)]
 	t.removals(&part)
-	if more := len(r.Removed) - most; more > 0 {
+	if more := max(0, len(r.Removed)-most) + max(0, len(r.Changed)-most); more > 0 {
 		t.line("", '-', fmt.Sprintf("and %d more", more))
 	}
-	fmt.Fprintf(t.w, "%s: %d added, %d removed\n", printable(environment), added, removed)
+	fmt.Fprintf(t.w, "%s: %d added, %d removed", printable(environment), added, removed)
+	if n := r.Total.Changed; n > 0 {
+		fmt.Fprintf(t.w, ", %s replaced", counted(n, "namespace", "namespaces"))
+	}
+	fmt.Fprintln(t.w)
 	return t.w.Flush()
 }
 
 // pairLine is a pair as WriteLines writes it.
 type pairLine struct {
-	Change           Kind     `json:"change"`
-	Environment      string   `json:"environment"`
-	ClusterType      string   `json:"clusterType"`
-	DeploymentTarget string   `json:"deploymentTarget"`
-	Cluster          string   `json:"cluster,omitempty"`
-	Namespaces       []string `json:"namespaces,omitempty"`
-	Values           []Value  `json:"values,omitempty"`
-	Objects          []string `json:"objects,omitempty"`
+	Change                    Kind     `json:"change"`
+	Environment               string   `json:"environment"`
+	ClusterType               string   `json:"clusterType"`
+	DeploymentTarget          string   `json:"deploymentTarget"`
+	Cluster                   string   `json:"cluster,omitempty"`
+	Namespaces                []string `json:"namespaces,omitempty"`
+	PersistentVolumeClaims    int      `json:"persistentVolumeClaims,omitempty"`
+	CustomResourceDefinitions []string `json:"customResourceDefinitions,omitempty"`
+	CustomResources           int      `json:"customResources,omitempty"`
+	RenamedTo                 string   `json:"renamedTo,omitempty"`
+	RenamedFrom               string   `json:"renamedFrom,omitempty"`
+	Values                    []Value  `json:"values,omitempty"`
+	Objects                   []string `json:"objects,omitempty"`
 }
 
 // WriteLines writes each pair of a report as a line of JSON: those that are removed, added and
@@ -145,7 +158,7 @@ func WriteLines(w io.Writer, r *Report) error {
 				names = []string{""}
 			}
 			for _, name := range names {
-				if err := enc.Encode(pairLine{e.kind, e.Environment, e.ClusterType, e.DeploymentTarget, name, e.Namespaces, e.Values, e.Objects}); err != nil {
+				if err := enc.Encode(pairLine{e.kind, e.Environment, e.ClusterType, e.DeploymentTarget, name, e.Namespaces, e.PersistentVolumeClaims, e.CustomResourceDefinitions, e.CustomResources, e.RenamedTo, e.RenamedFrom, e.Values, e.Objects}); err != nil {
 					return err
 				}
 			}
@@ -325,8 +338,8 @@ func (t *textWriter) group(g *Group) {
 	in := fmt.Sprintf("%d %s", len(ids), what)
 	if len(ids) == 1 {
 		in = printable(ids[0]) + t.onClusters(g.names)
-	} else if len(g.names) > 0 {
-		in += " on " + counted(len(g.names), "cluster", "clusters")
+	} else {
+		in += t.onClusters(g.names)
 	}
 	t.line("", sign(g), headline(g)+", "+in)
 	t.body(g)
@@ -512,6 +525,9 @@ func (t *textWriter) stat(r *Report) {
 			s += "\town files " + c.Own
 		}
 		fmt.Fprintln(table, s)
+	}
+	if r.Clusters != nil {
+		defer t.clusters('-', " left empty", r.Clusters.Emptied)
 	}
 	_ = table.Flush() // t.w keeps the error
 }

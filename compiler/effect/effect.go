@@ -37,6 +37,9 @@ type Assignment struct {
 type Cluster struct {
 	Name, Folder string
 	Entry        bool
+	// OnlyListed says that the cluster has what its folder has only while it is listed, as the
+	// machines of an inventory.
+	OnlyListed bool
 }
 
 // Side is an environment before or after a change.
@@ -207,13 +210,17 @@ func ways(before, after *Side) []*Way {
 		switch {
 		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
 			to := ""
-			if !a[0].Entry {
+			if !a[0].Entry && !a[0].OnlyListed {
 				to = unlisted(1, a[0].Folder)
 			}
 			add(a[0].Folder, to, a[0].Name)
 			a = a[1:]
 		case len(a) == 0 || b[0].Name < a[0].Name:
-			add(unlisted(0, b[0].Folder), b[0].Folder, b[0].Name)
+			from := ""
+			if !b[0].OnlyListed {
+				from = unlisted(0, b[0].Folder)
+			}
+			add(from, b[0].Folder, b[0].Name)
 			b = b[1:]
 		default:
 			add(a[0].Folder, b[0].Folder, a[0].Name)

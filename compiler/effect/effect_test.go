@@ -30,7 +30,7 @@ func sideOf(folders []string, clusters ...string) *Side {
 	}
 	for _, c := range clusters {
 		name, folder, _ := strings.Cut(c, " ")
-		s.Clusters = append(s.Clusters, Cluster{name, strings.TrimSuffix(folder, "!"), strings.HasSuffix(folder, "!")})
+		s.Clusters = append(s.Clusters, Cluster{Name: name, Folder: strings.Trim(folder, "!?"), Entry: strings.HasSuffix(folder, "!"), OnlyListed: strings.HasSuffix(folder, "?")})
 	}
 	s.Assigned = func(folder string) ([]Assignment, error) { return all[folder], nil }
 	return s
@@ -89,6 +89,8 @@ func TestOf(t *testing.T) {
 			sideOf(shop), sideOf([]string{"shop: cart=1 till=2"}, "a shop", "b shop"), "~ shop/till on a,b\n2 of 4 to 4",
 		},
 		"clusters that nobody lists any more stay": {sideOf(shop, "a shop"), sideOf(shop), "2 of 2 to 2"},
+		"the last machine goes":                    {sideOf(shop, "a shop?"), sideOf(shop), "- shop/cart on a\n- shop/till on a\n0 of 2 to 0"},
+		"the first machine comes":                  {sideOf(shop), sideOf(shop, "a shop?"), "+ shop/cart on a\n+ shop/till on a\n0 of 0 to 2"},
 		"the last entry goes":                      {sideOf(shop, "a shop!"), sideOf(shop), "- shop/cart on a\n- shop/till on a\n0 of 2 to 0"},
 		"a cluster type that goes":                 {sideOf(shop, "a shop"), sideOf(nil), "- shop/cart on a\n- shop/till on a\n0 of 2 to 0"},
 		"another namespace":                        {sideOf(shop, "a shop"), sideOf([]string{"shop: cart@x=2 till=1"}, "a shop"), "= shop/cart on a\n1 of 2 to 2"},
@@ -156,16 +158,16 @@ func TestRemovals(t *testing.T) {
 		"a quarter":            {twenty, without("shop.no", 10), Limits{}, ""},
 		"more than a quarter":  {twenty, without("shop.no", 11), Limits{}, "11 of 40 assignments are removed (limit: 10)"},
 		"a part":               {twenty, without("shop.no", 4), Limits{Max: "7.5%"}, "4 of 40 assignments are removed (limit: 3)"},
-		"emptied":              {twenty, without("shop.none", 1), Limits{}, "cluster c00 loses all its assignments"},
+		"emptied":              {twenty, without("shop.none", 1), Limits{}, "1 cluster is left empty: c00 (limit: 0)"},
 		"emptied by name":      {twenty, without("shop.none", 2), Limits{MayEmpty: []string{"c00", "c01"}}, ""},
-		"emptied by number":    {twenty, without("shop.none", 3), Limits{Emptied: "2"}, "3 clusters lose all their assignments: c00, c01, c02 (limit: 2)"},
+		"emptied by number":    {twenty, without("shop.none", 3), Limits{Emptied: "2"}, "3 clusters are left empty: c00, c01, c02 (limit: 2)"},
 		"emptied by part":      {twenty, without("shop.none", 4), Limits{Emptied: "20%"}, ""},
 		"all are emptied":      {twenty, without("shop.none", 20), Limits{Max: "100%", Emptied: "100%"}, "all 40 assignments are removed, and nothing is left"},
 		"no longer listed":     {twenty, sideOf(two, many("shop", 6, 20)...), Limits{}, "6 of 20 clusters are removed (limit: 5)"},
 		"removed by name":      {twenty, sideOf(two, many("shop", 2, 20)...), Limits{Max: "0", Clusters: []string{"c00", "c01"}}, ""},
 		"three assignments":    {sideOf([]string{"a: x=1 y=1 z=1 w=1"}), sideOf([]string{"a: w=1"}), Limits{}, ""},
 		"four assignments":     {sideOf([]string{"a: x=1 y=1 z=1 w=1 v=1"}), sideOf([]string{"a: w=1"}), Limits{}, "4 of 5 assignments are removed (limit: 1)"},
-		"many of few clusters": {sideOf([]string{"a: t=1 u=1 v=1 w=1 x=1 y=1"}, "p a", "q a"), sideOf([]string{"a: t=1"}, "p a", "q a"), Limits{}, "10 of 12 assignments are removed on 2 clusters (limit: 3)"},
+		"many of few clusters": {sideOf([]string{"a: t=1 u=1 v=1 w=1 x=1 y=1"}, "p a", "q a"), sideOf([]string{"a: t=1"}, "p a", "q a"), Limits{}, "10 of 12 assignments are removed from 2 clusters (limit: 3)"},
 		"other namespaces": {
 			sideOf([]string{"a: w=1 x=1 y=1 z=1"}), sideOf([]string{"a: w@1=2 x@2=2 y@3=2 z@4=2"}), Limits{}, "4 of 4 assignments are removed (limit: 1)",
 		},

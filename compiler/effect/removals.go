@@ -30,8 +30,8 @@ const (
 
 // Removals count what a change removes, beside what it may remove.
 type Removals struct {
-	// Removed counts the pairs that are removed, and those that get another namespace in
-	// place of one that goes. Recorded counts all pairs before the change, and Most is how
+	// Removed counts the pairs that listed clusters, and types that list none, lose, and those
+	// that get another namespace in place of one that goes. Recorded counts all pairs before the change, and Most is how
 	// many of them may go.
 	Removed  int `json:"removed"`
 	Recorded int `json:"recorded"`
@@ -58,31 +58,31 @@ type Removals struct {
 
 // Excess returns why the removals have to be allowed; "" where they need not be.
 func (r Removals) Excess() string {
-	switch {
-	case r.Empty:
+	if r.Empty {
 		return fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)
-	case r.Clusters > r.MostClusters:
-		return fmt.Sprintf("%d of %d clusters are removed (limit: %d)", r.Clusters, r.RecordedClusters, r.MostClusters)
-	case r.Emptied > r.MostEmptied:
-		which := "cluster " + r.EmptiedNames[0] + " loses all its assignments"
+	}
+	var reasons []string
+	if r.Clusters > r.MostClusters {
+		reasons = append(reasons, fmt.Sprintf("%d of %d clusters are removed (limit: %d)", r.Clusters, r.RecordedClusters, r.MostClusters))
+	}
+	if r.Emptied > r.MostEmptied {
+		which := "1 cluster is left empty: " + r.EmptiedNames[0]
 		if r.Emptied > 1 {
-			which = fmt.Sprintf("%d clusters lose all their assignments: %s", r.Emptied, strings.Join(r.EmptiedNames[:min(3, r.Emptied)], ", "))
-			if r.Emptied > 3 {
-				which += fmt.Sprintf(" and %d more", r.Emptied-3)
-			}
+			which = fmt.Sprintf("%d clusters are left empty: %s", r.Emptied, strings.Join(r.EmptiedNames[:min(3, r.Emptied)], ", "))
 		}
-		if r.MostEmptied == 0 {
-			return which
+		if r.Emptied > 3 {
+			which += fmt.Sprintf(" and %d more", r.Emptied-3)
 		}
-		return fmt.Sprintf("%s (limit: %d)", which, r.MostEmptied)
-	case r.Removed > r.Most && max(r.On, r.Assignments) > r.Least:
+		reasons = append(reasons, fmt.Sprintf("%s (limit: %d)", which, r.MostEmptied))
+	}
+	if r.Removed > r.Most && max(r.On, r.Assignments) > r.Least {
 		where := ""
 		if r.On != r.Removed {
-			where = fmt.Sprintf(" on %d clusters", r.On)
+			where = fmt.Sprintf(" from %d clusters", r.On)
 		}
-		return fmt.Sprintf("%d of %d assignments are removed%s (limit: %d)", r.Removed, r.Recorded, where, r.Most)
+		reasons = append(reasons, fmt.Sprintf("%d of %d assignments are removed%s (limit: %d)", r.Removed, r.Recorded, where, r.Most))
 	}
-	return ""
+	return strings.Join(reasons, "; ")
 }
 
 // Removals counts what the effect removes. loses says whether a pair that gets another
@@ -90,33 +90,26 @@ func (r Removals) Excess() string {
 func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
 	r := Removals{Recorded: e.Before, Empty: e.After == 0 && e.Before > 0}
 	on, assignments, unlisted := map[string]bool{}, map[string]bool{}, 0
-	named := func(w *Way, name string) bool { return w.To == "" && slices.Contains(l.Clusters, name) }
 	for i := range e.Pairs {
 		p := &e.Pairs[i]
-		if !p.Removed() && !(p.Renames() && loses(p)) {
-			continue
+		if p.Way.Leaves() || !p.Removed() && !(p.Renames() && loses(p)) {
+			continue // clusters that leave are counted below
 		}
-		before := r.Removed
+		r.Removed += p.Way.Count()
 		if p.Way.Clusters == nil {
-			r.Removed++
 			unlisted++
 		}
 		for _, name := range p.Way.Clusters {
-			if !named(p.Way, name) {
-				r.Removed++
-				on[name] = true
-			}
+			on[name] = true
 		}
-		if r.Removed > before {
-			assignments[p.ClusterType()+"/"+p.DeploymentTarget()] = true
-		}
+		assignments[p.ClusterType()+"/"+p.DeploymentTarget()] = true
 	}
 	for _, w := range e.Ways {
 		if w.From != "" {
 			r.RecordedClusters += len(w.Clusters)
 		}
 		for _, name := range w.Clusters {
-			if w.To == "" && !named(w, name) {
+			if w.Leaves() && !slices.Contains(l.Clusters, name) {
 				r.Clusters++
 			}
 			if w.Emptied && !slices.Contains(l.MayEmpty, name) {

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -164,6 +165,15 @@ func (r *Record) Followers(skip func(folder string) bool) ([]Follower, error) {
 	}
 	slices.SortStableFunc(out, func(a, b Follower) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return slices.CompactFunc(out, func(a, b Follower) bool { return a.Cluster == b.Cluster }), nil // those with entries first
+}
+
+// FolderTree returns the id of the recorded folder of a cluster type; "" where the record does
+// not list it, or does not know it.
+func (r *Record) FolderTree(clusterType string) ID {
+	if e := r.entry(clusterType); e != nil {
+		return cmp.Or(e.Tree, ID("unknown"))
+	}
+	return ""
 }
 
 // FolderOf returns the folder that the recorded entry of a cluster names; "" where there is
