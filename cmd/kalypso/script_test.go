@@ -64,13 +64,22 @@ func TestSlowScript(t *testing.T) {
 
 // scripts runs the scripts of a folder of testdata.
 func scripts(t *testing.T, folder string) {
+	testscript.Run(t, scriptParams(t, filepath.Join("../..", "testdata", folder)))
+}
+
+// scriptParams say how the scripts of a folder are run.
+func scriptParams(t *testing.T, dir string) testscript.Params {
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	registry := ocitest.New(t, nil)
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join(repository, "testdata", folder),
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("KALYPSO_UPDATE") != "",
@@ -97,7 +106,7 @@ func scripts(t *testing.T, folder string) {
 			}
 			return err
 		},
-	})
+	}
 }
 
 // commands are those of scripts that testscript does not have.
