@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,16 @@ type inventory struct {
 	Read cost `json:"read"`
 	Cold cost `json:"cold"`
 	Row  cost `json:"row"` // with the labels of one row changed
+	// Diffs are what it costs to say what a change of labels does on the clusters, which moves
+	// them between classes. The old side is a folder, or a commit that was built before.
+	Diffs []*moves `json:"diffs,omitempty"`
+}
+
+// moves is a change that moves clusters between classes, and what diff takes for it.
+type moves struct {
+	Clusters int  `json:"clusters"` // how many move
+	Record   cost `json:"record"`   // since the output that was built before it
+	Cache    cost `json:"cache"`    // since the commit before it, with a warm cache
 }
 
 // valueKind says which values clusters have of their own.
@@ -62,7 +73,7 @@ func measureInventories(k *kalypso, o options, work string) (out []*inventory, e
 }
 
 func (i *inventory) measure(k *kalypso, j job, runs int) (err error) {
-	if err := i.write(j.platform(), 0); err != nil {
+	if err := i.write(j.platform(), 0, 0); err != nil {
 		return err
 	}
 	read := func() *exec.Cmd {
@@ -85,15 +96,62 @@ func (i *inventory) measure(k *kalypso, j job, runs int) (err error) {
 		return err
 	}
 	changed := 0
-	i.Row, err = best(runs, func() (*exec.Cmd, error) {
+	if i.Row, err = best(runs, func() (*exec.Cmd, error) {
 		changed++
-		return build(), i.write(j.platform(), changed)
-	})
-	return err
+		return build(), i.write(j.platform(), 1, changed)
+	}); err != nil {
+		return err
+	}
+	return i.measureDiffs(k, j, runs)
 }
 
-// write writes the platform; another number gives one row another label.
-func (i *inventory) write(dir string, changed int) error {
+// measureDiffs measures changes that move few clusters to other classes, and most of them. It
+// fails if the report does not have the clusters that moved.
+func (i *inventory) measureDiffs(k *kalypso, j job, runs int) error {
+	out, cache := filepath.Join(j.Dir, "out"), filepath.Join(j.Dir, "cache")
+	if err := i.write(j.platform(), 0, 0); err != nil {
+		return err
+	}
+	for _, cmd := range []*exec.Cmd{
+		git(j.platform(), "init", "-q"), git(j.platform(), "add", "."), git(j.platform(), "commit", "-q", "-m", "Platform"),
+		k.command(cache, "-C", j.platform(), "build", "--to", out),
+	} {
+		if _, err := output(cmd); err != nil {
+			return err
+		}
+	}
+	for _, clusters := range []int{max(i.Rows/100, 1), max(i.Rows*9/10, 1)} {
+		if err := i.write(j.platform(), clusters, 1); err != nil {
+			return err
+		}
+		m := &moves{Clusters: clusters}
+		for _, of := range []struct {
+			to   *cost
+			side string
+		}{{&m.Record, out}, {&m.Cache, "HEAD"}} {
+			diff := func() *exec.Cmd { return k.command(cache, "-C", j.platform(), "diff", of.side, "-o", "json") }
+			printed, err := output(diff())
+			if err != nil {
+				return err
+			}
+			var report struct{ Clusters struct{ Concerned int } }
+			if err := json.Unmarshal(printed, &report); err != nil {
+				return err
+			}
+			if report.Clusters.Concerned != clusters {
+				return fmt.Errorf("diff %s reports a change on %d clusters, but %d move", filepath.Base(of.side), report.Clusters.Concerned, clusters)
+			}
+			if *of.to, err = best(runs, func() (*exec.Cmd, error) { return diff(), nil }); err != nil {
+				return err
+			}
+		}
+		i.Diffs = append(i.Diffs, m)
+	}
+	return nil
+}
+
+// write writes the platform. The first rows get the region that is so many after their own.
+func (i *inventory) write(dir string, rows, further int) error {
 	text := inventoryText
 	switch i.Kind {
 	case ownValues:
@@ -123,8 +181,8 @@ func (i *inventory) write(dir string, changed int) error {
 	fmt.Fprintln(w, "name,labels.region,labels.wave,tills")
 	for n := range i.Rows {
 		region := n % inventoryRegions
-		if n == 0 {
-			region = changed % inventoryRegions
+		if n < rows {
+			region = (region + further) % inventoryRegions
 		}
 		fmt.Fprintf(w, "store-%07d,r%d,w%d,%d\n", n, region, n/inventoryRegions%inventoryWaves, 1+n%9)
 	}
