@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,14 +11,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // reportOutliving names what stays on clusters and nothing brings there any more, of
 // assignments that are removed or have changed. What another folder of the same clusters
-// brings is not among it.
+// brings is not among it, and neither is a definition that any folder of the environment
+// brings: clusters may follow that folder too, by another cluster type or class.
 func (c *changes) reportOutliving(of *effect.Effect) error {
 	type leftover struct{ clusterType, target, objects string }
-	reported := map[leftover]bool{}
+	clusters := map[leftover][]string{} // that keep what is left; none where none are listed
+	var order []leftover
+	var brought map[string]bool
 	for _, w := range of.Ways {
 		if w.From == "" || w.Leaves() || w.From == w.To && c.same(w.From) {
 			continue
@@ -40,14 +45,45 @@ func (c *changes) reportOutliving(of *effect.Effect) error {
 		for i := range before.Assignments {
 			f := &before.Assignments[i].Folder
 			left := leftOn(f, there, is[f.DeploymentTarget] == f.Namespace)
-			key := leftover{model.TypeOfFolder(w.From), f.DeploymentTarget, strings.Join(left, " ")}
-			if len(left) > 0 && !reported[key] {
-				reported[key] = true
-				c.reportRetained(key.clusterType, f.DeploymentTarget, left)
+			if slices.ContainsFunc(left, isDefinition) && brought == nil {
+				if brought, err = c.broughtAnywhere(); err != nil {
+					return err
+				}
 			}
+			left = slices.DeleteFunc(left, func(object string) bool { return isDefinition(object) && brought[object] })
+			if len(left) == 0 {
+				continue
+			}
+			key := leftover{model.TypeOfFolder(w.From), f.DeploymentTarget, strings.Join(left, "\n")}
+			if _, known := clusters[key]; !known {
+				order = append(order, key)
+			}
+			clusters[key] = append(clusters[key], w.Clusters...)
 		}
 	}
+	for _, key := range order {
+		c.reportRetained(key.clusterType, key.target, strings.Split(key.objects, "\n"), clusters[key])
+	}
 	return nil
+}
+
+func isDefinition(object string) bool { return strings.HasPrefix(object, definitionKind) }
+
+// broughtAnywhere returns what outlives assignments, of all folders that the environment will
+// have.
+func (c *changes) broughtAnywhere() (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, ct := range c.tree.ClusterTypes {
+		if tree.IsShard(ct.Name) {
+			continue
+		}
+		kept, err := c.keptNow(ct.Name)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out, kept)
+	}
+	return out, nil
 }
 
 // assignedTo returns the namespaces of the assignments that a folder will have, by deployment
@@ -72,13 +108,21 @@ func leftOn(f *backends.Folder, there map[string]bool, stays bool) []string {
 	})
 }
 
-// reportRetained names what an assignment leaves on clusters.
-func (c *changes) reportRetained(clusterType, target string, left []string) {
-	hint := "remove by hand what nobody needs"
-	if slices.ContainsFunc(left, func(object string) bool { return strings.HasPrefix(object, definitionKind) }) {
-		hint += "; with a CustomResourceDefinition go all objects of its kind. To let definitions go with the assignment, build and sync it once with crds: \"delete\" on its source before this change"
+// reportRetained names what an assignment leaves on clusters: all of the type where none are
+// listed.
+func (c *changes) reportRetained(clusterType, target string, left, clusters []string) {
+	where := "the clusters of cluster type " + clusterType
+	switch n := len(clusters); {
+	case n == 1:
+		where = "cluster " + clusters[0]
+	case n > 1:
+		where = fmt.Sprintf("%d clusters of cluster type %s", n, clusterType)
 	}
-	c.reports.add(diag.New(diag.RetainsObjects, fmt.Sprintf("%s leaves objects on the clusters of cluster type %s: %s", target, clusterType, kubernetes.Few(left))).
+	hint := "remove an object by hand once nothing on the cluster uses it"
+	if slices.ContainsFunc(left, isDefinition) {
+		hint += "; with a CustomResourceDefinition go all objects of its kind, including those of other workloads. To let definitions go with the assignment, build and sync it once with crds: \"delete\" on its source before this change"
+	}
+	c.reports.add(diag.New(diag.RetainsObjects, fmt.Sprintf("%s leaves objects on %s: %s", target, where, kubernetes.Few(left))).
 		Hinting(hint).
 		For(c.Name + "/" + clusterType + "/" + target))
 }
