@@ -50,7 +50,8 @@ The second side is built on the first one as a build is on the output that exist
 So diff reports what build and promote would report, fails with the same exit code
 where a build would be refused, and keeps what a build would keep. --against takes
 the records of another output instead: a folder, or a branch as REPOSITORY:BRANCH.
-Assignments with errors on the first side are left out.
+Assignments with errors on the first side are left out. Two folders are compared as
+they are: diff does not know the bounds and policies of their platform.
 
 If a folder and a revision have the same name, write the folder with a slash, such as
 ./main.`,

@@ -292,8 +292,14 @@ func (j *job) run(entries memo) error {
 	if j.after.Cluster != "" && j.moved() {
 		j.found.list = slices.DeleteFunc(j.found.list, j.isMove)
 	}
-	if j.pair == nil {
+	switch {
+	case j.pair == nil:
 		j.attribute()
+	case j.pair.Renames(): // everything in the former namespace goes, and comes again in the new one
+		for i := range j.found.list {
+			c := &j.found.list[i]
+			c.detail = c.Object != nil && c.Path == "" && (c.Kind == Added || c.Kind == Removed)
+		}
 	}
 	return nil
 }

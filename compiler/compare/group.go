@@ -179,6 +179,7 @@ func (g groups) list(c *comparison, clustersOf func(j *job) []string) []Group {
 				}
 				out.Assignments = append(out.Assignments, idOf(j.after))
 				out.Count += max(1, len(clusters))
+				out.Detail = known.concrete.detail
 				for _, name := range clusters {
 					names[name] = true
 				}
