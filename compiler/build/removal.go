@@ -33,15 +33,24 @@ func (e *Environment) checkRemovals(c *changes) error {
 	if err != nil {
 		return err
 	}
+	e.Effect = of
+	bounded, losing := of, leaves
+	if after := c.withOtherShards(after); after != nil {
+		if bounded, err = effect.Of(before, after, nil); err != nil {
+			return err
+		}
+		if losing, err = c.leaving(bounded); err != nil {
+			return err
+		}
+	}
 	loses := map[*effect.Pair]bool{}
-	for _, l := range leaves {
+	for _, l := range losing {
 		loses[l.pair] = !l.record.Orphan
 	}
-	e.Effect = of
 	limits := effect.Limits{Max: e.Model.MaxRemovals, Clusters: e.Model.RemovedClusters, Emptied: e.Model.MaxEmptied, MayEmpty: e.Model.EmptiedClusters}
-	e.Removals = of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
+	e.Removals = bounded.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
 	if e.Removals.Excess() != "" && !e.request.AllowRemovals {
-		c.refuse(e.Removals, leaves)
+		c.refuse(e.Removals, losing)
 		if !e.request.Preview {
 			e.Tree, e.Counts = nil, Counts{}
 			return nil
@@ -114,7 +123,7 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	is := map[string]string{} // folders by cluster
+	is, entered := map[string]string{}, map[string]bool{} // folders by cluster, and who has an entry
 	for n := range c.Model.ClusterTypes {
 		if ct := &c.Model.ClusterTypes[n]; planned(ct.Name) && ct.Entries != model.ClusterEntries {
 			for _, name := range c.recordedClusters(ct.Name) {
@@ -138,7 +147,7 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 	for _, f := range recorded {
 		before.Clusters = append(before.Clusters, effect.Cluster{Name: f.Cluster, Folder: f.Folder, Entry: f.Entry != nil, OnlyListed: c.machines(f.Folder)})
 		if f.Entry != nil && c.equal[tree.ShardName(f.Cluster)] || f.Entry == nil && c.equal[f.Folder] {
-			is[f.Cluster] = f.Folder
+			is[f.Cluster], entered[f.Cluster] = f.Folder, f.Entry != nil
 		}
 	}
 	for _, entry := range c.record.ClusterTypes {
@@ -168,14 +177,79 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 	for name, shard := range c.entries.shards {
 		for _, e := range shard.entries {
 			if !c.equal[name] {
-				is[e.Cluster] = e.Folder
+				is[e.Cluster], entered[e.Cluster] = e.Folder, true
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
-		after.Clusters = append(after.Clusters, effect.Cluster{Name: name, Folder: is[name], OnlyListed: c.machines(is[name])})
+		after.Clusters = append(after.Clusters, effect.Cluster{Name: name, Folder: is[name], Entry: entered[name], OnlyListed: c.machines(is[name])})
 	}
 	return before, after, nil
+}
+
+// withOtherShards returns the environment as it will be once the other shards of the build are
+// written too, as far as the platform says: bounds are on the whole environment, whichever shard
+// comes first. It is nil where there are no others, or errors may keep what they would remove.
+func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
+	if c.request.Shard.Of <= 1 || c.Model.Incomplete || c.Model.ClustersIncomplete || len(c.retained.lost) > 0 {
+		return nil
+	}
+	other := func(name string) bool { return !c.request.Shard.Has(name) && c.inRing(name) }
+	out := &effect.Side{Folders: map[string]int{}}
+	targets := map[string][]effect.Assignment{}
+	for name, n := range mine.Folders {
+		if !other(name) {
+			out.Folders[name] = n
+		}
+	}
+	for n := range c.Model.ClusterTypes {
+		name := c.Model.ClusterTypes[n].Name
+		if !other(name) {
+			continue
+		}
+		targets[name] = c.scheduled(n)
+		out.Folders[name] = len(targets[name])
+	}
+	out.Assigned = func(folder string) ([]effect.Assignment, error) {
+		if list, known := targets[folder]; known {
+			return list, nil
+		}
+		return mine.Assigned(folder)
+	}
+	is := map[string]effect.Cluster{}
+	for _, of := range mine.Clusters {
+		is[of.Name] = of
+	}
+	for _, of := range mine.Clusters { // of other shards: as the platform has them
+		switch m := c.Model.Cluster(of.Name); {
+		case of.Entry && !other(tree.ShardName(of.Name)) || !of.Entry && !other(of.Folder):
+		case m != nil:
+			of.Folder = m.Folder
+			is[of.Name] = of
+		case slices.Contains(c.Model.RemovedClusters, of.Name) || !of.Entry:
+			delete(is, of.Name)
+		}
+	}
+	for i := range c.Model.Clusters {
+		m := &c.Model.Clusters[i]
+		if _, known := is[m.Name]; !known && m.Folder != "" && other(m.Folder) {
+			is[m.Name] = effect.Cluster{Name: m.Name, Folder: m.Folder, OnlyListed: c.machines(m.Folder)}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		out.Clusters = append(out.Clusters, is[name])
+	}
+	return out
+}
+
+// scheduled returns the assignments of a cluster type by its number, whose files are not known.
+func (c *changes) scheduled(n int) []effect.Assignment {
+	var out []effect.Assignment
+	for i := c.spans[n].first; i < c.spans[n].next; i++ {
+		out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName, Namespace: c.Plan.Namespaces[i]})
+	}
+	slices.SortFunc(out, func(a, b effect.Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
+	return out
 }
 
 // machines says whether the clusters of a folder are machines, which have nothing unless they
@@ -205,13 +279,7 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	built := known && c.builds(folder)
 	switch {
 	case known && !built && c.record.FolderTree(folder) == "":
-		// Another shard makes it: what its assignments are made of is not known here.
-		var out []effect.Assignment
-		for i := c.spans[n].first; i < c.spans[n].next; i++ {
-			out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName, Namespace: c.Plan.Namespaces[i]})
-		}
-		slices.SortFunc(out, func(a, b effect.Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
-		return out, nil
+		return c.scheduled(n), nil // another shard makes it: what it is made of is not known here
 	case c.equal[folder], built && c.assignments.known[n].same:
 		return c.recordedAssignments(folder)
 	case built && c.types[n].folders == nil: // no assignment failed

@@ -23,6 +23,7 @@ type retained struct {
 	folders map[string]map[string]bool
 	// denied are the pairs that stay taken away, by cluster type.
 	denied map[string][]tree.Denied
+	lost   []*lost // the selectors that select nothing, and may not
 }
 
 // keep retains the folder of an assignment.
@@ -66,6 +67,7 @@ func retain(s *scope, out *reports) (*retained, error) {
 			r.retainOf(ct, all)
 		}
 	}
+	r.lost = all
 	r.dropConsequences(out)
 	for _, l := range all {
 		switch {
