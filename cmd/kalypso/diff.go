@@ -88,7 +88,7 @@ If a folder and a revision have the same name, write the folder with a slash, su
 	cmd.Flags().BoolVar(&o.stat, "stat", false, "only count the assignments of each cluster type")
 	cmd.Flags().BoolVar(&o.all, "all", false, "name all assignments and clusters, not only the first three")
 	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "allow removals beyond removals.max and removals.emptied of an environment")
-	cmd.Flags().StringVar(&o.against, "against", "", "build the second side on the records of `OUTPUT`: a folder, or REPOSITORY:BRANCH")
+	cmd.Flags().StringVar(&o.against, "against", "", "build the second side on the records of the output in `DIR`, or in a branch as REPOSITORY:BRANCH")
 	cmd.Flags().BoolVar(&o.exitCode, "exit-code", false, "exit with 1 if there are differences")
 	return cmd
 }

@@ -209,34 +209,15 @@ func (p *Planned) checkContent() []diag.Diagnostic {
 		Hinting("declare clusterTypes in environments/" + p.Name)}
 }
 
-// checkNumbers warns of bounds that are numbers, since they count each listed cluster for
-// itself: once for the environment.
+// checkNumbers warns of a bound on removals that is a number, since it counts each listed
+// cluster for itself. Budgets of promotion have no other form.
 func (p *Planned) checkNumbers() []diag.Diagnostic {
-	if len(p.Model.Clusters) == 0 {
+	if n, err := strconv.Atoi(p.Model.MaxRemovals); err != nil || n == 0 || len(p.Model.Clusters) == 0 {
 		return nil
 	}
-	ref, at := model.Ref{Collection: "environments", Name: p.Name}, ""
-	gates := func(path string, g *model.Gates) {
-		if g != nil && g.Budget != nil && g.Budget.Assignments != nil && *g.Budget.Assignments > 0 && at == "" {
-			at = path + "gates.budget.assignments"
-		}
-	}
-	if n, err := strconv.Atoi(p.Model.MaxRemovals); err == nil && n > 0 {
-		at = "removals.max"
-	}
-	for _, d := range p.request.Declarations {
-		if d.Name == p.Name {
-			gates("", &d.Promotion.Gates)
-			for i := range d.Promotion.Rings {
-				gates(fmt.Sprintf("rings[%d].", i), &d.Promotion.Rings[i].Gates)
-			}
-		}
-	}
-	if at == "" {
-		return nil
-	}
-	return []diag.Diagnostic{diag.New(diag.NumberOfPairs, fmt.Sprintf("%s of environment %s is a number, and counts an assignment on each cluster for itself", at, p.Name)).
-		At(ref.At(at), "").On(ref.At(at).String()).Hinting("write a percentage if it is meant as a part, or check the number")}
+	ref := model.Ref{Collection: "environments", Name: p.Name}.At("removals.max")
+	return []diag.Diagnostic{diag.New(diag.NumberOfPairs, fmt.Sprintf("removals.max of environment %s is a number, and counts an assignment on each cluster for itself", p.Name)).
+		At(ref, "").On(ref.String()).Hinting("write a percentage, or check the number")}
 }
 
 // checkClusterValues reports values of single clusters that reach nothing.

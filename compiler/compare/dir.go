@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,7 +21,7 @@ import (
 
 // ReadDir returns the folders of an output as they are on disk now, whatever
 // wrote them, sorted as Compare wants them. Ids are computed from the content of
-// the files, which is read again by Files. An environment's record is used only
+// the files, which is read again by Files, except that of equal entries. An environment's record is used only
 // for its name, to tell a cluster type's own folders from assignments and, on a
 // system whose files do not say whether they are executable, to know that.
 //
@@ -57,8 +58,9 @@ func readDir(dir string) ([]Folder, error) {
 	}
 	group := errgroup.Group{}
 	group.SetLimit(runtime.GOMAXPROCS(0))
+	kept := &keptEntries{files: map[tree.ID][]backends.File{}}
 	for i := range found {
-		group.Go(func() error { return found[i].identify() })
+		group.Go(func() error { return found[i].identify(kept) })
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
@@ -300,14 +302,44 @@ type diskFolder struct {
 	below map[string]bool
 }
 
+// keptEntries are files of entries by the ids of their trees: the entries of the clusters of a
+// class are often equal, and are not read again.
+type keptEntries struct {
+	mu    sync.Mutex
+	files map[tree.ID][]backends.File // not written to
+}
+
+// add returns the files of an entry to keep; nil where there are too many others.
+func (k *keptEntries) add(id tree.ID, files []backends.File) []backends.File {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if kept, known := k.files[id]; known || len(k.files) >= mostKept {
+		return kept
+	}
+	k.files[id] = files
+	return files
+}
+
 // identify computes the folder's id; it stays "" where there are no files.
-func (f *diskFolder) identify() error {
+func (f *diskFolder) identify(kept *keptEntries) error {
 	blobs := map[string]tree.Blob{}
-	err := f.each(func(file backends.File) { blobs[file.Path] = tree.BlobOf(file) })
+	var entry []backends.File
+	err := f.each(func(file backends.File) {
+		blobs[file.Path] = tree.BlobOf(file)
+		if f.Cluster != "" {
+			entry = append(entry, file)
+		}
+	})
 	if err != nil || len(blobs) == 0 {
 		return err
 	}
 	f.Tree = tree.TreeID(blobs)
+	if f.Cluster != "" {
+		if files := kept.add(f.Tree, entry); files != nil {
+			f.Files = func() ([]backends.File, error) { return files, nil }
+			return nil
+		}
+	}
 	from := *f // Files must not hold on to all folders
 	f.Files = func() ([]backends.File, error) {
 		var files []backends.File

@@ -286,7 +286,7 @@ var Codes = []Explanation{
 	{OtherClusterType, OtherClusterType.Severity(), "a cluster goes to another cluster type",
 		"By its row or its labels, a cluster is of another cluster type than its entry says. Objects have the name of the cluster type in theirs: what runs on the cluster is removed, and runs anew. With Flux, which fetches the folders of one cluster type alone, it stays until the cluster is bootstrapped anew. This is said by the build that changes the entry."},
 	{NumberOfPairs, NumberOfPairs.Severity(), "a bound is a number, and counts each cluster",
-		"removals.max or a budget of assignments is a number, and the environment lists clusters. Such a number counts an assignment on each cluster for itself: an application that leaves 20 stores counts 20. Releases before this one counted it once. Write a percentage, or a number that fits."},
+		"removals.max is a number, and the environment lists clusters. Such a number counts an assignment on each cluster for itself: an application that leaves 20 stores counts 20. Releases before this one counted it once. Write a percentage, or a number that fits."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

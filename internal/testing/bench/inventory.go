@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	root "github.com/kalypso-io/kalypso"
 )
@@ -35,6 +36,11 @@ type moves struct {
 	Clusters int  `json:"clusters"` // how many move
 	Record   cost `json:"record"`   // since the output that was built before it
 	Cache    cost `json:"cache"`    // since the commit before it, with a warm cache
+}
+
+// cost returns the larger costs of both old sides.
+func (m *moves) cost() cost {
+	return cost{CPU: max(m.Record.CPU, m.Cache.CPU), Memory: max(m.Record.Memory, m.Cache.Memory)}
 }
 
 // valueKind says which values clusters have of their own.
@@ -221,16 +227,22 @@ func printInventories(out io.Writer, all []*inventory) {
 		return
 	}
 	fmt.Fprintf(out, "\nClusters of inventories, of one cluster type with %d workloads, in %d classes\n\n", inventoryWorkloads, inventoryRegions*inventoryWaves)
-	fmt.Fprintf(out, "%-50s %22s %22s %22s\n", "clusters", "read, cpu and peak", "cold, git commit", "one row changed")
-	for _, i := range all {
-		cells := []any{thousands(i.Rows) + " " + string(i.Kind)}
-		for _, c := range []cost{i.Read, i.Cold, i.Row} {
-			cell := "-"
-			if c.CPU > 0 {
-				cell = seconds(c.CPU) + " " + mebibytes(c.Memory)
-			}
-			cells = append(cells, cell)
+	row := func(cells ...any) { fmt.Fprintf(out, "%-40s"+strings.Repeat(" %22s", len(cells)-1)+"\n", cells...) }
+	cell := func(c cost) string {
+		if c.CPU == 0 {
+			return "-"
 		}
-		fmt.Fprintf(out, "%-50s %22s %22s %22s\n", cells...)
+		return seconds(c.CPU) + " " + mebibytes(c.Memory)
+	}
+	row("clusters", "read, cpu and peak", "cold, git commit", "one row changed")
+	for _, i := range all {
+		row(thousands(i.Rows)+" "+string(i.Kind), cell(i.Read), cell(i.Cold), cell(i.Row))
+	}
+	fmt.Fprintln(out)
+	row("diff where clusters change class", "of them", "since an output", "since HEAD")
+	for _, i := range all {
+		for _, m := range i.Diffs {
+			row(thousands(i.Rows)+" "+string(i.Kind), thousands(m.Clusters), cell(m.Record), cell(m.Cache))
+		}
 	}
 }
