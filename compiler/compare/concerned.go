@@ -88,9 +88,21 @@ func (j *job) attribute() {
 // variablePrefix marks a path in attributed whose deployment targets a backend knows.
 const variablePrefix = "\x00"
 
+// taken is what a folder takes of a value of single clusters, as backends.Dividing says.
+type taken struct {
+	name string
+	is   bool
+}
+
+// valueAt is a path in the values of single clusters, for a folder.
+type valueAt struct {
+	folder *Folder
+	path   string
+}
+
 // takes says whether the values of a deployment target differ by what is attributed. It notes
-// what the values are called.
-func (j *job) takes(f *Folder) bool {
+// what the values are called. all is what folders take, as far as that was asked before.
+func (j *job) takes(f *Folder, all map[valueAt]taken) bool {
 	found := j.attributed[f.Assignment]
 	b, knows := known()[f.Backend].(backends.Dividing)
 	for p := range j.attributed {
@@ -100,8 +112,13 @@ func (j *job) takes(f *Folder) bool {
 		case !knows || f.Info == nil:
 			found = true
 		default:
-			if name, takes := b.Takes(*f.Info, at); takes {
-				j.variables[at], found = name, true
+			of, asked := all[valueAt{f, at}]
+			if !asked {
+				of.name, of.is = b.Takes(*f.Info, at)
+				all[valueAt{f, at}] = of
+			}
+			if of.is {
+				j.variables[at], found = of.name, true
 			}
 		}
 	}

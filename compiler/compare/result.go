@@ -57,13 +57,14 @@ type result struct {
 	// touched are the clusters of changed pairs, and added those of added ones, by cluster type
 	// and deployment target.
 	touched, added map[string][]*clusterSet
-	concerned      map[string]bool // names of clusters
+	concerned      map[string]bool   // names of clusters
+	taken          map[valueAt]taken // what folders take of values of single clusters
 }
 
 // add adds an environment to the report: pairs, values of single clusters, cluster types'
 // own files, and clusters.
 func (c *comparison) add(r *Report, e *environmentEffect) {
-	out := &result{e, r, c, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}}
+	out := &result{e, r, c, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}, map[valueAt]taken{}}
 	for i := range e.Pairs {
 		out.pair(&e.Pairs[i], e.jobs[i])
 	}
@@ -104,7 +105,7 @@ func OfEffect(environment string, e *effect.Effect) *Report {
 		return r
 	}
 	named := &environmentEffect{name: environment, before: &side{}, after: &side{}, Effect: e}
-	out := &result{named, r, &comparison{}, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}}
+	out := &result{named, r, &comparison{}, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}, map[valueAt]taken{}}
 	for i := range e.Pairs {
 		switch p := &e.Pairs[i]; {
 		case !p.Changed():
@@ -228,7 +229,7 @@ func (out *result) attribute(n int, folder string, names []string) {
 	}
 	clusterType := model.TypeOfFolder(folder)
 	for _, f := range out.after.assigned[folder] {
-		if !j.takes(f) {
+		if !j.takes(f, out.taken) {
 			continue
 		}
 		key := clusterType + "/" + f.Assignment
