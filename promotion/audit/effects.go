@@ -35,6 +35,9 @@ type effects struct {
 // count sets Event.Change of the steps' events. What cannot be read is not known: it is no
 // error.
 func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []step, events []Event) error {
+	if au.state.Platform.Subject.Form().Targets {
+		return nil // an application's targets are files, and no assignments
+	}
 	of := au.effects[env]
 	if of == nil {
 		of = &effects{changes.NewReader(env), map[git.Hash]*effect.Counts{}}
