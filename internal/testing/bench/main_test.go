@@ -80,6 +80,16 @@ func TestSlowMeasures(t *testing.T) {
 	if l := r.Local; l == nil || l.Files < 400 || l.Changed < 10 || l.One.CPU <= 0 || l.Chain != 2 || l.All == nil || l.All.CPU <= 0 {
 		t.Errorf("local: %+v", l)
 	}
+	for _, i := range r.Inventories {
+		if want := map[valueKind]int{noValues: 2, ownValues: 2}[i.Kind]; len(i.Diffs) != want {
+			t.Errorf("%d rows %s: %d diffs are measured, want %d", i.Rows, i.Kind, len(i.Diffs), want)
+		}
+		for _, m := range i.Diffs {
+			if m.Record.CPU <= 0 || m.Cache.CPU <= 0 {
+				t.Errorf("%d rows %s: %+v", i.Rows, i.Kind, m)
+			}
+		}
+	}
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.HasPrefix(string(text), "before\n"+pageBegin+"```text\n") ||
 		!strings.HasSuffix(string(text), "```\n"+pageEnd+"after\n") || strings.Contains(string(text), "stale") {
