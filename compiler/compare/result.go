@@ -419,7 +419,11 @@ func (r *Report) describe(c *comparison) {
 	var all []Entry
 	for _, e := range r.Changed {
 		n := e.jobs[0]
-		names := strings.NewReplacer("<environment>", e.Environment, "<clusterType>", e.ClusterType, "<deploymentTarget>", e.DeploymentTarget)
+		namespace := "<namespace>"
+		if n >= 0 && c.jobs[n].found != nil && c.jobs[n].found.namespace != "" {
+			namespace = c.jobs[n].found.namespace
+		}
+		names := strings.NewReplacer("<environment>", e.Environment, "<clusterType>", e.ClusterType, "<deploymentTarget>", e.DeploymentTarget, "<namespace>", namespace)
 		e.Values = nil
 		for _, v := range values[n] {
 			for _, text := range []*json.RawMessage{&v.From, &v.To} {
