@@ -92,9 +92,13 @@ func (p *Pair) ClusterType() string {
 	return p.Way.ClusterType()
 }
 
-// Added, Removed and Changed say what happens to the pair.
-func (p *Pair) Added() bool   { return p.Before == nil }
+// Added says whether the clusters have the pair only after the change.
+func (p *Pair) Added() bool { return p.Before == nil }
+
+// Removed says whether the clusters have the pair only before the change.
 func (p *Pair) Removed() bool { return p.After == nil }
+
+// Changed says whether the clusters have the pair on both sides, with different files.
 func (p *Pair) Changed() bool { return p.Before != nil && p.After != nil }
 
 // Renames says whether the pair gets another namespace: all that was in the former one goes.
