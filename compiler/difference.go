@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/build"
@@ -89,11 +91,16 @@ func Compare(ctx context.Context, r Request, before, after Side, against Output)
 	if err := sides[0].finish(ctx, sides[1], nil); err != nil {
 		return nil, err
 	}
-	records := sides[0].outputs(ctx)
+	records := maps.Clone(sides[0].outputs(ctx))
+	if records == nil {
+		records = map[string]*tree.Record{}
+	}
 	if against.Dir+against.Git != "" {
-		if records, err = against.records(sides[1].build); err != nil {
+		others, err := against.records(sides[1].build)
+		if err != nil {
 			return nil, err
 		}
+		maps.Copy(records, others)
 	}
 	if err := sides[1].finish(ctx, nil, records); err != nil {
 		return nil, err
@@ -126,19 +133,34 @@ func (o Output) records(b *Build) (map[string]*tree.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.TreeOnly = true // nothing is written
-	out := &gitOutput{Output: o, repository: repository, branches: map[string]*tree.Branch{}, places: map[string]destination{}}
-	if err := out.open(o.Branch); err != nil {
+	branch, err := repository.Branch(o.Branch)
+	if err != nil {
 		return nil, errors.Join(err, repository.Close())
 	}
-	records, problems, err := out.previous(b)
-	if err == nil && !slices.ContainsFunc(slices.Collect(maps.Values(records)), func(r *tree.Record) bool { return r != nil }) {
+	records := map[string]*tree.Record{}
+	for _, e := range b.Environments {
+		folder := e.Name
+		if g := b.gitOps(e); g != nil && strings.TrimPrefix(g.Branch, "refs/heads/") == o.Branch {
+			folder = strings.TrimPrefix(path.Clean("/"+g.Path), "/")
+		}
+		record, ds, failed := branch.Record(folder)
+		if err = errors.Join(err, failed); record != nil {
+			records[e.Name] = record
+		}
+		b.report(e.Name, ds)
+	}
+	if err == nil && len(records) == 0 {
 		err = fmt.Errorf("branch %s of %s has no output of the platform's environments", o.Branch, o.Git)
 	}
-	for environment, ds := range problems {
-		b.report(environment, ds)
-	}
 	return records, errors.Join(err, repository.Close())
+}
+
+// gitOps returns where an environment says that its output is kept; nil where it does not say.
+func (b *Build) gitOps(e *build.Environment) *model.GitOps {
+	if e.Model == nil {
+		return nil
+	}
+	return e.Model.GitOps
 }
 
 // side is a side while it is compared.
