@@ -14,6 +14,7 @@
 //	definition.go   CustomResourceDefinitions that several assignments bring
 //	dependent.go    fail what cannot be built beside what failed
 //	clustertype.go  the folder of a cluster type; keep.go: what stays of the last one
+//	sides.go        what clusters have by the record, and will have
 //	removal.go      what goes, and whether so much may; outlive.go: what stays on clusters
 //
 // Data goes from the first to the last. What a step reports is a diagnostic; an error is

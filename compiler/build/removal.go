@@ -1,9 +1,7 @@
 package build
 
 import (
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,22 +31,20 @@ func (e *Environment) checkRemovals(c *changes) error {
 	if err != nil {
 		return err
 	}
-	e.Effect = of
-	bounded, losing := of, leaves
-	if after := c.withOtherShards(after); after != nil {
-		if bounded, err = effect.Of(before, after, nil); err != nil {
-			return err
-		}
-		if losing, err = c.leaving(bounded); err != nil {
-			return err
+	e.Effect, e.Removals = of, c.bound(of, leaves)
+	losing := leaves
+	if r := e.Removals; r.Removed+r.Emptied+r.Clusters > 0 {
+		if after := c.withOtherShards(after); after != nil {
+			whole, err := effect.Of(before, after, c.ofThisBuild)
+			if err != nil {
+				return err
+			}
+			if losing, err = c.leaving(whole); err != nil {
+				return err
+			}
+			e.Removals = c.bound(whole, losing)
 		}
 	}
-	loses := map[*effect.Pair]bool{}
-	for _, l := range losing {
-		loses[l.pair] = !l.record.Orphan
-	}
-	limits := effect.Limits{Max: e.Model.MaxRemovals, Clusters: e.Model.RemovedClusters, Emptied: e.Model.MaxEmptied, MayEmpty: e.Model.EmptiedClusters}
-	e.Removals = bounded.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
 	if e.Removals.Excess() != "" && !e.request.AllowRemovals {
 		c.refuse(e.Removals, losing)
 		if !e.request.Preview {
@@ -67,250 +63,15 @@ func (e *Environment) checkRemovals(c *changes) error {
 	return c.reportOutliving(of)
 }
 
-// changes are the differences between the record of an output and the tree that is to be.
-type changes struct {
-	*keeper
-	assignments *assignments
-	types       []clusterType // of the model
-	tree        *tree.Tree
-	reports     *reports
-
-	numbers map[string]int  // of cluster types in the model, by name
-	equal   map[string]bool // folders that are known to be as they were
-}
-
-// differs says whether anything may differ, and finds the folders that are known not to.
-func (c *changes) differs() bool {
-	c.numbers, c.equal = map[string]int{}, map[string]bool{}
-	for n := range c.Model.ClusterTypes {
-		c.numbers[c.Model.ClusterTypes[n].Name] = n
+// bound counts what an effect removes against the environment's bounds. leaves are those of the
+// effect.
+func (c *changes) bound(of *effect.Effect, leaves []leaving) effect.Removals {
+	loses := map[*effect.Pair]bool{}
+	for _, l := range leaves {
+		loses[l.pair] = !l.record.Orphan
 	}
-	digests, outside := map[string]model.Digest{}, map[string]bool{}
-	for _, ct := range c.tree.ClusterTypes {
-		digests[ct.Name], outside[ct.Name] = ct.Digest, ct.Outside
-	}
-	for _, entry := range c.record.ClusterTypes {
-		digest, there := digests[entry.Name]
-		c.equal[entry.Name] = there && (outside[entry.Name] || entry.Digest != "" && entry.Digest == digest)
-		delete(digests, entry.Name)
-	}
-	for name := range digests {
-		c.equal[name] = outside[name]
-	}
-	for _, equal := range c.equal {
-		if !equal {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *changes) same(folder string) bool { return c.equal[folder] }
-
-// sides returns the environment by the record, and as it will be.
-func (c *changes) sides() (before, after *effect.Side, err error) {
-	before = &effect.Side{Folders: map[string]int{}, Assigned: c.recordedAssignments}
-	after = &effect.Side{Folders: map[string]int{}, Assigned: c.assigned}
-	// What is equal and of this build has the clusters of the model: its record is not read.
-	planned := func(name string) bool {
-		if tree.IsShard(name) {
-			return c.equal[name] && c.entries.shards[name] != nil
-		}
-		_, known := c.numbers[name]
-		return known && c.builds(name) && c.equal[name]
-	}
-	recorded, err := c.record.Followers(planned)
-	if err != nil {
-		return nil, nil, err
-	}
-	is, entered := map[string]string{}, map[string]bool{} // folders by cluster, and who has an entry
-	for n := range c.Model.ClusterTypes {
-		if ct := &c.Model.ClusterTypes[n]; planned(ct.Name) && ct.Entries != model.ClusterEntries {
-			for _, name := range c.recordedClusters(ct.Name) {
-				recorded = append(recorded, tree.Follower{Cluster: name, Folder: ct.Name})
-			}
-		}
-	}
-	for name, shard := range c.entries.shards {
-		for i := range shard.entries {
-			if e := &shard.entries[i]; planned(name) {
-				recorded = append(recorded, tree.Follower{Cluster: e.Cluster, Folder: e.Folder, Entry: &tree.EntryRecord{Cluster: e.Cluster, Folder: e.Folder}})
-			}
-		}
-	}
-	hasEntries := map[string]bool{} // cluster types
-	for _, f := range recorded {
-		hasEntries[model.TypeOfFolder(f.Folder)] = hasEntries[model.TypeOfFolder(f.Folder)] || f.Entry != nil
-	}
-	recorded = slices.DeleteFunc(recorded, func(f tree.Follower) bool { return f.Entry == nil && hasEntries[model.TypeOfFolder(f.Folder)] })
-	slices.SortFunc(recorded, func(a, b tree.Follower) int { return strings.Compare(a.Cluster, b.Cluster) })
-	for _, f := range recorded {
-		before.Clusters = append(before.Clusters, effect.Cluster{Name: f.Cluster, Folder: f.Folder, Entry: f.Entry != nil, OnlyListed: c.machines(f.Folder)})
-		if f.Entry != nil && c.equal[tree.ShardName(f.Cluster)] || f.Entry == nil && c.equal[f.Folder] {
-			is[f.Cluster], entered[f.Cluster] = f.Folder, f.Entry != nil
-		}
-	}
-	for _, entry := range c.record.ClusterTypes {
-		if tree.IsShard(entry.Name) {
-			continue
-		}
-		before.Folders[entry.Name] = entry.Assignments
-		if c.equal[entry.Name] {
-			after.Folders[entry.Name] = entry.Assignments
-		}
-	}
-	for _, ct := range c.tree.ClusterTypes {
-		if _, counted := after.Folders[ct.Name]; tree.IsShard(ct.Name) || counted {
-			continue
-		}
-		list, err := c.assigned(ct.Name)
-		if err != nil {
-			return nil, nil, err
-		}
-		after.Folders[ct.Name] = len(list)
-		if n, known := c.numbers[ct.Name]; known && c.builds(ct.Name) && c.Model.ClusterTypes[n].Entries != model.ClusterEntries {
-			for _, name := range c.recordedClusters(ct.Name) {
-				is[name] = ct.Name
-			}
-		}
-	}
-	for name, shard := range c.entries.shards {
-		for _, e := range shard.entries {
-			if !c.equal[name] {
-				is[e.Cluster], entered[e.Cluster] = e.Folder, true
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(is)) {
-		after.Clusters = append(after.Clusters, effect.Cluster{Name: name, Folder: is[name], Entry: entered[name], OnlyListed: c.machines(is[name])})
-	}
-	return before, after, nil
-}
-
-// withOtherShards returns the environment as it will be once the other shards of the build are
-// written too, as far as the platform says: bounds are on the whole environment, whichever shard
-// comes first. It is nil where there are no others, or errors may keep what they would remove.
-func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
-	if c.request.Shard.Of <= 1 || c.Model.Incomplete || c.Model.ClustersIncomplete || len(c.retained.lost) > 0 {
-		return nil
-	}
-	other := func(name string) bool { return !c.request.Shard.Has(name) && c.inRing(name) }
-	out := &effect.Side{Folders: map[string]int{}}
-	targets := map[string][]effect.Assignment{}
-	for name, n := range mine.Folders {
-		if !other(name) {
-			out.Folders[name] = n
-		}
-	}
-	for n := range c.Model.ClusterTypes {
-		name := c.Model.ClusterTypes[n].Name
-		if !other(name) {
-			continue
-		}
-		targets[name] = c.scheduled(n)
-		out.Folders[name] = len(targets[name])
-	}
-	out.Assigned = func(folder string) ([]effect.Assignment, error) {
-		if list, known := targets[folder]; known {
-			return list, nil
-		}
-		return mine.Assigned(folder)
-	}
-	is := map[string]effect.Cluster{}
-	for _, of := range mine.Clusters {
-		is[of.Name] = of
-	}
-	for _, of := range mine.Clusters { // of other shards: as the platform has them
-		switch m := c.Model.Cluster(of.Name); {
-		case of.Entry && !other(tree.ShardName(of.Name)) || !of.Entry && !other(of.Folder):
-		case m != nil:
-			of.Folder = m.Folder
-			is[of.Name] = of
-		case slices.Contains(c.Model.RemovedClusters, of.Name) || !of.Entry:
-			delete(is, of.Name)
-		}
-	}
-	for i := range c.Model.Clusters {
-		m := &c.Model.Clusters[i]
-		if _, known := is[m.Name]; !known && m.Folder != "" && other(m.Folder) {
-			is[m.Name] = effect.Cluster{Name: m.Name, Folder: m.Folder, OnlyListed: c.machines(m.Folder)}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(is)) {
-		out.Clusters = append(out.Clusters, is[name])
-	}
-	return out
-}
-
-// scheduled returns the assignments of a cluster type by its number, whose files are not known.
-func (c *changes) scheduled(n int) []effect.Assignment {
-	var out []effect.Assignment
-	for i := c.spans[n].first; i < c.spans[n].next; i++ {
-		out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName, Namespace: c.Plan.Namespaces[i]})
-	}
-	slices.SortFunc(out, func(a, b effect.Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
-	return out
-}
-
-// machines says whether the clusters of a folder are machines, which have nothing unless they
-// are listed.
-func (c *changes) machines(folder string) bool {
-	n, known := c.numbers[folder]
-	if !known {
-		return false
-	}
-	b := c.backend(&c.Model.ClusterTypes[n])
-	return b != nil && b.Traits().Machines
-}
-
-// recordedAssignments returns the assignments of a recorded folder.
-func (c *changes) recordedAssignments(folder string) ([]effect.Assignment, error) {
-	lines, err := c.record.Outlines(folder)
-	out := make([]effect.Assignment, len(lines))
-	for i, l := range lines {
-		out[i] = effect.Assignment(l)
-	}
-	return out, err
-}
-
-// assigned returns the assignments that a folder will have.
-func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
-	n, known := c.numbers[folder]
-	built := known && c.builds(folder)
-	switch {
-	case known && !built && c.record.FolderTree(folder) == "":
-		return c.scheduled(n), nil // another shard makes it: what it is made of is not known here
-	case c.equal[folder], built && c.assignments.known[n].same:
-		return c.recordedAssignments(folder)
-	case built && c.types[n].folders == nil: // no assignment failed
-		var out []effect.Assignment
-		for i := c.spans[n].first; i < c.spans[n].next; i++ {
-			summary, _ := decodeSummary(c.assignments.rows[i].summary)
-			out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName, Namespace: c.Plan.Namespaces[i], Tree: tree.ID(hex.EncodeToString(summary.tree[:]))})
-		}
-		slices.SortFunc(out, func(a, b effect.Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
-		return out, nil
-	}
-	// Folders that are kept are as they were.
-	was, err := c.recordedAssignments(folder)
-	if err != nil {
-		return nil, err
-	}
-	var folders []tree.Folder
-	if built {
-		folders = c.types[n].folders
-	} else if c.whole(folder) != "" {
-		folders = c.others(folder, nil)
-	}
-	out := make([]effect.Assignment, len(folders))
-	for i := range folders {
-		f := &folders[i]
-		out[i] = effect.Assignment{DeploymentTarget: f.Info.DeploymentTarget, Namespace: f.Info.Namespace, Tree: f.Tree}
-		if at, recorded := slices.BinarySearchFunc(was, f.Info.DeploymentTarget, func(a effect.Assignment, target string) int { return strings.Compare(a.DeploymentTarget, target) }); f.Kept != nil && recorded {
-			out[i] = was[at]
-		}
-	}
-	return out, nil
+	limits := effect.Limits{Max: c.Model.MaxRemovals, Clusters: c.Model.RemovedClusters, Emptied: c.Model.MaxEmptied, MayEmpty: c.Model.EmptiedClusters}
+	return of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
 }
 
 // leaving is a pair that is removed, or whose namespace gets another name.
