@@ -214,16 +214,23 @@ type builtEnvironment struct {
 	FilesRemoved *int `json:"filesRemoved,omitempty"`
 }
 
-// builtChange are the pairs of an assignment and a cluster that a build removes and adds.
+// builtChange says what a build does on clusters: the entries of a deployment target that are
+// removed and added there, and those whose namespace is replaced, with everything in it.
 type builtChange struct {
-	Removed     []compare.Entry     `json:"removed"`
-	Added       []compare.Entry     `json:"added"`
-	Total       compare.Total       `json:"total"`
+	Removed  []compare.Entry `json:"removed"`
+	Added    []compare.Entry `json:"added"`
+	Replaced []compare.Entry `json:"replaced"`
+	// Total counts each of them on each cluster.
+	Total struct {
+		Removed  int `json:"removed"`
+		Added    int `json:"added"`
+		Replaced int `json:"replaced"`
+	} `json:"total"`
 	Emptied     []string            `json:"emptied,omitempty"` // ids of clusters that have nothing left
 	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
 }
 
-// changeOf returns what a build changed; nil for nothing.
+// changeOf returns what a build did on clusters; nil for nothing.
 func changeOf(e *build.Environment) *builtChange {
 	if e.Effect == nil || e.Tree == nil {
 		return nil
@@ -232,7 +239,8 @@ func changeOf(e *build.Environment) *builtChange {
 	if r.Total == (compare.Total{}) {
 		return nil
 	}
-	out := &builtChange{Removed: r.Removed, Added: r.Added, Total: r.Total, ClusterSets: r.ClusterSets}
+	out := &builtChange{Removed: r.Removed, Added: r.Added, Replaced: r.Changed, ClusterSets: r.ClusterSets}
+	out.Total.Removed, out.Total.Added, out.Total.Replaced = r.Total.Removed, r.Total.Added, r.Total.Changed
 	if r.Clusters != nil {
 		out.Emptied = r.Clusters.Emptied
 	}
