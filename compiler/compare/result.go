@@ -1,16 +1,9 @@
 package compare
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 
-	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -61,10 +54,20 @@ type result struct {
 	taken          map[valueAt]taken // what folders take of values of single clusters
 }
 
+// result returns the result of an environment before anything is counted.
+func (c *comparison) result(r *Report, e *environmentEffect) *result {
+	return &result{
+		environmentEffect: e, report: r, comparing: c,
+		sets: map[*effect.Way]*clusterSet{}, ends: map[string]*Entry{}, counts: map[string]*Counts{},
+		touched: map[string][]*clusterSet{}, added: map[string][]*clusterSet{},
+		concerned: map[string]bool{}, taken: map[valueAt]taken{},
+	}
+}
+
 // add adds an environment to the report: pairs, values of single clusters, cluster types'
 // own files, and clusters.
 func (c *comparison) add(r *Report, e *environmentEffect) {
-	out := &result{e, r, c, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}, map[valueAt]taken{}}
+	out := c.result(r, e)
 	for i := range e.Pairs {
 		out.pair(&e.Pairs[i], e.jobs[i])
 	}
@@ -85,12 +88,7 @@ func (c *comparison) add(r *Report, e *environmentEffect) {
 			out.concerned[j.after.Cluster] = true
 		}
 	}
-	for _, entry := range out.ends {
-		out.append(entry)
-	}
-	for _, entry := range out.changed {
-		out.append(entry)
-	}
+	out.list()
 	out.clusterTypes()
 	out.clusters()
 }
@@ -104,23 +102,13 @@ func OfEffect(environment string, e *effect.Effect) *Report {
 	if e == nil {
 		return r
 	}
-	named := &environmentEffect{name: environment, before: &side{}, after: &side{}, Effect: e}
-	out := &result{named, r, &comparison{}, map[*effect.Way]*clusterSet{}, map[string]*Entry{}, nil, map[string]*Counts{}, map[string][]*clusterSet{}, map[string][]*clusterSet{}, map[string]bool{}, map[valueAt]taken{}}
+	out := (&comparison{}).result(r, &environmentEffect{name: environment, before: &side{}, after: &side{}, Effect: e})
 	for i := range e.Pairs {
-		switch p := &e.Pairs[i]; {
-		case !p.Changed():
+		if p := &e.Pairs[i]; !p.Changed() || p.Renames() {
 			out.pair(p, -1)
-		case p.Renames():
-			r.Changed = append(r.Changed, Entry{
-				Environment: environment, ClusterType: p.ClusterType(), DeploymentTarget: p.DeploymentTarget(), Count: p.Way.Count(), kind: Changed,
-				Namespaces: []string{p.Before.Namespace}, sets: []*clusterSet{out.set(p.Way)}, jobs: []int{-1},
-			})
-			r.Total.Changed += p.Way.Count()
 		}
 	}
-	for _, entry := range out.ends {
-		out.append(entry)
-	}
+	out.list()
 	if slices.ContainsFunc(e.Ways, func(w *effect.Way) bool { return w.Clusters != nil }) {
 		r.Clusters = &Clusters{Emptied: []string{}, Unlisted: []string{}, Listed: []string{}, Moved: []Move{}}
 		out.listClusters()
@@ -153,7 +141,7 @@ func (out *result) pair(p *effect.Pair, n int) {
 		j = &out.comparing.jobs[n]
 	}
 	set := out.set(p.Way)
-	if p.Changed() && j.found.of != nil && p.Way.Clusters != nil {
+	if p.Changed() && j != nil && j.found.of != nil && p.Way.Clusters != nil {
 		if set = (&clusterSet{names: j.found.on(p.Way)}); len(set.names) == 0 {
 			return
 		}
@@ -177,7 +165,10 @@ func (out *result) pair(p *effect.Pair, n int) {
 	for _, name := range set.names {
 		out.concerned[name] = true
 	}
-	if j == nil {
+	if j == nil { // its files are not read
+		if p.Renames() {
+			entry.Namespaces = []string{p.Before.Namespace}
+		}
 		return
 	}
 	if _, known := out.report.objects[out.name]; !known {
@@ -280,17 +271,19 @@ func (out *result) ownFiles(j *job) {
 	}
 }
 
-// append adds an entry to the list of its kind.
-func (out *result) append(e *Entry) {
+// list adds each entry to the report's list of its kind.
+func (out *result) list() {
 	r := out.report
-	list, ids, total := &r.Changed, &r.Assignments.Changed, &r.Total.Changed
-	switch e.kind {
-	case Added:
-		list, ids, total = &r.Added, &r.Assignments.Added, &r.Total.Added
-	case Removed:
-		list, ids, total = &r.Removed, &r.Assignments.Removed, &r.Total.Removed
+	for _, e := range slices.Concat(slices.Collect(maps.Values(out.ends)), out.changed) {
+		list, ids, total := &r.Changed, &r.Assignments.Changed, &r.Total.Changed
+		switch e.kind {
+		case Added:
+			list, ids, total = &r.Added, &r.Assignments.Added, &r.Total.Added
+		case Removed:
+			list, ids, total = &r.Removed, &r.Assignments.Removed, &r.Total.Removed
+		}
+		*list, *ids, *total = append(*list, *e), append(*ids, e.ID()), *total+e.Count
 	}
-	*list, *ids, *total = append(*list, *e), append(*ids, e.ID()), *total+e.Count
 }
 
 // clusterTypes counts the cluster types of the environment, and how their own files differ.
@@ -390,198 +383,4 @@ func (out *result) listClusters() (all int) {
 		slices.Sort(list)
 	}
 	return all
-}
-
-// describe sets which values and objects of changed entries differ, and joins those that
-// differ alike on other clusters.
-func (r *Report) describe(c *comparison) {
-	values, objects := map[int][]Value{}, map[int][]string{}
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		name := g.File
-		if g.Object != nil {
-			name = g.Object.Kind + " " + g.Object.Name
-		}
-		of, isValue := valueOfConfig(g)
-		for _, n := range g.jobs {
-			if variable, is := c.jobs[n].variables[g.Path]; is {
-				if g.Detail = g.Detail || variable == ""; variable != "" {
-					values[n] = append(values[n], Value{variable, within(g.From), within(g.To)})
-				}
-			} else if isValue {
-				values[n] = append(values[n], of)
-			} else if !slices.Contains(objects[n], name) {
-				objects[n] = append(objects[n], name)
-			}
-		}
-	}
-	alike := map[string]int{}
-	var all []Entry
-	for _, e := range r.Changed {
-		n := e.jobs[0]
-		namespace := "<namespace>"
-		if n >= 0 && c.jobs[n].found != nil && c.jobs[n].found.namespace != "" {
-			namespace = c.jobs[n].found.namespace
-		}
-		names := strings.NewReplacer("<environment>", e.Environment, "<clusterType>", e.ClusterType, "<deploymentTarget>", e.DeploymentTarget, "<namespace>", namespace)
-		e.Values = nil
-		for _, v := range values[n] {
-			for _, text := range []*json.RawMessage{&v.From, &v.To} {
-				if *text != nil {
-					*text = json.RawMessage(names.Replace(string(*text)))
-				}
-			}
-			e.Values = append(e.Values, v)
-		}
-		for _, name := range objects[n] {
-			e.Objects = append(e.Objects, names.Replace(name))
-		}
-		slices.SortFunc(e.Values, func(a, b Value) int { return strings.Compare(a.Path, b.Path) })
-		slices.Sort(e.Objects)
-		text, _ := json.Marshal([]any{e.ID(), e.Values, e.Objects, e.Namespaces}) // of JSON
-		if at, known := alike[string(text)]; known {
-			all[at].sets, all[at].Count = append(all[at].sets, e.sets...), all[at].Count+e.Count
-			continue
-		}
-		alike[string(text)] = len(all)
-		all = append(all, e)
-	}
-	r.Changed = append([]Entry{}, all...)
-	for _, list := range [][]Entry{r.Removed, r.Added, r.Changed} {
-		slices.SortStableFunc(list, func(a, b Entry) int {
-			return cmp.Or(strings.Compare(a.Environment, b.Environment), strings.Compare(a.ClusterType, b.ClusterType), strings.Compare(a.DeploymentTarget, b.DeploymentTarget), strings.Compare(first(&a), first(&b)))
-		})
-	}
-	for _, f := range []*Folders{&r.Assignments, &r.ClusterTypes} {
-		for _, ids := range []*[]string{&f.Added, &f.Removed, &f.Changed} {
-			slices.SortFunc(*ids, func(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) })
-			*ids = slices.Compact(*ids)
-		}
-	}
-}
-
-// within returns the JSON that a JSON string holds; the string itself where it holds none.
-func within(text json.RawMessage) json.RawMessage {
-	var s string
-	if json.Unmarshal(text, &s) != nil || !json.Valid([]byte(s)) {
-		return text
-	}
-	return json.RawMessage(s)
-}
-
-// first returns the name of the first cluster of an entry; "" where none is listed.
-func first(e *Entry) string {
-	least := ""
-	for _, s := range e.sets {
-		if len(s.names) > 0 && (least == "" || s.names[0] < least) {
-			least = s.names[0]
-		}
-	}
-	return least
-}
-
-// Names returns the names of the entry's clusters, sorted; none where the cluster type lists
-// none.
-func (e *Entry) Names() []string { return namesIn(e.sets) }
-
-func namesIn(sets []*clusterSet) []string {
-	if len(sets) == 1 {
-		return sets[0].names
-	}
-	var all []string
-	for _, s := range sets {
-		all = append(all, s.names...)
-	}
-	slices.Sort(all)
-	return all
-}
-
-// valueOfConfig returns the value of the platform config that a group is of.
-func valueOfConfig(g *Group) (v Value, is bool) {
-	if !strings.HasPrefix(path.Base(g.File), "platform-config.") || g.Kind == Text || g.Kind == Mode || g.Path == "" {
-		return v, false
-	}
-	at := strings.TrimPrefix(g.Path, "data.")
-	if _, within, embedded := strings.Cut(at, "#"); embedded {
-		at = within
-	}
-	return Value{at, g.From, g.To}, true
-}
-
-// signatureOf identifies a folder, whatever the deployment target, its workload and its
-// namespace are called.
-func signatureOf(f *Folder, files map[string]backends.File) digest {
-	h := sha256.New()
-	names := []name{{f.Assignment, 't'}}
-	if f.Info != nil {
-		names = append(names, name{f.Info.Namespace, 'n'}, name{f.Info.Workload, 'w'})
-	}
-	names = slices.DeleteFunc(names, func(n name) bool { return n.text == "" })
-	slices.SortStableFunc(names, func(a, b name) int { return cmp.Compare(len(b.text), len(a.text)) })
-	for _, p := range slices.Sorted(maps.Keys(files)) {
-		text := markNames(string(files[p].Data), names, false)
-		fmt.Fprintf(h, "%d:%s%v%d:%s", len(p), p, files[p].Executable, len(text), text)
-	}
-	return digest(h.Sum(nil))
-}
-
-// findRenames finds the added entries that have what a removed one had on the same clusters,
-// and another name.
-func (r *Report) findRenames(c *comparison) {
-	type place struct {
-		id        string
-		clusters  string
-		signature digest
-	}
-	at := func(e *Entry) (p place, known bool) {
-		if len(e.jobs) == 0 || e.jobs[0] < 0 {
-			return p, false
-		}
-		return place{e.Environment + "/" + e.ClusterType, strings.Join(e.Names(), " "), c.jobs[e.jobs[0]].signature}, true
-	}
-	gone := map[place]*Entry{}
-	for i := range r.Removed {
-		if p, known := at(&r.Removed[i]); known {
-			gone[p] = &r.Removed[i]
-		}
-	}
-	for i := range r.Added {
-		if p, known := at(&r.Added[i]); known && gone[p] != nil && gone[p].RenamedTo == "" {
-			gone[p].RenamedTo, r.Added[i].RenamedFrom = r.Added[i].DeploymentTarget, gone[p].DeploymentTarget
-		}
-	}
-}
-
-// refer sets the lists of clusters: names where there are few, and references to sets where
-// there are many.
-func (r *Report) refer() {
-	list := func(sets []*clusterSet) []string {
-		names := namesIn(sets)
-		if len(names) <= inlineClusters {
-			return names
-		}
-		var out []string
-		for _, s := range sets {
-			if s.ref == "" {
-				if r.ClusterSets == nil {
-					r.ClusterSets = map[string][]string{}
-				}
-				s.ref = fmt.Sprintf("#%d", len(r.ClusterSets)+1)
-				r.ClusterSets[s.ref] = s.names
-			}
-			out = append(out, s.ref)
-		}
-		return out
-	}
-	for _, entries := range [][]Entry{r.Removed, r.Added, r.Changed} {
-		for i := range entries {
-			entries[i].Clusters = list(entries[i].sets)
-		}
-	}
-	if r.Clusters != nil {
-		for i := range r.Clusters.Moved {
-			m := &r.Clusters.Moved[i]
-			m.Clusters = list([]*clusterSet{m.set})
-		}
-	}
 }
