@@ -250,8 +250,8 @@ type Traits struct {
 	// KeepsDefinitions says that CustomResourceDefinitions are never deleted, and
 	// SkipsDefinitions that the ones of a chart which it fetches can be left out.
 	KeepsDefinitions, SkipsDefinitions bool
-	// DeletesUnlisted says that what runs on a cluster is deleted there when the cluster is no
-	// longer listed; elsewhere it stays until somebody removes what was bootstrapped.
+	// DeletesUnlisted says that a cluster loses its workloads when it is no longer listed.
+	// Without it they stay until a person removes the bootstrapped agent.
 	DeletesUnlisted bool
 	// Groups are the API groups of the objects that reconcile folders and workloads on
 	// clusters; none where there are no such objects. AnyGroup says that they may be of
@@ -333,12 +333,12 @@ type Backend interface {
 // Dividing is a Backend some of whose files have parts for single clusters.
 type Dividing interface {
 	Backend
-	// Divide returns the parts of a file that are for single clusters, by cluster, and with ""
-	// what is for all of them; nil where all of it is. The file is a cluster type's own, or in
-	// an assignment's folder.
+	// Divide returns the parts of a file that are for single clusters, by cluster, and the
+	// part for all clusters under "". It returns nil if the whole file is for all clusters.
+	// The file is a cluster type's own, or in an assignment's folder.
 	Divide(path string, data []byte, own bool) map[string][]byte
 	// Takes says whether an assignment's folder takes the value at a path in a YAML document of
-	// a cluster type's own files for single clusters, or of a cluster's entry. If the path is
-	// that of a value's JSON, in a string, name is what the value is called; "" otherwise.
+	// a cluster type's own files for single clusters, or of a cluster's entry. If the path leads
+	// to a string that holds a value's JSON, name is the value's name; otherwise it is "".
 	Takes(f Folder, path string) (name string, takes bool)
 }

@@ -173,8 +173,8 @@ type side struct {
 	// unknown are the names of environments of which nothing is known, and the ids of
 	// folders with errors.
 	unknown map[string]bool
-	// uncertain are the environments in which errors hide which folders there are, and
-	// hidesClusters those in which they hide which clusters there are.
+	// uncertain has the environments whose errors hide folders, and hidesClusters the
+	// environments whose errors hide clusters.
 	uncertain, hidesClusters map[string]bool
 	unknownClusters          map[string]bool         // ids of those with errors
 	records                  map[string]*tree.Record // of an output, by environment
@@ -221,8 +221,8 @@ func (s *side) close() error {
 	return err
 }
 
-// finish builds what is to be compared, on top of records that may be nil. Clusters that
-// errors hide are as they are on the other side, which is planned; nil for as the records say.
+// finish builds the side, on top of records that may be nil. If errors hide clusters, it takes
+// the clusters of the other side, which is planned, or of the records if other is nil.
 func (s *side) finish(ctx context.Context, other *side, previous map[string]*tree.Record) error {
 	if s.build == nil {
 		return nil
@@ -252,7 +252,7 @@ func (b *Build) asksPolicies() bool {
 	return b != nil && slices.ContainsFunc(b.Declarations, func(d model.Declaration) bool { return len(d.Promotion.Gates.Policy) > 0 })
 }
 
-// environments returns those of the build; none of an output.
+// environments returns the environments of the build; an output has none.
 func (s *side) environments() []*build.Environment {
 	if s.build == nil {
 		return nil

@@ -56,8 +56,8 @@ func (s *side) shards(environment string) map[string]model.Digest {
 	return out
 }
 
-// all adds the folders of the tree to those of the side. Those of cluster types that were left
-// out, because both sides have them, get ids that are equal as well.
+// all adds the folders of the tree to the side. Cluster types that were left out, because both
+// sides have them, get equal ids.
 func (l *listing) all(ctx context.Context) error {
 	for i := range l.e.Model.Clusters {
 		if c := &l.e.Model.Clusters[i]; c.Folder != "" {
@@ -191,7 +191,7 @@ func leftOut(e *build.Environment, clusterType string) []compare.Folder {
 // errors concern on either side, sorted.
 func narrow(before, after *side) []string {
 	out := map[string]bool{}
-	has := map[string]bool{} // what the first side has, in environments in which that is not all
+	has := map[string]bool{} // folders of the first side, in environments whose list is incomplete
 	environments := [2]map[string]bool{{}, {}}
 	for n, s := range []*side{before, after} {
 		for i := range s.folders {
@@ -247,7 +247,7 @@ func narrow(before, after *side) []string {
 	return ids
 }
 
-// clusterMark tells the id of a cluster from that of a cluster type.
+// clusterMark distinguishes the id of a cluster from the id of a cluster type.
 func clusterMark(f *compare.Folder) string {
 	if f.Cluster != "" {
 		return " "

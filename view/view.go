@@ -410,8 +410,8 @@ type Changes struct {
 	Gone, New, Replaced, Others []ChangedAssignment
 	// TypesGone and TypesNew are the ids of cluster types.
 	TypesGone, TypesNew []string
-	// Groups are the differences of files, and Details those that do nothing by themselves on
-	// clusters.
+	// Groups are the differences of files, and Details the differences that do nothing by
+	// themselves on clusters.
 	Groups, Details []Change
 	LeftOut         []string // ids of assignments that errors hide
 }
@@ -431,7 +431,7 @@ type ChangedAssignment struct {
 	Objects                []string // as "Kind name", and files that are no objects
 }
 
-// Unnamed returns how many clusters are not among those that are named.
+// Unnamed returns how many clusters the lists do not name.
 func (a ChangedAssignment) Unnamed() int {
 	if len(a.Clusters) == 0 {
 		return 0

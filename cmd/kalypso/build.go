@@ -214,8 +214,8 @@ type builtEnvironment struct {
 	FilesRemoved *int `json:"filesRemoved,omitempty"`
 }
 
-// builtChange says what a build does on clusters: the entries of a deployment target that are
-// removed and added there, and those whose namespace is replaced, with everything in it.
+// builtChange is the change of a build on clusters: the deployment targets that it removes and
+// adds there, and those whose namespace it replaces, with everything in it.
 type builtChange struct {
 	Removed  []compare.Entry `json:"removed"`
 	Added    []compare.Entry `json:"added"`

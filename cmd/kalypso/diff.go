@@ -189,9 +189,8 @@ type changeVerdict struct {
 	gate.Verdict
 }
 
-// changeGates evaluates the gates of environments that look at the change alone: budgets and
-// policies. Of an environment with rings, those of the environment: a ring gets a part of the
-// change.
+// changeGates evaluates the gates that need only the change: the budgets and policies of each
+// environment. It leaves out the gates of rings, since a ring gets a part of the change.
 func changeGates(ctx context.Context, r compiler.Request, d *compiler.Difference) (out []changeVerdict) {
 	if d.After == nil {
 		return nil

@@ -139,7 +139,7 @@ func changed(page *bytes.Buffer, b built) {
 }
 
 // changesOf returns a line for each assignment that is removed, added or changed. The first
-// build has nothing to compare with: all that it wrote is added.
+// build has nothing to compare with, and adds everything that it wrote.
 func changesOf(e *build.Environment, written tree.AssignmentChanges) (lines []string) {
 	if e.Effect == nil {
 		for _, name := range written.Added {

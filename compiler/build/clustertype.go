@@ -358,9 +358,9 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 	})
 }
 
-// digestOf identifies the folder and the record of a cluster type; files is the id of those at
-// its root, and assignments adds those of the record. The digest is a part of the output: with
-// another form, the next build writes all records anew.
+// digestOf identifies the folder and the record of a cluster type. files is the id of the files
+// at its root, and assignments adds the record's assignments. The output contains the digest: if
+// its form changes, the next build writes all records anew.
 func digestOf(files tree.ID, r *tree.ClusterTypeRecord, assignments func(*cache.Hash) error) (model.Digest, error) {
 	h := cache.NewHash("cluster type").String(string(files))
 	for _, name := range r.Clusters {

@@ -322,7 +322,7 @@ func (e *entries) warn(clusters []string, why, way string) {
 		Hinting(fmt.Sprintf("%s: environments: %s: removals: clusters: [%q]", way, model.Label(e.Name), clusters[0])))
 }
 
-// digest identifies entries of which none stays as the record has it. The record keeps it.
+// digest identifies the entries, if the build makes all of them anew. The record keeps it.
 func (e *entries) digest(sh *shard) model.Digest {
 	if sh.digest != "" {
 		return sh.digest
@@ -335,9 +335,9 @@ func (e *entries) digest(sh *shard) model.Digest {
 	return sh.digest
 }
 
-// folderKey identifies what the entries that name a folder are made of, beside their clusters.
-// The entry of an example has all that the environment, the reconciler and this version of
-// kalypso give them: to make every entry in each build would take too long.
+// folderKey identifies the input of the entries that name a folder, except for their clusters.
+// It hashes the entry of an example, which covers the environment, the reconciler and this
+// version of kalypso: making every entry in each build would take too long.
 func (e *entries) folderKey(folder string) cache.Key {
 	key, known := e.keys[folder]
 	if !known {

@@ -28,7 +28,7 @@ func (p *Planned) clusterTypeFacts(ct *model.ClusterType) cache.Key {
 }
 
 // hashType adds the environment, and a cluster type with its reconciler and its clusters: all
-// their fields, so that a new one counts. TestKeys lists those that are left out.
+// their fields, so that a new field counts. TestKeys lists the exceptions.
 func (p *Planned) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
 	e, of := p.Model.Settings, *ct
 	e.Description, e.After, e.Rings, e.MaxRemovals, e.RemovedClusters = "", nil, nil, "", nil
@@ -66,10 +66,10 @@ func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, val
 	return h.String(string(values)).Bytes(k.specs).Sum()
 }
 
-// targetFacts identifies what the emissions of a deployment target's assignments are made of
-// that is the same on all cluster types, except for those of pins: the workload and the target
-// with all their fields. TestKeys lists those that are left out. The lock's entry counts only
-// where the content of the source is needed.
+// targetFacts identifies the input that a deployment target's assignments share on all cluster
+// types: the workload and the target with all their fields. TestKeys lists the exceptions.
+// Pins are not part of it, and the lock's entry counts only if the content of the source is
+// needed.
 func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.Key {
 	known, _ := as.targets.Load(a.Target)
 	others, _ := known.(*deployed)

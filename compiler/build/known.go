@@ -58,8 +58,8 @@ func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
 	return known.same
 }
 
-// wholeKey identifies all that a cluster type's folder and its record are made of, from what is
-// planned. There is none where errors or quotas concern its assignments, or something of it is kept.
+// wholeKey identifies the planned input of a cluster type's folder and record. There is no key
+// if errors or quotas concern its assignments, or if a part of the former folder is kept.
 func (as *assignments) wholeKey(s *scope, r *retained, ct int) (key cache.Key, ok bool) {
 	of, at := &as.Model.ClusterTypes[ct], as.spans[ct]
 	if as.Model.Incomplete || !as.Reconciled(of) || r.folders[of.Name] != nil || s.lostClusters[of.Name] != nil ||

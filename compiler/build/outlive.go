@@ -20,7 +20,7 @@ import (
 // brings: clusters may follow that folder too, by another cluster type or class.
 func (c *changes) reportOutliving(of *effect.Effect) error {
 	type leftover struct{ clusterType, target, objects string }
-	clusters := map[leftover][]string{} // that keep what is left; none where none are listed
+	clusters := map[leftover][]string{} // that keep the objects; empty if the cluster type lists none
 	var order []leftover
 	var brought map[string]bool
 	for _, w := range of.Ways {

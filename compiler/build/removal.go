@@ -13,8 +13,8 @@ import (
 )
 
 // checkRemovals compares the tree with the record of the output, cluster by cluster. It
-// refuses a tree that removes too much, and warns of what goes with the previous output:
-// namespaces, with everything in them, and objects that apply folders one by one.
+// refuses a tree that removes too much, and warns of other losses: namespaces, with everything
+// in them, and the objects that make agents apply single folders.
 func (e *Environment) checkRemovals(c *changes) error {
 	if !c.differs() {
 		return nil
@@ -63,8 +63,8 @@ func (e *Environment) checkRemovals(c *changes) error {
 	return c.reportOutliving(of)
 }
 
-// bound counts what an effect removes against the environment's bounds. leaves are those of the
-// effect.
+// bound compares the removals of an effect with the environment's limits. leaves is the result
+// of leaving for the same effect.
 func (c *changes) bound(of *effect.Effect, leaves []leaving) effect.Removals {
 	loses := map[*effect.Pair]bool{}
 	for _, l := range leaves {
@@ -93,7 +93,7 @@ func (l leaving) id(environment string) string {
 	return environment + "/" + l.pair.ClusterType() + "/" + l.record.DeploymentTarget
 }
 
-// leaving returns the pairs that are removed, and those whose namespaces get other names.
+// leaving returns the removed pairs, and the pairs whose namespace gets another name.
 func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
 	var out []leaving
 	parts := map[string]*tree.ClusterTypeRecord{}

@@ -85,8 +85,8 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 	return before, after, err
 }
 
-// followedBefore returns the clusters that the record lists. The record of what is equal and of
-// this build is not read: it has the clusters of the platform.
+// followedBefore returns the clusters that the record lists. It does not read the records of
+// folders that this build makes and that are equal: they have the clusters of the platform.
 func (c *changes) followedBefore() ([]effect.Cluster, error) {
 	planned := func(name string) bool {
 		if tree.IsShard(name) {
@@ -122,12 +122,12 @@ func (c *changes) followedBefore() ([]effect.Cluster, error) {
 			}
 		}
 	}
-	// As in tree.Record.Followers, of which a part is skipped.
+	// As tree.Record.Followers does, which does not see the folders skipped here.
 	out = slices.DeleteFunc(out, func(of effect.Cluster) bool { return !of.Entry && hasEntries[model.TypeOfFolder(of.Folder)] })
 	return sortClusters(out), nil
 }
 
-// followedAfter returns the clusters as they will be listed, given those of the record.
+// followedAfter returns the clusters that will be listed; before has the record's clusters.
 func (c *changes) followedAfter(before []effect.Cluster) []effect.Cluster {
 	is := map[string]effect.Cluster{}
 	for _, of := range before {

@@ -113,9 +113,9 @@ func (c *comparison) compare(before, after []Folder) (*Report, error) {
 // comparison is one call of Compare: first the environments with what differs in each, then
 // the jobs that read what differs.
 type comparison struct {
-	// created says that the objects of added pairs are counted, whose folders are read for
-	// that, and targets that the outputs are those of an application: each cluster type is a
-	// target, and its own files are what is deployed.
+	// created makes the comparison read the folders of added pairs and count their objects.
+	// targets says that an application wrote the outputs: each cluster type is a target, and
+	// its own files are deployed.
 	created, targets bool
 	// same has how many assignments folders have that are equal on both sides and are not
 	// listed.
@@ -131,13 +131,13 @@ type environmentEffect struct {
 	name          string
 	before, after *side
 	*effect.Effect
-	jobs []int // in those of the comparison, beside Pairs: -1 for one that is not read
-	// own are the numbers of the jobs of cluster types' own files, and entries those of
-	// what clusters pull.
+	jobs []int // for each of Pairs, an index of the comparison's jobs; -1 if it is not read
+	// own are the indexes of jobs for cluster types' own files, and entries for the entries
+	// of clusters.
 	own, entries []int
 }
 
-// job is two folders to be compared, or one of which objects are counted.
+// job is two folders to compare, or one folder to count the objects in.
 type job struct {
 	before, after *Folder // one may be nil
 	pair          *effect.Pair
@@ -155,7 +155,7 @@ type job struct {
 	signature digest
 }
 
-// environment finds what differs in an environment, and plans what has to be read.
+// environment finds the differences of an environment, and adds a job for each folder to read.
 func (c *comparison) environment(name string) error {
 	e := &environmentEffect{name: name, before: c.sides[0][name], after: c.sides[1][name]}
 	for _, s := range []**side{&e.before, &e.after} {
@@ -168,7 +168,7 @@ func (c *comparison) environment(name string) error {
 	if e.Effect, err = effect.Of(e.before.effect(), e.after.effect(), func(folder string) bool { _, same := c.same[folder]; return same }); err != nil {
 		return err
 	}
-	removes := map[string]bool{} // cluster types: what is added there may have another name only
+	removes := map[string]bool{} // cluster types in which an added target may be a renamed one
 	for i := range e.Pairs {
 		removes[e.Pairs[i].ClusterType()] = removes[e.Pairs[i].ClusterType()] || e.Pairs[i].Removed()
 	}

@@ -58,9 +58,9 @@ func (j *job) partsOf(before, after map[string]backends.File) map[string]bool {
 	return out
 }
 
-// attribute finds the deployment targets whose values differ by the changes of a cluster
-// type's own files for single clusters, or of what a cluster pulls: those that an object is
-// made for, or that take a variable.
+// attribute finds the deployment targets whose values change with a cluster type's own files
+// for single clusters, or with a cluster's entry. An object belongs to such a target, or the
+// target takes a variable.
 func (j *job) attribute() {
 	if len(j.found.list) == 0 {
 		j.found.detail = true
@@ -100,8 +100,8 @@ type valueAt struct {
 	path   string
 }
 
-// takes says whether the values of a deployment target differ by what is attributed. It notes
-// what the values are called. all is what folders take, as far as that was asked before.
+// takes says whether an attributed change changes the values of a deployment target. It notes
+// the names of the values. all caches the answers of folders.
 func (j *job) takes(f *Folder, all map[valueAt]taken) bool {
 	found := j.attributed[f.Assignment]
 	b, knows := known()[f.Backend].(backends.Dividing)
@@ -126,7 +126,8 @@ func (j *job) takes(f *Folder, all map[valueAt]taken) bool {
 }
 
 // isDetail says whether a change of a cluster type's own files does nothing by itself on
-// clusters: in a text for people, or of what applies an assignment that comes or goes.
+// clusters. Texts for people are such files, and objects that apply an added or removed
+// assignment.
 func (j *job) isDetail(c *Change) bool {
 	switch {
 	case path.Base(c.File) == "README.md":

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 )
 
-// describe sets which values and objects of changed entries differ, and joins those that
-// differ alike on other clusters.
+// describe adds the differing values and objects to changed entries, and joins entries with the
+// same differences on other clusters.
 func (r *Report) describe(c *comparison) {
 	values, objects := map[int][]Value{}, map[int][]string{}
 	for i := range r.Groups {

@@ -21,7 +21,7 @@ import (
 
 // ReadDir returns the folders of an output as they are on disk now, whatever
 // wrote them, sorted as Compare wants them. Ids are computed from the content of
-// the files, which is read again by Files, except that of equal entries. An environment's record is used only
+// the files. Files reads it again, except for equal entries. An environment's record is used only
 // for its name, to tell a cluster type's own folders from assignments and, on a
 // system whose files do not say whether they are executable, to know that.
 //

@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// WriteList writes the pairs of a report without the differences of their files, a line for
-// those that are alike, and a line of counts.
+// WriteList writes the pairs of a report without the differences of their files: a line for
+// each entry, and a line of counts.
 func WriteList(w io.Writer, r *Report) error {
 	t := &textWriter{w: bufio.NewWriter(w), TextOptions: TextOptions{Unit: "assignment"}}
 	table := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
@@ -84,8 +84,8 @@ type pairLine struct {
 	Objects                   []string `json:"objects,omitempty"`
 }
 
-// WriteLines writes each pair of a report as a line of JSON: those that are removed, added and
-// changed, each sorted as in the report.
+// WriteLines writes each pair of a report as a line of JSON: first the removed pairs, then the
+// added and the changed ones, sorted as in the report.
 func WriteLines(w io.Writer, r *Report) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)

@@ -17,13 +17,13 @@ type objects struct {
 	created, updated, deleted map[string]int
 	// namespaces and definitions are the names of the Namespaces and the
 	// CustomResourceDefinitions among the deleted objects, sorted; claims counts
-	// PersistentVolumeClaims, with those that StatefulSets of a deleted namespace make, and
-	// custom counts objects of kinds that are not Kubernetes' own.
+	// PersistentVolumeClaims, also the ones that StatefulSets of a deleted namespace make, and
+	// custom counts objects of custom kinds.
 	namespaces, definitions []string
 	claims, custom          int
 }
 
-// countObjects counts how the objects of two folders differ, either of which may be missing.
+// countObjects counts the differing objects of two folders. One of them may be missing.
 // Objects that outlive their assignment are not deleted.
 func countObjects(before, after map[string]backends.File, was, is *Folder) objects {
 	o := objects{created: map[string]int{}, updated: map[string]int{}, deleted: map[string]int{}}

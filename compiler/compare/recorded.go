@@ -81,8 +81,8 @@ func movedBetween(before, after *tree.Record) (map[string]bool, error) {
 	return out, nil
 }
 
-// open lists the folders of the cluster types that differ from those of another record, and of
-// those that clusters move between. It adds how many assignments the others have to same.
+// open lists the folders of the cluster types that differ from another record, or that clusters
+// move between. For each other cluster type it adds the number of assignments to same.
 func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[string]int, contents Contents) error {
 	s.files, s.trees = map[string]map[string]tree.Blob{}, map[string]tree.ID{}
 	if s.record == nil {

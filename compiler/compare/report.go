@@ -30,8 +30,8 @@ type Report struct {
 	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
 	// Counts are those of each cluster type, sorted by environment and name.
 	Counts []Counts `json:"counts"`
-	// Groups are the differences of files: those of most pairs first, then those of most
-	// cluster types, then by text.
+	// Groups are the differences of files, sorted by number of pairs, then by number of
+	// cluster types, most first, then by text.
 	Groups []Group `json:"groups"`
 	// Objects count the objects that are created, updated and deleted on all clusters, by
 	// kind. Those of added pairs are counted only where their folders were read.
@@ -39,7 +39,7 @@ type Report struct {
 	// LeftOut are the ids of assignments that are in neither output, since errors hide them.
 	LeftOut []string `json:"leftOut,omitempty"`
 
-	// objects and concerned are those of each environment.
+	// objects and concerned count by environment.
 	objects   map[string]Objects
 	concerned map[string]int
 }
@@ -100,14 +100,14 @@ type Entry struct {
 	// counts, and 1 where none are listed.
 	Clusters []string `json:"clusters,omitempty"`
 	Count    int      `json:"count"`
-	// Of a cluster each: the namespaces that go, how many PersistentVolumeClaims and objects
-	// of kinds that are not Kubernetes' own go, and the CustomResourceDefinitions that go.
+	// What each of the clusters loses: namespaces, the number of PersistentVolumeClaims,
+	// CustomResourceDefinitions, and the number of objects of custom kinds.
 	Namespaces                []string `json:"namespaces,omitempty"`
 	PersistentVolumeClaims    int      `json:"persistentVolumeClaims,omitempty"`
 	CustomResourceDefinitions []string `json:"customResourceDefinitions,omitempty"`
 	CustomResources           int      `json:"customResources,omitempty"`
-	// Values are those of the platform config that differ, and Objects are the others that
-	// do, as "Kind name", or files that are no objects.
+	// Values are the differing values of the platform config. Objects are other differing
+	// objects, as "Kind name", or files that contain no objects.
 	Values  []Value  `json:"values,omitempty"`
 	Objects []string `json:"objects,omitempty"`
 	// RenamedTo is the deployment target that has the same sources and values on the same
@@ -116,7 +116,7 @@ type Entry struct {
 	RenamedFrom string `json:"renamedFrom,omitempty"`
 
 	kind Kind
-	sets []*clusterSet // those of Clusters
+	sets []*clusterSet // that Clusters lists
 	jobs []int         // -1 among them for a folder that was not read
 }
 
@@ -144,17 +144,17 @@ type clusterSet struct {
 type Clusters struct {
 	// Concerned is how many there are on which something differs.
 	Concerned int `json:"concerned"`
-	// Emptied are the ids, <environment>/<name>, of those that stay, had assignments and have
-	// none left, sorted.
+	// Emptied are the ids, <environment>/<name>, of clusters that stay listed and lose their
+	// last assignment, sorted.
 	Emptied []string `json:"emptied"`
-	// Unlisted are the ids of those that are no longer listed, and Listed of those that are
-	// new, sorted.
+	// Unlisted are the ids of clusters that are no longer listed, and Listed the ids of new
+	// clusters, sorted.
 	Unlisted []string `json:"unlisted"`
 	Listed   []string `json:"listed"`
 	// Moved are the clusters that follow another folder of their environment than before,
 	// those alike together: a detail of how the output stores classes.
 	Moved     []Move `json:"moved"`
-	Unchanged int    `json:"unchanged"` // all that are not concerned
+	Unchanged int    `json:"unchanged"` // the others
 }
 
 // Move are clusters that follow another folder than before.
@@ -168,10 +168,10 @@ type Move struct {
 	set *clusterSet
 }
 
-// Folders are ids, sorted as outputs are. Those of assignments are
-// <environment>/<clusterType>/<deployment target>, those of cluster types
-// <environment>/<clusterType>. An assignment is in several lists where clusters of its type
-// differ in what happens to it; the numbers count pairs with clusters.
+// Folders are ids, sorted as outputs are. The id of an assignment is
+// <environment>/<clusterType>/<deployment target>, the id of a cluster type
+// <environment>/<clusterType>. An assignment is in several lists if some clusters of its type
+// add it and others remove or change it. The numbers count pairs with clusters.
 type Folders struct {
 	Added     []string `json:"added"`
 	Removed   []string `json:"removed"`
@@ -201,7 +201,7 @@ type Counts struct {
 	Clusters int `json:"clusters,omitempty"`
 	// Lists says that it lists clusters, before or after.
 	Lists bool `json:"-"`
-	// detail says that its own files differ only in what is for people.
+	// detail says that its own files differ only in text for people.
 	detail bool
 }
 

@@ -21,9 +21,9 @@ func (c *comparison) report(g groups) *Report {
 	return r
 }
 
-// on returns the names of the clusters of a way on which a changed pair really differs: where
-// files have parts for single clusters, those whose part does. It is nil where none differs,
-// and where no clusters are listed.
+// on returns the names of a way's clusters on which a changed pair really differs. If files have
+// parts for single clusters, these are the clusters with a differing part. It returns nil if
+// there is none, or if no clusters are listed.
 func (c *changes) on(w *effect.Way) []string {
 	if c.of == nil {
 		return w.Clusters
@@ -47,8 +47,8 @@ type result struct {
 	ends    map[string]*Entry
 	changed []*Entry
 	counts  map[string]*Counts // by cluster type
-	// touched are the clusters of changed pairs, and added those of added ones, by cluster type
-	// and deployment target.
+	// touched has the clusters of changed pairs, and added the clusters of added pairs, by
+	// cluster type and deployment target.
 	touched, added map[string][]*clusterSet
 	concerned      map[string]bool   // names of clusters
 	taken          map[valueAt]taken // what folders take of values of single clusters
@@ -93,10 +93,9 @@ func (c *comparison) add(r *Report, e *environmentEffect) {
 	out.clusters()
 }
 
-// OfEffect returns the report on an effect of which nothing is read: which pairs are removed
-// and added, which get another namespace, and which clusters are emptied. It says nothing of
-// other changed pairs, since values of single clusters are known only from files, and nothing of
-// cluster types.
+// OfEffect returns the report on an effect without reading files: the removed and added pairs,
+// the pairs whose namespace is replaced, as Changed, and the emptied clusters. It leaves out
+// other changed pairs, since only files show the values of single clusters, and cluster types.
 func OfEffect(environment string, e *effect.Effect) *Report {
 	r := newReport()
 	if e == nil {
@@ -258,8 +257,8 @@ func (out *result) add(clusterType, target string, n int, set *clusterSet, count
 	out.changed = append(out.changed, &Entry{Environment: out.name, ClusterType: clusterType, DeploymentTarget: target, Count: count, kind: Changed, sets: []*clusterSet{set}, jobs: []int{n}})
 }
 
-// ownFiles notes the clusters that a cluster type's own files concern, unless these differ
-// only in what is for people or goes with assignments.
+// ownFiles notes the clusters that a cluster type's own files concern, unless the files differ
+// only in details: text for people, or objects that apply an assignment.
 func (out *result) ownFiles(j *job) {
 	if j.found.detail {
 		return
@@ -349,8 +348,8 @@ func (out *result) clusters() {
 	c.Unchanged += all - len(out.concerned)
 }
 
-// listClusters lists the clusters that are emptied, new and no longer listed, and those that
-// follow another folder. It returns how many there are in all.
+// listClusters lists the emptied, new, unlisted and moved clusters. It returns the number of
+// all clusters.
 func (out *result) listClusters() (all int) {
 	c := out.report.Clusters
 	ids := func(list *[]string, w *effect.Way) {

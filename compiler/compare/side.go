@@ -18,7 +18,7 @@ type side struct {
 	same     map[string]int       // as in comparison
 }
 
-// sidesOf sorts the folders of an output by environment; targets is that of comparison.
+// sidesOf sorts the folders of an output by environment. targets is as in comparison.
 func sidesOf(folders []Folder, targets bool) map[string]*side {
 	out := map[string]*side{}
 	for i := range folders {
@@ -92,7 +92,7 @@ func pulling(environment, cluster, folder string) Folder {
 	return Folder{Environment: environment, Cluster: cluster, Follows: folder, Tree: tree.TreeID(nil), Files: func() ([]backends.File, error) { return nil, nil }}
 }
 
-// key is the folder's id among those of an output, of whatever kind.
+// key identifies the folder among all folders of an output.
 func (f *Folder) key() string { return string(f.of()) + " " + f.ID() }
 
 // moved says whether the job is a cluster that follows another folder than before, as far

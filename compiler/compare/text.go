@@ -39,9 +39,8 @@ const named = 3
 // mostInline is how many bytes a value may have to stand in a line.
 const mostInline = 120
 
-// WriteText writes a report for people: what is removed, what is added, the groups
-// of changes, and a line of counts. Without a difference it is only that line.
-// No control character of an output gets to the terminal.
+// WriteText writes a report for people: removals, additions, the groups of changes, and a line
+// of counts. Without a difference it writes only that line. It quotes control characters.
 func WriteText(w io.Writer, r *Report, o TextOptions) error {
 	if o.Unit == "" {
 		o.Unit = "assignment"

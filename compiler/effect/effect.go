@@ -101,15 +101,15 @@ func (p *Pair) Removed() bool { return p.After == nil }
 // Changed says whether the clusters have the pair on both sides, with different files.
 func (p *Pair) Changed() bool { return p.Before != nil && p.After != nil }
 
-// Renames says whether the pair gets another namespace: all that was in the former one goes.
+// Renames says whether the pair gets another namespace. The former one goes, with its objects.
 func (p *Pair) Renames() bool {
 	return p.Changed() && p.Before.Namespace != p.After.Namespace && p.Before.Namespace != "" && p.After.Namespace != ""
 }
 
 // Effect is what a change does on the clusters of an environment.
 type Effect struct {
-	// Pairs are those that are added, removed or changed, sorted by cluster type and
-	// deployment target, and then by way.
+	// Pairs are the added, removed and changed pairs, sorted by cluster type and deployment
+	// target, and then by way.
 	Pairs []Pair
 	// Before and After count all pairs of each side, each cluster for itself.
 	Before, After int
@@ -181,9 +181,9 @@ func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
 // ways returns the ways of all clusters, and of the cluster types that list none, sorted by
 // the folders that they lead to and come from.
 //
-// A cluster type that lists its clusters on one side alone had, or keeps, the same clusters on
-// the other: they pulled the type's folder before anybody listed them, and go on with it unless
-// they pull entries.
+// If a cluster type lists its clusters only on one side, it has the same clusters on the other:
+// they pulled the type's folder before they were listed, or still pull it, unless they pull
+// entries.
 func ways(before, after *Side) []*Way {
 	sides := [2]*Side{before, after}
 	var lists [2]map[string]bool // cluster types, and whether they list clusters

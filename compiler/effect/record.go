@@ -10,12 +10,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// OfRecords compares two records of an environment, either of which may be nil for no tree. It
-// is Reader.Of for two records alone.
+// OfRecords compares two records of an environment; nil is an empty tree. To compare more than
+// two records, use a Reader.
 func OfRecords(before, after *tree.Record) (*Effect, error) { return new(Reader).Of(before, after) }
 
-// Reader compares records one after the other, such as those of a branch. It remembers what the
-// last two records have, so the record of a folder is read once while it stays. The zero
+// Reader compares a series of records, such as the commits of a branch. It remembers the content
+// of the last two records, so it reads the record of a folder once while that stays. The zero
 // Reader is ready to use. It is for one goroutine.
 type Reader struct {
 	// Prefetch is called with the ids of the folders' records that are read next; nil does
@@ -32,12 +32,12 @@ type recorded struct {
 	entries     []Cluster    // in a folder of entries
 }
 
-// Of compares two records of an environment, either of which may be nil for no tree. Their trees
-// are in git: the id of a folder's record says what is in the folder.
+// Of compares two records of an environment; nil is an empty tree. Their trees are in git: the id
+// of a folder's record identifies the content of the folder.
 //
-// Folders with equal records are read only if clusters come to them or leave them. Before,
-// After, Ways and Unchanged leave out cluster types of which no folder differs and that no
-// cluster comes to or leaves. An error says which record of a folder cannot be read.
+// It reads folders with equal records only if clusters move to or from them. Before, After, Ways
+// and Unchanged leave out cluster types without a differing folder or a moving cluster. An error
+// names the folder whose record cannot be read.
 func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 	c := &recordChange{Reader: r, busy: map[string]bool{}, moved: map[string]bool{}}
 	for n, record := range []*tree.Record{before, after} {
@@ -79,16 +79,16 @@ func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 type recordChange struct {
 	*Reader
 	sides [2]recordSide
-	// busy are the cluster types of which a folder differs, or which a cluster comes to or
-	// leaves, and moved are the folders at both ends of such a cluster's way.
+	// busy are the cluster types with a differing folder or a moving cluster, and moved are
+	// the folders at both ends of such a cluster's way.
 	busy, moved map[string]bool
 }
 
 // recordSide is one of the records.
 type recordSide struct {
 	record *tree.Record
-	listed map[string]*tree.ClusterTypeEntry // by name, those of folders of entries too
-	// follows has the clusters of busy cluster types by name, and hasEntries those of the
+	listed map[string]*tree.ClusterTypeEntry // by name, with the folders of entries
+	// follows has the clusters of busy cluster types by name, and hasEntries the cluster
 	// types whose clusters have entries.
 	follows    map[string]Cluster
 	hasEntries map[string]bool
@@ -100,7 +100,7 @@ func (c *recordChange) same(folder string) bool {
 	return a != nil && b != nil && a.Record == b.Record
 }
 
-// differing returns the folders that differ, those of entries too.
+// differing returns the differing folders, with the folders of entries.
 func (c *recordChange) differing() []string {
 	all := maps.Clone(c.sides[0].listed)
 	maps.Copy(all, c.sides[1].listed)

@@ -9,14 +9,14 @@ import (
 )
 
 // Limits bound what one change may remove from an environment, as environments.X.removals
-// says. Numbers are of pairs of a deployment target and a cluster, or of clusters; percentages
-// are of what there was before.
+// says. Numbers count pairs of a deployment target and a cluster, or clusters; percentages are of
+// the number before the change.
 type Limits struct {
 	Max string // a number or a percentage; "" for usualRemovals
-	// Clusters are those that are removed by name: what goes with them is not counted.
+	// Clusters are the clusters that may leave, by name. Their pairs are not counted.
 	Clusters []string
-	// Emptied is how many listed clusters may lose all that they have: a number, a percentage,
-	// or "" for none beside the clusters MayEmpty.
+	// Emptied is how many listed clusters may lose everything: a number, a percentage, or ""
+	// for none except the clusters of MayEmpty.
 	Emptied  string
 	MayEmpty []string
 }
@@ -43,11 +43,11 @@ type Removals struct {
 	Assignments int  `json:"assignments"`
 	Least       int  `json:"least"`
 	Empty       bool `json:"empties"` // nothing is left in the environment
-	// Emptied counts the clusters that stay and lose all that they have, without those that
-	// may be emptied by name.
+	// Emptied counts the clusters that stay and lose everything, without the clusters of
+	// Limits.MayEmpty.
 	Emptied     int `json:"emptied"`
 	MostEmptied int `json:"mostEmptied"`
-	// Clusters counts those that are no longer listed, without those that are removed by name.
+	// Clusters counts the clusters that are no longer listed, without Limits.Clusters.
 	Clusters         int `json:"clusters,omitempty"`
 	RecordedClusters int `json:"recordedClusters,omitempty"`
 	MostClusters     int `json:"mostClusters,omitempty"`
@@ -86,7 +86,7 @@ func (r Removals) Excess() string {
 }
 
 // Removals counts what the effect removes. loses says whether a pair that gets another
-// namespace loses the former one with all that is in it.
+// namespace loses the former one with everything in it.
 func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
 	r := Removals{Recorded: e.Before, Empty: e.After == 0 && e.Before > 0}
 	on, assignments, unlisted := map[string]bool{}, map[string]bool{}, 0

@@ -50,12 +50,12 @@ type Settings struct {
 	// those of the base.
 	Rings []Ring
 	// MaxRemovals is how many assignments on clusters one build may remove: a number, or a
-	// percentage such as "25%" of those that there are; "" for the default. MaxEmptied is how
-	// many listed clusters may lose all that they have, likewise, and EmptiedClusters are those
-	// that may by name.
+	// percentage such as "25%" of the existing ones; "" for the default. MaxEmptied is how
+	// many listed clusters may lose everything, in the same form, and EmptiedClusters are
+	// clusters that may in addition.
 	MaxRemovals, MaxEmptied string
 	EmptiedClusters         []string
-	// RemovedClusters are those whose entries go, once they are no longer listed.
+	// RemovedClusters are the clusters whose entries go once they are no longer listed.
 	RemovedClusters []string
 	// PlaintextFails says that secrets in plain text are errors.
 	PlaintextFails bool

@@ -127,8 +127,8 @@ type Follower struct {
 	Entry           *EntryRecord // nil for a cluster that pulls the folder itself
 }
 
-// Followers returns the listed clusters of all cluster types, sorted by name, except those of
-// folders that are skipped, which are not read; nil skips none. Where clusters of a type have
+// Followers returns the listed clusters of all cluster types, sorted by name. It does
+// not read the folders that skip names; nil skips none. Where clusters of a type have
 // entries, one without an entry is not among them: it pulls nothing yet. An error says that
 // something of the record, which may be nil, cannot be read.
 func (r *Record) Followers(skip func(folder string) bool) ([]Follower, error) {

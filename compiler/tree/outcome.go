@@ -116,8 +116,8 @@ func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, who
 
 // Record returns the record of the tree as it would be in an empty place, without ids of
 // trees: entries name the cluster types with their digests. assignments returns how many a
-// cluster type has. A cluster type's content is made when its record is asked for; that of one
-// that is Outside is not known.
+// cluster type has. A cluster type's content is made when its record is asked for; a cluster
+// type that is Outside has no known content.
 func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterType string) int) *Record {
 	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform, Environment: o.Environment, Compiler: o.Compiler, Source: o.Source}
 	types := map[string]*ClusterType{}

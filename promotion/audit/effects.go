@@ -29,7 +29,7 @@ const stepsAtOnce = 100
 // effects are what commits of an environment's branch change: several rings have the same.
 type effects struct {
 	*changes.Reader
-	known map[git.Hash]*effect.Counts // by commit; nil for one of which it is not known
+	known map[git.Hash]*effect.Counts // by commit; nil if it is unknown
 }
 
 // count sets Event.Change of the steps' events. What cannot be read is not known: it is no
@@ -67,8 +67,8 @@ func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []
 	return nil
 }
 
-// counts counts what a step changes; nil where it is not known. Files that somebody edited by
-// hand beside the record are not known.
+// counts returns the counts of a step; nil if they are unknown, as when a person edited files
+// beside the record.
 func (e *effects) counts(ctx context.Context, s changes.Step) (*effect.Counts, error) {
 	if s.Before.RecordID == s.Now.RecordID {
 		return nil, nil

@@ -21,8 +21,8 @@ import (
 
 // Each calls f with what each of the newest commits of the requested environments' branches
 // changed on clusters, environment by environment, newest first. most is how many commits of
-// each branch it looks at. A commit whose record cannot be read is taken for the one before it,
-// and one in which a folder's record cannot be read has no changes.
+// each branch it looks at. If the record of a commit cannot be read, the record of the commit
+// before stands in for it. A commit has no changes if a folder's record cannot be read.
 func Each(ctx context.Context, state *session.State, most int, f func(tables.Change) error) error {
 	for _, env := range state.RequestedEnvironments() {
 		if env.Unreadable {
@@ -90,8 +90,8 @@ type comparison struct {
 	read    map[tree.ID]map[string]*tree.AssignmentRecord // by the id of a folder's record
 }
 
-// rows returns the changes of an effect, those of a deployment target on a cluster type that
-// are alike in one row, sorted by cluster type and deployment target.
+// rows returns the changes of an effect, sorted by cluster type and deployment target. Equal
+// changes of a deployment target on a cluster type share a row.
 func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Change, error) {
 	if err := c.prefetch(ctx, e); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (s *Step) isKnown() bool {
 type Reader struct {
 	env     *session.Environment
 	effects effect.Reader
-	opened  map[git.Hash]*tree.Record // those of the last step, by id
+	opened  map[git.Hash]*tree.Record // of the last step, by id
 }
 
 // NewReader returns a Reader of an environment that has a repository.
@@ -57,7 +57,7 @@ func (r *Reader) Prefetch(ctx context.Context, steps []Step) error {
 
 func prefetch(ctx context.Context, env *session.Environment, ids []git.Hash) error {
 	err := env.Repository.Remote.Prefetch(ctx, ids)
-	if errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id of nothing
+	if errors.As(err, new(*remote.NotFoundError)) { // a person may have written an id that does not exist
 		return nil
 	}
 	return err
@@ -94,8 +94,8 @@ func (r *Reader) Effect(ctx context.Context, s Step) (*effect.Effect, error) {
 	return e, nil
 }
 
-// open returns the record of a commit, of which the folders' records can be read; nil where
-// the environment is not in the commit.
+// open returns the record of a commit, with its folders' records within reach; nil if the
+// environment is not in the commit.
 func (r *Reader) open(p session.Past) (*tree.Record, error) {
 	if p.Record == nil || r.opened[p.RecordID] != nil {
 		return r.opened[p.RecordID], nil

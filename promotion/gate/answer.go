@@ -80,7 +80,7 @@ func latest(parts []answer) time.Time {
 	return slices.MaxFunc(parts, func(a, b answer) int { return a.since.Compare(b.since) }).since
 }
 
-// verdict returns the answer as that of a gate with a name.
+// verdict returns the answer as the verdict of a gate with a name.
 func (a answer) verdict(name string) Verdict {
 	return Verdict{
 		Name: cmp.Or(name, a.name), State: a.State, Reason: a.reason,

@@ -149,8 +149,8 @@ type Change struct {
 		Removed []string `json:"removed"`
 	} `json:"assignments"`
 	ClusterTypes []string `json:"clusterTypes"` // with such an assignment
-	// Clusters is on how many clusters something changes, and Emptied are the first of those
-	// that stay and lose all that they have.
+	// Clusters is the number of clusters that change, and Emptied are the first of the
+	// clusters that stay and lose everything.
 	Clusters int      `json:"clusters"`
 	Emptied  []string `json:"emptied"`
 	// Created, Updated and Deleted count objects by kind on all clusters: {"Namespace": 1}.

@@ -6,7 +6,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Kind is all that is known of one kind of gate.
+// Kind describes a kind of gate.
 type Kind struct {
 	Name   string // in verdicts, in the policy's skippable and allow, and in --skip-gate
 	Skip   Permission
@@ -62,7 +62,7 @@ var table = []Kind{
 // wait. Package plan evaluates it; it has no Kind.
 const Advance = "advance"
 
-// Kind returns what is known of the verdict's gate; the zero Kind for Advance.
+// Kind returns the kind of the verdict's gate; the zero Kind for Advance.
 func (v Verdict) Kind() Kind { return kindOf(v.Gate) }
 
 // OfChange reports whether Planned evaluates the kind, and Commit does not.

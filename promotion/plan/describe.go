@@ -115,8 +115,7 @@ func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
 // mostGroups is how many kinds of change a table has.
 const mostGroups = 20
 
-// changes writes the table of what changes on clusters, removals first, with equal changes as
-// one row.
+// changes writes the table of changes on clusters, removals first. Equal changes share a row.
 func changes(b *strings.Builder, step *Step, form subject.Form) {
 	r := step.Prepared.report
 	if r == nil {

@@ -18,7 +18,7 @@ import (
 // Check changes each field of a value, one at a time, also those in nested structs, pointers,
 // slices and maps, and fails unless key returns another result for every one of them. base
 // returns a new value for each change. except has the fields that do not count, as paths such
-// as Target.Requires, with the reasons; what is in such a field does not count either.
+// as Target.Requires, with the reasons; fields within such a field do not count either.
 func Check[T any, K comparable](t testing.TB, base func() *T, key func(*T) K, except map[string]string) {
 	t.Helper()
 	w := walk{except: except, used: map[string]bool{}}
@@ -43,7 +43,7 @@ func Check[T any, K comparable](t testing.TB, base func() *T, key func(*T) K, ex
 	}
 }
 
-// change changes what is at a path in a value.
+// change changes the value at a path.
 type change struct {
 	path  string
 	apply func(reflect.Value)
