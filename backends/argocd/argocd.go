@@ -59,7 +59,10 @@ func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.
 // It does not track CustomResourceDefinitions, and passes them over when it deletes an
 // Application (shouldBeDeleted in controller/appcontroller.go).
 func (argocd) Traits() backends.Traits {
-	return backends.Traits{PerCluster: true, DeletesUnlisted: true, KeepsDefinitions: true, SkipsDefinitions: true, Groups: []string{"argoproj.io"}}
+	return backends.Traits{
+		PerCluster: true, DeletesUnlisted: true, KeepsDefinitions: true, SkipsDefinitions: true,
+		Groups: []string{"argoproj.io"},
+	}
 }
 
 // Reconciled names what is in assignments.yaml.

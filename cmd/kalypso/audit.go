@@ -98,7 +98,10 @@ func eventRow(e audit.Event) []string {
 	if e.Ring != "" {
 		where += "/" + e.Ring
 	}
-	return []string{e.Time.Format(time.RFC3339), where, e.What, string(e.Source.Base), string(e.Source.Environment), e.Commit, e.By, e.Reason, e.Gates, e.Clock, changeText(e)}
+	return []string{
+		e.Time.Format(time.RFC3339), where, e.What, string(e.Source.Base), string(e.Source.Environment),
+		e.Commit, e.By, e.Reason, e.Gates, e.Clock, changeText(e),
+	}
 }
 
 // changeText says what an event changes on clusters; "" where that is not known.
@@ -137,6 +140,10 @@ func auditTable(w *tabwriter.Writer, events []audit.Event) {
 		if e.Clock != "" {
 			row[2] += " (clock " + e.Clock + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], cmp.Or(changeText(e), "-"), shortOrNone(row[3]), shortOrNone(row[5]), row[6], terminal.Line(row[7]))
+		cells := []string{
+			row[0], cmp.Or(row[1], "all"), row[2], cmp.Or(changeText(e), "-"),
+			shortOrNone(row[3]), shortOrNone(row[5]), row[6], terminal.Line(row[7]),
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 }

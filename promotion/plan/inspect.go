@@ -18,21 +18,23 @@ type contents struct {
 	of  *session.Repository
 }
 
+// Prefetch fetches the objects that the server has and this process has not read.
 func (c contents) Prefetch(ids []tree.ID) error {
 	hashes := make([]git.Hash, len(ids))
 	for i, id := range ids {
 		hashes[i] = tree.Revision(id).Hash()
 	}
-	// What was just made is not on the server.
+	// The server does not have the objects of a commit that was just prepared.
 	hashes = slices.DeleteFunc(hashes, c.of.Staging.Has)
 	return c.of.Remote.Prefetch(c.ctx, hashes)
 }
 
+// Blob returns the content of a blob, from the server if necessary.
 func (c contents) Blob(id tree.ID) ([]byte, error) {
 	return c.of.Staging.Blob(tree.Revision(id).Hash())
 }
 
-// inspect sets what a prepared commit changes on clusters.
+// inspect sets the change of a prepared commit on clusters.
 func (m *maker) inspect(ctx context.Context, st *session.Stage, step *Step) error {
 	p := step.Prepared
 	var err error

@@ -90,8 +90,10 @@ func Platform(r compiler.Request) Subject { return platformSubject{r} }
 
 type platformSubject struct{ request compiler.Request }
 
+// Form implements Subject.
 func (p platformSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
 
+// Declarations implements Subject.
 func (p platformSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
 	r := p.request
 	r.Dir = dir

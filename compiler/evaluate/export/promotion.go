@@ -165,6 +165,7 @@ type advance struct {
 	every time.Duration
 }
 
+// UnmarshalJSON reads the name of a way, or {batch: every: span}.
 func (a *advance) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &a.way); err == nil {
 		return nil
@@ -207,6 +208,7 @@ func (s *span) UnmarshalText(text []byte) error {
 // approvals are a number, or a struct.
 type approvals model.ApprovalsGate
 
+// UnmarshalJSON reads a number of approvals, or the fields of model.ApprovalsGate.
 func (a *approvals) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &a.Count); err == nil {
 		return nil
