@@ -184,9 +184,7 @@ func (s *side) open(ctx context.Context) (err error) {
 	s.unknown, s.uncertain = map[string]bool{}, map[string]bool{}
 	s.hidesClusters, s.unknownClusters = map[string]bool{}, map[string]bool{}
 	if s.Output != "" {
-		if s.folders, err = compare.ReadDir(s.Output); err == nil {
-			s.records, err = compare.RecordsIn(s.Output)
-		}
+		s.folders, s.records, err = compare.ReadDir(s.Output)
 		return err
 	}
 	if s.Revision != "" {
@@ -295,7 +293,7 @@ func (s *side) list(ctx context.Context, other *side, previous map[string]*tree.
 			s.unknown[e.Name] = true
 			continue
 		}
-		l := &listing{e: e, side: s, kept: kept, shards: other.shards(e.Name), follows: map[string]string{}, entries: map[string]*entryFiles{}, trees: map[tree.File]tree.ID{}}
+		l := &listing{e: e, side: s, kept: kept, shards: other.shards(e.Name), follows: make(map[string]string, len(e.Model.Clusters)), entries: make(map[string]entry, len(e.Model.Clusters))}
 		if err := l.all(ctx); err != nil {
 			return err
 		}

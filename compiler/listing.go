@@ -2,9 +2,9 @@ package compiler
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/build"
@@ -24,16 +24,13 @@ type listing struct {
 	shards map[string]model.Digest
 	// follows has the folder that each listed cluster follows.
 	follows map[string]string
-	entries map[string]*entryFiles // by cluster
-	// trees are the ids of entries with one file: many clusters have the same.
-	trees map[tree.File]tree.ID
+	entries map[string]entry // by cluster
 }
 
-// entryFiles are the files of a cluster's entry.
-type entryFiles struct {
-	files []tree.File
-	kept  bool // as the other side has it
-	read  func() ([]backends.File, error)
+// entry is the entry of a cluster, by its number in a folder of entries.
+type entry struct {
+	in     *tree.Content
+	number int
 }
 
 // shards returns the digests of a build's folders of entries in an environment, by name;
@@ -65,6 +62,7 @@ func (l *listing) all(ctx context.Context) error {
 		}
 	}
 	listed := map[string]bool{} // folders of entries
+	first := len(l.side.folders)
 	for _, ct := range l.e.Tree.ClusterTypes {
 		same := tree.IsShard(ct.Name) && ct.Digest != "" && l.shards[ct.Name] == ct.Digest
 		if l.e.LeftOut(ct.Name) {
@@ -79,28 +77,49 @@ func (l *listing) all(ctx context.Context) error {
 		}
 		if tree.IsShard(ct.Name) {
 			listed[ct.Name] = true
-			l.shard(ctx, content)
+			l.shard(content)
 		} else {
 			l.clusterType(ctx, ct.Name, content)
 		}
 	}
-	for name, folder := range l.follows {
+	none, nothing := tree.OfFiles(nil), func() ([]backends.File, error) { return nil, nil }
+	// In the order of outputs, clusters are before cluster types.
+	types := slices.Clone(l.side.folders[first:])
+	l.side.folders = slices.Grow(l.side.folders[:first], len(l.follows)+len(types))
+	for _, name := range l.names() {
+		folder := l.follows[name]
 		// One that is to have an entry, and gets none because of errors, pulls nothing.
-		if len(listed) > 0 && l.entries[name] == nil && l.e.HasEntries(folder) && listed[tree.ShardName(name)] {
+		of, has := l.entries[name]
+		if len(listed) > 0 && !has && l.e.HasEntries(folder) && listed[tree.ShardName(name)] {
 			continue
 		}
-		f := compare.Folder{Environment: l.e.Name, Cluster: name, Follows: folder, Tree: tree.OfFiles(nil), Files: func() ([]backends.File, error) { return nil, nil }}
-		if of := l.entries[name]; of != nil {
-			f.Tree, f.Files = l.treeOf(of.files), of.read
-			if of.kept {
-				if before, has := l.kept()[f.ID()+clusterMark(&f)]; has {
-					f = before
-				}
+		f := compare.Folder{Environment: l.e.Name, Cluster: name, Follows: folder, Tree: none, Files: nothing}
+		if has {
+			e := &of.in.Entries[of.number]
+			if !e.Kept {
+				f.Tree, f.Files = e.Files.Tree, func() ([]backends.File, error) { return of.in.One(ctx, of.number) }
+			} else if before, known := l.kept()[f.ID()+clusterMark(&f)]; known {
+				f = before
 			}
 		}
 		l.side.folders = append(l.side.folders, f)
 	}
+	l.side.folders = append(l.side.folders, types...)
 	return nil
+}
+
+// names returns the names of the clusters that follow a folder, sorted.
+func (l *listing) names() []string {
+	names := make([]string, 0, len(l.follows))
+	for i := range l.e.Model.Clusters { // sorted
+		if _, follows := l.follows[l.e.Model.Clusters[i].Name]; follows {
+			names = append(names, l.e.Model.Clusters[i].Name)
+		}
+	}
+	if len(names) == len(l.follows) {
+		return names
+	}
+	return slices.Sorted(maps.Keys(l.follows))
 }
 
 // clusterType adds the folders of a cluster type, or of a class of one.
@@ -136,42 +155,11 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 }
 
 // shard notes the entries in a folder of entries.
-func (l *listing) shard(ctx context.Context, content *tree.Content) {
-	read := sync.OnceValues(func() (map[string][]backends.File, error) {
-		all, err := content.One(ctx, tree.Root)
-		of := map[string][]backends.File{} // by cluster
-		for _, f := range all {
-			cluster, within, _ := strings.Cut(f.Path, "/")
-			f.Path = within
-			of[cluster] = append(of[cluster], f)
-		}
-		return of, err
-	})
-	for _, e := range content.Entries {
-		l.follows[e.Cluster] = e.Folder
-		l.entries[e.Cluster] = &entryFiles{kept: e.Kept, read: func() ([]backends.File, error) {
-			all, err := read()
-			return all[e.Cluster], err
-		}}
+func (l *listing) shard(content *tree.Content) {
+	for i := range content.Entries {
+		e := &content.Entries[i]
+		l.follows[e.Cluster], l.entries[e.Cluster] = e.Folder, entry{content, i}
 	}
-	for _, f := range content.Files {
-		cluster, within, _ := strings.Cut(f.Path, "/")
-		f.Path = within
-		l.entries[cluster].files = append(l.entries[cluster].files, f)
-	}
-}
-
-// treeOf returns the id of the files of an entry.
-func (l *listing) treeOf(files []tree.File) tree.ID {
-	if len(files) != 1 {
-		return tree.OfFiles(files)
-	}
-	id, known := l.trees[files[0]]
-	if !known {
-		id = tree.OfFiles(files)
-		l.trees[files[0]] = id
-	}
-	return id
 }
 
 // leftOut returns the folders of a cluster type that both sides have.
@@ -212,14 +200,14 @@ func narrow(before, after *side) []string {
 	for n, s := range []*side{before, after} {
 		other := []*side{after, before}[n]
 		s.folders = slices.DeleteFunc(s.folders, func(f compare.Folder) bool {
-			id := f.ID()
 			switch {
 			case before.unknown[f.Environment] || after.unknown[f.Environment]:
 			case other.Output != "" && !environments[1-n][f.Environment]:
 			case f.Cluster != "":
-				return before.unknownClusters[id] || n == 1 && before.hidesClusters[f.Environment] && !has[id+clusterMark(&f)]
+				return len(before.unknownClusters) > 0 && before.unknownClusters[f.ID()] ||
+					n == 1 && before.hidesClusters[f.Environment] && !has[f.ID()+clusterMark(&f)]
 			default:
-				return before.unknown[id]
+				return before.unknown[f.ID()]
 			}
 			return true
 		})

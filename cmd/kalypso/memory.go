@@ -53,12 +53,12 @@ func lives() int64 {
 	return int64(live[0].Value.Uint64())
 }
 
-// littleHeap is up to which size in bytes the heap of a promotion grows as that of other
-// commands.
+// littleHeap is up to which size in bytes the heap of a command that saves memory grows as that
+// of other commands.
 const littleHeap = 64 << 20
 
-// saveMemory is for promotions, which read much and need little of it for long: beyond
-// littleHeap their heap grows to twice what lives.
+// saveMemory is for commands that read much and need little of it for long: beyond littleHeap
+// their heap grows to twice what lives.
 func saveMemory() {
 	if os.Getenv("GOGC") != "" {
 		return

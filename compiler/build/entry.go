@@ -3,8 +3,10 @@ package build
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -25,13 +27,13 @@ type entries struct {
 	// that can have some.
 	makers map[string]func(*model.Cluster) []backends.File
 	keys   map[string]cache.Key // of folderKey
+	last   sync.Map             // entryFiles by folder
 	// shards are the folders of entries as they will be, by name.
 	shards map[string]*shard
 	// followed are the folders that entries which stay name.
 	followed map[string]bool
 	left     []string // clusters that are to have no entries any more, and whose entries stay
 	moves    []move
-	same     []move // that name the folder that the record says
 	fresh    []move // that the record does not list
 	waits    waits
 	// needed are the deployment targets of recorded folders that stay there for clusters which
@@ -52,6 +54,8 @@ type shard struct {
 	clusters []*model.Cluster // beside entries; nil for those that stay
 	digest   model.Digest     // of entries of which none stays; "" where it is not known
 	keeps    bool             // whether entries stay as the record has them
+	made     sync.Once        // the files of entries
+	recorded []tree.EntryRecord
 }
 
 // planEntries decides what each cluster follows. A cluster whose entry is recorded stays with
@@ -127,13 +131,13 @@ func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 // keep lets entries of the record stay in a shard.
 func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 	sh := e.shard(name)
+	sh.recorded = recorded
 	e.addFresh(sh, recorded)
 	for _, r := range recorded {
 		n, listed := sh.find(r.Cluster)
 		if listed {
 			switch {
 			case sh.entries[n].Folder == r.Folder:
-				e.same = append(e.same, move{sh, r, r.Folder})
 			case e.classUnknown() || e.retained.folders[r.Folder] != nil:
 				if e.retained.folders[r.Folder] == nil { // that is reported
 					e.waits.add(wait{ct: sh.clusters[n].ClusterType, why: whichClass}, r.Cluster, "")
@@ -197,10 +201,16 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 			}
 		}
 	}
-	for _, m := range e.same {
-		if n, _ := m.shard.find(m.from.Cluster); len(keeps[m.to]) > 0 && !m.shard.entries[n].Kept && e.changes(m, n) {
-			e.waits.add(wait{ct: e.types[m.to].TypeName(), to: m.to, why: keepValues}, m.from.Cluster, keeps[m.to]...)
-			e.stay(m.shard, n, m.from)
+	for _, name := range slices.Sorted(maps.Keys(e.shards)) {
+		sh := e.shards[name]
+		for _, r := range sh.recorded {
+			if len(keeps[r.Folder]) == 0 {
+				continue
+			}
+			if n, listed := sh.find(r.Cluster); listed && sh.entries[n].Folder == r.Folder && !sh.entries[n].Kept && e.changes(sh, n, r) {
+				e.waits.add(wait{ct: e.types[r.Folder].TypeName(), to: r.Folder, why: keepValues}, r.Cluster, keeps[r.Folder]...)
+				e.stay(sh, n, r)
+			}
 		}
 	}
 	// Nobody who comes has the values that what is kept takes.
@@ -242,8 +252,8 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 }
 
 // changes says whether an entry, by its number in the shard, has other files than the record says.
-func (e *entries) changes(m move, n int) bool {
-	return tree.OfFiles(tree.FilesOf(e.makers[m.to](m.shard.clusters[n]))) != tree.TreeID(m.from.Files)
+func (e *entries) changes(sh *shard, n int, r tree.EntryRecord) bool {
+	return tree.OfFiles(tree.FilesOf(e.makers[r.Folder](sh.clusters[n]))) != tree.TreeID(r.Files)
 }
 
 // need keeps a recorded folder of an assignment.
@@ -369,14 +379,47 @@ func (e *entries) trees() []tree.ClusterType {
 			ct.Digest = e.digest(sh)
 		}
 		ct.Content = func(context.Context) (*tree.Content, error) {
-			files := e.files(sh)
-			content := tree.ContentOf(files)
-			content.Entries = sh.entries
-			return content, nil
+			sh.made.Do(func() { e.make(sh) })
+			return &tree.Content{Entries: sh.entries, Make: func(_ context.Context, folders []int) ([][]backends.File, error) {
+				made := make([][]backends.File, len(folders))
+				for i, n := range folders {
+					if n == tree.Root {
+						made[i] = e.files(sh)
+					} else {
+						made[i] = e.makers[sh.entries[n].Folder](sh.clusters[n])
+					}
+				}
+				return made, nil
+			}}, nil
 		}
 		out = append(out, ct)
 	}
 	return out
+}
+
+// entryFiles are what a maker returned last for a folder, which often is the same for all
+// clusters.
+type entryFiles struct {
+	made  *backends.File // the first one
+	files *tree.EntryFiles
+}
+
+// make sets the files of the entries of a shard that do not stay.
+func (e *entries) make(sh *shard) {
+	for i := range sh.entries {
+		entry := &sh.entries[i]
+		if entry.Kept {
+			continue
+		}
+		made := e.makers[entry.Folder](sh.clusters[i])
+		last, _ := e.last.Load(entry.Folder)
+		is, _ := last.(entryFiles)
+		if is.made != &made[0] {
+			is = entryFiles{&made[0], tree.EntryOf(made)}
+			e.last.Store(entry.Folder, is)
+		}
+		entry.Files = is.files
+	}
 }
 
 // files returns the files of the entries that do not stay, sorted by path.

@@ -99,7 +99,7 @@ func (c *changes) followedBefore() ([]effect.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []effect.Cluster
+	out := make([]effect.Cluster, 0, len(c.Model.Clusters))
 	hasEntries := map[string]bool{} // cluster types
 	add := func(name, folder string, entry bool) {
 		out = append(out, c.cluster(name, folder, entry))
@@ -129,10 +129,12 @@ func (c *changes) followedBefore() ([]effect.Cluster, error) {
 
 // followedAfter returns the clusters that will be listed; before has the record's clusters.
 func (c *changes) followedAfter(before []effect.Cluster) []effect.Cluster {
-	is := map[string]effect.Cluster{}
-	for _, of := range before {
-		if of.Entry && c.equal[tree.ShardName(of.Name)] || !of.Entry && c.equal[of.Folder] {
-			is[of.Name] = of
+	is := make([]effect.Cluster, 0, len(before))
+	for name, shard := range c.entries.shards {
+		for _, e := range shard.entries {
+			if !c.equal[name] {
+				is = append(is, c.cluster(e.Cluster, e.Folder, true))
+			}
 		}
 	}
 	for n := range c.Model.ClusterTypes {
@@ -141,22 +143,21 @@ func (c *changes) followedAfter(before []effect.Cluster) []effect.Cluster {
 			continue
 		}
 		for _, name := range c.recordedClusters(ct.Name) {
-			is[name] = c.cluster(name, ct.Name, false)
+			is = append(is, c.cluster(name, ct.Name, false))
 		}
 	}
-	for name, shard := range c.entries.shards {
-		for _, e := range shard.entries {
-			if !c.equal[name] {
-				is[e.Cluster] = c.cluster(e.Cluster, e.Folder, true)
-			}
+	for _, of := range before {
+		if of.Entry && c.equal[tree.ShardName(of.Name)] || !of.Entry && c.equal[of.Folder] {
+			is = append(is, of)
 		}
 	}
-	return sortClusters(slices.Collect(maps.Values(is)))
+	return sortClusters(is)
 }
 
+// sortClusters sorts clusters by name. Of those with one name, it keeps the first.
 func sortClusters(all []effect.Cluster) []effect.Cluster {
-	slices.SortFunc(all, func(a, b effect.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	slices.SortStableFunc(all, func(a, b effect.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(all, func(a, b effect.Cluster) bool { return a.Name == b.Name })
 }
 
 // cluster returns a cluster that follows a folder. Machines have nothing unless they are listed.

@@ -42,8 +42,8 @@ type Folder struct {
 	// Tree is git's id of the folder's files. Folders with equal ids are equal,
 	// and neither is read.
 	Tree tree.ID
-	// Files returns the folder's files by path in it, in any order. It is called
-	// by any goroutine, and what it returns is dropped once the folder is compared.
+	// Files returns the folder's files by path in it, in any order. It is called by any
+	// goroutine, and what it returns is kept for as long as folders are compared.
 	Files func() ([]backends.File, error)
 }
 
@@ -124,6 +124,45 @@ type comparison struct {
 	sides        [2]map[string]*side // by environment
 	environments []*environmentEffect
 	jobs         []job
+	reads        reads
+}
+
+// reads are the files of folders that were read last, by the id of the folder: where clusters go
+// from class to class, each folder is read for those that leave it and for those that come.
+type reads struct {
+	mu    sync.Mutex
+	files map[tree.ID]map[string]backends.File // by path; not written to
+}
+
+// mostRead is how many folders are remembered.
+const mostRead = 500
+
+// of returns the files of a folder by path; none of a nil folder.
+func (r *reads) of(f *Folder) (map[string]backends.File, error) {
+	if f == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	files, known := r.files[f.Tree]
+	r.mu.Unlock()
+	if known {
+		return files, nil
+	}
+	list, err := f.Files()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", f.ID(), err)
+	}
+	files = make(map[string]backends.File, len(list))
+	for _, file := range list {
+		files[file.Path] = file
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.files == nil || len(r.files) >= mostRead {
+		r.files = map[tree.ID]map[string]backends.File{}
+	}
+	r.files[f.Tree] = files
+	return files, nil
 }
 
 // environmentEffect is what differs in an environment.
@@ -197,10 +236,53 @@ func (c *comparison) environment(name string) error {
 			c.jobs[before].assigned = targets
 		}
 	}
-	for _, cluster := range e.after.clusters {
-		both(&e.entries, find(e.before.clusters, cluster), cluster)
-	}
 	c.environments = append(c.environments, e)
+	return c.entries(e)
+}
+
+// entryChange is how an entry changes: many clusters that go from one class to another have the
+// same change.
+type entryChange struct {
+	before, after tree.ID
+	from, to      string // the folders that are followed
+}
+
+// entries adds jobs for the entries of clusters that differ, except where nothing differs but the
+// name of the folder that many clusters follow.
+func (c *comparison) entries(e *environmentEffect) error {
+	counts := map[entryChange]int{}
+	before := make([]*Folder, len(e.after.clusters))
+	change := func(i int) entryChange {
+		return entryChange{before[i].Tree, e.after.clusters[i].Tree, before[i].Follows, e.after.clusters[i].Follows}
+	}
+	for i, f := range e.after.clusters {
+		if was := find(e.before.clusters, f); was != nil && was.Tree != f.Tree {
+			before[i] = was
+			counts[change(i)]++
+		}
+	}
+	moves, known := map[entryChange]bool{}, memo{}
+	for i, after := range e.after.clusters {
+		if before[i] == nil {
+			continue
+		}
+		j := job{before: before[i], after: after}
+		if of := change(i); counts[of] > 1 {
+			only, asked := moves[of]
+			if !asked {
+				first := j
+				if err := first.run(&c.reads, known); err != nil {
+					return err
+				}
+				only = len(first.found.list)+len(first.attributed) == 0
+				moves[of] = only
+			}
+			if only {
+				continue
+			}
+		}
+		e.entries, c.jobs = append(e.entries, len(c.jobs)), append(c.jobs, j)
+	}
 	return nil
 }
 
@@ -230,7 +312,7 @@ func (c *comparison) run() (groups, error) {
 				if i >= len(c.jobs) {
 					return
 				}
-				if err := c.jobs[i].run(entries); err != nil {
+				if err := c.jobs[i].run(&c.reads, entries); err != nil {
 					errs[w], at[w] = err, i
 					failed.Store(true)
 					return
@@ -243,6 +325,7 @@ func (c *comparison) run() (groups, error) {
 		})
 	}
 	all.Wait()
+	c.reads.files = nil
 	first := -1
 	for w, err := range errs {
 		// Jobs are taken in order, so all before the first that failed are done.
@@ -262,19 +345,12 @@ func (c *comparison) run() (groups, error) {
 
 // run reads the folders of the job, counts their objects and compares their files. entries
 // are the changes of entries that were compared before.
-func (j *job) run(entries memo) error {
+func (j *job) run(known *reads, entries memo) error {
 	var files [2]map[string]backends.File
 	for i, f := range []*Folder{j.before, j.after} {
-		files[i] = map[string]backends.File{}
-		if f == nil {
-			continue
-		}
-		list, err := f.Files()
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", f.ID(), err)
-		}
-		for _, file := range list {
-			files[i][file.Path] = file
+		var err error
+		if files[i], err = known.of(f); err != nil {
+			return err
 		}
 	}
 	if j.pair != nil && !(j.pair.Way.Leaves() && j.stays()) {

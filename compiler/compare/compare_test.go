@@ -327,7 +327,7 @@ func TestCompareFails(t *testing.T) {
 	for i := range 50 {
 		f := folder("dev", "a", fmt.Sprintf("t%02d", i), "a", "1")
 		before = append(before, f)
-		f.Tree = tree.BlobID(nil)
+		f.Tree = tree.BlobID([]byte(f.Assignment))
 		if i >= 20 {
 			f.Files = func() ([]backends.File, error) { return nil, broken }
 		}
@@ -363,7 +363,7 @@ func equalChanges(n, size int) (before, after []Folder) {
 			out   *[]Folder
 			level string
 		}{{&before, "info"}, {&after, "debug"}} {
-			*side.out = append(*side.out, Folder{Environment: "dev", ClusterType: "a", Assignment: target, Tree: tree.BlobID([]byte(side.level)),
+			*side.out = append(*side.out, Folder{Environment: "dev", ClusterType: "a", Assignment: target, Tree: tree.BlobID([]byte(side.level + target)),
 				Files: func() ([]backends.File, error) {
 					return []backends.File{{Path: "c.yaml", Data: []byte(config("dev-a-"+target, side.level+value))}}, nil
 				}})

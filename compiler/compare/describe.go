@@ -177,9 +177,12 @@ func (r *Report) findRenames(c *comparison) {
 // there are many.
 func (r *Report) refer() {
 	list := func(sets []*clusterSet) []string {
-		names := namesIn(sets)
-		if len(names) <= inlineClusters {
-			return names
+		count := 0
+		for _, s := range sets {
+			count += len(s.names)
+		}
+		if count <= inlineClusters {
+			return namesIn(sets)
 		}
 		var out []string
 		for _, s := range sets {

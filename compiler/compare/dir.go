@@ -31,23 +31,25 @@ import (
 // record's, or named as dir is. Every folder in a cluster type's folder is an
 // assignment's, and what is below it, at any depth, are its files. Files that
 // are in no cluster type's folder, folders without files, symbolic links,
-// hidden folders and what is in a .git are left out.
+// hidden folders and what is in a .git are left out. So are files in the entry of a cluster that
+// the record does not list: a build leaves them alone. Files of entries that look as they did
+// when they were written are not read to identify them.
 //
-// It fails where something cannot be read, with fs.ErrNotExist where dir is not
-// there.
-func ReadDir(dir string) ([]Folder, error) {
-	folders, err := readDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading output %s: %w", dir, err)
-	}
-	return folders, nil
-}
-
-func readDir(dir string) ([]Folder, error) {
+// It also returns the records by environment, as far as they can be read. It fails where
+// something cannot be read, with fs.ErrNotExist where dir is not there.
+func ReadDir(dir string) ([]Folder, map[string]*tree.Record, error) {
 	environments, err := findEnvironments(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, fmt.Errorf("reading output %s: %w", dir, err)
 	}
+	folders, err := readAll(environments)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading output %s: %w", dir, err)
+	}
+	return folders, records(environments), nil
+}
+
+func readAll(environments []environment) ([]Folder, error) {
 	var found []diskFolder
 	for _, e := range environments {
 		more, err := e.folders()
@@ -65,10 +67,10 @@ func readDir(dir string) ([]Folder, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var out []Folder
-	for _, f := range found {
-		if f.Tree != "" {
-			out = append(out, f.Folder)
+	out := make([]Folder, 0, len(found))
+	for i := range found {
+		if found[i].Tree != "" {
+			out = append(out, found[i].Folder)
 		}
 	}
 	for _, e := range environments {
@@ -85,13 +87,17 @@ func RecordsIn(dir string) (map[string]*tree.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading output %s: %w", dir, err)
 	}
+	return records(environments), nil
+}
+
+func records(environments []environment) map[string]*tree.Record {
 	out := map[string]*tree.Record{}
 	for _, e := range environments {
 		if e.record != nil {
 			out[e.name] = e.record
 		}
 	}
-	return out, nil
+	return out
 }
 
 // environment is an environment's folder on disk.
@@ -176,6 +182,11 @@ func (e environment) folders() ([]diskFolder, error) {
 	if err != nil {
 		return nil, err
 	}
+	unchanged, err := tree.OpenUnchanged(e.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unchanged.Close()
 	var out []diskFolder
 	for _, ct := range clusterTypes {
 		at := filepath.Join(e.dir, ct)
@@ -193,7 +204,7 @@ func (e environment) folders() ([]diskFolder, error) {
 				continue
 			}
 			if tree.IsShard(path.Join(ct, name)) {
-				entries, err := e.entries(ct, name)
+				entries, err := e.entries(path.Join(ct, name), unchanged)
 				if err != nil {
 					return nil, err
 				}
@@ -210,20 +221,40 @@ func (e environment) folders() ([]diskFolder, error) {
 	return out, nil
 }
 
-// entries returns the folders of the clusters whose entries are in a folder of entries.
-func (e environment) entries(dir, shard string) ([]diskFolder, error) {
-	at := filepath.Join(e.dir, dir, shard)
+// entries returns the folders of the clusters whose entries are in a folder of entries. It
+// identifies those whose files are unchanged.
+func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFolder, error) {
+	at := filepath.Join(e.dir, filepath.FromSlash(shard))
 	names, err := subfolders(at)
 	if err != nil {
 		return nil, err
 	}
-	follows := map[string]string{}
-	for _, entry := range e.clusterType(path.Join(dir, shard)).Entries {
-		follows[entry.Cluster] = entry.Folder
+	recorded := map[string]*tree.EntryRecord{}
+	record := e.clusterType(shard)
+	for i := range record.Entries {
+		recorded[record.Entries[i].Cluster] = &record.Entries[i]
 	}
-	var out []diskFolder
-	for _, name := range names {
-		out = append(out, diskFolder{Folder: Folder{Environment: e.name, Cluster: name, Follows: follows[name]}, dir: filepath.Join(at, name)})
+	same := map[string]int{} // numbers of files, by cluster
+	if err := unchanged.Files(shard, func(dir, file string, b tree.Blob) {
+		cluster, within, _ := strings.Cut(path.Join(dir, file), "/")
+		if r := recorded[cluster]; r != nil && r.Files[within] == b {
+			same[cluster]++
+		}
+	}); err != nil {
+		return nil, err
+	}
+	out := make([]diskFolder, len(names))
+	for i, name := range names {
+		f := &out[i]
+		f.Folder, f.dir = Folder{Environment: e.name, Cluster: name}, filepath.Join(at, name)
+		r := recorded[name]
+		if r == nil {
+			continue
+		}
+		f.Follows, f.listed, f.executable = r.Folder, r.Files, executables(r.Files)
+		if n := len(r.Files); n > 0 && same[name] == n {
+			f.Tree = tree.TreeID(r.Files)
+		}
 	}
 	return out, nil
 }
@@ -300,56 +331,64 @@ type diskFolder struct {
 	// own says that of the folders in dir only those in below count.
 	own   bool
 	below map[string]bool
+	// listed are the files that count, by path in dir; nil if all do.
+	listed map[string]tree.Blob
 }
 
 // keptEntries are files of entries by the ids of their trees: the entries of the clusters of a
-// class are often equal, and are not read again.
+// class are often equal, and are read once.
 type keptEntries struct {
 	mu    sync.Mutex
 	files map[tree.ID][]backends.File // not written to
 }
 
-// add returns the files of an entry to keep; nil where there are too many others.
-func (k *keptEntries) add(id tree.ID, files []backends.File) []backends.File {
+// of returns the files of an entry with an id, which read reads if they are not known.
+func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]backends.File, error) {
+	k.mu.Lock()
+	files, known := k.files[id]
+	k.mu.Unlock()
+	if known {
+		return files, nil
+	}
+	files, err := read()
+	if err != nil {
+		return nil, err
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if kept, known := k.files[id]; known || len(k.files) >= mostKept {
-		return kept
+	if len(k.files) < mostKept {
+		k.files[id] = files
 	}
-	k.files[id] = files
-	return files
+	return files, nil
 }
 
-// identify computes the folder's id; it stays "" where there are no files.
+// identify computes the folder's id, unless it is known; it stays "" where there are no files.
 func (f *diskFolder) identify(kept *keptEntries) error {
-	blobs := map[string]tree.Blob{}
-	var entry []backends.File
-	err := f.each(func(file backends.File) {
-		blobs[file.Path] = tree.BlobOf(file)
-		if f.Cluster != "" {
-			entry = append(entry, file)
+	if f.Tree == "" {
+		blobs := map[string]tree.Blob{}
+		if err := f.each(func(file backends.File) { blobs[file.Path] = tree.BlobOf(file) }); err != nil || len(blobs) == 0 {
+			return err
 		}
-	})
-	if err != nil || len(blobs) == 0 {
-		return err
-	}
-	f.Tree = tree.TreeID(blobs)
-	if f.Cluster != "" {
-		if files := kept.add(f.Tree, entry); files != nil {
-			f.Files = func() ([]backends.File, error) { return files, nil }
-			return nil
-		}
+		f.Tree = tree.TreeID(blobs)
 	}
 	from := *f // Files must not hold on to all folders
 	f.Files = func() ([]backends.File, error) {
-		var files []backends.File
-		if err := from.each(func(file backends.File) { files = append(files, file) }); err != nil {
-			return nil, err
+		if from.Cluster == "" {
+			return from.files()
 		}
-		slices.SortFunc(files, func(a, b backends.File) int { return strings.Compare(a.Path, b.Path) })
-		return files, nil
+		return kept.of(from.Tree, from.files)
 	}
 	return nil
+}
+
+// files returns the files of the folder, sorted by path.
+func (f *diskFolder) files() ([]backends.File, error) {
+	var files []backends.File
+	if err := f.each(func(file backends.File) { files = append(files, file) }); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(files, func(a, b backends.File) int { return strings.Compare(a.Path, b.Path) })
+	return files, nil
 }
 
 // each reads every file of the folder. No link is followed on the way.
@@ -366,7 +405,7 @@ func (f *diskFolder) each(yield func(backends.File)) error {
 			if f.leftOut(p) {
 				return fs.SkipDir
 			}
-		case e.Type().IsRegular() && !isTemporary(p):
+		case e.Type().IsRegular() && !isTemporary(p) && f.counts(p):
 			info, err := e.Info()
 			if err != nil {
 				return err
@@ -380,6 +419,12 @@ func (f *diskFolder) each(yield func(backends.File)) error {
 		return nil
 	})
 	return errors.Join(err, root.Close())
+}
+
+// counts says whether a file in the folder is one that counts.
+func (f *diskFolder) counts(p string) bool {
+	_, listed := f.listed[p]
+	return listed || f.listed == nil
 }
 
 func (f *diskFolder) leftOut(dir string) bool {

@@ -45,7 +45,7 @@ func put(t *testing.T, dir string, files map[string]string) {
 // found lists folders with their files.
 func found(t *testing.T, dir string) string {
 	t.Helper()
-	folders, err := ReadDir(dir)
+	folders, _, err := ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestReadDir(t *testing.T) {
 			if err := os.Symlink(filepath.Join(dir, c.below), link); err != nil {
 				t.Fatal(err)
 			}
-			folders, err := ReadDir(link)
+			folders, _, err := ReadDir(link)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,11 +140,11 @@ func TestReadDir(t *testing.T) {
 
 func TestReadDirFails(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := ReadDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := ReadDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	put(t, dir, map[string]string{"file": ""})
-	if _, err := ReadDir(filepath.Join(dir, "file")); err == nil {
+	if _, _, err := ReadDir(filepath.Join(dir, "file")); err == nil {
 		t.Error("a file is read as an output")
 	}
 }
@@ -152,7 +152,7 @@ func TestReadDirFails(t *testing.T) {
 func TestReadDirIsLazy(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, map[string]string{"dev/a/b/x": "old"})
-	folders, err := ReadDir(dir)
+	folders, _, err := ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestReadDirIDs(t *testing.T) {
 	git("init", "-q")
 	git("add", "-A")
 	want := git("rev-parse", git("write-tree")+":dev/a/b")
-	folders, err := ReadDir(dir)
+	folders, _, err := ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func BenchmarkReadDir(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if _, err := ReadDir(dir); err != nil {
+		if _, _, err := ReadDir(dir); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -104,19 +104,14 @@ func namespaceOf(files map[string]backends.File) string {
 		if !mayDeclare(name, f) {
 			continue
 		}
-		docs, err := parseYAML(f.Data)
-		if err != nil {
-			continue
-		}
-		for i := range docs {
-			o := docs[i].object()
-			if o == nil || o.APIVersion != "v1" || o.Kind != "Namespace" {
+		for o := range objectsIn(f.Data) {
+			if o.apiVersion != "v1" || o.kind != "Namespace" {
 				continue
 			}
-			if found != "" && found != o.Name {
+			if found != "" && found != o.name {
 				return ""
 			}
-			found = o.Name
+			found = o.name
 		}
 	}
 	return found

@@ -138,6 +138,11 @@ func manifestsIn(path string, data []byte) map[object][]byte {
 	if !strings.HasSuffix(path, ".yaml") && !strings.HasSuffix(path, ".yml") {
 		return nil
 	}
+	return objectsIn(data)
+}
+
+// objectsIn returns the Kubernetes objects of a YAML stream with their documents.
+func objectsIn(data []byte) map[object][]byte {
 	out := map[object][]byte{}
 	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
 		o, sure := scanned(doc)

@@ -51,7 +51,7 @@ func build(t *testing.T, platform, out string, edits ...edit) {
 
 func read(t *testing.T, dir string) []compare.Folder {
 	t.Helper()
-	folders, err := compare.ReadDir(dir)
+	folders, _, err := compare.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

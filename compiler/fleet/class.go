@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -93,29 +94,65 @@ type classes struct {
 }
 
 // classes finds which selectors hold for each cluster, selector by selector: one splits each
-// class that there is into those that it holds for, and the others.
+// class that there is into those that it holds for, and the others. Selectors are asked about
+// one of the clusters that they cannot tell apart.
 func (r *reader) classes(selectors []clusterSelector) *classes {
 	c := &classes{of: make([]int, len(r.fleet.Clusters)), sets: make([]struct{ before, selector int }, 1)}
 	if len(selectors) == 0 {
 		return c
 	}
-	index := selector.NewIndex(r.factsOfClusters(selectors), r.satisfies)
+	asked := map[string]bool{}
+	for i := range selectors {
+		selectors[i].selector.AddKeys(asked)
+	}
+	alike := alikeOf(r.fleet.Clusters, asked["name"])
+	index := selector.NewIndex(r.factsOfClusters(alike.first, asked), r.satisfies)
+	class := make([]int, len(alike.first))
 	for s := range selectors {
 		next := map[int]int{} // the class with the selector, by that without it
 		for _, n := range index.Select(*selectors[s].selector) {
-			if !selectors[s].types[r.fleet.Clusters[n].ClusterType] {
+			if !selectors[s].types[r.fleet.Clusters[alike.first[n]].ClusterType] {
 				continue
 			}
-			k, known := next[c.of[n]]
+			k, known := next[class[n]]
 			if !known {
 				k = len(c.sets)
-				c.sets = append(c.sets, struct{ before, selector int }{c.of[n], s})
-				next[c.of[n]] = k
+				c.sets = append(c.sets, struct{ before, selector int }{class[n], s})
+				next[class[n]] = k
 			}
-			c.of[n] = k
+			class[n] = k
 		}
 	}
+	for n, of := range alike.of {
+		c.of[n] = class[of]
+	}
 	return c
+}
+
+// alike are clusters that have the same cluster type and labels, as far as that is known
+// without a look at the labels.
+type alike struct {
+	of    []int32 // by the cluster's number
+	first []int   // the numbers of the first of them
+}
+
+// alikeOf finds the clusters that are alike; none are if their names matter.
+func alikeOf(clusters []model.Cluster, names bool) *alike {
+	type kind struct {
+		clusterType string
+		labels      uintptr // of the map, which rows with the same labels share
+	}
+	a, known := &alike{of: make([]int32, len(clusters))}, map[kind]int32{}
+	for n := range clusters {
+		k := kind{clusters[n].ClusterType, reflect.ValueOf(clusters[n].Labels).Pointer()}
+		of, there := known[k]
+		if !there || names {
+			of = int32(len(a.first))
+			a.first, known[k] = append(a.first, n), of
+		}
+		a.of[n] = of
+	}
+	return a
 }
 
 // names returns the names of the selectors of a class, sorted, as selectors are.
@@ -128,21 +165,18 @@ func (c *classes) names(class int, selectors []clusterSelector) []string {
 	return out
 }
 
-// factsOfClusters yields what the selectors may know of clusters, in the same maps each time:
-// a cluster's labels are its own over those of its cluster type.
-func (r *reader) factsOfClusters(selectors []clusterSelector) func(yield func(selector.Facts) bool) {
-	asked := map[string]bool{}
-	for i := range selectors {
-		selectors[i].selector.AddKeys(asked)
-	}
+// factsOfClusters yields the facts of clusters, by their numbers, that selectors ask for, in the
+// same maps each time: a cluster's labels are its own over those of its cluster type.
+func (r *reader) factsOfClusters(clusters []int, asked map[string]bool) func(yield func(selector.Facts) bool) {
 	types := map[string]map[string]string{}
 	for i := range r.env.ClusterTypes {
 		types[r.env.ClusterTypes[i].Name] = r.env.ClusterTypes[i].Labels
 	}
 	return func(yield func(selector.Facts) bool) {
 		labels := selector.Facts{}
-		for i := range r.fleet.Clusters {
-			c := &r.fleet.Clusters[i]
+		facts := selector.Facts{"labels": selector.Struct(labels)}
+		for _, n := range clusters {
+			c := &r.fleet.Clusters[n]
 			clear(labels)
 			for _, of := range []map[string]string{types[c.ClusterType], c.Labels} {
 				for k, v := range of {
@@ -151,7 +185,6 @@ func (r *reader) factsOfClusters(selectors []clusterSelector) func(yield func(se
 					}
 				}
 			}
-			facts := selector.Facts{"labels": selector.Struct(labels)}
 			if asked["name"] {
 				facts["name"] = selector.Values(c.Name)
 			}

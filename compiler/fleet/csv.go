@@ -42,6 +42,7 @@ func (inv *inventory) readCSV(data []byte) *fault {
 	if missing := inv.lacking(c.columns); missing != nil {
 		return missing
 	}
+	r.ReuseRecord = true
 	inv.rows = make([]row, 0, bytes.Count(data, []byte{'\n'}))
 	for {
 		c.record, err = r.Read()
@@ -123,6 +124,7 @@ type csvCells struct {
 	columns map[string]int
 	groups  []group
 	record  []string
+	fields  []model.Field // of below
 }
 
 // group is a column labels.<name> or values.<name>.
@@ -139,13 +141,14 @@ func (c *csvCells) cell(column string) (model.Value, bool) {
 	return model.StringOf(c.record[i]), true
 }
 
-func (c *csvCells) below(column string) (out []model.Field) {
+func (c *csvCells) below(column string) []model.Field {
+	c.fields = c.fields[:0]
 	for _, g := range c.groups {
 		if g.of == column {
-			out = append(out, model.Field{Name: g.name, Value: model.StringOf(c.record[g.column])})
+			c.fields = append(c.fields, model.Field{Name: g.name, Value: model.StringOf(c.record[g.column])})
 		}
 	}
-	return out
+	return c.fields
 }
 
 func (c *csvCells) at(column string) model.Position {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -34,13 +36,15 @@ type inventory struct {
 	scratch []byte   // for digests of rows
 	names   []string // likewise
 	// labels are those of a row, and shared those of rows before, by what they are.
-	labels map[string]string
+	labels []label
 	shared map[string]map[string]string
+	// labelNames are those that columns are named for, sorted.
+	labelNames []string
 }
 
 // inventory reads an inventory. Of one that cannot be read the fleet is incomplete.
 func (r *reader) inventory(m *model.Inventory) *inventory {
-	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{}, labels: map[string]string{}, shared: map[string]map[string]string{}}
+	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{}, shared: map[string]map[string]string{}, labelNames: slices.Sorted(maps.Keys(m.Columns.Labels))}
 	data, problem, unpinned := inv.open()
 	if problem == nil && !unpinned {
 		problem = inv.read(data)
@@ -247,11 +251,22 @@ func (inv *inventory) checkLabels() {
 	if inv.Labels.Op == model.OpAll || len(inv.rows) == 0 {
 		return
 	}
+	known, sets := map[uintptr]int{}, []map[string]string{} // numbers of sets of labels, which rows share
+	of := make([]int, len(inv.rows))
+	for i := range inv.rows {
+		at := reflect.ValueOf(inv.rows[i].Labels).Pointer()
+		n, there := known[at]
+		if !there {
+			n = len(sets)
+			known[at], sets = n, append(sets, inv.rows[i].Labels)
+		}
+		of[i] = n
+	}
 	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
 		facts := selector.Facts{}
-		for i := range inv.rows {
+		for _, labels := range sets {
 			clear(facts)
-			for k, v := range inv.rows[i].Labels {
+			for k, v := range labels {
 				facts[k] = selector.Values(v)
 			}
 			if !yield(facts) {
@@ -259,18 +274,21 @@ func (inv *inventory) checkLabels() {
 			}
 		}
 	}, inv.reader.satisfies)
-	right := index.Select(inv.Labels)
-	if len(right) == len(inv.rows) {
+	right := make([]bool, len(sets))
+	for _, n := range index.Select(inv.Labels) {
+		right[n] = true
+	}
+	if !slices.Contains(right, false) {
 		return
 	}
 	kept := inv.rows[:0]
 	for i := range inv.rows {
-		if len(right) > 0 && right[0] == i {
-			right, kept = right[1:], append(kept, inv.rows[i])
+		if right[of[i]] {
+			kept = append(kept, inv.rows[i])
 			continue
 		}
 		row := &inv.rows[i]
-		for _, m := range index.Why(inv.Labels, i) {
+		for _, m := range index.Why(inv.Labels, of[i]) {
 			inv.refuse("label "+m.Path, row.Name, row.at, fmt.Sprintf("label of cluster %s: %s", row.Name, m),
 				"correct the row, or labels of inventory "+inv.Name)
 		}

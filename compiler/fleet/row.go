@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ type cells interface {
 	// cell returns what is in a column.
 	cell(column string) (model.Value, bool)
 	// below returns what a column's object has, or the columns that begin with its name
-	// and a dot.
+	// and a dot, until the next call.
 	below(column string) []model.Field
 	// at returns where a column is; where the row begins, for a column that it lacks.
 	at(column string) model.Position
@@ -129,36 +128,38 @@ func (b *builder) text(column string, v model.Value) (string, bool) {
 	return "", false
 }
 
+// label is a label of a row.
+type label struct{ name, text string }
+
 // labels reads the cluster's labels. An empty one is absent. Most clusters have the same as
 // others, and then share them.
 func (b *builder) labels() {
-	all := b.inv.labels
-	clear(all)
-	label := func(name, column string, v model.Value) {
+	all, key := b.inv.labels[:0], b.inv.scratch[:0]
+	add := func(name, column string, v model.Value) {
 		if text, ok := b.text(column, v); ok && text != "" {
-			all[name] = text
+			all, key = append(all, label{name, text}), appendPart(appendPart(key, name), text)
 		}
 	}
 	if b.inv.Columns.Labels == nil {
 		for _, f := range b.cells.below("labels") {
-			label(f.Name, "labels."+f.Name, f.Value)
+			add(f.Name, "labels."+f.Name, f.Value)
 		}
 	}
-	for name, column := range b.inv.Columns.Labels {
+	for _, name := range b.inv.labelNames {
+		column := b.inv.Columns.Labels[name]
 		v, _ := b.cells.cell(column)
-		label(name, column, v)
+		add(name, column, v)
 	}
+	b.inv.labels, b.inv.scratch = all, key
 	if len(all) == 0 {
 		return
 	}
-	key := b.inv.scratch[:0]
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		key = appendPart(appendPart(key, name), all[name])
-	}
-	b.inv.scratch = key
 	shared := b.inv.shared[string(key)]
 	if shared == nil {
-		shared = maps.Clone(all)
+		shared = make(map[string]string, len(all))
+		for _, l := range all {
+			shared[l.name] = l.text
+		}
 		if len(b.inv.shared) < mostShared {
 			b.inv.shared[string(key)] = shared
 		}

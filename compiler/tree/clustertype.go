@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -72,8 +73,15 @@ type AssignmentRecord struct {
 // what it returns names only paths that kalypso may write, and can be encoded
 // again.
 func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
+	return parseClusterTypeRecord(data, new(entryFilesRead))
+}
+
+// parseClusterTypeRecord is ParseClusterTypeRecord for one of several records whose entries may
+// have the same files.
+func parseClusterTypeRecord(data []byte, known *entryFilesRead) (*ClusterTypeRecord, error) {
 	c := &ClusterTypeRecord{}
-	if err := jsonv2.Unmarshal(data, c); err != nil { // in half of the time that encoding/json takes
+	rest, entries := known.entries(data)
+	if err := jsonv2.Unmarshal(rest, c); err != nil { // in half of the time that encoding/json takes
 		// The header may say more: that of another version is not to be repaired.
 		if header := checkHeader(data, clusterTypeKind); header != nil {
 			return nil, header
@@ -86,6 +94,9 @@ func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
 	}
 	if err := checkKind(c.APIVersion, c.Kind, clusterTypeKind); err != nil {
 		return nil, err
+	}
+	if entries != nil {
+		c.Entries = entries
 	}
 	if err := c.check(); err != nil {
 		return nil, err
@@ -104,6 +115,25 @@ func (c *ClusterTypeRecord) check() error {
 			return fmt.Errorf("%q is not a git id", id)
 		}
 	}
+	rest := *c
+	if len(c.Files) == 0 { // each entry is in a folder of its own
+		rest.Entries = nil
+		checked := map[uintptr]bool{}
+		for i := range c.Entries {
+			if files := reflect.ValueOf(c.Entries[i].Files).Pointer(); !checked[files] {
+				checked[files] = true
+				one := ClusterTypeRecord{Name: c.Name, Entries: c.Entries[i : i+1]}
+				if err := one.checkFiles(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return rest.checkFiles()
+}
+
+// checkFiles reports ids that are none, and paths that must not be written.
+func (c *ClusterTypeRecord) checkFiles() error {
 	var paths []string
 	for p, b := range c.each {
 		if !b.ID.valid() {

@@ -1,11 +1,17 @@
 package tree
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -22,13 +28,51 @@ type Entry struct {
 	Folder  string // that it names: of a cluster type, or of a class of one
 	// Kept says that it stays as the previous record has it, which must list it.
 	Kept bool
+	// Files are those of the entry, by path in it; nil if Kept. Equal entries may share them.
+	Files *EntryFiles
+}
+
+// EntryFiles are the files of entries by path in an entry, sorted.
+type EntryFiles struct {
+	Files []File
+	Tree  ID // of Files
+	blobs map[string]Blob
+}
+
+// EntryOf returns files, sorted by path, as those of entries.
+func EntryOf(files []backends.File) *EntryFiles {
+	e := &EntryFiles{Files: FilesOf(files)}
+	e.blobs = blobsOf(e.Files)
+	e.Tree = TreeID(e.blobs)
+	return e
+}
+
+// root returns the files at the cluster type's root: for a folder of entries, those of the
+// entries that are not kept.
+func (c *Content) root() []File {
+	if c.Entries == nil {
+		return c.Files
+	}
+	var out []File
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if e.Kept {
+			continue
+		}
+		for _, f := range e.Files.Files {
+			f.Path = e.Cluster + "/" + f.Path
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return out
 }
 
 // EntryRecord records the entry of a cluster.
 type EntryRecord struct {
 	Cluster string          `json:"cluster"`
 	Folder  string          `json:"folder"`
-	Files   map[string]Blob `json:"files"` // by path in the entry
+	Files   map[string]Blob `json:"files"` // by path in the entry; not to be changed, as others may share it
 }
 
 // ShardName returns the name that the entry of a cluster is in, among those of cluster types.
@@ -80,6 +124,69 @@ func checkPartName(name string) error {
 		return nil
 	}
 	return checkName(name)
+}
+
+// entryFilesRead remembers what the lines of entries say after the names of the clusters: most
+// clusters of a class have the same entry. It may be used by several goroutines.
+type entryFilesRead struct {
+	known sync.Map // *EntryRecord without a cluster, by the rest of the line
+	count atomic.Int32
+}
+
+// mostRead is how many different entries are remembered.
+const mostRead = 10_000
+
+// entries takes the entries out of a record of a folder of entries, if it has the form that
+// Encode gives it; else it returns the record as it is, and nil.
+func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecord) {
+	const begin, next, end = "\n  \"entries\": [", "\n    {\"cluster\":\"", "\n  ]"
+	at := bytes.Index(data, []byte(begin))
+	if at < 0 {
+		return data, nil
+	}
+	at += len(begin)
+	left := data[at:]
+	for {
+		line, found := bytes.CutPrefix(left, []byte(next))
+		if !found {
+			break
+		}
+		n := bytes.IndexByte(line, '\n')
+		if n < 0 {
+			return data, nil
+		}
+		name, files, ok := bytes.Cut(bytes.TrimSuffix(line[:n], []byte(",")), []byte(`",`))
+		if !ok || bytes.ContainsAny(name, `\"`) || !utf8.Valid(name) {
+			return data, nil
+		}
+		e := r.read(files)
+		if e == nil {
+			return data, nil
+		}
+		entries, left = append(entries, EntryRecord{string(name), e.Folder, e.Files}), line[n:]
+	}
+	if len(entries) == 0 || !bytes.HasPrefix(left, []byte(end)) {
+		return data, nil
+	}
+	return slices.Concat(data[:at], left), entries
+}
+
+// read reads the line of an entry after the name of its cluster; nil if it cannot be read.
+func (r *entryFilesRead) read(line []byte) *EntryRecord {
+	if known, is := r.known.Load(string(line)); is {
+		return known.(*EntryRecord)
+	}
+	e := &EntryRecord{}
+	if err := jsonv2.Unmarshal(append([]byte{'{'}, line...), e); err != nil || e.Cluster != "" {
+		return nil
+	}
+	if e.Files == nil {
+		e.Files = map[string]Blob{}
+	}
+	if r.count.Add(1) <= mostRead {
+		r.known.Store(string(line), e)
+	}
+	return e
 }
 
 // checkEntries reports entries that are not sorted, not unique, or elsewhere than they are to be.
@@ -207,7 +314,7 @@ func (c *Content) Matches(r *ClusterTypeRecord) bool {
 // EntriesMatch says whether the entries of the content are those of a record, of those that
 // by the record name certain folders. What stays as the record has it is.
 func (c *Content) EntriesMatch(r *ClusterTypeRecord, folder func(name string) bool) bool {
-	compared, want := map[string]bool{}, map[string]Blob{}
+	compared := map[string]bool{}
 	for i := range c.Entries {
 		e := &c.Entries[i]
 		is := r.entryOf(e.Cluster)
@@ -216,26 +323,12 @@ func (c *Content) EntriesMatch(r *ClusterTypeRecord, folder func(name string) bo
 			return false
 		case !folder(is.Folder):
 			continue
-		case is.Folder != e.Folder:
+		case is.Folder != e.Folder, !e.Kept && e.Files.Tree != TreeID(is.Files):
 			return false
 		}
 		compared[e.Cluster] = true
-		for p, b := range is.Files {
-			if !e.Kept {
-				want[e.Cluster+"/"+p] = b
-			}
-		}
 	}
-	if slices.ContainsFunc(r.Entries, func(e EntryRecord) bool { return folder(e.Folder) && !compared[e.Cluster] }) {
-		return false
-	}
-	var files []File
-	for _, f := range c.Files {
-		if cluster, _, _ := strings.Cut(f.Path, "/"); compared[cluster] {
-			files = append(files, f)
-		}
-	}
-	return OfFiles(files) == TreeID(want)
+	return !slices.ContainsFunc(r.Entries, func(e EntryRecord) bool { return folder(e.Folder) && !compared[e.Cluster] })
 }
 
 // partTrees returns the trees of the parts of an environment: folders of entries are in one

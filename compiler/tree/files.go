@@ -21,7 +21,7 @@ func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 		}
 		var folders []int
 		var dirs []string
-		if len(content.Files) > 0 {
+		if len(content.root()) > 0 {
 			folders, dirs = append(folders, Root), append(dirs, ct.Name+"/")
 		}
 		for i, f := range content.Folders {
@@ -47,11 +47,15 @@ func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 
 // OfFiles returns the id of a tree of files.
 func OfFiles(files []File) ID {
-	blobs := map[string]Blob{}
+	return TreeID(blobsOf(files))
+}
+
+func blobsOf(files []File) map[string]Blob {
+	blobs := make(map[string]Blob, len(files))
 	for _, f := range files {
 		blobs[f.Path] = f.Blob()
 	}
-	return TreeID(blobs)
+	return blobs
 }
 
 // ContentOf returns the content of a cluster type without folders.

@@ -210,11 +210,13 @@ func (d *Dir) halfWritten(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, er
 	if err != nil {
 		return nil, err
 	}
-	parse := e.parse
-	if slices.Contains(ids, BlobID(data)) {
-		parse = e.parseAny
+	if id := BlobID(data); !slices.Contains(ids, id) {
+		err = e.verify(id)
 	}
-	c, err := parse(data)
+	if err != nil {
+		return nil, d.placed(err)
+	}
+	c, err := e.parseAny(data, new(entryFilesRead))
 	return c, d.placed(err)
 }
 
@@ -245,7 +247,7 @@ func (s *survey) correct(c *ClusterTypeRecord, paths []string) error {
 	return nil
 }
 
-// owner returns the files of the record's folder that a path is in, and the
+// owner returns the files of the record's folder that a path is in, to be changed, and the
 // path's name there; nil where the record has no such folder.
 func (c *ClusterTypeRecord) owner(p string) (map[string]Blob, string) {
 	rest := strings.TrimPrefix(p, c.Name+"/")
@@ -254,6 +256,7 @@ func (c *ClusterTypeRecord) owner(p string) (map[string]Blob, string) {
 		return a.Files, name
 	}
 	if e := c.entryOf(second); e != nil && name != "" {
+		e.Files = maps.Clone(e.Files) // other entries may share them
 		return e.Files, name
 	}
 	if _, known := c.Files[rest]; known {

@@ -41,6 +41,18 @@ func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, 
 	if ct.Outside {
 		return staying(ct.Name, before)
 	}
+	out, err := unfinished(ctx, ct, before, whole)
+	if err != nil {
+		return nil, err
+	}
+	if out.content.Entries != nil {
+		out.add(Root, ct.Name, out.content.root())
+	}
+	return out, out.finish(ct.Digest)
+}
+
+// unfinished is outcomeOf without the encoded record and the files of entries.
+func unfinished(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
 	if ct.Content == nil {
 		return nil, fmt.Errorf("cluster type %s has no content", ct.Name)
 	}
@@ -75,30 +87,23 @@ func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, 
 		}
 		out.record.Assignments = append(out.record.Assignments, a)
 	}
-	return out, out.finish(ct.Digest)
+	return out, nil
 }
 
-// entries records the entries of clusters, whose files are those at the root, and those that
-// stay.
+// entries records the entries of clusters, and those that stay.
 func (out *outcome) entries(shard string, content *Content, before *ClusterTypeRecord) error {
-	all := make(map[string]map[string]Blob, len(content.Entries))
-	for p, b := range out.add(Root, shard, content.Files) {
-		cluster, name, _ := strings.Cut(p, "/")
-		if all[cluster] == nil {
-			all[cluster] = map[string]Blob{}
+	out.record.Entries = make([]EntryRecord, 0, len(content.Entries))
+	for i := range content.Entries {
+		e := &content.Entries[i]
+		if !e.Kept {
+			out.record.Entries = append(out.record.Entries, EntryRecord{e.Cluster, e.Folder, e.Files.blobs})
+			continue
 		}
-		all[cluster][name] = b
-	}
-	for _, e := range content.Entries {
-		files := all[e.Cluster]
-		if e.Kept {
-			was := before.entryOf(e.Cluster)
-			if was == nil {
-				return fmt.Errorf("keeping the entry of cluster %s: the previous record does not list it", e.Cluster)
-			}
-			files = out.keep(shard+"/"+e.Cluster, was.Files)
+		was := before.entryOf(e.Cluster)
+		if was == nil {
+			return fmt.Errorf("keeping the entry of cluster %s: the previous record does not list it", e.Cluster)
 		}
-		out.record.Entries = append(out.record.Entries, EntryRecord{e.Cluster, e.Folder, files})
+		out.record.Entries = append(out.record.Entries, EntryRecord{e.Cluster, e.Folder, out.keep(shard+"/"+e.Cluster, was.Files)})
 	}
 	out.record.Files = map[string]Blob{}
 	return nil
@@ -130,11 +135,11 @@ func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterTy
 		if types[name].Outside {
 			return &ClusterTypeRecord{Name: name}, nil
 		}
-		out, err := outcomeOf(ctx, types[name], nil, nil)
+		out, err := unfinished(ctx, types[name], nil, nil)
 		if err != nil {
 			return nil, err
 		}
-		return out.record.listed(), nil
+		return out.record.listed(), out.record.checkNames()
 	}
 	return r
 }
@@ -233,11 +238,7 @@ func (out *outcome) add(number int, dir string, files []File) map[string]Blob {
 	if len(files) > 0 {
 		out.groups = append(out.groups, group{number, dir, files})
 	}
-	blobs := make(map[string]Blob, len(files))
-	for _, f := range files {
-		blobs[f.Path] = f.Blob()
-	}
-	return blobs
+	return blobsOf(files)
 }
 
 // keep adds files below a folder to those to leave alone.

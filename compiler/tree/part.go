@@ -106,8 +106,9 @@ func (r *Record) from(read func(name string) ([]byte, ID, error), placed func(er
 		}
 		return data, placed(err)
 	}
+	known := new(entryFilesRead)
 	r.parse = func(name string, data []byte) (*ClusterTypeRecord, error) {
-		c, err := r.entry(name).parseAny(data)
+		c, err := r.entry(name).parseAny(data, known)
 		return c, placed(err)
 	}
 	r.load = func(name string) (*ClusterTypeRecord, error) {

@@ -143,7 +143,7 @@ func (e *ClusterTypeEntry) parse(data []byte) (*ClusterTypeRecord, error) {
 	if err := e.verify(BlobID(data)); err != nil {
 		return nil, err
 	}
-	return e.parseAny(data)
+	return e.parseAny(data, new(entryFilesRead))
 }
 
 // verify says what is wrong with bytes with an id that are not the cluster type's record.
@@ -155,8 +155,8 @@ func (e *ClusterTypeEntry) verify(id ID) error {
 }
 
 // parseAny is parse for a record that is not the entry's.
-func (e *ClusterTypeEntry) parseAny(data []byte) (*ClusterTypeRecord, error) {
-	c, err := ParseClusterTypeRecord(data)
+func (e *ClusterTypeEntry) parseAny(data []byte, known *entryFilesRead) (*ClusterTypeRecord, error) {
+	c, err := parseClusterTypeRecord(data, known)
 	if err == nil && c.Name != e.Name {
 		err = fmt.Errorf("it is about cluster type %q", c.Name)
 	}

@@ -50,23 +50,24 @@ type ClusterType struct {
 
 // Content is what is in a cluster type's folder.
 type Content struct {
-	// Files are those at the cluster type's root, by path in it, sorted.
+	// Files are those at the cluster type's root, by path in it, sorted; none in a folder of
+	// entries.
 	Files []File
 	// Kept is the reason why Files are not known, and those of the previous
 	// record stay as they are; "" where Files are known.
 	Kept    string
 	Folders []Folder // sorted by deployment target
 	// Make returns the bytes of the Files of folders, which are given by their numbers in
-	// Folders, or Root: with the same paths in the same order. It is called only for what is
-	// written and not kept, by several goroutines. Files that do not have the ids and modes of
+	// Folders or in Entries, or Root: with the same paths in the same order. It is called only
+	// for what is written and not kept, by several goroutines. Files that do not have the ids and modes of
 	// Files are an error.
 	Make func(ctx context.Context, folders []int) ([][]backends.File, error)
 	// Clusters are the names of those that pull the folder, sorted, where they are known.
 	Clusters []string
 	// Facts are those of the clusters that are in the files, as ClusterTypeRecord has them.
 	Facts []ClusterFacts
-	// Entries are those of clusters, sorted, in a folder of entries. Files are theirs, each
-	// in a folder with the name of its cluster.
+	// Entries are those of clusters, sorted, in a folder of entries. The files of Root are those
+	// of all of them that are not kept, each in a folder with the name of its cluster.
 	Entries []Entry
 	// Denied are the pairs that policies take away, sorted by deployment target.
 	Denied []Denied

@@ -76,7 +76,7 @@ func (ct plainType) digest() model.Digest {
 }
 
 func (ct plainType) content() *Content {
-	c := &Content{Files: FilesOf(ct.Files), Kept: ct.Kept, Entries: ct.entries(), Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
+	c := &Content{Kept: ct.Kept, Entries: ct.entries(), Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 		for _, i := range folders {
 			if i == Root {
 				made = append(made, ct.Files)
@@ -86,6 +86,9 @@ func (ct plainType) content() *Content {
 		}
 		return made, nil
 	}}
+	if c.Entries == nil {
+		c.Files = FilesOf(ct.Files)
+	}
 	for _, f := range ct.Folders {
 		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept}
 		for _, file := range f.Files {
@@ -101,12 +104,18 @@ func (ct plainType) entries() []Entry {
 	if !IsShard(ct.Name) {
 		return nil
 	}
-	out := []Entry{}
+	out, made := []Entry{}, []backends.File{}
 	for _, f := range ct.Files {
-		cluster, _, _ := strings.Cut(f.Path, "/")
-		out = append(out, Entry{Cluster: cluster, Folder: "large"})
+		cluster, name, _ := strings.Cut(f.Path, "/")
+		if n := len(out); n == 0 || out[n-1].Cluster != cluster {
+			out = append(out, Entry{Cluster: cluster, Folder: "large"})
+			made = nil
+		}
+		f.Path = name
+		made = append(made, f)
+		out[len(out)-1].Files = EntryOf(made)
 	}
-	return slices.Compact(out)
+	return out
 }
 
 // treeOf returns the tree with the files: those at <clusterType>/<name> are at
