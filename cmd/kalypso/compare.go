@@ -27,7 +27,8 @@ cluster types that it is on, versions, namespaces, contracts and values. Of a
 workload it shows what all its assignments have, each once, as the deployment
 targets and cluster types of two environments need not have the same names; in
 namespaces, these names are left open. The values are those of assignments that
-are not configured alike on both sides.
+are not configured alike on both sides. Clusters that both sides list are compared
+one by one, whatever their classes are.
 
 The environments are those of the platform as it is in its folder, or with --at of a
 git revision. With --at twice the first environment is of the first revision,

@@ -90,6 +90,12 @@ stdout ',"N removed, 0 added, 0 changed"$'
 exec kalypso audit dev -o json
 stdout '(?s)"change": \{\s+"added": 0,\s+"changed": 0,\s+"removed": N,\s+"emptied": 0\s+\}'`,
 		[]string{"promotion/audit/audit.go", "promotion/audit/effects.go", "promotion/changes/changes.go", "promotion/changes/reader.go", "promotion/promotion.go"}},
+	{"compare", `
+exec kalypso compare dev dev --at HEAD~1 --at HEAD
+stdout '^till +placement on (cluster st-07|CLUSTERS) +store +-$'
+exec kalypso compare dev dev --at HEAD~1 --at HEAD -o json
+stdout -count=N '"st-..",?$'`,
+		[]string{"compiler/query/comparisonclusters.go"}},
 	{"query", `
 exec kalypso query history dev --history 1
 stdout -count=1 '^\{'

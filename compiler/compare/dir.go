@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -243,6 +244,7 @@ func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFol
 	}); err != nil {
 		return nil, err
 	}
+	ids := map[uintptr]tree.ID{} // of files that several entries share
 	out := make([]diskFolder, len(names))
 	for i, name := range names {
 		f := &out[i]
@@ -253,7 +255,11 @@ func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFol
 		}
 		f.Follows, f.listed, f.executable = r.Folder, r.Files, executables(r.Files)
 		if n := len(r.Files); n > 0 && same[name] == n {
-			f.Tree = tree.TreeID(r.Files)
+			shared := reflect.ValueOf(r.Files).Pointer()
+			if ids[shared] == "" {
+				ids[shared] = tree.TreeID(r.Files)
+			}
+			f.Tree = ids[shared]
 		}
 	}
 	return out, nil

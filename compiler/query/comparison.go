@@ -42,9 +42,10 @@ type WorkloadDifference struct {
 	Kind DifferenceKind `json:"kind"`
 	Path string         `json:"path,omitempty"` // of a value
 	// ClusterType is that on which a value differs that all assignments have alike together,
-	// or the folder of a class of one; "" for all.
+	// or the folder of a class of one whose clusters only one side lists; "" for all.
 	ClusterType string `json:"clusterType,omitempty"`
-	// Clusters are those that both sides list, sorted, on which a value of their own differs.
+	// Clusters are those that both sides list, sorted, that have the workload on one side alone,
+	// or other values of it; none where the difference is not of single clusters.
 	Clusters []string `json:"clusters,omitempty"`
 	// Before and After are what the assignments have, sorted, each once. Of a value they are
 	// JSON, of those assignments that are not configured alike on both sides.
@@ -57,7 +58,7 @@ type DifferenceKind string
 
 // What is compared of a workload.
 const (
-	DiffersInPlacement DifferenceKind = "placement" // the cluster types that it is on
+	DiffersInPlacement DifferenceKind = "placement" // the cluster types that it is on, and clusters
 	DiffersInVersion   DifferenceKind = "version"
 	DiffersInNamespace DifferenceKind = "namespace" // with the names of what the assignment is of left open
 	DiffersInContract  DifferenceKind = "contract"
@@ -71,14 +72,18 @@ type compared struct {
 }
 
 // Compare compares two environments, workload by workload. Neither is nil, and both can be
-// read. Values of single clusters are compared on those that both list.
+// read. Clusters that both list are compared one by one, whatever their classes are.
 func Compare(ctx context.Context, before, after *build.Environment) (*Comparison, error) {
 	out := &Comparison{Before: sideOf(before), After: sideOf(after), Workloads: []WorkloadComparison{}}
 	is, was := byWorkload(after), byWorkload(before)
+	clusters, err := clustersOfBoth(before, after)
+	if err != nil {
+		return nil, err
+	}
 	either := maps.Clone(was)
 	maps.Copy(either, is)
 	for _, name := range slices.Sorted(maps.Keys(either)) {
-		differences, err := differencesOf(ctx, compared{before, was[name]}, compared{after, is[name]})
+		differences, err := differencesOf(ctx, name, compared{before, was[name]}, compared{after, is[name]}, clusters)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +115,7 @@ func byWorkload(e *build.Environment) map[string][]int {
 	return out
 }
 
-func differencesOf(ctx context.Context, before, after compared) ([]WorkloadDifference, error) {
+func differencesOf(ctx context.Context, workload string, before, after compared, clusters *onClusters) ([]WorkloadDifference, error) {
 	var out []WorkloadDifference
 	for _, of := range []struct {
 		kind DifferenceKind
@@ -121,11 +126,15 @@ func differencesOf(ctx context.Context, before, after compared) ([]WorkloadDiffe
 		if d := (WorkloadDifference{Kind: of.kind, Before: before.set(of.of), After: after.set(of.of)}); !slices.Equal(d.Before, d.After) {
 			out = append(out, d)
 		}
-		if of.kind == DiffersInPlacement && (len(before.all) == 0 || len(after.all) == 0) {
+		if of.kind != DiffersInPlacement {
+			continue
+		}
+		if len(before.all) == 0 || len(after.all) == 0 {
 			return out, nil // it is on one side alone
 		}
+		out = append(out, clusters.placements(workload, before.set(of.of), after.set(of.of))...)
 	}
-	values, err := valuesThatDiffer(ctx, before, after)
+	values, err := valuesThatDiffer(ctx, workload, before, after, clusters)
 	return append(append(out, values...), clustersThatDiffer(before, after)...), err
 }
 
@@ -186,26 +195,37 @@ func contracts(c compared, i int) []string {
 // valuesThatDiffer compares the values of those assignments that are not configured alike on
 // both sides: only these are composed, and each configuration once. What all assignments of
 // the workload have together comes first, then what is otherwise on a cluster type that both
-// sides have, and on a class of one.
-func valuesThatDiffer(ctx context.Context, before, after compared) ([]WorkloadDifference, error) {
-	pairs := []valuePair{pairOf("", before, after)}
-	for _, name := range before.set(placement) {
-		pairs = append(pairs, pairOf(name, before.on(name), after.on(name)))
+// sides have, on clusters that both list, and on classes of other clusters. A cluster type with
+// classes whose clusters both list is compared by these alone.
+func valuesThatDiffer(ctx context.Context, workload string, before, after compared, both *onClusters) ([]WorkloadDifference, error) {
+	was, is := before.outside(both.classified), after.outside(both.classified)
+	pairs := []valuePair{pairOf("", was, is)}
+	for _, name := range was.set(placement) {
+		pairs = append(pairs, pairOf(name, was.on(name), is.on(name)))
+	}
+	for _, p := range both.pairs[workload] {
+		if p.Changed() {
+			of := pairOf(p.ClusterType(), before.in(p.Way.From), after.in(p.Way.To))
+			of.clusters = p.Way.Clusters
+			pairs = append(pairs, of)
+		}
 	}
 	for _, name := range before.set(class) {
-		pairs = append(pairs, pairOf(name, before.in(name), after.in(name)))
+		if !both.follow[name] {
+			pairs = append(pairs, pairOf(name, before.in(name), after.in(name)))
+		}
 	}
 	pairs = slices.DeleteFunc(pairs, func(p valuePair) bool { return p.before == nil })
-	was, is := map[model.Digest]int{}, map[model.Digest]int{}
+	composed := [2]map[model.Digest]int{{}, {}}
 	for _, p := range pairs {
-		maps.Copy(was, p.before)
-		maps.Copy(is, p.after)
+		maps.Copy(composed[0], p.before)
+		maps.Copy(composed[1], p.after)
 	}
-	a, err := before.values(ctx, was)
+	a, err := before.values(ctx, composed[0])
 	if err != nil {
 		return nil, err
 	}
-	b, err := after.values(ctx, is)
+	b, err := after.values(ctx, composed[1])
 	if err != nil {
 		return nil, err
 	}
@@ -217,19 +237,25 @@ func valuesThatDiffer(ctx context.Context, before, after compared) ([]WorkloadDi
 		maps.Copy(paths, y)
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			d := WorkloadDifference{Kind: DiffersInValue, Path: path, ClusterType: p.clusterType, Before: sorted(x[path]), After: sorted(y[path])}
-			if !slices.Equal(d.Before, d.After) && !told[[2]string{"", path}] && !told[[2]string{model.TypeOfFolder(p.clusterType), path}] {
-				told[[2]string{p.clusterType, path}] = true
-				out = append(out, d)
+			if slices.Equal(d.Before, d.After) || told[[2]string{"", path}] || told[[2]string{model.TypeOfFolder(p.clusterType), path}] {
+				continue
 			}
+			if d.Clusters = p.clusters; d.Clusters != nil {
+				d.ClusterType = ""
+			} else {
+				told[[2]string{p.clusterType, path}] = true
+			}
+			out = append(out, d)
 		}
 	}
-	return out, nil
+	return merged(out), nil
 }
 
 // valuePair are configurations that are compared, each by an assignment that has it: those of
-// all cluster types, or of one.
+// all cluster types, of one, or of clusters of one.
 type valuePair struct {
 	clusterType   string
+	clusters      []string
 	before, after map[model.Digest]int // nil where there is nothing to compare
 }
 
@@ -247,99 +273,33 @@ func pairOf(clusterType string, before, after compared) valuePair {
 	if len(onlyAfter) == 0 {
 		onlyAfter = is
 	}
-	return valuePair{clusterType, onlyBefore, onlyAfter}
+	return valuePair{clusterType: clusterType, before: onlyBefore, after: onlyAfter}
 }
 
 // on returns the assignments on a cluster type.
 func (c compared) on(clusterType string) compared {
-	out := compared{e: c.e}
-	for _, i := range c.all {
-		if c.e.Schedule.Assignments[i].ClusterType.TypeName() == clusterType {
-			out.all = append(out.all, i)
-		}
-	}
-	return out
+	return c.those(func(ct *model.ClusterType) bool { return ct.TypeName() == clusterType })
+}
+
+// outside returns the assignments on other cluster types.
+func (c compared) outside(clusterTypes map[string]bool) compared {
+	return c.those(func(ct *model.ClusterType) bool { return !clusterTypes[ct.TypeName()] })
 }
 
 // in returns the assignments in the folder of a class.
 func (c compared) in(folder string) compared {
+	return c.those(func(ct *model.ClusterType) bool { return ct.Name == folder })
+}
+
+// those returns the assignments on those cluster types, or classes, for which a condition holds.
+func (c compared) those(is func(*model.ClusterType) bool) compared {
 	out := compared{e: c.e}
 	for _, i := range c.all {
-		if c.e.Schedule.Assignments[i].ClusterType.Name == folder {
+		if is(c.e.Schedule.Assignments[i].ClusterType) {
 			out.all = append(out.all, i)
 		}
 	}
 	return out
-}
-
-// clustersThatDiffer compares values that clusters which both sides list have of their own,
-// together for each path.
-func clustersThatDiffer(before, after compared) []WorkloadDifference {
-	was, is := before.own(), after.own()
-	found := map[string]*WorkloadDifference{} // by path
-	for name, x := range was {
-		y, both := is[name]
-		if !both {
-			continue
-		}
-		paths := maps.Clone(x)
-		maps.Copy(paths, y)
-		for path := range paths {
-			if maps.Equal(x[path], y[path]) {
-				continue
-			}
-			if found[path] == nil {
-				found[path] = &WorkloadDifference{Kind: DiffersInValue, Path: path}
-			}
-			d := found[path]
-			d.Before, d.After, d.Clusters = append(d.Before, sorted(x[path])...), append(d.After, sorted(y[path])...), append(d.Clusters, name)
-		}
-	}
-	var out []WorkloadDifference
-	for _, path := range slices.Sorted(maps.Keys(found)) {
-		d := found[path]
-		for _, list := range []*[]string{&d.Before, &d.After, &d.Clusters} {
-			*list = append([]string{}, slices.Compact(slices.Sorted(slices.Values(*list)))...)
-		}
-		out = append(out, *d)
-	}
-	return out
-}
-
-// own returns, by cluster and path, the values that clusters have of their own.
-func (c compared) own() map[string]map[string]map[string]bool {
-	targets := map[string][]string{} // by folder
-	for _, i := range c.all {
-		a := &c.e.Schedule.Assignments[i]
-		targets[a.ClusterType.Name] = append(targets[a.ClusterType.Name], a.Target.FullName)
-	}
-	out := map[string]map[string]map[string]bool{}
-	for i := range c.e.Model.Clusters {
-		of := &c.e.Model.Clusters[i]
-		if len(targets[of.Folder]) == 0 {
-			continue
-		}
-		all := map[string]map[string]bool{}
-		for _, target := range targets[of.Folder] {
-			addLeaves(all, "", of.ValuesOf(target))
-		}
-		out[of.Name] = all
-	}
-	return out
-}
-
-// addLeaves adds what is in a value to what there is by path.
-func addLeaves(all map[string]map[string]bool, path string, v model.Value) {
-	if v.Kind() == model.Struct {
-		for _, f := range v.Fields() {
-			addLeaves(all, model.JoinPath(path, model.Label(f.Name)), f.Value)
-		}
-		return
-	}
-	if all[path] == nil {
-		all[path] = map[string]bool{}
-	}
-	all[path][compose.Shown(path, v).String()] = true
 }
 
 func sorted(set map[string]bool) []string {

@@ -270,8 +270,16 @@ func (r *Record) Followers(skip func(folder string) bool) ([]Follower, error) {
 			out = append(out, Follower{Cluster: name, Folder: e.Name})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Follower) int { return strings.Compare(a.Cluster, b.Cluster) })
-	return slices.CompactFunc(out, func(a, b Follower) bool { return a.Cluster == b.Cluster }), nil // those with entries first
+	slices.SortFunc(out, func(a, b Follower) int {
+		if a.Cluster == b.Cluster && (a.Entry == nil) != (b.Entry == nil) {
+			if a.Entry == nil {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(a.Cluster, b.Cluster)
+	})
+	return slices.CompactFunc(out, func(a, b Follower) bool { return a.Cluster == b.Cluster }), nil // those with entries stay
 }
 
 // FolderTree returns the id of the recorded folder of a cluster type; "" where the record does

@@ -1,0 +1,176 @@
+package query
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// onClusters is what differs on the clusters that both environments list: the pairs of a
+// workload, instead of a deployment target, and a cluster.
+type onClusters struct {
+	pairs map[string][]*effect.Pair // by workload
+	// follow are the folders that these clusters follow on either side, and classified the
+	// cluster types of which some are in classes.
+	follow, classified map[string]bool
+}
+
+// clustersOfBoth compares the clusters that both environments list.
+func clustersOfBoth(before, after *build.Environment) (*onClusters, error) {
+	out := &onClusters{pairs: map[string][]*effect.Pair{}, follow: map[string]bool{}, classified: map[string]bool{}}
+	side := func(e, other *build.Environment) *effect.Side {
+		s := &effect.Side{Folders: map[string]int{}}
+		for i := range e.Model.Clusters {
+			if c := &e.Model.Clusters[i]; c.Folder != "" && other.Model.Cluster(c.Name) != nil {
+				s.Clusters = append(s.Clusters, effect.Cluster{Name: c.Name, Folder: c.Folder})
+				out.follow[c.Folder] = true
+				if of := model.TypeOfFolder(c.Folder); of != c.Folder {
+					out.classified[of] = true
+				}
+			}
+		}
+		configured := map[string]map[string][]string{} // by folder and workload
+		for i := range e.Schedule.Assignments {
+			a := &e.Schedule.Assignments[i]
+			if configured[a.ClusterType.Name] == nil {
+				configured[a.ClusterType.Name] = map[string][]string{}
+			}
+			of, how := configured[a.ClusterType.Name], "failed"
+			if !e.Failed(i) {
+				how = string(e.Configuration(i))
+			}
+			of[a.Workload.Name] = append(of[a.Workload.Name], how)
+		}
+		for folder := range configured {
+			s.Folders[folder] = len(configured[folder])
+		}
+		s.Assigned = func(folder string) (all []effect.Assignment, err error) {
+			for _, workload := range slices.Sorted(maps.Keys(configured[folder])) {
+				slices.Sort(configured[folder][workload])
+				all = append(all, effect.Assignment{DeploymentTarget: workload, Tree: tree.ID(strings.Join(configured[folder][workload], " "))})
+			}
+			return all, nil
+		}
+		return s
+	}
+	of, err := effect.Of(side(before, after), side(after, before), nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range of.Pairs {
+		if p := &of.Pairs[i]; p.Way.Clusters != nil {
+			out.pairs[p.DeploymentTarget()] = append(out.pairs[p.DeploymentTarget()], p)
+		}
+	}
+	return out, nil
+}
+
+// placements returns the clusters that have a workload on one side alone, where both sides have
+// it on their cluster type.
+func (o *onClusters) placements(workload string, before, after []string) []WorkloadDifference {
+	var out []WorkloadDifference
+	for _, p := range o.pairs[workload] {
+		if on := p.ClusterType(); !p.Changed() && slices.Contains(before, on) && slices.Contains(after, on) {
+			d := WorkloadDifference{Kind: DiffersInPlacement, Clusters: p.Way.Clusters, Before: []string{}, After: []string{}}
+			if p.Removed() {
+				d.Before = append(d.Before, on)
+			} else {
+				d.After = append(d.After, on)
+			}
+			out = append(out, d)
+		}
+	}
+	return merged(out)
+}
+
+// merged puts the clusters of equal differences together.
+func merged(all []WorkloadDifference) []WorkloadDifference {
+	var out []WorkloadDifference
+	for _, d := range all {
+		n := slices.IndexFunc(out, func(o WorkloadDifference) bool {
+			return o.Clusters != nil && d.Clusters != nil && o.Kind == d.Kind && o.Path == d.Path && slices.Equal(o.Before, d.Before) && slices.Equal(o.After, d.After)
+		})
+		if n < 0 {
+			out = append(out, d)
+			continue
+		}
+		out[n].Clusters = slices.Sorted(slices.Values(slices.Concat(out[n].Clusters, d.Clusters)))
+	}
+	return out
+}
+
+// clustersThatDiffer compares values that clusters which both sides list have of their own,
+// together for each path.
+func clustersThatDiffer(before, after compared) []WorkloadDifference {
+	was, is := before.own(), after.own()
+	found := map[string]*WorkloadDifference{} // by path
+	for name, x := range was {
+		y, both := is[name]
+		if !both {
+			continue
+		}
+		paths := maps.Clone(x)
+		maps.Copy(paths, y)
+		for path := range paths {
+			if maps.Equal(x[path], y[path]) {
+				continue
+			}
+			if found[path] == nil {
+				found[path] = &WorkloadDifference{Kind: DiffersInValue, Path: path}
+			}
+			d := found[path]
+			d.Before, d.After, d.Clusters = append(d.Before, sorted(x[path])...), append(d.After, sorted(y[path])...), append(d.Clusters, name)
+		}
+	}
+	var out []WorkloadDifference
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		d := found[path]
+		for _, list := range []*[]string{&d.Before, &d.After, &d.Clusters} {
+			*list = append([]string{}, slices.Compact(slices.Sorted(slices.Values(*list)))...)
+		}
+		out = append(out, *d)
+	}
+	return out
+}
+
+// own returns, by cluster and path, the values that clusters have of their own.
+func (c compared) own() map[string]map[string]map[string]bool {
+	targets := map[string][]string{} // by folder
+	for _, i := range c.all {
+		a := &c.e.Schedule.Assignments[i]
+		targets[a.ClusterType.Name] = append(targets[a.ClusterType.Name], a.Target.FullName)
+	}
+	out := map[string]map[string]map[string]bool{}
+	for i := range c.e.Model.Clusters {
+		of := &c.e.Model.Clusters[i]
+		if len(targets[of.Folder]) == 0 {
+			continue
+		}
+		all := map[string]map[string]bool{}
+		for _, target := range targets[of.Folder] {
+			addLeaves(all, "", of.ValuesOf(target))
+		}
+		out[of.Name] = all
+	}
+	return out
+}
+
+// addLeaves adds what is in a value to what there is by path.
+func addLeaves(all map[string]map[string]bool, path string, v model.Value) {
+	if v.Kind() == model.Struct {
+		for _, f := range v.Fields() {
+			addLeaves(all, model.JoinPath(path, model.Label(f.Name)), f.Value)
+		}
+		return
+	}
+	if all[path] == nil {
+		all[path] = map[string]bool{}
+	}
+	all[path][compose.Shown(path, v).String()] = true
+}
