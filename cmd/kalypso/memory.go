@@ -53,13 +53,9 @@ func lives() int64 {
 	return int64(live[0].Value.Uint64())
 }
 
-// littleHeap is up to which size in bytes the heap of a command that saves memory grows as that
-// of other commands.
-const littleHeap = 64 << 20
-
-// saveMemory is for commands that read much and need little of it for long: beyond littleHeap
+// saveMemory is for commands that read much and need little of it for long: beyond a size in bytes
 // their heap grows to twice what lives.
-func saveMemory() {
+func saveMemory(littleHeap int64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}

@@ -152,7 +152,7 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	if err != nil {
 		return err
 	}
-	saveMemory()
+	saveMemory(64 << 20)
 	if saved == nil {
 		if err := o.needsSome("promote"); err != nil {
 			return err

@@ -51,14 +51,14 @@ func ReadDir(dir string) ([]Folder, map[string]*tree.Record, error) {
 }
 
 func readAll(environments []environment) ([]Folder, error) {
-	var found []diskFolder
-	for _, e := range environments {
-		more, err := e.folders()
-		if err != nil {
+	parts := make([][]diskFolder, len(environments))
+	for i, e := range environments {
+		var err error
+		if parts[i], err = e.folders(); err != nil {
 			return nil, err
 		}
-		found = append(found, more...)
 	}
+	found := joined(parts)
 	group := errgroup.Group{}
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	kept := &keptEntries{files: map[tree.ID][]backends.File{}}
@@ -188,7 +188,7 @@ func (e environment) folders() ([]diskFolder, error) {
 		return nil, err
 	}
 	defer unchanged.Close()
-	var out []diskFolder
+	var parts [][]diskFolder // there may be very many entries
 	for _, ct := range clusterTypes {
 		at := filepath.Join(e.dir, ct)
 		names, err := subfolders(at)
@@ -197,9 +197,9 @@ func (e environment) folders() ([]diskFolder, error) {
 		}
 		record := e.clusterType(ct)
 		own := ownFolders(record)
-		out = append(out, diskFolder{
+		out := []diskFolder{{
 			Folder: Folder{Environment: e.name, ClusterType: ct, Backend: backendOf(record)}, dir: at, own: true, below: own, executable: executables(record.Files),
-		})
+		}}
 		for _, name := range names {
 			if own[name] {
 				continue
@@ -209,7 +209,7 @@ func (e environment) folders() ([]diskFolder, error) {
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, entries...)
+				parts = append(parts, entries)
 				continue
 			}
 			f := diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name}, dir: filepath.Join(at, name)}
@@ -218,8 +218,17 @@ func (e environment) folders() ([]diskFolder, error) {
 			}
 			out = append(out, f)
 		}
+		parts = append(parts, out)
 	}
-	return out, nil
+	return joined(parts), nil
+}
+
+// joined returns the folders of all parts.
+func joined(parts [][]diskFolder) []diskFolder {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return slices.Concat(parts...)
 }
 
 // entries returns the folders of the clusters whose entries are in a folder of entries. It
@@ -236,8 +245,8 @@ func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFol
 		recorded[record.Entries[i].Cluster] = &record.Entries[i]
 	}
 	same := map[string]int{} // numbers of files, by cluster
-	if err := unchanged.Files(shard, func(dir, file string, b tree.Blob) {
-		cluster, within, _ := strings.Cut(path.Join(dir, file), "/")
+	if err := unchanged.Files(shard, func(file string, b tree.Blob) {
+		cluster, within, _ := strings.Cut(file, "/")
 		if r := recorded[cluster]; r != nil && r.Files[within] == b {
 			same[cluster]++
 		}

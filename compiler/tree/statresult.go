@@ -51,12 +51,20 @@ func (pl *planner) statAll(name string) (*statResult, error) {
 		return nil, err
 	}
 	seen := &statResult{section: section}
-	wellFormed := s.each(name, section, func(dir, file string, e entry, same bool) {
-		seen.files++
-		if !same {
-			e.setTrust(doubtful)
-			seen.unsure = append(seen.unsure, unsure{path.Join(name, dir, file), e})
+	inside, last, there := false, "", false
+	wellFormed := seen.section.each(func(dir, file string, e entry) {
+		if !inside || dir != last {
+			inside, last = true, dir
+			there = s.enter(path.Join(name, dir))
 		}
+		seen.files++
+		if e.trust() == trusted && there {
+			if is, ok := s.stat(file, e.executable()); ok && is == e.stat() {
+				return
+			}
+		}
+		e.setTrust(doubtful)
+		seen.unsure = append(seen.unsure, unsure{path.Join(name, dir, file), e})
 	})
 	if err := s.close(); err != nil {
 		return nil, err
