@@ -61,7 +61,7 @@ func (l *listing) all(ctx context.Context) error {
 			l.follows[c.Name] = c.Folder
 		}
 	}
-	listed := map[string]bool{} // folders of entries
+	unmade := map[string]bool{} // folders of entries whose entries are not listed
 	first := len(l.side.folders)
 	for _, ct := range l.e.Tree.ClusterTypes {
 		same := tree.IsShard(ct.Name) && ct.Digest != "" && l.shards[ct.Name] == ct.Digest
@@ -69,6 +69,7 @@ func (l *listing) all(ctx context.Context) error {
 			l.side.folders = append(l.side.folders, leftOut(l.e, ct.Name)...)
 		}
 		if ct.Outside || same {
+			unmade[ct.Name] = tree.IsShard(ct.Name)
 			continue
 		}
 		content, err := ct.Content(ctx)
@@ -76,7 +77,6 @@ func (l *listing) all(ctx context.Context) error {
 			return err
 		}
 		if tree.IsShard(ct.Name) {
-			listed[ct.Name] = true
 			l.shard(content)
 		} else {
 			l.clusterType(ctx, ct.Name, content)
@@ -90,7 +90,7 @@ func (l *listing) all(ctx context.Context) error {
 		folder := l.follows[name]
 		// One that is to have an entry, and gets none because of errors, pulls nothing.
 		of, has := l.entries[name]
-		if len(listed) > 0 && !has && l.e.HasEntries(folder) && listed[tree.ShardName(name)] {
+		if !has && l.e.HasEntries(folder) && !unmade[tree.ShardName(name)] {
 			continue
 		}
 		f := compare.Folder{Environment: l.e.Name, Cluster: name, Follows: folder, Tree: none, Files: nothing}

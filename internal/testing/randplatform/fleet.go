@@ -141,6 +141,18 @@ var fleetEdits = []func(p *Platform, r *rand.Rand) string{
 	changeClusterSelector, changeClusterSelector, changeClusterSelector, addClusterPolicy, dropClusterSelector,
 }
 
+// EditRow makes one random edit of the rows of a fleet, and says in one line what it did. After
+// most of them CUE has nothing to evaluate.
+func (p *Platform) EditRow(r *rand.Rand) (what string) {
+	before := p.Clone()
+	before.before = nil
+	for what == "" {
+		what = pick(r, addRow, removeRow, changeRowLabel, changeRowLabel, changeRowLabel, changeRowType)(p, r)
+	}
+	p.touched, p.last, p.before = false, Meaning, before
+	return what
+}
+
 func addRow(p *Platform, r *rand.Rand) string {
 	file := p.inventoryFile(r)
 	w := p.newRow(r, "")
