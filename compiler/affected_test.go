@@ -116,7 +116,7 @@ func unbounded(t *testing.T, was, is outcome, d *compiler.Difference, before com
 		if is.failed[environment] || before.Output == "" && (was.failed[environment] || len(was.errors) > 0) || m.MaxRemovals != "" {
 			continue
 		}
-		had, has := pullsOf(t, was.files, is.files, environment), pullsOf(t, is.files, was.files, environment)
+		had, has := bothPull(t, was.files, is.files, environment)
 		on, gone, left := map[string]bool{}, 0, map[string]bool{}
 		targets := map[string]bool{}
 		for key, p := range had {
@@ -157,9 +157,28 @@ type pulled struct {
 	files  map[string]string
 }
 
-// pullsOf returns what the clusters of an environment pull. Those of a cluster type that lists
-// its clusters on the other side alone pulled its folder, or go on with that.
-func pullsOf(t *testing.T, files, other map[string]string, environment string) map[string]pulled {
+// bothPull returns what the clusters of an environment pull before and after. Those of a cluster
+// type that lists its clusters on one side alone pulled its folder, or go on with that, unless
+// they are known to come from elsewhere: then others, that nobody lists, stay.
+func bothPull(t *testing.T, was, is map[string]string, environment string) (had, has map[string]pulled) {
+	before, after := followsOf(t, was, environment), followsOf(t, is, environment)
+	stay := map[string]bool{}
+	for _, folder := range after {
+		stay[model.TypeOfFolder(folder)] = true
+	}
+	for cluster, folder := range after {
+		if before[cluster] == "" {
+			delete(stay, model.TypeOfFolder(folder))
+		}
+	}
+	for _, folder := range before {
+		delete(stay, model.TypeOfFolder(folder))
+	}
+	return pullsOf(t, was, is, environment, true, stay), pullsOf(t, is, was, environment, false, stay)
+}
+
+// pullsOf is one side of bothPull.
+func pullsOf(t *testing.T, files, other map[string]string, environment string, isBefore bool, stay map[string]bool) map[string]pulled {
 	all := folders(files)
 	follows, elsewhere := followsOf(t, files, environment), followsOf(t, other, environment)
 	listed := map[string]bool{}
@@ -167,7 +186,7 @@ func pullsOf(t *testing.T, files, other map[string]string, environment string) m
 		listed[model.TypeOfFolder(folder)] = true
 	}
 	for cluster, folder := range elsewhere { // with an entry it had that alone
-		if clusterType := model.TypeOfFolder(folder); !listed[clusterType] && follows[cluster] == "" && entryOf(other, environment, cluster) == "" && strings.Contains(strings.Join(slices.Sorted(maps.Keys(roots(files))), " ")+" ", environment+"/"+clusterType+" ") {
+		if clusterType := model.TypeOfFolder(folder); !listed[clusterType] && follows[cluster] == "" && (isBefore || entryOf(other, environment, cluster) == "") && strings.Contains(strings.Join(slices.Sorted(maps.Keys(roots(files))), " ")+" ", environment+"/"+clusterType+" ") {
 			follows[cluster] = clusterType
 		}
 	}
@@ -177,7 +196,7 @@ func pullsOf(t *testing.T, files, other map[string]string, environment string) m
 	out := map[string]pulled{}
 	for id, texts := range all {
 		parts := strings.SplitN(id, "/", 3)
-		if clusterType := model.TypeOfFolder(parts[1]); parts[0] == environment && !listed[clusterType] && parts[1] == clusterType {
+		if clusterType := model.TypeOfFolder(parts[1]); parts[0] == environment && (!listed[clusterType] || stay[clusterType]) && parts[1] == clusterType {
 			out[id] = pulled{id, clusterType + "/" + parts[2], id, texts}
 		}
 		for cluster, folder := range follows {
@@ -239,7 +258,7 @@ func changeOf(t *testing.T, was, is map[string]string, hidden func(pulled) bool)
 		}
 	}
 	for environment := range environments {
-		had, has := pullsOf(t, was, is, environment), pullsOf(t, is, was, environment)
+		had, has := bothPull(t, was, is, environment)
 		for key, p := range has {
 			switch old, there := had[key]; {
 			case hidden(p) || there && hidden(old):

@@ -89,6 +89,10 @@ func TestOf(t *testing.T) {
 			sideOf(shop), sideOf([]string{"shop: cart=1 till=2"}, "a shop", "b shop"), "~ shop/till on a,b\n2 of 4 to 4",
 		},
 		"clusters that nobody lists any more stay": {sideOf(shop, "a shop"), sideOf(shop), "2 of 2 to 2"},
+		"the first cluster that is listed comes from elsewhere": {
+			sideOf([]string{"shop: cart=1 till=1", "bank: cart=1"}, "a bank"), sideOf([]string{"shop: cart=1", "bank: cart=1"}, "a shop"),
+			"- shop/till on \n2 of 3 to 2",
+		},
 		"the last machine goes":                    {sideOf(shop, "a shop?"), sideOf(shop), "- shop/cart on a\n- shop/till on a\n0 of 2 to 0"},
 		"the first machine comes":                  {sideOf(shop), sideOf(shop, "a shop?"), "+ shop/cart on a\n+ shop/till on a\n0 of 0 to 2"},
 		"the last entry goes":                      {sideOf(shop, "a shop!"), sideOf(shop), "- shop/cart on a\n- shop/till on a\n0 of 2 to 0"},
