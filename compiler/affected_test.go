@@ -285,7 +285,7 @@ func ownValues(t *testing.T, was, is map[string]string) map[string]bool {
 	out := map[string]bool{}
 	for _, files := range []map[string]string{was, is} {
 		for name := range files {
-			if parts := strings.Split(name, "/"); len(parts) == 5 && parts[1] == "clusters" && was[name] != is[name] {
+			if parts := strings.Split(name, "/"); len(parts) == 5 && (parts[1] == "clusters" || parts[2] == "clusters") && was[name] != is[name] {
 				out[parts[3]] = true
 			}
 		}
