@@ -162,9 +162,15 @@ type pulled struct {
 // they are known to come from elsewhere: then others, that nobody lists, stay.
 func bothPull(t *testing.T, was, is map[string]string, environment string) (had, has map[string]pulled) {
 	before, after := followsOf(t, was, environment), followsOf(t, is, environment)
-	stay := map[string]bool{}
+	stay, there := map[string]bool{}, map[string]bool{}
+	for id := range folders(was) {
+		if parts := strings.Split(id, "/"); parts[0] == environment {
+			there[parts[1]] = true
+		}
+	}
 	for _, folder := range after {
-		stay[model.TypeOfFolder(folder)] = true
+		clusterType := model.TypeOfFolder(folder)
+		stay[clusterType] = there[clusterType]
 	}
 	for cluster, folder := range after {
 		if before[cluster] == "" {
