@@ -81,7 +81,12 @@ func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
 func parseClusterTypeRecord(data []byte, known *entryFilesRead) (*ClusterTypeRecord, error) {
 	c := &ClusterTypeRecord{}
 	rest, entries := known.entries(data)
-	if err := jsonv2.Unmarshal(rest, c); err != nil { // in half of the time that encoding/json takes
+	err := jsonv2.Unmarshal(rest, c) // in half of the time that encoding/json takes
+	if entries != nil && (err != nil || c.Entries == nil || len(c.Entries) > 0) {
+		*c, entries = ClusterTypeRecord{}, nil
+		err = jsonv2.Unmarshal(data, c)
+	}
+	if err != nil {
 		// The header may say more: that of another version is not to be repaired.
 		if header := checkHeader(data, clusterTypeKind); header != nil {
 			return nil, header
@@ -116,7 +121,7 @@ func (c *ClusterTypeRecord) check() error {
 		}
 	}
 	rest := *c
-	if len(c.Files) == 0 { // each entry is in a folder of its own
+	if len(c.Files)+len(c.Assignments) == 0 { // each entry is in a folder of its own
 		rest.Entries = nil
 		checked := map[uintptr]bool{}
 		for i := range c.Entries {

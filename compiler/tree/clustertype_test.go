@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -237,5 +238,53 @@ func TestClusterTypesAreLoadedOnceAndTogether(t *testing.T) {
 		if c, err := r.ClusterType("other"); c != nil || err != nil {
 			t.Errorf("what is not listed is %v, %v", c, err)
 		}
+	}
+}
+
+// TestEntriesAreReadAsJSON holds that entries, which are read line by line, are what the whole
+// record says as JSON.
+func TestEntriesAreReadAsJSON(t *testing.T) {
+	one, two := ShardName("st-01"), ""
+	for i := range 1000 { // another cluster of the same folder
+		if name := fmt.Sprintf("st-%02d", i+2); ShardName(name) == one {
+			two = name
+			break
+		}
+	}
+	files := map[string]Blob{"k.yaml": {ID: BlobID(nil)}}
+	record := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: one, Files: map[string]Blob{}, Assignments: []AssignmentRecord{},
+		Entries: []EntryRecord{{"st-01", "store", files}, {two, "store", files}}}
+	data, err := record.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := ParseClusterTypeRecord(data)
+	if err != nil || !reflect.DeepEqual(read, record) {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	entry := `{"cluster":"st-01","folder":"decoy","files":{}}`
+	for name, change := range map[string][2]string{
+		"no comma":          {"}},\n", "}}\n"},
+		"a comma too many":  {"}}\n  ]", "}},\n  ]"},
+		"a cluster twice":   {`"st-01",`, `"st-01","cluster":"",`},
+		"an escaped one":    {`"st-01",`, `"st-01","\u0063luster":"x",`},
+		"a null one":        {`"st-01",`, `"st-01","cluster":null,`},
+		"a folder twice":    {`"st-01",`, `"st-01","folder":"x",`},
+		"entries twice":     {"\n  \"assignments\"", "\n  \"entries\": [],\n  \"assignments\""},
+		"an assignment too": {"\"assignments\": [\n", "\"assignments\": [\n    {\"deploymentTarget\":\"st-01\",\"workspace\":\"w\",\"workload\":\"w\",\"namespace\":\"n\",\"backend\":\"b\",\"tree\":\"" + string(BlobID(nil)) + "\",\"values\":\"\",\"files\":{\"k.yaml\":\"" + string(BlobID(nil)) + "\"}}\n"},
+		"not a name":        {`"st-01"`, `"../x"`},
+		"not a path":        {`"k.yaml"`, `"../k.yaml"`},
+	} {
+		if got, err := ParseClusterTypeRecord([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil {
+			t.Errorf("%s: it is read as %+v", name, got.Entries)
+		}
+	}
+	decoy := strings.Replace(string(data), "\n  \"files\"", "\n  \"other\": {\n  \"entries\": [\n    "+entry+"\n  ]\n  },\n  \"files\"", 1)
+	if read, err = ParseClusterTypeRecord([]byte(decoy)); err != nil || !reflect.DeepEqual(read, record) {
+		t.Errorf("entries of something else are read: %+v, %v", read, err)
+	}
+	alone := strings.Replace(decoy, "\n  \"entries\": [\n    {\"cluster\":\"st-01\",\"folder\":\"store\"", "\n  \"former\": [\n    {\"cluster\":\"st-01\",\"folder\":\"store\"", 1)
+	if read, err = ParseClusterTypeRecord([]byte(alone)); err != nil || len(read.Entries) > 0 {
+		t.Errorf("entries of something else are read: %+v, %v", read, err)
 	}
 }

@@ -137,7 +137,7 @@ type entryFilesRead struct {
 const mostRead = 10_000
 
 // entries takes the entries out of a record of a folder of entries, if it has the form that
-// Encode gives it; else it returns the record as it is, and nil.
+// Encode gives it, so that an empty list remains; else it returns the record as it is, and nil.
 func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecord) {
 	const begin, next, end = "\n  \"entries\": [", "\n    {\"cluster\":\"", "\n  ]"
 	at := bytes.Index(data, []byte(begin))
@@ -155,8 +155,9 @@ func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecor
 		if n < 0 {
 			return data, nil
 		}
-		name, files, ok := bytes.Cut(bytes.TrimSuffix(line[:n], []byte(",")), []byte(`",`))
-		if !ok || bytes.ContainsAny(name, `\"`) || !utf8.Valid(name) {
+		text, comma := bytes.CutSuffix(line[:n], []byte(","))
+		name, files, ok := bytes.Cut(text, []byte(`",`))
+		if !ok || comma != bytes.HasPrefix(line[n:], []byte(next)) || bytes.ContainsAny(name, `\"`) || !utf8.Valid(name) {
 			return data, nil
 		}
 		e := r.read(files)
@@ -165,10 +166,12 @@ func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecor
 		}
 		entries, left = append(entries, EntryRecord{string(name), e.Folder, e.Files}), line[n:]
 	}
-	if len(entries) == 0 || !bytes.HasPrefix(left, []byte(end)) {
+	rest = slices.Concat(data[:at], left)
+	// What else is called so, or may be, is not taken for them.
+	if len(entries) == 0 || !bytes.HasPrefix(left, []byte(end)) || bytes.Count(rest, []byte(`"entries"`)) != 1 || bytes.Contains(rest, []byte(`\u`)) {
 		return data, nil
 	}
-	return slices.Concat(data[:at], left), entries
+	return rest, entries
 }
 
 // read reads the line of an entry after the name of its cluster; nil if it cannot be read.
@@ -176,8 +179,11 @@ func (r *entryFilesRead) read(line []byte) *EntryRecord {
 	if known, is := r.known.Load(string(line)); is {
 		return known.(*EntryRecord)
 	}
+	if bytes.Contains(line, []byte(`"cluster"`)) || bytes.IndexByte(line, '\\') >= 0 {
+		return nil // it may say twice whose it is
+	}
 	e := &EntryRecord{}
-	if err := jsonv2.Unmarshal(append([]byte{'{'}, line...), e); err != nil || e.Cluster != "" {
+	if err := jsonv2.Unmarshal(append([]byte{'{'}, line...), e); err != nil {
 		return nil
 	}
 	if e.Files == nil {
