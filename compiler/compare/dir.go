@@ -247,7 +247,8 @@ func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFol
 	same := map[string]int{} // numbers of files, by cluster
 	if err := unchanged.Files(shard, func(file string, b tree.Blob) {
 		cluster, within, _ := strings.Cut(file, "/")
-		if r := recorded[cluster]; r != nil && r.Files[within] == b {
+		// What is deeper may be behind a symbolic link.
+		if r := recorded[cluster]; r != nil && r.Files[within] == b && !strings.Contains(within, "/") {
 			same[cluster]++
 		}
 	}); err != nil {
