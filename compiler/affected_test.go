@@ -173,7 +173,7 @@ func bothPull(t *testing.T, was, is map[string]string, environment string) (had,
 		stay[clusterType] = there[clusterType]
 	}
 	for cluster, folder := range after {
-		if before[cluster] == "" {
+		if before[cluster] == "" || entryOf(is, environment, cluster) != "" {
 			delete(stay, model.TypeOfFolder(folder))
 		}
 	}

@@ -183,8 +183,8 @@ func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
 //
 // If a cluster type lists its clusters only on one side, it has the same clusters on the other:
 // they pulled the type's folder before they were listed, or still pull it, unless they pull
-// entries. If all that it comes to list are known to come from elsewhere, those that nobody
-// listed stay.
+// entries. If all that it comes to list are known to come from elsewhere, and pull no entries,
+// those that nobody listed stay.
 func ways(before, after *Side) []*Way {
 	sides := [2]*Side{before, after}
 	var lists [2]map[string]bool // cluster types, and whether they list clusters
@@ -241,15 +241,15 @@ func ways(before, after *Side) []*Way {
 		delete(stay, model.TypeOfFolder(of.from))
 	}
 	for i := range after.Clusters {
-		if after.Clusters[i].OnlyListed { // nothing is where nobody is listed
+		if c := &after.Clusters[i]; c.OnlyListed || c.Entry { // nothing is where nobody is listed
 			delete(stay, model.TypeOfFolder(after.Clusters[i].Folder))
 		}
 	}
 	for n, s := range sides {
 		for folder := range s.Folders {
 			clusterType := model.TypeOfFolder(folder)
-			if lists[0][clusterType] || lists[1][clusterType] && (!stay[clusterType] || n == 1) {
-				continue
+			if folder != clusterType || lists[0][clusterType] || lists[1][clusterType] && (!stay[clusterType] || n == 1) {
+				continue // a class is of listed clusters
 			}
 			w := &Way{From: folder, To: folder}
 			if _, both := sides[1-n].Folders[folder]; !both {
