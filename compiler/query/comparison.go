@@ -153,13 +153,6 @@ func placement(c compared, i int) []string {
 	return []string{c.e.Schedule.Assignments[i].ClusterType.TypeName()}
 }
 
-func class(c compared, i int) []string {
-	if ct := c.e.Schedule.Assignments[i].ClusterType; ct.Class != "" {
-		return []string{ct.Name}
-	}
-	return nil
-}
-
 func version(c compared, i int) []string {
 	if v := c.e.Schedule.Assignments[i].Version; v != "" {
 		return []string{v}
@@ -195,8 +188,8 @@ func contracts(c compared, i int) []string {
 // valuesThatDiffer compares the values of those assignments that are not configured alike on
 // both sides: only these are composed, and each configuration once. What all assignments of
 // the workload have together comes first, then what is otherwise on a cluster type that both
-// sides have, on clusters that both list, and on classes of other clusters. A cluster type with
-// classes whose clusters both list is compared by these alone.
+// sides have, on clusters that both list, and in folders of other clusters. Nothing that is told
+// of other cluster types hides what differs on one whose clusters both list, and are in classes.
 func valuesThatDiffer(ctx context.Context, workload string, before, after compared, both *onClusters) ([]WorkloadDifference, error) {
 	was, is := before.outside(both.classified), after.outside(both.classified)
 	pairs := []valuePair{pairOf("", was, is)}
@@ -210,8 +203,15 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after compar
 			pairs = append(pairs, of)
 		}
 	}
-	for _, name := range before.set(class) {
-		if !both.follow[name] {
+	// Clusters of other folders are on one side alone.
+	apart := func(c compared, i int) []string {
+		if ct := c.e.Schedule.Assignments[i].ClusterType; (ct.Class != "" || both.classified[ct.TypeName()]) && !both.stays[ct.Name] {
+			return []string{ct.Name}
+		}
+		return nil
+	}
+	for _, name := range before.set(apart) {
+		if len(after.in(name).all) > 0 {
 			pairs = append(pairs, pairOf(name, before.in(name), after.in(name)))
 		}
 	}
@@ -237,7 +237,8 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after compar
 		maps.Copy(paths, y)
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			d := WorkloadDifference{Kind: DiffersInValue, Path: path, ClusterType: p.clusterType, Before: sorted(x[path]), After: sorted(y[path])}
-			if slices.Equal(d.Before, d.After) || told[[2]string{"", path}] || told[[2]string{model.TypeOfFolder(p.clusterType), path}] {
+			of := model.TypeOfFolder(p.clusterType)
+			if slices.Equal(d.Before, d.After) || !both.classified[of] && (told[[2]string{"", path}] || told[[2]string{of, path}]) {
 				continue
 			}
 			if d.Clusters = p.clusters; d.Clusters != nil {

@@ -16,20 +16,21 @@ import (
 // workload, instead of a deployment target, and a cluster.
 type onClusters struct {
 	pairs map[string][]*effect.Pair // by workload
-	// follow are the folders that these clusters follow on either side, and classified the
+	// stays are the folders that some of these clusters follow on both sides, and classified the
 	// cluster types of which some are in classes.
-	follow, classified map[string]bool
+	stays, classified map[string]bool
 }
 
 // clustersOfBoth compares the clusters that both environments list.
 func clustersOfBoth(before, after *build.Environment) (*onClusters, error) {
-	out := &onClusters{pairs: map[string][]*effect.Pair{}, follow: map[string]bool{}, classified: map[string]bool{}}
+	out := &onClusters{pairs: map[string][]*effect.Pair{}, stays: map[string]bool{}, classified: map[string]bool{}}
 	side := func(e, other *build.Environment) *effect.Side {
 		s := &effect.Side{Folders: map[string]int{}}
 		for i := range e.Model.Clusters {
-			if c := &e.Model.Clusters[i]; c.Folder != "" && other.Model.Cluster(c.Name) != nil {
+			c := &e.Model.Clusters[i]
+			if there := other.Model.Cluster(c.Name); c.Folder != "" && there != nil {
 				s.Clusters = append(s.Clusters, effect.Cluster{Name: c.Name, Folder: c.Folder})
-				out.follow[c.Folder] = true
+				out.stays[c.Folder] = out.stays[c.Folder] || there.Folder == c.Folder
 				if of := model.TypeOfFolder(c.Folder); of != c.Folder {
 					out.classified[of] = true
 				}
