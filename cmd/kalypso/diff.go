@@ -67,7 +67,7 @@ If a folder and a revision have the same name, write the folder with a slash, su
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			saveMemory(160 << 20)
+			saveMemory(240 << 20)
 			before, after := compiler.Side{Revision: "HEAD"}, compiler.Side{}
 			for n, s := range []*compiler.Side{&before, &after}[:len(args)] {
 				if err := g.side(args[n], s); err != nil {
