@@ -93,6 +93,16 @@ func onClusters(t *testing.T, r compiler.Request, previous string, before compil
 			}
 		}
 	}
+	for key := range did["added"] { // a cluster without the entry that it is to have pulls nothing
+		id, cluster, _ := strings.Cut(key, "@")
+		environment, _, _ := strings.Cut(id, "/")
+		if m := is.models[environment]; m != nil && m.Cluster(cluster) != nil && entryOf(is.files, environment, cluster) == "" &&
+			slices.ContainsFunc(m.ClusterTypes, func(ct model.ClusterType) bool {
+				return ct.Name == m.Cluster(cluster).Folder && ct.Entries == model.ClusterEntries
+			}) {
+			delete(did["added"], key)
+		}
+	}
 	own := ownValues(t, was.files, is.files)
 	for key := range said["changed"] { // values of the cluster alone
 		if _, cluster, _ := strings.Cut(key, "@"); !did["changed"][key] && own[cluster] {
