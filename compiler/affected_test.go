@@ -209,8 +209,9 @@ func pullsOf(t *testing.T, files, other map[string]string, environment string, i
 	for _, folder := range follows {
 		listed[model.TypeOfFolder(folder)] = true
 	}
-	for _, folder := range elsewhere { // whose clusters are known, wherever they have gone
-		listed[model.TypeOfFolder(folder)] = listed[model.TypeOfFolder(folder)] || !isBefore
+	for cluster, folder := range elsewhere { // whose clusters are known, wherever they have gone, or pull entries
+		clusterType := model.TypeOfFolder(folder)
+		listed[clusterType] = listed[clusterType] || !isBefore || entryOf(other, environment, cluster) != ""
 	}
 	out := map[string]pulled{}
 	for id, texts := range all {
