@@ -183,8 +183,7 @@ func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
 //
 // If a cluster type lists its clusters only on one side, it has the same clusters on the other:
 // they pulled the type's folder before they were listed, or still pull it, unless they pull
-// entries. If all that it comes to list are known to come from elsewhere, and pull no entries,
-// those that nobody listed stay.
+// entries.
 func ways(before, after *Side) []*Way {
 	sides := [2]*Side{before, after}
 	var lists [2]map[string]bool // cluster types, and whether they list clusters
@@ -232,19 +231,11 @@ func ways(before, after *Side) []*Way {
 			a, b = a[1:], b[1:]
 		}
 	}
-	stay := map[string]bool{} // cluster types
-	for folder := range before.Folders {
-		clusterType := model.TypeOfFolder(folder)
-		stay[clusterType] = !lists[0][clusterType] && lists[1][clusterType]
-	}
+	taken := map[string]bool{} // cluster types that clusters come from
 	for of := range all {
-		delete(stay, model.TypeOfFolder(of.from))
+		taken[model.TypeOfFolder(of.from)] = true
 	}
-	for i := range after.Clusters {
-		if c := &after.Clusters[i]; c.OnlyListed || c.Entry { // nothing is where nobody is listed
-			delete(stay, model.TypeOfFolder(after.Clusters[i].Folder))
-		}
-	}
+	stay := staying(before, after, lists, taken)
 	for n, s := range sides {
 		for folder := range s.Folders {
 			clusterType := model.TypeOfFolder(folder)
@@ -268,4 +259,21 @@ func ways(before, after *Side) []*Way {
 	}
 	slices.SortFunc(out, func(a, b *Way) int { return cmp.Or(strings.Compare(a.To, b.To), strings.Compare(a.From, b.From)) })
 	return out
+}
+
+// staying returns the cluster types that list clusters only after the change, and whose clusters
+// that nobody lists stay beside them: all listed ones are known to come from another type. Machines
+// have nothing unless they are listed, and neither have clusters that pull entries.
+func staying(before, after *Side, lists [2]map[string]bool, taken map[string]bool) map[string]bool {
+	stay := map[string]bool{}
+	for folder := range before.Folders {
+		clusterType := model.TypeOfFolder(folder)
+		stay[clusterType] = !lists[0][clusterType] && lists[1][clusterType] && !taken[clusterType]
+	}
+	for i := range after.Clusters {
+		if c := &after.Clusters[i]; c.OnlyListed || c.Entry {
+			delete(stay, model.TypeOfFolder(c.Folder))
+		}
+	}
+	return stay
 }
