@@ -168,7 +168,7 @@ type pulled struct {
 }
 
 // bothPull returns what the clusters of an environment pull before and after. Those of a cluster
-// type that lists its clusters on one side alone pulled its folder, or go on with that, unless
+// type that lists its clusters only on one side pulled its folder, or go on with that, unless
 // they are known to come from elsewhere: then others, that nobody lists, stay.
 func bothPull(t *testing.T, was, is map[string]string, environment string) (had, has map[string]pulled) {
 	before, after := followsOf(t, was, environment), followsOf(t, is, environment)

@@ -44,7 +44,7 @@ type WorkloadDifference struct {
 	// ClusterType is that on which a value differs that all assignments have alike together,
 	// or the folder of a class of one whose clusters only one side lists; "" for all.
 	ClusterType string `json:"clusterType,omitempty"`
-	// Clusters are those that both sides list, sorted, that have the workload on one side alone,
+	// Clusters are those that both sides list, sorted, that have the workload only on one side,
 	// or other values of it; none where the difference is not of single clusters.
 	Clusters []string `json:"clusters,omitempty"`
 	// Before and After are what the assignments have, sorted, each once. Of a value they are
@@ -188,8 +188,8 @@ func contracts(c compared, i int) []string {
 // valuesThatDiffer compares the values of those assignments that are not configured alike on
 // both sides: only these are composed, and each configuration once. What all assignments of
 // the workload have together comes first, then what is otherwise on a cluster type that both
-// sides have, on clusters that both list, and in folders of other clusters. Nothing that is told
-// of other cluster types hides what differs on one whose clusters both list, and are in classes.
+// sides have, on clusters that both list, and in folders of other clusters. A difference of
+// other cluster types does not hide one of a type whose clusters both list, in classes.
 func valuesThatDiffer(ctx context.Context, workload string, before, after compared, both *onClusters) ([]WorkloadDifference, error) {
 	was, is := before.outside(both.classified), after.outside(both.classified)
 	pairs := []valuePair{pairOf("", was, is)}
@@ -203,7 +203,7 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after compar
 			pairs = append(pairs, of)
 		}
 	}
-	// Clusters of other folders are on one side alone.
+	// Only one side lists the clusters of other folders.
 	apart := func(c compared, i int) []string {
 		if ct := c.e.Schedule.Assignments[i].ClusterType; (ct.Class != "" || both.classified[ct.TypeName()]) && !both.stays[ct.Name] {
 			return []string{ct.Name}

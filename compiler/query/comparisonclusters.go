@@ -72,8 +72,8 @@ func clustersOfBoth(before, after *build.Environment) (*onClusters, error) {
 	return out, nil
 }
 
-// placements returns the clusters that have a workload on one side alone, where both sides have
-// it on their cluster type.
+// placements returns the clusters that have a workload only on one side, if both sides have it
+// on their cluster type.
 func (o *onClusters) placements(workload string, before, after []string) []WorkloadDifference {
 	var out []WorkloadDifference
 	for _, p := range o.pairs[workload] {

@@ -137,7 +137,7 @@ func (c *ClusterTypeRecord) check() error {
 	return rest.checkFiles()
 }
 
-// checkFiles reports ids that are none, and paths that must not be written.
+// checkFiles reports invalid git ids, and paths that must not be written.
 func (c *ClusterTypeRecord) checkFiles() error {
 	var paths []string
 	for p, b := range c.each {

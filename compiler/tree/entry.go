@@ -28,7 +28,7 @@ type Entry struct {
 	Folder  string // that it names: of a cluster type, or of a class of one
 	// Kept says that it stays as the previous record has it, which must list it.
 	Kept bool
-	// Files are those of the entry, by path in it; nil if Kept. Equal entries may share them.
+	// Files are the entry's files, by path in it; nil if Kept. Equal entries may share them.
 	Files *EntryFiles
 }
 
@@ -39,7 +39,7 @@ type EntryFiles struct {
 	blobs map[string]Blob
 }
 
-// EntryOf returns files, sorted by path, as those of entries.
+// EntryOf returns files, sorted by path, as the files of an entry.
 func EntryOf(files []backends.File) *EntryFiles {
 	e := &EntryFiles{Files: FilesOf(files)}
 	e.blobs = blobsOf(e.Files)
@@ -47,7 +47,7 @@ func EntryOf(files []backends.File) *EntryFiles {
 	return e
 }
 
-// root returns the files at the cluster type's root: for a folder of entries, those of the
+// root returns the files at the cluster type's root: for a folder of entries, the files of all
 // entries that are not kept.
 func (c *Content) root() []File {
 	if c.Entries == nil {

@@ -66,8 +66,8 @@ type Content struct {
 	Clusters []string
 	// Facts are those of the clusters that are in the files, as ClusterTypeRecord has them.
 	Facts []ClusterFacts
-	// Entries are those of clusters, sorted, in a folder of entries. The files of Root are those
-	// of all of them that are not kept, each in a folder with the name of its cluster.
+	// Entries are those of clusters, sorted, in a folder of entries. Root has the files
+	// of all entries that are not kept, each in a folder with the name of its cluster.
 	Entries []Entry
 	// Denied are the pairs that policies take away, sorted by deployment target.
 	Denied []Denied

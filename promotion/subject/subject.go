@@ -100,6 +100,7 @@ func (p platformSubject) Declarations(ctx context.Context, dir string) ([]model.
 	return compiler.Declarations(ctx, r)
 }
 
+// Compile implements Subject.
 func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
 	r := p.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
@@ -148,6 +149,7 @@ func countErrors(ds []diag.Diagnostic) int {
 	return len(failed)
 }
 
+// Satisfies implements Subject.
 func (p platformSubject) Satisfies(_ context.Context, constraint model.Expr, document json.RawMessage) ([]string, error) {
 	return satisfies(p.request.Workers, constraint, document)
 }
