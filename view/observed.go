@@ -27,7 +27,7 @@ type Observer interface {
 }
 
 // Counts are how many assignments on clusters are in each state. The states add up to Wanted.
-type Counts struct{ Wanted, OK, Progressing, Behind, Drifted, Stale, Missing, Failed int }
+type Counts struct{ Wanted, OK, Progressing, Suspended, Behind, Drifted, Stale, Missing, Failed int }
 
 // Count is the count of one state.
 type Count struct {
@@ -38,7 +38,7 @@ type Count struct {
 // States returns the counts that are not 0, the worst first.
 func (c *Counts) States() []Count {
 	var out []Count
-	for _, s := range []Count{{"failed", c.Failed}, {"missing", c.Missing}, {"stale", c.Stale}, {"drifted", c.Drifted}, {"behind", c.Behind}, {"progressing", c.Progressing}, {"ok", c.OK}} {
+	for _, s := range []Count{{"failed", c.Failed}, {"missing", c.Missing}, {"stale", c.Stale}, {"drifted", c.Drifted}, {"behind", c.Behind}, {"suspended", c.Suspended}, {"progressing", c.Progressing}, {"ok", c.OK}} {
 		if s.N > 0 {
 			out = append(out, s)
 		}
@@ -297,7 +297,7 @@ func short(id string) string {
 	return visible(id, longestName)
 }
 
-var stateNames = []string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed"}
+var stateNames = []string{"ok", "progressing", "suspended", "behind", "drifted", "stale", "missing", "failed"}
 
 // stateClass is the class of a state, and none of a text that is no state.
 func stateClass(s string) string {

@@ -33,8 +33,10 @@ assignment on a cluster is in one of these states:
 
   ok           it runs what is wanted, and is ready
   progressing  it is about to, or runs what the hub has not read yet
+  suspended    its reconciler was told to leave it as it is, and hears of no commit
   behind       it runs what its branch had before
-  drifted      it runs what was never promoted, or was changed on the cluster
+  drifted      it runs what was never promoted, was changed on the cluster, or is taken from
+               another repository, branch or folder
   stale        the cluster has reported, but not lately
   missing      nobody has reported, or it is not on the cluster
   failed       it runs what is wanted, and fails`,
@@ -343,8 +345,8 @@ func reasonOf(r *state.Row) string {
 	why := r.Message
 	switch r.State {
 	case state.Behind, state.Drifted:
-		if r.Commit != "" {
-			why = strings.TrimSuffix("is at commit "+shortRevision(r.Commit)+": "+why, ": ")
+		if commit := r.Runs(); commit != "" {
+			why = strings.TrimSuffix("is at commit "+shortRevision(commit)+": "+why, ": ")
 		}
 	case state.Stale:
 		why = "last news at " + when(r.Seen)

@@ -83,6 +83,9 @@ type GitOps struct {
 	Tag       string `json:"tag,omitempty"`
 	Path      string `json:"path"`
 	SecretRef string `json:"secretRef,omitempty"` // "" for the reconciler's
+	// Mirrors are other URLs of the repository, from which clusters may pull. Nothing that is built
+	// has them.
+	Mirrors []string `json:"mirrors,omitempty"`
 }
 
 // URL returns where the tree is fetched, by git or as oci://registry/path.

@@ -26,9 +26,12 @@ type Item struct {
 	Object     string    `json:"object,omitempty" maxLength:"253" doc:"The name of the reconciler's object that applies the folder: a Kustomization, or an Application."`
 	Commit     string    `json:"commit,omitempty" maxLength:"64" doc:"The commit of the GitOps branch that the state is about."`
 	Before     string    `json:"before,omitempty" maxLength:"64" doc:"The commit that was applied, and ok, until the reconciler began to apply this one, which is progressing: where both have the same folder, it is ok all the time."`
-	Path       string    `json:"path,omitempty" maxLength:"1024" doc:"The folder in it that is applied."`
+	Applied    string    `json:"applied,omitempty" maxLength:"64" doc:"The commit that was applied last, where that is not commit, which is tried; unknown where the reconciler does not say which one it is."`
+	Repository string    `json:"repository,omitempty" maxLength:"2000" doc:"The URL of the repository that the folder is taken from. What is said of repository, branch and path is compared with where it is wanted: another one is drift."`
+	Branch     string    `json:"branch,omitempty" maxLength:"1024" doc:"The branch that is followed; or the tag or the commit, where none is."`
+	Path       string    `json:"path,omitempty" maxLength:"1024" doc:"The folder of the repository that is applied."`
 	Digest     string    `json:"digest,omitempty" maxLength:"64" doc:"The git id of that folder, from reporters that know it; then the commit does not matter."`
-	State      string    `json:"state" enum:"ok,progressing,drifted,failed" doc:"As the reconciler has it."`
+	State      string    `json:"state" enum:"ok,progressing,suspended,drifted,failed" doc:"As the reconciler has it; suspended where it was told to leave it as it is."`
 	Message    string    `json:"message,omitempty" maxLength:"4096"`
 	Since      time.Time `json:"since,omitzero" doc:"Since when it is in that state, by the reporter's clock."`
 }
@@ -48,16 +51,17 @@ type Counts struct {
 	Stale       int `json:"stale"`
 	Missing     int `json:"missing"`
 	Failed      int `json:"failed"`
+	Suspended   int `json:"suspended"`
 }
 
 // CountsOf returns a tally as it is sent.
 func CountsOf(t *state.Tally) Counts {
-	return Counts{t.Wanted(), t[state.OK], t[state.Progressing], t[state.Behind], t[state.Drifted], t[state.Stale], t[state.Missing], t[state.Failed]}
+	return Counts{t.Wanted(), t[state.OK], t[state.Progressing], t[state.Behind], t[state.Drifted], t[state.Stale], t[state.Missing], t[state.Failed], t[state.Suspended]}
 }
 
 // Of returns the count of a state.
 func (c *Counts) Of(s state.State) int {
-	return [...]int{c.OK, c.Progressing, c.Behind, c.Drifted, c.Stale, c.Missing, c.Failed}[s]
+	return [...]int{c.OK, c.Progressing, c.Behind, c.Drifted, c.Stale, c.Missing, c.Failed, c.Suspended}[s]
 }
 
 // Group is the count of what has the same values.

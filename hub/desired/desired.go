@@ -82,7 +82,7 @@ type reader struct {
 func read(ctx context.Context, of *session.Platform, env *session.Environment, st *session.Stage) (*state.Wanted, error) {
 	gate := st.RolloutGate()
 	r := &reader{env: env, of: of, parsed: map[tree.ID]*tree.ClusterTypeRecord{}, wanted: &state.Wanted{
-		Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder,
+		Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder, Mirrors: env.Policy.GitOps.Mirrors,
 		StaleAfter: gate.StaleAfter, Min: gate.Min, MaxFailed: gate.MaxFailed,
 	}}
 	if env.Record == nil {

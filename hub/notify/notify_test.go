@@ -89,7 +89,7 @@ func releases(t *testing.T, database string) {
 	expect(t, "its end", texts(t, bodies), "prod/canary: 2222222 is complete: 3/3 ok, 1m0s after it was committed")
 	want := `{"id":"ops/completed/prod/canary/0000000000000000000000000000000000000002","event":"completed","environment":"prod","ring":"canary","at":"2026-11-25T09:03:00Z",` +
 		`"commit":"0000000000000000000000000000000000000002","base":"2222222222222222222222222222222222222222","author":"ann","subject":"Promote \u003c2\u003e \u0026 more","seconds":60,` +
-		`"counts":{"wanted":3,"ok":3,"progressing":0,"behind":0,"drifted":0,"stale":0,"missing":0,"failed":0},"link":"https://hub.example.com/rollouts/prod","text":"prod/canary: 2222222 is complete: 3/3 ok, 1m0s after it was committed"}`
+		`"counts":{"wanted":3,"ok":3,"progressing":0,"behind":0,"drifted":0,"stale":0,"missing":0,"failed":0,"suspended":0},"link":"https://hub.example.com/rollouts/prod","text":"prod/canary: 2222222 is complete: 3/3 ok, 1m0s after it was committed"}`
 	if len(bodies) != 1 || bodies[0] != want {
 		t.Errorf("the message is\n%s\nand not\n%s", bodies, want)
 	}

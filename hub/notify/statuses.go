@@ -167,7 +167,7 @@ func (s *Statuses) failing(environment, ring string) (names []string) {
 // summary says how far a ring is.
 func summary(c *api.Counts) string {
 	text := fmt.Sprintf("%d/%d ok", c.OK, c.Wanted)
-	for _, of := range []state.State{state.Failed, state.Drifted, state.Stale, state.Missing} {
+	for _, of := range []state.State{state.Failed, state.Drifted, state.Suspended, state.Stale, state.Missing} {
 		if n := c.Of(of); n > 0 {
 			text += fmt.Sprintf(", %d %s", n, of)
 		}

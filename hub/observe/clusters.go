@@ -100,8 +100,12 @@ func (c *Clusters) read(ctx context.Context, s *apiserver.Server, listed map[str
 	var refused error
 	for _, family := range families {
 		for i, k := range family {
+			sources, err := k.Sources(ctx, s, "")
+			if err != nil {
+				return nil, err
+			}
 			q := apiserver.Query{Resource: k.Resource}
-			list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context), m) })
+			list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context), m, sources) })
 			switch {
 			case err == nil:
 				listed[k.Name] = true

@@ -74,7 +74,10 @@ func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {
 	}
 	byTime := map[time.Time][]api.Item{}
 	for _, e := range f.Reports {
-		item := api.Item{Assignment: e.Assignment, Commit: f.Commit.String(), State: runStates[e.State].String()}
+		item := api.Item{
+			Assignment: e.Assignment, Commit: f.Commit.String(), State: runStates[e.State].String(),
+			Repository: f.Origin.Repository, Branch: f.Origin.Branch, Path: f.Origin.Path,
+		}
 		if e.State != rollout.Healthy {
 			item.Message = bounded(e.Message)
 		}

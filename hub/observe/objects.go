@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
@@ -30,17 +31,19 @@ type finding struct {
 	title   string
 	// applies says how sure it is that the object applies the assignment's folder, so that its
 	// commit is that of the GitOps branch: 2 by its name, 1 by its kind, 0 not at all.
-	applies      int
-	commit, path string
-	before       string // the commit before it, where the state says nothing of what both have
-	last         string // the commit that other objects are about, where that is not commit
-	created      time.Time
-	uid          string
+	applies int
+	commit  string
+	from    origin.Origin
+	applied string // the commit that was applied last, where that is not commit; state.Unknown
+	before  string // the commit before it, where the state says nothing of what both have
+	last    string // the commit that other objects are about, where that is not commit
+	created time.Time
+	uid     string
 }
 
 // find returns the finding of an object on a cluster; false for what kalypso did not write,
 // and for what is no part of an assignment.
-func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory) (finding, bool) {
+func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory, of reconcilers.Sources) (finding, bool) {
 	f := finding{title: k.Title(o), created: o.GetCreationTimestamp().Time, uid: string(o.GetUID())}
 	f.cluster = destination(k, o, on)
 	switch assignment := assignmentOf(k, o); {
@@ -51,17 +54,20 @@ func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory
 	default:
 		return f, false
 	}
-	f.judge(k, o, m)
+	f.judge(k, o, m, of)
 	return f, f.cluster != ""
 }
 
 // judge fills in what an object says.
-func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *memory) {
-	j := k.Judge(o)
+func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *memory, of reconcilers.Sources) {
+	j := k.Judge(o, of)
 	m.recall(f.title, o, &j)
 	f.state, f.message, f.since = reported(&j), j.Message, j.Since
 	if f.applies > 0 {
-		f.commit, f.path, f.before, f.last = first(j.At), pathOf(k, o), j.Before, j.Last
+		f.commit, f.from, f.before, f.last = first(j.At), j.Origin, j.Before, j.Last
+		if f.commit != "" && j.State != rollout.Healthy && !slices.Contains(j.Applied, f.commit) {
+			f.applied = cmp.Or(first(j.Applied), state.Unknown)
+		}
 	}
 }
 
@@ -70,12 +76,13 @@ func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *mem
 // is known to the hub by its name. Where sure is false, it applies the assignment's folder only
 // if its commit is one of the GitOps branch: it may be about the workload's own repository.
 func Event(k reconcilers.Kind, o *unstructured.Unstructured, on string) (cluster string, item api.Item, sure bool) {
-	f, ok := find(k, o, on, nil)
+	f, ok := find(k, o, on, nil, nil)
 	if !ok {
 		f.object, f.applies = o.GetName(), 2
-		f.judge(k, o, nil)
+		f.judge(k, o, nil, nil)
 	}
-	item = api.Item{Assignment: f.assignment, Object: f.object, Commit: f.commit, Path: f.path, State: f.state.String(), Since: f.since}
+	item = f.item(f.subject)
+	item.State, item.Since = f.state.String(), f.since
 	if f.state != state.ReportedOK {
 		item.Message = bounded(f.title + " " + f.message)
 	}
@@ -127,16 +134,12 @@ func destination(k reconcilers.Kind, o *unstructured.Unstructured, on string) st
 	return name
 }
 
-// pathOf returns the folder in the repository that an object applies; "" where it does not say
-// that.
-func pathOf(k reconcilers.Kind, o *unstructured.Unstructured) (path string) {
-	switch k.Name {
-	case reconcilers.Kustomizations.Name:
-		path, _, _ = unstructured.NestedString(o.Object, "spec", "path")
-	case reconcilers.Applications.Name:
-		path, _, _ = unstructured.NestedString(o.Object, "spec", "source", "path")
+// item returns what an object that applies the folder of an assignment says of it, without its state.
+func (f *finding) item(of subject) api.Item {
+	return api.Item{
+		Assignment: of.assignment, Object: of.object, Commit: f.commit, Applied: f.applied,
+		Repository: f.from.Repository, Branch: f.from.Branch, Path: f.from.Path,
 	}
-	return strings.Trim(strings.TrimPrefix(path, "./"), "/")
 }
 
 func reported(j *reconcilers.Judgement) state.Reported {
@@ -145,6 +148,8 @@ func reported(j *reconcilers.Judgement) state.Reported {
 		return state.ReportedOK
 	case j.State == rollout.Failed:
 		return state.ReportedFailed
+	case j.Suspended != "":
+		return state.ReportedSuspended
 	case j.Drifted:
 		return state.ReportedDrifted
 	}
@@ -181,7 +186,7 @@ func itemsOf(found []finding) map[string][]api.Item {
 	out := map[string][]api.Item{}
 	for s, group := range groups {
 		slices.SortFunc(group, func(a, b finding) int {
-			return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.applies, b.applies), strings.Compare(a.title, b.title))
+			return cmp.Or(b.state.Compare(a.state), cmp.Compare(a.applies, b.applies), strings.Compare(a.title, b.title))
 		})
 		worst, applied := group[0], group[0]
 		for _, f := range group {
@@ -189,11 +194,12 @@ func itemsOf(found []finding) map[string][]api.Item {
 				applied = f
 			}
 		}
-		item := api.Item{Assignment: s.assignment, Object: s.object, Commit: applied.commit, Path: applied.path, State: worst.state.String(), Since: since(group)}
+		item := applied.item(s)
+		item.State, item.Since = worst.state.String(), since(group)
 		if applied.commit == "" && worst.state != state.ReportedFailed {
 			continue
 		}
-		if alone := len(group) == 1 || group[1].state < worst.state; alone && worst.title == applied.title {
+		if alone := len(group) == 1 || group[1].state.Compare(worst.state) < 0; alone && worst.title == applied.title {
 			item.Before = applied.before // all else is ready
 		}
 		if worst.state == state.ReportedFailed && applied.state != worst.state && applied.last != "" { // the failure is of what was applied before

@@ -102,6 +102,11 @@ func text(t *testing.T, c *observe.Clusters) string {
 	return strings.Join(out, "\n")
 }
 
+// automated is the spec of an Application that follows its branch, with more.
+func automated(spec string) string {
+	return `{"syncPolicy": {"automated": {}}, ` + strings.TrimPrefix(spec, "{")
+}
+
 // of is an object of an assignment, with a JSON spec and status.
 func of(name, assignment, spec, status string) object {
 	meta := object{"name": name, "namespace": "n", "generation": 1}
@@ -198,7 +203,7 @@ func TestFluxAgain(t *testing.T) {
 
 func TestArgoCD(t *testing.T) {
 	app := func(name, spec, sync, revision, phase, synced string) object {
-		return of(name, "prod/eu/shop-main", spec, fmt.Sprintf(`{"sync": {"status": %q, "revision": %q}, "health": {"status": "Healthy"},
+		return of(name, "prod/eu/shop-main", automated(spec), fmt.Sprintf(`{"sync": {"status": %q, "revision": %q}, "health": {"status": "Healthy"},
 			"operationState": {"phase": %q, "message": "o", "syncResult": {"revision": %q}}}`, sync, revision, phase, synced))
 	}
 	const name, path = "prod-eu-shop-main-assignment", `{"source": {"path": "eu/shop-main"}}`
@@ -208,7 +213,7 @@ func TestArgoCD(t *testing.T) {
 			"operationState": {"phase": "Running", "message": "o", "retryCount": %d}}`, newer, times))
 	}
 	compared := func(started, ended, at int) object { // the seconds of a minute
-		return of(name, "prod/eu/shop-main", path, fmt.Sprintf(`{"reconciledAt": "2026-01-02T15:04:%02dZ", "sync": {"status": "OutOfSync", "revision": %q}, "health": {"status": "Healthy"},
+		return of(name, "prod/eu/shop-main", automated(path), fmt.Sprintf(`{"reconciledAt": "2026-01-02T15:04:%02dZ", "sync": {"status": "OutOfSync", "revision": %q}, "health": {"status": "Healthy"},
 			"operationState": {"phase": "Succeeded", "startedAt": "2026-01-02T15:04:%02dZ", "finishedAt": "2026-01-02T15:04:%02dZ", "syncResult": {"revision": %q}}}`, at, newer, started, ended, newer))
 	}
 	const early = "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "was synced, and is not compared again yet"
@@ -270,7 +275,7 @@ func TestFleet(t *testing.T) {
 // What a cluster had is not there any more: that is news, too. What could not be read proves
 // nothing.
 func TestSnapshots(t *testing.T) {
-	app := of("prod-eu-a-assignment", "prod/eu/a", `{"destination": {"name": "eu-1"}}`, `{"sync": {"status": "Synced", "revision": "`+newer+`"}, "health": {"status": "Healthy"}}`)
+	app := of("prod-eu-a-assignment", "prod/eu/a", automated(`{"destination": {"name": "eu-1"}}`), `{"sync": {"status": "Synced", "revision": "`+newer+`"}, "health": {"status": "Healthy"}}`)
 	kustomization := of("prod-eu-b-assignment", "prod/eu/b", "{}", ready("True", "", newer, newer))
 	central, edge := lists{applications: {app}}, lists{kustomizations: {kustomization}}
 	c := contexts(t, central, edge)

@@ -48,7 +48,7 @@ func DigestOf(items []api.Item) string {
 
 func compare(a, b api.Item) int {
 	return cmp.Or(strings.Compare(a.Assignment, b.Assignment), strings.Compare(a.Object, b.Object), strings.Compare(a.Commit, b.Commit),
-		strings.Compare(a.Path, b.Path), strings.Compare(a.Digest, b.Digest), strings.Compare(a.State, b.State), strings.Compare(a.Message, b.Message))
+		strings.Compare(a.Path, b.Path), strings.Compare(a.Branch, b.Branch), strings.Compare(a.Repository, b.Repository), strings.Compare(a.Digest, b.Digest), strings.Compare(a.State, b.State), strings.Compare(a.Message, b.Message))
 }
 
 // snapshot returns the report of all that there is on a cluster.

@@ -62,7 +62,7 @@ func (s *Source) environment(ctx context.Context, name string) (*state.Wanted, e
 }
 
 func countsOf(t *state.Tally) *view.Counts {
-	return &view.Counts{Wanted: t.Wanted(), OK: t[state.OK], Progressing: t[state.Progressing], Behind: t[state.Behind], Drifted: t[state.Drifted], Stale: t[state.Stale], Missing: t[state.Missing], Failed: t[state.Failed]}
+	return &view.Counts{Wanted: t.Wanted(), OK: t[state.OK], Progressing: t[state.Progressing], Suspended: t[state.Suspended], Behind: t[state.Behind], Drifted: t[state.Drifted], Stale: t[state.Stale], Missing: t[state.Missing], Failed: t[state.Failed]}
 }
 
 // count counts by one dimension.

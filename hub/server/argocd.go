@@ -24,15 +24,21 @@ type argoEvent struct {
 	Assignment  string `json:"assignment"`
 	// Cluster and Server are the name and the address of the destination: the cluster that Argo CD
 	// runs on has neither, or those that Argo CD gives it.
-	Cluster   string   `json:"cluster"`
-	Server    string   `json:"server"`
-	Path      string   `json:"path"`
-	Revision  string   `json:"revision"` // that the live objects were compared with
-	Revisions []string `json:"revisions"`
-	Sync      string   `json:"sync"`
-	Compared  string   `json:"reconciledAt"`
-	Health    string   `json:"health"`
-	Changed   string   `json:"healthChangedAt"`
+	Cluster string `json:"cluster"`
+	Server  string `json:"server"`
+	Path    string `json:"path"`
+	// Repository and Branch are the source's repoURL and targetRevision. Automated is the automated sync of
+	// the spec, null for none; absent from templates that do not send it.
+	Repository string          `json:"repository"`
+	Branch     string          `json:"branch"`
+	Automated  json.RawMessage `json:"automated"`
+	Manual     string          `json:"manual"` // the value of reconcilers.SyncAnnotation
+	Revision   string          `json:"revision"` // that the live objects were compared with
+	Revisions  []string        `json:"revisions"`
+	Sync       string          `json:"sync"`
+	Compared   string          `json:"reconciledAt"`
+	Health     string          `json:"health"`
+	Changed    string          `json:"healthChangedAt"`
 	// Of the last sync.
 	Phase           string   `json:"phase"`
 	Message         string   `json:"message"`
@@ -53,8 +59,16 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 		}
 		return text
 	}
+	var automated any = object{}
+	if len(e.Automated) > 0 {
+		_ = json.Unmarshal(e.Automated, &automated) // it is JSON, as a part of it
+	}
 	o := &unstructured.Unstructured{Object: object{
-		"spec": object{"destination": object{"name": e.Cluster, "server": e.Server}, "source": object{"path": e.Path}},
+		"spec": object{
+			"destination": object{"name": e.Cluster, "server": e.Server},
+			"source":      object{"path": e.Path, "repoURL": e.Repository, "targetRevision": e.Branch},
+			"syncPolicy":  object{"automated": automated},
+		},
 		"status": object{
 			"reconciledAt": set(e.Compared),
 			"sync":         object{"status": e.Sync, "revision": strings.ToLower(e.Revision), "revisions": e.Revisions},
@@ -68,7 +82,7 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 	o.SetName(e.Application)
 	o.SetNamespace(e.Namespace)
 	if e.Assignment != "" {
-		o.SetAnnotations(map[string]string{reconcilers.AssignmentAnnotation: e.Assignment})
+		o.SetAnnotations(map[string]string{reconcilers.AssignmentAnnotation: e.Assignment, reconcilers.SyncAnnotation: e.Manual})
 	}
 	return o
 }

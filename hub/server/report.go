@@ -19,6 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // body is the answer or the question of an operation.
@@ -208,8 +209,8 @@ func itemOf(it *api.Item) (state.Item, error) {
 		return state.Item{}, fmt.Errorf("%.40q is no state that is reported", it.State)
 	case it.Assignment == "" && it.Object == "":
 		return state.Item{}, errors.New("neither assignment nor object says what it is about")
-	case !isID(it.Commit), !isID(it.Before), !isID(it.Digest):
-		return state.Item{}, errors.New("commit, before and digest are ids as git has them in full: 40 or 64 hexadecimal digits")
+	case !isID(it.Commit), !isID(it.Before), !isID(it.Digest), !isID(it.Applied) && it.Applied != state.Unknown:
+		return state.Item{}, errors.New("commit, before, applied and digest are ids as git has them in full: 40 or 64 hexadecimal digits")
 	case slices.Contains(strings.Split(it.Path, "/"), ".."):
 		return state.Item{}, fmt.Errorf("%.70q is no path in a repository", it.Path)
 	case it.Commit == "" && it.Digest == "" && reported != state.ReportedFailed: // it may fail before it applies anything
@@ -220,7 +221,8 @@ func itemOf(it *api.Item) (state.Item, error) {
 		message = message[:maxMessage] + "..."
 	}
 	return state.Item{
-		Assignment: it.Assignment, Object: it.Object, Commit: strings.ToLower(it.Commit), Before: strings.ToLower(it.Before), Path: it.Path, Digest: strings.ToLower(it.Digest),
+		Assignment: it.Assignment, Object: it.Object, Commit: strings.ToLower(it.Commit), Before: strings.ToLower(it.Before), Applied: strings.ToLower(it.Applied),
+		Digest: strings.ToLower(it.Digest), Origin: origin.Origin{Repository: terminal.Line(it.Repository), Branch: terminal.Line(it.Branch), Path: terminal.Line(it.Path)},
 		State: reported, Message: strings.ToValidUTF8(message, ""), Since: it.Since,
 	}, nil
 }

@@ -738,7 +738,7 @@ func past(s *served) {
 		"/v1/assignments?at=" + future:                    `"warning":"2100-01-01T00:00:00Z is to come: `,
 		"/v1/counts?at=2001-01-01T00:00:00Z":              `"warning":"this hub knows of nothing before 20`,
 		"/v1/assignments?at=2001-01-01T00:00:00Z":         `"warning":"this hub knows of nothing before 20`,
-		"/v1/counts?by=environment,clusterType&at=" + now: `{"values":{"clusterType":"edge","environment":"prod"},"wanted":18,"ok":0,"progressing":0,"behind":0,"drifted":0,"stale":0,"missing":18,"failed":0},{"values":{"clusterType":"box","environment":"dev"}`,
+		"/v1/counts?by=environment,clusterType&at=" + now: `{"values":{"clusterType":"edge","environment":"prod"},"wanted":18,"ok":0,"progressing":0,"behind":0,"drifted":0,"stale":0,"missing":18,"failed":0,"suspended":0},{"values":{"clusterType":"box","environment":"dev"}`,
 		"/v1/counts?by=environment&at=" + now:             `{"values":{"environment":"prod"},"wanted":21,`,
 		"/v1/counts?by=cluster&cluster=c0&at=" + now:      `{"values":{"cluster":"c0"},"wanted":`,
 		"/v1/counts?environment=prod&at=" + now:           `"oldest":"`,

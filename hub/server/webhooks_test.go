@@ -54,7 +54,7 @@ func TestSlowWebhooks(t *testing.T) {
 		var out map[string]any
 		text := `{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
 			"metadata": {"name": "prod-edge-hello-main-assignment", "namespace": "argocd", "annotations": {"kalypso.io/assignment": "prod/edge/hello-main"}},
-			"spec": {"destination": {"name": "c0", "namespace": "hello"}, "source": {"path": "prod/edge.a/hello-main"}}, "status": ` + status + `}`
+			"spec": {"destination": {"name": "c0", "namespace": "hello"}, "source": {"path": "live/edge.a/hello-main"}, "syncPolicy": {"automated": {}}}, "status": ` + status + `}`
 		if err := json.Unmarshal([]byte(text), &out); err != nil {
 			t.Fatal(err)
 		}

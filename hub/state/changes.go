@@ -94,16 +94,30 @@ type Row struct {
 	Base    string `json:"base,omitempty"`
 	// What was observed: the zero values where nothing was. Running is the digest, where it is
 	// known.
-	Reported string    `json:"reported,omitempty"`
-	Running  string    `json:"running,omitempty"`
-	Given    string    `json:"-"` // the digest, where the reporter knew it
-	Said     string    `json:"-"` // the message, as it was reported
-	Commit   string    `json:"commit,omitempty"`
-	Path     string    `json:"path,omitempty"`
-	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at,omitzero"`
+	Reported string `json:"reported,omitempty"`
+	Running  string `json:"running,omitempty"`
+	Given    string `json:"-"` // the digest, where the reporter knew it
+	Said     string `json:"-"` // the message, as it was reported
+	Commit   string `json:"commit,omitempty"`
+	// Applied is the commit that was applied last, where that is not Commit: Unknown where nobody says
+	// which one it is.
+	Applied string `json:"applied,omitempty"`
+	// Repository, Branch and Path are where the cluster takes it from, as far as that is said.
+	Repository string    `json:"repository,omitempty"`
+	Branch     string    `json:"branch,omitempty"`
+	Path       string    `json:"path,omitempty"`
+	By         string    `json:"by,omitempty"`
+	At         time.Time `json:"at,omitzero"`
 	// Seen is when there was last any news of the cluster.
 	Seen time.Time `json:"seen,omitzero"`
+}
+
+// Runs returns the commit that was applied last; "" where that is not known.
+func (r *Row) Runs() string {
+	if r.Applied == Unknown {
+		return ""
+	}
+	return cmp.Or(r.Applied, r.Commit)
 }
 
 // ID returns <environment>/<clusterType>/<target>.
@@ -128,7 +142,7 @@ func (p Position) compare(other Position) int {
 	return cmp.Or(strings.Compare(p.Cluster, other.Cluster), strings.Compare(p.Target, other.Target))
 }
 
-var reportedNames = [...]string{"", "ok", "progressing", "drifted", "failed"}
+var reportedNames = [...]string{"", "ok", "progressing", "drifted", "failed", "suspended"}
 
 func (r Reported) String() string { return reportedNames[r] }
 
@@ -152,10 +166,12 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 	if p.at == 0 {
 		return row
 	}
-	row.Reported, row.Commit, row.Path, row.By = p.reported.String(), p.commit.Value(), p.path.Value(), p.by.Value()
+	from := p.from.Value()
+	row.Reported, row.Commit, row.Applied, row.By = p.reported.String(), p.commit.Value(), p.applied.Value(), p.by.Value()
+	row.Repository, row.Branch, row.Path = from.Repository, from.Branch, from.Path
 	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.heard.snapshot))), instant(p.since), p.message.Value()
 	row.Given, row.Running, row.Said = p.digest.Value(), p.ran.Value(), row.Message
-	if message := cmp.Or(e.unreadMessage(c, target, p), e.editedMessage(c, target, p)); message != "" {
+	if message := cmp.Or(e.unreadMessage(c, target, p), e.elsewhereMessage(c, target, p), e.editedMessage(c, target, p)); message != "" {
 		row.Message = message
 	}
 	return row

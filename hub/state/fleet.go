@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 	"unique"
+
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Fleet is all clusters of all environments. One goroutine changes it, any number read it.
@@ -61,6 +63,8 @@ type environment struct {
 	byClust  map[string]*cluster
 	objects  map[string]object
 	byCommit map[string]int
+	tree     origin.Tree
+	ours     sync.Map            // whether a repository's URL is one of the tree's, by URL
 	byHand   map[string][]string // what somebody edited in the branch, by Key
 	grace    time.Duration
 
@@ -94,14 +98,22 @@ type text = unique.Handle[string]
 
 var none = unique.Make("")
 
+// place is where a cluster takes an assignment from.
+type place = unique.Handle[origin.Origin]
+
+var nowhere = unique.Make(origin.Origin{})
+
 // pair is an assignment on a cluster.
 type pair struct {
-	digest, commit, path, message, by text
-	ran                               text  // the digest of what runs, as it was when that was last known
-	at, since                         int64 // of the report that said so first, in milliseconds
-	changed                           int64 // since when the state is what it is
-	reported                          Reported
-	state                             State
+	digest, commit, message, by text
+	applied                     text // the commit that was applied last, where that is not commit
+	from                        place
+	fromAt                      int64 // of the report that said so, in milliseconds
+	ran                         text  // the digest of what runs, as it was when that was last known
+	at, since                   int64 // of the report that said so first, in milliseconds
+	changed                     int64 // since when the state is what it is
+	reported                    Reported
+	state                       State
 }
 
 // New returns a Fleet without clusters. A cluster is stale when its last news, or the start
@@ -190,7 +202,7 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 func newEnvironment(w *Wanted, grace time.Duration) *environment {
 	e := &environment{
 		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)), objects: map[string]object{}, byCommit: map[string]int{},
-		byHand: w.byHand(), grace: grace, unread: map[text]*unread{}, mostUnread: mostUnread,
+		tree: w.tree(), byHand: w.byHand(), grace: grace, unread: map[text]*unread{}, mostUnread: mostUnread,
 	}
 	for i := range w.Folders {
 		fo := &folder{Folder: &w.Folders[i], tallies: make([]Tally, len(w.Folders[i].Targets))}
@@ -224,7 +236,7 @@ func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *fol
 	}
 	c := &cluster{name: name, folder: to, listed: listed, entry: entry, heard: f.hear(name), pairs: make([]pair, len(to.Targets))}
 	for i := range c.pairs {
-		c.pairs[i] = pair{digest: none, commit: none, path: none, message: none, by: none, ran: none, state: Missing, changed: now.UnixMilli()}
+		c.pairs[i] = pair{digest: none, commit: none, message: none, by: none, applied: none, from: nowhere, ran: none, state: Missing, changed: now.UnixMilli()}
 	}
 	c.recount()
 	e.byClust[name] = c
@@ -316,7 +328,7 @@ func (fo *folder) count(target int) {
 	}
 	worst := Missing
 	for i, c := range fo.clusters {
-		if s := c.pairs[target].state; i == 0 || s > worst {
+		if s := c.pairs[target].state; i == 0 || s.worse(worst) {
 			worst = s
 		}
 	}

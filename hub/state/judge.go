@@ -3,9 +3,10 @@ package state
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 	"unique"
+
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // judge returns the state of an assignment on a cluster.
@@ -16,6 +17,15 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 			return Stale
 		}
 		return Missing
+	}
+	if e.elsewhere(c, target, p) != "" {
+		switch _, read := e.byCommit[p.commit.Value()]; {
+		case c.stale:
+			return Stale
+		case !read && p.commit != none && p.reported != ReportedDrifted && e.mayBeRead(c, target, p, now): // where the tree is may have changed
+			return Progressing
+		}
+		return Drifted
 	}
 	if p.reported == ReportedFailed && p.commit == none && p.digest == none {
 		return Failed // before it could apply anything
@@ -33,6 +43,8 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 		return Drifted
 	case !wanted && e.edited(c, target, p, digest):
 		return Drifted
+	case p.reported == ReportedSuspended:
+		return Suspended
 	case !wanted:
 		return Behind
 	case p.reported == ReportedDrifted:
@@ -43,9 +55,43 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 	return OK
 }
 
+// elsewhere returns how the place from which a cluster takes an assignment differs from where it is
+// wanted, with both; "" where it does not, as far as that is known.
+func (e *environment) elsewhere(c *cluster, target int, p *pair) string {
+	if p.from == nowhere {
+		return ""
+	}
+	from := p.from.Value()
+	ours, known := e.ours.Load(from.Repository)
+	if !known {
+		ours = e.tree.Has(from.Repository)
+		e.ours.Store(from.Repository, ours)
+	}
+	if ours == true {
+		from.Repository = e.tree.Repository
+	}
+	return e.tree.Differs(from, c.folder.ClusterType, c.folder.Targets[target].Name)
+}
+
+// elsewhereMessage says of what has drifted where the cluster takes it from, and where it is wanted; ""
+// of others.
+func (e *environment) elsewhereMessage(c *cluster, target int, p *pair) string {
+	if p.state != Drifted {
+		return ""
+	}
+	out := e.elsewhere(c, target, p)
+	if out != "" && p.message != none {
+		out += "; " + p.message.Value()
+	}
+	return out
+}
+
 // running returns the digest of what a cluster runs of an assignment; false where its branch
 // has had no such thing. It is "" where the cluster does not have its wanted entry.
 func (e *environment) running(c *cluster, target int, p *pair) (string, bool) {
+	if e.elsewhere(c, target, p) != "" {
+		return "", false
+	}
 	key := e.key(c, target, p)
 	if p.digest != none {
 		return p.digest.Value(), e.had(key, p.digest.Value())
@@ -105,20 +151,16 @@ func (e *environment) editedMessage(c *cluster, target int, p *pair) string {
 
 // key returns the key of the folder that an observation is about.
 func (e *environment) key(c *cluster, target int, p *pair) string {
-	key := Key(c.folder.Name, c.folder.Targets[target].Name)
-	if p.path != none {
-		return keyOf(p.path.Value(), key)
+	if p.from != nowhere {
+		folder, of, ok := e.tree.FolderOf(p.from.Value())
+		switch {
+		case ok && of == origin.Any:
+			return Key(folder, c.folder.Targets[target].Name)
+		case ok:
+			return Key(folder, of)
+		}
 	}
-	return key
-}
-
-// keyOf returns the key of a folder of which the path in the repository is known.
-func keyOf(path, otherwise string) string {
-	segments := strings.Split(strings.Trim(path, "/"), "/")
-	if len(segments) < 2 {
-		return otherwise
-	}
-	return Key(segments[len(segments)-2], segments[len(segments)-1])
+	return Key(c.folder.Name, c.folder.Targets[target].Name)
 }
 
 func (f *Fleet) bound(e *environment) time.Duration { return cmp.Or(e.wanted.StaleAfter, f.staleAfter) }

@@ -253,18 +253,22 @@ func (o *observation) take(at located, it *Item) {
 	p := &c.pairs[target]
 	ms := o.at.UnixMilli()
 	is := pair{
-		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), path: unique.Make(it.path()), message: unique.Make(it.Message),
-		by: unique.Make(o.By), ran: none, at: ms, reported: it.State, state: p.state, changed: p.changed,
+		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), message: unique.Make(it.Message), by: unique.Make(o.By),
+		applied: unique.Make(it.Applied), ran: none, at: ms, reported: it.State, state: p.state, changed: p.changed,
 	}
+	said := unique.Make(it.origin())
+	is.from, is.fromAt = o.from(p, said)
 	if is.reported == ReportedOK {
 		is.message = none // it names the commit, mostly
 	}
 	if !it.Since.IsZero() {
 		is.since = it.Since.UnixMilli()
 	}
-	if digest, known := e.running(c, target, &is); known {
+	digest, known := e.running(c, target, &is)
+	if known {
 		is.ran = unique.Make(digest)
-	} else {
+	}
+	if !known || is.digest != none { // a digest may be one that another folder has
 		e.note(e.said(c, target, &is), o.received.UnixMilli())
 	}
 	if o.old() {
@@ -274,35 +278,65 @@ func (o *observation) take(at located, it *Item) {
 		if _, known := e.byCommit[it.Commit]; !known {
 			o.whole = false // once it is known, the items say what it changes
 		}
-		if e.alike(c, target, &is, unique.Make(it.Before)) {
+		now := is
+		if now.from = said; e.alike(c, target, &now, unique.Make(it.Before)) {
 			is.reported, is.message = ReportedOK, none
 		}
 	}
+	old := *p
+	p.from, p.fromAt = is.from, is.fromAt
+	elsewhere := p.from != old.from
 	order := e.compare(c, target, &is, p)
+	newer := true
 	if p.at != 0 {
-		if last := max(p.at, milliseconds(o.snapshot)); ms < last || ms == last && order <= 0 {
-			o.whole = o.whole && (order == 0 || !o.Snapshot) // something else is known, which is newer
-			return
-		}
+		last := max(p.at, milliseconds(o.snapshot))
+		newer = ms > last || ms == last && order > 0
 	}
 	differs := order != 0 || p.at == 0
-	if !differs && o.Snapshot {
+	switch {
+	case !newer:
+		o.whole = o.whole && (order == 0 || !o.Snapshot) // something else is known, which is newer
+		if !elsewhere {
+			return
+		}
+	case !differs && !elsewhere && o.Snapshot:
 		return
+	case differs || !o.Snapshot:
+		*p = is
 	}
-	old := *p
-	*p = is
 	s := e.judge(c, target, o.received)
 	c.set(target, s, o.received)
 	ran := old.ran != p.ran || p.ran == none && (old.commit != p.commit || old.digest != p.digest)
 	o.changes.copied(Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})
-	o.whole = o.whole && (o.Snapshot || !differs)
+	o.whole = o.whole && (o.Snapshot || !elsewhere && (!newer || !differs))
+}
+
+// from returns where an assignment is taken from, and when that was said, given what an item says. It is
+// what was said last: events mostly say nothing of it, and are about what is known.
+func (o *observation) from(p *pair, said place) (place, int64) {
+	if !o.Snapshot && said == nowhere {
+		return p.from, p.fromAt
+	}
+	last := max(p.fromAt, milliseconds(o.snapshot)) // which says the same where it has no items
+	if ms := o.at.UnixMilli(); ms > last || ms == last && compareOrigins(said, p.from) > 0 {
+		return said, ms
+	}
+	return p.from, p.fromAt
+}
+
+func compareOrigins(a, b place) int {
+	if a == b {
+		return 0
+	}
+	x, y := a.Value(), b.Value()
+	return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Branch, y.Branch), strings.Compare(x.Repository, y.Repository))
 }
 
 // compare orders two observations of one time: the greater one counts. They are equal where
 // they say the same: other commits with the same content do.
 func (e *environment) compare(c *cluster, target int, a, b *pair) int {
-	order := cmp.Or(cmp.Compare(a.reported, b.reported), strings.Compare(a.path.Value(), b.path.Value()), strings.Compare(a.digest.Value(), b.digest.Value()),
-		strings.Compare(a.message.Value(), b.message.Value()))
+	order := cmp.Or(a.reported.Compare(b.reported), strings.Compare(a.digest.Value(), b.digest.Value()),
+		strings.Compare(a.message.Value(), b.message.Value()), strings.Compare(a.applied.Value(), b.applied.Value()))
 	if order == 0 && a.reported != ReportedOK {
 		order = cmp.Compare(a.since, b.since)
 	}

@@ -1,10 +1,13 @@
 package state
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Report is what a cluster was observed to run.
@@ -48,7 +51,7 @@ func (r *Report) Valid() bool {
 		return false
 	}
 	for i := range r.Items {
-		if it := &r.Items[i]; !storable(it.Commit, it.Before, it.Path, it.Digest, it.Message) {
+		if it := &r.Items[i]; !storable(it.Commit, it.Before, it.Applied, it.Origin.Repository, it.Origin.Branch, it.Origin.Path, it.Digest, it.Message) {
 			return false
 		}
 	}
@@ -62,10 +65,14 @@ type Item struct {
 	Assignment string
 	// Object is the name of the reconciler's object that applies the folder.
 	Object string
-	// Commit is the one of the GitOps branch that the state is about, and Path the path that
-	// is applied of it; "" where that is not known. Digest is that of the folder, from
-	// reporters that know it: then Commit does not matter.
-	Commit, Path, Digest string
+	// Commit is the one of the GitOps branch that the state is about; "" where that is not known.
+	// Digest is that of the folder, from reporters that know it: then Commit does not matter.
+	Commit, Digest string
+	// Origin is where the reconciler takes the folder from, as far as it says that.
+	Origin origin.Origin
+	// Applied is the commit that was applied last, where that is not Commit: Unknown where the
+	// reconciler does not say which one it is.
+	Applied string
 	// Before is the commit that was applied, and ok, until Commit began to be.
 	Before  string
 	State   Reported
@@ -73,27 +80,41 @@ type Item struct {
 	Since   time.Time // since when, by the reporter's clock; zero where it is not known
 }
 
-// path returns the path that is applied; "" where that is not known.
-func (it *Item) path() string {
+// origin returns where the folder is taken from. Of a report that names a class, and no place, that
+// is the class's folder of whichever tree.
+func (it *Item) origin() origin.Origin {
+	from := it.Origin.Clean()
 	_, folder, _ := strings.Cut(it.Assignment, "/")
-	if name, _, _ := strings.Cut(folder, "/"); it.Path == "" && strings.Contains(name, ".") {
-		return folder
+	if name, _, _ := strings.Cut(folder, "/"); from == (origin.Origin{}) && strings.Contains(name, ".") {
+		from.Path = folder
 	}
-	return it.Path
+	return from
 }
 
-// Reported is a state as reporters know it, who do not know what is wanted.
+// Unknown is the Applied of an item of which nobody says which commit was applied.
+const Unknown = "unknown"
+
+// Reported is a state as reporters know it, who do not know what is wanted. Its numbers are those
+// in databases.
 type Reported uint8
 
-// The states that are reported, the worst last. Nothing is for an assignment that was there
-// before and is absent from a snapshot.
+// The states that are reported. Nothing is for an assignment that was there before and is absent
+// from a snapshot.
 const (
 	Nothing Reported = iota
 	ReportedOK
 	ReportedProgressing
 	ReportedDrifted
 	ReportedFailed
+	ReportedSuspended // somebody has told the reconciler to leave it as it is
 )
+
+var reportedRanks = [...]int{Nothing: 0, ReportedOK: 1, ReportedProgressing: 2, ReportedSuspended: 3, ReportedDrifted: 4, ReportedFailed: 5}
+
+// Compare orders states, the worst last.
+func (r Reported) Compare(other Reported) int {
+	return cmp.Compare(reportedRanks[r], reportedRanks[other])
+}
 
 // Outcome says what of a report could not be taken.
 type Outcome struct {

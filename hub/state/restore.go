@@ -3,6 +3,8 @@ package state
 import (
 	"time"
 	"unique"
+
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Restore sets what was observed of an assignment before the hub began, or by another hub, and
@@ -31,7 +33,8 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 	}
 	was := c.pairs[i].state
 	c.pairs[i] = pair{
-		digest: unique.Make(s.Digest), commit: unique.Make(s.Commit), path: unique.Make(s.Path), message: unique.Make(s.Message), by: unique.Make(s.By), ran: unique.Make(s.Ran),
+		digest: unique.Make(s.Digest), commit: unique.Make(s.Commit), message: unique.Make(s.Message), by: unique.Make(s.By),
+		applied: unique.Make(s.Applied), from: unique.Make(s.Origin), fromAt: s.At, ran: unique.Make(s.Ran),
 		at: s.At, since: s.Since, changed: s.Changed, reported: s.Reported, state: was,
 	}
 	c.set(i, s.State, instant(s.Changed))
@@ -43,12 +46,14 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 
 // Stored is what is kept of an assignment on a cluster. Times are in milliseconds.
 type Stored struct {
-	Folder                            string
-	Digest, Commit, Path, Message, By string
-	Ran                               string // the digest of what runs
-	At, Since, Changed                int64
-	Reported                          Reported
-	State                             State
+	Folder                      string
+	Digest, Commit, Message, By string
+	Applied                     string // the commit that was applied last, where that is not Commit
+	Origin                      origin.Origin
+	Ran                         string // the digest of what runs
+	At, Since, Changed          int64
+	Reported                    Reported
+	State                       State
 }
 
 // RestoreWanted sets what is wanted of an environment, as it was before, or as another hub has

@@ -2,12 +2,13 @@ package state
 
 import (
 	"fmt"
+	"slices"
 )
 
-// State is the state of an assignment on a cluster.
+// State is the state of an assignment on a cluster. Its numbers are those in databases.
 type State uint8
 
-// The states, the worst last.
+// The states.
 const (
 	OK          State = iota // runs what is wanted, and is ready
 	Progressing              // is about to
@@ -16,22 +17,32 @@ const (
 	Stale                    // the cluster has reported, but not lately
 	Missing                  // nobody has reported, or it is not on the cluster
 	Failed                   // runs what is wanted, and fails, or could not apply anything
+	Suspended                // its reconciler was told to leave it as it is
 	numStates
 )
 
-var names = [numStates]string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed"}
+var names = [numStates]string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed", "suspended"}
+
+// order has all states, the worst last.
+var order = [numStates]State{OK, Progressing, Behind, Drifted, Suspended, Stale, Missing, Failed}
 
 // States returns all states, the worst last.
 func States() []State {
-	out := make([]State, numStates)
-	for i := range out {
-		out[i] = State(i)
-	}
-	return out
+	return slices.Clone(order[:])
+}
+
+// worse reports whether a state is worse than another one.
+func (s State) worse(other State) bool {
+	return slices.Index(order[:], s) > slices.Index(order[:], other)
 }
 
 // Names returns the names of all states, in their order.
-func Names() []string { return names[:] }
+func Names() (out []string) {
+	for _, s := range order {
+		out = append(out, s.String())
+	}
+	return out
+}
 
 func (s State) String() string { return names[s] }
 
@@ -52,7 +63,7 @@ func Parse(name string) (State, error) {
 			return State(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%.40q is no state: there are %v", name, names)
+	return 0, fmt.Errorf("%.40q is no state: there are %v", name, Names())
 }
 
 // Tally counts assignments on clusters by their state. The states add up to Wanted.

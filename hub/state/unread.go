@@ -17,13 +17,13 @@ type unread struct {
 // mostUnread is how many there may be before those are dropped that nothing runs.
 const mostUnread = 1000
 
-// said returns what stands for what a cluster runs of an assignment: the commit, or the digest with its
-// folder; none where neither was reported.
+// said returns what stands for what a cluster runs of an assignment: the commit, or the digest with the
+// assignment; none where neither was reported.
 func (e *environment) said(c *cluster, target int, p *pair) text {
 	if p.digest == none {
 		return p.commit
 	}
-	return unique.Make(e.key(c, target, p) + "@" + p.digest.Value())
+	return unique.Make(Key(c.folder.ClusterType, c.folder.Targets[target].Name) + "@" + p.digest.Value())
 }
 
 // note keeps when what is not known was first reported. It returns nil where nobody waits for it.

@@ -7,14 +7,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Wanted is what an environment's GitOps branch wants of its clusters, and what it wanted in
 // the commits before.
 type Wanted struct {
 	Environment string
-	// Repository, Branch and Path are where the tree is.
+	// Repository, Branch and Path are where the tree is. Mirrors are other URLs from which clusters
+	// may pull it.
 	Repository, Branch, Path string
+	Mirrors                  []string `json:",omitempty"`
 	// StaleAfter is how old the news of a cluster may be, by the platform's policy; 0 for the
 	// hub's own bound.
 	StaleAfter time.Duration
@@ -104,6 +108,11 @@ type Cluster struct {
 	Folder string `json:"folder"`
 	// Entry is the digest of the cluster's own entry; "" where it pulls the folder itself.
 	Entry string `json:"entry,omitempty"`
+}
+
+// tree returns where the tree is.
+func (w *Wanted) tree() origin.Tree {
+	return origin.Tree{Repository: w.Repository, Mirrors: w.Mirrors, Branch: w.Branch, Path: w.Path}
 }
 
 // Key is the key of a deployment target's folder in Commit.Was.
@@ -243,6 +252,6 @@ func bounded(text string) string {
 // Same reports whether two are about the same commit of the same branch, by the same policy, with the
 // same edits.
 func (w *Wanted) Same(other *Wanted) bool {
-	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path && w.StaleAfter == other.StaleAfter && w.Min == other.Min && w.MaxFailed == other.MaxFailed &&
+	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path && slices.Equal(w.Mirrors, other.Mirrors) && w.StaleAfter == other.StaleAfter && w.Min == other.Min && w.MaxFailed == other.MaxFailed &&
 		len(w.Commits) > 0 && len(other.Commits) > 0 && w.Commits[0].ID == other.Commits[0].ID && maps.Equal(w.Commits[0].Edited, other.Commits[0].Edited)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	assignmentColumns = "environment, cluster, target, folder, state, changed, reported, ran, digest, revision, path, message, reporter, observed, since, change"
+	assignmentColumns = "environment, cluster, target, folder, state, changed, reported, ran, digest, revision, applied, repository, branch, path, message, reporter, observed, since, change"
 	transitionColumns = "change, at, environment, workload, cluster, target, cluster_type, folder, was, state, version, wanted, ran, revision, message"
 )
 
@@ -55,7 +55,7 @@ func (t *Tx) changes(ctx context.Context, now time.Time, batch []changed) error 
 	latest := map[[3]string]int{} // a statement may not have a row twice
 	for i := range batch {
 		c := &batch[i]
-		for _, text := range []string{c.Environment, c.Cluster, c.Target, c.ClusterType, c.Folder, c.Workload, c.Version, c.Digest, c.Running, c.Given, c.Commit, c.Path, c.Message, c.Said, c.By} {
+		for _, text := range []string{c.Environment, c.Cluster, c.Target, c.ClusterType, c.Folder, c.Workload, c.Version, c.Digest, c.Running, c.Given, c.Commit, c.Applied, c.Repository, c.Branch, c.Path, c.Message, c.Said, c.By} {
 			texts[text] = 0
 		}
 		latest[c.place()] = i
@@ -119,7 +119,8 @@ func (t *Tx) isNew(ctx context.Context, c *changed, environment int64) (bool, er
 func (c *changed) row(to []any, number int64, texts map[string]int64) []any {
 	reported, _ := state.ParseReported(c.Reported)
 	return append(to,
-		texts[c.Environment], texts[c.Cluster], texts[c.Target], texts[c.Folder], int(c.State), c.Changed.UnixMilli(), int(reported), texts[c.Running], texts[c.Given], texts[c.Commit], texts[c.Path], texts[c.Said],
+		texts[c.Environment], texts[c.Cluster], texts[c.Target], texts[c.Folder], int(c.State), c.Changed.UnixMilli(), int(reported), texts[c.Running], texts[c.Given], texts[c.Commit],
+		texts[c.Applied], texts[c.Repository], texts[c.Branch], texts[c.Path], texts[c.Said],
 		texts[c.By], milliseconds(c.At), milliseconds(c.Since), number)
 }
 

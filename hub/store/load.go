@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Loader takes what was written by others, or before: what is wanted first, then the names of
@@ -113,7 +114,7 @@ const inPage = 20_000
 // assignments reads rows in pages: of each, the ids first, then the texts that are not known,
 // because a join of ten texts for each row takes longer than all else.
 func (s *Store) assignments(ctx context.Context, on querier, after int64, into Loader) error {
-	const columns = `SELECT environment, cluster, target, folder, ran, digest, revision, path, message, reporter, state, changed, reported, observed, since, change FROM assignment WHERE `
+	const columns = `SELECT environment, cluster, target, folder, ran, digest, revision, path, message, reporter, applied, repository, branch, state, changed, reported, observed, since, change FROM assignment WHERE `
 	query, from := columns+`(environment, cluster, target) > (?, ?, ?) ORDER BY environment, cluster, target LIMIT ?`, []any{-1, -1, -1}
 	if after > 0 {
 		query, from = columns+`change > ? ORDER BY change LIMIT ?`, []any{after}
@@ -126,6 +127,7 @@ func (s *Store) assignments(ctx context.Context, on querier, after int64, into L
 			page = append(page, row{})
 			x := &page[len(page)-1]
 			return r.Scan(&x.ids[0], &x.ids[1], &x.ids[2], &x.ids[3], &x.ids[4], &x.ids[5], &x.ids[6], &x.ids[7], &x.ids[8], &x.ids[9],
+				&x.ids[10], &x.ids[11], &x.ids[12],
 				&x.s.State, &x.s.Changed, &x.s.Reported, &x.s.At, &x.s.Since, &x.change)
 		}, query, append(from, inPage)...)
 		if err == nil {
@@ -136,7 +138,8 @@ func (s *Store) assignments(ctx context.Context, on querier, after int64, into L
 		}
 		for i := range page {
 			st, t := &page[i].s, func(n int) string { return texts[page[i].ids[n]] }
-			st.Folder, st.Ran, st.Digest, st.Commit, st.Path, st.Message, st.By = t(3), t(4), t(5), t(6), t(7), t(8), t(9)
+			st.Folder, st.Ran, st.Digest, st.Commit, st.Message, st.By, st.Applied = t(3), t(4), t(5), t(6), t(8), t(9), t(10)
+			st.Origin = origin.Origin{Repository: t(11), Branch: t(12), Path: t(7)}
 			into.Assignment(t(0), t(1), t(2), *st)
 		}
 		if len(page) < inPage {
@@ -184,7 +187,7 @@ func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int
 
 // row is a row of assignment, with the ids of its texts.
 type row struct {
-	ids    [10]int64
+	ids    [13]int64
 	change int64
 	s      state.Stored
 }

@@ -210,7 +210,7 @@ var since = map[int][]string{
 	4: {"sessions [s1]", "sessions []"},
 	6: {"u1 u0 1700000245000", "  -"},
 	7: {"t1 aa cc", "t1 aa "},
-	8: {"then of base s-c2 1700000130000 [0 0 1 0 0 0 1]", "then of base s-c2 1700000130000 [0 0 0 0 0 0 0]"},
+	8: {"then of base s-c2 1700000130000 [0 0 1 0 0 0 1 0]", "then of base s-c2 1700000130000 [0 0 0 0 0 0 0 0]"},
 }
 
 // answers is what a hub answers.

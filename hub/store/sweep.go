@@ -124,7 +124,7 @@ func (s *Store) Clean(ctx context.Context, now time.Time) error {
 
 // The columns that name texts.
 var (
-	ofAssignments = []string{"environment", "cluster", "target", "folder", "ran", "digest", "revision", "path", "message", "reporter"}
+	ofAssignments = []string{"environment", "cluster", "target", "folder", "ran", "digest", "revision", "applied", "repository", "branch", "path", "message", "reporter"}
 	ofTransitions = []string{"environment", "workload", "cluster", "target", "cluster_type", "folder", "version", "wanted", "ran", "revision", "message"}
 	ofParts       = []string{"environment", "ring", "cluster_type", "workload", "version", "base"}
 	ofFolders     = []string{"environment", "folder", "ring", "base"}

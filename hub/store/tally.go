@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-const tallyColumns = "part, at, ok, progressing, behind, drifted, stale, missing, failed"
+const tallyColumns = "part, at, ok, progressing, behind, drifted, stale, missing, failed, suspended"
 
 // tallies are the last counts of all parts that there are, as the database had them after a
 // change.
@@ -164,7 +164,7 @@ func (t *Tx) ofParts(ctx context.Context, parts map[state.Part]int64) (map[state
 
 const partTexts = `JOIN term e ON e.id = p.environment JOIN term r ON r.id = p.ring JOIN term c ON c.id = p.cluster_type JOIN term w ON w.id = p.workload JOIN term v ON v.id = p.version JOIN term b ON b.id = p.base`
 
-const partFields = `p.id, e.text, r.text, c.text, w.text, v.text, b.text, x.ok, x.progressing, x.behind, x.drifted, x.stale, x.missing, x.failed`
+const partFields = `p.id, e.text, r.text, c.text, w.text, v.text, b.text, x.ok, x.progressing, x.behind, x.drifted, x.stale, x.missing, x.failed, x.suspended`
 
 // openParts returns the last counts of all parts that there are.
 func (s *Store) openParts(ctx context.Context, on querier) (map[state.Part]openPart, error) {

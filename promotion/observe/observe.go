@@ -22,6 +22,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 	"github.com/kalypso-io/kalypso/promotion/rollout/status"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/verify"
@@ -146,6 +147,9 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 			return nil, err
 		}
 		wanted := &rollout.Wanted{Environment: st.Policy.Name, Ring: st.RingName(), Commits: was.run, Assignments: assignments}
+		if !ob.state.Platform.Subject.Form().Targets { // what delivers those is not kalypso's
+			wanted.Tree = treeOf(st.Environment)
+		}
 		if err := ob.count(ctx, st, &g, wanted, r); err != nil {
 			return nil, err
 		}
@@ -159,6 +163,11 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		r.State, r.Reason = forge.Failure, fmt.Sprintf("not far enough within %s: %s", g.Timeout, r.Reason)
 	}
 	return r, nil
+}
+
+// treeOf returns where the tree of an environment is.
+func treeOf(env *session.Environment) origin.Tree {
+	return origin.Tree{Repository: env.Policy.GitOps.Repo, Mirrors: env.Policy.GitOps.Mirrors, Branch: env.Branch, Path: env.Folder}
 }
 
 // count counts the reports of a rollout.

@@ -32,6 +32,7 @@ type Tally struct {
 	Wanted      int `json:"wanted"`
 	Healthy     int `json:"healthy"`
 	Progressing int `json:"progressing"`
+	Suspended   int `json:"suspended,omitempty"`
 	Failed      int `json:"failed"`
 	Stale       int `json:"stale"`
 	Unknown     int `json:"unknown"`
@@ -120,7 +121,7 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 	newest := map[string]map[string]Report{}
 	for _, r := range reports {
 		switch r.State {
-		case Unknown, Healthy, Progressing, Stale, Failed:
+		case Unknown, Healthy, Progressing, Suspended, Stale, Failed:
 		default: // an unknown state of a source
 			r.State = Progressing
 		}
@@ -264,6 +265,8 @@ func (t *Tally) count(s State, exclude bool) {
 		t.Healthy++
 	case Progressing:
 		t.Progressing++
+	case Suspended:
+		t.Suspended++
 	case Failed:
 		t.Failed++
 	case Stale:
@@ -280,6 +283,7 @@ func (t *Tally) add(other Tally) {
 	t.Wanted += other.Wanted
 	t.Healthy += other.Healthy
 	t.Progressing += other.Progressing
+	t.Suspended += other.Suspended
 	t.Failed += other.Failed
 	t.Stale += other.Stale
 	t.Unknown += other.Unknown
@@ -297,7 +301,7 @@ func (t Tally) String() string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{t.Failed, "failed"}, {t.Progressing, "progressing"}, {t.Stale, "stale"}, {t.Unknown, "unknown"}} {
+	}{{t.Failed, "failed"}, {t.Progressing, "progressing"}, {t.Suspended, "suspended"}, {t.Stale, "stale"}, {t.Unknown, "unknown"}} {
 		if c.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.what)
 		}

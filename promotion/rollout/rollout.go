@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Assignment is a wanted assignment, with the names of its objects on clusters.
@@ -47,6 +48,7 @@ type Wanted struct {
 	// wanted, newest first: a report about any of them counts.
 	Commits     []git.Hash
 	Assignments []Assignment // sorted by ID
+	Tree        origin.Tree  // where the tree is; the zero Tree where reports do not say where they take it from
 }
 
 // State is the newest reported state of an assignment, on one or all of its clusters.
@@ -56,13 +58,14 @@ type State string
 const (
 	Healthy     State = "healthy"     // runs what is wanted
 	Progressing State = "progressing" // in progress, or runs something older
+	Suspended   State = "suspended"   // its reconciler was told to leave it as it is
 	Failed      State = "failed"
 	Stale       State = "stale"   // was reported, but too long ago
 	Unknown     State = "unknown" // was never reported
 )
 
 // badness orders the states, the worst last.
-var badness = map[State]int{Healthy: 0, Progressing: 1, Stale: 2, Unknown: 3, Failed: 4}
+var badness = map[State]int{Healthy: 0, Progressing: 1, Suspended: 2, Stale: 3, Unknown: 4, Failed: 5}
 
 // Compare orders states, the worst last.
 func (s State) Compare(other State) int { return cmp.Compare(badness[s], badness[other]) }

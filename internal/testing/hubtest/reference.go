@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Reference is what a Fleet has to be, as simply as it can be said: all that was ever wanted and
@@ -55,14 +56,27 @@ type place struct {
 }
 
 func (p place) key(it *state.Item) string {
-	if it.Path != "" {
-		return state.Key(path.Base(path.Dir(it.Path)), path.Base(it.Path))
+	if it.Origin.Path != "" {
+		return state.Key(path.Base(path.Dir(it.Origin.Path)), path.Base(it.Origin.Path))
 	}
 	return state.Key(p.Folder.Name, p.Target.Name)
 }
 
+// elsewhere says whether an item is taken from somewhere else than where the tree is: from another
+// repository, another branch or another folder than that of a class of the cluster type.
+func (m *Reference) elsewhere(p place, it *state.Item) bool {
+	from, w := it.Origin, m.Wanted
+	if from.Repository != "" && from.Repository != w.Repository && !slices.Contains(w.Mirrors, from.Repository) || from.Branch != "" && from.Branch != w.Branch {
+		return true
+	}
+	folder := path.Base(path.Dir(from.Path))
+	return from.Path != "" && (path.Join(w.Path, folder, p.Target.Name) != from.Path || folder != p.ClusterType && !strings.HasPrefix(folder, p.ClusterType+"."))
+}
+
 // observed returns the observation that counts, and when it was made.
 func (m *Reference) observed(p place) (best state.Item, at time.Time) {
+	from := m.origin(p)
+	best.Origin = from
 	var snapshot time.Time
 	for pass := range 2 { // snapshots first: what is older than the newest does not count
 		for _, r := range m.Reports {
@@ -78,6 +92,7 @@ func (m *Reference) observed(p place) (best state.Item, at time.Time) {
 			if r.Snapshot {
 				snapshot = r.At
 			}
+			is.Origin, best.Origin = from, from
 			if found && (r.At.After(at) || r.At.Equal(at) && m.compare(p, &is, &best) > 0) {
 				best, at = is, r.At
 			}
@@ -86,12 +101,37 @@ func (m *Reference) observed(p place) (best state.Item, at time.Time) {
 	return best, at
 }
 
+// origin returns where an assignment was last said to be taken from.
+func (m *Reference) origin(p place) (best origin.Origin) {
+	var at, snapshot time.Time
+	for _, r := range m.Reports {
+		if r.Cluster == p.Cluster.Name && r.Snapshot && r.At.After(snapshot) {
+			snapshot = r.At
+		}
+	}
+	order := func(o origin.Origin) string { return o.Path + "\x00" + o.Branch + "\x00" + o.Repository }
+	for _, r := range m.Reports {
+		if r.Cluster != p.Cluster.Name || r.At.Before(snapshot) {
+			continue
+		}
+		said, says := origin.Origin{}, r.Snapshot
+		for _, it := range r.Items {
+			if it.Assignment == m.Wanted.Environment+"/"+p.ClusterType+"/"+p.Target.Name {
+				said, says = it.Origin, says || it.Origin != origin.Origin{}
+			}
+		}
+		if says && (r.At.After(at) || r.At.Equal(at) && order(said) > order(best)) {
+			best, at = said, r.At
+		}
+	}
+	return best
+}
+
 // compare orders two observations of one time.
 func (m *Reference) compare(p place, a, b *state.Item) int {
 	folderA, entryA := m.content(p, a, a.Commit)
 	folderB, entryB := m.content(p, b, b.Commit)
-	return cmp.Or(cmp.Compare(a.State, b.State), strings.Compare(a.Path, b.Path), strings.Compare(a.Digest, b.Digest), strings.Compare(a.Message, b.Message),
-		a.Since.Compare(b.Since), strings.Compare(folderA, folderB), strings.Compare(entryA, entryB))
+	return cmp.Or(a.State.Compare(b.State), strings.Compare(a.Digest, b.Digest), strings.Compare(a.Message, b.Message), strings.Compare(a.Applied, b.Applied), a.Since.Compare(b.Since), strings.Compare(folderA, folderB), strings.Compare(entryA, entryB))
 }
 
 // content returns the digests of the folder and of the cluster's entry that a commit has, or the
@@ -128,6 +168,9 @@ func (m *Reference) places(cluster string, it *state.Item) (out []place) {
 
 // running returns the digest of what runs; false where the branch never had it.
 func (m *Reference) running(p place, it *state.Item) (string, bool) {
+	if m.elsewhere(p, it) {
+		return "", false
+	}
 	if it.Digest != "" {
 		return it.Digest, m.recorded(p.key(it), it.Digest) || m.edited(p.key(it), it.Digest)
 	}
@@ -181,7 +224,7 @@ func (m *Reference) first(p place, is *state.Item) (at time.Time) {
 		for _, it := range r.Items {
 			same := it.Digest == "" && it.Commit == is.Commit
 			if is.Digest != "" {
-				same = it.Digest == is.Digest && slices.ContainsFunc(m.places(r.Cluster, &it), func(other place) bool { return other.key(&it) == p.key(is) })
+				same = it.Digest == is.Digest && it.Assignment == is.Assignment
 			}
 			if same && (at.IsZero() || r.Received.Before(at)) {
 				at = r.Received
@@ -210,6 +253,16 @@ func (m *Reference) state(p place, now time.Time) state.State {
 		}
 		return state.Missing
 	}
+	if m.elsewhere(p, &is) {
+		unread := m.Wanted.In(is.Commit) < 0 && is.State != state.ReportedDrifted && is.Commit != ""
+		switch {
+		case stale:
+			return state.Stale
+		case unread && now.Sub(m.first(p, &is)) <= m.Grace && m.Grace > 0:
+			return state.Progressing
+		}
+		return state.Drifted
+	}
 	running, known := m.running(p, &is)
 	switch wanted := known && running == p.Target.Digest; {
 	case wanted && is.State == state.ReportedFailed:
@@ -222,6 +275,8 @@ func (m *Reference) state(p place, now time.Time) state.State {
 		return state.Drifted
 	case !wanted && m.byHand(p, &is):
 		return state.Drifted
+	case is.State == state.ReportedSuspended:
+		return state.Suspended
 	case !wanted:
 		return state.Behind
 	case is.State == state.ReportedDrifted:
@@ -259,7 +314,7 @@ func (m *Reference) Check(fleet *state.Fleet, now time.Time) string {
 			delete(rows, key)
 			if f.Listed {
 				tally[want]++
-			} else if !first[t.Name] || want > worst[t.Name] {
+			} else if !first[t.Name] || slices.Index(state.States(), want) > slices.Index(state.States(), worst[t.Name]) {
 				first[t.Name], worst[t.Name] = true, want
 			}
 		}

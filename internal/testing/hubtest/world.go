@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Environment is the one of a World.
@@ -27,6 +28,12 @@ type World struct {
 }
 
 var targets = []string{"hello-main", "shop-main", "till-main"}
+
+// Where the tree of a World is.
+const (
+	repository = "https://git.example/gitops"
+	folder     = "live"
+)
 
 // unknownCommit is no commit of the branch.
 const unknownCommit = "ffff"
@@ -54,7 +61,7 @@ func Start() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
 // Wanted returns what is wanted as of the newest commit.
 func (w *World) Wanted() *state.Wanted {
-	out := &state.Wanted{Environment: Environment, Repository: "https://git.example/gitops", Branch: Environment, Commits: slices.Clone(w.commits)}
+	out := &state.Wanted{Environment: Environment, Repository: repository, Branch: Environment, Path: folder, Commits: slices.Clone(w.commits)}
 	base := w.commits[0].Rings[0].Base
 	for _, name := range []string{"box", "edge.a", "edge.b"} {
 		f := state.Folder{Name: name, ClusterType: name[:min(4, len(name))], Listed: name != "box", Base: base}
@@ -126,7 +133,7 @@ func (w *World) Report(now time.Time) state.Report {
 }
 
 func (w *World) item(now time.Time, clusterType, target string) state.Item {
-	it := state.Item{Assignment: Environment + "/" + clusterType + "/" + target, State: state.Reported(1 + w.IntN(4)), Commit: w.commits[w.IntN(len(w.commits))].ID}
+	it := state.Item{Assignment: Environment + "/" + clusterType + "/" + target, State: state.Reported(1 + w.IntN(5)), Commit: w.commits[w.IntN(len(w.commits))].ID}
 	switch w.IntN(10) {
 	case 0:
 		it.Commit = unknownCommit
@@ -135,7 +142,12 @@ func (w *World) item(now time.Time, clusterType, target string) state.Item {
 	case 1:
 		it.Commit, it.Digest = "", fmt.Sprintf("d%d", w.IntN(6))
 	case 2:
-		it.Path = "./" + Environment + "/edge.a/" + target
+		it.Origin.Path = folder + "/edge.a/" + target
+	case 6: // from elsewhere, of which it says all or a part
+		it.Origin = []origin.Origin{
+			{Path: "old/" + clusterType + "/" + target}, {Path: folder + "/" + clusterType + "/x"}, {Branch: "other"},
+			{Repository: "https://git.example.com/fork.git"}, {Repository: repository, Branch: Environment},
+		}[w.IntN(5)]
 	case 3, 4:
 		it.Before = w.commits[w.IntN(len(w.commits))].ID
 	}

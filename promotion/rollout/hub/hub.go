@@ -85,7 +85,8 @@ func newest(w *rollout.Wanted) string {
 // platform does not list and that reports others of its type.
 var states = map[state.State]rollout.State{
 	state.OK: rollout.Healthy, state.Progressing: rollout.Progressing, state.Behind: rollout.Progressing, state.Drifted: rollout.Progressing,
-	state.Stale: rollout.Stale, state.Missing: rollout.Unknown, state.Failed: rollout.Failed,
+	state.Suspended: rollout.Suspended,
+	state.Stale:     rollout.Stale, state.Missing: rollout.Unknown, state.Failed: rollout.Failed,
 }
 
 // reportOf returns a row of the hub as a report. The hub has judged how old it is: it is as of
@@ -101,8 +102,8 @@ func reportOf(id string, r *state.Row, now time.Time) rollout.Report {
 		out.Message = "last reported at " + r.Seen.UTC().Format(time.RFC3339)
 	case state.Behind, state.Drifted:
 		what := map[state.State]string{state.Behind: "is behind", state.Drifted: "has drifted"}[r.State]
-		if r.Commit != "" {
-			what += ", at commit " + r.Commit[:min(10, len(r.Commit))]
+		if commit := r.Runs(); commit != "" {
+			what += ", at commit " + commit[:min(10, len(commit))]
 		}
 		out.Message = terminal.Line(strings.TrimSuffix(what+": "+r.Message, ": "))
 	default:

@@ -160,7 +160,7 @@ func TestSameCounts(t *testing.T) {
 		}
 		want := rollout.Tally{
 			Wanted: tally.Wanted(), Healthy: tally[state.OK], Progressing: tally[state.Progressing] + tally[state.Behind] + tally[state.Drifted],
-			Failed: tally[state.Failed], Stale: tally[state.Stale], Unknown: tally[state.Missing],
+			Failed: tally[state.Failed], Stale: tally[state.Stale], Unknown: tally[state.Missing], Suspended: tally[state.Suspended],
 		}
 		if got != want {
 			t.Errorf("seed %d: the gate counts %s, and the hub %s", seed, got, want)

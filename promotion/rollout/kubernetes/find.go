@@ -11,6 +11,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
@@ -19,6 +20,7 @@ type expected struct {
 	commits     map[string]bool // as git writes them
 	assignments map[string]*rollout.Assignment
 	objects     map[string]place // by the name of the object that applies a folder
+	tree        origin.Tree
 }
 
 // place is the assignment and the cluster of an object that applies a folder.
@@ -28,7 +30,7 @@ type place struct {
 }
 
 func newExpected(w *rollout.Wanted) *expected {
-	e := &expected{commits: map[string]bool{}, assignments: map[string]*rollout.Assignment{}, objects: map[string]place{}}
+	e := &expected{commits: map[string]bool{}, assignments: map[string]*rollout.Assignment{}, objects: map[string]place{}, tree: w.Tree}
 	for _, c := range w.Commits {
 		e.commits[c.String()] = true
 	}
@@ -59,8 +61,8 @@ type finding struct {
 // find returns the finding of an object of an assignment, by the annotation or, without
 // one, by its name. An object with the annotation of one assignment and the name of
 // another's is of neither.
-func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, context string) (finding, bool) {
-	f := finding{object: k.Title(o), Judgement: k.Judge(o)}
+func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, context string, of reconcilers.Sources) (finding, bool) {
+	f := finding{object: k.Title(o), Judgement: k.Judge(o, of)}
 	f.current = f.About(e.commits)
 	named, isNamed := e.objects[o.GetName()]
 	isNamed = isNamed && k.Name != reconcilers.HelmReleases.Name
@@ -76,6 +78,11 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 	}
 	if f.cluster == "" {
 		f.cluster = k.Destination(o, context)
+	}
+	if f.applies && e.tree.Repository != "" {
+		if differs := e.tree.Differs(f.Origin, f.assignment.ClusterType, f.assignment.Target); differs != "" {
+			f.current, f.Judgement = false, reconcilers.Judgement{State: rollout.Progressing, Message: "has drifted: " + differs + ": it " + f.Message}
+		}
 	}
 	if f.applies && f.State != rollout.Progressing && !f.current {
 		// The state of another commit proves nothing about the wanted one.
@@ -107,6 +114,9 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 		})
 		worst := group[0]
 		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.State, At: now, Since: since(group)}
+		if worst.Suspended != "" {
+			r.State = rollout.Suspended
+		}
 		if worst.State != rollout.Healthy {
 			r.Message = terminal.Line(fmt.Sprintf("%s %s", worst.object, worst.Message))
 		}

@@ -222,7 +222,7 @@ func TestFlux(t *testing.T) {
 		"stalled": {[]object{flux("a-assignment", "a", `{"conditions": [{"type": "Stalled", "status": "True", "message": "bad path", "lastTransitionTime": "2026-01-02T15:00:00Z"}, {"type": "Ready", "status": "False"}]}`)}, nil,
 			"failed 15:00: " + k + "is stalled: bad path"},
 		"deleted":   {[]object{deleted}, nil, "progressing -: " + k + "is being deleted"},
-		"suspended": {[]object{suspended}, nil, "progressing -: " + k + "is not at a wanted commit: is suspended, and is at main@sha1:" + older},
+		"suspended": {[]object{suspended}, nil, "suspended 15:00: " + k + "is suspended: it is at main@sha1:" + older},
 		"not looked at": {[]object{named("a-assignment", "a", object{}, strings.Replace(ready("True", "", "", commit, commit), "{", `{"observedGeneration": 2, `, 1))}, nil,
 			"progressing -: " + k + "was changed, and Flux has not looked at it since"},
 		"no status":     {[]object{flux("a-assignment", "a", `{"x": 1}`)}, nil, "progressing -: " + k + "is not ready yet"},
@@ -278,7 +278,7 @@ func TestArgoCD(t *testing.T) {
 		"several sources":     {`{"sync": {"status": "Synced", "revisions": ["1.2.3", "` + commit + `"]}, "health": {"status": "Healthy"}}`, "healthy -"},
 		"no commit but a tag": {`{"sync": {"status": "Synced", "revision": "1.2.3"}, "health": {"status": "Healthy"}}`, "progressing -: " + k + "is not at a wanted commit: is at 1.2.3"},
 	} {
-		s := serve(t, map[string][]object{applications: {named("a-assignment", "a", object{}, c.status)}})
+		s := serve(t, map[string][]object{applications: {named("a-assignment", "a", automated, c.status)}})
 		reports, err := open(t, kubernetes.Options{Kubeconfig: kubeconfig(t, known, s.Server)}).Reports(t.Context(), wanted("argocd", "a"))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -289,11 +289,14 @@ func TestArgoCD(t *testing.T) {
 	}
 }
 
+// automated is the spec of an Application that follows its branch.
+var automated = object{"syncPolicy": object{"automated": object{"prune": true}}}
+
 // One Argo CD deploys to many clusters: its Applications say where.
 func TestDestinations(t *testing.T) {
 	healthy := `{"sync": {"status": "Synced", "revision": "` + commit + `"}, "health": {"status": "Healthy"}}`
 	to := func(name string, d object) object {
-		return named(name, "a", object{"destination": d}, healthy)
+		return named(name, "a", object{"destination": d, "syncPolicy": automated["syncPolicy"]}, healthy)
 	}
 	s := serve(t, map[string][]object{applications: {
 		to("a-assignment-eu-1", object{"name": "ignored"}),
@@ -379,10 +382,10 @@ func TestErrors(t *testing.T) {
 		want   any // as errors.As takes it
 		text   string
 	}{
-		"nobody":    {"{token: another}", nil, new(*forge.AuthError), "listing the Kustomizations of context edge-0: "},
+		"nobody":    {"{token: another}", nil, new(*forge.AuthError), "listing the gitrepositories of context edge-0: "},
 		"forbidden": {known, func(w http.ResponseWriter) { refuse(w, 403, "Forbidden", "kustomizations is forbidden\x1b[2J") }, new(*forge.AuthError), "kustomizations is forbidden [2J"},
 		"busy":      {known, func(w http.ResponseWriter) { refuse(w, 503, "ServiceUnavailable", "later") }, new(*forge.UnavailableError), "later"},
-		"no JSON":   {known, func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, nil, "listing the Kustomizations of context edge-0"},
+		"no JSON":   {known, func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, nil, "listing the gitrepositories of context edge-0"},
 		"no plugin": {"{exec: {apiVersion: client.authentication.k8s.io/v1, command: /no/such/plugin, interactiveMode: IfAvailable}}", nil, nil, "/no/such/plugin"},
 	} {
 		s.answer = func(w http.ResponseWriter, _ *http.Request) bool {

@@ -17,8 +17,16 @@ import (
 // refers to revisions, and not to generations.
 type application struct {
 	Metadata struct {
-		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+		Annotations       map[string]string `json:"annotations"`
 	} `json:"metadata"`
+	Spec struct {
+		SyncPolicy struct {
+			Automated *struct {
+				Enabled *bool `json:"enabled"` // true where it is absent
+			} `json:"automated"`
+		} `json:"syncPolicy"`
+	} `json:"spec"`
 	Status struct {
 		Health struct {
 			Status             string      `json:"status"`
@@ -42,6 +50,10 @@ type application struct {
 				Revisions []string `json:"revisions"`
 			} `json:"syncResult"`
 		} `json:"operationState"`
+		History []struct { // of syncs that succeeded, the newest last
+			Revision  string   `json:"revision"`
+			Revisions []string `json:"revisions"`
+		} `json:"history"`
 		Conditions []struct {
 			Type    string `json:"type"`
 			Message string `json:"message"`
@@ -58,35 +70,63 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 		return Judgement{}, err
 	}
 	s, operation := &a.Status, &a.Status.OperationState
-	compared := append([]string{s.Sync.Revision}, s.Sync.Revisions...)
-	progressing := func(message string) (Judgement, error) {
-		return Judgement{State: rollout.Progressing, Message: message, At: compared}, nil
+	j := Judgement{
+		State: rollout.Progressing, At: append([]string{s.Sync.Revision}, s.Sync.Revisions...), Applied: a.applied(),
+	}
+	if a.suspended() && operation.Phase != "Running" {
+		j.Suspended = "has no automated sync"
 	}
 	switch {
 	case a.Metadata.DeletionTimestamp != nil:
-		return progressing("is being deleted")
+		j.Message = "is being deleted"
 	case a.problem("InvalidSpecError") != "":
-		return Judgement{State: rollout.Failed, Message: a.problem("InvalidSpecError"), At: compared, Any: true}, nil
+		j.State, j.Message, j.Any = rollout.Failed, a.problem("InvalidSpecError"), true
 	case operation.Phase == "Running" && operation.RetryCount > 1: // it is tried for as long as it takes; a first attempt may have been too early
-		return Judgement{State: rollout.Failed, Message: "could not be synced: " + operation.Message, At: compared}, nil
+		j.State, j.Message = rollout.Failed, "could not be synced: "+operation.Message
 	case operation.Phase == "Running" || operation.Phase == "Terminating":
-		return progressing("is being synced: " + operation.Message)
+		j.Message = "is being synced: " + operation.Message
 	case (operation.Phase == "Failed" || operation.Phase == "Error") && a.tried():
-		return Judgement{State: rollout.Failed, Message: "could not be synced: " + operation.Message, At: compared, Since: operation.FinishedAt.Time}, nil
+		j.State, j.Message, j.Since = rollout.Failed, "could not be synced: "+operation.Message, operation.FinishedAt.Time
 	case s.Sync.Status == "OutOfSync" && a.synced() && !a.refreshed():
-		return progressing("was synced, and is not compared again yet")
+		j.Message = "was synced, and is not compared again yet"
 	case s.Sync.Status != "Synced":
-		return Judgement{State: rollout.Progressing, Drifted: a.drifted(), Message: cmp.Or(a.problem("Error"), "is "+stated(s.Sync.Status)), At: compared}, nil
+		j.Drifted, j.Message = a.drifted(), cmp.Or(a.problem("Error"), "is "+stated(s.Sync.Status))
 	case s.Health.Status == "Degraded":
-		return Judgement{State: rollout.Failed, Message: "is degraded: " + s.Health.Message, At: compared, Since: s.Health.LastTransitionTime.Time}, nil
+		j.State, j.Message, j.Since = rollout.Failed, "is degraded: "+s.Health.Message, s.Health.LastTransitionTime.Time
 	case s.Health.Status != "Healthy":
-		return progressing("is " + stated(s.Health.Status) + ": " + s.Health.Message)
-	}
-	j := Judgement{State: rollout.Healthy, Message: "is at " + shortRevision(s.Sync.Revision), At: compared}
-	if !s.Health.LastTransitionTime.IsZero() {
-		j.Since = later(s.Health.LastTransitionTime.Time, operation.FinishedAt.Time)
+		j.Message = "is " + stated(s.Health.Status) + ": " + s.Health.Message
+	default:
+		j.State, j.Message = rollout.Healthy, "is at "+shortRevision(s.Sync.Revision)
+		if !s.Health.LastTransitionTime.IsZero() {
+			j.Since = later(s.Health.LastTransitionTime.Time, operation.FinishedAt.Time)
+		}
 	}
 	return j, nil
+}
+
+// SyncAnnotation is on the Applications that kalypso emits without automated sync, with ManualSync:
+// the platform wants people to sync them.
+const (
+	SyncAnnotation = "kalypso.io/sync"
+	ManualSync     = "manual"
+)
+
+// suspended reports whether somebody has switched the Application's automated sync off.
+func (a *application) suspended() bool {
+	automated := a.Spec.SyncPolicy.Automated
+	return (automated == nil || automated.Enabled != nil && !*automated.Enabled) && a.Metadata.Annotations[SyncAnnotation] != ManualSync
+}
+
+// applied returns the commits of the last sync that succeeded; none where that is not known.
+func (a *application) applied() []string {
+	if h := a.Status.History; len(h) > 0 {
+		last := h[len(h)-1]
+		return append([]string{last.Revision}, last.Revisions...)
+	}
+	if result := a.Status.OperationState.SyncResult; a.Status.OperationState.Phase == "Succeeded" {
+		return append([]string{result.Revision}, result.Revisions...)
+	}
+	return nil
 }
 
 // tried reports whether the last sync was of the current revision, with which the live

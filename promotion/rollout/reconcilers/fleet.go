@@ -1,6 +1,8 @@
 package reconcilers
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +24,7 @@ type bundleDeployment struct {
 	} `json:"metadata"`
 	Spec struct {
 		DeploymentID       string `json:"deploymentID"`
+		Paused             bool   `json:"paused"`
 		StagedDeploymentID string `json:"stagedDeploymentID"`
 	} `json:"spec"`
 	Status struct {
@@ -41,6 +44,12 @@ func judgeFleet(u *unstructured.Unstructured) (Judgement, error) {
 		return Judgement{}, err
 	}
 	j := Judgement{State: rollout.Progressing, At: []string{u.GetLabels()[fleetCommit]}}
+	if d.Spec.Paused {
+		j.Suspended = "is paused"
+	}
+	if d.Status.AppliedDeploymentID == d.Spec.DeploymentID && d.Spec.DeploymentID == d.Spec.StagedDeploymentID {
+		j.Applied = slices.Clone(j.At)
+	}
 	deployed, ready := condition(d.Status.Conditions, "Deployed"), condition(d.Status.Conditions, "Ready")
 	switch {
 	case d.Metadata.DeletionTimestamp != nil:

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,52 +68,53 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 	s := &o.Status
 	ready, stalled := condition(s.Conditions, "Ready"), condition(s.Conditions, "Stalled")
 	applied := []string{commitOf(s.LastAppliedRevision), commitOf(s.LastAppliedOriginRevision)}
+	j := Judgement{Applied: slices.Clone(applied)}
+	if o.Spec.Suspend {
+		j.Suspended = "is suspended"
+	}
 	// The last attempted revision is the one that failed; "" before any.
 	attempted, none := []string{commitOf(s.LastAttemptedRevision)}, s.LastAttemptedRevision == ""
 	if s.LastAttemptedRevision == s.LastAppliedRevision {
 		attempted = applied
 	}
-	progressing := func(message string) (Judgement, error) {
-		return Judgement{State: rollout.Progressing, Message: message, At: append(attempted, applied...)}, nil
-	}
+	j.State, j.At = rollout.Progressing, slices.Concat(attempted, applied)
 	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
 	// Flux writes conditions before all else: Ready is then about a revision that is not the applied one yet.
 	written := s.LastAppliedRevision == "" || s.LastAttemptedRevision == "" || s.LastAppliedRevision == s.LastAttemptedRevision
 	reason, since := o.failure()
 	// A Kustomization's observed generation is the last one that was applied.
-	looked := s.ObservedGeneration >= o.Metadata.Generation || ready.Status == metav1.ConditionFalse && ready.ObservedGeneration >= o.Metadata.Generation
+	looked := s.ObservedGeneration >= o.Metadata.Generation ||
+		ready.Status == metav1.ConditionFalse && ready.ObservedGeneration >= o.Metadata.Generation
 	switch {
 	case o.Metadata.DeletionTimestamp != nil:
-		return progressing("is being deleted")
+		j.Message = "is being deleted"
 	case ready.Status == metav1.ConditionUnknown && reason != "":
-		return Judgement{State: rollout.Failed, Message: reason, Again: true, At: attempted, Since: since}, nil
-	case !looked:
-		return progressing(o.suspended() + "was changed, and Flux has not looked at it since")
+		j.State, j.Message, j.Again, j.At, j.Since = rollout.Failed, reason, true, attempted, since
+	case !looked && !o.Spec.Suspend: // what is suspended is not looked at
+		j.Message = "was changed, and Flux has not looked at it since"
 	case stalled.Status == metav1.ConditionTrue:
-		return Judgement{State: rollout.Failed, Message: "is stalled: " + stalled.Message, At: attempted, Any: none, Since: stalled.LastTransitionTime.Time}, nil
+		j.State, j.Message, j.At, j.Any = rollout.Failed, "is stalled: "+stalled.Message, attempted, none
+		j.Since = stalled.LastTransitionTime.Time
 	case ready.Status == metav1.ConditionTrue && written || again:
-		return Judgement{State: rollout.Healthy, Message: o.suspended() + "is at " + shortRevision(s.LastAppliedRevision), At: applied, Since: o.since(ready)}, nil
+		j.State, j.Message = rollout.Healthy, "is at "+shortRevision(s.LastAppliedRevision)
+		j.At, j.Since = applied, o.since(ready)
 	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason]:
 		if reason == "" {
 			since = ready.LastTransitionTime.Time
 		}
-		return Judgement{State: rollout.Failed, Message: ready.Reason + ": " + ready.Message, At: attempted, Any: none, Since: since}, nil
+		j.State, j.Message = rollout.Failed, ready.Reason+": "+ready.Message
+		j.At, j.Any, j.Since = attempted, none, since
+	default:
+		j.Message = cmp.Or(ready.Message, "is not ready yet")
+		j.Again = ready.Status == metav1.ConditionUnknown
+		if j.Again && condition(s.Conditions, "Healthy").Status != metav1.ConditionUnknown { // health is checked when all is applied
+			j.Last = cmp.Or(append([]string{o.last()}, applied...)...)
+		}
+		if ready.Status != metav1.ConditionFalse && o.succeeded() {
+			j.Before = cmp.Or(applied...)
+		}
 	}
-	j, err := progressing(o.suspended() + cmp.Or(ready.Message, "is not ready yet"))
-	if j.Again = ready.Status == metav1.ConditionUnknown; j.Again && condition(s.Conditions, "Healthy").Status != metav1.ConditionUnknown { // health is checked when all is applied
-		j.Last = cmp.Or(append([]string{o.last()}, applied...)...)
-	}
-	if ready.Status != metav1.ConditionFalse && o.succeeded() {
-		j.Before = cmp.Or(applied...)
-	}
-	return j, err
-}
-
-func (o *fluxObject) suspended() string {
-	if o.Spec.Suspend {
-		return "is suspended, and "
-	}
-	return ""
+	return j, nil
 }
 
 // succeeded reports whether the newest entry of the object's history is a success.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Kind is a kind of object that applies folders or workloads to clusters.
@@ -37,13 +38,21 @@ const AssignmentAnnotation = "kalypso.io/assignment"
 type Judgement struct {
 	State   rollout.State // Healthy, Progressing or Failed
 	Drifted bool          // it is progressing because somebody changed what it had applied
-	Message string
+	// Suspended says how somebody has told the reconciler to leave it as it is, so that it hears of no
+	// other commit: it is progressing then. It is "" for what follows its branch, and for a failure.
+	Suspended string
+	Message   string
 	// At are the commits that the state is about, if the object applies a folder: the first
 	// says it best.
 	At []string
 	// Again says that At is being applied, maybe once more: how that ended the last time is not
 	// all in the object.
 	Again bool
+	// Applied are the commits that were applied last, where the state may be about others; none where
+	// that is not known.
+	Applied []string
+	// Origin is where the folder is taken from, if the object applies one.
+	Origin origin.Origin
 	// Any says that it is about whatever is wanted: nothing can be applied.
 	Any bool
 	// Before is a commit that was applied, and ready, until another one began to be: where both
@@ -60,13 +69,22 @@ func (j *Judgement) About(commits map[string]bool) bool {
 	return j.Any || slices.ContainsFunc(j.At, func(commit string) bool { return commits[commit] })
 }
 
-// Judge returns what an object of the kind says.
-func (k Kind) Judge(o *unstructured.Unstructured) Judgement {
+// Judge returns what an object of the kind says, and the sources of its server.
+func (k Kind) Judge(o *unstructured.Unstructured, of Sources) Judgement {
 	j, err := k.judge(o)
 	if err != nil {
 		return Judgement{State: rollout.Progressing, Message: "has a status that cannot be read: " + err.Error()}
 	}
-	j.At = slices.DeleteFunc(j.At, func(commit string) bool { return commit == "" })
+	from, suspended := k.origin(o, of)
+	j.Origin, j.Suspended = from, first(j.Suspended, suspended)
+	none := func(commit string) bool { return commit == "" }
+	j.At, j.Applied = slices.DeleteFunc(j.At, none), slices.DeleteFunc(j.Applied, none)
+	switch {
+	case j.State == rollout.Failed || o.GetDeletionTimestamp() != nil:
+		j.Suspended = ""
+	case j.Suspended != "":
+		j.State, j.Drifted, j.Message = rollout.Progressing, false, j.Suspended+": it "+j.Message
+	}
 	return j
 }
 

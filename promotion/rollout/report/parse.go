@@ -14,7 +14,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 const (
@@ -27,6 +29,7 @@ const (
 type File struct {
 	Cluster string // "" where the file has none
 	Commit  git.Hash
+	Origin  origin.Origin // where the cluster's folder was taken from, as far as the file says that
 	Reports []Entry
 }
 
@@ -82,6 +85,9 @@ func (p *parser) parse() (*File, error) {
 		"kind":       p.oneOf(&is, kind),
 		"cluster":    p.text(&f.Cluster),
 		"commit":     p.commit(&commit, &f.Commit),
+		"repository": p.text(&f.Origin.Repository),
+		"branch":     p.text(&f.Origin.Branch),
+		"path":       p.text(&f.Origin.Path),
 		"reports":    func() error { return p.array(func() error { return p.entry(f) }) },
 	}
 	if err := p.object(fields, "apiVersion", "kind", "commit", "reports"); err != nil {
@@ -90,6 +96,13 @@ func (p *parser) parse() (*File, error) {
 	if _, err := p.token(); !errors.Is(err, io.EOF) {
 		return nil, wrong("there is more after the end")
 	}
+	for _, text := range []*string{&f.Origin.Repository, &f.Origin.Branch, &f.Origin.Path} {
+		*text = terminal.Line(*text)
+	}
+	if f.Origin.Path != "" {
+		f.Origin.Path += "/" + origin.Any
+	}
+	f.Origin = f.Origin.Clean()
 	return f, nil
 }
 

@@ -6,13 +6,17 @@
 //	  "kind": "RolloutReport",
 //	  "cluster": "edge-7",
 //	  "commit": "0c9c2e41d6f0a3b1f5f2a9b8c7d6e5f4a3b2c1d0",
+//	  "repository": "https://git.example.com/gitops.git",
+//	  "branch": "prod",
+//	  "path": "fleet/edge-vm",
 //	  "reports": [
 //	    {"assignment": "prod/edge-vm/hello-main", "state": "healthy", "message": "", "at": "2026-01-02T15:04:05Z"}
 //	  ]
 //	}
 //
 // commit is the one of the GitOps branch that was applied to the cluster. A state is
-// healthy, progressing or failed. cluster, message and at may be left out.
+// healthy, progressing or failed. repository, branch and path are where it was taken from: path is
+// the folder of the cluster type, or of a class of it. They, cluster, message and at may be left out.
 package report
 
 import (
@@ -69,9 +73,9 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 	for _, c := range w.Commits {
 		commits[c] = true
 	}
-	wanted := make(map[string]bool, len(w.Assignments))
+	wanted := make(map[string]*rollout.Assignment, len(w.Assignments))
 	for i := range w.Assignments {
-		wanted[w.Assignments[i].ID] = true
+		wanted[w.Assignments[i].ID] = &w.Assignments[i]
 	}
 	var out []rollout.Report
 	err := Each(ctx, s.path, func(file string, data []byte) error {
@@ -80,8 +84,12 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 			return err
 		}
 		for _, r := range parsed.Reports {
-			if wanted[r.Assignment] {
-				out = append(out, parsed.report(r, file, commits[parsed.Commit]))
+			if a := wanted[r.Assignment]; a != nil {
+				differs := ""
+				if w.Tree.Repository != "" {
+					differs = w.Tree.Differs(parsed.Origin, a.ClusterType, a.Target)
+				}
+				out = append(out, parsed.report(r, file, commits[parsed.Commit], differs))
 			}
 		}
 		return nil
@@ -114,10 +122,12 @@ func Each(ctx context.Context, path string, f func(file string, data []byte) err
 	return nil
 }
 
-// report converts one of a file's reports.
-func (f *File) report(e Entry, file string, current bool) rollout.Report {
+// report converts one of a file's reports. differs says how it is taken from elsewhere; "" for not.
+func (f *File) report(e Entry, file string, current bool, differs string) rollout.Report {
 	r := rollout.Report{Assignment: e.Assignment, Cluster: terminal.Line(f.Cluster), State: e.State, Message: terminal.Line(e.Message), By: file, At: e.At}
-	if !current {
+	if differs != "" {
+		r.State, r.Message = rollout.Progressing, terminal.Line("has drifted: "+differs+": "+string(e.State)+" "+e.Message)
+	} else if !current {
 		r.State = rollout.Progressing
 		r.Message = terminal.Line(fmt.Sprintf("still at commit %.10s: %s %s", f.Commit, e.State, e.Message))
 	}

@@ -1,0 +1,119 @@
+package reconcilers
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kalypso-io/kalypso/internal/apiserver"
+	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
+)
+
+// SourceKinds are the kinds of objects that say where those of a kind take their folders from.
+// Applications say it themselves.
+func (k Kind) SourceKinds() []schema.GroupVersionResource {
+	switch k.Name {
+	case Kustomizations.Name:
+		const group = "source.toolkit.fluxcd.io"
+		return []schema.GroupVersionResource{{Group: group, Version: "v1", Resource: "gitrepositories"}, {Group: group, Version: "v1", Resource: "ocirepositories"}}
+	case BundleDeployments.Name:
+		return []schema.GroupVersionResource{{Group: BundleDeployments.Resource.Group, Version: "v1alpha1", Resource: "gitrepos"}}
+	}
+	return nil
+}
+
+// Sources are the objects of SourceKinds of one API server. A nil one has none.
+type Sources map[string]*source
+
+// source is where an object takes folders from.
+type source struct {
+	origin.Origin
+	suspended bool
+}
+
+// Sources lists the objects of SourceKinds in a namespace, "" for all. The error is not for those that
+// the server does not have, or that the user may not list: nothing is known of them.
+func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace string) (Sources, error) {
+	out := Sources{}
+	for _, resource := range k.SourceKinds() {
+		q := apiserver.Query{Resource: resource, Namespace: namespace}
+		_, err := apiserver.List(ctx, server, q, func(o *unstructured.Unstructured) (struct{}, bool) {
+			out.add(o)
+			return struct{}{}, false
+		})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return nil, server.Problem(err, resource.Resource, q)
+		}
+	}
+	return out, nil
+}
+
+// add takes an object of a kind in SourceKinds.
+func (s Sources) add(o *unstructured.Unstructured) {
+	text := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(o.Object, append([]string{"spec"}, fields...)...)
+		return value
+	}
+	is := &source{}
+	switch o.GetKind() {
+	case "GitRepo":
+		paths, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "paths")
+		if len(paths) == 1 && strings.HasSuffix(paths[0], "/"+origin.Any) { // that of a tree: others are of workloads
+			is.Origin = origin.Origin{Repository: text("repo"), Branch: first(text("revision"), text("branch"), "master"), Path: paths[0]}
+		}
+		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "paused")
+	case "OCIRepository":
+		is.Repository = text("url")
+		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
+	default: // which one of a reference counts: https://fluxcd.io/flux/components/source/gitrepositories/#reference
+		is.Origin = origin.Origin{Repository: text("url"), Branch: first(text("ref", "commit"), text("ref", "name"), text("ref", "semver"), text("ref", "tag"), text("ref", "branch"), "master")}
+		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
+	}
+	s[key(o.GetKind(), o.GetNamespace(), o.GetName())] = is
+}
+
+func key(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+// first returns the first text that is not "".
+func first(texts ...string) string {
+	return texts[max(0, slices.IndexFunc(texts, func(text string) bool { return text != "" }))]
+}
+
+// origin returns where an object takes its folder from, as far as it and its source say that, and how
+// that source is suspended.
+func (k Kind) origin(o *unstructured.Unstructured, of Sources) (from origin.Origin, suspended string) {
+	text := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(o.Object, fields...)
+		return value
+	}
+	switch k.Name {
+	case Kustomizations.Name:
+		kind, name := text("spec", "sourceRef", "kind"), text("spec", "sourceRef", "name")
+		namespace := first(text("spec", "sourceRef", "namespace"), o.GetNamespace())
+		revision, _, _ := strings.Cut(first(text("status", "lastAttemptedRevision"), text("status", "lastAppliedRevision")), "@sha1:")
+		if is := of[key(kind, namespace, name)]; is != nil {
+			from = is.Origin
+			if is.suspended {
+				suspended = "has a source that is suspended, " + kind + " " + namespace + "/" + name
+			}
+		} else if kind == "GitRepository" && !strings.HasPrefix(revision, "sha1:") {
+			from.Branch = revision
+		}
+		from.Path = text("spec", "path")
+	case Applications.Name:
+		from = origin.Origin{Repository: text("spec", "source", "repoURL"), Branch: text("spec", "source", "targetRevision"), Path: text("spec", "source", "path")}
+	case BundleDeployments.Name:
+		labels := o.GetLabels()
+		if is := of[key("GitRepo", labels["fleet.cattle.io/bundle-namespace"], labels["fleet.cattle.io/repo-name"])]; is != nil {
+			from = is.Origin
+			if is.suspended {
+				suspended = "has a GitRepo that is paused"
+			}
+		}
+	}
+	return from.Clean(), suspended
+}
