@@ -209,8 +209,10 @@ func itemOf(it *api.Item) (state.Item, error) {
 		return state.Item{}, fmt.Errorf("%.40q is no state that is reported", it.State)
 	case it.Assignment == "" && it.Object == "":
 		return state.Item{}, errors.New("neither assignment nor object says what it is about")
-	case !isID(it.Commit), !isID(it.Before), !isID(it.Digest), !isID(it.Applied) && it.Applied != state.Unknown:
-		return state.Item{}, errors.New("commit, before, applied and digest are ids as git has them in full: 40 or 64 hexadecimal digits")
+	case !isID(it.Commit), !isID(it.Before), !isID(it.Digest):
+		return state.Item{}, errors.New("commit, before and digest are ids as git has them in full: 40 or 64 hexadecimal digits")
+	case !isID(it.Applied) && it.Applied != state.Unknown:
+		return state.Item{}, fmt.Errorf("%.70q is no commit as git has its id in full, and not unknown", it.Applied)
 	case slices.Contains(strings.Split(it.Path, "/"), ".."):
 		return state.Item{}, fmt.Errorf("%.70q is no path in a repository", it.Path)
 	case it.Commit == "" && it.Digest == "" && reported != state.ReportedFailed: // it may fail before it applies anything

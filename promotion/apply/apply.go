@@ -16,6 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/observe"
@@ -31,13 +32,14 @@ type Applier struct {
 	reporter *reporter
 	pusher   *pusher
 	proposer *proposer
+	upstream map[*session.Stage]bool // of which reportUpstream has reported
 }
 
 // New returns an Applier of a state.
 func New(state *session.State, records *verify.Records, observer *observe.Observer, planner *plan.Planner) *Applier {
 	reporter := &reporter{state, observer}
 	pusher := &pusher{state, records, reporter}
-	return &Applier{state, planner, reporter, pusher, &proposer{state, planner, pusher}}
+	return &Applier{state, planner, reporter, pusher, &proposer{state, planner, pusher}, map[*session.Stage]bool{}}
 }
 
 // Apply does what can be done now for the stages of the request, one after the other, and
@@ -80,6 +82,9 @@ func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Pla
 
 // applyTo does what can be done for one stage.
 func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.Intent, wanted *plan.Step) (*plan.StageStatus, error) {
+	if err := a.reportUpstream(ctx, st); err != nil {
+		return nil, err
+	}
 	a.reporter.hold(st)
 	status, err := a.reportAndPlan(ctx, st, intent)
 	if err == nil {
@@ -109,6 +114,27 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 		}
 	}
 	return status, errors.Join(a.carryOut(ctx, st, status, intent), a.proposer.retractGates(ctx, st, status))
+}
+
+// reportUpstream reports how far the rollouts are that a stage waits for, of stages that the request is
+// not about: when they succeeded is when the next run may soak them from. Who may not write that goes
+// by what the sources say.
+func (a *Applier) reportUpstream(ctx context.Context, st *session.Stage) error {
+	requested := a.state.Requested()
+	for _, up := range a.state.UpstreamAndSoaking(st) {
+		if slices.Contains(requested, up) || a.upstream[up] {
+			continue
+		}
+		a.upstream[up] = true
+		a.reporter.hold(up)
+		_, err := a.reporter.observe(ctx, up)
+		err = errors.Join(err, a.reporter.flush(ctx, up))
+		refused := errors.As(err, new(*forge.AuthError)) || errors.As(err, new(*remote.RejectedError))
+		if err != nil && !refused {
+			return fmt.Errorf("%s: %w", up.ID(), err)
+		}
+	}
+	return nil
 }
 
 // reportAndPlan plans a stage, after it has reported how far the rollout of what it has

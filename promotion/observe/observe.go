@@ -32,10 +32,20 @@ import (
 type Observer struct {
 	state   *session.State
 	records *verify.Records
+	// asked has what sources said last of what a stage has, by what deployed it.
+	asked map[deployed]*Rollout
+}
+
+// deployed is a stage with the commit that deployed what it has.
+type deployed struct {
+	stage  string
+	commit git.Hash
 }
 
 // New returns an Observer of a state.
-func New(state *session.State, records *verify.Records) *Observer { return &Observer{state, records} }
+func New(state *session.State, records *verify.Records) *Observer {
+	return &Observer{state, records, map[deployed]*Rollout{}}
+}
 
 // Rollout is how far a commit has come on the clusters.
 type Rollout struct {
@@ -96,6 +106,14 @@ func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, e
 // Rollout asks all sources of reports how far a rollout is. A success that was reported
 // stays one.
 func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
+	r, err := ob.rollout(ctx, st, was)
+	if err == nil {
+		ob.asked[deployed{st.ID(), was.Deployed}] = r
+	}
+	return r, err
+}
+
+func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
 	r, err := ob.progress(ctx, st, was)
 	if err != nil {
 		return nil, err

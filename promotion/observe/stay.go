@@ -55,10 +55,10 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 	if err != nil {
 		return stay, err
 	}
-	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
 	if v.Followed.IsZero() {
-		return stay, nil
+		return ob.asOfNow(ctx, st, stay, c)
 	}
+	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
 	// It left when the next one was first reported. Where that never was, it counts as
 	// having left at once.
 	if stay.Left = stay.Since; stay.Left.IsZero() {
@@ -118,6 +118,33 @@ func (ob *Observer) ownStay(ctx context.Context, st *session.Stage, of tree.Sour
 	}
 	stay.Held = true
 	c, _ := ledger.CourseOf(statuses, st.ID(), st.RolloutGate().By)
+	return ob.asOfNow(ctx, st, stay, c)
+}
+
+// asOfNow completes the stay of what a stage has now, given its course as it was reported. Unless that
+// is a success, the sources of reports are asked: a run that is not about the stage reports nothing of it.
+func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.Stay, c ledger.Course) (gate.Stay, error) {
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
+	if c.State == forge.Success {
+		return stay, nil
+	}
+	was, err := ob.Reported(ctx, st)
+	if err != nil || was == nil {
+		return stay, err
+	}
+	r := ob.asked[deployed{st.ID(), was.Deployed}]
+	if r == nil {
+		if r, err = ob.Rollout(ctx, st, was); err != nil {
+			return stay, err
+		}
+	}
+	if stay.State, stay.Since = r.State, r.Since; r.State == forge.Pending && c.Reason != "" {
+		stay.Reason = c.Reason + "; " + r.Reason
+	} else {
+		stay.Reason = r.Reason
+	}
+	if stay.Entered.IsZero() { // nobody has reported it yet
+		stay.Entered = ob.state.Now
+	}
 	return stay, nil
 }
