@@ -324,6 +324,7 @@ func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) er
 	for _, e := range b.Environments {
 		b.Diagnostics = append(b.Diagnostics, e.Diagnostics()...)
 	}
+	b.warnOfMoves(previous)
 	b.warnOfNoTargets()
 	b.joinNoEffect()
 	b.Diagnostics = diag.Sort(withoutConsequences(b.Diagnostics))

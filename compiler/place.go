@@ -11,6 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/origin"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // place is where an environment's tree is kept: a tag of an OCI repository, which holds
@@ -87,6 +89,122 @@ func (b *Build) displace(message string, names []string) {
 		}
 	}
 	b.Diagnostics = append(b.Diagnostics, d)
+}
+
+// warnOfMoves warns of environments whose trees are kept elsewhere than the records of their outputs
+// say: clusters that pull from there hear of nothing that is built from now on.
+func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
+	for _, e := range b.Environments {
+		was := previous[e.Name]
+		if was == nil || e.Model == nil || e.Model.GitOps == nil {
+			continue
+		}
+		at, now := &model.GitOps{}, e.Model.GitOps
+		switch {
+		case was.Git != nil:
+			at.Repo, at.Branch, at.Path = was.Git.Repository, was.Git.Branch, was.Git.Path
+		case was.OCI != nil:
+			at.OCI, at.Tag, at.Path = was.OCI.Repository, was.OCI.Tag, was.OCI.Path
+		default:
+			continue // that of an older version, or of an environment that had no gitops
+		}
+		same := origin.Same(at.Repo, now.Repo) && at.OCI == now.OCI && at.Branch == now.Branch && at.Tag == now.Tag
+		if !same || path.Clean(at.Path) != path.Clean(now.Path) {
+			b.Diagnostics = append(b.Diagnostics, b.moved(e, at, was))
+		}
+	}
+}
+
+// moved returns the warning that the tree of an environment was kept elsewhere, with a record.
+func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) diag.Diagnostic {
+	now := e.Model.GitOps
+	field, message := "repo", ""
+	is := func(what, before, after string) {
+		message = fmt.Sprintf("the tree of environment %s is kept in %s %s, and was in %s", e.Name, what, after, before)
+	}
+	switch {
+	case at.OCI != now.OCI || !origin.Same(at.Repo, now.Repo):
+		is("", placeOf(e.Name, at).String(), placeOf(e.Name, now).String())
+		message = strings.Replace(message, "in  ", "in ", 1)
+		if now.OCI != "" {
+			field = "oci"
+		}
+	case at.Tag != now.Tag:
+		is("tag", at.Tag, now.Tag)
+		field = "tag"
+	case at.Branch != now.Branch:
+		is("branch", at.Branch, now.Branch)
+		field = "branch"
+	default:
+		is("folder", path.Clean(at.Path), path.Clean(now.Path))
+		field = "path"
+	}
+	pull, names := b.pullers(e, was)
+	if pull != "" {
+		message += ": " + pull + " from there, and get nothing that is built from now on"
+	}
+	d := diag.New(diag.TreeMoved, message).On("environments." + e.Name + ".gitops." + field)
+	d.Environment = e.Name
+	for _, p := range b.positions(model.Ref{Collection: "environments", Name: e.Name, Path: "gitops." + field}) {
+		d = d.In(p, "")
+	}
+	old := "the old tag"
+	switch {
+	case field == "path" && at.OCI == "" && path.Clean(at.Path) != ".":
+		old = fmt.Sprintf("the old folder (git rm -r %s)", path.Clean(at.Path))
+	case field == "path" && at.OCI == "":
+		old = "the old files at the root of the branch"
+	case at.OCI == "":
+		old = fmt.Sprintf("branch %s of %s", at.Branch, at.Repo)
+	}
+	if len(names) == 0 {
+		return d.Hinting("nothing pulls it: remove " + old)
+	}
+	return d.Hinting("bootstrap them again: kubectl apply --server-side what `kalypso bootstrap " + names[0] + "` prints" + others(names[1:]) + "; then remove " + old + ", which stays until then")
+}
+
+// pullers returns how many clusters pull what a record has, as the subject of a sentence, and what bootstrap
+// is called with for each of them, or for each cluster type that lists none.
+func (b *Build) pullers(e *build.Environment, was *tree.Record) (who string, names []string) {
+	types := map[string]bool{}
+	clusters := 0
+	for i := range was.ClusterTypes {
+		name := was.ClusterTypes[i].Name
+		if tree.IsShard(name) || was.ClusterTypes[i].Assignments == 0 && !e.HasEntries(name) {
+			continue
+		}
+		types[model.TypeOfFolder(name)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		listed := was.ClustersOf(name)
+		clusters += max(1, len(listed))
+		if !e.HasEntries(name) {
+			names = append(names, e.Name+"/"+name)
+			continue
+		}
+		for _, cluster := range listed {
+			names = append(names, "cluster "+e.Name+"/"+cluster)
+		}
+	}
+	switch clusters {
+	case 0:
+		return "", nil
+	case 1:
+		return "1 cluster pulls", names
+	}
+	return fmt.Sprintf("%d clusters pull", clusters), names
+}
+
+// others names what comes after the first of some names.
+func others(names []string) string {
+	const most = 3
+	switch more := len(names) - most; {
+	case len(names) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf(", and likewise for %s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return ", and likewise for " + strings.Join(names, ", ")
 }
 
 // destination is where an environment's tree is written in a git repository.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -78,7 +80,7 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 
 // Options are those with which an environment's tree is written.
 func (b *Build) Options(e *build.Environment) tree.Options {
-	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI()}
+	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI(), Git: e.Git()}
 }
 
 // options are those of an environment's tree.
@@ -314,6 +316,16 @@ func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]di
 			return nil, nil, err
 		}
 		records[environment], problems[environment] = o.sound(record, ds)
+		if e := b.environment(environment); record == nil && len(ds) == 0 && e.Model.GitOps != nil && !o.anywhere {
+			branch, folder, was, err := o.repository.Find(b.Platform.Module, environment)
+			if err != nil {
+				return nil, nil, err
+			}
+			if was != nil {
+				at := model.GitOps{Repo: e.Model.GitOps.Repo, Branch: branch, Path: path.Clean(folder)}
+				problems[environment] = append(problems[environment], b.moved(e, &at, was))
+			}
+		}
 	}
 	return records, problems, nil
 }

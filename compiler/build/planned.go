@@ -62,6 +62,16 @@ func (p *Planned) OCI() *tree.OCI {
 	return &tree.OCI{Repository: g.OCI, Tag: g.Tag, Path: g.Path}
 }
 
+// Git returns where the environment's gitops keeps its tree; nil where that is no git repository,
+// or not known.
+func (p *Planned) Git() *tree.Git {
+	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.Repo == "" {
+		return nil
+	}
+	g := p.Model.GitOps
+	return &tree.Git{Repository: g.Repo, Branch: g.Branch, Path: g.Path}
+}
+
 // plan evaluates and schedules the environment, and plans its configuration.
 func (p *Planned) plan(ctx context.Context, out *reports) error {
 	r := p.request

@@ -75,6 +75,7 @@ const (
 	WaitingClusters       Code = "K1917" // entries of clusters stay as they are because of errors
 	OtherClusterType      Code = "K1918" // a cluster goes to another cluster type
 	NumberOfPairs         Code = "K1919" // a bound is a number, and counts each cluster
+	TreeMoved             Code = "K1920" // an environment's tree is kept elsewhere than before
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -285,6 +286,8 @@ var Codes = []Explanation{
 		"Clusters are to follow another folder, of another class or cluster type, or to get other values, and errors of assignments keep them: what the next folder lacks would be removed from them, and what a folder keeps as it was may take values that only their entries have as they were. So their entries stay, and clusters that are new get none, until the errors are corrected. Errors that hide which class clusters are of keep them as well."},
 	{OtherClusterType, OtherClusterType.Severity(), "a cluster goes to another cluster type",
 		"By its row or its labels, a cluster is of another cluster type than its entry says. Objects have the name of the cluster type in theirs: what runs on the cluster is removed, and runs anew. With Flux, which fetches the folders of one cluster type alone, it stays until the cluster is bootstrapped anew. This is said by the build that changes the entry."},
+	{TreeMoved, TreeMoved.Severity(), "an environment's tree is kept elsewhere than before",
+		"The environment's gitops names another repository, branch, tag or path than the one where its tree was built before. Clusters go on pulling from there: they stay ready, run what is there, and get no later change. Bootstrap them again with what kalypso bootstrap prints now. The old tree stays, because clusters pull it until then; remove it when none does."},
 	{NumberOfPairs, NumberOfPairs.Severity(), "a bound is a number, and counts each cluster",
 		"removals.max is a number, and the environment lists clusters. Such a number counts an assignment on each cluster for itself: an application that leaves 20 stores counts 20. Releases before this one counted it once. Write a percentage, or a number that fits."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",

@@ -40,6 +40,8 @@ type Record struct {
 	// OCI is where the environment's gitops keeps the tree; nil where that is no
 	// OCI registry.
 	OCI *OCI `json:"oci,omitempty"`
+	// Git is where it keeps the tree in a git repository; nil where that is none.
+	Git *Git `json:"git,omitempty"`
 	// Tree is the id of all files that the cluster types' records list, which
 	// .kalypso is not among: the version of the environment's tree.
 	Tree         ID                 `json:"tree"`
@@ -283,6 +285,9 @@ func (r *Record) Encode() []byte {
 	if r.OCI != nil {
 		object("oci", r.OCI.fields())
 	}
+	if r.Git != nil {
+		object("git", r.Git.fields())
+	}
 	field("tree", string(r.Tree))
 	b = append(b, "  \"clusterTypes\": ["...)
 	for i := range r.ClusterTypes {
@@ -326,6 +331,10 @@ func (s *Source) fields() []string {
 
 func (o *OCI) fields() []string {
 	return []string{"repository", o.Repository, "tag", o.Tag, "path", o.Path}
+}
+
+func (g *Git) fields() []string {
+	return []string{"repository", g.Repository, "branch", g.Branch, "path", g.Path}
 }
 
 // appendObject appends an object of strings; fields are names and values in turn.

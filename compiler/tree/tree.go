@@ -143,6 +143,13 @@ type OCI struct {
 	Path       string `json:"path"` // of the tree in the artifact
 }
 
+// Git is where a tree is kept in a git repository.
+type Git struct {
+	Repository string `json:"repository"` // its URL
+	Branch     string `json:"branch"`
+	Path       string `json:"path"` // of the tree in the branch; "." for its root
+}
+
 // Options say whose tree is written, and how.
 type Options struct {
 	Platform    string // the platform's CUE module path
@@ -150,6 +157,7 @@ type Options struct {
 	Compiler    Compiler
 	Source      Source
 	OCI         *OCI // nil where the tree is kept elsewhere
+	Git         *Git // likewise
 	// Ring is the part of the environment that is built, and Rings are all parts that
 	// the record is to have; "" and none where the environment is one part.
 	Ring  string

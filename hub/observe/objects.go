@@ -11,11 +11,11 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 

@@ -32,7 +32,7 @@ type argoEvent struct {
 	Repository string          `json:"repository"`
 	Branch     string          `json:"branch"`
 	Automated  json.RawMessage `json:"automated"`
-	Manual     string          `json:"manual"` // the value of reconcilers.SyncAnnotation
+	Manual     string          `json:"manual"`   // the value of reconcilers.SyncAnnotation
 	Revision   string          `json:"revision"` // that the live objects were compared with
 	Revisions  []string        `json:"revisions"`
 	Sync       string          `json:"sync"`

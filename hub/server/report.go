@@ -13,13 +13,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/terminal"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // body is the answer or the question of an operation.

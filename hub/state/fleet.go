@@ -18,7 +18,7 @@ import (
 	"time"
 	"unique"
 
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
 // Fleet is all clusters of all environments. One goroutine changes it, any number read it.

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unique"
 
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
 // judge returns the state of an assignment on a cluster.

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
 // Report is what a cluster was observed to run.

@@ -4,7 +4,7 @@ import (
 	"time"
 	"unique"
 
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
 // Restore sets what was observed of an assignment before the hub began, or by another hub, and

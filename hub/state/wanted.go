@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
 // Wanted is what an environment's GitOps branch wants of its clusters, and what it wanted in

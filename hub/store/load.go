@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/hub/state"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Loader takes what was written by others, or before: what is wanted first, then the names of

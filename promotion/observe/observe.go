@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/terminal"
@@ -22,7 +23,6 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 	"github.com/kalypso-io/kalypso/promotion/rollout/status"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/verify"

@@ -12,8 +12,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/internal/git"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Assignment is a wanted assignment, with the names of its objects on clusters.

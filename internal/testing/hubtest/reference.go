@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/hub/state"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Reference is what a Fleet has to be, as simply as it can be said: all that was ever wanted and

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/hub/state"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Environment is the one of a World.

@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // Kind is a kind of object that applies folders or workloads to clusters.

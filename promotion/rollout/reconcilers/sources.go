@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/internal/apiserver"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 // SourceKinds are the kinds of objects that say where those of a kind take their folders from.

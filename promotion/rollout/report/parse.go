@@ -13,10 +13,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
 )
 
 const (

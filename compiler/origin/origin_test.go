@@ -3,7 +3,7 @@ package origin_test
 import (
 	"testing"
 
-	"github.com/kalypso-io/kalypso/promotion/rollout/origin"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
 // What a cluster pulls is compared whole: the repository, the branch and the folder.
