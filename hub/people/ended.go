@@ -17,7 +17,8 @@ const (
 	readTimeout = 2 * time.Second
 )
 
-// ended knows the sessions that people have ended by signing out, at any hub of the database.
+// ended knows the sessions that people have ended by signing out, and the sign-ins that gave one, at
+// any hub of the database.
 type ended struct {
 	store *store.Store
 	now   func() time.Time
@@ -61,10 +62,11 @@ func within(now, since time.Time, most time.Duration) bool {
 	return d >= 0 && d < most
 }
 
-// end ends a session, which would hold until a time.
-func (e *ended) end(ctx context.Context, id string, until time.Time) error {
-	if err := e.store.EndSession(ctx, id, e.now(), until); err != nil {
-		return err
+// end ends a session, or a sign-in, which would hold until a time. first is true for one call with an
+// id, of those at all hubs.
+func (e *ended) end(ctx context.Context, id string, until time.Time) (first bool, err error) {
+	if first, err = e.store.EndSession(ctx, id, e.now(), until); err != nil {
+		return false, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,5 +74,5 @@ func (e *ended) end(ctx context.Context, id string, until time.Time) error {
 		e.ids = map[string]bool{}
 	}
 	e.ids[id] = true
-	return nil
+	return first, nil
 }

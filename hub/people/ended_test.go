@@ -2,7 +2,11 @@ package people
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,9 +16,89 @@ import (
 
 func TestSignOutEnds(t *testing.T) { signOutEnds(t, hubtest.SQLite(t)()) }
 
-func TestSlowSignOutEnds(t *testing.T) {
+func TestSignInOnce(t *testing.T) { signInOnce(t, hubtest.SQLite(t)()) }
+
+func TestSlowEnded(t *testing.T) {
 	isolated.Slow(t, "needs PostgreSQL")
-	signOutEnds(t, hubtest.Postgres(t)())
+	database := hubtest.Postgres(t)
+	signOutEnds(t, database())
+	signInOnce(t, database())
+}
+
+// signInOnce has somebody keep the cookie of a sign-in, and end it again and again with more codes of the
+// issuer, at two hubs of a database: one after the other, and many at once.
+func signInOnce(t *testing.T, database string) {
+	f := newFake(t)
+	a := newHubOn(t, database, f, rulesText)
+	b := newHubOn(t, database, f, rulesText)
+	b.people.jar = a.people.jar // two hubs of one address
+	b.people.URL = a.people.URL
+	// begin begins a sign-in, and returns what ends it at a hub.
+	begin := func() (end func(h *hub) (int, string)) {
+		c := a.browser()
+		callback, err := url.Parse(a.begin(c, "/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cookies := c.Jar.Cookies(callback)
+		return func(h *hub) (int, string) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+callback.RequestURI(), nil)
+			if err != nil {
+				t.Error(err)
+				return 0, ""
+			}
+			for _, cookie := range cookies {
+				r.AddCookie(cookie)
+			}
+			answer := httptest.NewRecorder()
+			h.people.Handler().ServeHTTP(answer, r)
+			for _, cookie := range answer.Result().Cookies() {
+				if cookie.Name == sessionCookie && answer.Code != http.StatusSeeOther {
+					t.Errorf("%d gives a session", answer.Code)
+				}
+			}
+			return answer.Code, answer.Body.String()
+		}
+	}
+	end := begin()
+	if status, text := end(a); status != http.StatusSeeOther {
+		t.Fatalf("the first: %d %s", status, text)
+	}
+	for _, h := range []*hub{a, b, a} {
+		if status, text := end(h); status != http.StatusBadRequest || !strings.Contains(text, "or was done before") {
+			t.Errorf("once more: %d %s", status, text)
+		}
+	}
+	end = begin()
+	var first atomic.Int32
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			switch status, text := end([]*hub{a, b}[i%2]); status {
+			case http.StatusSeeOther:
+				first.Add(1)
+			case http.StatusBadRequest:
+			default:
+				t.Errorf("one of many: %d %s", status, text)
+			}
+		})
+	}
+	if wait.Wait(); first.Load() != 1 {
+		t.Errorf("one sign-in gave %d sessions", first.Load())
+	}
+	// What the issuer did not say makes the hub write nothing.
+	end = begin()
+	before, err := a.db.EndedSessions(t.Context(), a.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.nonce = "another"
+	if status, text := end(a); status != http.StatusForbidden {
+		t.Errorf("an answer that cannot be trusted: %d %s", status, text)
+	}
+	if after, err := a.db.EndedSessions(t.Context(), a.now); err != nil || len(after) != len(before) || len(before) != 2 {
+		t.Errorf("%v, %v, and before that %v", after, err, before)
+	}
 }
 
 // signOutEnds has somebody sign out at one of two hubs of a database, of whose cookie there is a
@@ -76,8 +160,8 @@ func signOutEnds(t *testing.T, database string) {
 	ask(b, copied, http.StatusUnauthorized)
 	b.now = b.now.Add(time.Second)
 	ask(b, other, http.StatusServiceUnavailable)
-	// When the sessions would have ended by themselves, nothing is kept of them.
-	if ended, err := a.db.EndedSessions(t.Context(), a.now); err != nil || len(ended) != 1 {
+	// When the sessions would have ended by themselves, nothing is kept of them, nor of the sign-ins.
+	if ended, err := a.db.EndedSessions(t.Context(), a.now); err != nil || len(ended) != 3 {
 		t.Errorf("%v, %v", ended, err)
 	}
 	if ended, err := a.db.EndedSessions(t.Context(), a.now.Add(3*time.Hour)); err != nil || len(ended) != 0 {

@@ -68,6 +68,12 @@ func (p *People) write(w http.ResponseWriter, status int, c content) {
 	_, _ = w.Write(b.Bytes())
 }
 
+// over answers that a sign-in cannot be ended, or not once more.
+func (p *People) over(w http.ResponseWriter) {
+	const text = "This sign-in was not begun in this browser, or took more than ten minutes, or was done before."
+	p.page(w, http.StatusBadRequest, "Not signed in", text, "/sign-in/", "Sign in")
+}
+
 // unreachable answers that the issuer does not.
 func (p *People) unreachable(w http.ResponseWriter) {
 	p.page(w, http.StatusServiceUnavailable, "Nobody can sign in now", p.Issuer+" does not answer as it should. The hub's log has the reason.", "/sign-in/", "Try again")

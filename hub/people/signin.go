@@ -81,7 +81,7 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	p.jar.clear(w, signInCookie)
 	q := r.URL.Query()
 	if !begun || subtle.ConstantTimeCompare([]byte(s.State), []byte(q.Get("state"))) == 0 {
-		p.page(w, http.StatusBadRequest, "Not signed in", "This sign-in was not begun in this browser, or took more than ten minutes, or was done before.", "/sign-in/", "Sign in")
+		p.over(w)
 		return
 	}
 	again := "/sign-in/?" + url.Values{"to": {s.To}}.Encode()
@@ -97,6 +97,17 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.Problem(fmt.Errorf("a sign-in failed: %w", err))
 		p.page(w, http.StatusForbidden, "Not signed in", "The answer of "+p.Issuer+" cannot be trusted. The hub's log has the reason.", again, "Sign in")
+		return
+	}
+	// Somebody may have kept the cookie, and have a second code. The database is written only now: who
+	// does not come from the issuer cannot make the hub write.
+	first, err := p.ended.end(r.Context(), s.State, p.Now().Add(signInLife))
+	if err != nil {
+		p.failed(w, err)
+		return
+	}
+	if !first {
+		p.over(w)
 		return
 	}
 	rules := p.Rules.Rules()
@@ -214,7 +225,8 @@ func (p *People) out(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := p.session(r)
 	if s != nil {
-		err = errors.Join(p.ended.end(r.Context(), s.ID, s.Until), p.audit(r.Context(), s.Name, "sign out", "", ""))
+		_, err = p.ended.end(r.Context(), s.ID, s.Until)
+		err = errors.Join(err, p.audit(r.Context(), s.Name, "sign out", "", ""))
 	}
 	if err != nil {
 		p.failed(w, err)
