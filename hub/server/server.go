@@ -252,13 +252,14 @@ func notLocal(r *http.Request) string {
 	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return "the request is for another name than localhost and 127.0.0.1"
 	}
-	// What a page elsewhere sends is not meant by who sits here.
-	site := r.Header.Get("Sec-Fetch-Site")
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || site == "" || site == "same-origin" || site == "none" {
-		return ""
+	if cross.Check(r) != nil {
+		return "a page of another site has sent the request"
 	}
-	return "a page of another site has sent the request"
+	return ""
 }
+
+// cross refuses what a page of another origin sends, also one on another port of this machine.
+var cross http.CrossOriginProtection
 
 // problem answers with an error as RFC 9457 has it.
 func problem(w http.ResponseWriter, status int, detail string) {
