@@ -50,6 +50,9 @@ func failing(t *testing.T, database func() string) {
 		} else if _, err = r.Report(context.Background(), &report); err == nil {
 			m.Take(report)
 		}
+		if problem := m.Check(r.Fleet(), c.now()); problem != "" {
+			t.Fatalf("step %d, at once after %v: %s", i, err, problem)
+		}
 		if store.IsPostgres(name) {
 			run(fmt.Sprintf(accept, table))
 		} else {

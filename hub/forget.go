@@ -25,13 +25,14 @@ func (e *ListedError) Error() string {
 // is none.
 func (h *Hub) Forget(ctx context.Context, cluster string) (there bool, err error) {
 	var listed []string
-	err = h.Do(ctx, func(ctx context.Context, tx *store.Tx) (changes *state.Changes, err error) {
+	forget := func(ctx context.Context, tx *store.Tx) (changes *state.Changes, err error) {
 		if changes, listed = h.fleet.Load().Forget(cluster); changes == nil {
 			return nil, nil
 		}
 		there = true
 		return changes, tx.Clusters(ctx, []store.Cluster{{Cluster: cluster}}) // for other hubs: without a time it is forgotten
-	})
+	}
+	err = h.ask(ctx, &request{cluster: cluster, do: forget})
 	if len(listed) > 0 {
 		return false, &ListedError{cluster, listed}
 	}

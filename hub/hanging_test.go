@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
@@ -22,8 +24,8 @@ func simple() (*state.Wanted, func(c *clock, r state.Reported) state.Report) {
 	}
 }
 
-// TestSlowHanging has a database answer nothing, and no error either: reports are refused, and what was
-// not stored is not known.
+// TestSlowHanging has a database answer nothing, and no error either, from the beginning of a write or in the
+// middle: reports are refused, and what was not stored is not known.
 func TestSlowHanging(t *testing.T) {
 	isolated.Slow(t, "needs PostgreSQL")
 	name := hubtest.Postgres(t)()
@@ -31,29 +33,111 @@ func TestSlowHanging(t *testing.T) {
 	r := startWith(t, name, hub.Options{StaleAfter: time.Hour, Now: c.now, Patience: patience})
 	w, report := simple()
 	r.want(w)
+	is := func(want state.State) {
+		t.Helper()
+		if rows := hubtest.Rows(r.Fleet()); len(rows) != 1 || rows[0].State != want {
+			t.Errorf("it is %+v, and should be %s", rows, want)
+		}
+	}
+	for _, table := range []string{"change", "assignment"} {
+		r.report(report(c, state.ReportedOK))
+		tx, err := hubtest.SQL(t, name).Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(`LOCK TABLE ` + table + ` IN ACCESS EXCLUSIVE MODE`); err != nil {
+			t.Fatal(err)
+		}
+		failed := report(c, state.ReportedFailed)
+		if _, err := r.Report(context.Background(), &failed); err == nil {
+			t.Error("a report was acknowledged that nobody has stored")
+		}
+		is(state.OK) // and nobody can read what is stored
+		if r.Unwritable() == nil {
+			t.Error("the hub says that it can write")
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		r.look() // which may wait for what was under way
+		if problems := r.problems.take(); len(problems) == 0 {
+			t.Error("nobody hears of it")
+		}
+		r.report(report(c, state.ReportedDrifted))
+		is(state.Drifted)
+	}
+}
+
+// unwritable has a database in which nothing can be written: reports are refused before they touch
+// anything, clusters get stale as time goes on, and all is as it was when something can be written.
+func unwritable(t *testing.T, database func() string) {
+	c, name := newClock(), database()
+	r := start(t, name, c, time.Hour)
+	w, report := simple()
+	r.want(w)
 	r.report(report(c, state.ReportedOK))
-	tx, err := hubtest.SQL(t, name).Begin()
-	if err != nil {
-		t.Fatal(err)
+	db := hubtest.SQL(t, name)
+	run := func(q string) {
+		t.Helper()
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := tx.Exec(`LOCK TABLE change IN ACCESS EXCLUSIVE MODE`); err != nil {
-		t.Fatal(err)
+	is := func(want state.State) {
+		t.Helper()
+		if rows := hubtest.Rows(r.Fleet()); len(rows) != 1 || rows[0].State != want {
+			t.Errorf("it is %+v, and should be %s", rows, want)
+		}
 	}
-	failed := report(c, state.ReportedFailed)
-	if _, err := r.Report(context.Background(), &failed); err == nil {
-		t.Error("a report was acknowledged that nobody has stored")
+	each, on := `BEGIN SELECT RAISE(ABORT, 'disk full'); END`, ``
+	if store.IsPostgres(name) {
+		run(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''disk full''; END'`)
+		each, on = `EXECUTE FUNCTION refuse()`, ` ON `
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
+	tables := []string{"secret", "transition"}
+	for _, table := range tables {
+		run(`CREATE TRIGGER refuse_` + table + ` BEFORE INSERT ON ` + table + ` ` + each)
 	}
-	r.look() // which may wait for what was under way
-	if problems := r.problems.take(); len(problems) == 0 {
-		t.Error("nobody hears of it")
+	refused := func() {
+		t.Helper()
+		failed := report(c, state.ReportedFailed)
+		_, err := r.Report(context.Background(), &failed)
+		if err == nil || !strings.Contains(err.Error(), "disk full") {
+			t.Errorf("the report is refused with %v", err)
+		}
+		if err := r.Unwritable(); err == nil || !strings.Contains(err.Error(), "disk full") {
+			t.Errorf("the hub says that it cannot write: %v", err)
+		}
 	}
-	r.report(report(c, state.ReportedDrifted))
-	if rows := hubtest.Rows(r.Fleet()); len(rows) != 1 || rows[0].State != state.Drifted {
-		t.Errorf("it is %+v", rows)
+	refused()
+	version, _ := r.Version()
+	refused()
+	if now, _ := r.Version(); now != version {
+		t.Error("a report that is refused without a try changes something")
 	}
+	is(state.OK)
+	// Not even that a cluster was heard is kept: nobody could know it after a restart.
+	same := state.Report{Cluster: "c", At: c.now(), Received: c.now(), Snapshot: true, Same: true}
+	if _, err := r.Report(context.Background(), &same); err == nil {
+		t.Error("a report that changes nothing is acknowledged")
+	}
+	c.pass(2 * time.Hour)
+	refused()
+	is(state.Stale)
+	for _, table := range tables {
+		if on != "" {
+			on = ` ON ` + table
+		}
+		run(`DROP TRIGGER refuse_` + table + on)
+	}
+	r.look()
+	if err := r.Unwritable(); err != nil {
+		t.Errorf("the hub says that it cannot write: %v", err)
+	}
+	is(state.OK)
+	r.report(report(c, state.ReportedProgressing))
+	is(state.Progressing)
+	r.problems.take()
 }
 
 // restored has an older database be restored below a running hub.

@@ -51,7 +51,7 @@ type Hub struct {
 	// Those below are of the goroutine that changes the fleet.
 	number  int64           // of the last change that the fleet has
 	now     time.Time       // of the write that is under way
-	broken  bool            // the fleet may have what the store has not
+	broken  bool            // the fleet is to be read anew, once something can be written
 	judged  bool            // the states of what was read were computed anew
 	unsaved map[string]bool // clusters of which the last news are not written
 	saving  map[string]bool // those of them that are being written, so many at once
@@ -61,9 +61,10 @@ type Hub struct {
 
 	sweeping sync.Mutex
 
-	mu      sync.Mutex
-	version uint64
-	changed chan struct{} // closed when there is another version
+	mu         sync.Mutex
+	version    uint64
+	changed    chan struct{} // closed when there is another version
+	unwritable error         // why the last write failed; nil where it did not
 }
 
 func (h *Hub) patience() time.Duration { return cmp.Or(h.options.Patience, 30*time.Second) }
@@ -73,6 +74,7 @@ type request struct {
 	report  *state.Report
 	weight  int64
 	do      func(ctx context.Context, tx *store.Tx) (*state.Changes, error)
+	cluster string // what it observes, or forgets; "" for none
 	outcome state.Outcome
 	err     error
 	done    chan struct{}
@@ -160,6 +162,14 @@ func (h *Hub) Changed() {
 	h.changed = make(chan struct{})
 }
 
+// Unwritable returns why nothing can be written, so that every report is refused; nil where the last
+// write succeeded. It is tried again every few seconds.
+func (h *Hub) Unwritable() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unwritable
+}
+
 // ErrText is the error where a report has a text that no database keeps.
 var ErrText = errors.New("a text has a NUL, is not UTF-8 or is longer than 2,000 bytes, or the cluster's name has what cannot be printed")
 
@@ -170,15 +180,15 @@ func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*h.patience()) // of the batch before, and of its own
 	defer cancel()
-	q := &request{report: r, weight: int64(len(r.Items))}
+	q := &request{report: r, cluster: r.Cluster, weight: int64(len(r.Items))}
 	if err := h.ask(ctx, q); err != nil {
 		return state.Outcome{}, err
 	}
 	return q.outcome, nil
 }
 
-// Do calls f, which may write, between two batches of reports. What it changes of the fleet is
-// written as well.
+// Do calls f, which may write, between two batches of reports. Of the fleet it may change what is wanted,
+// which is written as well.
 func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, tx *store.Tx) (*state.Changes, error)) error {
 	return h.ask(ctx, &request{do: f})
 }
@@ -233,6 +243,7 @@ func (h *Hub) Run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
+	h.wrote(work, h.probe(work)) // a batch may have nothing to write, and a report would find out first
 	h.batch(work, nil)
 	for {
 		select {
@@ -257,7 +268,7 @@ func (h *Hub) Run(ctx context.Context) {
 // look reads what other hubs have changed.
 func (h *Hub) look(ctx context.Context) {
 	if h.broken {
-		return // the next batch reads everything
+		return // the next batch that can write reads everything
 	}
 	number, err := h.options.Store.Number(ctx)
 	switch {

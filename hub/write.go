@@ -24,27 +24,67 @@ func (h *Hub) gather(first *request) []*request {
 	return out
 }
 
-// batch does what was asked for, in one write, and what is due. Where the store fails, nothing
-// of it is acknowledged, and the fleet is read anew.
+// batch does what was asked for, in one write, and what is due. Where the store fails, nothing of it is
+// acknowledged, and the fleet has nothing of it. From then on, nothing is done before something could be
+// written again, and the fleet was read anew.
 func (h *Hub) batch(ctx context.Context, requests []*request) {
 	asked := len(requests) > 0
 	requests = h.quiet(ctx, requests)
 	if asked && len(requests) == 0 {
 		return
 	}
-	within, cancel := context.WithTimeout(ctx, h.limit(requests))
-	defer cancel()
-	err := h.write(within, requests)
-	if err != nil {
-		h.broken = true
-		for _, q := range requests {
-			q.err = err
-		}
-		if ctx.Err() == nil {
-			h.options.Problem(err)
+	var err error
+	if h.broken {
+		if err = h.probe(ctx); err != nil {
+			h.age()
 		}
 	}
+	if err == nil {
+		within, cancel := context.WithTimeout(ctx, h.limit(requests))
+		defer cancel()
+		err = h.write(within, requests)
+	}
+	h.wrote(ctx, err)
+	for _, q := range requests {
+		q.err = err
+	}
 	h.end(requests)
+}
+
+// probe returns an error where nothing can be written.
+func (h *Hub) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, h.patience())
+	defer cancel()
+	return h.options.Store.Probe(ctx)
+}
+
+// age has clusters get stale of which nothing can be heard. What time changes is written once the fleet
+// was read anew.
+func (h *Hub) age() {
+	if now := h.options.Now(); due(h.expired, now, expireEvery) {
+		h.expired = now
+		if h.fleet.Load().Expire(now).Len() > 0 {
+			h.Changed()
+		}
+	}
+}
+
+// wrote takes the error of a write, nil for none, of which answers tell.
+func (h *Hub) wrote(ctx context.Context, err error) {
+	if err != nil {
+		h.broken = true
+		if ctx.Err() != nil {
+			return // the hub ends
+		}
+		h.options.Problem(err)
+	}
+	h.mu.Lock()
+	was := h.unwritable
+	h.unwritable = err
+	h.mu.Unlock()
+	if (was == nil) != (err == nil) {
+		h.Changed()
+	}
 }
 
 // limit returns how long a write may take. What is wanted may be millions of rows, and so may be what
@@ -107,6 +147,10 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 		return w.due(ctx)
 	})
 	if err != nil {
+		if w.mark != nil {
+			w.fleet.Reset(w.mark)
+			h.Changed() // somebody may have been answered with what was refused
+		}
 		return err
 	}
 	h.judged = true
@@ -122,6 +166,7 @@ type writing struct {
 	*Hub
 	tx     *store.Tx
 	fleet  *state.Fleet
+	mark   *state.Mark     // the fleet before the requests; nil until then
 	heard  map[string]bool // clusters whose last news are to be written
 	count  int             // of changes
 	wanted bool            // what is wanted changed
@@ -146,6 +191,11 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 		changes = w.fleet.Expire(w.now)
 		w.expired = w.now
 	}
+	about := make([]string, len(requests))
+	for i, q := range requests {
+		about[i] = q.cluster
+	}
+	w.mark = w.fleet.Mark(about)
 	for _, q := range requests {
 		if q.report != nil {
 			changes.Append(w.observe(q))

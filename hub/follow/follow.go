@@ -134,7 +134,10 @@ func (f *Follower) Moved() {
 func (f *Follower) Why(environment string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	unwritable := f.Hub.Unwritable()
 	switch all := f.problems[""]; {
+	case unwritable != nil:
+		return "the hub can write nothing, and refuses reports: " + unwritable.Error()
 	case all != "":
 		return all
 	case !f.begun && len(f.Hub.Fleet().Names()) == 0:

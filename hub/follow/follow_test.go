@@ -449,6 +449,30 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// Who asks is told that the hub can write nothing: neither what is wanted nor what is reported is news then.
+func TestUnwritable(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := hub.Options{Store: db, StaleAfter: time.Hour, Now: time.Now, Problem: func(error) {}}
+	h, err := hub.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { h.Run(t.Context()); close(done) }()
+	t.Cleanup(func() { <-done; _ = db.Close() })
+	f := follow.New(follow.Options{Hub: h})
+	err = h.Do(t.Context(), func(context.Context, *store.Tx) (*state.Changes, error) {
+		return nil, errors.New("disk full")
+	})
+	const want = "the hub can write nothing, and refuses reports: disk full"
+	if why := f.Why("dev"); err == nil || why != want || f.Why("") != want {
+		t.Errorf("%v, and it says %q", err, why)
+	}
+}
+
 // TestSays holds that what keeps it from reading is said once, and once that it is over, and that
 // what was wrong with an environment stays known meanwhile.
 func TestSays(t *testing.T) {

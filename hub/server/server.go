@@ -275,6 +275,10 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusServiceUnavailable, "the database does not answer")
 		return
 	}
+	if err := s.Hub.Unwritable(); err != nil {
+		problem(w, http.StatusServiceUnavailable, "nothing can be written, and reports are refused: "+err.Error())
+		return
+	}
 	_, _ = fmt.Fprintln(w, "ok")
 }
 

@@ -239,10 +239,7 @@ func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *fol
 		c.pairs[i] = pair{digest: none, commit: none, message: none, by: none, applied: none, from: nowhere, ran: none, state: Missing, changed: now.UnixMilli()}
 	}
 	c.recount()
-	e.byClust[name] = c
-	at, _ := slices.BinarySearchFunc(e.clusters, name, func(c *cluster, name string) int { return strings.Compare(c.name, name) })
-	e.clusters = slices.Insert(e.clusters, at, c) // at the end, mostly
-	to.clusters = append(to.clusters, c)
+	e.insert(c)
 	return c
 }
 

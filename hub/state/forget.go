@@ -1,7 +1,5 @@
 package state
 
-import "slices"
-
 // Forget forgets a cluster that the platform lists nowhere, with all that was observed of it, until it
 // reports again. It returns nil where there is no such cluster; listed are the environments that list
 // it, where it stays.
@@ -33,14 +31,8 @@ func (f *Fleet) forget(name string, changes *Changes) {
 		for i := range c.pairs {
 			changes.add(Change{env: e, cluster: c, target: i, Was: c.pairs[i].state, Gone: true})
 		}
-		same := func(other *cluster) bool { return other == c }
-		delete(e.byClust, name)
-		e.clusters = slices.DeleteFunc(e.clusters, same)
-		c.folder.clusters = slices.DeleteFunc(c.folder.clusters, same)
+		e.remove(c)
 		c.folder.recount()
-		for _, u := range e.unread {
-			delete(u.clusters, c)
-		}
 	}
 	delete(f.seen, name)
 }

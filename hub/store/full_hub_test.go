@@ -7,8 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,20 +19,87 @@ import (
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/server"
 	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestFullHub has a hub whose disk is full: it refuses reports with 503, and answers questions.
-// What it acknowledged stays, and it goes on by itself when there is room.
+// TestFullHub has a hub whose database may have no more pages.
 func TestFullHub(t *testing.T) {
+	t.Parallel()
 	name := hubtest.SQLite(t)()
 	db := hubtest.Open(t, name)
+	fullHub(t, name, db, false, func(full bool) error {
+		if full {
+			return db.Room(20)
+		}
+		return db.Room(1000)
+	})
+}
+
+// TestSlowFullDisk has hubs whose database is on a file system that is full.
+func TestSlowFullDisk(t *testing.T) {
+	isolated.Slow(t, "needs PostgreSQL, and root to mount a file system")
+	for _, c := range []struct {
+		name     string
+		size     int64
+		database func(dir string) string
+	}{
+		{"SQLite", 2 << 20, func(dir string) string { return filepath.Join(dir, "hub.db") }},
+		{"PostgreSQL", 160 << 20, func(dir string) string {
+			c, err := hubtest.StartPostgres(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Stop)
+			name, err := c.Database(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return name
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("/tmp", "full") // PostgreSQL runs as another user, who must reach it
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mount("full", dir, "tmpfs", 0, fmt.Sprint("mode=777,size=", c.size)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+					t.Error(err)
+				}
+				_ = os.Remove(dir)
+			})
+			name, ballast := c.database(dir), filepath.Join(dir, "ballast")
+			fullHub(t, name, hubtest.Open(t, name), true, func(full bool) error {
+				if !full {
+					return os.Remove(ballast)
+				}
+				var disk syscall.Statfs_t
+				if err := syscall.Statfs(dir, &disk); err != nil {
+					return err
+				}
+				const left = 20 * 4096
+				return os.WriteFile(ballast, make([]byte, int64(disk.Bavail)*disk.Bsize-left), 0o600)
+			})
+		})
+	}
+}
+
+// fullHub has a hub whose disk gets full, for all hubs or for that one: it refuses reports with 503, says
+// that it is not ready, and answers questions with what it has acknowledged, before and after it starts
+// again. When there is room, it is ready by itself, and takes reports.
+func fullHub(t *testing.T, name string, db *store.Store, forAll bool, fill func(full bool) error) {
 	var full atomic.Bool
-	h := run(t, db, func(err error) {
-		if !full.Load() || !strings.Contains(err.Error(), "full") {
+	problem := func(err error) {
+		if !full.Load() || !strings.Contains(err.Error(), "full") && !strings.Contains(err.Error(), "No space left") {
 			t.Errorf("the hub says: %v", err)
 		}
-	})
+	}
+	h := run(t, db, problem)
 	commit := strings.Repeat("c", 40)
 	err := h.Want(t.Context(), 0, &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: commit}}, Clusters: []state.Cluster{{Name: "oslo", Folder: "edge"}}, Folders: []state.Folder{{
 		Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello", Digest: "d"}},
@@ -37,16 +107,19 @@ func TestFullHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(server.New(server.Options{Hub: h}))
-	t.Cleanup(web.Close)
-	message := func(n int) string { return fmt.Sprint(n, " ", strings.Repeat("m", 200)) }
-	report := func(n int) (*http.Response, string) {
+	serve := func(h *hub.Hub) string {
+		web := httptest.NewServer(server.New(server.Options{Hub: h}))
+		t.Cleanup(web.Close)
+		return web.URL
+	}
+	do := func(method, address string, body []byte) (*http.Response, string) {
 		t.Helper()
-		body, err := json.Marshal(api.Report{Cluster: "oslo", At: now().Add(time.Duration(n-10_000) * time.Millisecond), Snapshot: true, Items: []api.Item{{Assignment: "prod/edge/hello-main", Commit: commit, State: "failed", Message: message(n)}}})
+		r, err := http.NewRequestWithContext(t.Context(), method, address, bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.Post(web.URL+"/v1/reports", "application/json", bytes.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,47 +130,99 @@ func TestFullHub(t *testing.T) {
 		}
 		return res, string(text)
 	}
-	is := func(h *hub.Hub) string {
+	// Each report says something else than the one before.
+	report := func(web string, n int) (*http.Response, string) {
 		t.Helper()
-		for _, row := range hubtest.Rows(h.Fleet()) {
-			if row.Cluster == "oslo" {
-				return row.Message
+		at, is := now().Add(time.Duration(n-10_000)*time.Millisecond), []string{"progressing", "failed"}[n%2]
+		body, err := json.Marshal(api.Report{Cluster: "oslo", At: at, Snapshot: true, Items: []api.Item{{
+			Assignment: "prod/edge/hello-main", Commit: commit, State: is, Message: fmt.Sprint(n, " ", strings.Repeat("m", 200)),
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return do(http.MethodPost, web+"/v1/reports", body)
+	}
+	answers := func(web string) (all string) {
+		t.Helper()
+		questions := []string{"/v1/counts?environment=prod", "/v1/assignments", "/v1/rollout?environment=prod", "/metrics"}
+		for _, path := range questions {
+			res, text := do(http.MethodGet, web+path, nil)
+			if res.StatusCode != http.StatusOK {
+				t.Errorf("%s: %s %s", path, res.Status, text)
+			}
+			for line := range strings.Lines(text) {
+				if path != "/metrics" || strings.HasPrefix(line, "kalypso_assignments") {
+					all += line
+				}
 			}
 		}
-		return ""
+		return all
 	}
+	tag := func(web string) string {
+		res, _ := do(http.MethodGet, web+"/v1/counts", nil)
+		return res.Header.Get("ETag")
+	}
+	ready := func(web string, want int, says string) {
+		t.Helper()
+		if res, text := do(http.MethodGet, web+"/readyz", nil); res.StatusCode != want || !strings.Contains(text, says) {
+			t.Errorf("/readyz is %s %s, and should be %d %s", res.Status, text, want, says)
+		}
+	}
+	const unready = "nothing can be written, and reports are refused: the database"
+	web := serve(h)
+	ready(web, http.StatusOK, "ok")
 	full.Store(true)
-	if err := db.Room(20); err != nil {
+	if err := fill(true); err != nil {
 		t.Fatal(err)
 	}
-	sent := 1
-	for ; sent < 1000; sent++ {
-		if res, text := report(sent); res.StatusCode == http.StatusServiceUnavailable {
+	sent, was, version := 1, "", ""
+	for ; sent < 5000; sent++ {
+		if res, text := report(web, sent); res.StatusCode == http.StatusServiceUnavailable {
 			break
 		} else if res.StatusCode != http.StatusOK {
 			t.Fatal(res.Status, text)
 		}
+		was, version = answers(web), tag(web)
 	}
-	if sent == 1 || sent == 1000 {
-		t.Fatalf("of 1000 reports, %d were acknowledged", sent-1)
+	if sent == 1 || sent == 5000 {
+		t.Fatalf("of 5000 reports, %d were acknowledged", sent-1)
 	}
-	for n := range 3 {
-		if res, text := report(sent + n); res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+	for n := range 4 {
+		if is := answers(web); is != was {
+			t.Fatalf("after %d were refused, it is\n%s, and what was acknowledged is\n%s", n+1, is, was)
+		}
+		ready(web, http.StatusServiceUnavailable, unready)
+		res, text := report(web, sent+n)
+		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 			t.Errorf("the disk is full: %s, %v, %s", res.Status, res.Header, text)
 		}
 	}
-	if res, err := http.Get(web.URL + "/v1/counts"); err != nil || res.StatusCode != http.StatusOK {
-		t.Errorf("a question: %v, %v", res, err)
+	if tag(web) == version {
+		t.Error("who was answered while something was refused is not answered again")
 	}
-	other := run(t, hubtest.Open(t, name), func(err error) { t.Error(err) })
-	if got, want := is(other), message(sent-1); got != want {
-		t.Errorf("what was acknowledged is %.5q, and should be %.5q", got, want)
+	again := run(t, hubtest.Open(t, name), problem)
+	other := serve(again)
+	if is := answers(other); is != was {
+		t.Errorf("after a restart it is\n%s, and what was acknowledged is\n%s", is, was)
 	}
-	if err := db.Room(1000); err != nil {
+	if forAll {
+		if res, text := report(other, sent); res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("the disk is full after a restart, too: %s %s", res.Status, text)
+		}
+		ready(other, http.StatusServiceUnavailable, unready)
+	}
+	if err := fill(false); err != nil {
 		t.Fatal(err)
 	}
-	if res, text := report(sent); res.StatusCode != http.StatusOK || is(h) != message(sent) {
-		t.Errorf("there is room again: %s %s, and it is %.5q", res.Status, text, is(h))
+	for _, changed := h.Version(); h.Unwritable() != nil; _, changed = h.Version() {
+		<-changed
+	}
+	ready(web, http.StatusOK, "ok")
+	if res, text := report(web, sent); res.StatusCode != http.StatusOK {
+		t.Errorf("there is room again: %s %s", res.Status, text)
+	}
+	if is := answers(web); is == was || !strings.Contains(is, fmt.Sprint(`"`, sent, " mmm")) {
+		t.Errorf("there is room again, and it is %s", is)
 	}
 	full.Store(false)
 }
