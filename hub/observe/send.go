@@ -18,11 +18,17 @@ import (
 // Sender sends reports to a hub. It is for one goroutine.
 type Sender struct {
 	hub  *api.Client
-	last map[string]string // the digest of the last snapshot of each cluster
+	last map[string]taken // the last snapshot of each cluster
+}
+
+// taken is a snapshot that a hub has: its digest, and the items that the hub knows no assignment for.
+type taken struct {
+	digest  string
+	unknown []string
 }
 
 // NewSender returns the sender to a hub.
-func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[string]string{}} }
+func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[string]taken{}} }
 
 // Sent is the result of sending reports.
 type Sent struct {
@@ -122,19 +128,19 @@ func (s *Sent) leave(reports ...Carried) {
 }
 
 func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
-	if r.Signed == nil && r.Snapshot && r.Digest != "" && s.last[r.Cluster] == r.Digest {
+	if last := s.last[r.Cluster]; r.Signed == nil && r.Snapshot && r.Digest != "" && last.digest == r.Digest {
 		same := *r
 		same.Items = nil
-		if taken, err := s.try(ctx, &same); !api.IsResend(err) {
-			return taken, err
+		if _, err := s.try(ctx, &same); !api.IsResend(err) {
+			return &api.Taken{Unknown: last.unknown}, err // the hub asks for the items where it wants others
 		}
 	}
 	delete(s.last, r.Cluster) // unless it arrives
-	taken, err := s.try(ctx, r)
+	answer, err := s.try(ctx, r)
 	if err == nil && r.Snapshot {
-		s.last[r.Cluster] = r.Digest
+		s.last[r.Cluster] = taken{r.Digest, answer.Unknown}
 	}
-	return taken, err
+	return answer, err
 }
 
 // The bounds of trying again where a hub has too much to do.

@@ -85,6 +85,31 @@ func TestSendDigest(t *testing.T) {
 	send(snapshotOf("ok", "failed"), "items")
 }
 
+// What the hub does not know of a snapshot is said each time, also where the digest alone is sent, until
+// the hub knows it.
+func TestSendUnknown(t *testing.T) {
+	known := false
+	s := observe.NewSender(hubOf(t, func(_ *http.Request, sent *api.Report) (int, string) {
+		switch {
+		case len(sent.Items) > 0 && !known:
+			return 200, `{"unknown": ["prod/eu/b"]}`
+		case len(sent.Items) == 0 && known:
+			return 409, `{"title": "Conflict"}`
+		}
+		return 200, "{}"
+	}))
+	for n, want := range []string{"prod/eu/b", "prod/eu/b", "prod/eu/b", "", ""} {
+		known = n == 3
+		sent, err := s.Send(t.Context(), []api.Report{snapshotOf("ok", "ok")})
+		if want != "" {
+			want = "the hub knows no assignment for " + want + " on cluster eu-1"
+		}
+		if got := sent.String(); got != want || err != nil || sent.Err() != nil {
+			t.Errorf("%d: it says %q, %v, %v, and should say %q", n, got, err, sent.Err(), want)
+		}
+	}
+}
+
 func TestSendRefused(t *testing.T) {
 	single := api.Report{Cluster: "eu-1", Items: []api.Item{{Assignment: "prod/eu/a", State: "ok"}}}
 	for name, c := range map[string]struct {
