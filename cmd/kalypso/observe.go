@@ -33,7 +33,7 @@ type observing struct {
 	hub                            hubOptions
 	from, kubeconfig, cluster      string
 	contexts                       []string
-	every                          time.Duration
+	every, timeout                 time.Duration
 	out, imported, enrollTokenFile string
 	item                           api.Item
 	files                          []string
@@ -63,8 +63,11 @@ any more is known to be gone. What the hub has already is not sent again.
 branch, or with the git id of the folder, that is applied.
 
 With --every it goes on until it is terminated. An error ends nothing then, and is said
-when it is another one than before. The token is in ` + hubTokenEnv + ` or in a file; with
---enroll-token-file, a cluster that has none yet gets its own.`,
+when it is another one than before. An API server that does not answer within
+--request-timeout keeps no other cluster from being reported.
+
+The token is in ` + hubTokenEnv + ` or in a file; with --enroll-token-file, a cluster that
+has none yet gets its own.`,
 		Example: `  kalypso observe --from kubeconfig --kubeconfig fleet.yaml --context eu-1,eu-2 --every 1m
   kalypso observe --from ansible /srv/reports --hub https://hub.example.com
   kalypso observe --from kubeconfig --kubeconfig edge.yaml --out edge.jsonl   # to be carried
@@ -87,6 +90,7 @@ when it is another one than before. The token is in ` + hubTokenEnv + ` or in a 
 	f.StringSliceVar(&o.contexts, "context", nil, "a `CONTEXT` of the kubeconfig; again for more (default: the current one)")
 	f.StringVar(&o.cluster, "cluster", "", "the `CLUSTER`, where the platform has another one than the context, or than a file without one")
 	f.DurationVar(&o.every, "every", 0, "go on, and read again after about this `DURATION`")
+	f.DurationVar(&o.timeout, "request-timeout", 0, "how long the API server of one cluster may take, a `DURATION` (default: half of --every, but 2s at least and 30s at most; 30s without --every)")
 	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, signed where there is a token, or write them to stdout for -, and send nothing")
 	f.StringVar(&o.imported, "import", "", "send the reports of a `FILE`, or those on stdin for -, as --from file does")
 	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, for which the cluster gets its own, which --token-file keeps; remove that file for another one")
@@ -140,6 +144,10 @@ func (o *observing) check() error {
 		return usagef("--from file sends what was observed elsewhere, once: leave out --every, --out and --cluster")
 	case o.every < 0 || o.every > 0 && o.every < time.Second:
 		return usagef("--every %s: at least a second", o.every)
+	case o.timeout != 0 && files || o.timeout != 0 && single:
+		return usagef("--request-timeout is for API servers: it goes with --from kubeconfig and --from in-cluster")
+	case o.timeout < 0 || o.timeout > 0 && o.timeout < time.Second:
+		return usagef("--request-timeout %s: at least a second", o.timeout)
 	case o.out != "" && o.hub.address != "":
 		return usagef("--out writes the reports, and --hub sends them: give one of them")
 	case o.enrollTokenFile != "" && (o.hub.tokenFile == "" || o.cluster == "" || o.out != ""):
@@ -173,7 +181,7 @@ func (o *observing) run(ctx context.Context) error {
 type delivery func(ctx context.Context, reports []api.Report) (note string, left []api.Report, err error)
 
 func (o *observing) once(ctx context.Context, source observe.Source, deliver delivery) error {
-	reports, err := source.Reports(ctx)
+	reports, err := o.read(ctx, source)
 	if err != nil && len(reports) == 0 {
 		return err
 	}
@@ -203,12 +211,37 @@ func (o *observing) carry(ctx context.Context) error {
 	return errors.Join(sent.Err(), err)
 }
 
-// repeat goes on until the context ends.
+// read reads a source, and says what to do where a server does not answer.
+func (o *observing) read(ctx context.Context, source observe.Source) ([]api.Report, error) {
+	reports, err := source.Reports(ctx)
+	if errors.Is(err, apiserver.ErrSilent) {
+		hint := "--request-timeout gives a server more time"
+		if o.from == fromKubeconfig {
+			hint = "the clusters that answer are reported; " + hint +
+				", and --context names others than the one that is gone"
+		}
+		err = fmt.Errorf("%w\n%s", err, hint)
+	}
+	return reports, err
+}
+
+// requestTimeout returns how long the API server of one cluster may take; 0 for as long as usual. What is
+// left of a round is for sending.
+func (o *observing) requestTimeout() time.Duration {
+	if o.timeout > 0 || o.every == 0 {
+		return o.timeout
+	}
+	return min(max(o.every/2, 2*time.Second), 30*time.Second)
+}
+
+// repeat goes on until the context ends. The time between two rounds is that from the beginning of the one
+// to that of the other; one that takes longer is followed by a short pause.
 func (o *observing) repeat(ctx context.Context, source observe.Source, deliver delivery) error {
 	said := ""
 	var left []api.Report
 	for {
-		reports, err := source.Reports(ctx)
+		begun := time.Now()
+		reports, err := o.read(ctx, source)
 		var note string
 		var problem error
 		note, left, problem = deliver(ctx, append(left, reports...))
@@ -216,7 +249,8 @@ func (o *observing) repeat(ctx context.Context, source observe.Source, deliver d
 			return ctx.Err()
 		}
 		said = o.say(said, note, errors.Join(err, problem))
-		if err := httpclient.Wait(ctx, jitter(o.every)+o.every/4); err != nil {
+		pause := jitter(o.every) + o.every/4 - time.Since(begun)
+		if err := httpclient.Wait(ctx, max(pause, o.every/4)); err != nil {
 			return err
 		}
 	}
@@ -268,7 +302,9 @@ func (o *observing) source() (observe.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return observe.NewClusters(servers, func(context string) string { return cmp.Or(o.cluster, context) }, now), nil
+	clusters := observe.NewClusters(servers, func(context string) string { return cmp.Or(o.cluster, context) }, now)
+	clusters.Timeout = o.requestTimeout()
+	return clusters, nil
 }
 
 // paths are those of the files.

@@ -4,17 +4,24 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/internal/apiserver"
 )
 
 // sources are what is read, one time after the other.
-type sources struct{ read []error }
+type sources struct {
+	read  []error
+	takes time.Duration
+}
 
 func (s *sources) Reports(context.Context) ([]api.Report, error) {
+	time.Sleep(s.takes)
 	err := s.read[0]
 	s.read = s.read[1:]
 	return []api.Report{{Cluster: "eu-1"}}, err
@@ -26,7 +33,7 @@ func TestObserveGoesOn(t *testing.T) {
 	var said bytes.Buffer
 	o := &observing{global: &global{streams: streams{err: &said}}, every: time.Nanosecond}
 	lost, other := errors.New("no answer"), errors.New("who are you")
-	s := &sources{[]error{nil, lost, lost, other, nil, nil}}
+	s := &sources{read: []error{nil, lost, lost, other, nil, nil}}
 	var sent []int
 	err := o.repeat(ctx, s, func(_ context.Context, reports []api.Report) (string, []api.Report, error) {
 		sent = append(sent, len(reports))
@@ -41,6 +48,60 @@ func TestObserveGoesOn(t *testing.T) {
 	want := "kalypso: no answer\nkalypso: the hub knows no assignment for x\nkalypso: who are you\nkalypso: all is reported again\n"
 	if !errors.Is(err, context.Canceled) || said.String() != want || len(sent) != 6 || sent[4] != 2 || sent[5] != 1 {
 		t.Errorf("got %v, %v, %s", err, sent, said.String())
+	}
+}
+
+// Rounds begin each --every, however long reading takes; one that takes longer than that is followed by a
+// pause.
+func TestObservePace(t *testing.T) {
+	for _, c := range []struct{ takes, least, most time.Duration }{
+		{0, 3750 * time.Millisecond, 6250 * time.Millisecond},
+		{2500 * time.Millisecond, 3750 * time.Millisecond, 6250 * time.Millisecond},
+		{time.Minute, 61250 * time.Millisecond, 61250 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			o := &observing{global: &global{streams: streams{err: io.Discard}}, every: 5 * time.Second}
+			s := &sources{read: make([]error, 30), takes: c.takes}
+			var last time.Time
+			err := o.repeat(ctx, s, func(context.Context, []api.Report) (string, []api.Report, error) {
+				if now := time.Now(); !last.IsZero() && (now.Sub(last) < c.least || now.Sub(last) > c.most) {
+					t.Errorf("a round that takes %s follows after %s", c.takes, now.Sub(last))
+				}
+				if last = time.Now(); len(s.read) == 0 {
+					cancel()
+				}
+				return "", nil, nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A server that does not answer has so much of --every that the others' reports come in time, and the
+// error says what to do.
+func TestObserveTimeout(t *testing.T) {
+	for _, c := range []struct{ every, given, want time.Duration }{
+		{0, 0, 0}, {0, time.Minute, time.Minute}, {time.Second, 0, 2 * time.Second},
+		{5 * time.Second, 0, 2500 * time.Millisecond}, {5 * time.Second, 7 * time.Second, 7 * time.Second},
+		{time.Minute, 0, 30 * time.Second}, {time.Hour, 0, 30 * time.Second},
+	} {
+		if got := (&observing{every: c.every, timeout: c.given}).requestTimeout(); got != c.want {
+			t.Errorf("--every %s --request-timeout %s: %s, and should be %s", c.every, c.given, got, c.want)
+		}
+	}
+	for from, want := range map[string]string{
+		fromKubeconfig: "no answer in time\nthe clusters that answer are reported; --request-timeout gives a server more time, " +
+			"and --context names others than the one that is gone",
+		fromInCluster: "no answer in time\n--request-timeout gives a server more time",
+	} {
+		o := &observing{from: from}
+		_, err := o.read(t.Context(), &sources{read: []error{apiserver.ErrSilent}})
+		if err.Error() != want || !errors.Is(err, apiserver.ErrSilent) {
+			t.Errorf("%s: %v", from, err)
+		}
 	}
 }
 
@@ -59,6 +120,8 @@ func TestObserveFlags(t *testing.T) {
 		"--import x --every 1m":                 "leave out --every, --out and --cluster",
 		"--from ansible x --every 1ms":          "--every 1ms: at least a second",
 		"--from ansible x":                      "which hub?",
+		"--from ansible x --request-timeout 2s": "--request-timeout is for API servers",
+		"--kubeconfig c --request-timeout 2ms":  "--request-timeout 2ms: at least a second",
 		"--assignment a":                        "--assignment needs --cluster, which has it, and --state",
 		"--assignment a --cluster c --state ok": "needs what is applied: --commit, or --digest",
 		"--assignment a --cluster c --state ok --digest d --commit c":        "needs what is applied: --commit, or --digest",

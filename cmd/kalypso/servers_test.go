@@ -39,6 +39,7 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"push":      pushCommand,
 	"many":      manyCommand,
 	"repeat":    repeatCommand,
+	"silent":    silentCommand,
 }
 
 // chartsCommand is `charts VAR PATH...`: each folder is a chart, named
@@ -149,6 +150,17 @@ func endlessCommand(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}))
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
+}
+
+// silentCommand is `silent VAR`: a server takes requests and answers none, and VAR is its URL.
+func silentCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: silent VAR")
+	}
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	server := httptest.NewServer(http.HandlerFunc(hang))
 	ts.Defer(server.Close)
 	ts.Setenv(args[0], server.URL)
 }

@@ -1,8 +1,10 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,27 +17,41 @@ import (
 )
 
 const (
-	timeout = 30 * time.Second // of the requests to a cluster
-	atOnce  = 8                // clusters that are read at a time
+	defaultTimeout = 30 * time.Second
+	atOnce         = 8 // clusters that are read at a time
 )
 
 // Clusters reads the objects of reconcilers from API servers. It is for one goroutine.
 type Clusters struct {
-	servers []*apiserver.Server
-	name    func(context string) string
+	// Timeout is how long one API server may take; 0 for 30 seconds.
+	Timeout time.Duration
+
+	servers []*server
 	now     func() time.Time
-	seen    map[string]bool   // clusters that there were reports of
-	listed  []map[string]bool // kinds that could be listed once, of each server
-	failed  []map[string]failure
+	seen    map[string]bool // clusters that there were reports of
+	bound   func(ctx context.Context, context string) (context.Context, context.CancelFunc)
 }
 
 var _ Source = (*Clusters)(nil)
 
+// server is an API server, and what is known of it.
+type server struct {
+	*apiserver.Server
+	name   string             // of its own cluster
+	listed map[string]bool    // kinds that could be listed once
+	failed map[string]failure // objects
+	silent bool               // it did not answer in time, the last time
+}
+
 // NewClusters returns the source of some API servers. name returns the cluster of a context.
 func NewClusters(servers []*apiserver.Server, name func(context string) string, now func() time.Time) *Clusters {
-	c := &Clusters{servers: servers, name: name, now: now, seen: map[string]bool{}}
-	for range servers {
-		c.listed, c.failed = append(c.listed, map[string]bool{}), append(c.failed, nil)
+	c := &Clusters{now: now, seen: map[string]bool{}}
+	for _, s := range servers {
+		c.servers = append(c.servers, &server{Server: s, name: name(s.Context), listed: map[string]bool{}})
+	}
+	c.bound = func(ctx context.Context, _ string) (context.Context, context.CancelFunc) {
+		timeout := cmp.Or(c.Timeout, defaultTimeout)
+		return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w (%s)", apiserver.ErrSilent, timeout))
 	}
 	return c
 }
@@ -47,24 +63,29 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 	at := c.now()
 	found, problems := make([][]finding, len(c.servers)), make([]error, len(c.servers))
 	var wait sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	// Those that did not answer the last time wait for each other, and nobody waits for them.
+	slots, slow := make(chan struct{}, atOnce), make(chan struct{}, atOnce)
 	for i, s := range c.servers {
 		wait.Go(func() {
+			if s.silent {
+				found[i], problems[i] = c.wait(ctx, s, slow)
+				return
+			}
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			m := &memory{was: c.failed[i], is: map[string]failure{}}
-			if found[i], problems[i] = c.read(ctx, s, c.listed[i], m); problems[i] == nil {
-				c.failed[i] = m.is
-			}
+			ctx, cancel := c.bound(ctx, s.Context)
+			defer cancel()
+			found[i], problems[i] = s.read(ctx)
 		})
 	}
 	wait.Wait()
 	var all []finding
 	for i, s := range c.servers {
-		if problems[i] == nil {
-			c.seen[c.name(s.Context)] = true
-			all = append(all, found[i]...)
+		if s.silent = errors.Is(problems[i], apiserver.ErrSilent); problems[i] != nil {
+			continue
 		}
+		c.seen[s.name] = true
+		all = append(all, found[i]...)
 	}
 	err := errors.Join(problems...)
 	items, uids := itemsOf(all), uidsOf(all)
@@ -86,6 +107,20 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 	return sorted(out), err
 }
 
+// wait reads a server that did not answer the last time, as soon as one of some slots is free. Its time
+// runs meanwhile, so that however many there are of those, all take no longer than one.
+func (c *Clusters) wait(ctx context.Context, s *server, slots chan struct{}) ([]finding, error) {
+	ctx, cancel := c.bound(ctx, s.Context)
+	defer cancel()
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+		return s.read(ctx)
+	case <-ctx.Done():
+		return nil, s.Problem(context.Cause(ctx), families[0][0].Name+"s", apiserver.Query{})
+	}
+}
+
 // families are the kinds of each reconciler. Who may list the first of one may list all.
 var families = [][]reconcilers.Kind{
 	{reconcilers.Kustomizations, reconcilers.HelmReleases}, {reconcilers.Applications}, {reconcilers.BundleDeployments},
@@ -93,24 +128,23 @@ var families = [][]reconcilers.Kind{
 
 // read returns the findings on one cluster, of the reconcilers whose objects may be listed: the
 // error is for none, where there are some, and for what could be listed before.
-func (c *Clusters) read(ctx context.Context, s *apiserver.Server, listed map[string]bool, m *memory) ([]finding, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, apiserver.ErrSilent)
-	defer cancel()
+func (s *server) read(ctx context.Context) ([]finding, error) {
+	m := &memory{was: s.failed, is: map[string]failure{}}
 	var found []finding
 	var refused error
 	for _, family := range families {
 		for i, k := range family {
-			sources, err := k.Sources(ctx, s, "")
+			sources, err := k.Sources(ctx, s.Server, "")
 			if err != nil {
 				return nil, err
 			}
 			q := apiserver.Query{Resource: k.Resource}
-			list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context), m, sources) })
+			list, err := apiserver.List(ctx, s.Server, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, s.name, m, sources) })
 			switch {
 			case err == nil:
-				listed[k.Name] = true
+				s.listed[k.Name] = true
 			case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && s.Lacks(ctx, k.Resource.GroupVersion()):
-			case apierrors.IsForbidden(err) && i == 0 && !listed[k.Name]:
+			case apierrors.IsForbidden(err) && i == 0 && !s.listed[k.Name]:
 				refused = s.Problem(err, k.Name+"s", q)
 			default:
 				return nil, s.Problem(err, k.Name+"s", q)
@@ -121,8 +155,9 @@ func (c *Clusters) read(ctx context.Context, s *apiserver.Server, listed map[str
 			found = append(found, list...)
 		}
 	}
-	if len(listed) > 0 {
-		return found, nil
+	if len(s.listed) == 0 {
+		return nil, refused
 	}
-	return nil, refused
+	s.failed = m.is
+	return found, nil
 }

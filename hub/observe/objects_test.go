@@ -1,7 +1,9 @@
 package observe_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -36,11 +38,9 @@ type lists map[string][]object
 // contexts serves clusters, and returns them as contexts c0, c1 ...
 func contexts(t *testing.T, clusters ...lists) *observe.Clusters {
 	t.Helper()
-	config := object{"apiVersion": "v1", "kind": "Config", "users": []object{{"name": "u", "user": object{}}}}
-	var names []string
-	var servers, entries []object
-	for i, c := range clusters {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var handlers []http.Handler
+	for _, c := range clusters {
+		handlers = append(handlers, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			items, there := c[r.URL.Path]
 			switch {
@@ -60,6 +60,18 @@ func contexts(t *testing.T, clusters ...lists) *observe.Clusters {
 				_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`))
 			}
 		}))
+	}
+	return serve(t, handlers...)
+}
+
+// serve serves API servers, and returns them as contexts c0, c1 ...
+func serve(t *testing.T, handlers ...http.Handler) *observe.Clusters {
+	t.Helper()
+	config := object{"apiVersion": "v1", "kind": "Config", "users": []object{{"name": "u", "user": object{}}}}
+	var names []string
+	var servers, entries []object
+	for i, h := range handlers {
+		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)
 		name := fmt.Sprint("c", i)
 		names = append(names, name)
@@ -325,5 +337,72 @@ func TestUID(t *testing.T) {
 	reports, err := contexts(t, lists{kustomizations: {old}}, lists{kustomizations: nil}).Reports(t.Context())
 	if err == nil || len(reports) != 1 || reports[0].UID != "" {
 		t.Errorf("with a server that cannot be read: %+v, %v", reports, err)
+	}
+}
+
+// A server that hangs keeps no other one from being read; and however many hang, they are no longer
+// waited for than one.
+func TestHanging(t *testing.T) {
+	const healthy = "c10"
+	handlers := make([]http.Handler, 21)
+	for i := range handlers {
+		handlers[i] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if fmt.Sprint("c", i) != healthy {
+				<-r.Context().Done()
+				return
+			}
+			list := object{"kind": "List", "apiVersion": "v1", "items": []object{}}
+			if r.URL.Path == kustomizations {
+				list["items"] = []object{of("prod-eu-a-assignment", "prod/eu/a", "{}", ready("True", "", newer, newer))}
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(list)
+		})
+	}
+	c := serve(t, handlers...)
+	silent := fmt.Errorf("%w (2s)", apiserver.ErrSilent)
+	var said string
+	for round := range 3 {
+		// The time of those that hang is over at once in the first round, when nobody knows who hangs, and
+		// then not before the healthy one was read.
+		read, over := make(chan struct{}), make(chan struct{})
+		if round == 0 {
+			close(over)
+		} else {
+			late := time.AfterFunc(time.Minute, func() {
+				t.Error("a healthy server waits for those that hang")
+				close(over)
+			})
+			go func() {
+				if <-read; late.Stop() {
+					close(over)
+				}
+			}()
+		}
+		c.Bound(func(ctx context.Context, name string) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			if name == healthy {
+				return ctx, func() { cancel(nil); close(read) }
+			}
+			go func() { <-over; cancel(silent) }()
+			return ctx, func() { cancel(nil) }
+		})
+		reports, err := c.Reports(t.Context())
+		if len(reports) != 1 || reports[0].Cluster != healthy || !errors.Is(err, apiserver.ErrSilent) {
+			t.Fatalf("round %d: %+v, %v", round, reports, err)
+		}
+		if err.Error() != said && round > 0 || !strings.Contains(err.Error(), "listing the Kustomizations of context c7: no answer in time (2s)") {
+			t.Errorf("round %d says %s, and before that %s", round, err, said)
+		}
+		said = err.Error()
+	}
+}
+
+// How long a server may take is in the error.
+func TestTimeout(t *testing.T) {
+	c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	c.Timeout = time.Millisecond
+	if got, want := text(t, c), " does not answer: listing the Kustomizations of context c0: no answer in time (1ms)"; !strings.HasSuffix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
