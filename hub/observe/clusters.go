@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,10 +38,12 @@ var _ Source = (*Clusters)(nil)
 // server is an API server, and what is known of it.
 type server struct {
 	*apiserver.Server
-	name   string             // of its own cluster
-	listed map[string]bool    // kinds that could be listed once
-	failed map[string]failure // objects
-	silent bool               // it did not answer in time, the last time
+	name     string             // of its own cluster
+	listed   map[string]bool    // kinds that could be listed once
+	failed   map[string]failure // objects
+	clusters map[string]bool    // those that it ever had objects for, and its own; nil before it was read
+	own      bool               // it ever had objects for its own cluster
+	silent   bool               // it did not answer in time, the last time
 }
 
 // NewClusters returns the source of some API servers. name returns the cluster of a context.
@@ -57,8 +60,8 @@ func NewClusters(servers []*apiserver.Server, name func(context string) string, 
 }
 
 // Reports returns a snapshot of each context's cluster, and of each other one that objects on
-// them are for, now or when they were read before. Where a server cannot be read, the others'
-// are no snapshots: it may have more about the same clusters.
+// them are for, now or when they were read before. Where a server cannot be read, the reports of
+// clusters that it may have more about are no snapshots.
 func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 	at := c.now()
 	found, problems := make([][]finding, len(c.servers)), make([]error, len(c.servers))
@@ -84,10 +87,16 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 		if s.silent = errors.Is(problems[i], apiserver.ErrSilent); problems[i] != nil {
 			continue
 		}
+		if s.clusters == nil {
+			s.clusters = map[string]bool{s.name: true}
+		}
 		c.seen[s.name] = true
+		for _, f := range found[i] {
+			s.clusters[f.cluster] = true
+			s.own = s.own || f.cluster == s.name
+		}
 		all = append(all, found[i]...)
 	}
-	err := errors.Join(problems...)
 	items, uids := itemsOf(all), uidsOf(all)
 	for name := range items {
 		c.seen[name] = true
@@ -96,7 +105,7 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 	for name := range c.seen {
 		r := snapshot(name, "kalypso observe", at, items[name])
 		r.UID = uids[name]
-		if err != nil {
+		if c.isPart(name, problems) {
 			if len(r.Items) == 0 {
 				continue
 			}
@@ -104,7 +113,7 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 		}
 		out = append(out, r)
 	}
-	return sorted(out), err
+	return sorted(out), errors.Join(problems...)
 }
 
 // wait reads a server that did not answer the last time, as soon as one of some slots is free. Its time
@@ -119,6 +128,19 @@ func (c *Clusters) wait(ctx context.Context, s *server, slots chan struct{}) ([]
 	case <-ctx.Done():
 		return nil, s.Problem(context.Cause(ctx), families[0][0].Name+"s", apiserver.Query{})
 	}
+}
+
+// isPart reports whether a server that could not be read may have more about a cluster: where it had
+// before. Of one that was never read nothing is known: it may be that of an Argo CD, and serve any
+// cluster but those that serve themselves.
+func (c *Clusters) isPart(cluster string, problems []error) bool {
+	itself := slices.ContainsFunc(c.servers, func(s *server) bool { return s.own && s.name == cluster })
+	for i, s := range c.servers {
+		if problems[i] != nil && (s.clusters[cluster] || s.clusters == nil && (!itself || s.name == cluster)) {
+			return true
+		}
+	}
+	return false
 }
 
 // families are the kinds of each reconciler. Who may list the first of one may list all.
@@ -139,7 +161,9 @@ func (s *server) read(ctx context.Context) ([]finding, error) {
 				return nil, err
 			}
 			q := apiserver.Query{Resource: k.Resource}
-			list, err := apiserver.List(ctx, s.Server, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, s.name, m, sources) })
+			list, err := apiserver.List(ctx, s.Server, q, func(o *unstructured.Unstructured) (finding, bool) {
+				return find(k, o, s.name, m, sources)
+			})
 			switch {
 			case err == nil:
 				s.listed[k.Name] = true

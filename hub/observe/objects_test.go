@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -91,7 +92,7 @@ func serve(t *testing.T, handlers ...http.Handler) *observe.Clusters {
 	return observe.NewClusters(opened, func(context string) string { return context }, func() time.Time { return now })
 }
 
-// text is a report as CLUSTER: ITEM, ITEM ...
+// text is a report as CLUSTER: ITEM, ITEM ..., or as CLUSTER in part: for one that is no snapshot.
 func text(t *testing.T, c *observe.Clusters) string {
 	t.Helper()
 	reports, err := c.Reports(t.Context())
@@ -103,10 +104,15 @@ func text(t *testing.T, c *observe.Clusters) string {
 			before := map[string]string{newer: " after newer", older: " after older"}[i.Before]
 			items = append(items, strings.TrimSpace(fmt.Sprintf("%s%s %s %s@%s%s %s", i.Assignment, i.Object, i.State, i.Path, commit, before, i.Message)))
 		}
-		if r.Snapshot != (err == nil) || (r.Digest == "") != (err != nil || len(items) == 0) || !r.At.Equal(now) {
+		part := ""
+		if !r.Snapshot {
+			part = " in part"
+		}
+		whole := r.Snapshot && (r.Digest == "") == (len(items) == 0) || !r.Snapshot && err != nil && r.Digest+r.UID == ""
+		if !whole || !r.At.Equal(now) {
 			t.Errorf("got %+v, %v", r, err)
 		}
-		out = append(out, r.Cluster+": "+strings.Join(items, "; "))
+		out = append(out, r.Cluster+part+": "+strings.Join(items, "; "))
 	}
 	if err != nil {
 		out = append(out, "error: "+err.Error())
@@ -132,6 +138,17 @@ func ready(state, message, applied, attempted string) string {
 	quoted, _ := json.Marshal(message) // a string has JSON
 	return fmt.Sprintf(`{"observedGeneration": 1, "conditions": [{"type": "Ready", "status": %q, "reason": "R", "message": %s, "lastTransitionTime": "2026-01-02T15:00:00Z"}],
 		"lastAppliedRevision": "prod@sha1:%s", "lastAttemptedRevision": "prod@sha1:%s"}`, state, quoted, applied, attempted)
+}
+
+// app is an Application that has applied an assignment's folder on a cluster.
+func app(target, cluster string) object {
+	return of("prod-eu-"+target+"-assignment", "prod/eu/"+target, automated(`{"destination": {"name": "`+cluster+`"}}`),
+		`{"sync": {"status": "Synced", "revision": "`+newer+`"}, "health": {"status": "Healthy"}}`)
+}
+
+// kustomization is a Kustomization that has applied an assignment's folder.
+func kustomization(target string) object {
+	return of("prod-eu-"+target+"-assignment", "prod/eu/"+target, "{}", ready("True", "", newer, newer))
 }
 
 func TestFlux(t *testing.T) {
@@ -287,9 +304,7 @@ func TestFleet(t *testing.T) {
 // What a cluster had is not there any more: that is news, too. What could not be read proves
 // nothing.
 func TestSnapshots(t *testing.T) {
-	app := of("prod-eu-a-assignment", "prod/eu/a", automated(`{"destination": {"name": "eu-1"}}`), `{"sync": {"status": "Synced", "revision": "`+newer+`"}, "health": {"status": "Healthy"}}`)
-	kustomization := of("prod-eu-b-assignment", "prod/eu/b", "{}", ready("True", "", newer, newer))
-	central, edge := lists{applications: {app}}, lists{kustomizations: {kustomization}}
+	central, edge := lists{applications: {app("a", "eu-1")}}, lists{kustomizations: {kustomization("b")}}
 	c := contexts(t, central, edge)
 	if got, want := text(t, c), "c0: \nc1: prod/eu/b ok @newer\neu-1: prod/eu/a ok @newer"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -334,10 +349,51 @@ func TestUID(t *testing.T) {
 			t.Errorf("%s: %+v, %v", want, reports, err)
 		}
 	}
-	reports, err := contexts(t, lists{kustomizations: {old}}, lists{kustomizations: nil}).Reports(t.Context())
-	if err == nil || len(reports) != 1 || reports[0].UID != "" {
+	reports, err := contexts(t, lists{applications: {app("a", "c1")}}, lists{kustomizations: nil}).Reports(t.Context())
+	if err == nil || len(reports) != 1 || reports[0].Cluster != "c1" || reports[0].UID != "" {
 		t.Errorf("with a server that cannot be read: %+v, %v", reports, err)
 	}
+}
+
+// While a server cannot be read, what is gone is noticed on all clusters but those that it may have more
+// about.
+func TestUnreadable(t *testing.T) {
+	argo := lists{applications: {app("a", "c4"), app("b", "eu-1")}}
+	other := lists{applications: {app("g", "eu-2"), app("h", "eu-1")}}
+	flux1 := lists{kustomizations: {kustomization("c"), kustomization("d")}}
+	flux2 := lists{kustomizations: {kustomization("e")}}
+	both := lists{kustomizations: {kustomization("f")}} // Flux and the first Argo CD
+	all := []lists{argo, flux1, flux2, {}, both, other} // c0 to c5
+	expect := func(c *observe.Clusters, when string, want ...string) {
+		t.Helper()
+		got, _, _ := strings.Cut(text(t, c), "\nerror: ")
+		got = strings.NewReplacer(" ok @newer", "", "prod/eu/", "").Replace(got)
+		if want := strings.Join(want, "\n"); got != want {
+			t.Errorf("%s: got\n%s, want\n%s", when, got, want)
+		}
+	}
+	down := func(l lists) (up func()) {
+		was := maps.Clone(l)
+		clear(l)
+		for _, path := range []string{kustomizations, helmReleases, applications, bundleDeployments} {
+			l[path] = nil
+		}
+		return func() { clear(l); maps.Copy(l, was) }
+	}
+	up := down(argo)
+	c := contexts(t, all...)
+	expect(c, "of a server that was never read nothing is known", "c1: c; d", "c2: e", "c4: f", "eu-1 in part: h", "eu-2 in part: g")
+	up()
+	expect(c, "it answers", "c0: ", "c1: c; d", "c2: e", "c3: ", "c4: a; f", "c5: ", "eu-1: b; h", "eu-2: g")
+	up = down(argo)
+	flux1[kustomizations], other[applications] = []object{kustomization("d")}, []object{app("h", "eu-1")}
+	expect(c, "it is away again", "c1: d", "c2: e", "c3: ", "c4 in part: f", "c5: ", "eu-1 in part: h", "eu-2: ")
+	up()
+	up = down(flux2)
+	argo[applications] = []object{app("b", "eu-1")}
+	expect(c, "a cluster with Flux is away", "c0: ", "c1: d", "c3: ", "c4: f", "c5: ", "eu-1: b; h", "eu-2: ")
+	up()
+	expect(c, "all answer", "c0: ", "c1: d", "c2: e", "c3: ", "c4: f", "c5: ", "eu-1: b; h", "eu-2: ")
 }
 
 // A server that hangs keeps no other one from being read; and however many hang, they are no longer
@@ -353,7 +409,7 @@ func TestHanging(t *testing.T) {
 			}
 			list := object{"kind": "List", "apiVersion": "v1", "items": []object{}}
 			if r.URL.Path == kustomizations {
-				list["items"] = []object{of("prod-eu-a-assignment", "prod/eu/a", "{}", ready("True", "", newer, newer))}
+				list["items"] = []object{kustomization("a")}
 			}
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(list)
@@ -388,10 +444,12 @@ func TestHanging(t *testing.T) {
 			return ctx, func() { cancel(nil) }
 		})
 		reports, err := c.Reports(t.Context())
-		if len(reports) != 1 || reports[0].Cluster != healthy || !errors.Is(err, apiserver.ErrSilent) {
+		one := len(reports) == 1 && reports[0].Cluster == healthy && reports[0].Snapshot
+		if !one || !errors.Is(err, apiserver.ErrSilent) {
 			t.Fatalf("round %d: %+v, %v", round, reports, err)
 		}
-		if err.Error() != said && round > 0 || !strings.Contains(err.Error(), "listing the Kustomizations of context c7: no answer in time (2s)") {
+		const want = "listing the Kustomizations of context c7: no answer in time (2s)"
+		if err.Error() != said && round > 0 || !strings.Contains(err.Error(), want) {
 			t.Errorf("round %d says %s, and before that %s", round, err, said)
 		}
 		said = err.Error()
@@ -402,7 +460,8 @@ func TestHanging(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	c.Timeout = time.Millisecond
-	if got, want := text(t, c), " does not answer: listing the Kustomizations of context c0: no answer in time (1ms)"; !strings.HasSuffix(got, want) {
+	const want = " does not answer: listing the Kustomizations of context c0: no answer in time (1ms)"
+	if got := text(t, c); !strings.HasSuffix(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
