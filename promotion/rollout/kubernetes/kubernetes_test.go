@@ -382,10 +382,10 @@ func TestErrors(t *testing.T) {
 		want   any // as errors.As takes it
 		text   string
 	}{
-		"nobody":    {"{token: another}", nil, new(*forge.AuthError), "listing the gitrepositories of context edge-0: "},
+		"nobody":    {"{token: another}", nil, new(*forge.AuthError), "listing the Kustomizations of context edge-0: "},
 		"forbidden": {known, func(w http.ResponseWriter) { refuse(w, 403, "Forbidden", "kustomizations is forbidden\x1b[2J") }, new(*forge.AuthError), "kustomizations is forbidden [2J"},
 		"busy":      {known, func(w http.ResponseWriter) { refuse(w, 503, "ServiceUnavailable", "later") }, new(*forge.UnavailableError), "later"},
-		"no JSON":   {known, func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, nil, "listing the gitrepositories of context edge-0"},
+		"no JSON":   {known, func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, nil, "listing the Kustomizations of context edge-0"},
 		"no plugin": {"{exec: {apiVersion: client.authentication.k8s.io/v1, command: /no/such/plugin, interactiveMode: IfAvailable}}", nil, nil, "/no/such/plugin"},
 	} {
 		s.answer = func(w http.ResponseWriter, _ *http.Request) bool {

@@ -46,7 +46,7 @@ func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace s
 			return struct{}{}, false
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return nil, server.Problem(err, resource.Resource, q)
+			return nil, server.Problem(err, k.Name+"s", q) // which nothing can be said of without them
 		}
 	}
 	return out, nil
