@@ -101,7 +101,8 @@ func (e *fluxEvent) meta(name string) string {
 	return ""
 }
 
-// flux takes an event of Flux. The Alert that sends it has the cluster in its eventMetadata.
+// flux takes an event of Flux. The Alert that sends it has the cluster in its eventMetadata, or the
+// token is that of the cluster.
 func (s *server) flux(w http.ResponseWriter, r *http.Request) {
 	body, ok := s.signed(w, r, "flux", "X-Signature")
 	if !ok {
@@ -113,8 +114,12 @@ func (s *server) flux(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	cluster := e.meta("cluster")
+	if i := who(r.Context()); cluster == "" && i != nil {
+		cluster = i.Cluster
+	}
 	if cluster == "" {
-		problem(w, http.StatusUnprocessableEntity, "the event names no cluster: set eventMetadata.cluster in the Alert")
+		problem(w, http.StatusUnprocessableEntity, "the event names no cluster: set eventMetadata.cluster in the Alert, "+
+			"or send it with the token of the cluster")
 		return
 	}
 	commit := commitOf(e.meta("originRevision"))

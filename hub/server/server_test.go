@@ -456,6 +456,11 @@ func webhooks(s *served) {
 	if is() != state.OK {
 		s.Errorf("it is %s, after an event that came again", is())
 	}
+	unnamed := bytes.Replace(fluxEvent(now.Add(3*time.Millisecond), "error", "HealthCheckFailed"), []byte(`"cluster":"c0",`), nil, 1)
+	s.expect(422, s.token(store.Token{Role: string(access.Operator)}), "POST", "/v1/ingest/flux", unnamed)
+	if s.expect(204, s.token(store.Token{Role: string(access.Cluster), Cluster: "c0"}), "POST", "/v1/ingest/flux", unnamed); is() != state.Failed {
+		s.Errorf("it is %s, after an event with the token of the cluster alone", is())
+	}
 	for _, body := range []string{"", "null", "[]", "{", `{"severity":7}`, "\xff\x00"} {
 		s.expect(422, "", "POST", "/v1/ingest/flux", body, "X-Signature", sign([]byte(body)))
 		s.expect(422, "", "POST", "/v1/ingest/argocd", body, "X-Signature", sign([]byte(body)))
