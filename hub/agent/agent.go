@@ -36,20 +36,28 @@ func Check(hub string) error {
 // Manifests returns a YAML stream. False says that nothing on the cluster can be listed: its
 // reconciler has no objects of Kubernetes there.
 func Manifests(o Options) ([]byte, bool) {
-	type rule struct{ Group, Resource string }
+	type rule struct {
+		Group     string
+		Resources []string
+	}
 	var rules []rule
-	for _, k := range []reconcilers.Kind{reconcilers.Applications, reconcilers.HelmReleases, reconcilers.Kustomizations} { // what observe lists, by group
+	// What observe lists, by group.
+	for _, k := range []reconcilers.Kind{reconcilers.Applications, reconcilers.HelmReleases, reconcilers.Kustomizations} {
 		if r := k.Resource; slices.Contains(o.Groups, r.Group) {
-			rules = append(rules, rule{r.Group, r.Resource})
+			rules = append(rules, rule{r.Group, []string{r.Resource}})
 		}
 	}
 	if len(rules) == 0 {
 		return nil, false
 	}
+	flux := slices.Contains(o.Groups, reconcilers.Kustomizations.Resource.Group)
+	if flux {
+		rules = append(rules, rule{"source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories"}})
+	}
 	var b bytes.Buffer
 	err := manifests.Execute(&b, map[string]any{
-		"Hub": strings.TrimSuffix(o.Hub, "/"), "Cluster": o.Cluster, "Namespace": o.Namespace, "Rules": rules, "Image": o.Image,
-		"Flux": slices.Contains(o.Groups, reconcilers.Kustomizations.Resource.Group),
+		"Hub": strings.TrimSuffix(o.Hub, "/"), "Cluster": o.Cluster, "Namespace": o.Namespace, "Rules": rules,
+		"Image": o.Image, "Flux": flux,
 	})
 	if err != nil {
 		panic(err) // the template is fixed
@@ -57,7 +65,12 @@ func Manifests(o Options) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-var manifests = template.Must(template.New("").Funcs(template.FuncMap{"quote": func(s string) string { return fmt.Sprintf("%q", s) }}).Parse(`# What reports to the hub. It needs the cluster's token, which is made once:
+var functions = template.FuncMap{
+	"quote": func(s string) string { return fmt.Sprintf("%q", s) },
+	"list":  func(all []string) string { return `"` + strings.Join(all, `", "`) + `"` },
+}
+
+var manifests = template.Must(template.New("").Funcs(functions).Parse(`# What reports to the hub. It needs the cluster's token, which is made once:
 #
 #   kalypso hub token create --role cluster --cluster {{.Cluster}} > token
 #   kubectl -n {{.Namespace}} create secret generic kalypso-hub --from-file=token=token \
@@ -76,7 +89,7 @@ metadata:
 rules:
 {{- range .Rules}}
   - apiGroups: [{{quote .Group}}]
-    resources: [{{quote .Resource}}]
+    resources: [{{list .Resources}}]
     verbs: ["list"]
 {{- end}}
 ---
