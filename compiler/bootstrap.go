@@ -22,8 +22,8 @@ type Bootstrapping struct {
 }
 
 // Bootstrap returns what a cluster needs to pull its folder, or its entry: the named one, or any
-// of a cluster type where cluster is "". The cluster type of
-// a named one need not be given. The request names one environment. Diagnostics are those
+// of a cluster type where cluster is "". The cluster type of a named one that the platform lists
+// need not be given. The request names one environment. Diagnostics are those
 // of the platform's errors and of the reconciler; with an error the stream may be a part of
 // it. With policies the stream ends with the bounds of workspaces, for the clusters
 // themselves.
@@ -102,25 +102,25 @@ func concerns(d diag.Diagnostic, environment, clusterType string) bool {
 }
 
 // followed returns the folder that a cluster follows, which its own name gives, or that of a
-// cluster type. The error says that there is no such cluster, or that each of the type pulls
-// an entry of its own.
+// cluster type. Of a type that lists no clusters, a cluster may have any name. The error says that
+// there is no such cluster, or that each of the type pulls an entry of its own.
 func followed(m *model.Environment, clusterType, cluster string) (string, error) {
 	var names []string
 	for i := range m.Clusters {
 		switch c := &m.Clusters[i]; {
-		case clusterType != "" && c.ClusterType != clusterType:
+		case c.Name == cluster && clusterType != "" && c.ClusterType != clusterType:
+			return "", fmt.Errorf("cluster %s is of type %s, and not of %s", cluster, c.ClusterType, clusterType)
 		case c.Name == cluster:
 			return c.Folder, nil
-		default:
+		case clusterType == "" || c.ClusterType == clusterType:
 			names = append(names, c.Name)
 		}
 	}
-	if cluster != "" {
-		of := "the environment"
-		if clusterType != "" {
-			of = "cluster type " + clusterType
-		}
-		return "", fmt.Errorf("%s has no cluster %s; %s", of, cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none"))
+	if cluster != "" && clusterType == "" {
+		return "", fmt.Errorf("the environment has no cluster %s; %s", cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none"))
+	}
+	if cluster != "" && len(names) > 0 {
+		return "", fmt.Errorf("cluster type %s has no cluster %s; %s", clusterType, cluster, diag.DidYouMean(cluster, names))
 	}
 	for i := range m.ClusterTypes {
 		if ct := &m.ClusterTypes[i]; ct.TypeName() == clusterType && ct.Entries == model.ClusterEntries {

@@ -9,6 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/hub/agent"
 )
 
@@ -36,8 +37,15 @@ ENVIRONMENT/NAME prints what one of them needs.
 each cluster of the type, wherever the rest goes: kubectl apply -l workspace takes them
 alone.
 
+With --hub it also prints the objects that report to the hub: a pod of kalypso observe,
+which may only list the reconciler's objects, and for Flux a Provider and an Alert. They
+are the same for all clusters of the type: each cluster has its name and its token in a
+Secret. A comment in the output has the commands that create it. With --cluster they are
+for one cluster, whose name the platform does not need to list.
+
 kalypso bootstrap cluster-type CLUSTER-TYPE ENVIRONMENT prints the same.`,
-		Example: "  kalypso bootstrap dev/large | kubectl apply --server-side -f -",
+		Example: `  kalypso bootstrap dev/large | kubectl apply --server-side -f -
+  kalypso bootstrap prod/edge --hub https://hub.example.com | kubectl apply --server-side -f -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("bootstrap needs ENVIRONMENT/CLUSTER-TYPE")
@@ -51,7 +59,7 @@ kalypso bootstrap cluster-type CLUSTER-TYPE ENVIRONMENT prints the same.`,
 		if !ok || environment == "" || clusterType == "" || strings.Contains(clusterType, "/") {
 			return usagef("%s is not ENVIRONMENT/CLUSTER-TYPE", args[0])
 		}
-		return g.bootstrap(cmd, environment, clusterType, "", extra)
+		return g.bootstrap(cmd, environment, clusterType, extra)
 	}
 	cmd.AddCommand(newBootstrapClusterType(g), newBootstrapCluster(g))
 	return cmd
@@ -61,15 +69,18 @@ kalypso bootstrap cluster-type CLUSTER-TYPE ENVIRONMENT prints the same.`,
 type bootstrapExtra struct {
 	policies   bool
 	hub, image string
+	cluster    string // "" for any of the type
 }
 
-// extraFlags adds its flags: those of a single cluster, too, where that is named.
+// extraFlags adds its flags. The commands for a type have one for the name of a cluster.
 func extraFlags(cmd *cobra.Command, named bool) *bootstrapExtra {
 	x := &bootstrapExtra{}
-	cmd.Flags().BoolVar(&x.policies, "policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
-	if named {
-		cmd.Flags().StringVar(&x.hub, "hub", "", "print too what reports what the cluster runs to the hub at this `URL`")
-		cmd.Flags().StringVar(&x.image, "image", "", "the container `IMAGE` that has kalypso, for --hub (default: that of this version)")
+	f := cmd.Flags()
+	f.BoolVar(&x.policies, "policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
+	f.StringVar(&x.hub, "hub", "", "also print the objects that report to the hub at this `URL`")
+	f.StringVar(&x.image, "image", "", "the container `IMAGE` that has kalypso, for --hub (default: that of this version)")
+	if !named {
+		f.StringVar(&x.cluster, "cluster", "", "for --hub, the name of the one `CLUSTER` that reports (default: the one in its Secret)")
 	}
 	return x
 }
@@ -83,24 +94,37 @@ func ownImage() string {
 	return "ghcr.io/kalypso-io/kalypso:" + tag
 }
 
-func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster string, x *bootstrapExtra) error {
+// bootstrap prints what a cluster of a type needs, or the one that x names: then clusterType may be "".
+func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType string, x *bootstrapExtra) error {
 	if x.hub != "" {
 		if err := agent.Check(x.hub); err != nil {
 			return usagef("--hub: %w", err)
 		}
 	}
+	if cmd.Flags().Changed("cluster") {
+		switch {
+		case x.hub == "":
+			return usagef("--cluster names the cluster that reports to a hub: give --hub, too")
+		case !model.IsDNSSubdomain(x.cluster):
+			return usagef("--cluster %q: write lower-case letters, digits, hyphens and dots; "+
+				"leave it out for another name, which the cluster then has in its Secret", x.cluster)
+		}
+	}
 	return g.withCache(func(c *cache.Cache) error {
 		r := g.request([]string{environment}, c)
 		stop := g.showProgress(cmd.Context(), &r)
-		is, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, cluster, x.policies)
+		is, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, x.cluster, x.policies)
 		stop()
 		if err != nil {
 			return err
 		}
 		if x.hub != "" && len(is.Objects) > 0 {
-			more, ok := agent.Manifests(agent.Options{Hub: x.hub, Cluster: cluster, Namespace: is.Namespace, Groups: is.Groups, Image: cmp.Or(x.image, ownImage())})
+			more, ok := agent.Manifests(agent.Options{
+				Hub: x.hub, Cluster: x.cluster, Namespace: is.Namespace, Groups: is.Groups, Image: cmp.Or(x.image, ownImage()),
+			})
 			if !ok {
-				return usagef("--hub: what reconciles %s/%s is no object on it: have kalypso observe report where it is, as docs/hub.md says", environment, cluster)
+				return usagef("--hub: what reconciles %s/%s is no object on it: have kalypso observe report where it is, "+
+					"as docs/hub.md says", environment, cmp.Or(x.cluster, clusterType))
 			}
 			is.Objects = append(append(is.Objects, "---\n"...), more...)
 		}
@@ -124,7 +148,7 @@ func newBootstrapClusterType(g *global) *cobra.Command {
 		Short: "Print what a cluster of a type needs to pull its tree",
 		Long: `cluster-type prints what lets a cluster of the type pull its folder of the
 environment's tree. The environment's gitops says where that is. It is
-what kalypso bootstrap ENVIRONMENT/CLUSTER-TYPE prints.`,
+what kalypso bootstrap ENVIRONMENT/CLUSTER-TYPE prints, with the same flags.`,
 		Example: "  kalypso bootstrap cluster-type large dev | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -133,7 +157,7 @@ what kalypso bootstrap ENVIRONMENT/CLUSTER-TYPE prints.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.bootstrap(cmd, args[1], args[0], "", extra)
+			return g.bootstrap(cmd, args[1], args[0], extra)
 		},
 	}
 	extra = extraFlags(cmd, false)
@@ -149,9 +173,8 @@ func newBootstrapCluster(g *global) *cobra.Command {
 values that it alone has. Where its cluster type has entries for its clusters, it pulls
 its entry, which names the folder of its class: what it runs changes by commits alone.
 
-With --hub it prints what reports what the cluster runs, too: a pod of kalypso observe,
-which may list the reconciler's objects and nothing else, and for Flux what sends its
-events at once.`,
+With --hub it also prints the objects that report to the hub: a pod of kalypso observe,
+which may only list the reconciler's objects, and for Flux a Provider and an Alert.`,
 		Example: "  kalypso bootstrap cluster prod/store-17 | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -164,7 +187,8 @@ events at once.`,
 			if !ok {
 				return usagef("%s is not ENVIRONMENT/NAME", args[0])
 			}
-			return g.bootstrap(cmd, environment, "", name, extra)
+			extra.cluster = name
+			return g.bootstrap(cmd, environment, "", extra)
 		},
 	}
 	extra = extraFlags(cmd, true)

@@ -16,7 +16,9 @@ import (
 
 // Options say what reports, and to whom.
 type Options struct {
-	Hub       string // the address
+	Hub string // the address
+	// Cluster is its name; "" for manifests that are the same for all clusters of a type. Each
+	// cluster then has its name in the Secret kalypso-hub.
 	Cluster   string
 	Namespace string // of the reconciler
 	// Groups are the API groups of the reconciler's objects.
@@ -70,11 +72,27 @@ var functions = template.FuncMap{
 	"list":  func(all []string) string { return `"` + strings.Join(all, `", "`) + `"` },
 }
 
-var manifests = template.Must(template.New("").Funcs(functions).Parse(`# What reports to the hub. It needs the cluster's token, which is made once:
+// manifests is the template. Without the name of a cluster, the events of Flux have none, since an
+// Alert has no other metadata than its own: the hub then takes the cluster of the token.
+var manifests = template.Must(template.New("").Funcs(functions).Parse(`{{if .Cluster -}}
+# What reports to the hub. It needs the cluster's token, which is made once:
 #
 #   kalypso hub token create --role cluster --cluster {{.Cluster}} > token
 #   kubectl -n {{.Namespace}} create secret generic kalypso-hub --from-file=token=token \
 #     --from-literal=headers="Authorization: Bearer $(cat token)"
+{{- else -}}
+# What reports to the hub. It is the same for all clusters of the type: each cluster needs a Secret
+# with its own name and token, which are made once for each:
+#
+#   CLUSTER=store-17
+#   kalypso hub token create --role cluster --cluster "$CLUSTER" > token
+#   kubectl -n {{.Namespace}} create secret generic kalypso-hub --from-file=token=token \
+#     --from-literal=cluster="$CLUSTER" --from-literal=headers="Authorization: Bearer $(cat token)"
+{{- if .Flux}}
+#
+# The events of Flux do not name the cluster. The hub takes the cluster of the token.
+{{- end}}
+{{- end}}
 apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -135,10 +153,16 @@ spec:
           args:
             - observe
             - --from=in-cluster
-            - --cluster={{.Cluster}}
+            - --cluster={{or .Cluster "$(CLUSTER)"}}
             - --hub={{.Hub}}
             - --token-file=/var/run/secrets/kalypso-hub/token
             - --every=1m
+{{- if not .Cluster}}
+          env:
+            - name: CLUSTER
+              valueFrom:
+                secretKeyRef: {name: kalypso-hub, key: cluster}
+{{- end}}
           securityContext:
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true
@@ -175,7 +199,9 @@ metadata:
   namespace: {{.Namespace}}
 spec:
   providerRef: {name: kalypso-hub}
+{{- if .Cluster}}
   eventMetadata: {cluster: {{quote .Cluster}}}
+{{- end}}
   eventSources:
     - kind: Kustomization
       name: "*"

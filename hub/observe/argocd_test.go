@@ -20,7 +20,7 @@ func TestSlowArgoCD(t *testing.T) {
 	c.commit("apps", "main", map[string]string{"hello/object.yaml": configMap("hello"), "other/object.yaml": configMap("other")})
 	first := c.promote(reconciler, "hello")
 	c.serve()
-	c.bootstrap()
+	c.bootstrap("cluster", "prod/e1")
 	account := c.account("argocd")
 	refresh := func() {
 		c.run("kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", "argocd.argoproj.io/refresh=hard")

@@ -212,13 +212,13 @@ schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
 	return strings.TrimSpace(c.run("git", "-C", c.repository("gitops"), "rev-parse", "prod"))
 }
 
-// bootstrap applies what the cluster needs, and its token.
-func (c *consumers) bootstrap() {
+// bootstrap applies what kalypso bootstrap prints with some arguments and --hub.
+func (c *consumers) bootstrap(args ...string) {
 	c.Helper()
 	work := c.TempDir()
 	c.run("git", "clone", "-q", c.repository("platform"), work)
 	const address = "https://hub.example.com"
-	objects := c.run("kalypso", "bootstrap", "cluster", "prod/e1", "-C", work, "--hub", address)
+	objects := c.run("kalypso", append([]string{"bootstrap", "-C", work, "--hub", address}, args...)...)
 	if out, err := c.try(strings.ReplaceAll(objects, address, c.url), "kubectl", "apply", "--server-side", "-f", "-"); err != nil {
 		c.Fatalf("%v\n%s\n%s", err, out, objects)
 	}

@@ -25,7 +25,7 @@ func TestSlowFlux(t *testing.T) {
 	first := c.promote(reconciler, "hello")
 	c.serve()
 	c.startFlux()
-	c.bootstrap()
+	c.bootstrap("prod/edge")
 	if _, err := c.try("Authorization: Bearer "+c.token, "kubectl", "-n", "flux-system", "create", "secret", "generic", "kalypso-hub", "--from-file=headers=/dev/stdin"); err != nil {
 		t.Fatal(err)
 	}
