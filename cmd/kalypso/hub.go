@@ -45,7 +45,7 @@ assignment on a cluster is in one of these states:
 	}
 	a.hub.flags(cmd.PersistentFlags(), "token-file", "ask the hub at this address")
 	a.output = outputFlagIn(cmd, cmd.PersistentFlags())
-	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a), newHubCluster(a), newHubForget(a), newHubToken(a))
+	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a), newHubPerformance(a), newHubCluster(a), newHubForget(a), newHubToken(a))
 	return cmd
 }
 

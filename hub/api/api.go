@@ -202,6 +202,7 @@ type Performances struct {
 	Since        time.Time     `json:"since"`
 	Until        time.Time     `json:"until"`
 	Environments []Performance `json:"environments"`
+	Caveats
 }
 
 // Token is what lets a reporter or a person in. Secret is there once: when it is made.

@@ -41,7 +41,7 @@ func (s *server) performance() {
 			if err != nil {
 				return nil, unavailable()
 			}
-			out := api.Performances{Since: since, Until: now, Environments: []api.Performance{}}
+			out := api.Performances{Since: since, Until: now, Environments: []api.Performance{}, Caveats: s.caveats(environments)}
 			for _, p := range performance.Of(rows, since, now) {
 				out.Environments = append(out.Environments, performanceOf(&p))
 			}
