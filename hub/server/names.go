@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -38,10 +40,13 @@ func (s *server) nothingAt(ctx context.Context, environment string, f state.Filt
 	return out, err
 }
 
-// environment returns an error where there is no environment of a name; "" is for all.
-func (s *server) environment(ctx context.Context, name string) error {
+// environment returns an error where there is no environment of a name, of some with commas between;
+// "" is for all.
+func (s *server) environment(ctx context.Context, names string) (err error) {
 	sees := who(ctx).Sees
-	err := question.Environment(s.Hub.Fleet(), name, sees)
+	for name := range strings.SplitSeq(names, ",") {
+		err = cmp.Or(err, question.Environment(s.Hub.Fleet(), name, sees))
+	}
 	if why := question.Problem(s.Hub.Fleet(), sees, s.Problem); err != nil && why != "" {
 		return huma.Error404NotFound(err.Error() + "; what is wanted may be older than the branches: " + why)
 	}

@@ -19,10 +19,10 @@ func (s *server) performance() {
 	huma.Register(s.api, huma.Operation{OperationID: "performance", Method: http.MethodGet, Path: "/v1/performance", Summary: "How well releases go, by environment",
 		Description: "The measures of DORA: how often, how long until all of it was ok, how many failed, and how long until the ring was ok again."},
 		func(ctx context.Context, in *struct {
-			Environment string    `query:"environment"`
+			Environment string    `query:"environment" doc:"Some environments, with commas between; all where it is absent."`
 			Since       time.Time `query:"since" doc:"30 days ago where it is absent."`
 		}) (*body[api.Performances], error) {
-			environments, err := sees(ctx, in.Environment)
+			environments, err := s.sees(ctx, in.Environment)
 			if err != nil {
 				return nil, err
 			}

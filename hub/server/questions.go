@@ -21,7 +21,7 @@ import (
 
 // Selection are the parameters that select assignments on clusters.
 type Selection struct {
-	Environment string    `query:"environment"`
+	Environment string    `query:"environment" doc:"Some environments, with commas between; all where it is absent."`
 	Ring        string    `query:"ring"`
 	ClusterType string    `query:"clusterType"`
 	Class       string    `query:"class" doc:"A class of clusters: its folder, which is the cluster type or clusterType.class, or the class alone."`
@@ -36,7 +36,7 @@ type Selection struct {
 }
 
 func (s *server) filter(ctx context.Context, q *Selection) (state.Filter, error) {
-	environments, err := sees(ctx, q.Environment)
+	environments, err := s.sees(ctx, q.Environment)
 	if err != nil {
 		return state.Filter{}, err
 	}
@@ -207,7 +207,7 @@ func (s *server) forget(ctx context.Context, in *clusterQuestion) (*struct{}, er
 // historyQuestion are the parameters of getHistory.
 type historyQuestion struct {
 	Page
-	Environment string    `query:"environment"`
+	Environment string    `query:"environment" doc:"Some environments, with commas between; all where it is absent."`
 	Ring        string    `query:"ring"`
 	ClusterType string    `query:"clusterType"`
 	Class       string    `query:"class" doc:"The folder of a class of clusters: the cluster type, or clusterType.class."`
@@ -257,13 +257,13 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 
 // releasesQuestion are the parameters of getReleases.
 type releasesQuestion struct {
-	Environment string `query:"environment"`
+	Environment string `query:"environment" doc:"Some environments, with commas between; all where it is absent."`
 	Page
 }
 
 // getReleases lists what was released.
 func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[api.Releases], error) {
-	environments, err := sees(ctx, in.Environment)
+	environments, err := s.sees(ctx, in.Environment)
 	if err != nil {
 		return nil, err
 	}

@@ -303,17 +303,24 @@ func allow(ctx context.Context, role access.Role) (*access.Identity, error) {
 	return i, nil
 }
 
-// sees is allow for a viewer of an environment. Where none is asked for, it returns those of who asks.
-func sees(ctx context.Context, environment string) (state.Environments, error) {
+// sees is allow for a viewer of environments, with commas between their names. Where none is asked for, it
+// returns those of who asks. Of several, each is one that there is.
+func (s *server) sees(ctx context.Context, environments string) (state.Environments, error) {
 	i, err := allow(ctx, access.Viewer)
 	if err != nil {
 		return nil, err
 	}
-	if environment == "" {
+	if environments == "" {
 		return i.Scope(access.Viewer), nil
 	}
-	if !i.Sees(environment) {
-		return nil, huma.Error403Forbidden(fmt.Sprintf("%s may not see environment %s", i.Name, environment))
+	names := strings.Split(environments, ",")
+	for _, name := range names {
+		if !i.Sees(name) {
+			return nil, huma.Error403Forbidden(fmt.Sprintf("%s may not see environment %s", i.Name, name))
+		}
 	}
-	return state.In(environment), nil
+	if len(names) > 1 {
+		err = s.environment(ctx, environments)
+	}
+	return names, err
 }

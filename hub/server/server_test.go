@@ -344,7 +344,7 @@ func severalRoles(s *served) {
 	const both, other = "viewer/prod operator/dev", "operator/dev viewer/stage"
 	for path, want := range map[string][]string{
 		"/v1/environments": {`"prod"`, `"dev"`}, "/v1/counts?by=environment": {`"prod"`, `"dev"`}, "/v1/assignments?limit=1000": {`"prod"`, `"dev"`},
-		"/v1/counts?environment=prod&by=environment": {`"prod"`}, "/metrics": {`"prod"`, `"dev"`}, "/v1/history?limit=1000": {`"prod"`},
+		"/v1/counts?environment=prod&by=environment": {`"prod"`}, "/v1/counts?environment=prod,dev&by=environment": {`"prod"`, `"dev"`}, "/metrics": {`"prod"`, `"dev"`}, "/v1/history?limit=1000": {`"prod"`},
 		"/v1/rollout?environment=prod": {`"prod"`}, "/v1/counts?at=2100-01-01T00:00:00Z&by=environment": {}, "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=c0": {`"prod"`},
 		"/v1/releases": {}, "/v1/performance": {},
 	} {
@@ -892,6 +892,8 @@ func addresses(s *served) {
 		{"GET", "/v1/counts?workloads=till", 422, `there is no parameter \"workloads\"; did you mean workload?`}, {"GET", "/v1/environments?environment=prod", 422, "there is no parameter"},
 		{"GET", "/v1/clusters/c0?at=2026-01-02T15:04:05Z", 422, "there is no parameter"}, {"GET", "/v1/rollout?env=prod", 422, "environment"}, {"GET", "/v1/events?since=1", 422, "there is no parameter"},
 		{"GET", "/v1/history?limt=3", 422, "did you mean limit?"}, {"GET", "/v1/audit?limt=3", 422, "did you mean limit?"}, {"GET", "/v1/counts?%zz", 422, "cannot be read"},
+		{"GET", "/v1/releases?environment=deev", 404, "there is no environment deev; did you mean dev?"},
+		{"GET", "/v1/releases?environment=prod,deev", 404, "there is no environment deev; did you mean dev?"},
 	} {
 		res, text := s.do(token, c.method, c.path, nil)
 		if res.StatusCode != c.status || res.Header.Get("Content-Type") != "application/problem+json" || !json.Valid([]byte(text)) || !strings.Contains(text, c.want) {

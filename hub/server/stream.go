@@ -19,7 +19,7 @@ const atOnce = 10_000
 // rollout answers with each assignment on a cluster that an environment wants, a line each, and
 // a last line that names the commit of the GitOps branch, which is one for all of them.
 func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
-	environments, err := sees(r.Context(), r.URL.Query().Get("environment"))
+	environments, err := s.sees(r.Context(), r.URL.Query().Get("environment"))
 	if err != nil || len(environments) != 1 {
 		problem(w, http.StatusForbidden, "name an environment that you may see")
 		return
