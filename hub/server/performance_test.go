@@ -104,6 +104,19 @@ func TestPerformance(t *testing.T) {
 	}
 }
 
+// Releases since a time are those that the hub read then or later: here, at 8:00.
+func TestReleasesSince(t *testing.T) {
+	s := withReleases(t)
+	for query, want := range map[string]int{
+		"": 2, "?since=2026-11-25T08:00:00Z": 2, "?since=2026-11-25T08:00:00Z&limit=1": 1, "?since=2026-11-25T08:00:00.001Z": 0,
+	} {
+		status, text, _ := fetch(t, s.URL+"/v1/releases"+query, "", map[string]string{"Test-Environment": ""})
+		if n := strings.Count(text, `"commit":`); status != http.StatusOK || n != want {
+			t.Errorf("%s: %d, %d releases, and should be %d: %s", query, status, n, want, text)
+		}
+	}
+}
+
 // Who has not signed in is sent to where they can, and from there to the page that they wanted.
 func TestSignIn(t *testing.T) {
 	s := withReleases(t)

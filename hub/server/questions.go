@@ -259,6 +259,7 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 type releasesQuestion struct {
 	Environment string `query:"environment" doc:"Some environments, with commas between; all where it is absent."`
 	Page
+	Since time.Time `query:"since" doc:"Those that the hub read at this time or later, as at says."`
 }
 
 // getReleases lists what was released.
@@ -271,7 +272,7 @@ func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[a
 	if there, err := in.read(&after); err != nil || there && !after.Valid() {
 		return nil, errCursor()
 	}
-	rows, err := s.Hub.Store().ReleasesAfter(ctx, environments, after, in.Limit+1)
+	rows, err := s.Hub.Store().ReleasesAfter(ctx, environments, in.Since, after, in.Limit+1)
 	if err != nil {
 		return nil, unavailable()
 	}

@@ -176,21 +176,19 @@ func (p ReleasePosition) Valid() bool {
 
 // Releases returns at most so many releases of some environments, the newest first.
 func (s *Store) Releases(ctx context.Context, of state.Environments, most int) ([]Release, error) {
-	return s.ReleasesAfter(ctx, of, ReleasePosition{}, most)
+	return s.ReleasesAfter(ctx, of, time.Time{}, ReleasePosition{}, most)
 }
 
-// ReleasesAfter is Releases after a position; the zero ReleasePosition is before all.
-func (s *Store) ReleasesAfter(ctx context.Context, of state.Environments, after ReleasePosition, most int) ([]Release, error) {
-	return s.releases(ctx, of, time.Time{}, after, most)
-}
-
-// ReleasesSince returns all releases of some environments that were committed at a time
-// or later, the newest first.
+// ReleasesSince returns all releases of some environments whose At is a time or later, the newest first.
 func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since time.Time) ([]Release, error) {
-	return s.releases(ctx, of, since, ReleasePosition{}, 1<<30)
+	return s.ReleasesAfter(ctx, of, since, ReleasePosition{}, 1<<30)
 }
 
-func (s *Store) releases(ctx context.Context, of state.Environments, since time.Time, after ReleasePosition, most int) ([]Release, error) {
+// ReleasesAfter is Releases, of those whose At is a time or later, after a position. The zero
+// ReleasePosition is before all.
+func (s *Store) ReleasesAfter(
+	ctx context.Context, of state.Environments, since time.Time, after ReleasePosition, most int,
+) ([]Release, error) {
 	var out []Release
 	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0), COALESCE(restored, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}
