@@ -39,7 +39,7 @@ func TestSchema(t *testing.T) {
 		}
 		// What is none of Grafana's would be found.
 		for _, c := range [][2]string{
-			{`"title":`, `"tilte":`}, {`"graphTooltip": 0`, `"graphTooltip": "none"`}, {`"fieldConfig":`, `"fieldsConfig":`}, {`"options": {`, `"options": {"colour": 1,`},
+			{`"title":`, `"tilte":`}, {`"graphTooltip": 0`, `"graphTooltip": "none"`}, {`"fieldConfig":`, `"fieldsConfig":`}, {`"showHeader":`, `"showHeading":`},
 		} {
 			wrong := strings.Replace(string(text), c[0], c[1], 1)
 			if !json.Valid([]byte(wrong)) || wrong == string(text) {
