@@ -88,7 +88,7 @@ func (p *page) rows(title string, height uint32, q question, units map[string]st
 }
 
 // states are the columns of counts.
-const states = ` wanted:number ok:number progressing:number behind:number drifted:number stale:number` +
+const states = ` wanted:number ok:number progressing:number behind:number drifted:number suspended:number stale:number` +
 	` missing:number failed:number`
 
 // rollouts is how far releases are.
@@ -111,12 +111,13 @@ func rollouts(of source) *page {
   SELECT at_ms,
     ok - COALESCE(LAG(ok) OVER part, 0) AS ok, progressing - COALESCE(LAG(progressing) OVER part, 0) AS progressing, behind - COALESCE(LAG(behind) OVER part, 0) AS behind,
     drifted - COALESCE(LAG(drifted) OVER part, 0) AS drifted, stale - COALESCE(LAG(stale) OVER part, 0) AS stale, missing - COALESCE(LAG(missing) OVER part, 0) AS missing,
-    failed - COALESCE(LAG(failed) OVER part, 0) AS failed
+    failed - COALESCE(LAG(failed) OVER part, 0) AS failed, suspended - COALESCE(LAG(suspended) OVER part, 0) AS suspended
   FROM v_rollout WHERE ` + chosen + `
   WINDOW part AS (PARTITION BY environment, ring, cluster_type, workload, version, base ORDER BY at_ms)
 ), total AS (
   SELECT TO_TIMESTAMP(at_ms / 1000.0) AS "time", SUM(SUM(ok)) OVER so_far AS ok, SUM(SUM(progressing)) OVER so_far AS progressing, SUM(SUM(behind)) OVER so_far AS behind,
-    SUM(SUM(drifted)) OVER so_far AS drifted, SUM(SUM(stale)) OVER so_far AS stale, SUM(SUM(missing)) OVER so_far AS missing, SUM(SUM(failed)) OVER so_far AS failed
+    SUM(SUM(drifted)) OVER so_far AS drifted, SUM(SUM(stale)) OVER so_far AS stale, SUM(SUM(missing)) OVER so_far AS missing, SUM(SUM(failed)) OVER so_far AS failed,
+    SUM(SUM(suspended)) OVER so_far AS suspended
   FROM change GROUP BY at_ms WINDOW so_far AS (ORDER BY at_ms)
 )
 SELECT * FROM total WHERE $__timeFilter("time") ORDER BY "time"`,
@@ -124,7 +125,7 @@ SELECT * FROM total WHERE $__timeFilter("time") ORDER BY "time"`,
 	p.rows("Rings", 9, question{sql: `SELECT environment, ` + ring + ` AS ring, COUNT(*) AS wanted,
   COUNT(*) FILTER (WHERE state = 'ok') AS ok, COUNT(*) FILTER (WHERE state = 'progressing') AS progressing, COUNT(*) FILTER (WHERE state = 'behind') AS behind,
   COUNT(*) FILTER (WHERE state = 'drifted') AS drifted, COUNT(*) FILTER (WHERE state = 'stale') AS stale, COUNT(*) FILTER (WHERE state = 'missing') AS missing,
-  COUNT(*) FILTER (WHERE state = 'failed') AS failed
+  COUNT(*) FILTER (WHERE state = 'failed') AS failed, COUNT(*) FILTER (WHERE state = 'suspended') AS suspended
 FROM v_assignments WHERE ` + chosen + ` GROUP BY 1, 2 ORDER BY 1, 2`,
 		list: list{"/v1/counts?by=environment,ring&" + chosenNames, "groups",
 			"values.environment=environment values.ring=ring" + states}}, nil)
@@ -146,10 +147,10 @@ func lagging(of source) *page {
 		sql: `SELECT environment, ` + ring + ` AS ring, cluster, workload, deployment_target, state, message, TO_TIMESTAMP(changed_ms / 1000.0) AS since
 FROM v_assignments WHERE state IN ('failed', 'stale', 'missing') AND ` + chosen + ` ORDER BY changed_ms LIMIT 500`,
 		list: assignments("failed,stale,missing")}, nil)
-	p.rows("Behind and drifted", 12, question{
+	p.rows("Behind, drifted and suspended", 12, question{
 		sql: `SELECT environment, ` + ring + ` AS ring, cluster, workload, deployment_target, state, message, TO_TIMESTAMP(changed_ms / 1000.0) AS since
-FROM v_drift WHERE ` + chosen + ` ORDER BY changed_ms LIMIT 500`,
-		list: assignments("behind,drifted")}, nil)
+FROM v_assignments WHERE state IN ('behind', 'drifted', 'suspended') AND ` + chosen + ` ORDER BY changed_ms LIMIT 500`,
+		list: assignments("behind,drifted,suspended")}, nil)
 	p.rows("History", 12, question{
 		sql: `SELECT TO_TIMESTAMP(at_ms / 1000.0) AS "time", environment, cluster, workload, deployment_target, state, version, message
 FROM v_history WHERE environment IN ($environment) AND $__timeFilter(TO_TIMESTAMP(at_ms / 1000.0)) ORDER BY change DESC LIMIT 500`,
