@@ -118,27 +118,20 @@ func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 // moved returns the warning that the tree of an environment was kept elsewhere, with a record.
 func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) diag.Diagnostic {
 	now := e.Model.GitOps
-	field, message := "repo", ""
-	is := func(what, before, after string) {
-		message = fmt.Sprintf("the tree of environment %s is kept in %s %s, and was in %s", e.Name, what, after, before)
-	}
+	field, before, after := "repo", placeOf(e.Name, at).String(), placeOf(e.Name, now).String()
 	switch {
 	case at.OCI != now.OCI || !origin.Same(at.Repo, now.Repo):
-		is("", placeOf(e.Name, at).String(), placeOf(e.Name, now).String())
-		message = strings.Replace(message, "in  ", "in ", 1)
 		if now.OCI != "" {
 			field = "oci"
 		}
 	case at.Tag != now.Tag:
-		is("tag", at.Tag, now.Tag)
-		field = "tag"
+		field, before, after = "tag", "tag "+at.Tag, "tag "+now.Tag
 	case at.Branch != now.Branch:
-		is("branch", at.Branch, now.Branch)
-		field = "branch"
+		field, before, after = "branch", "branch "+at.Branch, "branch "+now.Branch
 	default:
-		is("folder", path.Clean(at.Path), path.Clean(now.Path))
-		field = "path"
+		field, before, after = "path", folderOf(at), folderOf(now)
 	}
+	message := fmt.Sprintf("the tree of environment %s is kept in %s, and was in %s", e.Name, after, before)
 	pull, names := b.pullers(e, was)
 	if pull != "" {
 		message += ": " + pull + " from there, and get nothing that is built from now on"
@@ -148,48 +141,51 @@ func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) 
 	for _, p := range b.positions(model.Ref{Collection: "environments", Name: e.Name, Path: "gitops." + field}) {
 		d = d.In(p, "")
 	}
-	old := "the old tag"
-	switch {
-	case field == "path" && at.OCI == "" && path.Clean(at.Path) != ".":
-		old = fmt.Sprintf("the old folder (git rm -r %s)", path.Clean(at.Path))
-	case field == "path" && at.OCI == "":
-		old = "the old files at the root of the branch"
-	case at.OCI == "":
-		old = fmt.Sprintf("branch %s of %s", at.Branch, at.Repo)
+	old := "what is left in " + before
+	if folder := path.Clean(at.Path); field == "path" && at.OCI == "" && folder != "." {
+		old += " (git rm -r " + folder + ")"
 	}
 	if len(names) == 0 {
 		return d.Hinting("nothing pulls it: remove " + old)
 	}
-	return d.Hinting("bootstrap them again: kubectl apply --server-side what `kalypso bootstrap " + names[0] + "` prints" + others(names[1:]) + "; then remove " + old + ", which stays until then")
+	return d.Hinting("bootstrap them again: apply what `kalypso bootstrap " + names[0] + "` prints" + others(names[1:]) + "; then remove " + old + ", which stays until then")
 }
 
-// pullers returns how many clusters pull what a record has, as the subject of a sentence, and what bootstrap
-// is called with for each of them, or for each cluster type that lists none.
+// folderOf returns the folder of a tree as people read it.
+func folderOf(g *model.GitOps) string {
+	if folder := path.Clean(g.Path); folder != "." {
+		return "folder " + folder
+	}
+	return "the root"
+}
+
+// pullers returns which clusters pull what a record has, as the subject and the verb of a sentence, and
+// what bootstrap is called with for each of them, or for all of a cluster type.
 func (b *Build) pullers(e *build.Environment, was *tree.Record) (who string, names []string) {
 	types := map[string]bool{}
-	clusters := 0
 	for i := range was.ClusterTypes {
-		name := was.ClusterTypes[i].Name
-		if tree.IsShard(name) || was.ClusterTypes[i].Assignments == 0 && !e.HasEntries(name) {
-			continue
+		if name := was.ClusterTypes[i].Name; !tree.IsShard(name) {
+			types[model.TypeOfFolder(name)] = true
 		}
-		types[model.TypeOfFolder(name)] = true
 	}
+	clusters, listed := 0, true
 	for _, name := range slices.Sorted(maps.Keys(types)) {
-		listed := was.ClustersOf(name)
-		clusters += max(1, len(listed))
+		of := was.ClustersOf(name)
+		clusters, listed = clusters+len(of), listed && len(of) > 0
 		if !e.HasEntries(name) {
 			names = append(names, e.Name+"/"+name)
 			continue
 		}
-		for _, cluster := range listed {
+		for _, cluster := range of {
 			names = append(names, "cluster "+e.Name+"/"+cluster)
 		}
 	}
-	switch clusters {
-	case 0:
+	switch {
+	case len(names) == 0:
 		return "", nil
-	case 1:
+	case !listed:
+		return "the clusters of its cluster types pull", names
+	case clusters == 1:
 		return "1 cluster pulls", names
 	}
 	return fmt.Sprintf("%d clusters pull", clusters), names

@@ -334,7 +334,7 @@ func (g *global) reportErrorsOf(stages []*plan.StageStatus) error {
 	var errs []diag.Diagnostic
 	for _, s := range stages {
 		for _, d := range s.Diagnostics() {
-			if d.Severity == diag.Error {
+			if d.Severity == diag.Error || d.Code == diag.TreeMoved { // what is to be done besides
 				errs = append(errs, d)
 			}
 		}

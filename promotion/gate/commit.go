@@ -41,9 +41,12 @@ func frozen(p Policy, f CommitFacts) []Verdict {
 }
 
 // rewritten returns the verdict on a commit that the history of the platform's branch lost.
-func rewritten(_ Policy, f CommitFacts) []Verdict {
+func rewritten(p Policy, f CommitFacts) []Verdict {
 	if f.Reachable {
 		return nil
+	}
+	if f.Commit.IsZero() {
+		return blocked("not promoted: what " + p.place() + " has was built from files, as `kalypso build` does it, and from no commit of the platform; name the commit that comes next, with --commit")
 	}
 	return blocked("rewritten history: the platform's branch does not have " + git.Short(f.Commit) +
 		" any more; name the commit that comes next, with --commit")

@@ -109,6 +109,16 @@ func (pl *Planner) recordGone(ctx context.Context, st *session.Stage, out *Stage
 	return nil
 }
 
+// findMoved blocks a stage whose tree is kept elsewhere than before, until somebody says that it is to
+// begin there.
+func (pl *Planner) findMoved(ctx context.Context, st *session.Stage, out *StageStatus) error {
+	move, err := pl.state.Moved(ctx, st)
+	if move != nil && !pl.state.Request.Adopt {
+		out.State, out.Reason = Blocked, move.String()+"; begin it there with --adopt, and "+move.Hint()
+	}
+	return err
+}
+
 // findGone blocks a stage whose branch was there and is gone.
 func (pl *Planner) findGone(ctx context.Context, st *session.Stage, out *StageStatus) error {
 	if !st.Environment.Tip.IsZero() || pl.state.Request.Adopt {
@@ -128,6 +138,10 @@ func (pl *Planner) explainNothing(ctx context.Context, st *session.Stage, out *S
 	case has.Base != "":
 		if _, known, err := pl.state.Platform.Bases.Until(has.Base.Hash()); err == nil && !known {
 			out.State = Blocked
+			if !has.Base.IsCommit() {
+				out.Reason = "what it has was built from files, and from no commit of the platform: name the commit that comes next, with --commit"
+				return nil
+			}
 			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was rewritten: name the commit that comes next, with --commit", has.Base.Short(), pl.state.Platform.Branch)
 			return nil
 		}

@@ -9,10 +9,10 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/gate"
@@ -124,8 +124,10 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 	if out.State != "" {
 		return nil
 	}
-	if err := errors.Join(pl.findGone(ctx, st, out), pl.recordGone(ctx, st, out)); err != nil || out.State != "" {
-		return err
+	for _, find := range []func(context.Context, *session.Stage, *StageStatus) error{pl.findMoved, pl.findGone, pl.recordGone} {
+		if err := find(ctx, st, out); err != nil || out.State != "" {
+			return err
+		}
 	}
 	if intent.Commit == "" && len(intent.Skip.Gates) == 0 && !l.drift {
 		if err := pl.keepDecided(ctx, st, out); err != nil || out.State != "" {
@@ -209,6 +211,13 @@ func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, 
 	}
 	if err := pl.maker.prepare(ctx, st, step, c); err != nil {
 		return err
+	}
+	if move, err := pl.state.Moved(ctx, st); err != nil {
+		return err
+	} else if move != nil {
+		d := diag.New(diag.TreeMoved, move.String()).Hinting(move.Hint())
+		d.Environment = st.Policy.Name
+		step.Prepared.diagnostics = append(step.Prepared.diagnostics, d)
 	}
 	if step.Prepared.obstacle != "" {
 		v := gate.Verdict{Gate: model.GateErrors, State: gate.Blocked, Reason: step.Prepared.obstacle}

@@ -37,6 +37,7 @@ type State struct {
 	// Stages are in an order in which those that others wait for come first.
 	Stages []*Stage
 	opener *opener
+	moved  map[*Environment]*Move
 }
 
 // PlatformError is the error where the platform's head has errors in its base. Nothing can be
@@ -54,7 +55,7 @@ func (e *PlatformError) Error() string {
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*State, error) {
-	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}}
+	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}}
 	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{}, unopened: map[string]error{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
