@@ -241,17 +241,20 @@ func renames(leaves []leaving) string {
 // removal says what happens to the namespace of a folder that goes, or whose
 // namespace gets another name.
 func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnostic {
-	what := "removed with its assignment"
-	if renamed != "" {
-		what = "renamed to " + renamed
+	what := "is removed with its assignment"
+	switch {
+	case f.Orphan && renamed != "":
+		what = "is replaced by " + renamed + ", and stays on the clusters, as its namespace service says"
+	case f.Orphan:
+		what = "loses its assignment, and stays on the clusters, as its namespace service says"
+	case renamed != "":
+		what = "is renamed to " + renamed
 	}
+	d := diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s %s", f.Namespace, clusterType, what))
 	if f.Orphan {
-		if renamed != "" {
-			what = "replaced by " + renamed
-		}
-		return diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s is %s, and stays on the clusters, as its namespace service says", f.Namespace, clusterType, what))
+		return d
 	}
-	return diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s is %s", f.Namespace, clusterType, what)).
+	return d.
 		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
 }
 

@@ -223,3 +223,19 @@ func TestWorkers(t *testing.T) {
 		}
 	}
 }
+
+// Where a cluster type lists no clusters, nobody knows on how many of them something changes.
+func TestStatCountsListedClusters(t *testing.T) {
+	r := &compare.Report{Clusters: &compare.Clusters{Concerned: 2}, Counts: []compare.Counts{
+		{Environment: "prod", ClusterType: "kiosk", Changed: 1}, {Environment: "prod", ClusterType: "store", Lists: true, Clusters: 2, Changed: 2},
+	}}
+	var b strings.Builder
+	if err := compare.WriteText(&b, r, compare.TextOptions{Stat: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"prod/kiosk  0 added  1 changed  0 removed  0 unchanged  -\n", "prod/store  0 added  2 changed  0 removed  0 unchanged  2 clusters\n"} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("%q lacks %q", b.String(), line)
+		}
+	}
+}

@@ -419,8 +419,12 @@ func (t *textWriter) stat(r *Report) {
 			continue
 		}
 		s := fmt.Sprintf("%s/%s\t%d added\t%d changed\t%d removed\t%d unchanged", printable(c.Environment), printable(c.ClusterType), c.Added, c.Changed, c.Removed, c.Unchanged)
-		if r.Clusters != nil {
+		switch {
+		case r.Clusters == nil:
+		case c.Lists:
 			s += "\t" + counted(c.Clusters, "cluster", "clusters")
+		default:
+			s += "\t-" // nobody knows how many there are
 		}
 		if own {
 			s += "\town files " + c.Own
