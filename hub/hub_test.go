@@ -191,7 +191,7 @@ var cases = []struct {
 }{
 	{"restart", restart}, {"two hubs", twoHubs}, {"look", look}, {"together", together}, {"stale", stale}, {"history", history}, {"keep", keep}, {"unplaced", unplaced},
 	{"removed", removed}, {"releases", releases}, {"failing", failing}, {"large", large}, {"long", long}, {"conflicts", conflicts}, {"saved", saved}, {"forgotten", forgotten},
-	{"restored", restored}, {"unread", unread}, {"unwritable", unwritable},
+	{"restored", restored}, {"unread", unread}, {"early", early}, {"unwritable", unwritable},
 }
 
 func TestSQLite(t *testing.T) {

@@ -28,8 +28,21 @@ func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 		if err := tx.Releases(ctx, store.ReadAt(h.options.Now(), before, w)); err != nil {
 			return nil, err
 		}
-		return h.fleet.Load().Want(h.options.Now(), w), nil
+		changes := h.fleet.Load().Want(h.options.Now(), w)
+		return changes, h.early(ctx, tx, changes)
 	})
+}
+
+// early takes the reports that came before the branch was read that has their clusters.
+func (h *Hub) early(ctx context.Context, tx *store.Tx, changes *state.Changes) error {
+	fleet := h.fleet.Load()
+	reports, err := tx.Early(ctx, h.options.Now(), func(cluster string) bool { _, listed := fleet.News(cluster); return listed })
+	for _, r := range reports {
+		more, _ := fleet.Observe(r)
+		changes.Append(more)
+		changes.Hear(r.Cluster)
+	}
+	return err
 }
 
 // Order says which environments there are, in the order of promotion. Others are removed.

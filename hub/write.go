@@ -198,7 +198,11 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 	w.mark = w.fleet.Mark(about)
 	for _, q := range requests {
 		if q.report != nil {
-			changes.Append(w.observe(q))
+			more, err := w.observe(ctx, q)
+			if err != nil {
+				return err
+			}
+			changes.Append(more)
 			continue
 		}
 		if err := w.changes(ctx, changes); err != nil { // before what they are of changes
@@ -219,9 +223,11 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 
 // observe takes a report. The last news of a cluster are written with what they change, or later
 // where that is their time alone.
-func (w *writing) observe(q *request) (changes *state.Changes) {
+func (w *writing) observe(ctx context.Context, q *request) (changes *state.Changes, err error) {
 	changes, q.outcome = w.fleet.Observe(q.report)
 	switch {
+	case q.outcome.Unlisted && w.options.Grace > 0 && len(q.report.Items) > 0:
+		q.outcome.Early, err = w.tx.Keep(ctx, q.report, w.options.Grace)
 	case changes.Len() > 0:
 		w.heard[q.report.Cluster] = true
 	case q.outcome.Unlisted || q.outcome.Elsewhere:
@@ -230,7 +236,7 @@ func (w *writing) observe(q *request) (changes *state.Changes) {
 	case !q.outcome.Resend:
 		w.unsaved[q.report.Cluster] = true
 	}
-	return changes
+	return changes, err
 }
 
 // due does what is done now and then: it judges releases, and writes tallies, also where what is

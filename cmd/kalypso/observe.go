@@ -189,9 +189,6 @@ func (o *observing) once(ctx context.Context, source observe.Source, deliver del
 	if note != "" {
 		fmt.Fprintf(o.err, "kalypso: %s\n", note)
 	}
-	if note != "" && o.item.Assignment != "" {
-		return errors.Join(err, problem, errors.New("nothing was reported"))
-	}
 	return errors.Join(err, problem)
 }
 
@@ -354,6 +351,9 @@ func (o *observing) sender(ctx context.Context) (delivery, error) {
 		defer client.CloseIdle()
 		sent, err := sender.Send(ctx, reports)
 		err = errors.Join(sent.Err(), err)
+		if len(sent.Unknown) > 0 && o.item.Assignment != "" {
+			err = errors.Join(err, errors.New("nothing was reported"))
+		}
 		answer := (*api.Error)(nil)
 		refused = o.enrollTokenFile != "" && errors.As(err, &answer) && answer.Status == http.StatusUnauthorized
 		if refused {

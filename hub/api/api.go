@@ -39,6 +39,7 @@ type Item struct {
 // Taken says what of a report could not be taken.
 type Taken struct {
 	Unknown []string `json:"unknown,omitempty" doc:"Items that are no assignments of the cluster."`
+	Early   bool     `json:"early,omitempty" doc:"No environment has the cluster yet. The report is kept, and counts once a GitOps branch is read that has it."`
 }
 
 // Counts are how many assignments on clusters are in each state. They add up to wanted.

@@ -71,7 +71,7 @@ func (m *Metrics) Report(outcome state.Outcome, err error, took time.Duration) {
 		result = resultInvalid
 	case err != nil:
 		result = resultError
-	case outcome.Unlisted:
+	case outcome.Unlisted && !outcome.Early:
 		result = resultUnlisted
 	case outcome.Resend:
 		result = resultResend

@@ -34,6 +34,8 @@ func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[str
 type Sent struct {
 	// Unknown are items that the hub knows no assignment for, with their clusters.
 	Unknown []string
+	// Early are clusters that no environment has yet: the hub keeps what was reported of them.
+	Early []string
 	// Problems are why reports were not taken, each with its cluster.
 	Problems []error
 	// Left are the reports that were not taken and that no later one makes good: those that are
@@ -57,7 +59,7 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error
 			return out, out.until(err, "nothing from there on was sent")
 		}
 		sent, err := s.each(ctx, []Carried{*r})
-		out.Unknown = append(out.Unknown, sent.Unknown...)
+		out.Unknown, out.Early = append(out.Unknown, sent.Unknown...), append(out.Early, sent.Early...)
 		if err != nil {
 			return out, out.until(err, "from "+r.Place+" on, nothing was taken")
 		}
@@ -106,6 +108,9 @@ func (s *Sender) each(ctx context.Context, reports []Carried) (Sent, error) {
 			for _, name := range taken.Unknown {
 				out.Unknown = append(out.Unknown, terminal.Line(name+" on cluster "+r.Cluster))
 			}
+			if taken.Early {
+				out.Early = append(out.Early, terminal.Line(r.Cluster))
+			}
 		case !errors.As(err, &refused), refused.Status == http.StatusUnauthorized, isBusy(refused):
 			out.leave(reports[i:]...)
 			return out, fmt.Errorf("cluster %s: %w", terminal.Line(r.Cluster), err)
@@ -137,7 +142,7 @@ func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
 	}
 	delete(s.last, r.Cluster) // unless it arrives
 	answer, err := s.try(ctx, r)
-	if err == nil && r.Snapshot {
+	if err == nil && r.Snapshot && !answer.Early {
 		s.last[r.Cluster] = taken{r.Digest, answer.Unknown}
 	}
 	return answer, err
@@ -184,12 +189,21 @@ func (s *Sent) Err() error {
 
 // String lists what the hub does not know; "" for nothing.
 func (s *Sent) String() string {
-	const most = 10
-	switch n := len(s.Unknown); {
-	case n == 0:
-		return ""
-	case n > most:
-		return fmt.Sprintf("the hub knows no assignment for %s and %d more", strings.Join(s.Unknown[:most], ", "), n-most)
+	var out []string
+	if len(s.Unknown) > 0 {
+		out = append(out, "the hub knows no assignment for "+some(s.Unknown))
 	}
-	return "the hub knows no assignment for " + strings.Join(s.Unknown, ", ")
+	if len(s.Early) > 0 {
+		out = append(out, "no environment has cluster "+some(s.Early)+" yet: the hub keeps the report until it has read the GitOps branches")
+	}
+	return strings.Join(out, "; ")
+}
+
+// some lists the first of some names.
+func some(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }

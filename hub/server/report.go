@@ -182,6 +182,8 @@ func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) 
 		return nil, retry(http.StatusServiceUnavailable, "the report could not be stored: send it again")
 	case outcome.Elsewhere:
 		return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in other environments than %s, too: report with a token for all of them", terminal.Line(r.Cluster), strings.Join(r.Environments, ", ")))
+	case outcome.Early:
+		return &api.Taken{Early: true}, nil
 	case outcome.Unlisted:
 		return nil, unlisted(r.Cluster)
 	case outcome.Resend:

@@ -37,6 +37,9 @@ func (c *Changes) add(change Change) {
 	}
 }
 
+// Hear adds a cluster of which the last news are to be written.
+func (c *Changes) Hear(cluster string) { c.hear(cluster) }
+
 func (c *Changes) hear(cluster string) {
 	if c != nil {
 		c.heard = append(c.heard, cluster)

@@ -119,6 +119,7 @@ func (r Reported) Compare(other Reported) int {
 // Outcome says what of a report could not be taken.
 type Outcome struct {
 	Unlisted  bool // no environment has the cluster
+	Early     bool // and the report is kept for when one has it
 	Elsewhere bool // the reporter may not report about it: another environment has it
 	Resend    bool // the items are needed: the last snapshot had another digest
 	// Unknown are the items that are no assignments of the cluster: their ids, or the names of

@@ -1,0 +1,61 @@
+package hub_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
+)
+
+// early has clusters report before a hub has read that there are any: what they said counts once it has,
+// also for a hub that was started anew, and for another one. A cluster that nobody has is not kept for long.
+func early(t *testing.T, database func() string) {
+	w, c, name := hubtest.New(1), newClock(), database()
+	open := func() *running {
+		t.Helper()
+		return startWith(t, name, hub.Options{StaleAfter: anHour, Grace: time.Minute, Now: c.now})
+	}
+	a := open()
+	report := func(cluster, commit string, reported state.Reported, want state.Outcome) {
+		t.Helper()
+		items := []state.Item{{Assignment: "prod/edge/hello-main", Commit: commit, State: reported}}
+		got, err := a.Report(t.Context(), &state.Report{Cluster: cluster, Received: c.now(), At: c.now(), Items: items})
+		if err != nil || got.Unlisted != want.Unlisted || got.Early != want.Early {
+			t.Errorf("%s: %+v, %v", cluster, got, err)
+		}
+	}
+	kept := state.Outcome{Unlisted: true, Early: true}
+	is := w.Wanted().Commits[0].ID
+	report("c0", is, state.ReportedFailed, kept)
+	report("nobody", is, state.ReportedOK, kept)
+	c.pass(30 * time.Second)
+	for range 30 { // but for so many, the newest counts
+		report("c0", is, state.ReportedOK, kept)
+		c.pass(time.Millisecond)
+	}
+	a.stop()
+	a = open()
+	b := open()
+	c.pass(29 * time.Second)
+	report("nobody", is, state.ReportedOK, kept)
+	c.pass(2 * time.Second)
+	report("nobody", is, state.ReportedOK, state.Outcome{Unlisted: true})
+
+	a.want(w.Wanted())
+	b.look()
+	for _, r := range []*running{a, b} {
+		r.Fleet().List(state.Filter{Cluster: "c0", Target: "hello-main"}, state.Position{}, func(row state.Row) bool {
+			if row.State != state.OK || c.now().Sub(row.Seen) > time.Minute {
+				t.Errorf("c0 is %+v", row)
+			}
+			return true
+		})
+	}
+	report("c0", is, state.ReportedOK, state.Outcome{})
+	report("nobody", is, state.ReportedOK, state.Outcome{Unlisted: true})
+	c.pass(25 * time.Hour) // it may be another one by now
+	a.want(w.Wanted())
+	report("nobody", is, state.ReportedOK, kept)
+}
