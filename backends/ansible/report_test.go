@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends/ansible"
+	"github.com/kalypso-io/kalypso/compiler/origin"
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 	"github.com/kalypso-io/kalypso/promotion/rollout/report"
@@ -40,7 +41,8 @@ const reporting = `
 func TestSlowReport(t *testing.T) {
 	needTools(t)
 	dir := t.TempDir()
-	tree, reports := filepath.Join(dir, "tree"), filepath.Join(dir, "reports")
+	repository, reports := filepath.Join(dir, "repository"), filepath.Join(dir, "reports")
+	tree := filepath.Join(repository, "live", "large")
 	writeTree(t, tree, bt.Build(t, ansible.New(), bt.Platform{Options: strings.Replace(defaults, "/var/lib/kalypso", dir+"/state", 1)}))
 	for name, text := range map[string]string{"report.yml": "---" + reporting, "hosts.yml": "all: {hosts: {edge-7: {ansible_connection: local}}}\n"} {
 		if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644); err != nil {
@@ -61,13 +63,14 @@ func TestSlowReport(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	run("git", "init", "--quiet")
+	run("git", "init", "--quiet", "-b", "dev", repository)
+	run("git", "remote", "add", "origin", "https://me:secret@git.example/ops.git")
 	run("git", "-c", "user.name=x", "-c", "user.email=x@example.test", "commit", "--quiet", "--allow-empty", "--message", "x")
 	given := strings.Repeat("1", 40)
 	for _, commit := range []string{run("git", "rev-parse", "HEAD"), given} {
 		args := []string{"ansible-playbook", "--inventory", "hosts.yml", "report.yml", "--extra-vars", "kalypso_report=" + reports}
 		if commit == given {
-			run("rm", "-r", ".git")
+			run("rm", "-r", repository+"/.git")
 			args = append(args, "--extra-vars", "kalypso_commit="+commit)
 		}
 		if os.Geteuid() != 0 { // the role's files are root's
@@ -82,6 +85,13 @@ func TestSlowReport(t *testing.T) {
 		}
 		if f.Cluster != "edge-7" || f.Commit.String() != commit || len(f.Reports) != 3 || f.Reports[0].At.IsZero() {
 			t.Fatalf("got %+v", f)
+		}
+		from := origin.Origin{Repository: "https://git.example/ops.git", Branch: "dev", Path: "live/large/" + origin.Any}
+		if commit == given { // nobody says where that is from
+			from = origin.Origin{}
+		}
+		if f.Origin != from {
+			t.Errorf("it is taken from %+v, want %+v", f.Origin, from)
 		}
 		for i, want := range []report.Entry{
 			{Assignment: "dev/large/a", State: rollout.Healthy},
