@@ -124,7 +124,7 @@ func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, who
 // cluster type has. A cluster type's content is made when its record is asked for; a cluster
 // type that is Outside has no known content.
 func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterType string) int) *Record {
-	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform, Environment: o.Environment, Compiler: o.Compiler, Source: o.Source}
+	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform, Environment: o.Environment, Compiler: o.Compiler, Source: o.Source, OCI: o.OCI, Git: o.Git}
 	types := map[string]*ClusterType{}
 	for i := range t.ClusterTypes {
 		ct := &t.ClusterTypes[i]
