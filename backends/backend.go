@@ -253,6 +253,8 @@ type Traits struct {
 	// DeletesUnlisted says that a cluster loses its workloads when it is no longer listed.
 	// Without it they stay until a person removes the bootstrapped agent.
 	DeletesUnlisted bool
+	// Removal says, as a hint, what holds up a removal; "" where nothing does.
+	Removal string
 	// Groups are the API groups of the objects that reconcile folders and workloads on
 	// clusters; none where there are no such objects. AnyGroup says that they may be of
 	// any, because a team wrote them.

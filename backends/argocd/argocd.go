@@ -61,7 +61,8 @@ func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.
 func (argocd) Traits() backends.Traits {
 	return backends.Traits{
 		PerCluster: true, DeletesUnlisted: true, KeepsDefinitions: true, SkipsDefinitions: true,
-		Groups: []string{"argoproj.io"},
+		Removal: "Argo CD removes nothing while it retries a failed sync, for up to an hour by default: kalypso explain K3901 says how to end that",
+		Groups:  []string{"argoproj.io"},
 	}
 }
 
@@ -190,7 +191,7 @@ func workload(a *backends.Assignment, o options, s source) kubernetes.Object {
 	return applicationObject(meta, application{
 		Project: project, Source: s,
 		Destination:       o.destination().in(a.Namespace),
-		SyncPolicy:        o.workloadSync(boundsOf(a.Bounds) != nil),
+		SyncPolicy:        o.workloadSync(),
 		IgnoreDifferences: o.IgnoreDifferences,
 	})
 }

@@ -61,21 +61,30 @@ func TestNamespacesOfProjects(t *testing.T) {
 	}
 }
 
-// What a workspace bounds may be refused for ever, whether it is fetched or rendered, and is
-// tried for an hour. A #Team is that of the platform's own people, and a #Tenant the one of
-// a registration for which the platform has declared none.
+// Argo CD deletes no Application before the last attempt of its sync, so that each has one, after an
+// hour, whoever declared its workspace. The root has none: it waits for what others depend on.
 func TestRetries(t *testing.T) {
-	for name, want := range map[string]int{"declared": 24, "#Tenant": 24, "#Team": -1} {
-		w := &model.Workspace{Name: name}
-		tree := bt.Build(t, argocd.New(), bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{
-			{Name: "fetched/main", Manifests: bt.Git, Bounds: w},
-			{Name: "rendered/main", Manifests: bt.Chart, Render: true, Projection: bt.Projected(t, bt.Rendered...), Bounds: w},
-		}})
-		files := []backends.File{{Data: tree.Files["assignments.yaml"]}, {Data: tree.Files["fetched-main/reconciler.yaml"]}}
-		all := parse(t, files...).applications
-		for app, want := range map[string]int{backends.AssignmentName("dev", "large", "fetched-main"): -1, "dev-large-fetched-main": want, backends.AssignmentName("dev", "large", "rendered-main"): want} {
-			if got := all[app].Spec.SyncPolicy.Retry.Limit; got != want {
-				t.Errorf("%s of %s is tried again %d times, not %d", app, name, got, want)
+	for _, options := range []string{defaults, remote, each, byHand} {
+		for _, bounds := range []*model.Workspace{nil, {Name: "declared"}, {Name: "#Tenant"}, {Name: "#Team"}} {
+			tree := bt.Build(t, argocd.New(), bt.Platform{Options: options, GitOps: bt.GitOps, Clusters: []model.Cluster{cluster(t, "edge-1", "")}, Targets: []bt.Target{
+				{Name: "fetched/main", Manifests: bt.Git, Bounds: bounds},
+				{Name: "rendered/main", Manifests: bt.Chart, Render: true, Projection: bt.Projected(t, bt.Rendered...), Bounds: bounds},
+			}})
+			all := sync(t, tree).applications
+			if len(all) < 4 {
+				t.Fatalf("%s: %v", options, all)
+			}
+			for name, app := range all {
+				want := 24
+				switch {
+				case name == "kalypso-dev-large":
+					want = -1
+				case options == byHand && name == "dev-large-fetched-main":
+					want = 0 // Argo CD's own, for who syncs
+				}
+				if got := app.Spec.SyncPolicy.Retry.Limit; got != want {
+					t.Errorf("%s: %s of %+v is tried again %d times, not %d", options, name, bounds, got, want)
+				}
 			}
 		}
 	}

@@ -105,6 +105,9 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 			s.Template.Metadata.Annotations[key] = value
 		}
 	}
+	if spec.SyncPolicy.byHand() {
+		s.Template.Metadata.Annotations[syncAnnotation] = manualSync
+	}
 	common, details := apart(spec, sources)
 	s.Template.Spec.Detail = common
 	for i, c := range clusters {

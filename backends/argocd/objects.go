@@ -1,6 +1,8 @@
 package argocd
 
 import (
+	"maps"
+
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -28,7 +30,21 @@ type application struct {
 	IgnoreDifferences []ignoreDifference `yaml:"ignoreDifferences,omitempty"`
 }
 
+// The annotation of Applications that people sync, because the platform says so: what observes them does
+// not take them for suspended.
+const (
+	syncAnnotation = "kalypso.io/sync"
+	manualSync     = "manual"
+)
+
 func applicationObject(meta kubernetes.Metadata, spec application) kubernetes.Object {
+	if spec.SyncPolicy.byHand() {
+		meta.Annotations = maps.Clone(meta.Annotations)
+		if meta.Annotations == nil {
+			meta.Annotations = map[string]string{}
+		}
+		meta.Annotations[syncAnnotation] = manualSync
+	}
 	meta.Finalizers = []string{finalizer}
 	return kubernetes.Object{APIVersion: api, Kind: "Application", Metadata: meta, Spec: spec}
 }
@@ -84,6 +100,9 @@ type syncPolicy struct {
 	SyncOptions []string    `yaml:"syncOptions,omitempty"`
 	Retry       *retry      `yaml:"retry,omitempty"`
 }
+
+// byHand reports whether people sync, by a policy that may be nil.
+func (p *syncPolicy) byHand() bool { return p == nil || p.Automated == nil }
 
 type automation struct {
 	Prune      bool  `yaml:"prune"`

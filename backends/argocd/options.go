@@ -62,37 +62,27 @@ func (o options) eachCluster() bool { return o.Clusters != "" }
 // remote says whether the manifests go elsewhere than Argo CD's own objects.
 func (o options) remote() bool { return o.eachCluster() || o.destination().remote() }
 
-// How often a failed sync is tried again: for ever, and for about an hour.
-const (
-	forever = -1
-	hourly  = 24
-)
-
 // again retries a failed sync, always with the newest revision. Argo CD's own default gives up
 // after five attempts, and then waits for a commit.
 func again(limit int) *retry {
 	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
 }
 
-// retryOf returns how a failed sync of a workload is tried again: for as long as it takes, as
-// it may come before its namespace, or before what defines its objects. What may be refused
-// for ever, as a workspace bounds it, is tried for an hour: Argo CD deletes no Application
-// that syncs.
-func (o options) retryOf(bounded bool) *retry {
-	switch {
-	case o.SyncPolicy.Retry != nil:
-		return o.SyncPolicy.Retry
-	case bounded:
-		return again(hourly)
+// retry returns how a failed sync is tried again: for an hour, as it may come before its namespace,
+// or before what defines its objects. It ends, as Argo CD deletes no Application before the last
+// attempt (processAppOperationQueueItem in controller/appcontroller.go).
+func (o options) retry() *retry {
+	if given := o.SyncPolicy.Retry; given != nil {
+		return given
 	}
-	return again(forever)
+	return again(24)
 }
 
 // workloadSync returns how workloads are synced; nil for Argo CD's defaults.
-func (o options) workloadSync(bounded bool) *syncPolicy {
+func (o options) workloadSync() *syncPolicy {
 	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: o.SyncOptions, Retry: o.SyncPolicy.Retry}
 	if p.Automated != nil {
-		p.Retry = o.retryOf(bounded)
+		p.Retry = o.retry()
 	}
 	if p.Automated == nil && len(p.SyncOptions) == 0 && p.Retry == nil {
 		return nil
@@ -103,7 +93,7 @@ func (o options) workloadSync(bounded bool) *syncPolicy {
 // folderSync returns how folders are synced. It is always automated: syncs by
 // hand are for workloads.
 func (o options) folderSync() *syncPolicy {
-	p := &syncPolicy{Automated: &automation{Prune: true, SelfHeal: true}, Retry: o.retryOf(false)}
+	p := &syncPolicy{Automated: &automation{Prune: true, SelfHeal: true}, Retry: o.retry()}
 	if given := o.SyncPolicy.Automated.automation; given != nil {
 		p.Automated.Prune, p.Automated.SelfHeal = given.Prune, given.SelfHeal
 	}
@@ -111,19 +101,22 @@ func (o options) folderSync() *syncPolicy {
 }
 
 // syncOf returns how a folder is synced. One that holds the workload itself is
-// synced as workloads are, which may mean by hand, and is tried again for as long
-// which it also takes.
+// synced as workloads are, which may mean by hand.
 func (o options) syncOf(f shared) *syncPolicy {
 	if f.Rendered == nil {
 		return o.folderSync()
 	}
-	return &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.retryOf(f.Rendered.Bounded)}
+	return &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.retry()}
 }
 
-// rootSync returns how the cluster type's folder is synced: as folders are, and
-// it may become empty, when the last assignment goes.
+// rootSync returns how the cluster type's folder is synced: as folders are, but it is tried again
+// for ever, because it fails where an Application that others depend on is degraded, and it may become
+// empty, when the last assignment goes.
 func (o options) rootSync() *syncPolicy {
 	p := o.folderSync()
+	if o.SyncPolicy.Retry == nil {
+		p.Retry = again(-1)
+	}
 	if p.Automated.Prune {
 		yes := true
 		p.Automated.AllowEmpty = &yes

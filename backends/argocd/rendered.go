@@ -32,7 +32,7 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 		objects[i].Value = kept(serverSide(objects[i].Value))
 	}
 	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace, ConfigAnnotations: workspace}
-	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions, IgnoreDifferences: o.IgnoreDifferences, Bounded: boundsOf(a.Bounds) != nil}}, append(ds, problems...)
+	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions, IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
 
 // runsHook says whether Argo CD runs hooks of Helm for an event

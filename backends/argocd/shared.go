@@ -35,8 +35,6 @@ type shared struct {
 type syncing struct {
 	SyncOptions       []string           `json:"syncOptions,omitempty"`
 	IgnoreDifferences []ignoreDifference `json:"ignoreDifferences,omitempty"`
-	// Bounded says that a workspace bounds what was rendered.
-	Bounded bool `json:"bounded,omitempty"`
 }
 
 var (

@@ -166,7 +166,7 @@ func (c *changes) reportLeaving(leaves []leaving) {
 		if b := c.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) && b != nil && !b.Traits().DeletesUnlisted {
 			continue
 		}
-		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "")
+		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "", c.holdsUp(l))
 		if alike[key] == nil {
 			order = append(order, key)
 		}
@@ -204,8 +204,19 @@ func (c *changes) departure(leaves []leaving) diag.Diagnostic {
 	if number > 1 {
 		d.Message = departures(leaves, number, c.forMachines(first.record.Backend))
 	}
+	if hint := c.holdsUp(first); hint != "" {
+		d = d.Hinting(strings.TrimPrefix(d.Hint+"; "+hint, "; "))
+	}
 	slices.Sort(ids)
 	return d.For(slices.Compact(ids)...)
+}
+
+// holdsUp returns what may hold up the removal of a pair, as a hint; "" where nothing is known to.
+func (c *changes) holdsUp(l leaving) string {
+	if b := c.request.Backends[l.record.Backend]; b != nil && l.renamed() == "" {
+		return b.Traits().Removal
+	}
+	return ""
 }
 
 // departures is the message for several folders that go alike, from machines or clusters.

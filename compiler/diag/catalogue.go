@@ -387,7 +387,7 @@ var Codes = []Explanation{
 	{NoPolicies, NoPolicies.Severity(), "nobody knows as whom a reconciler applies things",
 		"The policies of kalypso bootstrap --policies look at requests of the accounts that apply assignments, so that those of people and controllers pass. They cannot be for a reconciler that runs in the name of whoever starts it, that only the platform team knows, or that changes machines."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
-		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster. Machines have no namespaces: there the user goes with its directories, and so do packages, files and units."},
+		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster. Machines have no namespaces: there the user goes with its directories, and so do packages, files and units. Argo CD removes nothing while it retries a failed sync: it waits for the last retry, an hour after the first attempt unless syncPolicy.retry says otherwise, and nothing new reaches the cluster type until then. To end the retries of the Application NAME at once, run `argocd app terminate-op NAME`, or `kubectl -n argocd patch applications.argoproj.io NAME --type merge -p '{\"status\":{\"operationState\":{\"phase\":\"Terminating\"}}}'`."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
 		"dependsOn promises that the other deployment target is ready. Its reconciler has wait: false, so it only knows when the objects are applied; or it is an optional part of a package, which may be left out."},
 	{NoEffect, NoEffect.Severity(), "a field has no effect here",

@@ -303,8 +303,9 @@ type conditionOf struct{ Type, Status, Reason, Message string }
 // objectOf is what is read of a reconciler's object.
 type objectOf struct {
 	Metadata struct {
-		Name        string
-		Annotations map[string]string
+		Name              string
+		DeletionTimestamp string
+		Annotations       map[string]string
 	}
 	Status struct {
 		LastAppliedRevision, LastAttemptedRevision, LastHandledReconcileAt string

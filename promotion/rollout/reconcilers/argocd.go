@@ -81,7 +81,7 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 		j.Message = "is being deleted"
 	case a.problem("InvalidSpecError") != "":
 		j.State, j.Message, j.Any = rollout.Failed, a.problem("InvalidSpecError"), true
-	case operation.Phase == "Running" && operation.RetryCount > 1: // it is tried for as long as it takes; a first attempt may have been too early
+	case operation.Phase == "Running" && operation.RetryCount > 1: // it is tried again; a first attempt may have been too early
 		j.State, j.Message = rollout.Failed, "could not be synced: "+operation.Message
 	case operation.Phase == "Running" || operation.Phase == "Terminating":
 		j.Message = "is being synced: " + operation.Message
