@@ -64,6 +64,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	d.says("6 a hub that was killed", broken, "dev: the rollout failed")
 	d.apps("{a: b}")
 	d.says("7 recovery", ok, "")
+	d.promotes("prod")
 
 	c.kubectl(policy, "apply", "-f", "-")
 	d.platform["greeting"] = "good evening"
@@ -90,6 +91,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	d.commits()
 	d.promotes("dev")
 	d.says("13 a change of the cluster's class", ok, "")
+	d.promotes("prod")
 
 	before := c.tip("dev")
 	c.suspend("kustomization", "dev-edge-hello-dev-assignment", true)
