@@ -55,7 +55,7 @@ func TestSlowFlux(t *testing.T) {
 	const nothingNew = "a commit that is about something else"
 	end := c.watch(account)
 	unrelated := c.commit("gitops", "prod", map[string]string{"README.md": "Nothing that is applied."})
-	c.reads(unrelated)
+	c.reads("prod", unrelated)
 	pull()
 	c.agree(nothingNew, applied, nothing, both(answer{"ok", unrelated}))
 	never(nothingNew, end(), "progressing", "behind", "drifted", "failed")
@@ -98,7 +98,7 @@ func TestSlowFlux(t *testing.T) {
 	failedAt(second)
 	c.retries(assignment)
 	unrelated = c.commit("gitops", "prod", map[string]string{"README.md": "Still nothing."})
-	c.reads(unrelated)
+	c.reads("prod", unrelated)
 	pull()
 	failedAt(unrelated)
 	broken["other"] = answer{"ok", unrelated}
@@ -130,18 +130,6 @@ func TestSlowFlux(t *testing.T) {
 			t.Errorf("%s: %s was at the commit before once more: %q", rolledBack, workload, all)
 		}
 	}
-}
-
-// reads waits until the hub has read a commit of the GitOps branch.
-func (c *consumers) reads(commit string) {
-	c.Helper()
-	hub := c.client()
-	c.eventually("the hub reads a commit", func() string {
-		if is, err := hub.Environments(c.Context()); err != nil || is.Environments[0].Commit != commit {
-			return fmt.Sprintf("it has %+v, %v", is, err)
-		}
-		return ""
-	})
 }
 
 // retries waits until Flux has tried to apply a Kustomization once more.

@@ -49,7 +49,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	d.says("3 a value commit", ok, "")
 	d.promotes("prod")
 
-	c.reads2("dev", c.commit("gitops", "dev", map[string]string{"README.md": "Nothing that is applied."}))
+	c.reads("dev", c.commit("gitops", "dev", map[string]string{"README.md": "Nothing that is applied."}))
 	d.says("4 a commit that the hub has not read when it is applied", ok, "")
 
 	d.apps("7")
@@ -75,12 +75,12 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	c.kubectl(policy, "delete", "-f", "-")
 	d.says("9 without it", ok, "")
 
-	c.suspend("kustomization", d.root("dev"), true) // which would set it back
+	c.suspend(d.root("dev"), true) // which would set it back
 	c.patch("dev-edge-hello-dev-assignment", `{"spec": {"path": "./live2/edge/other-dev"}}`)
 	d.says("10 a path that somebody edited", with(map[string]string{"dev/hello": "drifted", "dev/other": whichever}), "")
 	d.reason("dev/hello", "it applies folder live2/edge/other-dev, and live2/edge/hello-dev is wanted")
 	c.patch("dev-edge-hello-dev-assignment", `{"spec": {"path": "./live2/edge/hello-dev"}}`)
-	c.suspend("kustomization", d.root("dev"), false)
+	c.suspend(d.root("dev"), false)
 	d.says("11 set back", ok, "")
 
 	c.run("kalypso", "rollback", "--env", "dev", "-C", d.work, "--reason", "a test", "--hub", c.url)
@@ -94,7 +94,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	d.promotes("prod")
 
 	before := c.tip("dev")
-	c.suspend("kustomization", "dev-edge-hello-dev-assignment", true)
+	c.suspend("dev-edge-hello-dev-assignment", true)
 	suspended := with(map[string]string{"dev/hello": "suspended", "dev/other": whichever}) // Flux may have looked for what it waits for
 	d.says("14 suspended", suspended, "")
 	d.platform["greeting"] = "good night"
@@ -103,7 +103,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	d.says("15 suspended, and a value commit", suspended, "dev: is rolling out")
 	d.reason("dev/hello", before) // the commit that was applied
 	d.mustNot("prod")
-	c.suspend("kustomization", "dev-edge-hello-dev-assignment", false)
+	c.suspend("dev-edge-hello-dev-assignment", false)
 	d.says("16 resumed", ok, "")
 	d.promotes("prod")
 	d.says("17 what ran in dev, in prod", ok, "")
@@ -238,18 +238,19 @@ func (c *consumers) kubectl(in string, args ...string) {
 	}
 }
 
-func (c *consumers) suspend(kind, name string, is bool) {
+// suspend does what flux suspend does. What kubectl changes by its own name, Flux sets back.
+func (c *consumers) suspend(name string, is bool) {
 	c.Helper()
-	c.patch(name, fmt.Sprintf(`{"spec": {"suspend": %t}}`, is))
+	c.patch(name, fmt.Sprintf(`{"spec": {"suspend": %t}}`, is), "--field-manager=flux")
 }
 
-func (c *consumers) patch(name, patch string) {
+func (c *consumers) patch(name, patch string, more ...string) {
 	c.Helper()
-	c.kubectl("", "-n", "flux-system", "patch", "kustomizations.kustomize.toolkit.fluxcd.io", name, "--type=merge", "-p", patch)
+	c.kubectl("", append([]string{"-n", "flux-system", "patch", "kustomizations.kustomize.toolkit.fluxcd.io", name, "--type=merge", "-p", patch}, more...)...)
 }
 
-// reads2 waits until the hub has read a commit of an environment's branch.
-func (c *consumers) reads2(environment, commit string) {
+// reads waits until the hub has read a commit of an environment's branch.
+func (c *consumers) reads(environment, commit string) {
 	c.Helper()
 	hub := c.client()
 	c.eventually("the hub reads a commit", func() string {
