@@ -13,20 +13,28 @@ import (
 	"github.com/kalypso-io/kalypso/internal/apiserver"
 )
 
-// SourceKinds are the kinds of objects that say where those of a kind take their folders from.
-// Applications say it themselves.
-func (k Kind) SourceKinds() []schema.GroupVersionResource {
+// sourceKind is a kind of object that says where those of another kind take their folders from.
+type sourceKind struct {
+	resource schema.GroupVersionResource
+	name     string
+}
+
+// sourceKinds are those of a kind. Applications say it themselves.
+func (k Kind) sourceKinds() []sourceKind {
+	of := func(group, version, resource, name string) sourceKind {
+		return sourceKind{schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, name}
+	}
 	switch k.Name {
 	case Kustomizations.Name:
 		const group = "source.toolkit.fluxcd.io"
-		return []schema.GroupVersionResource{{Group: group, Version: "v1", Resource: "gitrepositories"}, {Group: group, Version: "v1", Resource: "ocirepositories"}}
+		return []sourceKind{of(group, "v1", "gitrepositories", "GitRepository"), of(group, "v1", "ocirepositories", "OCIRepository")}
 	case BundleDeployments.Name:
-		return []schema.GroupVersionResource{{Group: BundleDeployments.Resource.Group, Version: "v1alpha1", Resource: "gitrepos"}}
+		return []sourceKind{of(BundleDeployments.Resource.Group, "v1alpha1", "gitrepos", "GitRepo")}
 	}
 	return nil
 }
 
-// Sources are the objects of SourceKinds of one API server. A nil one has none.
+// Sources are the objects of one API server that say where others take their folders from. A nil one has none.
 type Sources map[string]*source
 
 // source is where an object takes folders from.
@@ -35,14 +43,14 @@ type source struct {
 	suspended bool
 }
 
-// Sources lists the objects of SourceKinds in a namespace, "" for all. The error is not for those that
+// Sources lists the sources of a kind in a namespace, "" for all. The error is not for those that
 // the server does not have, or that the user may not list: nothing is known of them.
 func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace string) (Sources, error) {
 	out := Sources{}
-	for _, resource := range k.SourceKinds() {
-		q := apiserver.Query{Resource: resource, Namespace: namespace}
+	for _, of := range k.sourceKinds() {
+		q := apiserver.Query{Resource: of.resource, Namespace: namespace}
 		_, err := apiserver.List(ctx, server, q, func(o *unstructured.Unstructured) (struct{}, bool) {
-			out.add(o)
+			out.add(of.name, o)
 			return struct{}{}, false
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
@@ -52,14 +60,14 @@ func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace s
 	return out, nil
 }
 
-// add takes an object of a kind in SourceKinds.
-func (s Sources) add(o *unstructured.Unstructured) {
+// add takes an object of a kind.
+func (s Sources) add(kind string, o *unstructured.Unstructured) {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(o.Object, append([]string{"spec"}, fields...)...)
 		return value
 	}
 	is := &source{}
-	switch o.GetKind() {
+	switch kind {
 	case "GitRepo":
 		paths, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "paths")
 		if len(paths) == 1 && strings.HasSuffix(paths[0], "/"+origin.Any) { // that of a tree: others are of workloads
@@ -73,7 +81,7 @@ func (s Sources) add(o *unstructured.Unstructured) {
 		is.Origin = origin.Origin{Repository: text("url"), Branch: first(text("ref", "commit"), text("ref", "name"), text("ref", "semver"), text("ref", "tag"), text("ref", "branch"), "master")}
 		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
 	}
-	s[key(o.GetKind(), o.GetNamespace(), o.GetName())] = is
+	s[key(kind, o.GetNamespace(), o.GetName())] = is
 }
 
 func key(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
