@@ -138,7 +138,7 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 			return stay, err
 		}
 	}
-	if stay.State, stay.Since = r.State, r.Since; r.State == forge.Pending && c.Reason != "" {
+	if stay.State, stay.Since = r.State, r.Since; r.State == forge.Pending && c.State == forge.Pending && c.Reason != "" {
 		stay.Reason = c.Reason + "; " + r.Reason
 	} else {
 		stay.Reason = r.Reason
