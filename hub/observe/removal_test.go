@@ -131,7 +131,7 @@ workloads: [Name=string]: {
 }
 schedulingPolicies: {
 	edge: {deploymentTargets: workload: !~"^far-", clusterTypes: name: "edge"}
-	site: {deploymentTargets: workload: =~"^far-", clusterTypes: name: "site"}
+	site: {deploymentTargets: workload: =~"^far-", clusterTypes: name: "site", allowEmpty: true}
 }
 `)
 	r.apply(`apiVersion: admissionregistration.k8s.io/v1
