@@ -55,12 +55,12 @@ func TestSlowArgoCDRemovesWhatFails(t *testing.T) {
 	r.build("2s", "good", "after", "far-after")
 	r.eventually("what has failed is removed, and followed", r.settled("good", "after", "far-after"))
 
-	r.build("3m", "good", "fetched")
+	r.build("3m", "good", "far-after", "fetched")
 	r.eventually("it fails", r.all([]string{"fetched"}, "retries", func(o *objectOf) bool { return o.Status.OperationState.RetryCount > 0 }))
-	r.build("3m", "good", "after")
+	r.build("3m", "good", "far-after", "after")
 	r.eventually("it waits", r.all([]string{"fetched"}, "is being deleted", func(o *objectOf) bool { return o.Metadata.DeletionTimestamp != "" }))
 	r.run("sh", "-c", strings.ReplaceAll(string(command), "NAME", "prod-edge-fetched-main"))
-	r.eventually("the command ended the retries", r.settled("good", "after"))
+	r.eventually("the command ended the retries", r.settled("good", "far-after", "after"))
 
 	r.apply(string(policy[1]))
 	r.build("3m", append(failing, "good")...)
@@ -131,7 +131,7 @@ workloads: [Name=string]: {
 }
 schedulingPolicies: {
 	edge: {deploymentTargets: workload: !~"^far-", clusterTypes: name: "edge"}
-	site: {deploymentTargets: workload: =~"^far-", clusterTypes: name: "site", allowEmpty: true}
+	site: {deploymentTargets: workload: =~"^far-", clusterTypes: name: "site"}
 }
 `)
 	r.apply(`apiVersion: admissionregistration.k8s.io/v1
