@@ -108,11 +108,16 @@ func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 		default:
 			continue // that of an older version, or of an environment that had no gitops
 		}
-		same := origin.Same(at.Repo, now.Repo) && at.OCI == now.OCI && at.Branch == now.Branch && at.Tag == now.Tag
+		same := samePulls(at, now) && at.OCI == now.OCI && at.Branch == now.Branch && at.Tag == now.Tag
 		if !same || path.Clean(at.Path) != path.Clean(now.Path) {
 			b.Diagnostics = append(b.Diagnostics, b.moved(e, at, was))
 		}
 	}
+}
+
+// samePulls reports whether clusters that pull from one repository get what is kept in another one.
+func samePulls(at, now *model.GitOps) bool {
+	return origin.Tree{Repository: now.Repo, Mirrors: now.Mirrors}.Has(at.Repo)
 }
 
 // moved returns the warning that the tree of an environment was kept elsewhere, with a record.
@@ -120,7 +125,7 @@ func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) 
 	now := e.Model.GitOps
 	field, before, after := "repo", placeOf(e.Name, at).String(), placeOf(e.Name, now).String()
 	switch {
-	case at.OCI != now.OCI || !origin.Same(at.Repo, now.Repo):
+	case at.OCI != now.OCI || !samePulls(at, now):
 		if now.OCI != "" {
 			field = "oci"
 		}

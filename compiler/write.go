@@ -317,7 +317,7 @@ func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]di
 		}
 		records[environment], problems[environment] = o.sound(record, ds)
 		if e := b.environment(environment); record == nil && len(ds) == 0 && e.Model.GitOps != nil && !o.anywhere {
-			branch, folder, was, err := o.repository.Find(b.Platform.Module, environment)
+			branch, folder, was, err := o.repository.Find(b.Platform.Module, environment, to.branch)
 			if err != nil {
 				return nil, nil, err
 			}

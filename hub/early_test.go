@@ -43,6 +43,10 @@ func early(t *testing.T, database func() string) {
 	c.pass(2 * time.Second)
 	report("nobody", is, state.ReportedOK, state.Outcome{Unlisted: true})
 
+	box := state.Item{Assignment: "prod/box/hello-main", Commit: is, State: state.ReportedOK} // of a type that lists no clusters
+	if got, err := a.Report(t.Context(), &state.Report{Cluster: "x0", Received: c.now(), At: c.now().In(time.FixedZone("", 24*60*60)), Items: []state.Item{box}}); err != nil || !got.Early {
+		t.Errorf("x0: %+v, %v", got, err)
+	}
 	a.want(w.Wanted())
 	b.look()
 	for _, r := range []*running{a, b} {
@@ -52,6 +56,15 @@ func early(t *testing.T, database func() string) {
 			}
 			return true
 		})
+	}
+	a.Fleet().List(state.Filter{Cluster: "x0", Target: "hello-main"}, state.Position{}, func(row state.Row) bool {
+		if row.State != state.OK {
+			t.Errorf("x0 is %+v", row)
+		}
+		return true
+	})
+	if a.Fleet().Len(state.Filter{Cluster: "x0"}) == 0 {
+		t.Error("x0 is not there")
 	}
 	report("c0", is, state.ReportedOK, state.Outcome{})
 	report("nobody", is, state.ReportedOK, state.Outcome{Unlisted: true})

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
@@ -35,14 +37,22 @@ func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 
 // early takes the reports that came before the branch was read that has their clusters.
 func (h *Hub) early(ctx context.Context, tx *store.Tx, changes *state.Changes) error {
-	fleet := h.fleet.Load()
-	reports, err := tx.Early(ctx, h.options.Now(), func(cluster string) bool { _, listed := fleet.News(cluster); return listed })
-	for _, r := range reports {
-		more, _ := fleet.Observe(r)
+	fleet, read := h.fleet.Load(), map[string]bool{}
+	for _, w := range fleet.Environments() {
+		read[w.Environment] = true
+	}
+	return tx.Early(ctx, h.options.Now(), func(r *state.Report) bool {
+		more, outcome := fleet.Observe(r)
+		if outcome.Unlisted {
+			return false
+		}
 		changes.Append(more)
 		changes.Hear(r.Cluster)
-	}
-	return err
+		return !slices.ContainsFunc(r.Items, func(it state.Item) bool { // another branch is still to be read
+			environment, _, named := strings.Cut(it.Assignment, "/")
+			return named && !read[environment]
+		})
+	})
 }
 
 // Order says which environments there are, in the order of promotion. Others are removed.

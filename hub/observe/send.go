@@ -137,6 +137,9 @@ func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
 		same := *r
 		same.Items = nil
 		if _, err := s.try(ctx, &same); !api.IsResend(err) {
+			if err != nil {
+				delete(s.last, r.Cluster) // the next one has the items
+			}
 			return &api.Taken{Unknown: last.unknown}, err // the hub asks for the items where it wants others
 		}
 	}

@@ -17,12 +17,17 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// running is a row as pages have it.
+// running is a row as pages have it. What runs is not known where another commit than the one that was
+// applied is tried.
 func running(r *state.Row) view.RunningRow {
+	digest := r.Running
+	if r.Applied != "" {
+		digest = ""
+	}
 	return view.RunningRow{
 		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
-		State: r.State.String(), Message: r.Message, Since: r.Holds(), Version: r.Version, Base: r.Base, Digest: r.Digest, Running: r.Running,
-		Commit: r.Commit, By: r.By, At: r.At, Seen: r.Seen,
+		State: r.State.String(), Message: r.Message, Since: r.Holds(), Version: r.Version, Base: r.Base, Digest: r.Digest, Running: digest,
+		Commit: r.Runs(), By: r.By, At: r.At, Seen: r.Seen,
 	}
 }
 

@@ -81,9 +81,11 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 	}}
 	o.SetName(e.Application)
 	o.SetNamespace(e.Namespace)
+	annotations := map[string]string{reconcilers.SyncAnnotation: e.Manual}
 	if e.Assignment != "" {
-		o.SetAnnotations(map[string]string{reconcilers.AssignmentAnnotation: e.Assignment, reconcilers.SyncAnnotation: e.Manual})
+		annotations[reconcilers.AssignmentAnnotation] = e.Assignment
 	}
+	o.SetAnnotations(annotations)
 	return o
 }
 

@@ -304,6 +304,12 @@ func (o *observation) take(at located, it *Item) {
 	case differs || !o.Snapshot:
 		*p = is
 	}
+	if elsewhere {
+		digest, known := e.running(c, target, p)
+		if p.ran = none; known {
+			p.ran = unique.Make(digest)
+		}
+	}
 	s := e.judge(c, target, o.received)
 	c.set(target, s, o.received)
 	ran := old.ran != p.ran || p.ran == none && (old.commit != p.commit || old.digest != p.digest)

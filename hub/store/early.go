@@ -33,9 +33,11 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 	if of >= mostEarly { // the first one says since when
 		_, err = t.tx.ExecContext(ctx, t.store.query(`DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`), r.Cluster)
 	}
-	content, marshal := json.Marshal(r)
-	if marshal != nil {
-		return false, marshal
+	is := *r
+	is.At = r.At.UTC() // a zone may be one that JSON does not take
+	content, marshal := json.Marshal(&is)
+	if marshal != nil { // nor any other time
+		return false, nil
 	}
 	if err == nil {
 		err = t.store.insert(ctx, t.tx, "early", "change, cluster, received, content", "", []any{t.next(), r.Cluster, r.Received.UnixMilli(), string(content)})
@@ -46,35 +48,27 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 	return true, nil
 }
 
-// Early returns the reports that were kept about clusters that there are now, in their order, and keeps
-// them no more; nor those that are too old.
-func (t *Tx) Early(ctx context.Context, now time.Time, there func(cluster string) bool) ([]*state.Report, error) {
-	var reports []*state.Report
+// Early calls take with the reports that were kept, in their order, and keeps those no more of which it
+// returns true, nor those that are too old.
+func (t *Tx) Early(ctx context.Context, now time.Time, take func(*state.Report) bool) error {
 	var gone []any
 	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
 		var change, received int64
-		var cluster string
 		var content []byte
-		if err := r.Scan(&change, &cluster, &received, &content); err != nil {
+		if err := r.Scan(&change, &received, &content); err != nil {
 			return err
 		}
-		old := now.Sub(instant(received)) > forgetsEarly
-		if !old && !there(cluster) {
-			return nil
-		}
-		gone = append(gone, change)
-		if old {
-			return nil
-		}
 		report := &state.Report{}
-		reports = append(reports, report)
-		return json.Unmarshal(content, report)
-	}, `SELECT change, cluster, received, content FROM early ORDER BY change`)
+		if now.Sub(instant(received)) > forgetsEarly || json.Unmarshal(content, report) != nil || take(report) {
+			gone = append(gone, change)
+		}
+		return nil
+	}, `SELECT change, received, content FROM early ORDER BY change`)
 	if err == nil {
 		err = t.store.each(ctx, t.tx, "DELETE FROM early WHERE change IN (", ")", 1, gone)
 	}
 	if err != nil {
-		return nil, t.store.problem(err)
+		return t.store.problem(err)
 	}
-	return reports, nil
+	return nil
 }

@@ -128,10 +128,13 @@ func (a *Applier) reportUpstream(ctx context.Context, st *session.Stage) error {
 		a.upstream[up] = true
 		a.reporter.hold(up)
 		_, err := a.reporter.observe(ctx, up)
-		err = errors.Join(err, a.reporter.flush(ctx, up))
-		refused := errors.As(err, new(*forge.AuthError)) || errors.As(err, new(*remote.RejectedError))
-		if err != nil && !refused {
-			return fmt.Errorf("%s: %w", up.ID(), err)
+		for _, err := range []error{err, a.reporter.flush(ctx, up)} {
+			switch {
+			case errors.As(err, new(*forge.AuthError)), errors.As(err, new(*remote.RejectedError)):
+				a.reporter.observer.NotRecorded(up)
+			case err != nil:
+				return fmt.Errorf("%s: %w", up.ID(), err)
+			}
 		}
 	}
 	return nil

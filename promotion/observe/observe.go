@@ -34,6 +34,8 @@ type Observer struct {
 	records *verify.Records
 	// asked has what sources said last of what a stage has, by what deployed it.
 	asked map[deployed]*Rollout
+	// unrecorded are the stages of which this run may not write how far they are.
+	unrecorded map[*session.Stage]bool
 }
 
 // deployed is a stage with the commit that deployed what it has.
@@ -44,8 +46,12 @@ type deployed struct {
 
 // New returns an Observer of a state.
 func New(state *session.State, records *verify.Records) *Observer {
-	return &Observer{state, records, map[deployed]*Rollout{}}
+	return &Observer{state, records, map[deployed]*Rollout{}, map[*session.Stage]bool{}}
 }
+
+// NotRecorded says that this run may not write how far the rollout of what a stage has is: a success
+// counts from when the clusters say that it holds.
+func (ob *Observer) NotRecorded(st *session.Stage) { ob.unrecorded[st] = true }
 
 // Rollout is how far a commit has come on the clusters.
 type Rollout struct {

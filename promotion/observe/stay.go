@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -143,8 +144,28 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	} else {
 		stay.Reason = r.Reason
 	}
+	if since := r.held(); ob.unrecorded[st] && r.State == forge.Success && !since.IsZero() {
+		stay.Since = since
+	}
 	if stay.Entered.IsZero() { // nobody has reported it yet
 		stay.Entered = ob.state.Now
 	}
 	return stay, nil
+}
+
+// held returns since when all clusters have been in their states; zero where one does not say that.
+func (r *Rollout) held() (last time.Time) {
+	if r.Counts == nil {
+		return last
+	}
+	for i := range r.Counts.Assignments {
+		since := r.Counts.Assignments[i].Since
+		if since.IsZero() {
+			return time.Time{}
+		}
+		if since.After(last) {
+			last = since
+		}
+	}
+	return last
 }

@@ -78,12 +78,13 @@ func (s *State) movedSince(ctx context.Context, env *Environment, commit git.Has
 		return nil, err
 	}
 	folder := strings.TrimPrefix(path.Clean("/"+was.Path), "/")
-	sameBranch := origin.Same(was.Repo, now.Repo) && was.Branch == now.Branch
+	sameRepository := origin.Tree{Repository: now.Repo, Mirrors: now.Mirrors}.Has(was.Repo)
+	sameBranch := sameRepository && was.Branch == now.Branch
 	if sameBranch && folder == env.Folder {
 		return nil, nil
 	}
 	repository := env.Repository
-	if !origin.Same(was.Repo, now.Repo) {
+	if !sameRepository {
 		if repository, err = s.opener.repository(ctx, was.Repo); err != nil {
 			return nil, nil // what is there cannot be seen: it may be gone
 		}
