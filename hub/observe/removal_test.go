@@ -3,6 +3,7 @@ package observe_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,16 +35,17 @@ func TestSlowArgoCDRemovesWhatFails(t *testing.T) {
 	r := &removals{consumers: c, dir: t.TempDir()}
 	r.prepare()
 
+	retries := func(o *objectOf) bool { return o.Status.OperationState.RetryCount > 1 }
 	failing := []string{"folder", "rendered", "fetched", "far-fetched"}
 	r.build("2s", append(failing, "good")...)
 	r.bootstrap("edge", "site")
-	r.eventually("they fail", r.all(failing, "retries", func(o *objectOf) bool { return o.Status.OperationState.RetryCount > 0 }))
+	r.eventually("they fail", r.all(failing, "retries", retries))
 	r.build("2s", "good", "after", "far-after")
 	r.eventually("what fails is removed, and followed", r.settled("good", "after", "far-after"))
 
 	r.build("2s", "good", "late", "far-late")
 	late := []string{"late", "far-late"}
-	r.eventually("their definition is late", r.all(late, "retries", func(o *objectOf) bool { return o.Status.OperationState.RetryCount > 1 }))
+	r.eventually("their definition is late", r.all(late, "retries", retries))
 	r.apply(definition)
 	r.eventually("the definition came", r.settled("good", "late", "far-late"))
 
@@ -56,15 +58,17 @@ func TestSlowArgoCDRemovesWhatFails(t *testing.T) {
 	r.eventually("what has failed is removed, and followed", r.settled("good", "after", "far-after"))
 
 	r.build("3m", "good", "far-after", "fetched")
-	r.eventually("it fails", r.all([]string{"fetched"}, "retries", func(o *objectOf) bool { return o.Status.OperationState.RetryCount > 0 }))
+	r.eventually("it fails", r.all([]string{"fetched"}, "retries", retries))
 	r.build("3m", "good", "far-after", "after")
-	r.eventually("it waits", r.all([]string{"fetched"}, "is being deleted", func(o *objectOf) bool { return o.Metadata.DeletionTimestamp != "" }))
+	r.eventually("it waits", r.all([]string{"fetched"}, "is being deleted", func(o *objectOf) bool {
+		return o.Metadata.DeletionTimestamp != ""
+	}))
 	r.run("sh", "-c", strings.ReplaceAll(string(command), "NAME", "prod-edge-fetched-main"))
 	r.eventually("the command ended the retries", r.settled("good", "far-after", "after"))
 
 	r.apply(string(policy[1]))
 	r.build("3m", append(failing, "good")...)
-	r.eventually("they fail again", r.all(failing, "retries", func(o *objectOf) bool { return o.Status.OperationState.RetryCount > 0 }))
+	r.eventually("they fail again", r.all(failing, "retries", retries))
 	r.build("3m", "good", "after", "far-after")
 	r.eventually("the policy ended the retries", r.settled("good", "after", "far-after"))
 }
@@ -83,7 +87,11 @@ spec:
   group: example.com
   names: {kind: Late, plural: lates}
   scope: Namespaced
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
 // prepare writes the platform and the manifests of workloads, lets the API server refuse the
@@ -104,7 +112,10 @@ func (r *removals) prepare() {
 	}
 	r.commit("apps", "main", files)
 	r.run("git", "init", "-q", "--bare", filepath.Join(r.tmp, "tree.git"))
-	r.write("cue.mod/module.cue", "module: \"consumers.example/platform@v0\"\nlanguage: version: \"v0.17.0\"\ndeps: \"kalypso.io@v0\": v: \"v0.1.0\"\n")
+	r.write("cue.mod/module.cue", `module: "consumers.example/platform@v0"
+language: version: "v0.17.0"
+deps: "kalypso.io@v0": v: "v0.1.0"
+`)
 	r.write("platform.cue", `package platform
 
 import "kalypso.io/schema"
@@ -138,7 +149,8 @@ schedulingPolicies: {
 kind: ValidatingAdmissionPolicy
 metadata: {name: folder}
 spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}]}
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}]
   validations: [{expression: "object.metadata.name != 'prod-edge-folder-main'"}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
@@ -149,7 +161,10 @@ spec: {policyName: folder, validationActions: [Deny]}
 apiVersion: v1
 kind: Secret
 metadata: {name: s1, namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster}}
-stringData: {name: s1, server: "https://127.0.0.1:6443", config: '{"bearerToken": "admin", "tlsClientConfig": {"insecure": true}}'}
+stringData:
+  name: s1
+  server: https://127.0.0.1:6443
+  config: '{"bearerToken": "admin", "tlsClientConfig": {"insecure": true}}'
 `)
 }
 
@@ -200,7 +215,8 @@ func (r *removals) build(pause string, workloads ...string) {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(work, name), []byte(strings.ReplaceAll(string(text), "maxDuration: 3m", "maxDuration: "+pause)), 0o644)
+		shorter := strings.ReplaceAll(string(text), "maxDuration: 3m", "maxDuration: "+pause)
+		return os.WriteFile(filepath.Join(work, name), []byte(shorter), 0o644)
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -209,12 +225,12 @@ func (r *removals) build(pause string, workloads ...string) {
 	r.run("git", "-C", work, "push", "-q", "-f", r.repository("gitops"), "HEAD:prod")
 }
 
-// named returns the Applications of workloads that are synced by themselves, or with what is
-// rendered, or for folder the one of its folder, after a refresh of all.
+// named returns all Applications by name, after it asked Argo CD to refresh them.
 func (r *removals) named() map[string]*objectOf {
 	r.Helper()
 	// It fails where an Application goes meanwhile.
-	_, _ = r.try("", "kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", "argocd.argoproj.io/refresh=hard")
+	const refresh = "argocd.argoproj.io/refresh=hard"
+	_, _ = r.try("", "kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", refresh)
 	out := map[string]*objectOf{}
 	for _, o := range r.objects("applications.argoproj.io") {
 		out[o.Metadata.Name] = &o
@@ -222,7 +238,7 @@ func (r *removals) named() map[string]*objectOf {
 	return out
 }
 
-// nameOf returns the name of the Application that syncs a workload's manifests.
+// nameOf returns the name of the Application of a workload that fails where the workload does.
 func nameOf(workload string) string {
 	switch {
 	case strings.HasPrefix(workload, "far-"):
@@ -239,26 +255,27 @@ func (r *removals) all(workloads []string, what string, holds func(o *objectOf) 
 		all := r.named()
 		for _, name := range workloads {
 			if o := all[nameOf(name)]; o == nil || !holds(o) {
-				return fmt.Sprintf("%s: not yet so: %s: %+v", nameOf(name), what, o)
+				return fmt.Sprintf("%s: not so yet: %s: %+v", nameOf(name), what, o)
 			}
 		}
 		return ""
 	}
 }
 
-// settled returns "" once the Applications are those of workloads, and the roots, and all are synced.
+// settled returns "" once the Applications are the roots and those of workloads, and all are synced.
 func (r *removals) settled(workloads ...string) func() string {
 	return func() string {
 		all := r.named()
 		for _, name := range workloads {
 			if all[nameOf(name)] == nil {
-				return fmt.Sprintf("%s is not there; there are %+v", nameOf(name), all)
+				return fmt.Sprintf("%s is not there; there are %v", nameOf(name), slices.Sorted(maps.Keys(all)))
 			}
 		}
 		for name, o := range all {
 			name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "-s1"), "-assignment"), "-main")
 			_, workload, _ := strings.Cut(strings.TrimPrefix(name, "prod-"), "-")
-			if s := o.Status; s.Sync.Status != "Synced" || s.Health.Status != "Healthy" || !strings.HasPrefix(name, "kalypso-") && !slices.Contains(workloads, workload) {
+			wanted := strings.HasPrefix(name, "kalypso-") || slices.Contains(workloads, workload)
+			if s := o.Status; s.Sync.Status != "Synced" || s.Health.Status != "Healthy" || !wanted {
 				return fmt.Sprintf("%s: %+v", o.Metadata.Name, s)
 			}
 		}
