@@ -22,6 +22,7 @@ type place struct {
 	folder string // "." for the branch's root; "" in a tag
 }
 
+// String describes the place for people.
 func (p place) String() string {
 	if p.folder == "" {
 		return p.in
@@ -91,8 +92,8 @@ func (b *Build) displace(message string, names []string) {
 	b.Diagnostics = append(b.Diagnostics, d)
 }
 
-// warnOfMoves warns of environments whose trees are kept elsewhere than the records of their outputs
-// say: clusters that pull from there hear of nothing that is built from now on.
+// warnOfMoves warns if an environment's tree moved from the place in its previous record. Clusters
+// that still pull the old place do not get new commits.
 func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 	for _, e := range b.Environments {
 		was := previous[e.Name]
@@ -106,26 +107,21 @@ func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 		case was.OCI != nil:
 			at.OCI, at.Tag, at.Path = was.OCI.Repository, was.OCI.Tag, was.OCI.Path
 		default:
-			continue // that of an older version, or of an environment that had no gitops
+			continue // an older version wrote the record, or the environment had no gitops
 		}
-		same := samePulls(at, now) && at.OCI == now.OCI && at.Branch == now.Branch && at.Tag == now.Tag
-		if !same || path.Clean(at.Path) != path.Clean(now.Path) {
+		is, old := origin.TreeOf(now), origin.TreeOf(at)
+		if !is.Has(at.Repo) || at.OCI != now.OCI || is.Branch != old.Branch || at.Tag != now.Tag || is.Path != old.Path {
 			b.Diagnostics = append(b.Diagnostics, b.moved(e, at, was))
 		}
 	}
 }
 
-// samePulls reports whether clusters that pull from one repository get what is kept in another one.
-func samePulls(at, now *model.GitOps) bool {
-	return origin.Tree{Repository: now.Repo, Mirrors: now.Mirrors}.Has(at.Repo)
-}
-
-// moved returns the warning that the tree of an environment was kept elsewhere, with a record.
+// moved returns the warning that the tree of an environment moved from a place that has its record.
 func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) diag.Diagnostic {
 	now := e.Model.GitOps
 	field, before, after := "repo", placeOf(e.Name, at).String(), placeOf(e.Name, now).String()
 	switch {
-	case at.OCI != now.OCI || !samePulls(at, now):
+	case at.OCI != now.OCI || !origin.TreeOf(now).Has(at.Repo):
 		if now.OCI != "" {
 			field = "oci"
 		}
@@ -134,7 +130,7 @@ func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) 
 	case at.Branch != now.Branch:
 		field, before, after = "branch", "branch "+at.Branch, "branch "+now.Branch
 	default:
-		field, before, after = "path", folderOf(at), folderOf(now)
+		field, before, after = "path", origin.TreeOf(at).Folder(), origin.TreeOf(now).Folder()
 	}
 	message := fmt.Sprintf("the tree of environment %s is kept in %s, and was in %s", e.Name, after, before)
 	pull, names := b.pullers(e, was)
@@ -147,7 +143,7 @@ func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) 
 		d = d.In(p, "")
 	}
 	old := "what is left in " + before
-	if folder := path.Clean(at.Path); field == "path" && at.OCI == "" && folder != "." {
+	if folder := origin.TreeOf(at).Path; field == "path" && at.OCI == "" && folder != "" {
 		old += " (git rm -r " + folder + ")"
 	}
 	if len(names) == 0 {
@@ -156,16 +152,8 @@ func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) 
 	return d.Hinting("bootstrap them again: apply what `kalypso bootstrap " + names[0] + "` prints" + others(names[1:]) + "; then remove " + old + ", which stays until then")
 }
 
-// folderOf returns the folder of a tree as people read it.
-func folderOf(g *model.GitOps) string {
-	if folder := path.Clean(g.Path); folder != "." {
-		return "folder " + folder
-	}
-	return "the root"
-}
-
-// pullers returns which clusters pull what a record has, as the subject and the verb of a sentence, and
-// what bootstrap is called with for each of them, or for all of a cluster type.
+// pullers returns the clusters that pull a record's tree, as subject and verb of a sentence, and the
+// arguments of bootstrap for each cluster, or for each cluster type without entries.
 func (b *Build) pullers(e *build.Environment, was *tree.Record) (who string, names []string) {
 	types := map[string]bool{}
 	for i := range was.ClusterTypes {
@@ -196,7 +184,7 @@ func (b *Build) pullers(e *build.Environment, was *tree.Record) (who string, nam
 	return fmt.Sprintf("%d clusters pull", clusters), names
 }
 
-// others names what comes after the first of some names.
+// others lists the remaining names, after the first one.
 func others(names []string) string {
 	const most = 3
 	switch more := len(names) - most; {
@@ -211,6 +199,7 @@ func others(names []string) string {
 // destination is where an environment's tree is written in a git repository.
 type destination struct{ branch, folder string }
 
+// String describes the destination for people.
 func (d destination) String() string {
 	if d.folder == "" {
 		return "the root of branch " + d.branch
@@ -240,7 +229,8 @@ func (o Output) destination(environment string, g *model.GitOps) (destination, *
 		return refuse(diag.New(diag.Misplaced, fmt.Sprintf("the tree of environment %s would be written to a git repository, and its own objects point to %s", environment, placeOf(environment, g))).
 			Hinting("put it there with kalypso publish, or let gitops name a repository and a branch"), ref)
 	}
-	own := destination{strings.TrimPrefix(g.Branch, "refs/heads/"), strings.TrimPrefix(path.Clean("/"+g.Path), "/")}
+	is := origin.TreeOf(g)
+	own := destination{is.Branch, is.Path}
 	if named.branch == "" || named == own {
 		return own, nil
 	}

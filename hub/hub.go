@@ -122,12 +122,15 @@ type loader struct {
 // Wanted takes what an environment wants, as a loader of the store.
 func (l *loader) Wanted(w *state.Wanted) { l.fleet.RestoreWanted(l.now, w) }
 
+// Environments restores the order of the environments.
 func (l *loader) Environments(names []string) { l.fleet.Order(names) }
 
+// Cluster restores the last report of a cluster.
 func (l *loader) Cluster(c store.Cluster) {
 	l.fleet.RestoreCluster(state.Heard(c))
 }
 
+// Assignment restores the state of an assignment on a cluster.
 func (l *loader) Assignment(environment, cluster, target string, s state.Stored) {
 	l.fleet.Restore(environment, cluster, target, s)
 }

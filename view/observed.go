@@ -173,7 +173,7 @@ type Performance struct {
 	Failed              string // the part of all that failed
 }
 
-// Release is a commit by which a ring got something else.
+// Release is a commit that changed what a ring gets.
 type Release struct {
 	Ring, Commit, Base, Own, Author, Subject string
 	At                                       time.Time

@@ -33,7 +33,7 @@ assignment on a cluster is in one of these states:
 
   ok           it runs what is wanted, and is ready
   progressing  it is about to, or runs what the hub has not read yet
-  suspended    its reconciler was told to leave it as it is, and hears of no commit
+  suspended    somebody suspended it in its reconciler, so it gets no new commits
   behind       it runs what its branch had before
   drifted      it runs what was never promoted, was changed on the cluster, or is taken from
                another repository, branch or folder

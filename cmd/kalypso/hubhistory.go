@@ -81,9 +81,9 @@ func newHubReleases(a *asking) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "releases [ENVIRONMENT]",
 		Short: "List what was released, and when clusters had it",
-		Long: `releases lists the commits by which environments and rings got something else, the newest
-first: when all of it was ok for the first time, and when more of it had failed than the
-platform lets fail.`,
+		Long: `releases lists the commits that changed what environments and rings get, newest first. It
+shows when all of a release was ok for the first time, and when it had more failures than
+the platform allows.`,
 		Example: `  kalypso hub releases prod`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := environment(args)

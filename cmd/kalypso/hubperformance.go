@@ -14,13 +14,13 @@ func newHubPerformance(a *asking) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "performance [ENVIRONMENT]",
 		Short: "Show lead times and failure rates of releases",
-		Long: `performance shows the four measures of DORA for each environment: how many releases it
-got, and in a week; the lead time, from the commit of the platform until all of the
-release was ok (median, and 90th percentile); the part of the completed or failed
-releases that failed; and how long it took from a failure until the ring was ok again
-(median). An environment without a release in that time is not listed.
+		Long: `performance shows the four DORA measures of each environment: the number of releases, in
+total and per week; the lead time, from the platform's commit until the whole release was
+ok (median and 90th percentile); the failure rate, as a share of the completed or failed
+releases; and the time from a failure until the ring was ok again (median). It leaves out
+environments without a release in that time.
 
-A release is a commit by which an environment or a ring got something else.`,
+A release is a commit that changes what an environment or a ring gets.`,
 		Example: `  kalypso hub performance
   kalypso hub performance prod --since 90d`,
 		RunE: func(cmd *cobra.Command, args []string) error {

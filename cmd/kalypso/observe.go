@@ -222,8 +222,8 @@ func (o *observing) read(ctx context.Context, source observe.Source) ([]api.Repo
 	return reports, err
 }
 
-// requestTimeout returns how long the API server of one cluster may take; 0 for as long as usual. What is
-// left of a round is for sending.
+// requestTimeout returns the time limit for the API server of one cluster; 0 for the default. The rest of
+// a round is for sending.
 func (o *observing) requestTimeout() time.Duration {
 	if o.timeout > 0 || o.every == 0 {
 		return o.timeout
@@ -231,8 +231,8 @@ func (o *observing) requestTimeout() time.Duration {
 	return min(max(o.every/2, 2*time.Second), 30*time.Second)
 }
 
-// repeat goes on until the context ends. The time between two rounds is that from the beginning of the one
-// to that of the other; one that takes longer is followed by a short pause.
+// repeat reads and sends in rounds until the context ends. It keeps the time between the starts of two
+// rounds constant, and pauses briefly after a round that takes longer.
 func (o *observing) repeat(ctx context.Context, source observe.Source, deliver delivery) error {
 	said := ""
 	var left []api.Report
@@ -253,7 +253,7 @@ func (o *observing) repeat(ctx context.Context, source observe.Source, deliver d
 	}
 }
 
-// say prints what is wrong, unless it was said before.
+// say prints the problems, unless they are the same as in the last round.
 func (o *observing) say(said, note string, err error) string {
 	text := note
 	if err != nil {

@@ -18,6 +18,7 @@ package effect
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -253,17 +254,14 @@ func ways(before, after *Side) []*Way {
 			all[ends{w.From, w.To}] = w
 		}
 	}
-	out := make([]*Way, 0, len(all))
-	for _, w := range all {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b *Way) int { return cmp.Or(strings.Compare(a.To, b.To), strings.Compare(a.From, b.From)) })
-	return out
+	return slices.SortedFunc(maps.Values(all), func(a, b *Way) int {
+		return cmp.Or(strings.Compare(a.To, b.To), strings.Compare(a.From, b.From))
+	})
 }
 
-// staying returns the cluster types that list clusters only after the change, and whose clusters
-// that nobody lists stay beside them: all listed ones are known to come from another type. Machines
-// have nothing unless they are listed, and neither have clusters that pull entries.
+// staying returns the cluster types that list clusters only after the change and keep their unlisted
+// clusters: every listed cluster came from another type. Machines and clusters with entries of their
+// own run nothing unless they are listed, so their types do not keep any.
 func staying(before, after *Side, lists [2]map[string]bool, taken map[string]bool) map[string]bool {
 	stay := map[string]bool{}
 	for folder := range before.Folders {

@@ -1,6 +1,6 @@
-// Package origin compares where a reconciler takes from what it applies with where an
-// environment's tree is. A cluster that pulls another folder, another branch, a fork or an old
-// copy is as ready as any other, and hears of no later commit.
+// Package origin compares the repository, branch and folder that a reconciler pulls with those of an
+// environment's tree. A cluster that pulls another folder, another branch, a fork or an old copy
+// looks ready, but it does not get new commits.
 package origin
 
 import (
@@ -13,27 +13,26 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// Origin is where a reconciler takes from what it applies; "" for what it does not say.
+// Origin is the place that a reconciler pulls. A field is "" if the reconciler does not report it.
 type Origin struct {
 	Repository string // its URL
-	Branch     string // or a tag or a commit, where it follows none
+	Branch     string // or a tag or a commit
 	Path       string // of the folder in the repository, without slashes at its ends
 }
 
-// Any ends a Path that is that of a cluster type, or of a class of it, whichever deployment target it is about.
+// Any is the last segment of a Path that covers all deployment targets of a cluster type or class.
 const Any = "*"
 
-// Tree is where the tree of an environment is.
+// Tree is the place of an environment's tree. Without a Repository it is unknown.
 type Tree struct {
 	Repository string
-	Mirrors    []string // URLs from which clusters may pull the same branch
+	Mirrors    []string // URLs of mirrors that clusters may pull instead
 	Branch     string
 	Path       string // "" for the root of the repository
 }
 
-// Clean returns an origin in the form in which origins are compared: a URL without credentials, a
-// branch without refs/heads/, which is not said where it is the repository's default one, and a
-// clean path.
+// Clean returns an origin in canonical form: the URL has no credentials, the branch has no refs/heads/
+// and is "" for the repository's default branch, and the path is clean.
 func (o Origin) Clean() Origin {
 	if scheme, rest, isURL := strings.Cut(o.Repository, "://"); isURL && scheme != "ssh" {
 		host, path, _ := strings.Cut(rest, "/")
@@ -42,20 +41,34 @@ func (o Origin) Clean() Origin {
 	if o.Branch = strings.TrimPrefix(o.Branch, "refs/heads/"); o.Branch == "HEAD" {
 		o.Branch = ""
 	}
-	if o.Path != "" {
-		o.Path = strings.TrimPrefix(path.Clean("/"+o.Path), "/")
-	}
+	o.Path = cleanPath(o.Path)
 	return o
 }
 
-// Has reports whether a URL is that of the repository, or of a mirror of it.
+// TreeOf returns the place that an environment's gitops names.
+func TreeOf(g *model.GitOps) Tree {
+	return Tree{Repository: g.Repo, Mirrors: g.Mirrors, Branch: strings.TrimPrefix(g.Branch, "refs/heads/"), Path: cleanPath(g.Path)}
+}
+
+// Folder describes the tree's folder for people.
+func (t Tree) Folder() string {
+	if t.Path == "" {
+		return "the root"
+	}
+	return "folder " + t.Path
+}
+
+// cleanPath returns a clean path without slashes at its ends; "" for the root.
+func cleanPath(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
+
+// Has reports whether a URL is the repository's or a mirror's.
 func (t Tree) Has(url string) bool {
 	return Same(t.Repository, url) || slices.ContainsFunc(t.Mirrors, func(mirror string) bool { return Same(mirror, url) })
 }
 
-// FolderOf returns the folder of the cluster type, or of a class of it, and the deployment target
-// that the path of an origin leads to; false where that is in no such folder of the tree. A class
-// without anything before it, of which nothing else is said, is that of the tree, wherever that is.
+// FolderOf returns the folder of the cluster type or class, and the deployment target, that the path
+// of an origin leads to. It returns false if the path is outside the tree. A path that begins with a
+// class, in an origin without repository and branch, is relative to the tree.
 func (t Tree) FolderOf(o Origin) (folder, target string, ok bool) {
 	rest, within := o.Path, true
 	if t.Path != "" {
@@ -72,10 +85,13 @@ func (t Tree) FolderOf(o Origin) (folder, target string, ok bool) {
 	return parts[0], parts[1], true
 }
 
-// Differs returns how an origin differs from that of a deployment target in a tree, for people,
-// with both values; "" where what is said of it is the same. Any class of the cluster type is:
-// which one a cluster is in changes by commits.
+// Differs describes for people how an origin differs from the place of a deployment target in the tree,
+// with both values. It returns "" if no reported field differs or the tree's place is unknown. All
+// classes of the cluster type are equal here, because commits move clusters between them.
 func (t Tree) Differs(o Origin, clusterType, target string) string {
+	if t.Repository == "" {
+		return ""
+	}
 	var differ []string
 	is := func(what, said, wanted string) {
 		differ = append(differ, fmt.Sprintf("%s %s, and %s is wanted", what, said, wanted))
@@ -97,10 +113,10 @@ func (t Tree) Differs(o Origin, clusterType, target string) string {
 	return "it applies " + strings.Join(differ, "; ")
 }
 
-// Same reports whether two URLs are those of one repository: by https or ssh, with or without .git.
+// Same reports whether two URLs are of one repository: by https or ssh, with or without .git.
 func Same(a, b string) bool { return a == b || key(a) == key(b) }
 
-// key returns what URLs of one repository have in common.
+// key returns the part that all URLs of one repository share.
 func key(url string) string {
 	url = strings.TrimSuffix(strings.TrimRight(url, "/"), ".git")
 	a, ok := address.Parse(url)

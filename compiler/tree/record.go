@@ -40,7 +40,7 @@ type Record struct {
 	// OCI is where the environment's gitops keeps the tree; nil where that is no
 	// OCI registry.
 	OCI *OCI `json:"oci,omitempty"`
-	// Git is where it keeps the tree in a git repository; nil where that is none.
+	// Git is the git repository that keeps the tree; nil if there is none.
 	Git *Git `json:"git,omitempty"`
 	// Tree is the id of all files that the cluster types' records list, which
 	// .kalypso is not among: the version of the environment's tree.

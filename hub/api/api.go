@@ -31,7 +31,7 @@ type Item struct {
 	Branch     string    `json:"branch,omitempty" maxLength:"1024" doc:"The branch that is followed; or the tag or the commit, where none is."`
 	Path       string    `json:"path,omitempty" maxLength:"1024" doc:"The folder of the repository that is applied."`
 	Digest     string    `json:"digest,omitempty" maxLength:"64" doc:"The git id of that folder, from reporters that know it; then the commit does not matter."`
-	State      string    `json:"state" enum:"ok,progressing,suspended,drifted,failed" doc:"As the reconciler has it; suspended where it was told to leave it as it is."`
+	State      string    `json:"state" enum:"ok,progressing,suspended,drifted,failed" doc:"As the reconciler reports it; suspended if somebody suspended it in the reconciler."`
 	Message    string    `json:"message,omitempty" maxLength:"4096"`
 	Since      time.Time `json:"since,omitzero" doc:"Since when it is in that state, by the reporter's clock."`
 }
@@ -160,7 +160,7 @@ type History struct {
 	Caveats
 }
 
-// Release is a commit by which a ring of an environment got something else.
+// Release is a commit that changed what a ring of an environment gets.
 type Release struct {
 	Environment string    `json:"environment"`
 	Ring        string    `json:"ring,omitempty"`
@@ -184,7 +184,7 @@ type Releases struct {
 }
 
 // Performance is how well the releases of an environment go. A release is a commit by which a
-// ring got something else.
+// ring got a change.
 type Performance struct {
 	Environment string  `json:"environment"`
 	Releases    int     `json:"releases" doc:"That were committed in the time."`

@@ -10,7 +10,7 @@ import (
 )
 
 // Performance is how well the releases of an environment go. A release is a commit by which a
-// ring got something else.
+// ring got a change.
 type Performance struct {
 	Environment string
 	Releases    int     // that were committed in the time

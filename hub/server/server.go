@@ -228,6 +228,7 @@ func (s *server) identify(r *http.Request) (*access.Identity, error) {
 // notLocalError is that a request is not from who sits at this machine.
 type notLocalError struct{ why string }
 
+// Error returns why the request was refused.
 func (e *notLocalError) Error() string {
 	return "this hub runs with --local, for who sits at its machine alone: " + e.why + "; without --local, it takes tokens from anywhere"
 }

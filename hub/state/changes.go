@@ -13,7 +13,7 @@ type Changes struct {
 	heard []string
 }
 
-// Heard returns the clusters of which the last news are to be written, by name.
+// Heard returns the clusters whose last report must be written, by name.
 func (c *Changes) Heard() []string { return c.heard }
 
 // Change is a change of one assignment on a cluster.
@@ -37,10 +37,8 @@ func (c *Changes) add(change Change) {
 	}
 }
 
-// Hear adds a cluster of which the last news are to be written.
-func (c *Changes) Hear(cluster string) { c.hear(cluster) }
-
-func (c *Changes) hear(cluster string) {
+// Hear adds a cluster whose last report must be written. A nil Changes ignores it.
+func (c *Changes) Hear(cluster string) {
 	if c != nil {
 		c.heard = append(c.heard, cluster)
 	}
@@ -147,6 +145,7 @@ func (p Position) compare(other Position) int {
 
 var reportedNames = [...]string{"", "ok", "progressing", "drifted", "failed", "suspended"}
 
+// String returns the name that reports use.
 func (r Reported) String() string { return reportedNames[r] }
 
 // ParseReported returns the state that reporters give by a name.

@@ -182,7 +182,7 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 		more := f.inherit(now, was, is, old, c, changes)
 		if (more || c.heard.partial) && c.heard.digest != "" { // its snapshot may have had what was not wanted, and is now
 			c.heard.digest = ""
-			changes.hear(c.name)
+			changes.Hear(c.name)
 		}
 	}
 	if was != nil {

@@ -17,7 +17,7 @@ const (
 	Stale                    // the cluster has reported, but not lately
 	Missing                  // nobody has reported, or it is not on the cluster
 	Failed                   // runs what is wanted, and fails, or could not apply anything
-	Suspended                // its reconciler was told to leave it as it is
+	Suspended                // somebody suspended it in its reconciler
 	numStates
 )
 
@@ -44,6 +44,7 @@ func Names() (out []string) {
 	return out
 }
 
+// String returns the name that the API uses.
 func (s State) String() string { return names[s] }
 
 // MarshalText returns the name of the state.

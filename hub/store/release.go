@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Release is a commit by which a ring of an environment got something else.
+// Release is a commit that changed what a ring of an environment gets.
 type Release struct {
 	Environment string `json:"environment"`
 	Ring        string `json:"ring,omitempty"`
@@ -32,7 +32,7 @@ type Release struct {
 	Restored time.Time `json:"restored,omitzero"`
 }
 
-// ReleasesOf returns the commits of a branch by which a ring got something else, newest first.
+// ReleasesOf returns the commits of a branch that changed what a ring gets, newest first.
 func ReleasesOf(w *state.Wanted) []Release {
 	var out []Release
 	for i, c := range w.Commits {

@@ -172,7 +172,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		}
 		wanted := &rollout.Wanted{Environment: st.Policy.Name, Ring: st.RingName(), Commits: was.run, Assignments: assignments}
 		if !ob.state.Platform.Subject.Form().Targets { // what delivers those is not kalypso's
-			wanted.Tree = treeOf(st.Environment)
+			wanted.Tree = origin.TreeOf(st.Environment.Policy.GitOps)
 		}
 		if err := ob.count(ctx, st, &g, wanted, r); err != nil {
 			return nil, err
@@ -187,11 +187,6 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		r.State, r.Reason = forge.Failure, fmt.Sprintf("not far enough within %s: %s", g.Timeout, r.Reason)
 	}
 	return r, nil
-}
-
-// treeOf returns where the tree of an environment is.
-func treeOf(env *session.Environment) origin.Tree {
-	return origin.Tree{Repository: env.Policy.GitOps.Repo, Mirrors: env.Policy.GitOps.Mirrors, Branch: env.Branch, Path: env.Folder}
 }
 
 // count counts the reports of a rollout.

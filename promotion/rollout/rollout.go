@@ -58,7 +58,7 @@ type State string
 const (
 	Healthy     State = "healthy"     // runs what is wanted
 	Progressing State = "progressing" // in progress, or runs something older
-	Suspended   State = "suspended"   // its reconciler was told to leave it as it is
+	Suspended   State = "suspended"   // somebody suspended it in its reconciler
 	Failed      State = "failed"
 	Stale       State = "stale"   // was reported, but too long ago
 	Unknown     State = "unknown" // was never reported

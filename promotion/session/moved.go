@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Moved returns where the tree of a stage's environment was kept by an earlier commit of the platform,
-// where its gitops names another place now that has no record; nil where the tree of before is not
-// there either. Clusters that were bootstrapped before pull that one, and get nothing new.
+// Moved returns how the tree of a stage's environment moved, if its gitops now names a place without a
+// record and an earlier commit of the platform names a place that still has the tree. Otherwise it
+// returns nil. Clusters that were bootstrapped before the move pull the old place and get no new commits.
 func (s *State) Moved(ctx context.Context, st *Stage) (*Move, error) {
 	env := st.Environment
 	if env.Record != nil || env.Policy.GitOps == nil {
@@ -24,7 +22,7 @@ func (s *State) Moved(ctx context.Context, st *Stage) (*Move, error) {
 	if known, asked := s.moved[env]; asked {
 		return known, nil
 	}
-	var commits []git.Hash // that the tree may have been compiled from, or that were there meanwhile
+	var commits []git.Hash // candidates that may have written the old tree
 	for _, other := range s.Stages {
 		commits = append(commits, other.Has().Base.Hash())
 	}
@@ -51,13 +49,13 @@ func (s *State) Moved(ctx context.Context, st *Stage) (*Move, error) {
 	return nil, nil
 }
 
-// Move is another place than before for the tree of an environment.
+// Move is a change of the place of an environment's tree.
 type Move struct {
 	Environment string
-	Was, Is     string // the folder, or all of the place where more than the folder is another one
+	Was, Is     string // the folder if only that differs, else the whole place
 }
 
-// String says what has moved, and what that means.
+// String describes the move and its consequence.
 func (m *Move) String() string {
 	return fmt.Sprintf("the tree of environment %s is kept in %s, and was in %s: clusters that pull it from there get nothing that is promoted from now on", m.Environment, m.Is, m.Was)
 }
@@ -77,10 +75,10 @@ func (s *State) movedSince(ctx context.Context, env *Environment, commit git.Has
 	if err != nil || was == nil || was.Repo == "" {
 		return nil, err
 	}
-	folder := strings.TrimPrefix(path.Clean("/"+was.Path), "/")
-	sameRepository := origin.Tree{Repository: now.Repo, Mirrors: now.Mirrors}.Has(was.Repo)
-	sameBranch := sameRepository && was.Branch == now.Branch
-	if sameBranch && folder == env.Folder {
+	before, after := origin.TreeOf(was), origin.TreeOf(now)
+	sameRepository := after.Has(was.Repo)
+	sameBranch := sameRepository && before.Branch == after.Branch
+	if sameBranch && before.Path == after.Path {
 		return nil, nil
 	}
 	repository := env.Repository
@@ -89,30 +87,25 @@ func (s *State) movedSince(ctx context.Context, env *Environment, commit git.Has
 			return nil, nil // what is there cannot be seen: it may be gone
 		}
 	}
-	tip := repository.Refs[BranchRef(was.Branch)]
+	tip := repository.Refs[BranchRef(before.Branch)]
 	if tip.IsZero() {
 		return nil, nil
 	}
-	old := &Environment{Policy: env.Policy, Repository: repository, Branch: was.Branch, Folder: folder, Aside: true}
+	old := &Environment{Policy: env.Policy, Repository: repository, Branch: before.Branch, Folder: before.Path, Aside: true}
 	if err := old.MoveTo(ctx, tip); err != nil || old.Record == nil || old.Record.Environment != env.Policy.Name {
 		return nil, err
 	}
-	place := func(g *model.GitOps, folder string) string {
-		if folder == "" {
-			folder = "the root"
-		} else {
-			folder = "folder " + folder
-		}
-		if sameBranch {
-			return folder
-		}
-		return fmt.Sprintf("%s of branch %s of %s", folder, g.Branch, g.Repo)
+	if sameBranch {
+		return &Move{env.Policy.Name, before.Folder(), after.Folder()}, nil
 	}
-	return &Move{env.Policy.Name, place(was, folder), place(now, env.Folder)}, nil
+	place := func(t origin.Tree) string {
+		return fmt.Sprintf("%s of branch %s of %s", t.Folder(), t.Branch, t.Repository)
+	}
+	return &Move{env.Policy.Name, place(before), place(after)}, nil
 }
 
-// gitOpsAt returns where an environment's tree is kept by a commit of the platform; nil where that does
-// not say it, or cannot be read.
+// gitOpsAt returns the gitops of an environment in a commit of the platform; nil if the commit does not
+// declare any.
 func (s *State) gitOpsAt(ctx context.Context, environment string, commit git.Hash) (*model.GitOps, error) {
 	dir, remove, err := s.Platform.assemble(ctx, commit, nil)
 	if err != nil {

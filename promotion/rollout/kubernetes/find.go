@@ -79,7 +79,7 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 	if f.cluster == "" {
 		f.cluster = k.Destination(o, context)
 	}
-	if f.applies && e.tree.Repository != "" {
+	if f.applies {
 		if differs := e.tree.Differs(f.Origin, f.assignment.ClusterType, f.assignment.Target); differs != "" {
 			f.current, f.Judgement = false, reconcilers.Judgement{State: rollout.Progressing, Message: "has drifted: " + differs + ": it " + f.Message}
 		}

@@ -5,6 +5,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -76,7 +77,7 @@ func (k Kind) Judge(o *unstructured.Unstructured, of Sources) Judgement {
 		return Judgement{State: rollout.Progressing, Message: "has a status that cannot be read: " + err.Error()}
 	}
 	from, suspended := k.origin(o, of)
-	j.Origin, j.Suspended = from, first(j.Suspended, suspended)
+	j.Origin, j.Suspended = from, cmp.Or(j.Suspended, suspended)
 	none := func(commit string) bool { return commit == "" }
 	j.At, j.Applied = slices.DeleteFunc(j.At, none), slices.DeleteFunc(j.Applied, none)
 	switch {

@@ -1,8 +1,8 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,13 +13,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/apiserver"
 )
 
-// sourceKind is a kind of object that says where those of another kind take their folders from.
+// sourceKind is a kind of source, such as a GitRepository of Flux.
 type sourceKind struct {
 	resource schema.GroupVersionResource
 	name     string
 }
 
-// sourceKinds are those of a kind. Applications say it themselves.
+// sourceKinds returns the kinds of source that objects of kind k refer to. Applications have none:
+// they name their repository themselves.
 func (k Kind) sourceKinds() []sourceKind {
 	of := func(group, version, resource, name string) sourceKind {
 		return sourceKind{schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, name}
@@ -34,17 +35,17 @@ func (k Kind) sourceKinds() []sourceKind {
 	return nil
 }
 
-// Sources are the objects of one API server that say where others take their folders from. A nil one has none.
+// Sources are the sources of one API server, by kind, namespace and name. A nil map is empty.
 type Sources map[string]*source
 
-// source is where an object takes folders from.
+// source is the repository, branch and path that a source object pulls.
 type source struct {
 	origin.Origin
 	suspended bool
 }
 
-// Sources lists the sources of a kind in a namespace, "" for all. The error is not for those that
-// the server does not have, or that the user may not list: nothing is known of them.
+// Sources lists the sources for objects of kind k in a namespace, "" for all. It leaves out kinds that
+// the server does not have and kinds that the user may not list.
 func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace string) (Sources, error) {
 	out := Sources{}
 	for _, of := range k.sourceKinds() {
@@ -54,13 +55,13 @@ func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace s
 			return struct{}{}, false
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return nil, server.Problem(err, k.Name+"s", q) // which nothing can be said of without them
+			return nil, server.Problem(err, k.Name+"s", q)
 		}
 	}
 	return out, nil
 }
 
-// add takes an object of a kind.
+// add adds a source object.
 func (s Sources) add(kind string, o *unstructured.Unstructured) {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(o.Object, append([]string{"spec"}, fields...)...)
@@ -70,15 +71,17 @@ func (s Sources) add(kind string, o *unstructured.Unstructured) {
 	switch kind {
 	case "GitRepo":
 		paths, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "paths")
-		if len(paths) == 1 && strings.HasSuffix(paths[0], "/"+origin.Any) { // that of a tree: others are of workloads
-			is.Origin = origin.Origin{Repository: text("repo"), Branch: first(text("revision"), text("branch"), "master"), Path: paths[0]}
+		if len(paths) == 1 && strings.HasSuffix(paths[0], "/"+origin.Any) { // a tree; other GitRepos belong to workloads
+			branch := cmp.Or(text("revision"), text("branch"), "master")
+			is.Origin = origin.Origin{Repository: text("repo"), Branch: branch, Path: paths[0]}
 		}
 		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "paused")
 	case "OCIRepository":
 		is.Repository = text("url")
 		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
-	default: // which one of a reference counts: https://fluxcd.io/flux/components/source/gitrepositories/#reference
-		is.Origin = origin.Origin{Repository: text("url"), Branch: first(text("ref", "commit"), text("ref", "name"), text("ref", "semver"), text("ref", "tag"), text("ref", "branch"), "master")}
+	default: // the order of precedence: https://fluxcd.io/flux/components/source/gitrepositories/#reference
+		is.Repository, is.Branch = text("url"), cmp.Or(
+			text("ref", "commit"), text("ref", "name"), text("ref", "semver"), text("ref", "tag"), text("ref", "branch"), "master")
 		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
 	}
 	s[key(kind, o.GetNamespace(), o.GetName())] = is
@@ -86,13 +89,8 @@ func (s Sources) add(kind string, o *unstructured.Unstructured) {
 
 func key(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// first returns the first text that is not "".
-func first(texts ...string) string {
-	return texts[max(0, slices.IndexFunc(texts, func(text string) bool { return text != "" }))]
-}
-
-// origin returns where an object takes its folder from, as far as it and its source say that, and how
-// that source is suspended.
+// origin returns the origin of an object, as far as the object and its source name it, and a reason if
+// the source is suspended.
 func (k Kind) origin(o *unstructured.Unstructured, of Sources) (from origin.Origin, suspended string) {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(o.Object, fields...)
@@ -101,8 +99,8 @@ func (k Kind) origin(o *unstructured.Unstructured, of Sources) (from origin.Orig
 	switch k.Name {
 	case Kustomizations.Name:
 		kind, name := text("spec", "sourceRef", "kind"), text("spec", "sourceRef", "name")
-		namespace := first(text("spec", "sourceRef", "namespace"), o.GetNamespace())
-		revision, _, _ := strings.Cut(first(text("status", "lastAttemptedRevision"), text("status", "lastAppliedRevision")), "@sha1:")
+		namespace := cmp.Or(text("spec", "sourceRef", "namespace"), o.GetNamespace())
+		revision, _, _ := strings.Cut(cmp.Or(text("status", "lastAttemptedRevision"), text("status", "lastAppliedRevision")), "@sha1:")
 		if is := of[key(kind, namespace, name)]; is != nil {
 			from = is.Origin
 			if is.suspended {

@@ -85,10 +85,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 		}
 		for _, r := range parsed.Reports {
 			if a := wanted[r.Assignment]; a != nil {
-				differs := ""
-				if w.Tree.Repository != "" {
-					differs = w.Tree.Differs(parsed.Origin, a.ClusterType, a.Target)
-				}
+				differs := w.Tree.Differs(parsed.Origin, a.ClusterType, a.Target)
 				out = append(out, parsed.report(r, file, commits[parsed.Commit], differs))
 			}
 		}
