@@ -98,6 +98,12 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 		return nil
 	case hold != nil && (hold.Until == "" || hold.Until > w.rules.now.Format(time.RFC3339)):
 		return errors.New("it is held")
+	}
+	groups, any, rings := w.rules.before(st)
+	if rings && before.Environment != after.Environment && !through(groups, false, func(up *ruleStage) bool { return w.hadPair(up, after) }) {
+		return errors.New("the rings before never had it with these own files")
+	}
+	switch {
 	case to == from:
 		return nil
 	}
@@ -108,7 +114,6 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 			}
 		}
 	}
-	groups, any, _ := w.rules.before(st)
 	if !through(groups, any, func(up *ruleStage) bool { _, ok := w.proven(up, to); return ok && w.had(up, to) }) {
 		return errors.New("nothing proves that it went well before")
 	}
@@ -134,6 +139,12 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 func (w *modelWorld) had(st *ruleStage, base int) bool {
 	all := w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{})
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return w.number(sourceIn(c.after, st.ring).Base) == base })
+}
+
+// hadPair says whether the history of a stage's branch has a base commit with certain own files.
+func (w *modelWorld) hadPair(st *ruleStage, of tree.Source) bool {
+	all := w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{})
+	return slices.ContainsFunc(all, func(c modelCommit) bool { return sourceIn(c.after, st.ring) == of })
 }
 
 // proven says since when the notes say that a base commit went well in a stage.

@@ -50,8 +50,8 @@ var ruleNothing = ruleSource{-1, -1}
 type ruleStage struct {
 	environment, ring string
 	has               ruleSource
-	past              []ruleSource // oldest first, has included
 	stays             []ruleStay
+	pairs             []rulePair       // oldest first, has included
 	said              map[int]ruleWord // of base commits
 	landing           ruleWord         // of what it has
 	landed            int              // how many landings there were
@@ -65,6 +65,12 @@ type ruleStage struct {
 type ruleStay struct {
 	base          int
 	entered, left time.Time
+}
+
+// rulePair is the time of a base commit with own files in a stage, and what was said of it.
+type rulePair struct {
+	of   ruleSource
+	word ruleWord
 }
 
 // ruleWord is what was said of a rollout.
@@ -187,18 +193,23 @@ func (r *rules) mayCome(s *ruleStage, to ruleSource, named bool, skip []string) 
 	groups, any, rings := r.before(s)
 	onlyOwn := s.has.base == to.base
 	if (!onlyOwn || rings) && !slices.Contains(skip, "after") {
-		if !through(groups, any, func(up *ruleStage) bool { return up.succeeded(to, onlyOwn) }) {
+		if !through(groups, any, func(up *ruleStage) bool { return up.succeeded(to, rings) }) {
 			return false
 		}
 	}
-	if onlyOwn || slices.Contains(skip, "soak") {
+	if slices.Contains(skip, "soak") {
 		return true
 	}
 	for _, g := range r.gates(s) {
-		if g.Soak == nil {
+		if g.Soak == nil || onlyOwn && (!rings || g.Soak.Environment != "") {
 			continue
 		}
-		soaked := func(up *ruleStage) bool { return up.soaked(to.base, g.Soak.For, r.now) }
+		soaked := func(up *ruleStage) bool {
+			if rings && g.Soak.Environment == "" {
+				return up.pairSoaked(to, g.Soak.For, r.now)
+			}
+			return up.soaked(to.base, g.Soak.For, r.now)
+		}
 		switch {
 		case g.Soak.Environment != "":
 			if !through([][]*ruleStage{r.of(g.Soak.Environment)}, false, soaked) {
@@ -211,13 +222,72 @@ func (r *rules) mayCome(s *ruleStage, to ruleSource, named bool, skip []string) 
 	return true
 }
 
-// succeeded says whether a base commit's rollout went well in a stage; onlyOwn, that of
-// the environment's own files with it.
-func (s *ruleStage) succeeded(of ruleSource, onlyOwn bool) bool {
-	if onlyOwn {
-		return s.has == of && s.landing.state == forge.Success
+// succeeded says whether a base commit's rollout went well in a stage; pair, that of the environment's
+// own files with it.
+func (s *ruleStage) succeeded(of ruleSource, pair bool) bool {
+	if pair {
+		word, _, had := s.pair(of)
+		return had && word.state == forge.Success && (s.hold == nil || s.hold.base != of.base)
 	}
 	return s.wentWell(of.base)
+}
+
+// pairSoaked says whether a pair ran long enough after it succeeded.
+func (s *ruleStage) pairSoaked(of ruleSource, wanted time.Duration, now time.Time) bool {
+	word, left, _ := s.pair(of)
+	if !s.succeeded(of, true) || now.Sub(word.since) < wanted {
+		return false
+	}
+	return left.IsZero() || left.Sub(word.since) >= wanted
+}
+
+// pair returns what was said of the last time of a pair in a stage, and when it left: it stays while
+// newer own files with the same base commit do not fail.
+func (s *ruleStage) pair(of ruleSource) (word ruleWord, left time.Time, had bool) {
+	for i, p := range slices.Backward(s.pairs) {
+		if p.of != of {
+			continue
+		}
+		for _, next := range s.pairs[i+1:] {
+			if next.of.base == of.base && next.of.own > of.own && next.word.state != forge.Failure && p.word.state == forge.Success {
+				continue
+			}
+			if left = next.word.entered; left.Before(p.word.since) {
+				left = p.word.since
+			}
+			break
+		}
+		return p.word, left, true
+	}
+	return word, left, false
+}
+
+// sources returns what a stage may get with a base commit, newest own files first.
+func (r *rules) sources(s *ruleStage, base int, unfit []ruleSource) []ruleSource {
+	groups, _, rings := r.before(s)
+	var out []ruleSource
+	if !rings {
+		out = []ruleSource{{base, r.own(s)}}
+	} else {
+		for own := len(r.commits) - 1; own >= -1; own-- {
+			of := ruleSource{base, own}
+			there := through(groups, false, func(up *ruleStage) bool { _, _, had := up.pair(of); return had })
+			if there && (s.has == ruleNothing || own >= s.has.own) && of != s.has {
+				out = append(out, of)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(of ruleSource) bool { return slices.Contains(unfit, of) })
+}
+
+// best returns the newest of some sources that may come; ruleNothing for none.
+func (r *rules) best(s *ruleStage, sources []ruleSource) ruleSource {
+	for _, of := range sources {
+		if r.mayCome(s, of, false, nil) {
+			return of
+		}
+	}
+	return ruleNothing
 }
 
 // wentWell says whether the rollout of a base commit succeeded when it was last here, and
@@ -291,14 +361,18 @@ func (r *rules) newer(s *ruleStage) []int {
 // choose returns what a stage may get now, beside what does not fit; ruleNothing for
 // nothing.
 func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
-	groups, any, _ := r.before(s)
+	groups, any, rings := r.before(s)
 	newer := slices.DeleteFunc(r.newer(s), func(base int) bool {
-		return r.rejected[base] || slices.Contains(unfit, ruleSource{base, r.own(s)})
+		return r.rejected[base] || len(r.sources(s, base, unfit)) == 0 && len(r.sources(s, base, nil)) > 0
 	})
 	there := slices.DeleteFunc(slices.Clone(newer), func(base int) bool {
+		if rings {
+			return len(r.sources(s, base, unfit)) == 0
+		}
 		return !through(groups, any, func(up *ruleStage) bool { return up.held(base) != nil })
 	})
-	passes := func(base int) bool { return r.mayCome(s, ruleSource{base, r.own(s)}, false, nil) }
+	with := func(base int) ruleSource { return r.best(s, r.sources(s, base, unfit)) }
+	passes := func(base int) bool { return with(base) != ruleNothing }
 	candidate := -1
 	switch e := r.environment(s.environment); {
 	case len(there) == 0 || len(unfit) > 0 && e.Advance != model.LatestPassed:
@@ -316,12 +390,12 @@ func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 		}
 	}
 	if candidate >= 0 && passes(candidate) {
-		return ruleSource{candidate, r.own(s)}
+		return with(candidate)
 	}
-	if configured := (ruleSource{s.has.base, r.own(s)}); s.has != ruleNothing && configured != s.has && !slices.Contains(unfit, configured) && r.mayCome(s, configured, false, nil) {
-		return configured
+	if s.has == ruleNothing {
+		return ruleNothing
 	}
-	return ruleNothing
+	return r.best(s, slices.DeleteFunc(r.sources(s, s.has.base, unfit), func(of ruleSource) bool { return of == s.has }))
 }
 
 func (r *rules) upstreamHas(groups [][]*ruleStage, any bool, there []int) int {
@@ -403,7 +477,7 @@ func (r *rules) arrive(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bo
 		s.explicit = explicit
 	}
 	s.has, s.landed = to, s.landed+1
-	s.past = append(s.past, to)
+	s.pairs = append(s.pairs, rulePair{of: to})
 	s.landing = ruleWord{}
 }
 
@@ -412,6 +486,7 @@ func (r *rules) observe(s *ruleStage) {
 	if s.has == ruleNothing || s.landing.state == forge.Success {
 		return
 	}
+	defer func() { s.pairs[len(s.pairs)-1].word = s.landing }()
 	if !s.landing.told {
 		s.landing = ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}
 		if n := len(s.stays); s.stays[n-1].entered.IsZero() {
@@ -479,18 +554,20 @@ func (r *rules) rollback(s *ruleStage, steps int, exact bool) (ruleSource, bool)
 	if s.has == ruleNothing || r.drifts(s.environment) {
 		return ruleNothing, false
 	}
-	first := slices.IndexFunc(s.past, func(p ruleSource) bool { return p.base == s.has.base })
+	first := slices.IndexFunc(s.pairs, func(p rulePair) bool { return p.of.base == s.has.base })
 	var earlier []ruleSource
-	for _, p := range slices.Backward(s.past[:first]) {
-		if !r.rejected[p.base] && !slices.ContainsFunc(earlier, func(e ruleSource) bool { return e.base == p.base }) {
-			earlier = append(earlier, p)
+	for _, p := range slices.Backward(s.pairs[:first]) {
+		if !r.rejected[p.of.base] && !slices.ContainsFunc(earlier, func(e ruleSource) bool { return e.base == p.of.base }) {
+			earlier = append(earlier, p.of)
 		}
 	}
 	if steps > len(earlier) {
 		return ruleNothing, false
 	}
 	to := earlier[steps-1]
-	if !exact {
+	if _, _, rings := r.before(s); !exact && rings {
+		to.own = s.has.own
+	} else if !exact {
 		to.own = r.own(s)
 	} else if len(r.environment(s.environment).Rings) > 1 {
 		return ruleNothing, false
@@ -505,6 +582,13 @@ func (r *rules) named(s *ruleStage, base int, skip []string) {
 		return
 	}
 	to := ruleSource{base, r.own(s)}
+	if _, _, rings := r.before(s); rings {
+		if pairs := r.sources(s, base, nil); len(pairs) > 0 {
+			to = pairs[0]
+		} else if s.has != ruleNothing {
+			to.own = s.has.own
+		}
+	}
 	if to == s.has && s.hold == nil {
 		return
 	}

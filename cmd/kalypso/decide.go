@@ -73,19 +73,26 @@ brings the very files back that were there, without compiling. It goes forward: 
 branch gets a new commit. The environment is then held, so that no run promotes again
 what was rolled back from: release ends that, and so does promoting that commit, or a
 later one, by name. A commit that is to come nowhere again is one for reject. Gates are
-not asked, and a branch that is written to by pull requests gets one.`,
+not asked, and a branch that is written to by pull requests gets one.
+
+With --own, the base commit stays and the environment's own files go back.`,
 		`  kalypso rollback prod --reason INC-42              # to what it had before
+  kalypso rollback prod --own --reason INC-42        # only its own files
   kalypso rollback prod --ring eu --to 4f2a9c1 --reason INC-42`,
 		"Rollback", d, o,
 		func(s *promotion.Session, ctx context.Context, decision plan.Decision) ([]*plan.StageStatus, error) {
 			if to.Steps < 1 {
 				return nil, usagef("--steps %d: at least one step back", to.Steps)
 			}
+			if to.Own && to.Exact {
+				return nil, usagef("--own keeps the base commit, and --exact brings all files back: use one of them")
+			}
 			return s.Rollback(ctx, to, decision)
 		})
-	cmd.Flags().StringVar(&to.Commit, "to", "", "the base `COMMIT` to go back to")
-	cmd.Flags().IntVar(&to.Steps, "steps", 1, "how many base commits to go back")
+	cmd.Flags().StringVar(&to.Commit, "to", "", "the base `COMMIT` to go back to; with --own, a commit of own files")
+	cmd.Flags().IntVar(&to.Steps, "steps", 1, "how many base commits to go back; with --own, how many commits of own files")
 	cmd.Flags().BoolVar(&to.Exact, "exact", false, "bring back the very files, without compiling")
+	cmd.Flags().BoolVar(&to.Own, "own", false, "keep the base commit, and go back with the environment's own files")
 	cmd.Flags().StringVar(&d.until, "until", "", "hold until this `TIME`, or for that long; without it until somebody releases it")
 	return cmd
 }

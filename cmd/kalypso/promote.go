@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -20,14 +21,15 @@ import (
 // promoteOptions are the flags of promote.
 type promoteOptions struct {
 	promotionOptions
-	commit    string
-	skip      []string
-	reason    string
-	dryRun    bool
-	wait      string
-	pendingOK bool
-	plan      string // the file of a saved plan
-	target    string
+	commit           string
+	skip             []string
+	atOnce, allRings bool
+	reason           string
+	dryRun           bool
+	wait             string
+	pendingOK        bool
+	plan             string // the file of a saved plan
+	target           string
 }
 
 func newPromote(g *global) *cobra.Command {
@@ -77,10 +79,14 @@ func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.commit, "commit", "", "promote this `COMMIT` of the platform, and not the policy's candidate")
 	f.StringSliceVar(&o.skip, "skip-gate", nil, "pass over a `GATE` that the policy lets be passed over")
-	f.StringVar(&o.reason, "reason", "", "the `REASON` why a gate is passed over")
+	f.StringVar(&o.reason, "reason", "", "the `REASON` for --skip-gate or --at-once")
 	f.BoolVar(&o.overwrite, "overwrite", false, "restore what somebody changed in the tree")
 	f.BoolVar(&o.adopt, "adopt", false, "take over files that kalypso did not write, and begin a branch anew that is gone")
-	f.BoolVar(&o.allRings, "all-rings", false, "let changes of an environment's own files go to all rings at once")
+	f.BoolVar(&o.atOnce, "at-once", false, "let changes of an environment's own files reach all rings at once, for a --reason")
+	f.BoolVar(&o.allRings, "all-rings", false, "")
+	if err := f.MarkHidden("all-rings"); err != nil {
+		panic(err)
+	}
 }
 
 func (o *promoteOptions) applyFlags(cmd *cobra.Command) {
@@ -141,8 +147,8 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	switch {
 	case o.target != "" && o.target != "promoter":
 		return usagef("--target %s: there is promoter", o.target)
-	case o.target != "" && (o.dryRun || o.plan != "" || o.commit != "" || len(o.skip) > 0):
-		return usagef("--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: leave out --dry-run, a plan, --commit and --skip-gate")
+	case o.target != "" && (o.dryRun || o.plan != "" || o.commit != "" || len(o.skip) > 0 || o.atOnce):
+		return usagef("--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: leave out --dry-run, a plan, --commit, --skip-gate and --at-once")
 	case o.target != "":
 		return g.hydrate(cmd, o)
 	case o.dryRun:
@@ -244,8 +250,11 @@ func (o *promoteOptions) waits() (time.Duration, error) {
 
 // intent is what is to be done beside what policies say.
 func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) {
-	intent := promotion.Intent{Commit: o.commit, Skip: gate.Skip{Gates: o.skip, Reason: o.reason, By: s.By()}}
-	if len(o.skip) == 0 {
+	if o.allRings { // which needed no reason
+		o.atOnce, o.reason = true, cmp.Or(o.reason, "--all-rings")
+	}
+	intent := promotion.Intent{Commit: o.commit, Skip: gate.Skip{Gates: o.skip, OwnAtOnce: o.atOnce, Reason: o.reason, By: s.By()}}
+	if intent.Skip.IsZero() {
 		intent.Skip = gate.Skip{}
 	}
 	if err := s.CheckSkip(intent.Skip); err != nil {
@@ -258,8 +267,8 @@ func (o *promoteOptions) readPlan(g *global) (*plan.Plan, error) {
 	if o.plan == "" {
 		return nil, nil
 	}
-	if o.commit != "" || len(o.skip) > 0 || len(o.environments) > 0 || o.all {
-		return nil, usagef("a saved plan says what is done: leave out --commit, --skip-gate, --env and --all")
+	if o.commit != "" || len(o.skip) > 0 || o.atOnce || len(o.environments) > 0 || o.all {
+		return nil, usagef("a saved plan says what is done: leave out --commit, --skip-gate, --at-once, --env and --all")
 	}
 	data, err := os.ReadFile(g.path(o.plan))
 	if err != nil {

@@ -48,7 +48,7 @@ type promotionOptions struct {
 	output                 *string
 
 	// What promote alone lets one do.
-	overwrite, adopt, allRings bool
+	overwrite, adopt bool
 }
 
 // flags adds what all of them have.
@@ -158,7 +158,7 @@ func (o *promotionOptions) needsSome(what string) error {
 func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotion.Request, error) {
 	r := promotion.Request{
 		Environments: o.environments, Ring: o.ring, By: o.by,
-		Overwrite: o.overwrite, Adopt: o.adopt, AllRings: o.allRings, Former: o.former,
+		Overwrite: o.overwrite, Adopt: o.adopt, Former: o.former,
 	}
 	if !slices.Contains([]string{"", "native", "git"}, o.gitBackend) {
 		return r, usagef("--git-backend %s: there are native and git", o.gitBackend)

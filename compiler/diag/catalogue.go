@@ -76,6 +76,7 @@ const (
 	OtherClusterType      Code = "K1918" // a cluster goes to another cluster type
 	NumberOfPairs         Code = "K1919" // a bound is a number, and counts each cluster
 	TreeMoved             Code = "K1920" // an environment's tree is kept elsewhere than before
+	OwnChangesSoak        Code = "K1921" // changes of own files soak in rings
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -290,6 +291,8 @@ var Codes = []Explanation{
 		"removals.max is a number, and the environment lists clusters. Such a number counts an assignment on each cluster for itself: an application that leaves 20 stores counts 20. Releases before this one counted it once. Write a percentage, or a number that fits."},
 	{TreeMoved, TreeMoved.Severity(), "an environment's tree is kept elsewhere than before",
 		"The environment's gitops names another repository, branch, tag or path than the one where its tree was built before. Clusters go on pulling from there: they stay ready, run what is there, and get no later change. Bootstrap them again with what kalypso bootstrap prints now. The old tree stays, because clusters pull it until then; remove it when none does."},
+	{OwnChangesSoak, OwnChangesSoak.Severity(), "changes of own files soak in rings",
+		"A ring of the environment soaks commits in the rings before it, and the environment does not say how changes of its own files reach the rings. They soak as well: the ring gets own files only after they ran in the rings before it for as long as the gate says. Releases before this one did not wait. Write ownChanges: \"rings\" to confirm this. Write ownChanges: \"at-once\" to let the newest own files go on as soon as the rings before rolled them out."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

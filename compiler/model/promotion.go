@@ -12,6 +12,8 @@ type Promotion struct {
 	Every   time.Duration // from one commit to the next, of Batch
 	Gates   Gates
 	Rings   []Ring // in the order of the platform; none where the environment is one part
+	// OwnChanges says how changes of the environment's own files reach its rings.
+	OwnChanges OwnChanges
 	// Source is where the environment's own files are; nil for the folder of the
 	// platform's branch.
 	Source *EnvironmentSource
@@ -34,6 +36,23 @@ func (p *Promotion) Ring(name string) *Ring {
 		}
 	}
 	return nil
+}
+
+// OwnChanges says how changes of an environment's own files reach its rings. The zero value is
+// the default: a ring with After takes own files that soaked in the rings before it.
+type OwnChanges struct {
+	Written bool // the base has the field
+	// AtOnce lets a ring with After take the newest own files once the rings before it rolled
+	// them out.
+	AtOnce bool
+	// Clusters lets every ring take own files at once if they only add clusters to it.
+	Clusters bool
+}
+
+// SoaksOwn reports whether a ring waits for own files to soak in the rings before it.
+func (p *Promotion) SoaksOwn(r *Ring) bool {
+	soaks := func(g *Gates) bool { return g.Soak != nil && g.Soak.Environment == "" }
+	return !p.OwnChanges.AtOnce && len(r.After) > 0 && (soaks(&p.Gates) || soaks(&r.Gates))
 }
 
 // Advance says which commit is the candidate.
@@ -84,6 +103,8 @@ type Gates struct {
 	HTTP      []HTTPGate
 	Policy    []PolicyGate
 	Budget    *BudgetGate
+	// OwnApprovals are asked besides Approvals if the environment's own files change.
+	OwnApprovals *ApprovalsGate
 }
 
 // Names of kinds of gates that code refers to. Package promotion/gate has the table of all kinds.

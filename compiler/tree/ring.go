@@ -18,10 +18,16 @@ type Hold struct {
 	// Base is the base commit that was rolled back from; "" for a hold of what is there.
 	// Promoting it, or a later one, by name ends the hold.
 	Base Revision `json:"base,omitempty"`
+	// Environment is the commit of own files that was rolled back from, if Base stayed; else "".
+	Environment Revision `json:"environment,omitempty"`
 }
 
 func (h *Hold) fields() []string {
-	return []string{"reason", h.Reason, "by", h.By, "until", h.Until, "base", string(h.Base)}
+	fields := []string{"reason", h.Reason, "by", h.By, "until", h.Until, "base", string(h.Base)}
+	if h.Environment != "" { // records of before do not have it
+		fields = append(fields, "environment", string(h.Environment))
+	}
+	return fields
 }
 
 func (r *Ring) append(b []byte) []byte {

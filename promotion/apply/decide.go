@@ -75,7 +75,11 @@ func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.Rollb
 	}
 	err = a.carryOut(ctx, st, status, plan.Intent{})
 	if err == nil && status.State == plan.Promoted {
-		status.Reason = "it is back at " + status.Has.Base.Short() + ", and held until " + cmp.Or(d.Deadline(), "somebody releases it") + a.comesBack(st, status.Hold)
+		at := status.Has.Base.Short()
+		if to.Own {
+			at = "its own files of " + status.Has.Environment.Short()
+		}
+		status.Reason = "it is back at " + at + ", and held until " + cmp.Or(d.Deadline(), "somebody releases it") + a.comesBack(st, status.Hold)
 	}
 	return status, err
 }

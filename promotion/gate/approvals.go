@@ -17,6 +17,9 @@ func approvals(_ context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
 		if g.Approvals != nil {
 			vs = append(vs, approval(g.Approvals, f).verdict(""))
 		}
+		if g.OwnApprovals != nil && f.OwnFiles {
+			vs = append(vs, approval(g.OwnApprovals, f).verdict(ownFiles))
+		}
 	}
 	return vs
 }

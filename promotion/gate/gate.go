@@ -86,6 +86,8 @@ type Policy struct {
 	After []string
 	Rings bool // After are rings
 	Any   bool
+	// OwnAtOnce says that own files of the environment do not soak in After.
+	OwnAtOnce bool
 	// Gates are those of the environment and then those of the ring, none or both.
 	Gates []model.Gates
 	// AllowErrors and AllowKept let a change go on that has such.
@@ -101,10 +103,15 @@ type Freeze struct {
 
 // Skip are gates to pass over.
 type Skip struct {
-	Gates  []string // their kinds
-	Reason string
-	By     string
+	Gates []string // their kinds
+	// OwnAtOnce lets own files of an environment come to a ring before the rings in After had them.
+	OwnAtOnce bool `json:",omitempty"`
+	Reason    string
+	By        string
 }
+
+// IsZero reports whether nothing is passed over.
+func (s Skip) IsZero() bool { return len(s.Gates) == 0 && !s.OwnAtOnce }
 
 // CommitFacts are what is known of a base commit as a candidate for a ring, before
 // anything is compiled.
@@ -125,9 +132,10 @@ type CommitFacts struct {
 	Statuses      []forge.Status
 	StatusesKnown bool
 	// EnvironmentOnly says that the ring has the base commit already and gets only the
-	// environment's own files anew: after, status and soak are not asked then, but for
-	// an After that are rings.
+	// environment's own files anew. Then only rings in After are asked, and soak gates for them.
 	EnvironmentOnly bool
+	// AtOnce is why own files need not be in the rings of After before; "" if they must.
+	AtOnce string
 }
 
 // Change is the planned change, as http and policy gates see it. It counts pairs of a
@@ -216,6 +224,8 @@ type ChangeFacts struct {
 	// NoReviews is why nobody can approve, such as that the branch is written to
 	// directly; "" where somebody can.
 	NoReviews string
+	// OwnFiles says that the change brings other own files of the environment.
+	OwnFiles bool
 	// Post sends JSON to a URL and returns the answer's body. It is bounded in time and
 	// size.
 	Post func(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error)

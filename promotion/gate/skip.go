@@ -31,8 +31,8 @@ func CheckSkip(p Policy, s Skip) error {
 			return fmt.Errorf("gate %s cannot be passed over: %s", gate, p.lets())
 		}
 	}
-	if len(s.Gates) > 0 && strings.TrimSpace(s.Reason) == "" {
-		return errors.New("gates are passed over only for a reason, which is written down: give it with --reason")
+	if !s.IsZero() && strings.TrimSpace(s.Reason) == "" {
+		return errors.New("pass --reason: promotion records why gates are passed over")
 	}
 	return nil
 }

@@ -73,8 +73,9 @@ func TestCheckSkip(t *testing.T) {
 		"nothing near": {Skip{Gates: []string{"everything"}, Reason: "INC-42"}, `there is no gate "everything": there are: after, approvals, budget, http, policy, removals, soak, status, windows`},
 		"may not":      {Skip{Gates: []string{"http"}, Reason: "INC-42"}, "gate http cannot be passed over: the policy of prod lets only after, soak be passed over"},
 		"never":        {Skip{Gates: []string{"freeze"}, Reason: "INC-42"}, "gate freeze cannot be passed over: the policy of prod lets only after, soak be passed over"},
-		"no reason":    {Skip{Gates: []string{"soak"}}, "gates are passed over only for a reason, which is written down: give it with --reason"},
-		"a blank":      {Skip{Gates: []string{"soak"}, Reason: " \n"}, "gates are passed over only for a reason, which is written down: give it with --reason"},
+		"no reason":    {Skip{Gates: []string{"soak"}}, "pass --reason: promotion records why gates are passed over"},
+		"at once":      {Skip{OwnAtOnce: true}, "pass --reason: promotion records why gates are passed over"},
+		"a blank":      {Skip{Gates: []string{"soak"}, Reason: " \n"}, "pass --reason: promotion records why gates are passed over"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got string

@@ -15,8 +15,13 @@ import (
 // after reports whether the commit has passed what comes before: it was there, and its
 // rollout has succeeded.
 func after(p Policy, f CommitFacts) []Verdict {
-	if len(p.After) == 0 || f.EnvironmentOnly && !p.Rings {
+	switch {
+	case len(p.After) == 0:
 		return nil
+	case f.EnvironmentOnly && f.AtOnce != "":
+		return p.notAsked("", printable(f.AtOnce))
+	case f.EnvironmentOnly && !p.Rings:
+		return p.notAsked("", ownFiles)
 	}
 	return []Verdict{each(p, f, rolledOut).verdict("")}
 }
@@ -24,16 +29,31 @@ func after(p Policy, f CommitFacts) []Verdict {
 // soaks says, for each soak gate, whether the commit has run long enough where it
 // has to.
 func soaks(p Policy, f CommitFacts) []Verdict {
-	if f.EnvironmentOnly {
-		return nil
-	}
 	var vs []Verdict
 	for _, g := range p.Gates {
-		if g.Soak != nil {
+		switch {
+		case g.Soak == nil:
+		case f.EnvironmentOnly && f.AtOnce != "":
+			vs = append(vs, p.notAsked(g.Soak.Environment, printable(f.AtOnce))...)
+		case f.EnvironmentOnly && (!p.Rings || p.OwnAtOnce || g.Soak.Environment != ""):
+			vs = append(vs, p.notAsked(g.Soak.Environment, ownFiles)...)
+		default:
 			vs = append(vs, soak(p, f, g.Soak).verdict(g.Soak.Environment))
 		}
 	}
 	return vs
+}
+
+// ownFiles is why gates about other environments are not asked.
+const ownFiles = "own files"
+
+// notAsked returns the verdict of a gate that does not apply. Environments without rings have none:
+// all of their gates about other environments do not apply.
+func (p Policy) notAsked(name, why string) []Verdict {
+	if p.Ring == "" {
+		return nil
+	}
+	return []Verdict{{Name: name, State: Passed, Reason: "not asked: " + why}}
 }
 
 func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {

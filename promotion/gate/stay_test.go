@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -177,7 +179,27 @@ func TestEnvironmentOnly(t *testing.T) {
 		t.Errorf("environments: got %+v", vs)
 	}
 	p.Ring, p.Rings, p.After = "eu", true, []string{"canary"}
-	if vs := Commit(p, f, Skip{}); len(vs) != 2 || vs[0].Gate != "after" || vs[0].State != Pending || vs[1].Gate != "windows" {
-		t.Errorf("rings: got %+v", vs)
+	text := func() (out []string) {
+		for _, v := range Commit(p, f, Skip{}) {
+			out = append(out, fmt.Sprintf("%s %s: %s", v.Gate, v.State, v.Reason))
+		}
+		return out
+	}
+	notAsked := "not asked: own files"
+	window := "windows pending: commits only mon 00:00 to tue 00:00 UTC; open 2026-11-23T00:00:00Z"
+	if got, want := text(), []string{"after pending: prod/canary: has not had it yet", "status passed: " + notAsked, "soak passed: " + notAsked, window}; !slices.Equal(got, want) {
+		t.Errorf("rings: got %q", got)
+	}
+	g.Soak.Environment = "" // then it soaks in the rings before
+	if got := text()[2]; got != "soak pending: prod/canary: has not had it yet; then 1h to soak" {
+		t.Errorf("soak in rings: got %q", got)
+	}
+	p.OwnAtOnce = true
+	if got := text()[2]; got != "soak passed: "+notAsked {
+		t.Errorf("ownChanges is at-once: got %q", got)
+	}
+	f.AtOnce = "at once: INC-1"
+	if got := text()[:3]; got[0] != "after passed: not asked: at once: INC-1" || got[2] != "soak passed: not asked: at once: INC-1" {
+		t.Errorf("--at-once: got %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,36 +15,24 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Stay returns the time of a base commit in a stage. own says that it is about the
-// environment's own files as well: then the rollout of both counts.
+// Stay returns the time of a base commit in a stage. own says that it is about the environment's own
+// files as well: then only the time of the pair counts.
 func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source, own bool) (gate.Stay, error) {
 	stay := gate.Stay{Environment: st.Policy.Name, Ring: st.RingName()}
 	if st.Environment.Repository == nil || st.Environment.Record == nil {
 		return stay, nil
 	}
 	if own {
-		return ob.ownStay(ctx, st, of, stay)
+		return ob.pairStay(ctx, st, of, stay)
 	}
 	v, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base)
 	if err != nil || len(v.Deployed) == 0 {
 		return stay, err
 	}
 	stay.Held = true
-	hold, _, err := ob.records.Held(ctx, st)
-	if err != nil {
+	if why, err := ob.rolledBackFrom(ctx, st, tree.Source{Base: of.Base}); err != nil || why != "" {
+		stay.State, stay.Reason = forge.Failure, why
 		return stay, err
-	}
-	back := hold != nil && hold.Base == of.Base
-	if hold != nil && hold.Base != "" && !back { // nor what came between
-		newer, err := ob.state.Newer(st.Has())
-		if err != nil {
-			return stay, err
-		}
-		back = slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base })
-	}
-	if back {
-		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
-		return stay, nil
 	}
 	if v.Followed.IsZero() {
 		edited, err := ob.records.Edited(ctx, st.Environment)
@@ -104,22 +93,91 @@ func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v sessi
 	return out, err
 }
 
-// ownStay returns the time of a commit with an environment's own files in a stage.
-func (ob *Observer) ownStay(ctx context.Context, st *session.Stage, of tree.Source, stay gate.Stay) (gate.Stay, error) {
-	if st.Has() != of {
-		return stay, nil
-	}
-	run, err := st.Environment.History.Deployed(ctx, st.RingName())
-	if err != nil || len(run) == 0 {
-		return stay, err
-	}
-	statuses, err := st.Environment.Repository.Statuses().Of(ctx, run[len(run)-1])
-	if err != nil {
+// pairStay returns the time of a base commit with an environment's own files in a stage. A pair stays
+// while the stage has newer own files with the same base commit, until their rollout fails.
+func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Source, stay gate.Stay) (gate.Stay, error) {
+	v, err := ob.state.VisitOfPair(ctx, st, of)
+	if err != nil || v.Deployed.IsZero() {
 		return stay, err
 	}
 	stay.Held = true
-	c, _ := ledger.CourseOf(statuses, st.ID(), st.RolloutGate().By)
-	return ob.asOfNow(ctx, st, stay, c)
+	if why, err := ob.rolledBackFrom(ctx, st, of); err != nil || why != "" {
+		stay.State, stay.Reason = forge.Failure, why
+		return stay, err
+	}
+	if v.Followed.IsZero() {
+		edited, err := ob.records.Edited(ctx, st.Environment)
+		if err != nil || edited != "" {
+			stay.State, stay.Reason = forge.Failure, edited
+			return stay, err
+		}
+	}
+	statuses := st.Environment.Repository.Statuses()
+	by := st.RolloutGate().By
+	if err := statuses.Load(ctx, append(slices.Clone(v.Newer), v.Deployed, v.Followed)...); err != nil {
+		return stay, err
+	}
+	c, reported := ledger.CourseOf(statuses.Loaded(v.Deployed), st.ID(), by)
+	if whole, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base); err != nil {
+		return stay, err
+	} else if !reported && len(whole.Deployed) == 1 { // what was reported of the base commit is of the pair
+		if c, err = ob.courseDuring(ctx, st, whole, of.Base.Hash()); err != nil {
+			return stay, err
+		}
+	}
+	if st.Has() == of {
+		return ob.asOfNow(ctx, st, stay, c)
+	}
+	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
+	left := func(commit git.Hash) {
+		next, ok := ledger.CourseOf(statuses.Loaded(commit), st.ID(), by)
+		if stay.Left = cmp.Or(stay.Since, ob.state.Now); ok && next.Entered.After(stay.Since) {
+			stay.Left = next.Entered
+		}
+	}
+	for _, newer := range v.Newer {
+		c, ok := ledger.CourseOf(statuses.Loaded(newer), st.ID(), by)
+		if ok && c.State == forge.Failure || stay.State != forge.Success {
+			left(newer)
+			return stay, nil
+		}
+	}
+	if !v.Followed.IsZero() {
+		left(v.Followed)
+	}
+	return stay, nil
+}
+
+// rolledBackFrom returns why a stage was rolled back from a pair, or from a base commit if own files
+// are not asked about; "" if it was not.
+func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tree.Source) (string, error) {
+	hold, _, err := ob.records.Held(ctx, st)
+	if err != nil || hold == nil || hold.Base == "" {
+		return "", err
+	}
+	why := "it was rolled back from: " + hold.Reason
+	has := st.Has()
+	if hold.Environment != "" && hold.Base == has.Base { // its own files went back, and nothing else
+		if of.Base != has.Base || of.Environment == "" {
+			return "", nil
+		}
+		newer, err := ob.state.OwnNewer(ctx, st, of.Environment, has.Environment)
+		if err != nil || !newer {
+			return "", err
+		}
+		return why, nil
+	}
+	if hold.Base == of.Base {
+		return why, nil
+	}
+	newer, err := ob.state.Newer(has) // nor what came between
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
+		return why, nil
+	}
+	return "", nil
 }
 
 // asOfNow completes the stay of what a stage has now, given its course as it was reported. Unless that

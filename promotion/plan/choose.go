@@ -26,6 +26,8 @@ type chooser struct {
 	judge    *judge
 	st       *session.Stage
 	intent   Intent
+	// pairs are those that the stage may get, by base commit; nil if it takes own files as they are now.
+	pairs map[tree.Revision][]tree.Source
 }
 
 // candidate is a base commit that a stage may get, with the verdicts of the gates that
@@ -49,11 +51,24 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 		return c, nil, err
 	}
 	has := ch.st.Has()
+	if own := (tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}); ch.intent.takesOwn() && own != has && has.Base != "" && excluded[own] == "" {
+		c, err := ch.judge.gates(ctx, ch.st, own, ch.intent)
+		return c, nil, err
+	}
 	newer, err := ch.state.Newer(has)
 	if err != nil {
 		return nil, nil, err
 	}
 	all := newer
+	if ch.st.TakesPairs() {
+		bases := slices.Clone(newer)
+		if has.Base != "" {
+			bases = append(bases, source.Base{Commit: has.Base.Hash()})
+		}
+		if ch.pairs, err = ch.state.Pairs(ctx, ch.st, bases); err != nil {
+			return nil, nil, err
+		}
+	}
 	newer, left := ch.withoutExcluded(newer, excluded)
 	var c *candidate
 	var others []Other
@@ -70,8 +85,8 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 		return c, others, nil
 	}
 	// Where no base commit can go on, the environment's own files need not wait for one.
-	own, err := ch.configured(ctx)
-	if err != nil || own == nil || excluded[own.source] != "" || c != nil && c.state() == gate.Pending && own.state() != gate.Passed {
+	own, err := ch.configured(ctx, excluded)
+	if err != nil || own == nil || c != nil && c.state() == gate.Pending && own.state() != gate.Passed {
 		return c, others, err
 	}
 	if c != nil {
@@ -101,16 +116,57 @@ func newerThan(candidate tree.Revision, others []Other, bases []source.Base) []O
 	return slices.DeleteFunc(others, func(o Other) bool { return older[o.Commit] })
 }
 
-// withoutExcluded leaves out the base commits that are ruled out.
+// withoutExcluded leaves out the sources that are ruled out, and the base commits that have no other.
 func (ch *chooser) withoutExcluded(newer []source.Base, excluded map[tree.Source]string) (kept []source.Base, out []Other) {
 	for _, b := range newer {
-		if reason := excluded[ch.st.With(b)]; reason != "" {
+		reason := ""
+		isExcluded := func(of tree.Source) bool {
+			reason = cmp.Or(reason, excluded[of])
+			return excluded[of] != ""
+		}
+		before := ch.sources(b)
+		after := slices.DeleteFunc(slices.Clone(before), isExcluded)
+		if ch.pairs != nil {
+			ch.pairs[tree.RevisionOf(b.Commit)] = after
+		}
+		if len(after) == 0 && len(before) > 0 {
 			out = append(out, Other{Commit: b.Commit.String(), Reason: reason})
 		} else {
 			kept = append(kept, b)
 		}
 	}
 	return kept, out
+}
+
+// sources returns what the stage may get with a base commit, newest own files first.
+func (ch *chooser) sources(b source.Base) []tree.Source {
+	if !ch.st.TakesPairs() {
+		return []tree.Source{ch.st.With(b)}
+	}
+	return ch.pairs[tree.RevisionOf(b.Commit)]
+}
+
+// best returns the first of some sources that passes the gates of the commit. If none does, it returns
+// the first that may still pass by itself, or else the first; nil for no sources.
+func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candidate, err error) {
+	for _, of := range sources[:min(len(sources), session.MostJudged)] {
+		c, err := ch.judge.gates(ctx, ch.st, of, ch.intent)
+		if err != nil {
+			return nil, err
+		}
+		if c.state() == gate.Passed {
+			return c, nil
+		}
+		if best == nil || best.state() == gate.Blocked && c.state() == gate.Pending {
+			best = c
+		}
+	}
+	return best, nil
+}
+
+// judged returns the best candidate with a base commit.
+func (ch *chooser) judged(ctx context.Context, b source.Base) (*candidate, error) {
+	return ch.best(ctx, ch.sources(b))
 }
 
 // withoutRefused leaves out the base commits that somebody rejected or called off, and
@@ -136,15 +192,20 @@ func (ch *chooser) withoutRefused(newer []source.Base) (kept []source.Base, refu
 	return kept, refused
 }
 
-// configured returns the stage's base commit with the environment's own files as they
-// are now; nil where these are not new.
-func (ch *chooser) configured(ctx context.Context) (*candidate, error) {
+// configured returns the stage's base commit with newer own files of the environment; nil if there are
+// none that are not ruled out. If the rings before do not have newer ones either, it judges those of
+// now, so that people see what is waited for.
+func (ch *chooser) configured(ctx context.Context, excluded map[tree.Source]string) (*candidate, error) {
 	has := ch.st.Has()
-	own := tree.RevisionOf(ch.st.Environment.Own.Commit)
-	if has.Environment == own || has.Base == "" {
+	own := tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}
+	if has.Base == "" {
 		return nil, nil
 	}
-	return ch.judge.gates(ctx, ch.st, tree.Source{Base: has.Base, Environment: own}, ch.intent)
+	sources := slices.Clone(ch.pairs[has.Base])
+	if len(sources) == 0 && own != has {
+		sources = append(sources, own)
+	}
+	return ch.best(ctx, slices.DeleteFunc(sources, func(of tree.Source) bool { return excluded[of] != "" }))
 }
 
 // named returns the candidate that the intent names; nil where the stage has it.
@@ -168,7 +229,11 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 				ch.st.ID(), has.Base.Short(), git.Short(b.Commit), ch.st.Policy.Name, git.Short(b.Commit))
 		}
 	}
-	c, err := ch.judge.gates(ctx, ch.st, ch.st.With(b), ch.intent)
+	of, err := ch.namedSource(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ch.judge.gates(ctx, ch.st, of, ch.intent)
 	if err != nil || c.source != has {
 		return c, err
 	}
@@ -177,6 +242,23 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 		return nil, err
 	}
 	return c, err
+}
+
+// namedSource returns a base commit with the own files that come with it. A ring that takes pairs gets
+// the newest ones that the rings before had with the base commit, or keeps those that it has.
+func (ch *chooser) namedSource(ctx context.Context, b source.Base) (tree.Source, error) {
+	of, has := ch.st.With(b), ch.st.Has()
+	if !ch.st.TakesPairs() {
+		return of, nil
+	}
+	pairs, err := ch.state.Pairs(ctx, ch.st, []source.Base{b})
+	switch found := pairs[of.Base]; {
+	case len(found) > 0:
+		of = found[0]
+	case has != (tree.Source{}):
+		of.Environment = has.Environment
+	}
+	return of, err
 }
 
 // advance chooses among newer base commits as the policy says.
@@ -194,7 +276,7 @@ func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate
 	case p == model.Queue && ch.st.Has() != (tree.Source{}):
 		return ch.queue(ctx, there, others)
 	case p == model.Latest:
-		c, err := ch.judge.gates(ctx, ch.st, ch.st.With(there[0]), ch.intent)
+		c, err := ch.judged(ctx, there[0])
 		for _, b := range there[1:] {
 			others = append(others, Other{Commit: b.Commit.String(), Reason: "a newer commit is there: advance is latest"})
 		}
@@ -226,6 +308,9 @@ func (ch *chooser) lockstep(ctx context.Context, c *candidate) error {
 			has := up.Has()
 			if !after[up.Policy.Name] || has.Base == "" || has.Base == next.Has().Base || has.Base == c.source.Base {
 				continue
+			}
+			if up.Policy != next.Policy || !next.TakesPairs() {
+				has.Environment = tree.RevisionOf(next.Environment.Own.Commit)
 			}
 			soaks, err := ch.judge.soaksFor(ctx, next, has)
 			if err != nil {
@@ -264,6 +349,9 @@ func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.B
 	before := ch.state.Upstream(ch.st)
 	if len(before) == 0 {
 		return newer, nil, nil
+	}
+	if ch.st.TakesPairs() {
+		return ch.paired(ctx, newer)
 	}
 	had := map[*session.Stage]map[tree.Revision]bool{}
 	for _, up := range before {
@@ -304,6 +392,34 @@ func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.B
 	return there, others, nil
 }
 
+// paired returns the base commits that all rings before have or had with own files that the stage may
+// get, and why the others are not among them.
+func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []source.Base, others []Other, err error) {
+	for _, b := range newer {
+		if len(ch.sources(b)) > 0 {
+			there = append(there, b)
+		}
+	}
+	missing := map[git.Hash]string{}
+	for _, up := range ch.state.Upstream(ch.st) {
+		had, err := up.Had(ctx, newer)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, b := range newer {
+			if !had[tree.RevisionOf(b.Commit)] {
+				missing[b.Commit] = "it has not been in " + up.ID()
+			}
+		}
+	}
+	for _, b := range newer {
+		if len(ch.sources(b)) == 0 {
+			others = append(others, Other{Commit: b.Commit.String(), Reason: cmp.Or(missing[b.Commit], "the rings before had it only with older own files")})
+		}
+	}
+	return there, others, nil
+}
+
 // latestPassed chooses the newest commit that passes; where none does, the newest that may
 // still pass by itself, so that people see what is waited for.
 func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
@@ -317,7 +433,7 @@ func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others
 				return nil, nil, err
 			}
 		}
-		c, err := ch.judge.gates(ctx, ch.st, ch.st.With(b), ch.intent)
+		c, err := ch.judged(ctx, b)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -381,7 +497,7 @@ func (ch *chooser) match(ctx context.Context, there []source.Base, others []Othe
 			continue
 		}
 		var err error
-		if c, err = ch.judge.gates(ctx, ch.st, ch.st.With(b), ch.intent); err != nil {
+		if c, err = ch.judged(ctx, b); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -395,6 +511,6 @@ func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Othe
 	for _, later := range there[:len(there)-1] {
 		others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
 	}
-	c, err := ch.judge.gates(ctx, ch.st, ch.st.With(next), ch.intent)
+	c, err := ch.judged(ctx, next)
 	return c, others, err
 }

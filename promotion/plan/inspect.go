@@ -46,6 +46,25 @@ func (m *maker) inspect(ctx context.Context, st *session.Stage, step *Step) erro
 	return nil
 }
 
+// onlyAddsClusters reports whether a change does nothing but give assignments to clusters that were not
+// listed before.
+func onlyAddsClusters(environment string, r *compare.Report) bool {
+	if r.Total.Removed+r.Total.Changed > 0 || r.Clusters == nil || len(r.Clusters.Listed) == 0 || len(r.Clusters.Unlisted) > 0 {
+		return false
+	}
+	for i := range r.Added {
+		for _, name := range r.Added[i].Names() {
+			if _, isNew := slices.BinarySearch(r.Clusters.Listed, environment+"/"+name); !isNew {
+				return false
+			}
+		}
+		if len(r.Added[i].Names()) == 0 { // on a cluster type that lists no clusters
+			return false
+		}
+	}
+	return true
+}
+
 // clusterTypeOf returns the cluster type of the id of an assignment, or of a target.
 func clusterTypeOf(id string) string {
 	parts := strings.SplitN(id, "/", 3)

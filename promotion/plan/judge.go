@@ -57,16 +57,14 @@ func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Sour
 		return facts, err
 	}
 	facts.Reachable = reachable
-	if facts.EnvironmentOnly && j.state.Request.AllRings {
-		return facts, nil
-	}
 	seen := map[*session.Stage]bool{}
 	for _, other := range j.state.UpstreamAndSoaking(st) {
 		if seen[other] {
 			continue
 		}
 		seen[other] = true
-		stay, err := j.observer.Stay(ctx, other, of, facts.EnvironmentOnly)
+		pair := facts.EnvironmentOnly || st.TakesPairs() && other.Policy == st.Policy
+		stay, err := j.observer.Stay(ctx, other, of, pair)
 		if err != nil {
 			return facts, fmt.Errorf("%s: %w", other.ID(), err)
 		}
@@ -120,7 +118,10 @@ func (j *judge) change(ctx context.Context, st *session.Stage, step *Step, skip 
 
 // changeFacts gathers what gates ask about a planned change.
 func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) (*gate.ChangeFacts, error) {
-	facts := &gate.ChangeFacts{Now: j.state.Now, Change: step.Change, Head: step.Prepared.Commit, Post: post, Satisfies: j.state.Platform.Subject.Satisfies}
+	facts := &gate.ChangeFacts{
+		Now: j.state.Now, Change: step.Change, Head: step.Prepared.Commit, Post: post, Satisfies: j.state.Platform.Subject.Satisfies,
+		OwnFiles: st.Has() != (tree.Source{}) && st.Has().Environment != step.Source.Environment,
+	}
 	if !st.WantsApprovals() {
 		return facts, nil
 	}
@@ -150,7 +151,7 @@ func policyOf(st *session.Stage, step *Step) gate.Policy {
 	p := st.GatePolicy()
 	if step.NoOp {
 		for i := range p.Gates {
-			p.Gates[i].Approvals = nil
+			p.Gates[i].Approvals, p.Gates[i].OwnApprovals = nil, nil
 		}
 	}
 	return p
@@ -161,6 +162,13 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 	facts, err := j.commitFacts(ctx, st, of)
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case !facts.EnvironmentOnly:
+	case intent.Skip.OwnAtOnce:
+		facts.AtOnce = "at once: " + intent.Skip.Reason
+	case intent.onlyClusters:
+		facts.AtOnce = "it only adds clusters"
 	}
 	c := &candidate{source: of, kind: Promote}
 	switch has := st.Has(); {
@@ -180,11 +188,8 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 		}
 	}
 	policy := st.GatePolicy()
-	if facts.EnvironmentOnly && j.state.Request.AllRings && policy.Rings {
-		policy.After, policy.Rings = nil, false
-	}
 	c.verdicts = gate.Commit(policy, facts, intent.Skip)
-	if policy.Rings && !facts.EnvironmentOnly && st.Has().Environment != of.Environment && !j.state.Request.AllRings {
+	if policy.Rings && policy.OwnAtOnce && !facts.EnvironmentOnly && st.Has().Environment != of.Environment {
 		verdicts, err := j.ownFirst(ctx, st, policy, of, intent)
 		if err != nil {
 			return nil, err
@@ -236,7 +241,7 @@ func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source)
 	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
 		return gate.Verdict{State: gate.Passed}, err
 	}
-	c, err := j.gates(ctx, st, tree.Source{Base: of.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}, Intent{})
+	c, err := j.gates(ctx, st, of, Intent{})
 	if err != nil {
 		return gate.Verdict{}, err
 	}

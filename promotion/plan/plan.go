@@ -41,7 +41,13 @@ type Intent struct {
 	// the policy chooses.
 	Commit string
 	Skip   gate.Skip
+	// onlyClusters says that the newest own files only add clusters to the stage, which may have
+	// them at once.
+	onlyClusters bool
 }
+
+// takesOwn reports whether a stage takes the newest own files before the rings before it had them.
+func (i *Intent) takesOwn() bool { return i.Skip.OwnAtOnce || i.onlyClusters }
 
 // Plan is what could be done, and what that rests on.
 type Plan struct {
@@ -129,7 +135,7 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 			return err
 		}
 	}
-	if intent.Commit == "" && len(intent.Skip.Gates) == 0 && !l.drift {
+	if intent.Commit == "" && intent.Skip.IsZero() && !l.drift {
 		if err := pl.keepDecided(ctx, st, out); err != nil || out.State != "" {
 			return err
 		}
@@ -146,6 +152,15 @@ const MostTried = 5
 func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool) error {
 	excluded := map[tree.Source]string{}
 	var found *StageStatus
+	if intent.Commit == "" && intent.Skip.IsZero() && !drift {
+		adds, err := pl.addsClusters(ctx, st)
+		if err != nil {
+			return err
+		}
+		if adds {
+			intent.onlyClusters = true
+		}
+	}
 	for range MostTried {
 		try := *out
 		if err := pl.try(ctx, st, &try, intent, drift, excluded); err != nil {
@@ -165,6 +180,21 @@ func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus
 	}
 	*out = *found
 	return nil
+}
+
+// addsClusters reports whether the newest own files do nothing to a ring except add clusters to it, and
+// the policy lets such changes go at once.
+func (pl *Planner) addsClusters(ctx context.Context, st *session.Stage) (bool, error) {
+	has, own := st.Has(), tree.RevisionOf(st.Environment.Own.Commit)
+	if !st.TakesPairs() || !st.Policy.Promotion.OwnChanges.Clusters || has.Base == "" || has.Environment == own {
+		return false, nil
+	}
+	step := &Step{Kind: Configure, Source: tree.Source{Base: has.Base, Environment: own}}
+	if err := pl.maker.prepare(ctx, st, step, extra{}); err != nil {
+		return false, err
+	}
+	p := step.Prepared
+	return p.obstacle == "" && p.report != nil && step.Change.Errors == 0 && onlyAddsClusters(st.Policy.Name, p.report), nil
 }
 
 // ruledOut reports whether a step is blocked by gates that only the change decides:
@@ -205,7 +235,9 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 // planStep compiles a candidate that passed the gates of the commit, and asks those of the
 // change.
 func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, intent Intent) error {
-	c := extra{verdicts: step.Verdicts, trailers: skipped(intent.Skip)}
+	skip := intent.Skip
+	skip.OwnAtOnce = skip.OwnAtOnce && step.Kind == Configure
+	c := extra{verdicts: step.Verdicts, trailers: skipped(skip)}
 	if step.Kind == Restore { // nothing is promoted that would end a hold
 		c.hold = st.OwnHold()
 	}

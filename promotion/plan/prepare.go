@@ -185,10 +185,14 @@ func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, err
 
 // skipped returns the trailers of a step for which gates were to be passed over.
 func skipped(skip gate.Skip) []string {
-	if len(skip.Gates) == 0 {
+	if skip.IsZero() {
 		return nil
 	}
-	out := []string{"Kalypso-Skip-Gates: " + strings.Join(skip.Gates, ", "), "Kalypso-Reason: " + message.Fold(skip.Reason)}
+	gates := slices.Clone(skip.Gates)
+	if skip.OwnAtOnce {
+		gates = append(gates, "rings of own files")
+	}
+	out := []string{"Kalypso-Skip-Gates: " + strings.Join(gates, ", "), "Kalypso-Reason: " + message.Fold(skip.Reason)}
 	if skip.By != "" {
 		out = append(out, "Promoted-By: "+message.FirstLine(skip.By))
 	}
@@ -228,6 +232,9 @@ func (m *maker) title(st *session.Stage, step *Step) string {
 	case Configure:
 		return fmt.Sprintf("Configure %s as of %s", st.ID(), step.Source.Environment.Short())
 	case RollBack:
+		if step.Source.Base == st.Has().Base {
+			return fmt.Sprintf("Roll %s back to its own files of %s", st.ID(), step.Source.Environment.Short())
+		}
 		return fmt.Sprintf("Roll %s back to %s", st.ID(), step.Source.Base.Short())
 	case Restore:
 		return fmt.Sprintf("Restore %s at %s", st.ID(), step.Source.Base.Short())

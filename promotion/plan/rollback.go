@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -27,15 +28,22 @@ type RollbackTo struct {
 	Steps  int
 	// Exact brings the very files back that were there, without compiling.
 	Exact bool
+	// Own goes back with the environment's own files and keeps the base commit: Commit and Steps
+	// are about own files.
+	Own bool
 }
 
 // Rollback returns how a stage goes back, with the step that does it. Gates are not asked.
 func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackTo, d Decision) (*StageStatus, error) {
-	target, err := pl.earlier(ctx, st, to)
+	has := st.Has()
+	earlier := pl.earlier
+	if to.Own {
+		earlier = pl.earlierOwn
+	}
+	target, err := earlier(ctx, st, to)
 	if err != nil {
 		return nil, err
 	}
-	has := st.Has()
 	status := StatusOf(st)
 	status.State = Ready
 	if _, _, err := pl.drifted(ctx, st, status); err != nil || status.State == Blocked {
@@ -53,6 +61,16 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 		hold.Base = before.Base // a second step back is still from there
 	}
 	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.Environment.SourceIn(target.Record, st.RingName()).Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}
+	if st.TakesPairs() { // the rings before may not have had those of now
+		step.Source.Environment = has.Environment
+	}
+	if to.Own {
+		step.Source.Environment = st.Environment.SourceIn(target.Record, st.RingName()).Environment
+		hold.Environment = has.Environment
+		if before != nil && before.Environment != "" {
+			hold.Environment = before.Environment
+		}
+	}
 	c := extra{hold: hold, trailers: pl.decided(d), decided: pl.state.Now}
 	if to.Exact {
 		step.Source = st.Environment.SourceIn(target.Record, st.RingName())
@@ -137,6 +155,45 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		return p, nil
 	}
 	return session.Past{}, fmt.Errorf("it never had %s: `kalypso audit --env %s` lists what it had", to.Commit, st.Policy.Name)
+}
+
+// earlierOwn returns the newest state with each of the earlier own files that a stage had with the base
+// commit that it has, and of these the one to go back to.
+func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to RollbackTo) (session.Past, error) {
+	states, err := st.Environment.History.All(ctx)
+	if err != nil {
+		return session.Past{}, err
+	}
+	has := st.Has()
+	var had []session.Past
+	seen := map[tree.Revision]bool{}
+	for _, p := range states {
+		is := st.Environment.SourceIn(p.Record, st.RingName())
+		if is.Base != has.Base || seen[is.Environment] {
+			continue
+		}
+		seen[is.Environment] = true
+		older, err := pl.state.OwnNewer(ctx, st, has.Environment, is.Environment)
+		switch {
+		case err != nil:
+			return session.Past{}, err
+		case !older:
+		case to.Commit != "" && len(to.Commit) >= 7 && strings.HasPrefix(string(is.Environment), to.Commit):
+			return p, nil
+		default:
+			had = append(had, p)
+		}
+	}
+	steps := max(1, to.Steps)
+	switch {
+	case to.Commit != "":
+		return session.Past{}, fmt.Errorf("it never had own files of %s with %s: `kalypso audit --env %s` lists what it had", to.Commit, has.Base.Short(), st.Policy.Name)
+	case len(had) == 0:
+		return session.Past{}, fmt.Errorf("it had no earlier own files with %s, so there is nothing to go back to", has.Base.Short())
+	case steps > len(had):
+		return session.Past{}, fmt.Errorf("it had %s earlier with %s, so there is nothing %s back", message.Count(len(had), "commit")+" of own files", has.Base.Short(), message.Count(steps, "step"))
+	}
+	return had[steps-1], nil
 }
 
 // Restate makes a commit with another hold in the record of a stage. There is none where

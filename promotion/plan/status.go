@@ -179,7 +179,7 @@ func rolloutWord(r *observe.Rollout) string {
 // CheckSkip returns an error where the policy of a stage of the request does not let gates
 // be passed over.
 func (pl *Planner) CheckSkip(skip gate.Skip) error {
-	if len(skip.Gates) == 0 {
+	if skip.IsZero() {
 		return nil
 	}
 	for _, st := range pl.state.Requested() {

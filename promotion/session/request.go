@@ -56,8 +56,6 @@ type Request struct {
 	// Overwrite restores what somebody else changed in the generated files, and Adopt
 	// takes over files that kalypso did not write.
 	Overwrite, Adopt bool
-	// AllRings lets changes of an environment's own files go to all rings at once.
-	AllRings bool
 }
 
 // Author returns who makes commits: kalypso itself, unless the request has a committer.

@@ -38,6 +38,7 @@ type State struct {
 	Stages []*Stage
 	opener *opener
 	moved  map[*Environment]*Move
+	lines  map[string]*line // of branches with own files
 }
 
 // PlatformError is the error where the platform's head has errors in its base. Nothing can be
@@ -55,7 +56,7 @@ func (e *PlatformError) Error() string {
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*State, error) {
-	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}}
+	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}, lines: map[string]*line{}}
 	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{}, unopened: map[string]error{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -67,6 +68,9 @@ func Open(ctx context.Context, r Request) (*State, error) {
 func (s *State) Close() error {
 	if s.Platform != nil {
 		s.Platform.Bases.stop()
+	}
+	for _, l := range s.lines {
+		l.stop()
 	}
 	return s.opener.close()
 }

@@ -54,7 +54,7 @@ func (st *Stage) GatePolicy() gate.Policy {
 	out := gate.Policy{
 		Environment: st.Policy.Name, Ring: st.RingName(),
 		After: st.Policy.After, Any: p.Any, Gates: []model.Gates{p.Gates},
-		AllowErrors: p.AllowErrors, AllowKept: p.AllowKept, Skippable: p.Skippable,
+		AllowErrors: p.AllowErrors, AllowKept: p.AllowKept, Skippable: p.Skippable, OwnAtOnce: p.OwnChanges.AtOnce,
 	}
 	if st.Ring != nil {
 		out.Gates = append(out.Gates, st.Ring.Gates)
@@ -122,7 +122,7 @@ func (st *Stage) Writes() model.Write {
 
 // WantsApprovals reports whether a gate asks people to approve.
 func (st *Stage) WantsApprovals() bool {
-	return slices.ContainsFunc(st.GatePolicy().Gates, func(g model.Gates) bool { return g.Approvals != nil })
+	return slices.ContainsFunc(st.GatePolicy().Gates, func(g model.Gates) bool { return g.Approvals != nil || g.OwnApprovals != nil })
 }
 
 // PromotionBranch returns the branch that proposes the stage's next tree.

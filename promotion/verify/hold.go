@@ -74,8 +74,11 @@ func (r *Records) heldAt(ctx context.Context, st *session.Stage, i int) (*tree.H
 	}
 	reason := fmt.Sprintf("%s (by hand, in commit %s)", message.FirstLine(p.Message), git.Short(p.ID))
 	hold = &tree.Hold{Reason: reason, By: p.Author.Name + " <" + p.Author.Email + ">", Base: had.Base}
+	if had.Base == has.Base {
+		hold.Environment = had.Environment
+	}
 	if before != nil && before.Base != "" {
-		hold.Base = before.Base // a second step back is still from there
+		hold.Base, hold.Environment = before.Base, before.Environment // a second step back is still from there
 	}
 	return hold, when, nil
 }

@@ -157,4 +157,4 @@ func ownFolder(environment string) string { return source.Environments + "/" + e
 // policyFields are the fields of an environment that say how commits come to it.
 // Those of the base count, since it is the same for all commits that are on their way.
 // For after, which the base has as well, see gitOps.
-var policyFields = []string{"require", "advance", "gates", "rings", "promotion", "source", "evaluation"}
+var policyFields = []string{"require", "advance", "gates", "rings", "ownChanges", "promotion", "source", "evaluation"}

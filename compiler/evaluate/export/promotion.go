@@ -27,6 +27,7 @@ func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 		After     []string                 `json:"after"`
 		Require   string                   `json:"require"`
 		Advance   advance                  `json:"advance"`
+		Own       ownChanges               `json:"ownChanges"`
 		Source    *model.EnvironmentSource `json:"source"`
 		Promotion struct {
 			Write       model.Write `json:"write"`
@@ -48,6 +49,8 @@ func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 		Gates:   x.gates(v, ref),
 		Rings:   x.rings(v, ref),
 		Source:  said.Source,
+
+		OwnChanges: model.OwnChanges(said.Own),
 
 		Write:       how.Write,
 		AutoMerge:   how.AutoMerge,
@@ -115,6 +118,9 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 			TokenFrom string `json:"tokenFrom"`
 		} `json:"http"`
 		Budget *model.BudgetGate `json:"budget"`
+		Own    struct {
+			Approvals *approvals `json:"approvals"`
+		} `json:"own"`
 	}
 	decode(value, &said)
 	g := model.Gates{
@@ -123,6 +129,8 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 		Windows:   said.Windows,
 		Policy:    x.policies(v, ref),
 		Budget:    said.Budget,
+
+		OwnApprovals: (*model.ApprovalsGate)(said.Own.Approvals),
 	}
 	if r := said.Rollout; r != nil {
 		g.Rollout = &model.RolloutGate{
@@ -178,6 +186,24 @@ func (a *advance) UnmarshalJSON(data []byte) error {
 	err := json.Unmarshal(data, &said)
 	a.way, a.every = model.Batch, time.Duration(said.Batch.Every)
 	return err
+}
+
+// ownChanges is the field ownChanges, by the name of a default or as a struct.
+type ownChanges model.OwnChanges
+
+// UnmarshalJSON reads the name of a default, or {default: name, atOnce: [effect]}.
+func (o *ownChanges) UnmarshalJSON(data []byte) error {
+	var said struct {
+		Default string   `json:"default"`
+		AtOnce  []string `json:"atOnce"`
+	}
+	if json.Unmarshal(data, &said.Default) != nil {
+		if err := json.Unmarshal(data, &said); err != nil {
+			return err
+		}
+	}
+	*o = ownChanges{Written: true, AtOnce: said.Default == "at-once", Clusters: slices.Contains(said.AtOnce, "clusters")}
+	return nil
 }
 
 // span is a time span as the schema's #Span writes it.

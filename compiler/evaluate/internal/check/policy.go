@@ -18,6 +18,7 @@ import (
 // anywhere, or that leave open what they mean.
 func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 	up := x.upstreams(declarations)
+	var soaking []string // environments
 	for i := range declarations {
 		s := &declarations[i]
 		ref, p := model.Ref{Collection: "environments", Name: s.Name}, &s.Promotion
@@ -45,6 +46,39 @@ func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 		}
 		x.checkGates(&p.Gates, ref.At("gates"), s.Name, up[s.Name], len(p.After) > 0)
 		x.checkRings(p, ref.At("rings"), s.Name, up[s.Name])
+		x.checkOwnChanges(&p.OwnChanges, ref.At("ownChanges"), s.Name)
+		if soaksOwn(p) && !x.Invalid[ref] {
+			soaking = append(soaking, s.Name)
+		}
+	}
+	x.warnOfSoak(soaking)
+}
+
+// soaksOwn reports whether rings wait for own files to soak, and nobody has written that they should.
+func soaksOwn(p *model.Promotion) bool {
+	return !p.OwnChanges.Written && slices.ContainsFunc(p.Rings, func(r model.Ring) bool { return p.SoaksOwn(&r) })
+}
+
+// warnOfSoak warns once that changes of the own files of some environments soak in rings, which
+// they did not before there was ownChanges.
+func (x *Declarations) warnOfSoak(environments []string) {
+	if len(environments) == 0 {
+		return
+	}
+	what := "environment " + environments[0]
+	if len(environments) > 1 {
+		what = "environments " + strings.Join(environments, ", ")
+	}
+	ref := model.Ref{Collection: "environments", Name: environments[0], Path: "rings"}
+	x.Report(diag.New(diag.OwnChangesSoak, "changes of the own files of "+what+" soak in each ring, as commits of the platform do").
+		At(ref, "").On(ref.String()).Hinting(`write ownChanges: "rings" to confirm this, or ownChanges: "at-once" to let them go on as before`))
+}
+
+// checkOwnChanges reports exceptions that stop nothing, because all changes go at once anyway.
+func (x *Declarations) checkOwnChanges(o *model.OwnChanges, ref model.Ref, environment string) {
+	if o.AtOnce && o.Clusters {
+		x.Fail(ref.At("atOnce"), diag.New(diag.StopsNothing, "all changes of the own files of environment "+environment+" go at once already").
+			Hinting(`remove atOnce, or write default: "rings"`))
 	}
 }
 
@@ -136,13 +170,16 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments , clusterTypes or clusters a step may change, or remove the gate")
 	}
 	team := func(name string) bool { return strings.Contains(name, "/") } // nobody knows who is in it
-	if a := g.Approvals; a != nil && a.From != nil && !slices.ContainsFunc(a.From, team) {
+	for at, a := range map[string]*model.ApprovalsGate{"approvals": g.Approvals, "own.approvals": g.OwnApprovals} {
+		if a == nil || a.From == nil || slices.ContainsFunc(a.From, team) {
+			continue
+		}
 		people := map[string]bool{}
 		for _, name := range a.From {
 			people[strings.ToLower(name)] = true
 		}
 		if len(people) < a.Count {
-			x.Fail(ref.At("approvals"), diag.New(diag.NeverMoves, fmt.Sprintf("%d must approve, and only %d may", a.Count, len(people))).
+			x.Fail(ref.At(at), diag.New(diag.NeverMoves, fmt.Sprintf("%d must approve, and only %d may", a.Count, len(people))).
 				Hinting("name more people in from, or lower count"))
 		}
 	}
@@ -245,4 +282,8 @@ func (x *Declarations) OwnRings(declarations []model.Declaration, env *model.Env
 	}
 	x.checkRings(&model.Promotion{After: declarations[n].After, Rings: env.Rings, Gates: declarations[n].Promotion.Gates}, model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
 		env.Name, x.upstreams(declarations)[env.Name])
+	p := declarations[n].Promotion
+	if p.Rings = env.Rings; len(declarations[n].Promotion.Rings) == 0 && soaksOwn(&p) {
+		x.warnOfSoak([]string{env.Name})
+	}
 }

@@ -1,0 +1,197 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+)
+
+// TakesPairs reports whether the stage takes own files only as a pair with a base commit that the
+// rings before it had.
+func (st *Stage) TakesPairs() bool {
+	return st.Ring != nil && len(st.Ring.After) > 0 && !st.Policy.Promotion.OwnChanges.AtOnce
+}
+
+// line is the main line of a branch. It is read as far as it is needed.
+type line struct {
+	ages map[git.Hash]int
+	next func() (git.Link, error, bool)
+	stop func()
+}
+
+// age returns how many commits before the head a commit is; false if the branch does not have it. The
+// zero Hash, for no own files at all, is older than all others.
+func (l *line) age(commit git.Hash) (int, bool, error) {
+	if commit.IsZero() {
+		return math.MaxInt, true, nil
+	}
+	for {
+		if age, known := l.ages[commit]; known {
+			return age, true, nil
+		}
+		at, err, more := l.next()
+		if err != nil || !more {
+			return 0, false, err
+		}
+		l.ages[at.ID] = len(l.ages)
+	}
+}
+
+// ownLine returns the main line of the branch with the own files of a stage's environment.
+func (s *State) ownLine(ctx context.Context, st *Stage) (*line, error) {
+	branch := s.Platform.Branch
+	if from := st.Policy.Promotion.Source; from != nil {
+		branch = from.Branch
+	}
+	if known := s.lines[branch]; known != nil {
+		return known, nil
+	}
+	head, err := s.Platform.historyOf(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{ages: map[git.Hash]int{}}
+	l.next, l.stop = iter.Pull2(s.Platform.Repository.Remote.Objects().Mainline(head))
+	s.lines[branch] = l
+	return l, nil
+}
+
+// OwnNewer reports whether own files of the environment of a stage are newer than others. What the
+// branch does not have is neither newer nor older.
+func (s *State) OwnNewer(ctx context.Context, st *Stage, a, b tree.Revision) (bool, error) {
+	l, err := s.ownLine(ctx, st)
+	if err != nil {
+		return false, err
+	}
+	at, known, err := l.age(a.Hash())
+	if err != nil || !known {
+		return false, err
+	}
+	other, known, err := l.age(b.Hash())
+	return known && at < other, err
+}
+
+// Pairs returns the pairs of a base commit and own files that all rings before a stage have or had, and
+// that are newer than what the stage has, by base commit. Those of one base commit are sorted, newest
+// own files first. bases are those to look for. A pair that was there long before may be missing.
+func (s *State) Pairs(ctx context.Context, st *Stage, bases []source.Base) (map[tree.Revision][]tree.Source, error) {
+	l, err := s.ownLine(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	has := st.Has()
+	newest, known := math.MaxInt, false
+	if has != (tree.Source{}) {
+		if newest, known, err = l.age(has.Environment.Hash()); err != nil {
+			return nil, err
+		}
+	}
+	bounded := known
+	wanted := map[tree.Revision]bool{}
+	for _, b := range bases {
+		wanted[tree.RevisionOf(b.Commit)] = true
+	}
+	ages := map[tree.Revision]int{}
+	isNew := func(of tree.Source) bool {
+		if !wanted[of.Base] || of == has {
+			return false
+		}
+		age, known, failed := l.age(of.Environment.Hash())
+		ages[of.Environment] = age
+		if failed != nil {
+			err = failed
+		}
+		return known && (!bounded || age <= newest)
+	}
+	var common map[tree.Source]bool
+	for _, up := range s.Upstream(st) {
+		if up.Environment.Repository == nil || up.Environment.Record == nil {
+			return nil, nil
+		}
+		had, failed := up.Environment.History.pairs(ctx, up.RingName(), isNew)
+		if err = cmp.Or(err, failed); err != nil {
+			return nil, err
+		}
+		if common == nil {
+			common = had
+		}
+		maps.DeleteFunc(common, func(of tree.Source, _ bool) bool { return !had[of] })
+	}
+	out := map[tree.Revision][]tree.Source{}
+	for of := range common {
+		out[of.Base] = append(out[of.Base], of)
+	}
+	for _, pairs := range out {
+		slices.SortFunc(pairs, func(a, b tree.Source) int { return cmp.Compare(ages[a.Environment], ages[b.Environment]) })
+	}
+	return out, nil
+}
+
+// pairs returns the pairs that a ring has or had, as far as they are wanted. It may miss some that the
+// ring had long before.
+func (h *History) pairs(ctx context.Context, ring string, wanted func(tree.Source) bool) (map[tree.Source]bool, error) {
+	out := map[tree.Source]bool{}
+	unwanted := 0
+	var last tree.Source
+	err := h.Each(ctx, func(p Past) bool {
+		is := h.of.SourceIn(p.Record, ring)
+		switch {
+		case wanted(is):
+			out[is], unwanted = true, 0
+		case is != last: // others may be in the branch as well
+			unwanted++
+		}
+		last = is
+		return unwanted < firstDepth
+	})
+	return out, err
+}
+
+// PairVisit is the last time that a ring had a base commit with certain own files of the environment.
+type PairVisit struct {
+	Deployed git.Hash // the commit that deployed the pair; zero if the ring never had it
+	// Newer are the commits that deployed newer own files with the same base commit after it, oldest
+	// first. The pair's time goes on with them, because they contain its changes.
+	Newer []git.Hash
+	// Followed is the commit that deployed something else after all of these; zero for none.
+	Followed git.Hash
+}
+
+// VisitOfPair returns when a stage last had a pair.
+func (s *State) VisitOfPair(ctx context.Context, st *Stage, of tree.Source) (v PairVisit, err error) {
+	var last tree.Source
+	var failed error
+	err = st.Environment.History.Each(ctx, func(p Past) bool {
+		is := st.Environment.SourceIn(p.Record, st.RingName())
+		newer := false
+		if is.Base == of.Base && is != of {
+			newer, failed = s.OwnNewer(ctx, st, is.Environment, of.Environment)
+		}
+		switch {
+		case is == of:
+			v.Deployed = p.ID
+		case failed != nil || !v.Deployed.IsZero():
+			return false
+		case !newer:
+			v.Newer, v.Followed = nil, p.ID
+		case is == last && len(v.Newer) > 0:
+			v.Newer[len(v.Newer)-1] = p.ID
+		default:
+			v.Newer = append(v.Newer, p.ID)
+		}
+		last = is
+		return true
+	})
+	slices.Reverse(v.Newer)
+	if err = cmp.Or(err, failed); err != nil || v.Deployed.IsZero() {
+		return PairVisit{}, err
+	}
+	return v, nil
+}
