@@ -323,7 +323,10 @@ func TestSlowTheChangeOnClustersIsWhatABuildDoes(t *testing.T) {
 func theChangeOnClusters(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	shared := openCache(t, cache.Options{Dir: t.TempDir()})
-	const edits = 10 // of each platform, one on top of the other
+	edits := uint64(25) // of each platform, one on top of the other
+	if isolated.IsSlow(t) {
+		edits = 10
+	}
 	seeds, removals := uint64(howMany(t, 300, 300, 10000)), 0
 	for first := uint64(0); first < seeds; first += edits {
 		root := t.TempDir()
@@ -336,7 +339,7 @@ func theChangeOnClusters(t *testing.T) {
 		was := compileTo(t, request, previous)
 		for seed := first; seed < first+edits; seed++ {
 			var did []string
-			rows := !isolated.IsSlow(t) && r.IntN(5) < 3 // after which CUE evaluates little
+			rows := !isolated.IsSlow(t) && r.IntN(12) < 11 // after which CUE evaluates little
 			for range 1 + r.IntN(3) {
 				if rows {
 					did = append(did, p.EditRow(r))

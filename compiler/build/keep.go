@@ -6,6 +6,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -130,6 +131,17 @@ func (k *keeper) gone(clusterType string) bool {
 	return k.entries.types[clusterType] == nil && k.entries.followed[clusterType]
 }
 
+// pulledByEntries reports whether clusters pull a cluster type by entries, so that a cluster of it without
+// an entry pulls nothing.
+func (k *keeper) pulledByEntries(clusterType string) bool {
+	for folder := range k.entries.followed {
+		if model.TypeOfFolder(folder) == model.TypeOfFolder(clusterType) {
+			return true
+		}
+	}
+	return false
+}
+
 // others returns the recorded folders that stay although no policy gives them: of
 // assignments that an uncertain environment may only seem to have lost, and that a
 // selector selected which selects nothing any more. there are those that policies give.
@@ -175,9 +187,11 @@ func (k *keeper) clusterTypes() []clusterType {
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
 		case k.whole(ct.Name) != "":
 			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil), Denied: k.retained.deniedOf(ct.Name)}
-			if was := k.records[ct.Name]; was != nil { // its clusters go on with it; those with entries by these
-				content.Clusters = slices.DeleteFunc(slices.Clone(was.Clusters), func(name string) bool { return k.record.FolderOf(name) != "" })
+			if was := k.records[ct.Name]; was != nil {
 				content.Facts = was.Facts
+				if !k.pulledByEntries(ct.Name) {
+					content.Clusters = slices.DeleteFunc(slices.Clone(was.Clusters), func(name string) bool { return k.record.FolderOf(name) != "" })
+				}
 			}
 			kept := clusterType{
 				tree:   tree.ClusterType{Name: ct.Name, Content: func(context.Context) (*tree.Content, error) { return content, nil }},
