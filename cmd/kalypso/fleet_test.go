@@ -30,6 +30,7 @@ func fleetCommands(repository string) map[string]func(*testscript.TestScript, bo
 		"at":      atCommand,
 		"commit":  commitCommand,
 		"release": releaseCommand,
+		"own":     ownCommand,
 		"rollout": rolloutCommand,
 		"named":   namedCommand,
 		"board":   boardCommand,
@@ -182,6 +183,17 @@ func releaseCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text := fmt.Sprintf("package platform\n\nconfigs: release: {match: {}, values: RELEASE: %q}\n", args[0])
 	ts.Check(os.WriteFile(at(ts, "p/release.cue"), []byte(text), 0o666))
+	commitCommand(ts, false, args)
+}
+
+// ownCommand is `own NAME`: a commit of that subject gives each workload of prod a value of that text,
+// by prod's own files.
+func ownCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: own NAME")
+	}
+	text := fmt.Sprintf("package platform\n\nconfigs: own: {match: {}, values: LEVEL: %q}\n", args[0])
+	ts.Check(os.WriteFile(at(ts, "p/environments/prod/own.cue"), []byte(text), 0o666))
 	commitCommand(ts, false, args)
 }
 

@@ -147,7 +147,7 @@ func (ch *chooser) sources(b source.Base) []tree.Source {
 }
 
 // best returns the first of some sources that passes the gates of the commit. If none does, it returns
-// the first that may still pass by itself, or else the first; nil for no sources.
+// the one that passes soonest by itself, or else the first; nil for no sources.
 func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candidate, err error) {
 	for _, of := range sources[:min(len(sources), session.MostJudged)] {
 		c, err := ch.judge.gates(ctx, ch.st, of, ch.intent)
@@ -157,11 +157,29 @@ func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candi
 		if c.state() == gate.Passed {
 			return c, nil
 		}
-		if best == nil || best.state() == gate.Blocked && c.state() == gate.Pending {
+		if best == nil || c.state() == gate.Pending && (best.state() == gate.Blocked || c.sooner(best)) {
 			best = c
 		}
 	}
 	return best, nil
+}
+
+// sooner reports whether it is known that a pending candidate passes before another one.
+func (c *candidate) sooner(other *candidate) bool {
+	passes := func(c *candidate) (at time.Time) {
+		for _, v := range c.verdicts {
+			switch {
+			case v.State == gate.Passed:
+			case v.Until.IsZero():
+				return time.Time{}
+			case v.Until.After(at):
+				at = v.Until
+			}
+		}
+		return at
+	}
+	at, then := passes(c), passes(other)
+	return !at.IsZero() && (then.IsZero() || at.Before(then))
 }
 
 // judged returns the best candidate with a base commit.
