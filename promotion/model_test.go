@@ -210,7 +210,10 @@ func randomPolicy(random *rand.Rand) *modelPolicy {
 	names := []string{"a", "b", "c", "d"}[:1+random.IntN(4)]
 	for i, name := range names {
 		e := modelEnvironment{Name: name, Types: 1 + random.IntN(2), Any: random.IntN(3) == 0, Manual: random.IntN(3) == 0}
-		e.Advance = []model.Advance{model.LatestPassed, model.LatestPassed, model.Latest, model.MatchUpstream, model.Queue}[random.IntN(5)]
+		e.Advance = []model.Advance{model.LatestPassed, model.LatestPassed, model.Latest, model.MatchUpstream, model.Queue, model.Lockstep, model.Lockstep, model.Batch}[random.IntN(8)]
+		if e.Advance == model.Batch {
+			e.Every = time.Duration(1+random.IntN(4)) * 20 * time.Minute
+		}
 		if i > 0 {
 			for _, before := range names[:i] {
 				if random.IntN(2) == 0 {

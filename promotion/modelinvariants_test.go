@@ -103,13 +103,13 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 	if rings && before.Environment != after.Environment && !through(groups, false, func(up *ruleStage) bool { return w.hadPair(up, after) }) {
 		return errors.New("the rings before never had it with these own files")
 	}
-	switch {
-	case to == from:
+	if to == from {
 		return nil
 	}
 	if e.Advance == model.Queue && from >= 0 {
 		for n := from + 1; n < to; n++ {
-			if w.rules.commits[n].isBase && !w.rules.rejected[n] {
+			came := through(groups, any, func(up *ruleStage) bool { return w.had(up, n) })
+			if w.rules.commits[n].isBase && !w.rules.rejected[n] && came && !rings {
 				return fmt.Errorf("%d was passed over", n)
 			}
 		}

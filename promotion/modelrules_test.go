@@ -161,13 +161,36 @@ func (r *rules) before(s *ruleStage) (groups [][]*ruleStage, any, rings bool) {
 // through says whether a question is answered by all groups, or by one with any; all
 // stages of a group have to.
 func through(groups [][]*ruleStage, any bool, ask func(*ruleStage) bool) bool {
-	passed := 0
-	for _, group := range groups {
-		if !slices.ContainsFunc(group, func(s *ruleStage) bool { return !ask(s) }) {
-			passed++
+	return throughs(groups, any, func(s *ruleStage) ruleAnswer {
+		if ask(s) {
+			return passes
 		}
+		return blocks
+	}) == passes
+}
+
+// ruleAnswer is the answer of a gate; the greatest of several counts.
+type ruleAnswer int
+
+const (
+	passes ruleAnswer = iota
+	waits
+	blocks
+)
+
+func throughs(groups [][]*ruleStage, any bool, ask func(*ruleStage) ruleAnswer) ruleAnswer {
+	worst, best := passes, blocks
+	for _, group := range groups {
+		of := passes
+		for _, s := range group {
+			of = max(of, ask(s))
+		}
+		worst, best = max(worst, of), min(best, of)
 	}
-	return passed == len(groups) || any && passed > 0
+	if any && len(groups) > 0 {
+		return best
+	}
+	return worst
 }
 
 func (s *ruleStage) held(base int) *ruleStay {
@@ -181,64 +204,80 @@ func (s *ruleStage) held(base int) *ruleStay {
 
 // mayCome answers the gates of the commit.
 func (r *rules) mayCome(s *ruleStage, to ruleSource, named bool, skip []string) bool {
-	if r.rejected[to.base] {
-		return false
-	}
 	if s.hold.stands(r.now) && !(named && s.hold.base >= 0 && to.base >= s.hold.base) {
 		return false
 	}
 	if o, there := r.frozen[s.environment]; there && o.stands(r.now) {
 		return false
 	}
-	groups, any, rings := r.before(s)
-	onlyOwn := s.has.base == to.base
-	if (!onlyOwn || rings) && !slices.Contains(skip, "after") {
-		if !through(groups, any, func(up *ruleStage) bool { return up.succeeded(to, rings) }) {
-			return false
-		}
+	after, soak := r.asked(s, to)
+	if slices.Contains(skip, "after") {
+		after = passes
 	}
 	if slices.Contains(skip, "soak") {
-		return true
+		soak = passes
+	}
+	return !r.rejected[to.base] && max(after, soak) == passes
+}
+
+// asked answers after and soak.
+func (r *rules) asked(s *ruleStage, to ruleSource) (after, soak ruleAnswer) {
+	groups, any, rings := r.before(s)
+	onlyOwn := s.has.base == to.base
+	if !onlyOwn || rings {
+		after = throughs(groups, any, func(up *ruleStage) ruleAnswer { answer, _, _ := up.stayed(to, rings); return answer })
 	}
 	for _, g := range r.gates(s) {
 		if g.Soak == nil || onlyOwn && (!rings || g.Soak.Environment != "") {
 			continue
 		}
-		soaked := func(up *ruleStage) bool {
-			if rings && g.Soak.Environment == "" {
-				return up.pairSoaked(to, g.Soak.For, r.now)
-			}
-			return up.soaked(to.base, g.Soak.For, r.now)
-		}
+		pair := rings && g.Soak.Environment == ""
+		soaked := func(up *ruleStage) ruleAnswer { return up.soaked(to, pair, g.Soak.For, r.now) }
 		switch {
 		case g.Soak.Environment != "":
-			if !through([][]*ruleStage{r.of(g.Soak.Environment)}, false, soaked) {
-				return false
-			}
-		case len(groups) == 0 || !through(groups, any, soaked):
-			return false
+			soak = max(soak, throughs([][]*ruleStage{r.of(g.Soak.Environment)}, false, soaked))
+		case len(groups) == 0:
+			soak = blocks
+		default:
+			soak = max(soak, throughs(groups, any, soaked))
 		}
 	}
-	return true
+	return after, soak
 }
 
-// succeeded says whether a base commit's rollout went well in a stage; pair, that of the environment's
-// own files with it.
-func (s *ruleStage) succeeded(of ruleSource, pair bool) bool {
+// stayed says how the rollout of a base commit went when it was last in a stage, since when that is
+// said, and when it left; pair, that of the environment's own files with it.
+func (s *ruleStage) stayed(of ruleSource, pair bool) (answer ruleAnswer, since, left time.Time) {
+	word, had := s.said[of.base], false
 	if pair {
-		word, _, had := s.pair(of)
-		return had && word.state == forge.Success && (s.hold == nil || s.hold.base != of.base)
+		word, left, had = s.pair(of)
+	} else if stay := s.held(of.base); stay != nil {
+		left, had = stay.left, true
 	}
-	return s.wentWell(of.base)
+	switch {
+	case !had:
+		return waits, since, time.Time{}
+	case s.hold != nil && s.hold.base >= 0 && (s.hold.base == of.base || of.base > s.has.base):
+		return blocks, since, left
+	case word.state == forge.Success:
+		return passes, word.since, left
+	case word.state == forge.Failure || !left.IsZero():
+		return blocks, word.since, left
+	}
+	return waits, word.since, left
 }
 
-// pairSoaked says whether a pair ran long enough after it succeeded.
-func (s *ruleStage) pairSoaked(of ruleSource, wanted time.Duration, now time.Time) bool {
-	word, left, _ := s.pair(of)
-	if !s.succeeded(of, true) || now.Sub(word.since) < wanted {
-		return false
+func (s *ruleStage) soaked(of ruleSource, pair bool, wanted time.Duration, now time.Time) ruleAnswer {
+	answer, since, left := s.stayed(of, pair)
+	switch {
+	case answer != passes:
+		return answer
+	case !left.IsZero() && left.Sub(since) < wanted:
+		return blocks
+	case now.Sub(since) < wanted:
+		return waits
 	}
-	return left.IsZero() || left.Sub(word.since) >= wanted
+	return passes
 }
 
 // pair returns what was said of the last time of a pair in a stage, and when it left: it stays while
@@ -290,19 +329,55 @@ func (r *rules) best(s *ruleStage, sources []ruleSource) ruleSource {
 	return ruleNothing
 }
 
-// wentWell says whether the rollout of a base commit succeeded when it was last here, and
-// nobody rolled back from it.
-func (s *ruleStage) wentWell(base int) bool {
-	stay := s.held(base)
-	return stay != nil && !stay.entered.IsZero() && s.said[base].state == forge.Success && (s.hold == nil || s.hold.base != base)
+// soaking returns the stages that a stage is after, and those that its soak gates name.
+func (r *rules) soaking(s *ruleStage) []*ruleStage {
+	groups, _, _ := r.before(s)
+	out := slices.Concat(groups...)
+	for _, g := range r.gates(s) {
+		if g.Soak != nil && g.Soak.Environment != "" {
+			out = append(out, r.of(g.Soak.Environment)...)
+		}
+	}
+	return out
 }
 
-func (s *ruleStage) soaked(base int, wanted time.Duration, now time.Time) bool {
-	stay, said := s.held(base), s.said[base]
-	if !s.wentWell(base) || now.Sub(said.since) < wanted {
-		return false
+// locked says whether another commit soaks in a stage or in one after it, for one that it can come to.
+func (r *rules) locked(s *ruleStage, base int) bool {
+	after := map[string]bool{s.environment: true}
+	for _, next := range r.stages {
+		if next.environment != s.environment && !slices.ContainsFunc(r.environment(next.environment).After, func(name string) bool { return after[name] }) {
+			continue
+		}
+		after[next.environment] = true
+		for _, up := range r.soaking(next) {
+			has := up.has
+			if !after[up.environment] || has == ruleNothing || has.base <= next.has.base || has.base == base || r.rejected[has.base] {
+				continue
+			}
+			if _, _, rings := r.before(next); !rings || up.environment != next.environment {
+				has.own = r.own(next)
+			}
+			if after, soak := r.asked(next, has); after != blocks && soak == waits && !r.refuses(next, has.base) && !r.neverComes(next, has.base) {
+				return true
+			}
+		}
 	}
-	return stay.left.IsZero() || stay.left.Sub(said.since) >= wanted
+	return false
+}
+
+// refuses says whether a stage will not take a base commit that it does not have.
+func (r *rules) refuses(s *ruleStage, base int) bool {
+	to := ruleSource{base, r.own(s)}
+	after, soak := r.asked(s, to)
+	return base <= s.has.base || r.rejected[base] || max(after, soak) == blocks || !r.fits(s, to, nil)
+}
+
+// neverComes says whether a base commit cannot come to a stage through those before it.
+func (r *rules) neverComes(s *ruleStage, base int) bool {
+	groups, any, _ := r.before(s)
+	return len(groups) > 0 && !through(groups, any, func(up *ruleStage) bool {
+		return up.held(base) != nil || !r.refuses(up, base) && !r.neverComes(up, base)
+	})
 }
 
 // fits answers the gates of the change.
@@ -372,24 +447,26 @@ func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 		return !through(groups, any, func(up *ruleStage) bool { return up.held(base) != nil })
 	})
 	with := func(base int) ruleSource { return r.best(s, r.sources(s, base, unfit)) }
-	passes := func(base int) bool { return with(base) != ruleNothing }
+	may := func(base int) bool { return with(base) != ruleNothing }
 	candidate := -1
 	switch e := r.environment(s.environment); {
-	case len(there) == 0 || len(unfit) > 0 && e.Advance != model.LatestPassed:
+	case len(there) == 0 || len(unfit) > 0 && !slices.Contains([]model.Advance{model.LatestPassed, model.Lockstep, model.Batch}, e.Advance):
 	case e.Advance == model.MatchUpstream:
 		candidate = r.upstreamHas(groups, any, there)
 	case e.Advance == model.Queue && s.has != ruleNothing:
-		if next := newer[len(newer)-1]; slices.Contains(there, next) {
-			candidate = next
-		}
+		candidate = there[len(there)-1]
 	case e.Advance == model.Latest:
 		candidate = there[0]
 	default:
-		if i := slices.IndexFunc(there, passes); i >= 0 {
+		if i := slices.IndexFunc(there, may); i >= 0 {
 			candidate = there[i]
 		}
 	}
-	if candidate >= 0 && passes(candidate) {
+	if e := r.environment(s.environment); candidate >= 0 && s.has != ruleNothing &&
+		(e.Advance == model.Lockstep && r.locked(s, candidate) || e.Advance == model.Batch && r.now.Before(s.stays[len(s.stays)-1].entered.Add(e.Every))) {
+		candidate = -1
+	}
+	if candidate >= 0 && may(candidate) {
 		return with(candidate)
 	}
 	if s.has == ruleNothing {

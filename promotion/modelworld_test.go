@@ -32,6 +32,7 @@ type modelEnvironment struct {
 	After   []string      `json:",omitempty"`
 	Any     bool          `json:",omitempty"`
 	Advance model.Advance `json:",omitempty"`
+	Every   time.Duration `json:",omitempty"`
 	modelGates
 	Rings  []modelRing `json:",omitempty"`
 	Manual bool        // people merge the change requests
@@ -67,7 +68,7 @@ func (p *modelPolicy) stages(repository string) []model.Declaration {
 			Name: e.Name, After: e.After,
 			GitOps: &model.GitOps{Repo: repository, Branch: e.Name, Path: "."},
 			Promotion: model.Promotion{
-				After: e.After, Any: e.Any, Advance: e.Advance, Gates: e.gates(), Skippable: []string{"soak", "after", "budget"}, AutoMerge: !e.Manual,
+				After: e.After, Any: e.Any, Advance: e.Advance, Every: e.Every, Gates: e.gates(), Skippable: []string{"soak", "after", "budget"}, AutoMerge: !e.Manual,
 			},
 		}
 		for j := range e.Rings {

@@ -13,19 +13,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/gate"
-	"github.com/kalypso-io/kalypso/promotion/observe"
 	"github.com/kalypso-io/kalypso/promotion/session"
-	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
 // chooser chooses the candidate of a stage, for an intent.
 type chooser struct {
-	state    *session.State
-	records  *verify.Records
-	observer *observe.Observer
-	judge    *judge
-	st       *session.Stage
-	intent   Intent
+	pl     *Planner
+	st     *session.Stage
+	intent Intent
 	// pairs are those that the stage may get, by base commit; nil if it takes own files as they are now.
 	pairs map[tree.Revision][]tree.Source
 }
@@ -52,10 +47,10 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 	}
 	has := ch.st.Has()
 	if own := (tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}); ch.intent.takesOwn() && own != has && has.Base != "" && excluded[own] == "" {
-		c, err := ch.judge.gates(ctx, ch.st, own, ch.intent)
+		c, err := ch.pl.judge.gates(ctx, ch.st, own, ch.intent)
 		return c, nil, err
 	}
-	newer, err := ch.state.Newer(has)
+	newer, err := ch.pl.state.Newer(has)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +60,7 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 		if has.Base != "" {
 			bases = append(bases, source.Base{Commit: has.Base.Hash()})
 		}
-		if ch.pairs, err = ch.state.Pairs(ctx, ch.st, bases); err != nil {
+		if ch.pairs, err = ch.pl.state.Pairs(ctx, ch.st, bases); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -150,7 +145,7 @@ func (ch *chooser) sources(b source.Base) []tree.Source {
 // the one that passes soonest by itself, or else the first; nil for no sources.
 func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candidate, err error) {
 	for _, of := range sources[:min(len(sources), session.MostJudged)] {
-		c, err := ch.judge.gates(ctx, ch.st, of, ch.intent)
+		c, err := ch.pl.judge.gates(ctx, ch.st, of, ch.intent)
 		if err != nil {
 			return nil, err
 		}
@@ -228,17 +223,17 @@ func (ch *chooser) configured(ctx context.Context, excluded map[tree.Source]stri
 
 // named returns the candidate that the intent names; nil where the stage has it.
 func (ch *chooser) named(ctx context.Context) (*candidate, error) {
-	b, err := ch.state.Platform.Resolve(ch.intent.Commit)
+	b, err := ch.pl.state.Platform.Resolve(ch.intent.Commit)
 	if err != nil {
 		return nil, err
 	}
 	has := ch.st.Has()
 	if has.Base != "" && tree.RevisionOf(b.Commit) != has.Base {
-		newer, err := ch.state.Newer(has)
+		newer, err := ch.pl.state.Newer(has)
 		if err != nil {
 			return nil, err
 		}
-		_, known, err := ch.state.Platform.Bases.Until(has.Base.Hash())
+		_, known, err := ch.pl.state.Platform.Bases.Until(has.Base.Hash())
 		if err != nil {
 			return nil, err
 		}
@@ -251,11 +246,11 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := ch.judge.gates(ctx, ch.st, of, ch.intent)
+	c, err := ch.pl.judge.gates(ctx, ch.st, of, ch.intent)
 	if err != nil || c.source != has {
 		return c, err
 	}
-	hold, _, err := ch.records.Held(ctx, ch.st)
+	hold, _, err := ch.pl.records.Held(ctx, ch.st)
 	if hold == nil {
 		return nil, err
 	}
@@ -269,7 +264,7 @@ func (ch *chooser) namedSource(ctx context.Context, b source.Base) (tree.Source,
 	if !ch.st.TakesPairs() {
 		return of, nil
 	}
-	pairs, err := ch.state.Pairs(ctx, ch.st, []source.Base{b})
+	pairs, err := ch.pl.state.Pairs(ctx, ch.st, []source.Base{b})
 	switch found := pairs[of.Base]; {
 	case len(found) > 0:
 		of = found[0]
@@ -306,65 +301,17 @@ func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate
 	}
 	switch p {
 	case model.Lockstep:
-		err = ch.lockstep(ctx, c)
+		err = ch.pl.lockstep(ctx, ch.st, c)
 	case model.Batch:
-		err = ch.batch(ctx, c)
+		err = ch.pl.batch(ctx, ch.st, c)
 	}
 	return c, others, err
-}
-
-// lockstep makes a candidate wait while another commit soaks in the stage, or in one after
-// it.
-func (ch *chooser) lockstep(ctx context.Context, c *candidate) error {
-	after := map[string]bool{ch.st.Policy.Name: true}
-	for _, next := range ch.state.Stages { // those before come first
-		if next != ch.st && !slices.ContainsFunc(next.Policy.After, func(name string) bool { return after[name] }) && next.Policy != ch.st.Policy {
-			continue
-		}
-		after[next.Policy.Name] = true
-		for _, up := range ch.state.UpstreamAndSoaking(next) {
-			has := up.Has()
-			if !after[up.Policy.Name] || has.Base == "" || has.Base == next.Has().Base || has.Base == c.source.Base {
-				continue
-			}
-			if up.Policy != next.Policy || !next.TakesPairs() {
-				has.Environment = tree.RevisionOf(next.Environment.Own.Commit)
-			}
-			soaks, err := ch.judge.soaksFor(ctx, next, has)
-			if err != nil {
-				return err
-			}
-			if soaks.State == gate.Pending {
-				c.verdicts = append(c.verdicts, gate.Verdict{
-					Gate: gate.Advance, Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
-					Reason: fmt.Sprintf("%s is on its way to %s: %s", has.Base.Short(), next.ID(), soaks.Reason),
-				})
-				return nil
-			}
-		}
-	}
-	return nil
-}
-
-// batch makes a candidate wait until the time since the last deployment is over.
-func (ch *chooser) batch(ctx context.Context, c *candidate) error {
-	stay, err := ch.observer.Stay(ctx, ch.st, ch.st.Has(), false)
-	if err != nil || stay.Entered.IsZero() {
-		return err
-	}
-	if next := stay.Entered.Add(ch.st.Policy.Promotion.Every); ch.state.Now.Before(next) {
-		c.verdicts = append(c.verdicts, gate.Verdict{
-			Gate: gate.Advance, Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
-			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on", stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
-		})
-	}
-	return nil
 }
 
 // arrived returns the base commits that are, or were, in the stages before this one, and
 // why the others are not. Where nothing comes before, that is all of them.
 func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.Base, []Other, error) {
-	before := ch.state.Upstream(ch.st)
+	before := ch.pl.state.Upstream(ch.st)
 	if len(before) == 0 {
 		return newer, nil, nil
 	}
@@ -419,7 +366,7 @@ func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []sou
 		}
 	}
 	missing := map[git.Hash]string{}
-	for _, up := range ch.state.Upstream(ch.st) {
+	for _, up := range ch.pl.state.Upstream(ch.st) {
 		had, err := up.Had(ctx, newer)
 		if err != nil {
 			return nil, nil, err
@@ -477,7 +424,7 @@ func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others
 
 // preload loads the statuses of several commits in the stages before, at once.
 func (ch *chooser) preload(ctx context.Context, of []source.Base) error {
-	for _, up := range ch.state.UpstreamAndSoaking(ch.st) {
+	for _, up := range ch.pl.state.UpstreamAndSoaking(ch.st) {
 		if up.Environment.Repository == nil || up.Environment.Record == nil {
 			continue
 		}
@@ -499,7 +446,7 @@ func (ch *chooser) preload(ctx context.Context, of []source.Base) error {
 // match chooses the commit that all stages before this one have now.
 func (ch *chooser) match(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
 	var common tree.Revision
-	for _, up := range ch.state.Upstream(ch.st) {
+	for _, up := range ch.pl.state.Upstream(ch.st) {
 		switch is := up.Has().Base; {
 		case ch.st.Policy.Promotion.Any && is == "":
 		case common == "":

@@ -230,34 +230,6 @@ func (j *judge) endsHold(ctx context.Context, st *session.Stage, of tree.Source)
 	return found && slices.ContainsFunc(since, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }), err
 }
 
-// soaksFor returns the verdict of a stage's soak gates about a base commit that may come
-// to it next; passed where it has no such gate, or would not let the commit through
-// anyway.
-func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict, error) {
-	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil || st.Aborted(of.Base.Hash()) != nil {
-		return gate.Verdict{State: gate.Passed}, nil
-	}
-	newer, err := j.state.Newer(st.Has())
-	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
-		return gate.Verdict{State: gate.Passed}, err
-	}
-	c, err := j.gates(ctx, st, of, Intent{})
-	if err != nil {
-		return gate.Verdict{}, err
-	}
-	waits := gate.Verdict{State: gate.Passed}
-	for _, v := range c.verdicts {
-		switch {
-		case v.Gate != model.GateSoak && v.Gate != model.GateAfter:
-		case v.State == gate.Blocked:
-			return v, nil
-		case v.State == gate.Pending && v.Gate == model.GateSoak:
-			waits = v
-		}
-	}
-	return waits, nil
-}
-
 // plainApprovals returns the signed tags that approve of a commit.
 func plainApprovals(ctx context.Context, r *session.Repository, environment string, commit git.Hash) ([]forge.Review, error) {
 	f, ok := r.Forge.(*plain.Forge)

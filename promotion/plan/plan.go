@@ -28,11 +28,12 @@ type Planner struct {
 	observer *observe.Observer
 	judge    *judge
 	maker    *maker
+	refusals map[refusal]bool
 }
 
 // New returns a Planner of a state.
 func New(state *session.State, records *verify.Records, observer *observe.Observer) *Planner {
-	return &Planner{state, records, observer, &judge{state, records, observer}, &maker{state}}
+	return &Planner{state, records, observer, &judge{state, records, observer}, &maker{state}, map[refusal]bool{}}
 }
 
 // Intent is what a run is to do beside what policies say by themselves.
@@ -207,7 +208,7 @@ func ruledOut(step *Step) bool {
 
 // try plans the candidate of a stage that is not ruled out yet.
 func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool, excluded map[tree.Source]string) error {
-	ch := chooser{state: pl.state, records: pl.records, observer: pl.observer, judge: pl.judge, st: st, intent: intent}
+	ch := chooser{pl: pl, st: st, intent: intent}
 	c, others, err := ch.choose(ctx, excluded)
 	if err != nil {
 		return err

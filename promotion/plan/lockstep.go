@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// lockstep makes a candidate wait while another commit soaks in the stage, or in one after it, for a
+// stage that it can still come to.
+func (pl *Planner) lockstep(ctx context.Context, st *session.Stage, c *candidate) error {
+	after := map[string]bool{st.Policy.Name: true}
+	for _, next := range pl.state.Stages { // those before come first
+		if next != st && !slices.ContainsFunc(next.Policy.After, func(name string) bool { return after[name] }) && next.Policy != st.Policy {
+			continue
+		}
+		after[next.Policy.Name] = true
+		for _, up := range pl.state.UpstreamAndSoaking(next) {
+			has := up.Has()
+			if !after[up.Policy.Name] || has.Base == "" || has.Base == next.Has().Base || has.Base == c.source.Base {
+				continue
+			}
+			if up.Policy != next.Policy || !next.TakesPairs() {
+				has.Environment = tree.RevisionOf(next.Environment.Own.Commit)
+			}
+			soaks, err := pl.judge.soaksFor(ctx, next, has)
+			if err != nil {
+				return err
+			}
+			if soaks.State != gate.Pending {
+				continue
+			}
+			never, err := pl.refuses(ctx, next, has.Base)
+			if err == nil && !never {
+				never, err = pl.neverComes(ctx, next, has)
+			}
+			if err != nil {
+				return err
+			}
+			if !never {
+				c.verdicts = append(c.verdicts, gate.Verdict{
+					Gate: gate.Advance, Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
+					Reason: fmt.Sprintf("%s is on its way to %s: %s", has.Base.Short(), next.ID(), soaks.Reason),
+				})
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// batch makes a candidate wait until the time since the last deployment is over.
+func (pl *Planner) batch(ctx context.Context, st *session.Stage, c *candidate) error {
+	stay, err := pl.observer.Stay(ctx, st, st.Has(), false)
+	if err != nil || stay.Entered.IsZero() {
+		return err
+	}
+	if next := stay.Entered.Add(st.Policy.Promotion.Every); pl.state.Now.Before(next) {
+		c.verdicts = append(c.verdicts, gate.Verdict{
+			Gate: gate.Advance, Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
+			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on", stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
+		})
+	}
+	return nil
+}
+
+// soaksFor returns the verdict of a stage's soak gates about a base commit that may come
+// to it next; passed where it has no such gate, or would not let the commit through
+// anyway.
+func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict, error) {
+	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil || st.Aborted(of.Base.Hash()) != nil {
+		return gate.Verdict{State: gate.Passed}, nil
+	}
+	newer, err := j.state.Newer(st.Has())
+	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
+		return gate.Verdict{State: gate.Passed}, err
+	}
+	c, err := j.gates(ctx, st, of, Intent{})
+	if err != nil {
+		return gate.Verdict{}, err
+	}
+	waits := gate.Verdict{State: gate.Passed}
+	for _, v := range c.verdicts {
+		switch {
+		case v.Gate != model.GateSoak && v.Gate != model.GateAfter:
+		case v.State == gate.Blocked:
+			return v, nil
+		case v.State == gate.Pending && v.Gate == model.GateSoak:
+			waits = v
+		}
+	}
+	return waits, nil
+}
+
+// neverComes reports whether a base commit will not come to a stage unless somebody acts, because one of
+// the stages before does not have it and cannot get it. With require any, none of them can.
+func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
+	never := map[string]bool{} // by environment, or by ring
+	policy := st.GatePolicy()
+	for _, up := range pl.state.Upstream(st) {
+		name := up.Policy.Name
+		if policy.Rings {
+			name = up.RingName()
+		}
+		had, err := up.Had(ctx, []source.Base{{Commit: of.Base.Hash()}})
+		if err != nil {
+			return false, err
+		}
+		is := false
+		if !had[of.Base] {
+			if is, err = pl.refuses(ctx, up, of.Base); err == nil && !is {
+				is, err = pl.neverComes(ctx, up, of)
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		never[name] = never[name] || is
+	}
+	count := 0
+	for _, is := range never {
+		if is {
+			count++
+		}
+	}
+	return count > 0 && (!policy.Any || count == len(never)), nil
+}
+
+// refuses reports whether a stage does not take a base commit that it does not have, now or later: it
+// has a newer one, or gates of the commit or of the change block it. A hold or a freeze blocks all
+// commits and ends, so it does not count.
+func (pl *Planner) refuses(ctx context.Context, st *session.Stage, base tree.Revision) (bool, error) {
+	key := refusal{st.ID(), base}
+	if known, asked := pl.refusals[key]; asked {
+		return known, nil
+	}
+	refuses, err := pl.wouldRefuse(ctx, st, base)
+	if err == nil {
+		pl.refusals[key] = refuses
+	}
+	return refuses, err
+}
+
+// refusal is what refuses is asked about.
+type refusal struct {
+	stage string
+	base  tree.Revision
+}
+
+func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, base tree.Revision) (bool, error) {
+	if st.Environment.Repository == nil {
+		return true, nil
+	}
+	newer, err := pl.state.Newer(st.Has())
+	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }) {
+		return true, err
+	}
+	step := &Step{Kind: Promote, Source: tree.Source{Base: base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}
+	c, err := pl.judge.gates(ctx, st, step.Source, Intent{})
+	if err != nil {
+		return false, err
+	}
+	blocks := func(v gate.Verdict) bool { return v.State == gate.Blocked && v.Kind().Effect != gate.Holds }
+	if slices.ContainsFunc(c.verdicts, blocks) {
+		return true, nil
+	}
+	if err := pl.planStep(ctx, st, step, Intent{}); err != nil {
+		return false, err
+	}
+	return ruledOut(step), nil
+}
