@@ -82,24 +82,15 @@ func (w *modelWorld) close() {
 
 // push commits the platform as it is to be from now on.
 func (w *modelWorld) push(policy *modelPolicy, text string, own map[string]string) {
-	c := ruleCommit{policy: policy, text: text, own: map[string]string{}, ownBy: map[string]int{}, isBase: true}
-	n := len(w.rules.commits)
-	if n > 0 {
-		last := w.rules.commits[n-1]
-		maps.Copy(c.own, last.own)
-		maps.Copy(c.ownBy, last.ownBy)
-		c.isBase = text != last.text || policy != last.policy
-	}
+	n := w.rules.push(policy, text, own)
 	statuses, err := json.Marshal(policy)
 	if err != nil {
 		panic(err)
 	}
 	files := map[string]string{"cue.mod/module.cue": "module: \"example.com/platform@v0\"\n", "policy.json": string(statuses), "base.txt": text}
 	for name, text := range own {
-		c.own[name], c.ownBy[name] = text, n
 		files["environments/"+name+"/own.txt"] = text
 	}
-	w.rules.commits = append(w.rules.commits, c)
 	w.ids = append(w.ids, w.platform.commit("main", w.rules.now, fmt.Sprintf("commit %d", n), files))
 }
 

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -93,6 +94,23 @@ func (r *rules) environment(name string) *modelEnvironment {
 	return &p.Environments[i]
 }
 
+// push commits the platform as it is to be from now on, and returns the number of the commit.
+func (r *rules) push(policy *modelPolicy, text string, own map[string]string) int {
+	c := ruleCommit{policy: policy, text: text, own: map[string]string{}, ownBy: map[string]int{}, isBase: true}
+	n := len(r.commits)
+	if n > 0 {
+		last := r.commits[n-1]
+		maps.Copy(c.own, last.own)
+		maps.Copy(c.ownBy, last.ownBy)
+		c.isBase = text != last.text || policy != last.policy
+	}
+	for name, text := range own {
+		c.own[name], c.ownBy[name] = text, n
+	}
+	r.commits = append(r.commits, c)
+	return n
+}
+
 // order makes the stages: those that others wait for first.
 func (r *rules) order() {
 	done := map[string]bool{}
@@ -176,10 +194,11 @@ const (
 	passes ruleAnswer = iota
 	waits
 	blocks
+	never // it left too early
 )
 
 func throughs(groups [][]*ruleStage, any bool, ask func(*ruleStage) ruleAnswer) ruleAnswer {
-	worst, best := passes, blocks
+	worst, best := passes, never
 	for _, group := range groups {
 		of := passes
 		for _, s := range group {
@@ -223,6 +242,10 @@ func (r *rules) mayCome(s *ruleStage, to ruleSource, named bool, skip []string) 
 // asked answers after and soak.
 func (r *rules) asked(s *ruleStage, to ruleSource) (after, soak ruleAnswer) {
 	groups, any, rings := r.before(s)
+	return r.askedOf(s, to, groups, any, rings)
+}
+
+func (r *rules) askedOf(s *ruleStage, to ruleSource, groups [][]*ruleStage, any, rings bool) (after, soak ruleAnswer) {
 	onlyOwn := s.has.base == to.base
 	if !onlyOwn || rings {
 		after = throughs(groups, any, func(up *ruleStage) ruleAnswer { answer, _, _ := up.stayed(to, rings); return answer })
@@ -255,14 +278,18 @@ func (s *ruleStage) stayed(of ruleSource, pair bool) (answer ruleAnswer, since, 
 		left, had = stay.left, true
 	}
 	switch {
+	case !had && !pair && s.has.base > of.base:
+		return never, since, time.Time{}
 	case !had:
 		return waits, since, time.Time{}
 	case s.hold != nil && s.hold.base >= 0 && (s.hold.base == of.base || of.base > s.has.base):
 		return blocks, since, left
 	case word.state == forge.Success:
 		return passes, word.since, left
-	case word.state == forge.Failure || !left.IsZero():
+	case word.state == forge.Failure:
 		return blocks, word.since, left
+	case !left.IsZero():
+		return never, word.since, left
 	}
 	return waits, word.since, left
 }
@@ -273,7 +300,7 @@ func (s *ruleStage) soaked(of ruleSource, pair bool, wanted time.Duration, now t
 	case answer != passes:
 		return answer
 	case !left.IsZero() && left.Sub(since) < wanted:
-		return blocks
+		return never
 	case now.Sub(since) < wanted:
 		return waits
 	}
@@ -329,6 +356,22 @@ func (r *rules) best(s *ruleStage, sources []ruleSource) ruleSource {
 	return ruleNothing
 }
 
+// shown returns the one of some sources that best would show if none may come: the first that may pass
+// by itself, or else the first.
+func (r *rules) shown(s *ruleStage, sources []ruleSource) ruleSource {
+	shown := sources[0]
+	for _, of := range sources {
+		after, soak := r.asked(s, of)
+		if max(after, soak) == passes {
+			return of
+		}
+		if was, then := r.asked(s, shown); max(was, then) >= blocks && max(after, soak) == waits {
+			shown = of
+		}
+	}
+	return shown
+}
+
 // soaking returns the stages that a stage is after, and those that its soak gates name.
 func (r *rules) soaking(s *ruleStage) []*ruleStage {
 	groups, _, _ := r.before(s)
@@ -357,7 +400,7 @@ func (r *rules) locked(s *ruleStage, base int) bool {
 			if _, _, rings := r.before(next); !rings || up.environment != next.environment {
 				has.own = r.own(next)
 			}
-			if after, soak := r.asked(next, has); after != blocks && soak == waits && !r.refuses(next, has.base) && !r.neverComes(next, has.base) {
+			if after, soak := r.asked(next, has); after < blocks && soak == waits && !r.refuses(next, has.base) && !r.neverComes(next, has.base, has.own) {
 				return true
 			}
 		}
@@ -369,15 +412,22 @@ func (r *rules) locked(s *ruleStage, base int) bool {
 func (r *rules) refuses(s *ruleStage, base int) bool {
 	to := ruleSource{base, r.own(s)}
 	after, soak := r.asked(s, to)
-	return base <= s.has.base || r.rejected[base] || max(after, soak) == blocks || !r.fits(s, to, nil)
+	return base <= s.has.base || r.rejected[base] || max(after, soak) >= blocks || !r.fits(s, to, nil)
 }
 
 // neverComes says whether a base commit cannot come to a stage through those before it.
-func (r *rules) neverComes(s *ruleStage, base int) bool {
-	groups, any, _ := r.before(s)
-	return len(groups) > 0 && !through(groups, any, func(up *ruleStage) bool {
-		return up.held(base) != nil || !r.refuses(up, base) && !r.neverComes(up, base)
-	})
+func (r *rules) neverComes(s *ruleStage, base, own int) bool {
+	groups, any, rings := r.before(s)
+	count := 0
+	for _, group := range groups {
+		after, soak := r.askedOf(s, ruleSource{base, own}, [][]*ruleStage{group}, false, rings)
+		if max(after, soak) >= blocks || slices.ContainsFunc(group, func(up *ruleStage) bool {
+			return up.held(base) == nil && (r.refuses(up, base) || r.neverComes(up, base, own))
+		}) {
+			count++
+		}
+	}
+	return count > 0 && (!any || count == len(groups))
 }
 
 // fits answers the gates of the change.
@@ -454,12 +504,19 @@ func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 	case e.Advance == model.MatchUpstream:
 		candidate = r.upstreamHas(groups, any, there)
 	case e.Advance == model.Queue && s.has != ruleNothing:
-		candidate = there[len(there)-1]
+		for _, candidate = range slices.Backward(there) {
+			if after, soak := r.asked(s, r.shown(s, r.sources(s, candidate, unfit))); max(after, soak) < never {
+				break
+			}
+		}
 	case e.Advance == model.Latest:
 		candidate = there[0]
 	default:
 		if i := slices.IndexFunc(there, may); i >= 0 {
 			candidate = there[i]
+		}
+		if i := slices.IndexFunc(there, func(base int) bool { return may(base) && !r.locked(s, base) }); i >= 0 && e.Advance == model.Lockstep && s.has != ruleNothing {
+			candidate = there[i] // what is on its way comes first
 		}
 	}
 	if e := r.environment(s.environment); candidate >= 0 && s.has != ruleNothing &&

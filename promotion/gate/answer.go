@@ -12,6 +12,9 @@ type answer struct {
 	State
 	reason       string
 	since, until time.Time
+	// never says that a blocked answer stays so, whatever people do except to skip the gate: the
+	// commit left too early.
+	never bool
 }
 
 // all returns the answer where every part has to pass. Its reasons are those of the parts
@@ -24,7 +27,7 @@ func all(parts []answer) answer {
 	blocked, pending := worst(Blocked), worst(Pending)
 	switch {
 	case len(blocked) > 0:
-		whole = answer{State: Blocked, since: latest(blocked)}
+		whole = answer{State: Blocked, since: latest(blocked), never: slices.ContainsFunc(blocked, func(a answer) bool { return a.never })}
 	case len(pending) > 0:
 		whole = answer{State: Pending, since: latest(pending), until: pending[0].until}
 		for _, a := range pending {
@@ -46,7 +49,7 @@ func all(parts []answer) answer {
 // some returns the answer where one part is enough: the first that passed, or what there
 // is to wait for.
 func some(parts []answer) answer {
-	whole := answer{State: Blocked}
+	whole := answer{State: Blocked, never: !slices.ContainsFunc(parts, func(a answer) bool { return !a.never })}
 	for _, a := range parts {
 		switch {
 		case a.State == Passed:
@@ -84,7 +87,7 @@ func latest(parts []answer) time.Time {
 func (a answer) verdict(name string) Verdict {
 	return Verdict{
 		Name: cmp.Or(name, a.name), State: a.State, Reason: a.reason,
-		Since: utc(a.since), Until: utc(a.until),
+		Since: utc(a.since), Until: utc(a.until), Never: a.never,
 	}
 }
 

@@ -41,6 +41,8 @@ type Verdict struct {
 	// asks again; the zero Time where that is not known.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+	// Never says that a blocked gate will not pass, whatever people do except to skip it.
+	Never bool `json:"-"`
 	// Skipped is why the gate was passed over by --skip-gate: its State is Passed then.
 	Skipped string `json:"skipped,omitempty"`
 }
@@ -66,6 +68,8 @@ type Stay struct {
 	// Held says that the history of the environment's tree has the commit, which alone
 	// proves that it was there.
 	Held bool
+	// Passed says that it was not there, and that the ring has a newer commit: it will not come.
+	Passed bool
 	// Entered is when the commit's rollout there was first reported, and Left when the ring
 	// got another commit; Left is the zero Time while it is there.
 	Entered, Left time.Time

@@ -118,6 +118,8 @@ func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) a
 func rolledOut(s Stay) answer {
 	a := answer{State: Pending, since: s.Since}
 	switch {
+	case s.Passed:
+		a = answer{State: Blocked, reason: "has not had it, and has a newer one", never: true}
 	case !s.Held:
 		a.since = time.Time{}
 		a.reason = "has not had it yet"
@@ -126,7 +128,7 @@ func rolledOut(s Stay) answer {
 	case s.State == forge.Failure:
 		a.State, a.reason = Blocked, "the rollout failed, and has to succeed"
 	case !s.Left.IsZero():
-		a.State, a.reason = Blocked, "it left before its rollout succeeded"
+		a.State, a.reason, a.never = Blocked, "it left before its rollout succeeded", true
 	case s.Since.IsZero():
 		a.reason = "nobody has reported yet"
 	default:
@@ -163,6 +165,7 @@ func soaked(s Stay, now time.Time, wanted time.Duration) answer {
 		return a
 	}
 	if left := s.Left; !left.IsZero() && left.Sub(s.Since) < wanted {
+		a.never = true
 		a.State, a.reason = Blocked, fmt.Sprintf("left %s after %s of %s", where, elapsed(left.Sub(s.Since)), span(wanted))
 		return a
 	}

@@ -26,6 +26,9 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 		return ob.pairStay(ctx, st, of, stay)
 	}
 	v, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base)
+	if err == nil && len(v.Deployed) == 0 {
+		stay.Passed, err = ob.state.IsPassed(st, of.Base)
+	}
 	if err != nil || len(v.Deployed) == 0 {
 		return stay, err
 	}

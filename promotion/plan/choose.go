@@ -301,7 +301,7 @@ func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate
 	}
 	switch p {
 	case model.Lockstep:
-		err = ch.pl.lockstep(ctx, ch.st, c)
+		return ch.lockstep(ctx, c, there, others)
 	case model.Batch:
 		err = ch.pl.batch(ctx, ch.st, c)
 	}
@@ -469,13 +469,22 @@ func (ch *chooser) match(ctx context.Context, there []source.Base, others []Othe
 	return c, others, nil
 }
 
-// queue chooses the first of the base commits that came to the stages before. Those that
-// did not come there are left out.
+// queue chooses the first of the base commits that came to the stages before. It leaves out those that
+// did not come there, and those that left too early to ever pass.
 func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
-	next := there[len(there)-1]
-	for _, later := range there[:len(there)-1] {
-		others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
+	for i, next := range slices.Backward(there) {
+		c, err := ch.judged(ctx, next)
+		if err != nil {
+			return nil, nil, err
+		}
+		if i > 0 && slices.ContainsFunc(c.verdicts, func(v gate.Verdict) bool { return v.Never && v.State == gate.Blocked }) {
+			others = append(others, Other{Commit: next.Commit.String(), Reason: gate.Reason(c.verdicts)})
+			continue
+		}
+		for _, later := range there[:i] {
+			others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
+		}
+		return c, others, nil
 	}
-	c, err := ch.judged(ctx, next)
-	return c, others, err
+	return nil, others, nil
 }

@@ -13,9 +13,31 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// lockstep makes a candidate wait while another commit soaks in the stage, or in one after it, for a
-// stage that it can still come to.
-func (pl *Planner) lockstep(ctx context.Context, st *session.Stage, c *candidate) error {
+// lockstep makes a candidate wait while another commit soaks in the stage, or in one after it. If that
+// commit is on its way through the stage, it is the candidate.
+func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Base, others []Other) (*candidate, []Other, error) {
+	first, verdict, err := ch.pl.soaking(ctx, ch.st, c)
+	if err != nil || first == "" {
+		return c, others, err
+	}
+	if i := slices.IndexFunc(there, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == first }); i >= 0 {
+		through, err := ch.judged(ctx, there[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		if through.state() == gate.Passed {
+			if other, _, err := ch.pl.soaking(ctx, ch.st, through); err != nil || other == "" {
+				return through, append(others, Other{Commit: string(c.source.Base), Reason: "advance: " + verdict.Reason}), err
+			}
+		}
+	}
+	c.verdicts = append(c.verdicts, verdict)
+	return c, others, nil
+}
+
+// soaking returns the commit that soaks in a stage, or in one after it, for a stage that it can still
+// come to, and the verdict on a candidate because of it; "" if there is none.
+func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate) (tree.Revision, gate.Verdict, error) {
 	after := map[string]bool{st.Policy.Name: true}
 	for _, next := range pl.state.Stages { // those before come first
 		if next != st && !slices.ContainsFunc(next.Policy.After, func(name string) bool { return after[name] }) && next.Policy != st.Policy {
@@ -32,7 +54,7 @@ func (pl *Planner) lockstep(ctx context.Context, st *session.Stage, c *candidate
 			}
 			soaks, err := pl.judge.soaksFor(ctx, next, has)
 			if err != nil {
-				return err
+				return "", gate.Verdict{}, err
 			}
 			if soaks.State != gate.Pending {
 				continue
@@ -42,18 +64,17 @@ func (pl *Planner) lockstep(ctx context.Context, st *session.Stage, c *candidate
 				never, err = pl.neverComes(ctx, next, has)
 			}
 			if err != nil {
-				return err
+				return "", gate.Verdict{}, err
 			}
 			if !never {
-				c.verdicts = append(c.verdicts, gate.Verdict{
+				return has.Base, gate.Verdict{
 					Gate: gate.Advance, Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
 					Reason: fmt.Sprintf("%s is on its way to %s: %s", has.Base.Short(), next.ID(), soaks.Reason),
-				})
-				return nil
+				}, nil
 			}
 		}
 	}
-	return nil
+	return "", gate.Verdict{}, nil
 }
 
 // batch makes a candidate wait until the time since the last deployment is over.
@@ -99,38 +120,41 @@ func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source)
 	return waits, nil
 }
 
-// neverComes reports whether a base commit will not come to a stage unless somebody acts, because one of
-// the stages before does not have it and cannot get it. With require any, none of them can.
+// neverComes reports whether a base commit will not come to a stage unless somebody acts, because of
+// what comes before: it failed there or left too early, or it cannot come there either. With require any,
+// this is so of all that comes before.
 func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
-	never := map[string]bool{} // by environment, or by ring
 	policy := st.GatePolicy()
-	for _, up := range pl.state.Upstream(st) {
-		name := up.Policy.Name
-		if policy.Rings {
-			name = up.RingName()
-		}
-		had, err := up.Had(ctx, []source.Base{{Commit: of.Base.Hash()}})
-		if err != nil {
-			return false, err
-		}
-		is := false
-		if !had[of.Base] {
-			if is, err = pl.refuses(ctx, up, of.Base); err == nil && !is {
-				is, err = pl.neverComes(ctx, up, of)
+	facts, err := pl.judge.commitFacts(ctx, st, of)
+	if err != nil {
+		return false, err
+	}
+	never := 0
+	for _, name := range policy.After {
+		alone := policy
+		alone.After, alone.Any = []string{name}, false
+		is := slices.ContainsFunc(gate.Commit(alone, facts, gate.Skip{}), func(v gate.Verdict) bool {
+			return v.State == gate.Blocked && (v.Gate == model.GateAfter || v.Gate == model.GateSoak)
+		})
+		for _, up := range pl.state.Upstream(st) {
+			if is || policy.Rings && up.RingName() != name || !policy.Rings && up.Policy.Name != name {
+				continue
+			}
+			had, err := up.Had(ctx, []source.Base{{Commit: of.Base.Hash()}})
+			if err == nil && !had[of.Base] {
+				if is, err = pl.refuses(ctx, up, of.Base); err == nil && !is {
+					is, err = pl.neverComes(ctx, up, of)
+				}
 			}
 			if err != nil {
 				return false, err
 			}
 		}
-		never[name] = never[name] || is
-	}
-	count := 0
-	for _, is := range never {
 		if is {
-			count++
+			never++
 		}
 	}
-	return count > 0 && (!policy.Any || count == len(never)), nil
+	return never > 0 && (!policy.Any || never == len(policy.After)), nil
 }
 
 // refuses reports whether a stage does not take a base commit that it does not have, now or later: it
@@ -158,8 +182,7 @@ func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, base tree
 	if st.Environment.Repository == nil {
 		return true, nil
 	}
-	newer, err := pl.state.Newer(st.Has())
-	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }) {
+	if passed, err := pl.state.IsPassed(st, base); err != nil || passed {
 		return true, err
 	}
 	step := &Step{Kind: Promote, Source: tree.Source{Base: base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}

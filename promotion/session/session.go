@@ -290,6 +290,16 @@ func (s *State) Newer(has tree.Source) ([]source.Base, error) {
 	return all[:len(all)-1], nil
 }
 
+// IsPassed reports whether a stage has a newer base commit than one.
+func (s *State) IsPassed(st *Stage, base tree.Revision) (bool, error) {
+	_, known, err := s.Platform.Bases.Until(base.Hash())
+	if err != nil || !known || st.Has().Base == "" || st.Has().Base == base {
+		return false, err
+	}
+	newer, found, err := s.Platform.Bases.Until(st.Has().Base.Hash())
+	return found && !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
+}
+
 // MostJudged is how many base commits are judged for one stage. Older ones are not waited
 // for.
 const MostJudged = 100

@@ -1,0 +1,185 @@
+package promotion
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+)
+
+// TestNoPolicyLocksUp lets random things happen to random platforms, by the rules that TestModel compares
+// the engine with. Then a commit comes that all gates let through: runs and time alone bring it everywhere.
+func TestNoPolicyLocksUp(t *testing.T) { noPolicyLocksUp(t, 200) }
+
+func TestSlowNoPolicyLocksUp(t *testing.T) {
+	isolated.Slow(t, "it tries more policies")
+	seeds := 5_000
+	if os.Getenv("KALYPSO_LONG") != "" {
+		seeds = 100_000
+	}
+	noPolicyLocksUp(t, seeds)
+}
+
+func noPolicyLocksUp(t *testing.T, seeds int) {
+	for seed := range seeds {
+		random := rand.New(rand.NewPCG(uint64(seed), 13))
+		w := &liveWorld{policy: passable(randomPolicy(random))}
+		w.rules.now = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+		w.rules.push(w.policy, "text0 0", nil)
+		w.rules.order()
+		var did []string
+		for n := range 30 {
+			did = append(did, w.happen(random, n+1))
+		}
+		if late := w.settle(); late != "" {
+			t.Errorf("seed %d: %s\n%s%s", seed, late, scenario{policy: w.policy}, strings.Join(did, "\n"))
+			if seeds > 1000 {
+				return
+			}
+		}
+	}
+}
+
+// passable removes from a policy what only people let through.
+func passable(p *modelPolicy) *modelPolicy {
+	queues := p.queues()
+	for i := range p.Environments {
+		e := &p.Environments[i]
+		before := map[string]bool{}
+		for j := i - 1; j >= 0; j-- {
+			before[p.Environments[j].Name] = before[p.Environments[j].Name] || slices.Contains(e.After, p.Environments[j].Name)
+		}
+		e.Manual = false
+		gates := []*modelGates{&e.modelGates}
+		for j := range e.Rings {
+			gates = append(gates, &e.Rings[j].modelGates)
+		}
+		for _, g := range gates {
+			if g.Budget = nil; g.Rollout != nil && queues {
+				g.Rollout.Timeout = 0 // in a queue nothing passes what failed
+			}
+			if g.Soak != nil && !before[g.Soak.Environment] {
+				g.Soak.Environment = ""
+			}
+		}
+		if len(e.After) == 0 { // vet refuses what waits for nothing
+			e.Soak = nil
+			for j := range e.Rings {
+				if len(e.Rings[j].After) == 0 {
+					e.Rings[j].Soak = nil
+				}
+			}
+			if e.Advance == model.MatchUpstream {
+				e.Advance = model.LatestPassed
+			}
+		}
+	}
+	return p
+}
+
+// queues says whether commits have to wait for each other somewhere.
+func (p *modelPolicy) queues() bool {
+	return slices.ContainsFunc(p.Environments, func(e modelEnvironment) bool { return e.Advance == model.Queue })
+}
+
+// liveWorld is a platform and its clusters, by the rules alone.
+type liveWorld struct {
+	rules  rules
+	policy *modelPolicy
+}
+
+// badText is in the base or the own files of a commit with which clusters fail.
+const badText = "bad"
+
+// happen does something random.
+func (w *liveWorld) happen(random *rand.Rand, n int) string {
+	r := &w.rules
+	queues := w.policy.queues()
+	text, environment := fmt.Sprintf("text%d %d", n, n), w.policy.Environments[random.IntN(len(w.policy.Environments))].Name
+	kind := []string{"push", "push", "own", "both", "clock", "clock", "clock", "reports", "reports", "some reports", "bad", "bad own", "broken"}[random.IntN(13)]
+	if queues && (strings.HasPrefix(kind, "b") && kind != "both") {
+		kind = "reports" // in a queue nothing passes what failed
+	}
+	last := &r.commits[len(r.commits)-1]
+	switch kind {
+	case "push":
+		r.push(w.policy, text, nil)
+	case "broken":
+		r.push(w.policy, text+" "+brokenBase, nil)
+	case "bad":
+		r.push(w.policy, badText+text, nil)
+	case "own":
+		r.push(w.policy, last.text, map[string]string{environment: text})
+	case "bad own":
+		r.push(w.policy, last.text, map[string]string{environment: badText + text})
+	case "both":
+		r.push(w.policy, text, map[string]string{environment: text})
+	case "clock":
+		r.now = r.now.Add(time.Duration(1+random.IntN(6)) * 15 * time.Minute)
+	case "reports":
+		w.report(r.stages...)
+	case "some reports":
+		w.report(r.stages[random.IntN(len(r.stages))])
+	}
+	if random.IntN(3) > 0 {
+		r.run(false)
+		kind += ", run"
+	}
+	return fmt.Sprintf("%s %s: %s", r.now.Format("15:04"), kind, w)
+}
+
+// report lets the clusters of stages say how what they have does.
+func (w *liveWorld) report(stages ...*ruleStage) {
+	for _, s := range stages {
+		if s.has == ruleNothing {
+			continue
+		}
+		state, own := rollout.Healthy, ""
+		if s.has.own >= 0 {
+			own = w.rules.commits[s.has.own].own[s.environment]
+		}
+		if strings.HasPrefix(w.rules.commits[s.has.base].text, badText) || strings.HasPrefix(own, badText) {
+			state = rollout.Failed
+		}
+		for _, id := range w.rules.environment(s.environment).assignments(s.ring) {
+			s.reports[id] = ruleReport{s.landed, state}
+		}
+	}
+}
+
+// settle pushes a commit that all gates let through, lets time pass, and returns what does not have it
+// in the end; "" if everything has it.
+func (w *liveWorld) settle() string {
+	r := &w.rules
+	own := map[string]string{}
+	for _, e := range w.policy.Environments {
+		own[e.Name] = "good"
+	}
+	last := r.push(w.policy, "good good", own)
+	for range 300 {
+		r.run(false)
+		w.report(r.stages...)
+		r.run(false)
+		if !slices.ContainsFunc(r.stages, func(s *ruleStage) bool { return s.has != ruleSource{last, last} }) {
+			return ""
+		}
+		r.now = r.now.Add(20 * time.Minute)
+	}
+	return fmt.Sprintf("commit %d does not come: %s", last, w)
+}
+
+// String is what each stage has.
+func (w *liveWorld) String() string {
+	var out []string
+	for _, s := range w.rules.stages {
+		out = append(out, fmt.Sprintf("%s %d/%d", s.id(), s.has.base, s.has.own))
+	}
+	return strings.Join(out, ", ")
+}
