@@ -170,6 +170,10 @@ func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus
 		if found == nil {
 			found = &try
 		}
+		if tooEarly(st, try.Step) {
+			found, excluded[try.Step.Source] = nil, "its own files do not have the ring yet"
+			continue
+		}
 		if try.Step == nil || try.Step.Prepared == nil || intent.Commit != "" {
 			break
 		}
@@ -179,8 +183,21 @@ func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus
 		}
 		excluded[try.Step.Source] = gate.Reason(try.Step.Verdicts)
 	}
+	if found == nil { // all of the sources that were tried are too early
+		out.State, out.Reason = Waiting, "none of the own files that passed have the ring"
+		return nil
+	}
 	*out = *found
 	return nil
+}
+
+// tooEarly reports whether the first step of a ring brings own files from before the ring had anything.
+func tooEarly(st *session.Stage, step *Step) bool {
+	if step == nil || step.Kind != First || !st.TakesPairs() || step.Prepared == nil || step.Prepared.record == nil ||
+		step.Source.Environment == tree.RevisionOf(st.Environment.Own.Commit) {
+		return false
+	}
+	return !slices.ContainsFunc(step.Prepared.record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Ring == st.RingName() })
 }
 
 // addsClusters reports whether the newest own files do nothing to a ring except add clusters to it, and
