@@ -76,8 +76,10 @@ type Request struct {
 	// Ring is the part of the one environment to build, and Rings are all its parts; ""
 	// for everything. A cluster type that the platform does not have any more is of the
 	// ring that the record says.
-	Ring    string
-	Rings   []model.Ring
+	Ring  string
+	Rings []model.Ring
+	// Members are the rings of cluster types that count instead of what their labels say; nil for none.
+	Members map[string]string
 	preview bool // whether a build that removes too much goes on
 	// Progress, if given, is called with how far the build has come, by several goroutines.
 	Progress func(build.Progress)
@@ -297,7 +299,7 @@ func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error
 	}
 	of := &build.Request{
 		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
-		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings,
+		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings, Members: r.Members,
 		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Preview: r.preview, Progress: r.Progress, Incomplete: losesSome(ds),
 	}
 	b.Environments = make([]*build.Environment, len(names))

@@ -8,7 +8,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
@@ -49,6 +51,23 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 		}
 	}
 	return nil
+}
+
+// Members returns the ring of each cluster type of the request's environment, by the request's rings and
+// the labels in its folder; nil if errors hide the cluster types.
+func Members(ctx context.Context, r Request) (map[string]string, error) {
+	b, _, err := begin(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	name := r.Environments[0]
+	pkg, _, err := evaluate.Environment(ctx, b.Platform, name, b.Declarations,
+		evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers, Supervisor: r.Supervisor})
+	if err = errors.Join(err, b.Close()); err != nil || pkg.Model == nil || pkg.Model.Incomplete {
+		return nil, err
+	}
+	of, _ := schedule.Rings(name, r.Rings, pkg.Model.ClusterTypes, expr.New(expr.In(r.Workers)).Satisfies)
+	return of, nil
 }
 
 // beyond returns what says that an evaluation was beyond a bound of costs; "" for nothing.

@@ -120,6 +120,10 @@ func (m modelSubject) Declarations(_ context.Context, dir string) ([]model.Decla
 	return p.stages(m.repository), nil, nil
 }
 
+func (modelSubject) Members(context.Context, subject.CompileRequest) (map[string]string, error) {
+	return nil, nil
+}
+
 func readModelPolicy(dir string) (*modelPolicy, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "policy.json"))
 	if err != nil {

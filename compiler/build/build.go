@@ -66,6 +66,8 @@ type Request struct {
 	// for everything.
 	Ring  string
 	Rings []model.Ring
+	// Members are the rings of cluster types that count instead of what their labels say; nil for none.
+	Members map[string]string
 	// AllowRemovals and AllowEmpty are those of compiler.Request.
 	AllowRemovals bool
 	AllowEmpty    []string

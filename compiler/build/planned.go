@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,7 +93,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	elsewhere := expr.In(r.Workers)
 	satisfies := newSatisfier(elsewhere)
 	out.add(p.readFleet(satisfies)...)
-	p.rings, ds = schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
+	p.rings, ds = p.ringsOf(r, satisfies)
 	out.add(ds...)
 	p.Schedule, ds = schedule.Assign(p.Model, satisfies)
 	out.add(ds...)
@@ -187,6 +188,26 @@ func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
 		s.Base = tree.Revision(model.DigestBytes([]byte(string(pkg.Base) + string(locked))))
 	}
 	return s
+}
+
+// ringsOf returns the ring of each cluster type of the request: what the request's members say, or else
+// what labels say.
+func (p *Planned) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
+	if r.Members == nil {
+		return schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
+	}
+	rings, others := map[string]string{}, []model.ClusterType{}
+	for i := range p.Model.ClusterTypes {
+		ct := &p.Model.ClusterTypes[i]
+		if ring, known := r.Members[ct.TypeName()]; known {
+			rings[ct.Name] = ring
+		} else {
+			others = append(others, *ct)
+		}
+	}
+	more, ds := schedule.Rings(p.Name, r.Rings, others, satisfies)
+	maps.Copy(rings, more)
+	return rings, slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 }
 
 // checkRings reports cluster types that are not in one ring of those that the

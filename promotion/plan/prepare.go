@@ -71,7 +71,7 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 		}
 		return nil
 	}
-	if p.obstacle, err = m.setsBack(st, step, compiled.Tree); err != nil || p.obstacle != "" {
+	if p.obstacle, err = m.setsBack(ctx, st, step, compiled.Tree); err != nil || p.obstacle != "" {
 		return err
 	}
 	o := compiled.Options
@@ -106,10 +106,9 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	return m.inspect(ctx, st, step)
 }
 
-// setsBack returns the obstacle where a cluster type of another ring, which the policy has
-// in this one now, would get an older base commit than it has; "" for none. Only a person
-// goes back.
-func (m *maker) setsBack(st *session.Stage, step *Step, t *tree.Tree) (string, error) {
+// setsBack returns the obstacle if a cluster type of another ring, which is in this one now, would get an
+// older base commit than it has, or older own files; "" for none. Only a person goes back.
+func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *tree.Tree) (string, error) {
 	if st.Ring == nil || st.Environment.Record == nil || step.Kind == RollBack {
 		return "", nil
 	}
@@ -122,8 +121,18 @@ func (m *maker) setsBack(st *session.Stage, step *Step, t *tree.Tree) (string, e
 		e := &st.Environment.Record.ClusterTypes[i]
 		is := st.Environment.Record.SourceOf(e)
 		here := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
-		if here && !tree.IsShard(e.Name) && e.Ring != st.Ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
+		if !here || tree.IsShard(e.Name) || e.Ring == st.Ring.Name {
+			continue
+		}
+		if slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
 			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, is.Base.Short()), nil
+		}
+		ownNewer, err := m.state.OwnNewer(ctx, st, is.Environment, step.Source.Environment)
+		if err != nil {
+			return "", err
+		}
+		if ownNewer {
+			return fmt.Sprintf("cluster type %s came from ring %s with own files of %s, which are newer: they come when ring %[2]s has had them long enough", e.Name, e.Ring, is.Environment.Short()), nil
 		}
 	}
 	return "", nil

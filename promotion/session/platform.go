@@ -326,6 +326,21 @@ func (p *Platform) Assemble(ctx context.Context, policy *model.Declaration, of t
 	return p.assemble(ctx, of.Base.Hash(), own)
 }
 
+// members returns the ring of each cluster type by the newest own files of an environment, for a base
+// commit with older own files: labels and rings count at once for which ring a cluster type is in.
+func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[string]string, error) {
+	now := tree.Source{Base: of.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}
+	if now == of || now.Environment == "" {
+		return nil, nil
+	}
+	dir, remove, err := p.Assemble(ctx, st.Policy, now)
+	if err != nil {
+		return nil, err
+	}
+	members, err := p.Subject.Members(ctx, subject.CompileRequest{Dir: dir, Environment: st.Policy.Name, Rings: st.Policy.Promotion.Rings})
+	return members, errors.Join(err, remove())
+}
+
 // Compile compiles a stage at some commits. The result reads temporary files, which
 // remove deletes. back is that of subject.CompileRequest.
 func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back bool) (out *subject.Compiled, remove func() error, err error) {
@@ -336,6 +351,9 @@ func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back 
 	r := subject.CompileRequest{Dir: dir, Environment: st.Policy.Name, Source: of, Previous: st.Environment.Record, Back: back}
 	if st.Ring != nil {
 		r.Ring, r.Rings = st.Ring.Name, st.Policy.Promotion.Rings
+		if r.Members, err = p.members(ctx, st, of); err != nil {
+			return nil, nil, errors.Join(err, remove())
+		}
 	}
 	if out, err = p.Subject.Compile(ctx, r); err != nil {
 		return nil, nil, errors.Join(err, remove())

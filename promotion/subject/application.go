@@ -27,6 +27,11 @@ func (a applicationSubject) Declarations(ctx context.Context, dir string) ([]mod
 	return evaluate.ApplicationDeclarations(ctx, dir, a.request.Supervisor)
 }
 
+// Members implements Subject: rings select targets by name.
+func (applicationSubject) Members(context.Context, CompileRequest) (map[string]string, error) {
+	return nil, nil
+}
+
 // Compile projects the targets of an environment. Without any there is no tree: what
 // is there is not removed because a folder is missing.
 func (a applicationSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {

@@ -27,6 +27,9 @@ type Subject interface {
 	// Declarations returns the environments that the base in a folder declares, sorted by
 	// name; nil where nothing of it can be read.
 	Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error)
+	// Members returns the ring of each cluster type that labels decide, by the request's rings; nil if
+	// names alone decide, or errors hide the cluster types.
+	Members(ctx context.Context, r CompileRequest) (map[string]string, error)
 	// Compile compiles one environment, or a ring of it.
 	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
 	// Satisfies evaluates a constraint of a policy gate on a JSON document: it returns
@@ -59,6 +62,8 @@ type CompileRequest struct {
 	// Ring is the part to compile, and Rings are all parts; "" and none for everything.
 	Ring  string
 	Rings []model.Ring
+	// Members are the rings of cluster types that count, whatever labels the files have; nil for none.
+	Members map[string]string
 	// Previous is the record of what is there; nil for nothing.
 	Previous *tree.Record
 	// Back says that people go back to an earlier state: selectors may select nothing that
@@ -100,11 +105,22 @@ func (p platformSubject) Declarations(ctx context.Context, dir string) ([]model.
 	return compiler.Declarations(ctx, r)
 }
 
+// Members implements Subject.
+func (p platformSubject) Members(ctx context.Context, c CompileRequest) (map[string]string, error) {
+	r := p.request
+	r.Dir, r.Environments, r.Rings = c.Dir, []string{c.Environment}, c.Rings
+	of, err := compiler.Members(ctx, r)
+	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
+		return nil, nil
+	}
+	return of, err
+}
+
 // Compile implements Subject.
 func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
 	r := p.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
-	r.Ring, r.Rings = c.Ring, c.Rings
+	r.Ring, r.Rings, r.Members = c.Ring, c.Rings, c.Members
 	r.AllowRemovals = true // the gate says whether they are
 	if c.Back {
 		r.AllowEmpty = []string{compiler.AllEmpty}
