@@ -100,16 +100,15 @@ func (au *Auditor) stage(ctx context.Context, st *session.Stage, since time.Time
 	}
 	states = slices.Clone(states)
 	slices.Reverse(states)
-	var before session.Past
-	// What was reported since about what was there at that time is in statuses of the commit before.
-	if n := slices.IndexFunc(states, func(p session.Past) bool { return !p.Committer.When.Before(since) }); n < 0 {
-		states = states[max(0, len(states)-1):]
-	} else if n > 1 {
-		before, states = states[n-2], states[n-1:]
-	}
-	if err := au.preloadHistory(ctx, st, states); err != nil {
+	first, err := au.since(ctx, st, states, since)
+	if err != nil {
 		return nil, err
 	}
+	var before session.Past
+	if first > 0 {
+		before = states[first-1]
+	}
+	states = states[first:]
 	var out []Event
 	var steps []step
 	for _, now := range states {
@@ -174,13 +173,29 @@ func (au *Auditor) audits(environment, ring string) bool {
 	return (len(au.state.Request.Environments) == 0 || slices.Contains(au.state.Request.Environments, environment)) && (au.state.Request.Ring == "" || ring == au.state.Request.Ring)
 }
 
-// preloadHistory loads the statuses of all commits of a history at once.
-func (au *Auditor) preloadHistory(ctx context.Context, st *session.Stage, states []session.Past) error {
-	var commits []git.Hash
-	for _, p := range states {
-		commits = append(commits, p.ID)
+// since returns the number of the state that a stage had at a time, of states from the oldest on, and loads
+// the statuses of the commits from there on. What came when is known from the first report of a commit's
+// rollout: the commit itself may be as old as what it was compiled from.
+func (au *Auditor) since(ctx context.Context, st *session.Stage, states []session.Past, since time.Time) (int, error) {
+	const atOnce = 100
+	statuses := st.Environment.Repository.Statuses()
+	for end := len(states); end > 0; end -= atOnce {
+		var commits []git.Hash
+		for _, p := range states[max(0, end-atOnce):end] {
+			commits = append(commits, p.ID)
+		}
+		if err := statuses.Load(ctx, commits...); err != nil {
+			return 0, err
+		}
+		for i := end - 1; i >= max(0, end-atOnce); i-- {
+			if slices.ContainsFunc(statuses.Loaded(states[i].ID), func(s forge.Status) bool {
+				return s.Name == ledger.StatusName(st.ID()) && s.State == forge.Pending && s.At.Before(since)
+			}) {
+				return i, nil
+			}
+		}
 	}
-	return st.Environment.Repository.Statuses().Load(ctx, commits...)
+	return 0, nil
 }
 
 // difference returns what a commit did to a stage.
@@ -211,7 +226,7 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 		return nil, nil
 	case now.Record == nil:
 		e.What = "removed"
-	case has.Base != had.Base && held != nil, back: // promotion ends holds
+	case has.Base != had.Base && held != nil, has != had && held != nil && held.Environment != "", back: // promotion ends holds
 		e.What = "rolled back"
 	case has.Base != had.Base:
 		e.What = "promoted"

@@ -254,7 +254,7 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 // change.
 func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, intent Intent) error {
 	skip := intent.Skip
-	skip.OwnAtOnce = skip.OwnAtOnce && step.Kind == Configure
+	skip.OwnAtOnce = skip.OwnAtOnce && step.Kind == Configure && st.Ring != nil && len(st.Ring.After) > 0
 	c := extra{verdicts: step.Verdicts, trailers: skipped(skip)}
 	if step.Kind == Restore { // nothing is promoted that would end a hold
 		c.hold = st.OwnHold()
