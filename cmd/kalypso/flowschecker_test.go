@@ -40,8 +40,9 @@ type flowSource struct {
 }
 
 type flowHold struct {
-	Until string `json:"until"`
-	Base  string `json:"base"`
+	Until       string `json:"until"`
+	Base        string `json:"base"`
+	Environment string `json:"environment"`
 }
 
 // flowRecord is what the checker reads of .kalypso/provenance.json.
@@ -232,7 +233,7 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 		if !slices.Contains(c.commits, has.Base) && had.Base != has.Base {
 			c.wrong("commit %s comes to %s with %s, which main does not have", commit, stop.id(), has.Base)
 		}
-		if is, want := c.ownOf(e, has.Environment), c.ownOf(e, c.commits[len(c.commits)-1]); is != want {
+		if is, want := c.ownOf(e, has.Environment), c.ownOf(e, c.commits[len(c.commits)-1]); stop.ring != "main" && is != want {
 			c.wrong("commit %s comes to %s with own files of %s, which are not those of main", commit, stop.id(), has.Environment)
 		}
 		if why := c.unproved(stop, had, has); why != "" {
@@ -250,13 +251,11 @@ func (c *flowChecker) unproved(stop flowStop, had, has flowSource) string {
 		soak = 0
 	}
 	switch {
-	case stop.ring == "main" && had.Base == has.Base:
-		return c.ownUnproved(flowStop{e, "canary"}, has)
 	case stop.ring == "main":
 		if !skips {
 			soak = max(soak, e.ringSoak)
 		}
-		return c.unprovedBy(flowStop{e, "canary"}, has.Base, soak)
+		return c.pairUnproved(flowStop{e, "canary"}, has, soak)
 	case had.Base == has.Base || len(e.after) == 0:
 		return ""
 	}
@@ -279,15 +278,42 @@ func (c *flowChecker) unproved(stop flowStop, had, has flowSource) string {
 	return strings.Join(whys, "; ")
 }
 
-// ownUnproved is why a base commit with the environment's own files is not known to have
-// run in an earlier ring.
-func (c *flowChecker) ownUnproved(stop flowStop, has flowSource) string {
-	for _, commit := range c.lines[stop.of.name] {
-		if _, told := c.succeeded(commit, stop); told && c.has(commit, stop) == has {
+// pairUnproved is why a base commit with the environment's own files is not known to have run in an
+// earlier ring for long enough. Its time goes on while that ring has newer own files with the same base
+// commit that do not fail.
+func (c *flowChecker) pairUnproved(stop flowStop, of flowSource, soak time.Duration) string {
+	line := c.lines[stop.of.name]
+	last := len(line) - 1
+	for last >= 0 && c.has(line[last], stop) != of {
+		last--
+	}
+	if last < 0 {
+		return fmt.Sprintf("%v was never in %s", of, stop.id())
+	}
+	if hold := c.hold(line[len(line)-1], stop); hold != nil && hold.Base == of.Base && hold.Environment == "" {
+		return fmt.Sprintf("it was rolled back from in %s", stop.id())
+	}
+	left, before := c.now, of
+	for _, commit := range line[last+1:] {
+		is := c.has(commit, stop)
+		if is == before {
+			continue
+		}
+		failed := slices.ContainsFunc(c.said(commit, stop), func(n flowNote) bool { return n.State == "failure" })
+		if is.Base != of.Base || slices.Index(c.commits, is.Environment) < slices.Index(c.commits, of.Environment) || failed {
+			if at, told := c.entered(commit, stop); told {
+				left = at
+			}
+			break
+		}
+		before = is
+	}
+	for i := last; i >= 0 && c.has(line[i], stop) == of; i-- {
+		if at, told := c.succeeded(line[i], stop); told && left.Sub(at) >= soak {
 			return ""
 		}
 	}
-	return fmt.Sprintf("it did not succeed in %s", stop.id())
+	return fmt.Sprintf("%v did not succeed in %s for %s", of, stop.id(), soak)
 }
 
 // unprovedBy is why a base commit is not known to have run in a stop for long enough. What
