@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/plan"
@@ -19,7 +20,14 @@ import (
 // the ring main gets, which comes after canary and soaks there for two hours. Both rings begin with S0 and
 // E0. A step is an event and what main has then: S or E is a commit, both are one commit with both, and 1h is
 // an hour that passes. The clusters of the canary fail with a commit that ends in !.
-func TestOwnFilesAndRings(t *testing.T) {
+func TestOwnFilesAndRings(t *testing.T) { ownFilesAndRings(t, "an export each hour", "emergency") }
+
+func TestSlowOwnFilesAndRings(t *testing.T) {
+	isolated.Slow(t, "it goes through all rows of the table")
+	ownFilesAndRings(t, "")
+}
+
+func ownFilesAndRings(t *testing.T, names ...string) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
 	for _, row := range []struct{ name, steps string }{
@@ -38,6 +46,9 @@ func TestOwnFilesAndRings(t *testing.T) {
 		{"an emergency", "E1: S0 E0, urgent: S0 E1, S1: S0 E1, 1h: S0 E1, 1h: S1 E1"},
 		{"main is rolled back", "S1: S0 E0, 1h: S0 E0, 1h: S1 E0, E1: S1 E0, revert: S0 E0, 1h: S0 E0, 1h: S0 E0, release: S1 E1"},
 	} {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(row.name, name) }) {
+			continue
+		}
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w := newOwnWorld(t, server)
