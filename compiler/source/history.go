@@ -77,27 +77,40 @@ func (h History) base(root git.Hash) (string, error) {
 	return git.ID(git.TreeKind, git.EncodeTree(entries)).String(), nil
 }
 
+// Changes returns the commits that changed what is at a path, newest first. An error is the last that
+// comes.
+func (h History) Changes(at string) iter.Seq2[Base, error] {
+	return func(yield func(Base, error) bool) {
+		var newer Base // the oldest commit so far with what is at the path in it
+		var id git.Hash
+		for c, err := range h.Repository.Mainline(h.Head) {
+			if err != nil {
+				yield(Base{}, err)
+				return
+			}
+			e, _, err := h.Repository.Find(c.Tree, at)
+			if err != nil {
+				yield(Base{}, err)
+				return
+			}
+			if !newer.Commit.IsZero() && e.ID != id && !yield(newer, nil) {
+				return
+			}
+			newer, id = Base{Commit: c.ID, When: c.Committer.When, Author: c.Author.Name, Message: c.Message}, e.ID
+		}
+		if !id.IsZero() {
+			yield(newer, nil)
+		}
+	}
+}
+
 // Newest returns the newest commit that changed what is at a path; zero where nothing
 // ever was there.
 func (h History) Newest(at string) (git.Hash, error) {
-	var last, lastID git.Hash
-	for c, err := range h.Repository.Mainline(h.Head) {
-		if err != nil {
-			return git.Hash{}, err
-		}
-		e, _, err := h.Repository.Find(c.Tree, at)
-		if err != nil {
-			return git.Hash{}, err
-		}
-		if !last.IsZero() && e.ID != lastID {
-			return last, nil
-		}
-		last, lastID = c.ID, e.ID
+	for c, err := range h.Changes(at) {
+		return c.Commit, err
 	}
-	if lastID.IsZero() {
-		return git.Hash{}, nil
-	}
-	return last, nil
+	return git.Hash{}, nil
 }
 
 // OwnPath is where an environment's own files are, where they are not in a branch of

@@ -84,8 +84,20 @@ func (m *maker) path(st *session.Stage, step *Step) string {
 // mostCommits is how many commits a body lists.
 const mostCommits = 20
 
-// commits writes the list of base commits that come with a step.
+// commits writes the lists of base commits and of commits of own files that come with a step.
 func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
+	m.bases(b, st, step)
+	has := st.Has()
+	if has == (tree.Source{}) || has.Environment == step.Source.Environment || step.Kind == RollBack {
+		return
+	}
+	const most = 1000
+	if own, err := m.state.Platform.OwnCommits(st.Policy, has.Environment, step.Source.Environment, most); err == nil && len(own) < most {
+		listCommits(b, "to the environment's own files ", own)
+	}
+}
+
+func (m *maker) bases(b *strings.Builder, st *session.Stage, step *Step) {
 	all, _, err := m.state.Platform.Bases.Until(st.Has().Base.Hash())
 	if err != nil || step.Kind != Promote {
 		return
@@ -98,11 +110,19 @@ func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
 	if n := len(all); n > 0 && tree.RevisionOf(all[n-1].Commit) == st.Has().Base {
 		all = all[:n-1]
 	}
+	listCommits(b, "", all)
+}
+
+// listCommits writes a list of commits, newest first.
+func listCommits(b *strings.Builder, to string, all []source.Base) {
+	if len(all) == 0 && to != "" {
+		return
+	}
 	authors := map[string]bool{}
 	for _, c := range all {
 		authors[c.Author] = true
 	}
-	fmt.Fprintf(b, "%s by %s:\n\n", message.Count(len(all), "commit"), message.Count(len(authors), "author"))
+	fmt.Fprintf(b, "%s %sby %s:\n\n", message.Count(len(all), "commit"), to, message.Count(len(authors), "author"))
 	for _, c := range all[:min(len(all), mostCommits)] {
 		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.Commit), message.Markdown(message.Clip(message.FirstLine(c.Message), mostText)), message.Markdown(message.Clip(c.Author, mostText)))
 	}

@@ -257,6 +257,21 @@ func (p *Platform) Newest(ctx context.Context, policy *model.Declaration, a, b g
 	return git.Hash{}, false, nil
 }
 
+// OwnCommits returns the commits of an environment's own files after one, up to another, newest first; at
+// most a number of them.
+func (p *Platform) OwnCommits(policy *model.Declaration, after, to tree.Revision, most int) (out []source.Base, err error) {
+	if to.Hash().IsZero() {
+		return nil, nil
+	}
+	for c, err := range p.history(to.Hash()).Changes(p.ownPath(policy)) {
+		if err != nil || tree.RevisionOf(c.Commit) == after || len(out) == most {
+			return out, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
 // Has reports whether a commit is in the history of a branch.
 func (p *Platform) Has(ctx context.Context, branch string, commit git.Hash) (bool, error) {
 	head, err := p.historyOf(ctx, branch)
