@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -159,6 +160,12 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 			fmt.Fprintf(g.err, "promotion to %s: %s %s: %s\n", v.Environment, strings.TrimSpace(v.Gate+" "+v.Name), v.State, terminal.Line(v.Reason))
 		}
 	}
+	routes := ringRoutes(d)
+	if g.diagnostics == "text" {
+		for i := range routes {
+			fmt.Fprintf(g.err, "promotion to %s: %s\n", routes[i].Environment, &routes[i])
+		}
+	}
 	switch o.output {
 	case "table", "wide":
 		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, Wide: o.output == "wide", All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
@@ -167,8 +174,9 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	default:
 		err = g.print(o.output, struct {
 			*compare.Report
-			Gates []changeVerdict `json:"gates,omitempty"`
-		}{d.Report, verdicts}, nil)
+			Gates  []changeVerdict `json:"gates,omitempty"`
+			Routes []ringRoute     `json:"rings,omitempty"`
+		}{d.Report, verdicts, routes}, nil)
 	}
 	if err != nil {
 		return err
@@ -213,6 +221,84 @@ func changeGates(ctx context.Context, r compiler.Request, d *compiler.Difference
 			if v.Kind().Cause == gate.Candidate && v.Gate != "removals" {
 				out = append(out, changeVerdict{e.Name, v})
 			}
+		}
+	}
+	return out
+}
+
+// ringRoute is how a change goes through the rings of an environment.
+type ringRoute struct {
+	Environment string     `json:"environment"`
+	Rings       []ringStop `json:"rings"` // in the order of the platform
+	// Soak is how long the change soaks until the last ring gets it, at least, in seconds.
+	Soak float64 `json:"soakSeconds"`
+	// OwnAtOnce says that changes of the environment's own files alone do not soak.
+	OwnAtOnce bool `json:"ownAtOnce,omitempty"`
+}
+
+// ringStop is a ring, and how long a change soaks in the rings before it.
+type ringStop struct {
+	Name  string   `json:"name"`
+	After []string `json:"after,omitempty"`
+	Soak  float64  `json:"soakSeconds,omitempty"`
+}
+
+// String describes the route for people.
+func (r *ringRoute) String() string {
+	var parts []string
+	for _, ring := range r.Rings {
+		text := "ring " + ring.Name
+		if len(ring.After) > 0 {
+			text += " after " + strings.Join(ring.After, " and ")
+		}
+		if ring.Soak > 0 {
+			text += " for " + gate.Span(seconds(ring.Soak))
+		}
+		parts = append(parts, text)
+	}
+	text := strings.Join(parts, ", then ")
+	if r.Soak > 0 {
+		text += "; it takes at least " + gate.Span(seconds(r.Soak))
+	}
+	if r.OwnAtOnce && r.Soak > 0 {
+		text += ", except for changes of its own files alone"
+	}
+	return text
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// ringRoutes returns how the change goes through the rings of each environment that it changes.
+func ringRoutes(d *compiler.Difference) (out []ringRoute) {
+	if d.After == nil {
+		return nil
+	}
+	for _, e := range d.After.Environments {
+		i := slices.IndexFunc(d.After.Declarations, func(of model.Declaration) bool { return of.Name == e.Name })
+		if i < 0 || e.Model == nil || d.Report.In(e.Name).Total == (compare.Total{}) {
+			continue
+		}
+		p := d.After.Declarations[i].Promotion
+		if e.Model.Rings != nil { // its own files have others
+			p.Rings = e.Model.Rings
+		}
+		route := ringRoute{Environment: e.Name, OwnAtOnce: p.OwnChanges.AtOnce}
+		soaked := map[string]float64{} // until a ring gets the change
+		for range p.Rings {            // in any order of the rings, it is known after as many rounds
+			for i := range p.Rings {
+				ring, before := &p.Rings[i], 0.0
+				for _, name := range ring.After {
+					before = max(before, soaked[name])
+				}
+				soaked[ring.Name] = before + p.SoakOf(ring).Seconds()
+				route.Soak = max(route.Soak, soaked[ring.Name])
+			}
+		}
+		for i := range p.Rings {
+			route.Rings = append(route.Rings, ringStop{p.Rings[i].Name, p.Rings[i].After, p.SoakOf(&p.Rings[i]).Seconds()})
+		}
+		if len(route.Rings) > 1 {
+			out = append(out, route)
 		}
 	}
 	return out

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -63,22 +65,33 @@ func statusTable(w *tabwriter.Writer, s *plan.Status) {
 			fmt.Fprintf(w, "%s: not %s: %s\n", stage.ID(), shortOrNone(other.Commit), terminal.Line(other.Reason))
 		}
 	}
-	if len(s.Commits) == 0 {
+	commitTable(w, "COMMIT", s.Stages, s.Commits)
+	for _, stage := range slices.CompactFunc(slices.Clone(s.Stages), func(a, b *plan.StageStatus) bool { return a.Environment == b.Environment }) {
+		var own []plan.CommitStatus
+		for _, c := range s.Own {
+			if c.Environment == stage.Environment {
+				own = append(own, c.CommitStatus)
+			}
+		}
+		rings := slices.DeleteFunc(slices.Clone(s.Stages), func(of *plan.StageStatus) bool { return of.Environment != stage.Environment })
+		commitTable(w, "OWN FILES", rings, own)
+	}
+}
+
+// commitTable prints which commits are in which stages.
+func commitTable(w *tabwriter.Writer, heading string, stages []*plan.StageStatus, commits []plan.CommitStatus) {
+	if len(commits) == 0 {
 		return
 	}
-	fmt.Fprint(w, "\nCOMMIT")
-	for _, stage := range s.Stages {
+	fmt.Fprint(w, "\n"+heading)
+	for _, stage := range stages {
 		fmt.Fprintf(w, "\t%s", stage.ID())
 	}
 	fmt.Fprintln(w, "\tSUBJECT")
-	for _, c := range s.Commits {
+	for _, c := range commits {
 		fmt.Fprint(w, shortOrNone(c.Commit))
-		for _, stage := range s.Stages {
-			text := c.Stages[stage.ID()]
-			if text == "" {
-				text = "-"
-			}
-			fmt.Fprintf(w, "\t%s", text)
+		for _, stage := range stages {
+			fmt.Fprintf(w, "\t%s", cmp.Or(c.Stages[stage.ID()], "-"))
 		}
 		fmt.Fprintf(w, "\t%s\n", c.Subject)
 	}

@@ -50,9 +50,16 @@ type OwnChanges struct {
 }
 
 // SoaksOwn reports whether a ring waits for own files to soak in the rings before it.
-func (p *Promotion) SoaksOwn(r *Ring) bool {
-	soaks := func(g *Gates) bool { return g.Soak != nil && g.Soak.Environment == "" }
-	return !p.OwnChanges.AtOnce && len(r.After) > 0 && (soaks(&p.Gates) || soaks(&r.Gates))
+func (p *Promotion) SoaksOwn(r *Ring) bool { return !p.OwnChanges.AtOnce && p.SoakOf(r) > 0 }
+
+// SoakOf returns how long a commit soaks in the rings before a ring; 0 if there are none.
+func (p *Promotion) SoakOf(r *Ring) (span time.Duration) {
+	for _, g := range []*SoakGate{p.Gates.Soak, r.Gates.Soak} {
+		if len(r.After) > 0 && g != nil && g.Environment == "" {
+			span = max(span, g.For)
+		}
+	}
+	return span
 }
 
 // Advance says which commit is the candidate.

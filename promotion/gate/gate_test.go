@@ -147,7 +147,7 @@ func TestSpan(t *testing.T) {
 		192 * time.Minute: "3h12m", 24 * time.Hour: "24h", 36 * time.Hour: "36h", 7 * 24 * time.Hour: "7d",
 		49*time.Hour + time.Minute: "2d1h1m", time.Hour + time.Second: "1h1s",
 	} {
-		if got := span(d); got != want {
+		if got := Span(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}

@@ -62,7 +62,7 @@ func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
 	case g.Environment != "":
 		return everywhere(f.Stays, g.Environment, "", ran)
 	case len(p.After) == 0:
-		return answer{State: Blocked, reason: "nothing to soak in for " + span(g.For) + ": the gate names no environment, and " + p.place() + " is after none"}
+		return answer{State: Blocked, reason: "nothing to soak in for " + Span(g.For) + ": the gate names no environment, and " + p.place() + " is after none"}
 	}
 	return each(p, f, ran)
 }
@@ -155,25 +155,25 @@ func soaked(s Stay, now time.Time, wanted time.Duration) answer {
 	where := place(s.Environment, s.Ring)
 	switch {
 	case s.Held && s.State != forge.Success && s.State != forge.Failure && !s.Left.IsZero():
-		a.reason = fmt.Sprintf("left %s before its rollout succeeded; wanted there for %s", where, span(wanted))
+		a.reason = fmt.Sprintf("left %s before its rollout succeeded; wanted there for %s", where, Span(wanted))
 		return a
 	case a.State != Passed:
-		a.reason += fmt.Sprintf("; then %s to soak", span(wanted))
+		a.reason += fmt.Sprintf("; then %s to soak", Span(wanted))
 		return a
 	case s.Since.IsZero():
-		a.State, a.reason = Pending, fmt.Sprintf("nobody says since when %s runs it; wanted for %s", where, span(wanted))
+		a.State, a.reason = Pending, fmt.Sprintf("nobody says since when %s runs it; wanted for %s", where, Span(wanted))
 		return a
 	}
 	if left := s.Left; !left.IsZero() && left.Sub(s.Since) < wanted {
 		a.never = true
-		a.State, a.reason = Blocked, fmt.Sprintf("left %s after %s of %s", where, elapsed(left.Sub(s.Since)), span(wanted))
+		a.State, a.reason = Blocked, fmt.Sprintf("left %s after %s of %s", where, elapsed(left.Sub(s.Since)), Span(wanted))
 		return a
 	}
 	if ran := now.Sub(s.Since); ran < wanted {
 		a.State, a.until = Pending, s.Since.Add(wanted)
-		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), span(wanted), instant(a.until))
+		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), Span(wanted), instant(a.until))
 		return a
 	}
-	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, span(wanted), instant(s.Since))
+	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, Span(wanted), instant(s.Since))
 	return a
 }

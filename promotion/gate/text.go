@@ -20,9 +20,9 @@ func printable(text string) string {
 // instant returns a time as reasons have it.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// span returns a time span as users write it: 3h12m, 7d. Days begin at two of them, as
+// Span returns a time span as users write it: 3h12m, 7d. Days begin at two of them, as
 // people say 24h and 36h.
-func span(d time.Duration) string {
+func Span(d time.Duration) string {
 	if d <= 0 {
 		return "0s"
 	}
@@ -51,7 +51,7 @@ func elapsed(d time.Duration) string {
 	if d >= time.Minute {
 		d = d.Truncate(time.Minute)
 	}
-	return span(d)
+	return Span(d)
 }
 
 // list joins texts, and only counts those that are too many for a line.

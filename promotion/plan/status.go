@@ -123,6 +123,15 @@ type Status struct {
 	Stages []*StageStatus `json:"stops"`
 	// Commits are the newest base commits, newest first.
 	Commits []CommitStatus `json:"commits"`
+	// Own are the commits of own files that some rings of an environment have and others do not, by
+	// environment in the order of Stages, newest first.
+	Own []OwnStatus `json:"own,omitempty"`
+}
+
+// OwnStatus is where a commit of an environment's own files is.
+type OwnStatus struct {
+	Environment string `json:"environment"`
+	CommitStatus
 }
 
 // CommitStatus is where a base commit is.
@@ -164,6 +173,44 @@ func (pl *Planner) Status(ctx context.Context, most int) (*Status, error) {
 			}
 		}
 		out.Commits = append(out.Commits, c)
+	}
+	out.Own, err = pl.own(most)
+	return out, err
+}
+
+// own returns where the commits of own files are that not all rings have, at most a number of each
+// environment.
+func (pl *Planner) own(most int) (out []OwnStatus, err error) {
+	for _, env := range pl.state.RequestedEnvironments() {
+		stages := pl.state.StagesOf(env.Name())
+		if env.Repository == nil || len(stages) < 2 {
+			continue
+		}
+		has := map[tree.Revision][]string{} // IDs of stages
+		for _, st := range stages {
+			if own := st.Has().Environment; own != "" {
+				has[own] = append(has[own], st.ID())
+			}
+		}
+		head := tree.RevisionOf(env.Own.Commit)
+		if len(has[head]) == len(stages) || len(has) == 0 {
+			continue
+		}
+		commits, err := pl.state.Platform.OwnCommits(env.Policy, "", head, most)
+		if err != nil {
+			return nil, err
+		}
+		seen := 0
+		for _, c := range commits {
+			is := OwnStatus{env.Name(), CommitStatus{Commit: c.Commit.String(), Subject: message.FirstLine(c.Message), Author: terminal.Line(c.Author), Stages: map[string]string{}}}
+			for _, id := range has[tree.RevisionOf(c.Commit)] {
+				is.Stages[id] = "here"
+			}
+			out = append(out, is)
+			if seen += len(is.Stages); seen == len(stages) {
+				break
+			}
+		}
 	}
 	return out, nil
 }
