@@ -30,10 +30,7 @@ func TestSlowNoPolicyLocksUp(t *testing.T) {
 func noPolicyLocksUp(t *testing.T, seeds int) {
 	for seed := range seeds {
 		random := rand.New(rand.NewPCG(uint64(seed), 13))
-		w := &liveWorld{policy: passable(randomPolicy(random))}
-		w.rules.now = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-		w.rules.push(w.policy, "text0 0", nil)
-		w.rules.order()
+		w := newLiveWorld(passable(randomPolicy(random)))
 		var did []string
 		for n := range 30 {
 			did = append(did, w.happen(random, n+1))
@@ -42,6 +39,61 @@ func noPolicyLocksUp(t *testing.T, seeds int) {
 			t.Errorf("seed %d: %s\n%s%s", seed, late, scenario{policy: w.policy}, strings.Join(did, "\n"))
 			if seeds > 1000 {
 				return
+			}
+		}
+	}
+}
+
+// TestEveryPairOfWaysToAdvance lets all short histories happen to each pair of ways to advance, one after the
+// other in a chain of four environments, with and without soaking, rings, and reports.
+func TestEveryPairOfWaysToAdvance(t *testing.T) { everyPair(t, 2) }
+
+func TestSlowEveryPairOfWaysToAdvance(t *testing.T) {
+	isolated.Slow(t, "it tries longer histories")
+	events := 4
+	if os.Getenv("KALYPSO_LONG") != "" {
+		events = 6 // each may be a commit
+	}
+	everyPair(t, events)
+}
+
+func everyPair(t *testing.T, events int) {
+	ways := []model.Advance{model.LatestPassed, model.Latest, model.MatchUpstream, model.Queue, model.Lockstep, model.Batch}
+	kinds := []string{"push", "bad", "both", "clock", "reports"}
+	for n := range len(ways) * len(ways) * 8 {
+		first, second := ways[n%len(ways)], ways[n/len(ways)%len(ways)]
+		options := n / len(ways) / len(ways)
+		soak, rings, reports := options&1 > 0, options&2 > 0, options&4 > 0
+		p := &modelPolicy{}
+		for i, name := range []string{"a", "b", "c", "d"} {
+			e := modelEnvironment{Name: name, Types: 1, Every: time.Hour, Advance: []model.Advance{model.LatestPassed, first, second, model.LatestPassed}[i]}
+			if e.Rollout = (&model.RolloutGate{Source: "none"}); reports {
+				e.Rollout = &model.RolloutGate{Source: "report", Min: "100%"}
+			}
+			if i > 0 {
+				e.After = []string{p.Environments[i-1].Name}
+			}
+			if soak && i > 1 {
+				e.Soak = &model.SoakGate{For: 40 * time.Minute}
+			}
+			if rings && i > 1 {
+				e.Rings = []modelRing{{Name: "canary"}, {Name: "main", After: []string{"canary"}}}
+			}
+			p.Environments = append(p.Environments, e)
+		}
+		all := 1
+		for range events {
+			all *= len(kinds)
+		}
+		for history := range all {
+			w := newLiveWorld(passable(p))
+			var did []string
+			for rest, i := history, 0; i < events; rest, i = rest/len(kinds), i+1 {
+				did = append(did, w.do(kinds[rest%len(kinds)], "c", i+1))
+				w.rules.run(false)
+			}
+			if late := w.settle(); late != "" {
+				t.Fatalf("%s, then %s, soak %v, rings %v, reports %v: %s\n%s%s", first, second, soak, rings, reports, late, scenario{policy: p}, strings.Join(did, "\n"))
 			}
 		}
 	}
@@ -95,16 +147,36 @@ type liveWorld struct {
 	policy *modelPolicy
 }
 
+func newLiveWorld(p *modelPolicy) *liveWorld {
+	w := &liveWorld{policy: p}
+	w.rules.now = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	w.rules.push(p, "text0 0", nil)
+	w.rules.order()
+	return w
+}
+
 // badText is in the base or the own files of a commit with which clusters fail.
 const badText = "bad"
 
 // happen does something random.
 func (w *liveWorld) happen(random *rand.Rand, n int) string {
-	r := &w.rules
-	queues := w.policy.queues()
-	text, environment := fmt.Sprintf("text%d %d", n, n), w.policy.Environments[random.IntN(len(w.policy.Environments))].Name
+	environment := w.policy.Environments[random.IntN(len(w.policy.Environments))].Name
 	kind := []string{"push", "push", "own", "both", "clock", "clock", "clock", "reports", "reports", "some reports", "bad", "bad own", "broken"}[random.IntN(13)]
-	if queues && (strings.HasPrefix(kind, "b") && kind != "both") {
+	if kind == "some reports" {
+		w.report(w.rules.stages[random.IntN(len(w.rules.stages))])
+	}
+	did := w.do(kind, environment, n)
+	if random.IntN(3) > 0 {
+		w.rules.run(false)
+		did += ", run"
+	}
+	return did
+}
+
+// do does something that is the nth thing to happen, and returns what it was.
+func (w *liveWorld) do(kind, environment string, n int) string {
+	r, text := &w.rules, fmt.Sprintf("text%d %d", n, n)
+	if w.policy.queues() && strings.HasPrefix(kind, "b") && kind != "both" {
 		kind = "reports" // in a queue nothing passes what failed
 	}
 	last := &r.commits[len(r.commits)-1]
@@ -122,15 +194,9 @@ func (w *liveWorld) happen(random *rand.Rand, n int) string {
 	case "both":
 		r.push(w.policy, text, map[string]string{environment: text})
 	case "clock":
-		r.now = r.now.Add(time.Duration(1+random.IntN(6)) * 15 * time.Minute)
+		r.now = r.now.Add(time.Duration(1+n%6) * 15 * time.Minute)
 	case "reports":
 		w.report(r.stages...)
-	case "some reports":
-		w.report(r.stages[random.IntN(len(r.stages))])
-	}
-	if random.IntN(3) > 0 {
-		r.run(false)
-		kind += ", run"
 	}
 	return fmt.Sprintf("%s %s: %s", r.now.Format("15:04"), kind, w)
 }

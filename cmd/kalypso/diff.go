@@ -54,6 +54,9 @@ the records of another output instead: a folder, or a branch as REPOSITORY:BRANC
 Assignments with errors on the first side are left out. Two folders are compared as
 they are: diff does not know the bounds and policies of their platform.
 
+If an environment has rings, diff says which rings a change goes through, and how long
+it soaks there at least.
+
 If a folder and a revision have the same name, write the folder with a slash, such as
 ./main.`,
 		Example: `  kalypso diff                    # what the changes since the last commit do

@@ -121,10 +121,12 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 		return stay, err
 	}
 	c, reported := ledger.CourseOf(statuses.Loaded(v.Deployed), st.ID(), by)
-	if whole, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base); err != nil {
-		return stay, err
-	} else if !reported && len(whole.Deployed) == 1 { // what was reported of the base commit is of the pair
-		if c, err = ob.courseDuring(ctx, st, whole, of.Base.Hash()); err != nil {
+	if !reported && len(by) > 0 {
+		whole, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base)
+		if err == nil && len(whole.Deployed) == 1 { // what was reported of the base commit is of the pair
+			c, err = ob.courseDuring(ctx, st, whole, of.Base.Hash())
+		}
+		if err != nil {
 			return stay, err
 		}
 	}
