@@ -50,7 +50,7 @@ func TestEveryPairOfWaysToAdvance(t *testing.T) { everyPair(t, 2) }
 
 func TestSlowEveryPairOfWaysToAdvance(t *testing.T) {
 	isolated.Slow(t, "it tries longer histories")
-	events := 4
+	events := 3
 	if os.Getenv("KALYPSO_LONG") != "" {
 		events = 6 // each may be a commit
 	}
