@@ -151,6 +151,8 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 		return usagef("--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: leave out --dry-run, a plan, --commit, --skip-gate and --at-once")
 	case o.target != "":
 		return g.hydrate(cmd, o)
+	case o.atOnce && o.commit != "":
+		return usagef("--at-once is about own files, and --commit about a commit of the platform: promote one after the other")
 	case o.dryRun:
 		return g.promotePlan(cmd, o, "")
 	}

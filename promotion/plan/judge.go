@@ -59,12 +59,12 @@ func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Sour
 	facts.Reachable = reachable
 	seen := map[*session.Stage]bool{}
 	for _, other := range j.state.UpstreamAndSoaking(st) {
-		if seen[other] {
+		within := other.Policy == st.Policy
+		if seen[other] || facts.EnvironmentOnly && !within { // own files were never there
 			continue
 		}
 		seen[other] = true
-		pair := facts.EnvironmentOnly || st.TakesPairs() && other.Policy == st.Policy
-		stay, err := j.observer.Stay(ctx, other, of, pair)
+		stay, err := j.observer.Stay(ctx, other, of, within && (facts.EnvironmentOnly || st.TakesPairs()))
 		if err != nil {
 			return facts, fmt.Errorf("%s: %w", other.ID(), err)
 		}
@@ -164,7 +164,7 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 		return nil, err
 	}
 	switch {
-	case !facts.EnvironmentOnly:
+	case !facts.EnvironmentOnly || of.Environment != tree.RevisionOf(st.Environment.Own.Commit):
 	case intent.Skip.OwnAtOnce:
 		facts.AtOnce = "at once: " + intent.Skip.Reason
 	case intent.onlyClusters:
