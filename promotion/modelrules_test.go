@@ -399,8 +399,10 @@ func (r *rules) locked(s *ruleStage, base int) bool {
 			}
 			if _, _, rings := r.before(next); !rings || up.environment != next.environment {
 				has.own = r.own(next)
+			} else if pairs := r.sources(next, has.base, nil); len(pairs) > 0 {
+				has = r.shown(next, pairs)
 			}
-			if after, soak := r.asked(next, has); after < blocks && soak == waits && !r.refuses(next, has.base) && !r.neverComes(next, has.base, has.own) {
+			if after, soak := r.asked(next, has); after < blocks && soak == waits && !r.refuses(next, has) && !r.neverComes(next, has.base, has.own) {
 				return true
 			}
 		}
@@ -409,10 +411,9 @@ func (r *rules) locked(s *ruleStage, base int) bool {
 }
 
 // refuses says whether a stage will not take a base commit that it does not have.
-func (r *rules) refuses(s *ruleStage, base int) bool {
-	to := ruleSource{base, r.own(s)}
+func (r *rules) refuses(s *ruleStage, to ruleSource) bool {
 	after, soak := r.asked(s, to)
-	return base <= s.has.base || r.rejected[base] || max(after, soak) >= blocks || !r.fits(s, to, nil)
+	return to.base <= s.has.base || r.rejected[to.base] || max(after, soak) >= blocks || !r.fits(s, to, nil)
 }
 
 // neverComes says whether a base commit cannot come to a stage through those before it.
@@ -422,7 +423,11 @@ func (r *rules) neverComes(s *ruleStage, base, own int) bool {
 	for _, group := range groups {
 		after, soak := r.askedOf(s, ruleSource{base, own}, [][]*ruleStage{group}, false, rings)
 		if max(after, soak) >= blocks || slices.ContainsFunc(group, func(up *ruleStage) bool {
-			return up.held(base) == nil && (r.refuses(up, base) || r.neverComes(up, base, own))
+			at := ruleSource{base, r.own(up)}
+			if _, _, pairs := r.before(up); pairs {
+				at.own = up.has.own
+			}
+			return up.held(base) == nil && (r.refuses(up, at) || r.neverComes(up, base, own))
 		}) {
 			count++
 		}
@@ -500,7 +505,7 @@ func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 	may := func(base int) bool { return with(base) != ruleNothing }
 	candidate := -1
 	switch e := r.environment(s.environment); {
-	case len(there) == 0 || len(unfit) > 0 && !slices.Contains([]model.Advance{model.LatestPassed, model.Lockstep, model.Batch}, e.Advance):
+	case len(there) == 0 || slices.ContainsFunc(unfit, func(of ruleSource) bool { return of.base != s.has.base }) && !slices.Contains([]model.Advance{model.LatestPassed, model.Lockstep, model.Batch}, e.Advance):
 	case e.Advance == model.MatchUpstream:
 		candidate = r.upstreamHas(groups, any, there)
 	case e.Advance == model.Queue && s.has != ruleNothing:
@@ -717,10 +722,11 @@ func (r *rules) named(s *ruleStage, base int, skip []string) {
 	}
 	to := ruleSource{base, r.own(s)}
 	if _, _, rings := r.before(s); rings {
-		if pairs := r.sources(s, base, nil); len(pairs) > 0 {
-			to = pairs[0]
-		} else if s.has != ruleNothing {
+		if s.has != ruleNothing {
 			to.own = s.has.own
+		}
+		if pairs := r.sources(s, base, nil); len(pairs) > 0 && base != s.has.base {
+			to = r.shown(s, pairs)
 		}
 	}
 	if to == s.has && s.hold == nil {

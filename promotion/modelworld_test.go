@@ -121,7 +121,7 @@ func (m modelSubject) Declarations(_ context.Context, dir string) ([]model.Decla
 }
 
 func (modelSubject) Members(context.Context, subject.CompileRequest) (map[string]string, error) {
-	return nil, nil
+	return map[string]string{}, nil
 }
 
 func readModelPolicy(dir string) (*modelPolicy, error) {

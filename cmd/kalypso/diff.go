@@ -232,11 +232,13 @@ func changeGates(ctx context.Context, r compiler.Request, d *compiler.Difference
 // ringRoute is how a change goes through the rings of an environment.
 type ringRoute struct {
 	Environment string     `json:"environment"`
-	Rings       []ringStop `json:"rings"` // in the order of the platform
+	Rings       []ringStop `json:"rings"` // those that change, in the order of the platform
 	// Soak is how long the change soaks until the last ring gets it, at least, in seconds.
 	Soak float64 `json:"soakSeconds"`
 	// OwnAtOnce says that changes of the environment's own files alone do not soak.
 	OwnAtOnce bool `json:"ownAtOnce,omitempty"`
+	// ClustersAtOnce says that own files that only add clusters to a ring do not soak.
+	ClustersAtOnce bool `json:"clustersAtOnce,omitempty"`
 }
 
 // ringStop is a ring, and how long a change soaks in the rings before it.
@@ -266,6 +268,9 @@ func (r *ringRoute) String() string {
 	if r.OwnAtOnce && r.Soak > 0 {
 		text += ", except for changes of its own files alone"
 	}
+	if r.ClustersAtOnce && r.Soak > 0 {
+		text += ", except for own files that only add clusters"
+	}
 	return text
 }
 
@@ -285,7 +290,14 @@ func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 		if e.Model.Rings != nil { // its own files have others
 			p.Rings = e.Model.Rings
 		}
-		route := ringRoute{Environment: e.Name, OwnAtOnce: p.OwnChanges.AtOnce}
+		changed := map[string]bool{} // rings
+		in := d.Report.In(e.Name)
+		for _, entries := range [][]compare.Entry{in.Removed, in.Added, in.Changed} {
+			for i := range entries {
+				changed[e.Ring(entries[i].ClusterType)] = true
+			}
+		}
+		route := ringRoute{Environment: e.Name, OwnAtOnce: p.OwnChanges.AtOnce, ClustersAtOnce: p.OwnChanges.Clusters}
 		soaked := map[string]float64{} // until a ring gets the change
 		for range p.Rings {            // in any order of the rings, it is known after as many rounds
 			for i := range p.Rings {
@@ -293,14 +305,17 @@ func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 				for _, name := range ring.After {
 					before = max(before, soaked[name])
 				}
-				soaked[ring.Name] = before + p.SoakOf(ring).Seconds()
-				route.Soak = max(route.Soak, soaked[ring.Name])
+				if soaked[ring.Name] = before + p.SoakOf(ring).Seconds(); changed[ring.Name] {
+					route.Soak = max(route.Soak, soaked[ring.Name])
+				}
 			}
 		}
 		for i := range p.Rings {
-			route.Rings = append(route.Rings, ringStop{p.Rings[i].Name, p.Rings[i].After, p.SoakOf(&p.Rings[i]).Seconds()})
+			if changed[p.Rings[i].Name] {
+				route.Rings = append(route.Rings, ringStop{p.Rings[i].Name, p.Rings[i].After, p.SoakOf(&p.Rings[i]).Seconds()})
+			}
 		}
-		if len(route.Rings) > 1 {
+		if len(p.Rings) > 1 && len(route.Rings) > 0 {
 			out = append(out, route)
 		}
 	}

@@ -18,7 +18,7 @@ func approvals(_ context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
 			vs = append(vs, approval(g.Approvals, f).verdict(""))
 		}
 		if g.OwnApprovals != nil && f.OwnFiles {
-			vs = append(vs, approval(g.OwnApprovals, f).verdict(ownFiles))
+			vs = append(vs, approval(g.OwnApprovals, f).verdict(OwnFiles))
 		}
 	}
 	return vs

@@ -18,7 +18,7 @@ func statuses(p Policy, f CommitFacts) []Verdict {
 	for _, gates := range p.Gates {
 		for _, g := range gates.Status {
 			if f.EnvironmentOnly {
-				vs = append(vs, p.notAsked(g.Name, ownFiles)...)
+				vs = append(vs, p.notAsked(g.Name, OwnFiles)...)
 				continue
 			}
 			vs = append(vs, status(g, f).verdict(g.Name))

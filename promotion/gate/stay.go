@@ -21,7 +21,7 @@ func after(p Policy, f CommitFacts) []Verdict {
 	case f.EnvironmentOnly && f.AtOnce != "":
 		return p.notAsked("", printable(f.AtOnce))
 	case f.EnvironmentOnly && !p.Rings:
-		return p.notAsked("", ownFiles)
+		return p.notAsked("", OwnFiles)
 	}
 	return []Verdict{each(p, f, rolledOut).verdict("")}
 }
@@ -36,7 +36,7 @@ func soaks(p Policy, f CommitFacts) []Verdict {
 		case f.EnvironmentOnly && f.AtOnce != "":
 			vs = append(vs, p.notAsked(g.Soak.Environment, printable(f.AtOnce))...)
 		case f.EnvironmentOnly && (!p.Rings || p.OwnAtOnce || g.Soak.Environment != ""):
-			vs = append(vs, p.notAsked(g.Soak.Environment, ownFiles)...)
+			vs = append(vs, p.notAsked(g.Soak.Environment, OwnFiles)...)
 		default:
 			vs = append(vs, soak(p, f, g.Soak).verdict(g.Soak.Environment))
 		}
@@ -44,8 +44,9 @@ func soaks(p Policy, f CommitFacts) []Verdict {
 	return vs
 }
 
-// ownFiles is why gates about other environments are not asked.
-const ownFiles = "own files"
+// OwnFiles is why gates about other environments are not asked, and the Name of verdicts about own files
+// alone.
+const OwnFiles = "own files"
 
 // notAsked returns the verdict of a gate that does not apply. Environments without rings have none:
 // all of their gates about other environments do not apply.

@@ -140,9 +140,15 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 			stay.Left = next.Entered
 		}
 	}
-	for _, newer := range v.Newer {
-		c, ok := ledger.CourseOf(statuses.Loaded(newer), st.ID(), by)
-		if ok && c.State == forge.Failure || stay.State != forge.Success {
+	for i, newer := range v.Newer {
+		c, _ := ledger.CourseOf(statuses.Loaded(newer), st.ID(), by)
+		now := gate.Stay{State: c.State}
+		if i == len(v.Newer)-1 && v.Followed.IsZero() && stay.State == forge.Success {
+			if now, err = ob.asOfNow(ctx, st, now, c); err != nil {
+				return stay, err
+			}
+		}
+		if now.State == forge.Failure || stay.State != forge.Success {
 			left(newer)
 			return stay, nil
 		}
@@ -162,15 +168,15 @@ func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tr
 	}
 	why := "it was rolled back from: " + hold.Reason
 	has := st.Has()
-	if hold.Environment != "" && hold.Base == has.Base { // its own files went back, and nothing else
-		if of.Base != has.Base || of.Environment == "" {
-			return "", nil
-		}
+	if hold.Environment != "" && of.Environment != "" && of.Base == has.Base { // its own files went back as well
 		newer, err := ob.state.OwnNewer(ctx, st, of.Environment, has.Environment)
 		if err != nil || !newer {
 			return "", err
 		}
 		return why, nil
+	}
+	if hold.Environment != "" && hold.Base == has.Base {
+		return "", nil // nothing else went back
 	}
 	if hold.Base == of.Base {
 		return why, nil

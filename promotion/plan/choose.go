@@ -46,9 +46,11 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 		return c, nil, err
 	}
 	has := ch.st.Has()
-	if own := (tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}); ch.intent.takesOwn() && own != has && has.Base != "" && excluded[own] == "" {
+	if own := (tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}); ch.takesOwn() && own != has && excluded[own] == "" {
 		c, err := ch.pl.judge.gates(ctx, ch.st, own, ch.intent)
-		return c, nil, err
+		if err != nil || ch.intent.Skip.OwnAtOnce || c.state() == gate.Passed {
+			return c, nil, err
+		}
 	}
 	newer, err := ch.pl.state.Newer(has)
 	if err != nil {
@@ -67,7 +69,11 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 	newer, left := ch.withoutExcluded(newer, excluded)
 	var c *candidate
 	var others []Other
-	if way := ch.st.Policy.Promotion.Advance; len(excluded) == 0 || way == model.LatestPassed || way == model.Lockstep || way == model.Batch {
+	ruled := false // a base commit is ruled out
+	for of := range excluded {
+		ruled = ruled || of.Base != has.Base
+	}
+	if way := ch.st.Policy.Promotion.Advance; !ruled || way == model.LatestPassed || way == model.Lockstep || way == model.Batch {
 		if c, others, err = ch.advance(ctx, newer); err != nil {
 			return nil, nil, err
 		}
@@ -144,7 +150,11 @@ func (ch *chooser) sources(b source.Base) []tree.Source {
 // best returns the first of some sources that passes the gates of the commit. If none does, it returns
 // the one that passes soonest by itself, or else the first; nil for no sources.
 func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candidate, err error) {
-	for _, of := range sources[:min(len(sources), session.MostJudged)] {
+	sources = sources[:min(len(sources), session.MostNew)]
+	if err := ch.preloadPairs(ctx, sources); err != nil {
+		return nil, err
+	}
+	for _, of := range sources {
 		c, err := ch.pl.judge.gates(ctx, ch.st, of, ch.intent)
 		if err != nil {
 			return nil, err
@@ -157,6 +167,32 @@ func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candi
 		}
 	}
 	return best, nil
+}
+
+// preloadPairs loads the statuses of several pairs in the rings before, at once.
+func (ch *chooser) preloadPairs(ctx context.Context, sources []tree.Source) error {
+	if len(sources) < 2 {
+		return nil
+	}
+	for _, up := range ch.pl.state.Upstream(ch.st) {
+		var commits []git.Hash
+		for _, of := range sources {
+			v, err := ch.pl.state.VisitOfPair(ctx, up, of)
+			if err != nil {
+				return err
+			}
+			commits = append(commits, v.Deployed)
+		}
+		if err := up.Environment.Repository.Statuses().Load(ctx, commits...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takesOwn reports whether the stage takes the newest own files before the rings before it had them.
+func (ch *chooser) takesOwn() bool {
+	return (ch.intent.Skip.OwnAtOnce || ch.intent.onlyClusters) && ch.st.Ring != nil && len(ch.st.Ring.After) > 0 && ch.st.Has().Base != ""
 }
 
 // sooner reports whether it is known that a pending candidate passes before another one.
@@ -258,18 +294,25 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 }
 
 // namedSource returns a base commit with the own files that come with it. A ring that takes pairs gets
-// the newest ones that the rings before had with the base commit, or keeps those that it has.
+// those that the policy would choose with the base commit, or keeps those that it has.
 func (ch *chooser) namedSource(ctx context.Context, b source.Base) (tree.Source, error) {
 	of, has := ch.st.With(b), ch.st.Has()
 	if !ch.st.TakesPairs() {
 		return of, nil
 	}
-	pairs, err := ch.pl.state.Pairs(ctx, ch.st, []source.Base{b})
-	switch found := pairs[of.Base]; {
-	case len(found) > 0:
-		of = found[0]
-	case has != (tree.Source{}):
+	if has != (tree.Source{}) {
 		of.Environment = has.Environment
+	}
+	if of.Base == has.Base {
+		return of, nil
+	}
+	pairs, err := ch.pl.state.Pairs(ctx, ch.st, []source.Base{b})
+	if err != nil {
+		return of, err
+	}
+	c, err := ch.best(ctx, pairs[of.Base])
+	if err == nil && c != nil {
+		of = c.source
 	}
 	return of, err
 }

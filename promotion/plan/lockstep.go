@@ -51,6 +51,10 @@ func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate)
 			}
 			if up.Policy != next.Policy || !next.TakesPairs() {
 				has.Environment = tree.RevisionOf(next.Environment.Own.Commit)
+			} else if pair, err := pl.bestPair(ctx, next, has.Base); err != nil {
+				return "", gate.Verdict{}, err
+			} else if pair != nil {
+				has = pair.source
 			}
 			soaks, err := pl.judge.soaksFor(ctx, next, has)
 			if err != nil {
@@ -59,7 +63,7 @@ func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate)
 			if soaks.State != gate.Pending {
 				continue
 			}
-			never, err := pl.refuses(ctx, next, has.Base)
+			never, err := pl.refuses(ctx, next, has)
 			if err == nil && !never {
 				never, err = pl.neverComes(ctx, next, has)
 			}
@@ -142,7 +146,11 @@ func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.So
 			}
 			had, err := up.Had(ctx, []source.Base{{Commit: of.Base.Hash()}})
 			if err == nil && !had[of.Base] {
-				if is, err = pl.refuses(ctx, up, of.Base); err == nil && !is {
+				at := tree.Source{Base: of.Base, Environment: tree.RevisionOf(up.Environment.Own.Commit)}
+				if up.TakesPairs() { // which own files come with it is not known
+					at.Environment = up.Has().Environment
+				}
+				if is, err = pl.refuses(ctx, up, at); err == nil && !is {
 					is, err = pl.neverComes(ctx, up, of)
 				}
 			}
@@ -160,12 +168,12 @@ func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.So
 // refuses reports whether a stage does not take a base commit that it does not have, now or later: it
 // has a newer one, or gates of the commit or of the change block it. A hold or a freeze blocks all
 // commits and ends, so it does not count.
-func (pl *Planner) refuses(ctx context.Context, st *session.Stage, base tree.Revision) (bool, error) {
-	key := refusal{st.ID(), base}
+func (pl *Planner) refuses(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
+	key := refusal{st.ID(), of}
 	if known, asked := pl.refusals[key]; asked {
 		return known, nil
 	}
-	refuses, err := pl.wouldRefuse(ctx, st, base)
+	refuses, err := pl.wouldRefuse(ctx, st, of)
 	if err == nil {
 		pl.refusals[key] = refuses
 	}
@@ -175,17 +183,27 @@ func (pl *Planner) refuses(ctx context.Context, st *session.Stage, base tree.Rev
 // refusal is what refuses is asked about.
 type refusal struct {
 	stage string
-	base  tree.Revision
+	of    tree.Source
 }
 
-func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, base tree.Revision) (bool, error) {
+// bestPair returns the candidate with a base commit of a ring that takes pairs; nil for none.
+func (pl *Planner) bestPair(ctx context.Context, st *session.Stage, base tree.Revision) (*candidate, error) {
+	pairs, err := pl.state.Pairs(ctx, st, []source.Base{{Commit: base.Hash()}})
+	if err != nil {
+		return nil, err
+	}
+	ch := &chooser{pl: pl, st: st}
+	return ch.best(ctx, pairs[base])
+}
+
+func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
 	if st.Environment.Repository == nil {
 		return true, nil
 	}
-	if passed, err := pl.state.IsPassed(st, base); err != nil || passed {
+	if passed, err := pl.state.IsPassed(st, of.Base); err != nil || passed {
 		return true, err
 	}
-	step := &Step{Kind: Promote, Source: tree.Source{Base: base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}
+	step := &Step{Kind: Promote, Source: of}
 	c, err := pl.judge.gates(ctx, st, step.Source, Intent{})
 	if err != nil {
 		return false, err

@@ -47,9 +47,6 @@ type Intent struct {
 	onlyClusters bool
 }
 
-// takesOwn reports whether a stage takes the newest own files before the rings before it had them.
-func (i *Intent) takesOwn() bool { return i.Skip.OwnAtOnce || i.onlyClusters }
-
 // Plan is what could be done, and what that rests on.
 type Plan struct {
 	// Inputs are all that decisions rest on and that can move: refs of repositories, by
@@ -177,8 +174,11 @@ func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus
 		if try.Step == nil || try.Step.Prepared == nil || intent.Commit != "" {
 			break
 		}
-		if !ruledOut(try.Step) {
+		waits := st.TakesPairs() && waitsForOwn(try.Step) // older own files may not
+		if !ruledOut(try.Step) && (!waits || found.State == Blocked) {
 			found = &try
+		}
+		if !ruledOut(try.Step) && !waits {
 			break
 		}
 		excluded[try.Step.Source] = gate.Reason(try.Step.Verdicts)
@@ -189,6 +189,18 @@ func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus
 	}
 	*out = *found
 	return nil
+}
+
+// waitsForOwn reports whether a step waits only for approvals of its own files.
+func waitsForOwn(step *Step) bool {
+	waits := false
+	for _, v := range step.Verdicts {
+		if v.State != gate.Passed && (v.Gate != model.GateApprovals || v.Name != gate.OwnFiles) {
+			return false
+		}
+		waits = waits || v.State == gate.Pending
+	}
+	return waits
 }
 
 // tooEarly reports whether the first step of a ring brings own files from before the ring had anything.

@@ -61,11 +61,14 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 		hold.Base = before.Base // a second step back is still from there
 	}
 	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.Environment.SourceIn(target.Record, st.RingName()).Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}
+	if before != nil && before.Environment != "" { // it is back from newer own files
+		step.Source.Environment, hold.Environment = has.Environment, before.Environment
+	}
 	if st.TakesPairs() { // the rings before may not have had those of now
 		step.Source.Environment = has.Environment
 	}
 	if to.Own {
-		step.Source.Environment = st.Environment.SourceIn(target.Record, st.RingName()).Environment
+		step.Source = tree.Source{Base: has.Base, Environment: st.Environment.SourceIn(target.Record, st.RingName()).Environment}
 		hold.Environment = has.Environment
 		if before != nil && before.Environment != "" {
 			hold.Environment = before.Environment
@@ -157,19 +160,22 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 	return session.Past{}, fmt.Errorf("it never had %s: `kalypso audit --env %s` lists what it had", to.Commit, st.Policy.Name)
 }
 
-// earlierOwn returns the newest state with each of the earlier own files that a stage had with the base
-// commit that it has, and of these the one to go back to.
+// earlierOwn returns the newest state with each of the earlier own files that a stage had, and of these
+// the one to go back to.
 func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to RollbackTo) (session.Past, error) {
 	states, err := st.Environment.History.All(ctx)
 	if err != nil {
 		return session.Past{}, err
 	}
 	has := st.Has()
+	if has.Base == "" {
+		return session.Past{}, errors.New("it has nothing yet, so there is nothing to go back to")
+	}
 	var had []session.Past
 	seen := map[tree.Revision]bool{}
 	for _, p := range states {
 		is := st.Environment.SourceIn(p.Record, st.RingName())
-		if is.Base != has.Base || seen[is.Environment] {
+		if is == (tree.Source{}) || seen[is.Environment] {
 			continue
 		}
 		seen[is.Environment] = true
@@ -187,11 +193,11 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 	steps := max(1, to.Steps)
 	switch {
 	case to.Commit != "":
-		return session.Past{}, fmt.Errorf("it never had own files of %s with %s: `kalypso audit --env %s` lists what it had", to.Commit, has.Base.Short(), st.Policy.Name)
+		return session.Past{}, fmt.Errorf("it never had earlier own files of %s: --to takes the id of a commit, or its first 7 digits or more, and `kalypso audit --env %s` lists what it had", to.Commit, st.Policy.Name)
 	case len(had) == 0:
-		return session.Past{}, fmt.Errorf("it had no earlier own files with %s, so there is nothing to go back to", has.Base.Short())
+		return session.Past{}, fmt.Errorf("%s has had no earlier own files, so there is nothing to go back to", st.ID())
 	case steps > len(had):
-		return session.Past{}, fmt.Errorf("it had %s earlier with %s, so there is nothing %s back", message.Count(len(had), "commit")+" of own files", has.Base.Short(), message.Count(steps, "step"))
+		return session.Past{}, fmt.Errorf("it had %s of own files before what it has, so there is nothing %s back", message.Count(len(had), "commit"), message.Count(steps, "step"))
 	}
 	return had[steps-1], nil
 }

@@ -353,6 +353,14 @@ func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[
 		return nil, err
 	}
 	members, err := p.Subject.Members(ctx, subject.CompileRequest{Dir: dir, Environment: st.Policy.Name, Rings: st.Policy.Promotion.Rings})
+	if members == nil && st.Environment.Record != nil { // errors hide the labels: it stays as it was
+		members = map[string]string{}
+		for _, e := range st.Environment.Record.ClusterTypes {
+			if e.Ring != "" && st.Policy.Promotion.Ring(e.Ring) != nil {
+				members[model.TypeOfFolder(e.Name)] = e.Ring
+			}
+		}
+	}
 	return members, errors.Join(err, remove())
 }
 

@@ -29,7 +29,7 @@ func (a applicationSubject) Declarations(ctx context.Context, dir string) ([]mod
 
 // Members implements Subject: rings select targets by name.
 func (applicationSubject) Members(context.Context, CompileRequest) (map[string]string, error) {
-	return nil, nil
+	return map[string]string{}, nil
 }
 
 // Compile projects the targets of an environment. Without any there is no tree: what

@@ -28,7 +28,7 @@ type Subject interface {
 	// name; nil where nothing of it can be read.
 	Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error)
 	// Members returns the ring of each cluster type that labels decide, by the request's rings; nil if
-	// names alone decide, or errors hide the cluster types.
+	// errors hide the cluster types.
 	Members(ctx context.Context, r CompileRequest) (map[string]string, error)
 	// Compile compiles one environment, or a ring of it.
 	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
