@@ -23,6 +23,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // request is what the program reads: what is sent, and where to.
@@ -109,8 +110,9 @@ func (r *request) argo() error {
 	if err != nil {
 		return err
 	}
-	sent := map[string]bool{} // as the controller keeps it in an annotation
+	sent := map[string]bool{} // as the controller keeps it in an annotation of the Application
 	for _, app := range r.Applications {
+		name, _, _ := unstructured.NestedString(app, "metadata", "name")
 		destinations := config.GetGlobalDestinations(nil)
 		for _, trigger := range slices.Sorted(maps.Keys(destinations)) {
 			results, err := notifications.RunTrigger(trigger, app)
@@ -118,7 +120,7 @@ func (r *request) argo() error {
 				return err
 			}
 			for _, result := range results {
-				once := trigger + result.Key + result.OncePer
+				once := name + trigger + result.Key + result.OncePer
 				if result.Triggered && result.OncePer == "" {
 					return fmt.Errorf("%s: oncePer has no value", trigger) // it is in the log
 				}
