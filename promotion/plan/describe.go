@@ -92,7 +92,12 @@ func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
 		return
 	}
 	const most = 1000
-	if own, err := m.state.Platform.OwnCommits(st.Policy, has.Environment, step.Source.Environment, most); err == nil && len(own) < most {
+	own, err := m.state.Platform.OwnCommits(st.Policy, has.Environment, step.Source.Environment, most)
+	switch {
+	case err != nil:
+	case len(own) == most: // or the history does not have the older ones any more
+		fmt.Fprintf(b, "%d commits or more to the environment's own files\n\n", most)
+	default:
 		listCommits(b, "to the environment's own files ", own)
 	}
 }

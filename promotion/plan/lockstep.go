@@ -200,7 +200,7 @@ func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.S
 	if st.Environment.Repository == nil {
 		return true, nil
 	}
-	if passed, err := pl.state.IsPassed(st, of.Base); err != nil || passed {
+	if newer, err := pl.state.HasNewer(st, of.Base); err != nil || newer {
 		return true, err
 	}
 	step := &Step{Kind: Promote, Source: of}
