@@ -39,8 +39,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 		if !has {
 			continue
 		}
-		pkg, ds, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Declarations,
-			evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers, Supervisor: r.Supervisor})
+		pkg, ds, err := b.evaluate(ctx, r, s.Name)
 		switch {
 		case err != nil:
 			return err
@@ -61,13 +60,18 @@ func Members(ctx context.Context, r Request) (map[string]string, error) {
 		return nil, err
 	}
 	name := r.Environments[0]
-	pkg, _, err := evaluate.Environment(ctx, b.Platform, name, b.Declarations,
-		evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers, Supervisor: r.Supervisor})
+	pkg, _, err := b.evaluate(ctx, r, name)
 	if err = errors.Join(err, b.Close()); err != nil || pkg.Model == nil || pkg.Model.Incomplete {
 		return nil, err
 	}
 	of, _ := schedule.Rings(name, r.Rings, pkg.Model.ClusterTypes, expr.New(expr.In(r.Workers)).Satisfies)
 	return of, nil
+}
+
+// evaluate evaluates the package of an environment.
+func (b *Build) evaluate(ctx context.Context, r Request, name string) (*evaluate.Package, []diag.Diagnostic, error) {
+	return evaluate.Environment(ctx, b.Platform, name, b.Declarations,
+		evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers, Supervisor: r.Supervisor})
 }
 
 // beyond returns what says that an evaluation was beyond a bound of costs; "" for nothing.

@@ -148,11 +148,10 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	case o.target != "" && o.target != "promoter":
 		return usagef("--target %s: there is promoter", o.target)
 	case o.target != "" && (o.dryRun || o.plan != "" || o.commit != "" || len(o.skip) > 0 || o.atOnce):
-		return usagef("--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: leave out --dry-run, a plan, --commit, --skip-gate and --at-once")
+		return usagef("--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: " +
+			"leave out --dry-run, a plan, --commit, --skip-gate and --at-once")
 	case o.target != "":
 		return g.hydrate(cmd, o)
-	case o.atOnce && o.commit != "":
-		return usagef("--at-once is about own files, and --commit about a commit of the platform: promote one after the other")
 	case o.dryRun:
 		return g.promotePlan(cmd, o, "")
 	}
@@ -252,6 +251,9 @@ func (o *promoteOptions) waits() (time.Duration, error) {
 
 // intent is what is to be done beside what policies say.
 func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) {
+	if o.atOnce && o.commit != "" {
+		return promotion.Intent{}, usagef("--at-once is for own files, and --commit for a commit of the platform: promote one after the other")
+	}
 	if o.allRings { // which needed no reason
 		o.atOnce, o.reason = true, cmp.Or(o.reason, "--all-rings")
 	}

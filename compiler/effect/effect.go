@@ -194,8 +194,11 @@ func ways(before, after *Side) []*Way {
 			lists[n][model.TypeOfFolder(s.Clusters[i].Folder)] = true
 		}
 	}
-	unlisted := func(side int, folder string) string {
-		clusterType := model.TypeOfFolder(folder)
+	unlisted := func(side int, c Cluster) string { // the folder of a cluster on the side that does not list it
+		clusterType := model.TypeOfFolder(c.Folder)
+		if c.OnlyListed || side == 1 && c.Entry {
+			return ""
+		}
 		if _, has := sides[side].Folders[clusterType]; has && !lists[side][clusterType] {
 			return clusterType
 		}
@@ -214,18 +217,10 @@ func ways(before, after *Side) []*Way {
 	for a, b := before.Clusters, after.Clusters; len(a)+len(b) > 0; {
 		switch {
 		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
-			to := ""
-			if !a[0].Entry && !a[0].OnlyListed {
-				to = unlisted(1, a[0].Folder)
-			}
-			add(a[0].Folder, to, a[0].Name)
+			add(a[0].Folder, unlisted(1, a[0]), a[0].Name)
 			a = a[1:]
 		case len(a) == 0 || b[0].Name < a[0].Name:
-			from := ""
-			if !b[0].OnlyListed {
-				from = unlisted(0, b[0].Folder)
-			}
-			add(from, b[0].Folder, b[0].Name)
+			add(unlisted(0, b[0]), b[0].Folder, b[0].Name)
 			b = b[1:]
 		default:
 			add(a[0].Folder, b[0].Folder, a[0].Name)

@@ -37,8 +37,8 @@ func (r *Repository) Find(platform, environment, first string) (branch, folder s
 	return "", "", nil, nil
 }
 
-// find looks for the tree of an environment in a branch, of which a function may refuse the record. There
-// is none within another tree.
+// find looks for the tree of an environment in a branch. is may refuse a record. A tree cannot be inside
+// another tree.
 func (b *Branch) find(platform, environment string, is func(*Record) bool) (string, *Record, error) {
 	type place struct {
 		folder string

@@ -48,8 +48,8 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 	return true, nil
 }
 
-// Early calls take with the reports that were kept, in their order, and keeps those no more of which it
-// returns true, nor those that are too old.
+// Early calls take with the kept reports, in their order. It removes the reports for which take returns
+// true, and the reports that are too old.
 func (t *Tx) Early(ctx context.Context, now time.Time, take func(*state.Report) bool) error {
 	var gone []any
 	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {

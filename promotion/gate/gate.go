@@ -68,8 +68,8 @@ type Stay struct {
 	// Held says that the history of the environment's tree has the commit, which alone
 	// proves that it was there.
 	Held bool
-	// Passed says that it was not there, and that the ring has a newer commit: it will not come.
-	Passed bool
+	// Missed says that the ring never had the commit and has a newer one, so that it will not come.
+	Missed bool
 	// Entered is when the commit's rollout there was first reported, and Left when the ring
 	// got another commit; Left is the zero Time while it is there.
 	Entered, Left time.Time

@@ -119,7 +119,7 @@ func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) a
 func rolledOut(s Stay) answer {
 	a := answer{State: Pending, since: s.Since}
 	switch {
-	case s.Passed:
+	case s.Missed:
 		a = answer{State: Blocked, reason: "has not had it, and has a newer one", never: true}
 	case !s.Held:
 		a.since = time.Time{}

@@ -34,7 +34,7 @@ type Observer struct {
 	records *verify.Records
 	// asked has what sources said last of what a stage has, by what deployed it.
 	asked map[deployed]*Rollout
-	// unrecorded are the stages of which this run may not write how far they are.
+	// unrecorded are the stages whose rollouts this run may not record.
 	unrecorded map[*session.Stage]bool
 }
 
@@ -49,8 +49,8 @@ func New(state *session.State, records *verify.Records) *Observer {
 	return &Observer{state, records, map[deployed]*Rollout{}, map[*session.Stage]bool{}}
 }
 
-// NotRecorded says that this run may not write how far the rollout of what a stage has is: a success
-// counts from when the clusters say that it holds.
+// NotRecorded says that this run may not record the rollout of a stage. Then a success counts from the time
+// that clusters report.
 func (ob *Observer) NotRecorded(st *session.Stage) { ob.unrecorded[st] = true }
 
 // Rollout is how far a commit has come on the clusters.

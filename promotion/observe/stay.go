@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Stay returns the time of a base commit in a stage. own says that it is about the environment's own
-// files as well: then only the time of the pair counts.
+// Stay returns the time of a base commit in a stage; with own, the time of the base commit together with
+// the environment's own files.
 func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source, own bool) (gate.Stay, error) {
 	stay := gate.Stay{Environment: st.Policy.Name, Ring: st.RingName()}
 	if st.Environment.Repository == nil || st.Environment.Record == nil {
@@ -27,7 +27,7 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 	}
 	v, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base)
 	if err == nil && len(v.Deployed) == 0 {
-		stay.Passed, err = ob.state.IsPassed(st, of.Base)
+		stay.Missed, err = ob.state.HasNewer(st, of.Base)
 	}
 	if err != nil || len(v.Deployed) == 0 {
 		return stay, err

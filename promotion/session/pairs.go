@@ -78,6 +78,26 @@ func (s *State) OwnNewer(ctx context.Context, st *Stage, a, b tree.Revision) (bo
 	return known && at < other, err
 }
 
+// NewestOwn returns the newer one of two commits of own files of a stage's environment; false if their
+// branch has neither.
+func (s *State) NewestOwn(ctx context.Context, st *Stage, a, b tree.Revision) (newest tree.Revision, found bool, err error) {
+	l, err := s.ownLine(ctx, st)
+	if err != nil {
+		return "", false, err
+	}
+	least := math.MaxInt
+	for _, own := range []tree.Revision{a, b} {
+		age, known, err := l.age(own.Hash())
+		if err != nil {
+			return "", false, err
+		}
+		if known && age < least {
+			newest, found, least = own, true, age
+		}
+	}
+	return newest, found, nil
+}
+
 // Pairs returns the pairs of a base commit and own files that all rings before a stage have or had, and
 // that are newer than what the stage has, by base commit. Those of one base commit are sorted, newest
 // own files first. bases are those to look for. A pair that was there long before may be missing.

@@ -238,25 +238,6 @@ func (p *Platform) historyOf(ctx context.Context, branch string) (git.Hash, erro
 	return head, p.Repository.Remote.Fetch(ctx, []git.Hash{head}, 0)
 }
 
-// Newest returns the newer one of two commits of an environment's own files, by the
-// history of their branch; false where that has neither.
-func (p *Platform) Newest(ctx context.Context, policy *model.Declaration, a, b git.Hash) (git.Hash, bool, error) {
-	branch := p.Branch
-	if from := policy.Promotion.Source; from != nil {
-		branch = from.Branch
-	}
-	head, err := p.historyOf(ctx, branch)
-	if err != nil || head.IsZero() {
-		return head, false, err
-	}
-	for at, err := range p.Repository.Remote.Objects().Mainline(head) {
-		if err != nil || at.ID == a || at.ID == b {
-			return at.ID, err == nil, err
-		}
-	}
-	return git.Hash{}, false, nil
-}
-
 // OwnCommits returns the commits of an environment's own files after one, up to another, newest first; at
 // most a number of them.
 func (p *Platform) OwnCommits(policy *model.Declaration, after, to tree.Revision, most int) (out []source.Base, err error) {

@@ -93,6 +93,7 @@ type UnknownError struct {
 	Diagnostics []diag.Diagnostic
 }
 
+// Error names what is unknown, and the nearest known name.
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("there is no %s %s", e.What, e.Name)
 	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {

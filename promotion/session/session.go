@@ -49,6 +49,7 @@ type PlatformError struct {
 	Diagnostics []diag.Diagnostic
 }
 
+// Error names the commit whose base has errors.
 func (e *PlatformError) Error() string {
 	return "the base of the " + e.What + " has errors at commit " + e.Commit + ", so that its policies are not known: nothing is promoted"
 }
@@ -290,8 +291,8 @@ func (s *State) Newer(has tree.Source) ([]source.Base, error) {
 	return all[:len(all)-1], nil
 }
 
-// IsPassed reports whether a stage has a newer base commit than one.
-func (s *State) IsPassed(st *Stage, base tree.Revision) (bool, error) {
+// HasNewer reports whether a stage has a newer base commit than one.
+func (s *State) HasNewer(st *Stage, base tree.Revision) (bool, error) {
 	_, known, err := s.Platform.Bases.Until(base.Hash())
 	if err != nil || !known || st.Has().Base == "" || st.Has().Base == base {
 		return false, err

@@ -19,10 +19,12 @@ func Application(r application.Request) Subject { return applicationSubject{r} }
 
 type applicationSubject struct{ request application.Request }
 
+// Form implements Subject.
 func (a applicationSubject) Form() Form {
 	return Form{Marker: source.ApplicationMarker, Targets: true}
 }
 
+// Declarations implements Subject.
 func (a applicationSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
 	return evaluate.ApplicationDeclarations(ctx, dir, a.request.Supervisor)
 }
@@ -77,6 +79,7 @@ func isIn(record *tree.Record, clusterType string) bool {
 	return false
 }
 
+// Satisfies implements Subject.
 func (a applicationSubject) Satisfies(_ context.Context, constraint model.Expr, document json.RawMessage) ([]string, error) {
 	return satisfies(a.request.Workers, constraint, document)
 }

@@ -126,8 +126,8 @@ func (r *Records) IsBack(ctx context.Context, st *session.Stage, had, has tree.S
 		} else if _, known, err := r.state.Platform.Bases.Until(had.Base.Hash()); err != nil || found && known {
 			return found && slices.ContainsFunc(since[:len(since)-1], func(b source.Base) bool { return tree.RevisionOf(b.Commit) == had.Base }), err
 		}
-	} else if newer, found, err := r.state.Platform.Newest(ctx, st.Policy, had.Environment.Hash(), has.Environment.Hash()); err != nil || found {
-		return tree.RevisionOf(newer) == had.Environment, err
+	} else if newer, found, err := r.state.NewestOwn(ctx, st, had.Environment, has.Environment); err != nil || found {
+		return newer == had.Environment, err
 	}
 	// Of a history that was rewritten, what came a second time came back.
 	earlier, back := false, false

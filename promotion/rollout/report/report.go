@@ -60,6 +60,7 @@ type Error struct {
 	Problem string
 }
 
+// Error returns the position and the problem.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.At.File, e.At.Line, e.At.Column, e.Problem)
 }

@@ -54,7 +54,7 @@ func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 	x.warnOfSoak(soaking)
 }
 
-// soaksOwn reports whether rings wait for own files to soak, and nobody has written that they should.
+// soaksOwn reports whether rings wait for own files to soak although the base has no ownChanges.
 func soaksOwn(p *model.Promotion) bool {
 	return !p.OwnChanges.Written && slices.ContainsFunc(p.Rings, func(r model.Ring) bool { return p.SoaksOwn(&r) })
 }
@@ -74,7 +74,7 @@ func (x *Declarations) warnOfSoak(environments []string) {
 		At(ref, "").On(ref.String()).Hinting(`write ownChanges: "rings" to confirm this, or ownChanges: "at-once" to let them go on as before`))
 }
 
-// checkOwnChanges reports exceptions that stop nothing, because all changes go at once anyway.
+// checkOwnChanges reports exceptions that change nothing, because all changes go at once anyway.
 func (x *Declarations) checkOwnChanges(o *model.OwnChanges, ref model.Ref, environment string) {
 	if o.AtOnce && o.Clusters {
 		x.Fail(ref.At("atOnce"), diag.New(diag.StopsNothing, "all changes of the own files of environment "+environment+" go at once already").
@@ -170,7 +170,8 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments , clusterTypes or clusters a step may change, or remove the gate")
 	}
 	team := func(name string) bool { return strings.Contains(name, "/") } // nobody knows who is in it
-	for at, a := range map[string]*model.ApprovalsGate{"approvals": g.Approvals, "own.approvals": g.OwnApprovals} {
+	for i, a := range []*model.ApprovalsGate{g.Approvals, g.OwnApprovals} {
+		at := []string{"approvals", "own.approvals"}[i]
 		if a == nil || a.From == nil || slices.ContainsFunc(a.From, team) {
 			continue
 		}
