@@ -90,7 +90,7 @@ With --own, the base commit stays and the environment's own files go back.`,
 			return s.Rollback(ctx, to, decision)
 		})
 	cmd.Flags().StringVar(&to.Commit, "to", "", "the base `COMMIT` to go back to; with --own, a commit of own files")
-	cmd.Flags().IntVar(&to.Steps, "steps", 1, "how many base commits to go back; with --own, how many commits of own files")
+	cmd.Flags().IntVar(&to.Steps, "steps", 1, "how many base commits, or with --own commits of own files, to go back")
 	cmd.Flags().BoolVar(&to.Exact, "exact", false, "bring back the very files, without compiling")
 	cmd.Flags().BoolVar(&to.Own, "own", false, "keep the base commit, and go back with the environment's own files")
 	cmd.Flags().StringVar(&d.until, "until", "", "hold until this `TIME`, or for that long; without it until somebody releases it")

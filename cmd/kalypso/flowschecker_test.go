@@ -233,7 +233,8 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 		if !slices.Contains(c.commits, has.Base) && had.Base != has.Base {
 			c.wrong("commit %s comes to %s with %s, which main does not have", commit, stop.id(), has.Base)
 		}
-		if is, want := c.ownOf(e, has.Environment), c.ownOf(e, c.commits[len(c.commits)-1]); stop.ring != "main" && is != want {
+		head := c.commits[len(c.commits)-1]
+		if stop.ring != "main" && c.ownOf(e, has.Environment) != c.ownOf(e, head) {
 			c.wrong("commit %s comes to %s with own files of %s, which are not those of main", commit, stop.id(), has.Environment)
 		}
 		if why := c.unproved(stop, had, has); why != "" {

@@ -252,7 +252,8 @@ func (o *promoteOptions) waits() (time.Duration, error) {
 // intent is what is to be done beside what policies say.
 func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) {
 	if o.atOnce && o.commit != "" {
-		return promotion.Intent{}, usagef("--at-once is for own files, and --commit for a commit of the platform: promote one after the other")
+		return promotion.Intent{}, usagef("--at-once is for own files, and --commit for a commit of the platform: " +
+			"promote one after the other")
 	}
 	if o.allRings { // which needed no reason
 		o.atOnce, o.reason = true, cmp.Or(o.reason, "--all-rings")
