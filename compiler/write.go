@@ -316,15 +316,22 @@ func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]di
 			return nil, nil, err
 		}
 		records[environment], problems[environment] = o.sound(record, ds)
-		if e := b.environment(environment); record == nil && len(ds) == 0 && e.Model.GitOps != nil && !o.anywhere {
-			branch, folder, was, err := o.repository.Find(b.Platform.Module, environment, to.branch)
-			if err != nil {
-				return nil, nil, err
-			}
-			if was != nil {
-				at := model.GitOps{Repo: e.Model.GitOps.Repo, Branch: branch, Path: path.Clean(folder)}
-				problems[environment] = append(problems[environment], b.moved(e, &at, was))
-			}
+		e := b.environment(environment)
+		if len(ds) > 0 || e.Model.GitOps == nil || o.anywhere {
+			continue
+		}
+		branch, folder, was := to.branch, "", (*tree.Record)(nil)
+		if record == nil {
+			branch, folder, was, err = o.repository.Find(b.Platform.Module, environment, to.branch)
+		} else { // an old one may be left there
+			folder, was, err = o.branches[to.branch].Newer(environment, to.folder, nil, nil)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if was != nil {
+			at := model.GitOps{Repo: e.Model.GitOps.Repo, Branch: branch, Path: path.Clean(folder)}
+			problems[environment] = append(problems[environment], b.moved(e, &at, was))
 		}
 	}
 	return records, problems, nil

@@ -1,6 +1,9 @@
 package tree
 
 import (
+	"cmp"
+	"errors"
+	"iter"
 	"path"
 	"slices"
 
@@ -37,9 +40,91 @@ func (r *Repository) Find(platform, environment, first string) (branch, folder s
 	return "", "", nil, nil
 }
 
-// find looks for the tree of an environment in a branch. is may refuse a record. A tree cannot be inside
-// another tree.
-func (b *Branch) find(platform, environment string, is func(*Record) bool) (string, *Record, error) {
+// Newer returns the folder and the record of the tree of an environment in the branch that was written
+// after the one in a folder of it, and says that it is kept there; nil for none. history has the branch's
+// commits, newest first, and ready is called with the ids of records before they are read; both may be nil.
+func (b *Branch) Newer(environment, than string, history iter.Seq2[git.Link, error], ready func(records []git.Hash) error) (folder string, newer *Record, err error) {
+	if history == nil {
+		history = b.repository.git.Mainline(b.tip)
+	}
+	var folders []string
+	var files []git.Hash
+	if err := b.trees(func(at string, file git.Hash) (bool, error) {
+		if at != than {
+			folders, files = append(folders, at), append(files, file)
+		}
+		return true, nil
+	}); err != nil || len(folders) == 0 {
+		return "", nil, err
+	}
+	if ready != nil {
+		if err := ready(files); err != nil {
+			return "", nil, err
+		}
+	}
+	for _, at := range folders {
+		record, _, err := b.Record(at)
+		if err != nil {
+			return "", nil, err
+		}
+		if record == nil || record.Environment != environment || record.Git == nil || path.Clean(record.Git.Path) != path.Clean(cmp.Or(at, ".")) {
+			continue
+		}
+		if last, err := b.lastWritten(history, than, at); err != nil || last == at {
+			return at, record, err
+		}
+	}
+	return "", nil, nil
+}
+
+// lastWritten returns which of two folders got its record last; "" if one commit wrote both, or the
+// history here does not say.
+func (b *Branch) lastWritten(history iter.Seq2[git.Link, error], folders ...string) (string, error) {
+	var is [2]git.Hash
+	for c, err := range history {
+		if errors.As(err, new(*git.MissingError)) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		var was [2]git.Hash
+		for i, folder := range folders {
+			entry, _, err := b.repository.git.Find(c.Tree, path.Join(folder, RecordPath))
+			if err != nil {
+				return "", err
+			}
+			was[i] = entry.ID
+		}
+		switch {
+		case is == [2]git.Hash{}:
+			is = was
+		case is[0] != was[0] && is[1] != was[1]:
+			return "", nil
+		case is[0] != was[0]:
+			return folders[0], nil
+		case is[1] != was[1]:
+			return folders[1], nil
+		}
+	}
+	return "", nil
+}
+
+// find looks for the tree of an environment in a branch. is may refuse a record.
+func (b *Branch) find(platform, environment string, is func(*Record) bool) (folder string, found *Record, err error) {
+	err = b.trees(func(at string, _ git.Hash) (bool, error) {
+		record, _, err := b.Record(at)
+		if err == nil && record != nil && record.Platform == platform && record.Environment == environment && is(record) {
+			folder, found = at, record
+		}
+		return found == nil, err
+	})
+	return folder, found, err
+}
+
+// trees calls f with the folders of the branch that have a tree, nearest to the root first, and the ids of
+// their records, until it returns false. A tree cannot be inside another tree.
+func (b *Branch) trees(f func(folder string, record git.Hash) (bool, error)) error {
 	type place struct {
 		folder string
 		deep   int
@@ -50,14 +135,21 @@ func (b *Branch) find(platform, environment string, is func(*Record) bool) (stri
 		at := next[read]
 		entries, err := b.repository.git.Tree(at.id)
 		if err != nil {
-			return "", nil, err
+			return err
 		}
-		if slices.ContainsFunc(entries, func(e git.Entry) bool { return e.Name == path.Dir(RecordPath) && e.Mode == git.FolderMode }) {
-			record, _, err := b.Record(at.folder)
-			if err != nil || record != nil && record.Platform == platform && record.Environment == environment && is(record) {
-				return at.folder, record, err
+		own := slices.IndexFunc(entries, func(e git.Entry) bool { return e.Name == path.Dir(RecordPath) && e.Mode == git.FolderMode })
+		if own >= 0 {
+			record, _, err := b.repository.git.Find(entries[own].ID, path.Base(RecordPath))
+			if err != nil {
+				return err
 			}
-			continue
+			if more, err := f(at.folder, record.ID); err != nil || !more {
+				return err
+			}
+			if at.folder != "" {
+				continue
+			}
+			at.deep = mostDeep - 1
 		}
 		for _, e := range entries {
 			if e.Mode == git.FolderMode && at.deep < mostDeep {
@@ -65,5 +157,5 @@ func (b *Branch) find(platform, environment string, is func(*Record) bool) (stri
 			}
 		}
 	}
-	return "", nil, nil
+	return nil
 }

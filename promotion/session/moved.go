@@ -12,15 +12,21 @@ import (
 )
 
 // Moved returns how the tree of a stage's environment moved, if its gitops now names a place without a
-// record and an earlier commit of the platform names a place that still has the tree. Otherwise it
-// returns nil. Clusters that were bootstrapped before the move pull the old place and get no new commits.
+// record and an earlier commit of the platform names a place that still has the tree, or if another folder
+// of its branch got the tree after the one that gitops names. Otherwise it returns nil. Clusters that were
+// bootstrapped before the move pull the old place and get no new commits.
 func (s *State) Moved(ctx context.Context, st *Stage) (*Move, error) {
 	env := st.Environment
-	if env.Record != nil || env.Policy.GitOps == nil {
+	if env.Policy.GitOps == nil {
 		return nil, nil
 	}
 	if known, asked := s.moved[env]; asked {
 		return known, nil
+	}
+	if env.Record != nil {
+		is, err := env.movedBack(ctx)
+		s.moved[env] = is
+		return is, err
 	}
 	var commits []git.Hash // candidates that may have written the old tree
 	for _, other := range s.Stages {
@@ -47,6 +53,22 @@ func (s *State) Moved(ctx context.Context, st *Stage) (*Move, error) {
 	}
 	s.moved[env] = nil
 	return nil, nil
+}
+
+// movedBack is Moved for an environment whose place has a record, which may be left from an earlier time.
+func (env *Environment) movedBack(ctx context.Context) (*Move, error) {
+	history := func(yield func(git.Link, error) bool) {
+		if err := env.History.Each(ctx, func(p Past) bool { return yield(p.Link, nil) }); err != nil {
+			yield(git.Link{}, err)
+		}
+	}
+	folder, newer, err := env.Tree.Newer(env.Policy.Name, env.Folder, history, func(records []git.Hash) error {
+		return env.Repository.Remote.Prefetch(ctx, records)
+	})
+	if err != nil || newer == nil {
+		return nil, err
+	}
+	return &Move{env.Policy.Name, origin.Tree{Path: folder}.Folder(), origin.TreeOf(env.Policy.GitOps).Folder()}, nil
 }
 
 // Move is a change of the place of an environment's tree.
