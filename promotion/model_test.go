@@ -177,7 +177,7 @@ var happens = []struct {
 }{
 	{"push", 10}, {"broken", 1}, {"small", 2}, {"own", 4}, {"both", 1}, {"policy", 1}, {"same", 1},
 	{"report", 14}, {"clock", 8}, {"rollback", 3}, {"hold", 1}, {"release", 3}, {"freeze", 1}, {"thaw", 1},
-	{"reject", 2}, {"unreject", 1}, {"edit", 1}, {"overwrite", 2}, {"named", 2}, {"merge", 8},
+	{"reject", 2}, {"unreject", 1}, {"edit", 1}, {"overwrite", 2}, {"named", 3}, {"revert", 3}, {"merge", 8},
 }
 
 func newScenario(seed uint64, events int) scenario {

@@ -82,7 +82,16 @@ func (w *modelWorld) close() {
 
 // push commits the platform as it is to be from now on.
 func (w *modelWorld) push(policy *modelPolicy, text string, own map[string]string) {
+	w.pushing(policy, text, own, -1)
+}
+
+// pushing is push with a message that says that the commit reverts another one, unless that is -1.
+func (w *modelWorld) pushing(policy *modelPolicy, text string, own map[string]string, reverts int) {
 	n := w.rules.push(policy, text, own)
+	message := fmt.Sprintf("commit %d", n)
+	if w.rules.commits[n].named = reverts; reverts >= 0 {
+		message += "\n\nThis reverts commit " + w.ids[reverts].String() + "."
+	}
 	statuses, err := json.Marshal(policy)
 	if err != nil {
 		panic(err)
@@ -91,7 +100,7 @@ func (w *modelWorld) push(policy *modelPolicy, text string, own map[string]strin
 	for name, text := range own {
 		files["environments/"+name+"/own.txt"] = text
 	}
-	w.ids = append(w.ids, w.platform.commit("main", w.rules.now, fmt.Sprintf("commit %d", n), files))
+	w.ids = append(w.ids, w.platform.commit("main", w.rules.now, message, files))
 }
 
 func (w *modelWorld) last() *ruleCommit { return &w.rules.commits[len(w.rules.commits)-1] }
@@ -218,7 +227,10 @@ func (w *modelWorld) happen(e event) error {
 			return err
 		})
 	case "named":
-		return w.named(st, bases[e.b%min(len(bases), 4)], e.c%2 == 0)
+		return w.named(st, bases[e.b%min(len(bases), 4)], e.c%2 == 0, e.c%3 > 0)
+	case "revert":
+		w.revert(bases[e.b%min(len(bases), 3)], e.c%2 == 0)
+		return nil
 	}
 	panic(e.what)
 }
@@ -532,8 +544,23 @@ func (w *modelWorld) freeze(st *ruleStage, e event) error {
 	})
 }
 
-func (w *modelWorld) named(st *ruleStage, base int, skips bool) error {
-	intent := plan.Intent{Commit: w.ids[base].String()}
+// revert takes a commit back: by what its message says, or by nothing but the content, if the commit is the
+// newest of the branch.
+func (w *modelWorld) revert(base int, says bool) {
+	last := w.last()
+	if says {
+		w.texts++
+		w.pushing(last.policy, fmt.Sprintf("text%d %d", w.texts, w.texts), nil, base)
+	} else if n := len(w.rules.commits) - 1; n > 0 && last.isBase {
+		w.push(w.rules.commits[n-1].policy, w.rules.commits[n-1].text, nil)
+	}
+}
+
+func (w *modelWorld) named(st *ruleStage, base int, skips, reason bool) error {
+	intent := plan.Intent{Commit: w.ids[base].String(), By: "somebody"}
+	if reason = reason || skips; reason {
+		intent.Reason = "it is urgent"
+	}
 	if skips {
 		intent.Skip = gate.Skip{Gates: []string{"soak", "after", "budget"}, Reason: "it is urgent", By: "somebody"}
 	}
@@ -541,10 +568,11 @@ func (w *modelWorld) named(st *ruleStage, base int, skips bool) error {
 		_, err := s.Apply(ctx, intent, nil)
 		return err
 	})
-	if err != nil && base >= st.has.base {
-		return err
+	older := base < st.has.base
+	needsReason := w.rules.name(st, &ruleNamed{base: base, skip: intent.Skip.Gates, reason: reason})
+	if (err != nil) != (older || needsReason) && !(older && err == nil) {
+		return fmt.Errorf("%w: naming %d for %s, of which the rules say that a reason is missing: %v: %v", errDiffers, base, st.id(), needsReason, err)
 	}
-	w.rules.named(st, base, intent.Skip.Gates)
 	return w.compare()
 }
 

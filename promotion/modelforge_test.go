@@ -9,7 +9,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
@@ -162,7 +162,7 @@ func (f *modelForge) Deploy(context.Context, forge.Deployment) error { return fo
 func (f *modelForge) passes(commit git.Hash) bool {
 	ok := false
 	for _, s := range f.said[commit] {
-		if s.Name == plan.GatesStatus {
+		if s.Name == ledger.GatesStatus {
 			ok = s.State == forge.Success
 		}
 	}

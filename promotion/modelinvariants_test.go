@@ -248,7 +248,11 @@ func (w *modelWorld) checkProposal(st *ruleStage) error {
 	}
 	has := sourceIn(record, st.ring)
 	to := ruleSource{w.number(has.Base), w.number(has.Environment)}
-	if to != st.has && (w.rules.drifts(st.environment) || !w.rules.mayCome(st, to, false, nil) || !w.rules.fits(st, to, nil)) {
+	var skip []string
+	if st.named != nil {
+		skip = st.named.skip
+	}
+	if to != st.has && (w.rules.drifts(st.environment) || !w.rules.mayCome(st, to, st.named) || !w.rules.fits(st, to, skip)) {
 		return fmt.Errorf("%w: the change request of %s to %s says that all gates are passed", errNever, w.name(has), st.id())
 	}
 	return nil

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"encoding/json"
 	"maps"
 	"math/big"
 	"slices"
@@ -29,6 +30,8 @@ type rules struct {
 type ruleCommit struct {
 	policy *modelPolicy
 	text   string            // base.txt
+	named  int               // the commit that its message says that it reverts, or -1
+	edits  [2]string         // what it changed of the base: what was, and what is
 	own    map[string]string // own.txt, by environment
 	ownBy  map[string]int    // the commit that last changed it; not there for none
 	isBase bool
@@ -60,6 +63,16 @@ type ruleStage struct {
 	hold              *ruleOrder
 	drift             bool
 	explicit          bool // what it has came by a person's word
+	named             *ruleNamed
+}
+
+// ruleNamed is a proposal of a commit that somebody named, until it is merged.
+type ruleNamed struct {
+	base     int
+	skip     []string
+	reason   bool
+	ends     *ruleOrder // the hold that it ends
+	contains []int      // rejected commits that it knows of
 }
 
 // ruleStay is the time of a base commit in a stage.
@@ -96,7 +109,7 @@ func (r *rules) environment(name string) *modelEnvironment {
 
 // push commits the platform as it is to be from now on, and returns the number of the commit.
 func (r *rules) push(policy *modelPolicy, text string, own map[string]string) int {
-	c := ruleCommit{policy: policy, text: text, own: map[string]string{}, ownBy: map[string]int{}, isBase: true}
+	c := ruleCommit{named: -1, policy: policy, text: text, own: map[string]string{}, ownBy: map[string]int{}, isBase: true}
 	n := len(r.commits)
 	if n > 0 {
 		last := r.commits[n-1]
@@ -106,6 +119,13 @@ func (r *rules) push(policy *modelPolicy, text string, own map[string]string) in
 	}
 	for name, text := range own {
 		c.own[name], c.ownBy[name] = text, n
+	}
+	encoded, err := json.Marshal(policy)
+	if err != nil {
+		panic(err)
+	}
+	if c.edits[1] = text + string(encoded); n > 0 {
+		c.edits[0] = r.commits[n-1].edits[1]
 	}
 	r.commits = append(r.commits, c)
 	return n
@@ -221,9 +241,67 @@ func (s *ruleStage) held(base int) *ruleStay {
 	return nil
 }
 
+// takenBack are those of some base commits, newest first, that others of them take back, and which do.
+func (r *rules) takenBack(bases []int) map[int]int {
+	out, used := map[int]int{}, map[int]bool{}
+	for i, n := range bases {
+		is := r.commits[n].edits
+		for j := i - 1; j >= 0; j-- {
+			by := bases[j]
+			if _, back := out[by]; !back && r.commits[by].named == n {
+				out[n] = by
+				break
+			}
+		}
+		for j := i - 1; j >= 0; j-- {
+			by := bases[j]
+			_, already := out[n]
+			if _, back := out[by]; !back && !used[by] && !already && r.commits[by].edits == [2]string{is[1], is[0]} {
+				out[n], used[by] = by, true
+			}
+		}
+	}
+	return out
+}
+
+// brings are the base commits that come to a stage with one, and are not taken back in it.
+func (r *rules) brings(s *ruleStage, base int) (out []int) {
+	newer := slices.DeleteFunc(r.newer(s), func(n int) bool { return n > base })
+	back := r.takenBack(newer)
+	return slices.DeleteFunc(newer, func(n int) bool { _, is := back[n]; return is })
+}
+
+// rejectedIn are the rejected base commits that come to a stage with one.
+func (r *rules) rejectedIn(s *ruleStage, base int) []int {
+	if len(r.rejected) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(r.brings(s, base), func(n int) bool { return n == base || !r.rejected[n] })
+}
+
+// reverted says whether newer commits take back what comes to a stage with a base commit.
+func (r *rules) reverted(s *ruleStage, base int) bool {
+	switch r.environment(s.environment).Advance {
+	case model.Latest, model.MatchUpstream, model.Queue:
+		return false
+	}
+	back := r.takenBack(r.newer(s))
+	if len(back) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(r.brings(s, base), func(n int) bool { _, is := back[n]; return is })
+}
+
 // mayCome answers the gates of the commit.
-func (r *rules) mayCome(s *ruleStage, to ruleSource, named bool, skip []string) bool {
-	if s.hold.stands(r.now) && !(named && s.hold.base >= 0 && to.base >= s.hold.base) {
+func (r *rules) mayCome(s *ruleStage, to ruleSource, named *ruleNamed) bool {
+	var skip []string
+	if named != nil {
+		skip = named.skip
+	}
+	if s.hold.stands(r.now) && !(named != nil && named.ends != nil && *named.ends == *s.hold) {
+		return false
+	}
+	if contains := r.rejectedIn(s, to.base); len(contains) > 0 && (named == nil || !named.reason || !slices.Equal(contains, named.contains)) {
 		return false
 	}
 	if o, there := r.frozen[s.environment]; there && o.stands(r.now) {
@@ -349,7 +427,7 @@ func (r *rules) sources(s *ruleStage, base int, unfit []ruleSource) []ruleSource
 // best returns the newest of some sources that may come; ruleNothing for none.
 func (r *rules) best(s *ruleStage, sources []ruleSource) ruleSource {
 	for _, of := range sources {
-		if r.mayCome(s, of, false, nil) {
+		if r.mayCome(s, of, nil) {
 			return of
 		}
 	}
@@ -413,7 +491,7 @@ func (r *rules) locked(s *ruleStage, base int) bool {
 // refuses says whether a stage will not take a base commit that it does not have.
 func (r *rules) refuses(s *ruleStage, to ruleSource) bool {
 	after, soak := r.asked(s, to)
-	return to.base <= s.has.base || r.rejected[to.base] || max(after, soak) >= blocks || !r.fits(s, to, nil)
+	return to.base <= s.has.base || r.rejected[to.base] || len(r.rejectedIn(s, to.base)) > 0 || r.reverted(s, to.base) || max(after, soak) >= blocks || !r.fits(s, to, nil)
 }
 
 // neverComes says whether a base commit cannot come to a stage through those before it.
@@ -493,7 +571,7 @@ func (r *rules) newer(s *ruleStage) []int {
 func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 	groups, any, rings := r.before(s)
 	newer := slices.DeleteFunc(r.newer(s), func(base int) bool {
-		return r.rejected[base] || len(r.sources(s, base, unfit)) == 0 && len(r.sources(s, base, nil)) > 0
+		return r.rejected[base] || r.reverted(s, base) || len(r.sources(s, base, unfit)) == 0 && len(r.sources(s, base, nil)) > 0
 	})
 	there := slices.DeleteFunc(slices.Clone(newer), func(base int) bool {
 		if rings {
@@ -561,6 +639,10 @@ func (r *rules) run(overwrite bool) {
 		if r.drifts(s.environment) && !overwrite {
 			continue
 		}
+		if s.named != nil && s.named.base >= s.has.base {
+			r.promote(s, s.named)
+			continue
+		}
 		if to := r.fitting(s); to != ruleNothing {
 			r.land(s, to, nil, false)
 			continue
@@ -599,7 +681,7 @@ func (r *rules) empty(environment string) bool {
 
 // land is a new tree in a stage, unless it is only proposed.
 func (r *rules) land(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bool) {
-	if !r.proposes(s, to) {
+	if s.named = nil; !r.proposes(s, to) {
 		r.arrive(s, to, hold, explicit)
 		r.observe(s)
 	}
@@ -607,7 +689,7 @@ func (r *rules) land(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bool
 
 // arrive is a new tree in a stage, which nobody has looked at yet.
 func (r *rules) arrive(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bool) {
-	s.hold, s.drift = hold, false
+	s.hold, s.drift, s.named = hold, false, nil
 	if to == s.has {
 		return
 	}
@@ -714,12 +796,26 @@ func (r *rules) rollback(s *ruleStage, steps int, exact bool) (ruleSource, bool)
 	return to, true
 }
 
-// named promotes a commit by its name.
-func (r *rules) named(s *ruleStage, base int, skip []string) {
+// name promotes a commit by its name. It says whether that needs a reason.
+func (r *rules) name(s *ruleStage, n *ruleNamed) bool {
 	r.observe(s)
-	if r.drifts(s.environment) || base < s.has.base {
-		return
+	if r.drifts(s.environment) || n.base < s.has.base {
+		return false
 	}
+	n.contains = r.rejectedIn(s, n.base)
+	if s.hold.stands(r.now) {
+		n.ends = s.hold
+	}
+	if !n.reason && !r.rejected[n.base] && (n.ends != nil || len(n.contains) > 0) {
+		return true
+	}
+	r.promote(s, n)
+	return false
+}
+
+// promote brings a stage what somebody named, if it may come.
+func (r *rules) promote(s *ruleStage, n *ruleNamed) {
+	base := n.base
 	to := ruleSource{base, r.own(s)}
 	if _, _, rings := r.before(s); rings {
 		if s.has != ruleNothing {
@@ -732,7 +828,9 @@ func (r *rules) named(s *ruleStage, base int, skip []string) {
 	if to == s.has && s.hold == nil {
 		return
 	}
-	if r.mayCome(s, to, true, skip) && r.fits(s, to, skip) {
-		r.land(s, to, nil, true)
+	if r.mayCome(s, to, n) && r.fits(s, to, n.skip) {
+		if r.land(s, to, nil, true); s.has != to {
+			s.named = n
+		}
 	}
 }

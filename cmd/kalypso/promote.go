@@ -79,7 +79,7 @@ func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.commit, "commit", "", "promote this `COMMIT` of the platform, and not the policy's candidate")
 	f.StringSliceVar(&o.skip, "skip-gate", nil, "pass over a `GATE` that the policy lets be passed over")
-	f.StringVar(&o.reason, "reason", "", "the `REASON` for --skip-gate or --at-once")
+	f.StringVar(&o.reason, "reason", "", "the `REASON` for --commit, --skip-gate or --at-once")
 	f.BoolVar(&o.overwrite, "overwrite", false, "restore what somebody changed in the tree")
 	f.BoolVar(&o.adopt, "adopt", false, "take over files that kalypso did not write, and begin a branch anew that is gone")
 	f.BoolVar(&o.atOnce, "at-once", false, "let changes of an environment's own files reach all rings at once, for a --reason")
@@ -258,7 +258,7 @@ func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) 
 	if o.allRings { // which needed no reason
 		o.atOnce, o.reason = true, cmp.Or(o.reason, "--all-rings")
 	}
-	intent := promotion.Intent{Commit: o.commit, Skip: gate.Skip{Gates: o.skip, OwnAtOnce: o.atOnce, Reason: o.reason, By: s.By()}}
+	intent := promotion.Intent{Commit: o.commit, Reason: o.reason, By: s.By(), Skip: gate.Skip{Gates: o.skip, OwnAtOnce: o.atOnce, Reason: o.reason, By: s.By()}}
 	if intent.Skip.IsZero() {
 		intent.Skip = gate.Skip{}
 	}

@@ -118,6 +118,8 @@ type Gates struct {
 const (
 	GateErrors    = "errors" // in allow as well, as kept
 	GateKept      = "kept"
+	GateReject    = "reject"
+	GateHold      = "hold"
 	GateAfter     = "after"
 	GateSoak      = "soak"
 	GateApprovals = "approvals"

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -75,6 +76,78 @@ func (h History) base(root git.Hash) (string, error) {
 	}
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e git.Entry) bool { return e.Name == Environments })
 	return git.ID(git.TreeKind, git.EncodeTree(entries)).String(), nil
+}
+
+// Edit is a file that a commit changed, with what it was and is; the zero Hash for none.
+type Edit struct {
+	Path    string
+	Was, Is git.Hash
+}
+
+// Edits returns what a commit changed of the platform outside of environments/ since its first parent,
+// sorted by path; nil for the first commit of a history.
+func (h History) Edits(commit git.Hash) (edits []Edit, err error) {
+	c, err := h.Repository.Commit(commit)
+	if err != nil || len(c.Parents) == 0 {
+		return nil, err
+	}
+	var roots [2]git.Entry
+	for i, id := range []git.Hash{c.Parents[0], commit} {
+		tree, err := h.Repository.CommitTree(id)
+		if err != nil {
+			return nil, err
+		}
+		e, found, err := h.Repository.Find(tree, h.Path)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			roots[i] = e
+		}
+	}
+	err = h.compare(".", roots[0], roots[1], &edits)
+	slices.SortFunc(edits, func(a, b Edit) int { return strings.Compare(a.Path, b.Path) })
+	return edits, err
+}
+
+// compare adds the files that differ between two entries at a path, of which either may be zero.
+func (h History) compare(at string, was, is git.Entry, edits *[]Edit) error {
+	if was.ID == is.ID {
+		return nil
+	}
+	names := map[string][2]git.Entry{}
+	for i, of := range []git.Entry{was, is} {
+		if of.Mode != git.FolderMode || of.ID.IsZero() {
+			continue
+		}
+		entries, err := h.Repository.Tree(of.ID)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			both := names[e.Name]
+			both[i] = e
+			names[e.Name] = both
+		}
+	}
+	for name, both := range names {
+		if at == "." && name == Environments {
+			continue
+		}
+		if err := h.compare(path.Join(at, name), both[0], both[1], edits); err != nil {
+			return err
+		}
+	}
+	file := func(e git.Entry) git.Hash {
+		if e.Mode == git.FolderMode {
+			return git.Hash{}
+		}
+		return e.ID
+	}
+	if a, b := file(was), file(is); a != b {
+		*edits = append(*edits, Edit{at, a, b})
+	}
+	return nil
 }
 
 // Changes returns the commits that changed what is at a path, newest first. An error is the last that

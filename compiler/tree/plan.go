@@ -202,7 +202,7 @@ func (pl *planner) finish(ctx context.Context, parts []*typePlan) *writePlan {
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
 		Platform: pl.o.Platform, Environment: pl.o.Environment,
-		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold, Clock: pl.o.Clock, OCI: pl.o.OCI, Git: pl.o.Git,
+		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold, Named: pl.o.Named, Clock: pl.o.Clock, OCI: pl.o.OCI, Git: pl.o.Git,
 		ClusterTypes: []ClusterTypeEntry{},
 	}
 	made := map[string]*typePlan{}

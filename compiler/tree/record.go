@@ -34,6 +34,9 @@ type Record struct {
 	Rings []Ring `json:"rings,omitempty"`
 	// Hold stops promotion to the environment; nil for none.
 	Hold *Hold `json:"hold,omitempty"`
+	// Named is who promoted the base commit to an environment without rings by name; nil if a policy
+	// chose it.
+	Named *Named `json:"named,omitempty"`
 	// Clock is ClockSet where the clock of the run that wrote the record was set; ""
 	// where it looked.
 	Clock string `json:"clock,omitempty"`
@@ -278,6 +281,9 @@ func (r *Record) Encode() []byte {
 	}
 	if r.Hold != nil {
 		object("hold", r.Hold.fields())
+	}
+	if r.Named != nil {
+		object("named", r.Named.fields())
 	}
 	if r.Clock != "" {
 		field("clock", r.Clock)

@@ -6,7 +6,17 @@ type Ring struct {
 	Source Source `json:"source"` // that it was compiled from
 	// Hold stops promotion to the ring; nil for none.
 	Hold *Hold `json:"hold,omitempty"`
+	// Named is who promoted the base commit by name; nil if a policy chose it.
+	Named *Named `json:"named,omitempty"`
 }
+
+// Named is who promoted a base commit by name, and why.
+type Named struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+func (n *Named) fields() []string { return []string{"by", n.By, "reason", n.Reason} }
 
 // Hold says why an environment, or a ring of it, keeps what it has: after a
 // rollback, above all.
@@ -16,7 +26,6 @@ type Hold struct {
 	// Until is when it ends by itself, in RFC 3339; "" for never.
 	Until string `json:"until,omitempty"`
 	// Base is the base commit that was rolled back from; "" for a hold of what is there.
-	// Promoting it, or a later one, by name ends the hold.
 	Base Revision `json:"base,omitempty"`
 	// Environment is the commit of own files that was rolled back from, if Base stayed; else "".
 	Environment Revision `json:"environment,omitempty"`
@@ -36,6 +45,9 @@ func (r *Ring) append(b []byte) []byte {
 	b = appendObject(appendField(b, "source", false), r.Source.fields()...)
 	if r.Hold != nil {
 		b = appendObject(appendField(b, "hold", false), r.Hold.fields()...)
+	}
+	if r.Named != nil {
+		b = appendObject(appendField(b, "named", false), r.Named.fields()...)
 	}
 	return append(b, '}')
 }

@@ -163,6 +163,7 @@ type Options struct {
 	Ring  string
 	Rings []Ring // sorted by name
 	Hold  *Hold  // nil for none
+	Named *Named // nil for none
 	Clock string // as Record.Clock
 	// Adopt lets kalypso take over files that it did not write, and a folder
 	// whose record is broken.

@@ -52,7 +52,7 @@ func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Pla
 		if err := a.planner.Check(saved); err != nil {
 			return nil, err
 		}
-		intent = plan.Intent{Commit: saved.Commit, Skip: saved.Skip}
+		intent = plan.Intent{Commit: saved.Commit, Reason: saved.Reason, By: saved.By, Skip: saved.Skip}
 		for _, p := range saved.Stages {
 			if !slices.ContainsFunc(a.state.Stages, func(st *session.Stage) bool { return st.ID() == p.ID() }) {
 				return nil, fmt.Errorf("%w (there is no %s)", plan.ErrMoved, p.ID())
@@ -94,6 +94,9 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 		return status, err
 	}
 	a.reporter.hold(st)
+	if status.Resumes != nil {
+		intent = *status.Resumes
+	}
 	if status.Step == nil {
 		return status, errors.Join(a.proposer.withdraw(ctx, st, status), a.proposer.retractGates(ctx, st, status))
 	}
@@ -113,7 +116,11 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 			return nil, err
 		}
 	}
-	return status, errors.Join(a.carryOut(ctx, st, status, intent), a.proposer.retractGates(ctx, st, status))
+	err = a.carryOut(ctx, st, status, intent)
+	if status.Resumes != nil && (status.State == plan.Proposed || status.State == plan.Waiting) {
+		status.Reason += "; " + status.Resumes.Decision(st)
+	}
+	return status, errors.Join(err, a.proposer.retractGates(ctx, st, status))
 }
 
 // reportUpstream reports how far the rollouts are that a stage waits for, of stages that the request is
@@ -183,6 +190,11 @@ func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.
 	}
 	switch {
 	case direct && status.State == plan.Ready:
+		if st.ProposalHead() == step.Prepared.Commit { // people were asked about it
+			if err := a.proposer.reportGates(ctx, st, step.Prepared.Commit, gatesStatusOf(step.Verdicts)); err != nil {
+				return err
+			}
+		}
 		err := a.pusher.push(ctx, st, status)
 		if err == nil && !st.ProposalHead().IsZero() {
 			err = a.proposer.close(ctx, st, "There is nothing left to propose: "+message.Markdown(status.Reason)+".")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/plan"
@@ -56,7 +57,11 @@ func (a *Applier) forEach(decide func(*session.Stage) (*plan.StageStatus, error)
 func (a *Applier) Hold(ctx context.Context, d plan.Decision) ([]*plan.StageStatus, error) {
 	hold := &tree.Hold{Reason: d.Reason, By: a.state.Request.By, Until: d.Deadline()}
 	return a.forEach(func(st *session.Stage) (*plan.StageStatus, error) {
-		return a.restate(ctx, st, hold, "Hold "+st.ID(), d)
+		status, err := a.restate(ctx, st, hold, "Hold "+st.ID(), d)
+		if err == nil {
+			err = a.stopProposal(ctx, st, gate.CommitFacts{Hold: a.order(d)})
+		}
+		return status, err
 	})
 }
 
@@ -128,8 +133,31 @@ func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hol
 // branches, and returns their names. Thaw ends that.
 func (a *Applier) Freeze(ctx context.Context, d plan.Decision) ([]string, error) {
 	return a.orderEach(func(environment string, r *session.Repository) error {
-		return r.Give(ctx, &ledger.Order{Kind: "freeze", About: environment, Reason: d.Reason, By: a.state.Request.By, Until: d.Until}, a.state.Request.Author(a.state.Now))
+		if err := r.Give(ctx, &ledger.Order{Kind: "freeze", About: environment, Reason: d.Reason, By: a.state.Request.By, Until: d.Until}, a.state.Request.Author(a.state.Now)); err != nil {
+			return err
+		}
+		for _, st := range a.state.StagesOf(environment) {
+			if err := a.stopProposal(ctx, st, gate.CommitFacts{Freeze: a.order(d)}); err != nil {
+				return fmt.Errorf("it is frozen, and the proposal that is open could not be marked: %w", err)
+			}
+		}
+		return nil
 	})
+}
+
+// stopProposal says of the open proposal of a stage that it is not to be merged, because of what somebody
+// just decided.
+func (a *Applier) stopProposal(ctx context.Context, st *session.Stage, decided gate.CommitFacts) error {
+	decided.Now, decided.Reachable = a.state.Now, true
+	verdicts := gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, decided, gate.Skip{})
+	a.reporter.hold(st)
+	_, err := a.proposer.stop(ctx, st, gatesStatusOf(verdicts))
+	return errors.Join(err, a.reporter.flush(ctx, st))
+}
+
+// order returns a decision as gates take it.
+func (a *Applier) order(d plan.Decision) *gate.Freeze {
+	return &gate.Freeze{Reason: d.Reason, By: a.state.Request.By, At: a.state.Now, Until: d.Until}
 }
 
 // Thaw ends the freezes of the environments of the request, and returns their names, also

@@ -82,6 +82,9 @@ func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan
 	}
 	status.State = plan.Proposed
 	if env.Repository.Plain {
+		if err := pr.reportGates(ctx, st, step.Prepared.Commit, gatesStatusOf(step.Verdicts)); err != nil {
+			return err
+		}
 		accepts := fmt.Sprintf("`git push origin %s:refs/heads/%s` accepts it", step.Commit, env.Branch)
 		if gate.Overall(step.Verdicts) == gate.Passed {
 			status.Reason = "branch " + st.PromotionBranch() + " proposes it: " + accepts
@@ -252,6 +255,9 @@ func (pr *proposer) publish(ctx context.Context, st *session.Stage, status *plan
 		return err
 	}
 	if err := pr.pushProposal(ctx, st, status.Step); err != nil {
+		return err
+	}
+	if err := pr.reportGates(ctx, st, status.Step.Prepared.Commit, gatesStatusOf(status.Step.Verdicts)); err != nil {
 		return err
 	}
 	return pr.explainApproval(st, status)

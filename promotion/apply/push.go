@@ -39,7 +39,9 @@ func (pu *pusher) push(ctx context.Context, st *session.Stage, status *plan.Stag
 	if err := env.Repository.Remote.PushWhile(ctx, []remote.Update{update}, p.Packs, false, still); err != nil {
 		return explainPush(st, err)
 	}
-	return pu.pushed(ctx, st, status, p.Commit)
+	err := pu.pushed(ctx, st, status, p.Commit)
+	status.Reason += status.Step.Ending()
+	return err
 }
 
 // unordered returns git.ErrLostRace where somebody has frozen the environment or rejected the

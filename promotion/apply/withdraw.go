@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/plan"
 	"github.com/kalypso-io/kalypso/promotion/session"
@@ -16,7 +19,7 @@ import (
 
 // gatesStatusOf returns the sum of verdicts, as a status of the head of a change request.
 func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
-	status := forge.Status{Name: plan.GatesStatus, State: forge.Pending, Description: gate.Reason(verdicts)}
+	status := forge.Status{Name: ledger.GatesStatus, State: forge.Pending, Description: gate.Reason(verdicts)}
 	switch gate.Overall(verdicts) {
 	case gate.Passed:
 		status.State = forge.Success
@@ -26,9 +29,9 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 	return status
 }
 
-// retractGates retracts the success of all gates of an open change request while the stage
-// may get nothing. Otherwise people, or the forge, would merge what was rejected or frozen
-// since. A proposal that a person decided, and others have merged, is removed.
+// retractGates retracts the success of all gates of an open proposal while the stage may get nothing, and
+// says so in the text of its change request. Otherwise people, or the forge, would merge what was rejected
+// or frozen since. A proposal that others have merged is removed.
 func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
 	if st.Environment.Repository == nil || !slices.Contains([]plan.State{plan.Waiting, plan.Blocked, plan.Held}, status.State) {
 		return nil
@@ -37,23 +40,69 @@ func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status 
 	if head.IsZero() || status.Step != nil && status.Step.Prepared != nil && status.Step.Prepared.Commit == head && plan.Proposable(status.Step) {
 		return nil // propose has reported its own gates
 	}
-	switch p, err := pr.planner.Proposed(ctx, st); {
-	case err != nil:
-		return err
-	case p.Decided && p.Arrived:
-		return pr.removeBranch(ctx, st)
-	}
-	if st.Environment.Repository.Plain {
-		return nil
-	}
-	gates := forge.Status{Name: plan.GatesStatus, State: forge.Pending, Description: "not to be merged now: " + st.ID() + " is " + string(status.State)}
+	gates := forge.Status{Name: ledger.GatesStatus, State: forge.Pending, Description: "not to be merged now: " + st.ID() + " is " + string(status.State)}
 	if status.State == plan.Blocked {
 		gates.State = forge.Failure
 	}
 	if status.Step != nil && gate.Overall(status.Step.Verdicts) != gate.Passed {
 		gates = gatesStatusOf(status.Step.Verdicts)
 	}
-	return pr.reportGates(ctx, st, head, gates)
+	open, err := pr.stop(ctx, st, gates)
+	if err == nil && open && st.Environment.Repository.Plain {
+		status.Reason += "; branch " + st.PromotionBranch() + " is not to be merged now"
+	}
+	return err
+}
+
+// stop says of the open proposal of a stage that it is not to be merged now, in its status and its text,
+// and reports whether there is one. A proposal that others have merged is removed.
+func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Status) (open bool, err error) {
+	head := st.ProposalHead()
+	if head.IsZero() {
+		return false, nil
+	}
+	p, err := pr.planner.Proposed(ctx, st)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case p.Arrived:
+		return false, pr.removeBranch(ctx, st)
+	case p.RollsBack(): // which asks no gate
+		return true, nil
+	}
+	if err := pr.reportGates(ctx, st, head, gates); err != nil || st.Environment.Repository.Plain {
+		return true, err
+	}
+	r := st.Environment.Repository
+	change, err := r.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+	if err != nil || change == nil || !slices.Contains(change.Labels, ownLabel) {
+		return change != nil, err
+	}
+	body := warned(change.Body, gates.Description)
+	if body == change.Body || r.Forge.Limits().Body > 0 && utf8.RuneCountInString(body) > r.Forge.Limits().Body {
+		return true, nil
+	}
+	_, err = r.Forge.SaveChange(ctx, forge.ChangeSpec{Head: st.PromotionBranch(), Base: st.Environment.Branch, Title: change.Title, Body: body, Labels: change.Labels})
+	return true, err
+}
+
+// warning begins the line of a change request that is not to be merged now.
+const warning = "> **Not to be merged now**: "
+
+// warned returns the body of a change request with a warning below the marker, instead of an earlier one.
+func warned(body, why string) string {
+	var lines []string
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, warning) {
+			lines = append(lines, line)
+		}
+	}
+	at := min(1, len(lines))
+	if at == 1 && !strings.HasPrefix(lines[0], "<!--") {
+		at = 0
+	}
+	return strings.Join(slices.Insert(lines, at, warning+message.Markdown(why)+"\n"), "")
 }
 
 // reportGates reports the sum of the gates for the head of a stage's change request. Where
@@ -67,8 +116,8 @@ func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git
 		if err != nil {
 			return err
 		}
-		statuses = slices.DeleteFunc(slices.Clone(statuses), func(s forge.Status) bool { return s.Name != plan.GatesStatus })
-		if len(statuses) == 0 || statuses[len(statuses)-1].State == forge.Success {
+		statuses = slices.DeleteFunc(slices.Clone(statuses), func(s forge.Status) bool { return s.Name != ledger.GatesStatus })
+		if !r.Plain && (len(statuses) == 0 || statuses[len(statuses)-1].State == forge.Success) {
 			if err := pr.cancelMerge(ctx, st); err != nil {
 				return err
 			}

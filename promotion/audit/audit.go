@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -116,7 +117,7 @@ func (au *Auditor) stage(ctx context.Context, st *session.Stage, since time.Time
 		if err != nil {
 			return nil, err
 		}
-		if len(events) > 0 && changesTree[events[0].What] && !events[0].Time.Before(since) {
+		if len(events) > 0 && changesTree(events[0].What) && !events[0].Time.Before(since) {
 			steps = append(steps, step{changes.Step{Before: before, Now: now}, len(out)})
 		}
 		out = append(out, events...)
@@ -204,11 +205,8 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 	had, has := st.Environment.SourceIn(before.Record, ring), st.Environment.SourceIn(now.Record, ring)
 	e := Event{
 		Time: now.Committer.When.UTC(), Environment: st.Policy.Name, Ring: ring, Source: has, Commit: now.ID.String(),
-		By: message.Trailer(now.Message, "Promoted-By"), Reason: message.Trailer(now.Message, "Kalypso-Reason"), Gates: message.Trailer(now.Message, "Kalypso-Gates-Digest"),
+		By: message.Trailer(now.Message, message.ByTrailer), Reason: reasonOf(now.Message), Gates: message.Trailer(now.Message, "Kalypso-Gates-Digest"),
 		Clock: message.Trailer(now.Message, "Kalypso-Clock"),
-	}
-	if skipped := message.Trailer(now.Message, "Kalypso-Skip-Gates"); skipped != "" {
-		e.Reason = "past " + skipped + ": " + e.Reason
 	}
 	if e.By == "" {
 		e.By = terminal.Line(now.Author.Name)
@@ -245,13 +243,31 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 	if err != nil {
 		return nil, err
 	}
+	if has != had {
+		merged, err := au.records.MergedAgainst(ctx, st.Environment, now)
+		if err != nil {
+			return nil, err
+		}
+		if merged != nil {
+			e.What, e.By, e.Reason = "merged against "+merged.Gate, cmp.Or(merged.By, "somebody, by a push"), merged.Reason
+		}
+	}
 	events := []Event{e}
+	if ended := message.Trailer(now.Message, message.EndsTrailer); ended != "" {
+		released := e
+		released.What, released.Reason = "released", "the hold by "+ended+"; a commit was promoted by name"
+		events = []Event{e, released}
+	}
 	for _, status := range statuses {
 		if status.Name != ledger.StatusName(st.ID()) {
 			continue
 		}
 		if status.State == "pending" {
-			events[0].Time = status.At.UTC()
+			for i := range events[:min(2, len(events))] {
+				if events[i].What != string(forge.Success) && events[i].What != string(forge.Failure) {
+					events[i].Time = status.At.UTC()
+				}
+			}
 			continue
 		}
 		events = append(events, Event{
@@ -260,6 +276,25 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 		})
 	}
 	return events, nil
+}
+
+// reasonOf returns why somebody decided a commit, as its message says; "" for policies.
+func reasonOf(text string) string {
+	reason := message.Trailer(text, message.ReasonTrailer)
+	past := message.Trailer(text, message.SkipTrailer)
+	contains := message.Trailer(text, message.RejectedTrailer)
+	named := message.Trailer(text, message.NamedTrailer) != ""
+	var how []string
+	if named {
+		how = append(how, "by name")
+	}
+	if contains != "" {
+		how = append(how, "although it contains rejected "+contains)
+	}
+	if past != "" {
+		how = append(how, "past "+past)
+	}
+	return strings.Join(slices.DeleteFunc([]string{strings.Join(how, ", "), reason}, func(s string) bool { return s == "" }), ": ")
 }
 
 // wentBack reports whether a commit that kalypso did not make is a rollback.

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -10,8 +11,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// changesTree has the events that change a tree.
-var changesTree = map[string]bool{"promoted": true, "rolled back": true, "configured": true, "changed": true, "removed": true}
+// changesTree reports whether events of a kind change a tree.
+func changesTree(what string) bool {
+	return slices.Contains([]string{"promoted", "rolled back", "configured", "changed", "removed"}, what) || strings.HasPrefix(what, "merged against ")
+}
 
 // step is a commit that changes a tree, and the number of its event.
 type step struct {

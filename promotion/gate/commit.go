@@ -2,6 +2,7 @@ package gate
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -21,17 +22,35 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	return skip(p, s, vs)
 }
 
-// rejected returns the verdict of an order never to take the commit, or to call it off.
+// rejected returns the verdict of an order never to take the commit, or to call it off, and of orders
+// never to take what comes with it.
 func rejected(_ Policy, f CommitFacts) []Verdict {
 	order, id := cmp.Or(f.Rejected, f.Aborted), git.Short(f.Commit)
 	if order == nil {
-		return nil
+		return contains(f)
 	}
 	reason := id + " is rejected" + order.why()
 	if f.Rejected == nil {
 		reason = id + " was called off" + order.why() + "; --commit " + id + " takes it up again"
 	}
 	return []Verdict{{State: Blocked, Reason: reason, Since: order.At.UTC()}}
+}
+
+// contains returns the verdict of orders against commits that come with the commit.
+func contains(f CommitFacts) []Verdict {
+	if len(f.Contains) == 0 {
+		return nil
+	}
+	first, id := f.Contains[0], git.Short(f.Commit)
+	reason := fmt.Sprintf("%s contains %s, which is rejected%s", id, git.Short(first.Commit), first.why())
+	if more := len(f.Contains) - 1; more > 0 {
+		reason += fmt.Sprintf(", and %d more that are", more)
+	}
+	if f.Named != "" {
+		return []Verdict{{State: Passed, Reason: reason, Since: first.At.UTC(), Skipped: f.Named}}
+	}
+	reason += fmt.Sprintf("; revert it, take the rejection back with `kalypso reject %s --undo`, or name %s with --commit and --reason", git.Short(first.Commit), id)
+	return []Verdict{{State: Blocked, Reason: reason, Since: first.At.UTC()}}
 }
 
 func held(p Policy, f CommitFacts) []Verdict { return ordered(p.place()+" is held", f.Hold, f.Now) }

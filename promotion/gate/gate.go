@@ -105,6 +105,12 @@ type Freeze struct {
 	At, Until  time.Time // Until is zero for ever
 }
 
+// Rejection is an order against a commit that comes with a candidate.
+type Rejection struct {
+	Commit git.Hash
+	Freeze
+}
+
 // Skip are gates to pass over.
 type Skip struct {
 	Gates []string // their kinds
@@ -126,8 +132,13 @@ type CommitFacts struct {
 	Reachable bool
 	Rejected  *Freeze // the order never to take it; nil for none
 	Aborted   *Freeze // the order that called it off; nil for none
-	Hold      *Freeze // the ring's own, after a rollback; nil for none
-	Freeze    *Freeze // the environment's; nil for none
+	// Contains are the orders against other commits that come with it.
+	Contains []Rejection
+	// Named is who promotes the commit by name although orders stand against what it contains, and why;
+	// "" if nobody does.
+	Named  string
+	Hold   *Freeze // the ring's own, after a rollback; nil for none
+	Freeze *Freeze // the environment's; nil for none
 	// Stays are those of the commit in the rings of After and of the environments that
 	// soak gates name. An environment with rings has one for each of them.
 	Stays []Stay

@@ -41,8 +41,8 @@ const (
 
 // table has all kinds, in the order of verdicts.
 var table = []Kind{
-	{"reject", Nobody, Waits, Event, rejected, nil},
-	{"hold", Nobody, Holds, Event, held, nil},
+	{model.GateReject, Nobody, Waits, Event, rejected, nil},
+	{model.GateHold, Nobody, Holds, Event, held, nil},
 	{"freeze", Nobody, Holds, Event, frozen, nil},
 	{"history", Nobody, Waits, Event, rewritten, nil},
 	{model.GateAfter, Anybody, Waits, Event, after, nil},

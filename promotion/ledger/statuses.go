@@ -71,6 +71,10 @@ func (l *Statuses) Report(ctx context.Context, commit git.Hash, status forge.Sta
 	return nil
 }
 
+// GatesStatus is the name of the status of a proposal's head that sums up the gates. Rules of the branch
+// can require it.
+const GatesStatus = "kalypso/gates"
+
 // StatusName returns the name of the commit statuses in which the rollout of a stage is
 // reported: kalypso/<environment>[/<ring>].
 func StatusName(id string) string { return "kalypso/" + id }

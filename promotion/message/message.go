@@ -15,6 +15,16 @@ func FirstLine(text string) string {
 	return terminal.Line(line)
 }
 
+// Trailers of commits that somebody decided. Reason and by whom stand beside the others.
+const (
+	ReasonTrailer   = "Kalypso-Reason"
+	ByTrailer       = "Promoted-By"
+	SkipTrailer     = "Kalypso-Skip-Gates"        // the gates that were passed over
+	NamedTrailer    = "Kalypso-Named"             // the base commit, if it was promoted by name
+	EndsTrailer     = "Kalypso-Ends-Hold"         // who set the hold that it ends, and why
+	RejectedTrailer = "Kalypso-Contains-Rejected" // rejected commits that come with it
+)
+
 // Trailer returns the value of a trailer of a commit's message; "" for none.
 func Trailer(text, name string) string {
 	value, within := "", false

@@ -30,6 +30,8 @@ type candidate struct {
 	source   tree.Source
 	kind     Kind
 	verdicts []gate.Verdict
+	ends     *tree.Hold // which ends if it is promoted by name
+	contains []string   // rejected commits that come with it
 }
 
 func (c *candidate) state() gate.State { return gate.Overall(c.verdicts) }
@@ -161,6 +163,32 @@ func (ch *chooser) withoutRefused(newer []source.Base) (kept []source.Base, refu
 	return kept, refused
 }
 
+// leavesOutReverted reports whether the policy of a stage chooses among commits, so that it leaves out
+// those that newer ones take back.
+func leavesOutReverted(st *session.Stage) bool {
+	switch st.Policy.Promotion.Advance {
+	case model.LatestPassed, model.Lockstep, model.Batch, "":
+		return true
+	}
+	return false
+}
+
+// withoutReverted leaves out the base commits with changes that newer commits of the branch take back.
+func (ch *chooser) withoutReverted(newer []source.Base) (kept []source.Base, reverted []Other, err error) {
+	for _, b := range newer {
+		why, err := ch.pl.judge.takenBack(ch.st, b.Commit)
+		if err != nil {
+			return nil, nil, err
+		}
+		if why == "" {
+			kept = append(kept, b)
+		} else {
+			reverted = append(reverted, Other{Commit: b.Commit.String(), Reason: why, Refused: true})
+		}
+	}
+	return kept, reverted, nil
+}
+
 // configured returns the stage's base commit with newer own files of the environment; nil if there are
 // none that are not ruled out. If the rings before do not have newer ones either, it judges those of
 // now, so that people see what is waited for.
@@ -203,11 +231,18 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 		return nil, err
 	}
 	c, err := ch.pl.judge.gates(ctx, ch.st, of, ch.intent)
-	if err != nil || c.source != has {
-		return c, err
+	if err != nil {
+		return nil, err
+	}
+	if ch.intent.reason() == "" && ch.intent.resumes == nil {
+		for _, v := range c.verdicts {
+			if order := v.Gate == model.GateReject && len(c.contains) > 0 || v.Gate == model.GateHold; order && v.State != gate.Passed {
+				return nil, fmt.Errorf("%s; say why it comes all the same, with --reason", v.Reason)
+			}
+		}
 	}
 	hold, _, err := ch.pl.records.Held(ctx, ch.st)
-	if hold == nil {
+	if c.source == has && hold == nil {
 		return nil, err
 	}
 	return c, err
@@ -216,6 +251,14 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 // advance chooses among newer base commits as the policy says.
 func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate, []Other, error) {
 	newer, refused := ch.withoutRefused(newer)
+	if leavesOutReverted(ch.st) {
+		var reverted []Other
+		var err error
+		if newer, reverted, err = ch.withoutReverted(newer); err != nil {
+			return nil, nil, err
+		}
+		refused = append(refused, reverted...)
+	}
 	there, others, err := ch.arrived(ctx, newer)
 	others = append(others, refused...)
 	if err != nil || len(there) == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/subject"
@@ -98,7 +99,7 @@ func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
 	case len(own) == most: // or the history does not have the older ones any more
 		fmt.Fprintf(b, "%d commits or more to the environment's own files\n\n", most)
 	default:
-		listCommits(b, "to the environment's own files ", own)
+		listCommits(b, "to the environment's own files ", own, nil)
 	}
 }
 
@@ -115,11 +116,43 @@ func (m *maker) bases(b *strings.Builder, st *session.Stage, step *Step) {
 	if n := len(all); n > 0 && tree.RevisionOf(all[n-1].Commit) == st.Has().Base {
 		all = all[:n-1]
 	}
-	listCommits(b, "", all)
+	listCommits(b, "", all, m.marks(st, step, all))
+}
+
+// marks says of the base commits that come with a step which of them are rejected, and which others take
+// back.
+func (m *maker) marks(st *session.Stage, step *Step, all []source.Base) map[git.Hash]string {
+	within, err := m.state.TakenBack(all)
+	if err != nil {
+		return nil
+	}
+	out := map[git.Hash]string{}
+	for commit, by := range within {
+		out[commit] = "taken back by `" + git.Short(by) + "`"
+	}
+	brings, err := m.state.Brings(st, step.Source.Base.Hash())
+	if err != nil {
+		return nil
+	}
+	for _, c := range brings {
+		if !c.By.IsZero() {
+			out[c.Commit] = "**taken back on " + message.Markdown(m.state.Platform.Branch) + " by `" + git.Short(c.By) + "`**"
+		}
+	}
+	for _, c := range all {
+		if o := st.Environment.Orders.Rejected[c.Commit]; o != nil {
+			mark := "**rejected by " + message.Markdown(o.By) + ": " + message.Markdown(message.FirstLine(o.Reason)) + "**"
+			if out[c.Commit] != "" {
+				mark += ", " + out[c.Commit]
+			}
+			out[c.Commit] = mark
+		}
+	}
+	return out
 }
 
 // listCommits writes a list of commits, newest first.
-func listCommits(b *strings.Builder, to string, all []source.Base) {
+func listCommits(b *strings.Builder, to string, all []source.Base, marks map[git.Hash]string) {
 	if len(all) == 0 && to != "" {
 		return
 	}
@@ -129,7 +162,11 @@ func listCommits(b *strings.Builder, to string, all []source.Base) {
 	}
 	fmt.Fprintf(b, "%s %sby %s:\n\n", message.Count(len(all), "commit"), to, message.Count(len(authors), "author"))
 	for _, c := range all[:min(len(all), mostCommits)] {
-		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.Commit), message.Markdown(message.Clip(message.FirstLine(c.Message), mostText)), message.Markdown(message.Clip(c.Author, mostText)))
+		mark := marks[c.Commit]
+		if mark != "" {
+			mark = ": " + mark
+		}
+		fmt.Fprintf(b, "- `%s` %s (%s)%s\n", git.Short(c.Commit), message.Markdown(message.Clip(message.FirstLine(c.Message), mostText)), message.Markdown(message.Clip(c.Author, mostText)), mark)
 	}
 	if len(all) > mostCommits {
 		fmt.Fprintf(b, "- and %d more\n", len(all)-mostCommits)
@@ -331,7 +368,7 @@ func verdicts(b *strings.Builder, vs []gate.Verdict) {
 		case v.Skipped != "":
 			state = "🚨 **passed over**: " + message.Markdown(v.Skipped)
 		case v.Kind().Cause == gate.Response: // others answer it, again and again
-			state, reason = "asked", "the status `"+GatesStatus+"` has the answer"
+			state, reason = "asked", "the status `"+ledger.GatesStatus+"` has the answer"
 		}
 		fmt.Fprintf(b, "| %s | %s | %s |\n", message.Markdown(name), state, reason)
 	}

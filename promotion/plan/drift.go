@@ -152,14 +152,18 @@ func (pl *Planner) explainNothing(ctx context.Context, st *session.Stage, out *S
 	if held, err := pl.keptInPlace(ctx, st, out); err != nil || held {
 		return err
 	}
-	for i, o := range out.Others {
+	refused := ""
+	if i := slices.IndexFunc(out.Others, func(o Other) bool { return o.Refused }); i >= 0 {
+		refused = fmt.Sprintf("; %s was %s", tree.Revision(out.Others[i].Commit).Short(), out.Others[i].Reason)
+	}
+	for _, o := range out.Others {
 		if !o.Refused {
-			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", tree.Revision(o.Commit).Short(), o.Reason)
+			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", tree.Revision(o.Commit).Short(), o.Reason)+refused
 			return nil
 		}
-		if i == 0 && has.Base != "" {
-			out.Reason = fmt.Sprintf("it has %s; %s was %s", has.Base.Short(), tree.Revision(o.Commit).Short(), o.Reason)
-		}
+	}
+	if refused != "" && has.Base != "" {
+		out.Reason += refused
 	}
 	if out.Rollout != nil {
 		out.Since = out.Rollout.Since

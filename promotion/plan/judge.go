@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
@@ -19,6 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/plain"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/observe"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/verify"
@@ -51,6 +52,17 @@ func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Sour
 		Freeze:          freezeOf(st.Environment.Orders.Frozen),
 		Rejected:        freezeOf(st.Environment.Orders.Rejected[commit]),
 		Aborted:         freezeOf(st.Aborted(commit)),
+	}
+	if rejected := st.Environment.Orders.Rejected; len(rejected) > 0 {
+		brings, err := j.state.Brings(st, commit)
+		if err != nil {
+			return facts, err
+		}
+		for _, c := range brings {
+			if o := rejected[c.Commit]; o != nil && c.Commit != commit {
+				facts.Contains = append(facts.Contains, gate.Rejection{Commit: c.Commit, Freeze: *freezeOf(o)})
+			}
+		}
 	}
 	_, reachable, err := j.state.Platform.Bases.Until(commit)
 	if err != nil {
@@ -177,14 +189,20 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 	case has.Base == of.Base:
 		c.kind = Configure
 	}
+	for _, r := range facts.Contains {
+		c.contains = append(c.contains, git.Short(r.Commit))
+	}
 	if intent.Commit != "" { // somebody wants just this
 		facts.Aborted = nil
-		ends, err := j.endsHold(ctx, st, of)
-		if err != nil {
-			return nil, err
+		if intent.reason() != "" && intent.lets(message.RejectedTrailer, strings.Join(c.contains, ", ")) {
+			if facts.Named = intent.reason(); intent.by() != "" {
+				facts.Named += ", by " + intent.by()
+			}
 		}
-		if ends {
-			facts.Hold = nil
+		if hold := facts.Hold; hold != nil && intent.reason() != "" {
+			if ends := (&tree.Hold{By: hold.By, Reason: hold.Reason}); intent.lets(message.EndsTrailer, describeHold(ends)) {
+				c.ends, facts.Hold = ends, nil
+			}
 		}
 	}
 	policy := st.GatePolicy()
@@ -219,15 +237,23 @@ func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Pol
 	return verdicts, nil
 }
 
-// endsHold reports whether promoting a commit by name ends the hold of a stage: it is the
-// one that was rolled back from, or a later one.
-func (j *judge) endsHold(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
-	hold, _, err := j.records.Held(ctx, st)
-	if err != nil || hold == nil || hold.Base == "" {
-		return false, err
+// takenBack returns which newer commit of the branch takes back a base commit that a stage does not have,
+// or one that comes with it; "" for none.
+func (j *judge) takenBack(st *session.Stage, base git.Hash) (string, error) {
+	brings, err := j.state.Brings(st, base)
+	if err != nil {
+		return "", err
 	}
-	since, found, err := j.state.Platform.Bases.Until(hold.Base.Hash())
-	return found && slices.ContainsFunc(since, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }), err
+	for _, c := range brings {
+		switch {
+		case c.By.IsZero():
+		case c.Commit == base:
+			return "taken back by " + git.Short(c.By), nil
+		default:
+			return fmt.Sprintf("left out because it contains %s, which %s takes back", git.Short(c.Commit), git.Short(c.By)), nil
+		}
+	}
+	return "", nil
 }
 
 // plainApprovals returns the signed tags that approve of a commit.
@@ -246,10 +272,6 @@ func Proposable(step *Step) bool {
 		return v.State != gate.Passed && v.Kind().Effect != gate.Proposes
 	})
 }
-
-// GatesStatus is the name of the status of a change request's head that sums up the gates.
-// Rules of the branch can require it.
-const GatesStatus = "kalypso/gates"
 
 // post sends a request to the service of an http gate, and returns the answer.
 func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {

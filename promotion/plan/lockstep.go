@@ -203,6 +203,11 @@ func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.S
 	if newer, err := pl.state.HasNewer(st, of.Base); err != nil || newer {
 		return true, err
 	}
+	if leavesOutReverted(st) {
+		if why, err := pl.judge.takenBack(st, of.Base.Hash()); err != nil || why != "" {
+			return true, err
+		}
+	}
 	step := &Step{Kind: Promote, Source: of}
 	c, err := pl.judge.gates(ctx, st, step.Source, Intent{})
 	if err != nil {

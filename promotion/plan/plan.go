@@ -8,6 +8,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/message"
 	"github.com/kalypso-io/kalypso/promotion/observe"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/verify"
@@ -41,11 +43,27 @@ type Intent struct {
 	// Commit is the base commit to promote, as git names it; "" for the candidate that
 	// the policy chooses.
 	Commit string
-	Skip   gate.Skip
+	// Reason and By say why Commit is promoted, and who wants it. A reason is needed if a hold or a
+	// rejection stands against the commit.
+	Reason, By string
+	Skip       gate.Skip
+	// resumes is the proposal that the intent stems from; nil if somebody has it now. Orders that came
+	// since count against it.
+	resumes *Proposal
 	// onlyClusters says that the newest own files only add clusters to the stage, which may have
 	// them at once.
 	onlyClusters bool
 }
+
+func (i *Intent) reason() string { return cmp.Or(i.Reason, i.Skip.Reason) }
+
+// lets reports whether an order against a commit does not count because somebody named the commit
+// knowing it: a proposal says in a trailer which orders it knows.
+func (i *Intent) lets(trailer, order string) bool {
+	return i.resumes == nil || message.Trailer(i.resumes.Message, trailer) == message.Fold(order)
+}
+
+func (i *Intent) by() string { return cmp.Or(i.By, i.Skip.By) }
 
 // Plan is what could be done, and what that rests on.
 type Plan struct {
@@ -53,6 +71,8 @@ type Plan struct {
 	// URL and name. A plan that was saved is applied only while they are the same.
 	Inputs map[string]map[string]string `json:"inputs"`
 	Commit string                       `json:"commit,omitempty"` // of the request
+	Reason string                       `json:"reason,omitempty"` // likewise, with By
+	By     string                       `json:"by,omitempty"`
 	Skip   gate.Skip                    `json:"skip,omitzero"`
 	Stages []*StageStatus               `json:"stops"`
 }
@@ -60,6 +80,9 @@ type Plan struct {
 // Plan returns what could be done now for the stages of the request.
 func (pl *Planner) Plan(ctx context.Context, intent Intent) (*Plan, error) {
 	p := &Plan{Inputs: pl.inputs(), Commit: intent.Commit, Skip: intent.Skip}
+	if intent.Commit != "" {
+		p.Reason, p.By = intent.Reason, intent.By
+	}
 	for _, st := range pl.state.Requested() {
 		status, err := pl.plan(ctx, st, intent)
 		if err != nil {
@@ -136,6 +159,9 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 	if intent.Commit == "" && intent.Skip.IsZero() && !l.drift {
 		if err := pl.keepDecided(ctx, st, out); err != nil || out.State != "" {
 			return err
+		}
+		if out.Resumes != nil {
+			intent = *out.Resumes
 		}
 	}
 	return pl.next(ctx, st, out, intent, l.drift)
@@ -252,7 +278,7 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 	if c == nil {
 		return pl.explainNothing(ctx, st, out)
 	}
-	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts}
+	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts, EndsHold: c.ends, contains: c.contains}
 	if c.state() == gate.Passed {
 		if err := pl.planStep(ctx, st, out.Step, intent); err != nil {
 			return err
@@ -267,7 +293,12 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, intent Intent) error {
 	skip := intent.Skip
 	skip.OwnAtOnce = skip.OwnAtOnce && step.Kind == Configure && st.Ring != nil && len(st.Ring.After) > 0
-	c := extra{verdicts: step.Verdicts, trailers: skipped(skip)}
+	named := intent
+	named.Skip = skip
+	c := extra{verdicts: step.Verdicts, trailers: step.decided(named)}
+	if intent.Commit != "" && intent.by()+intent.reason() != "" {
+		c.named = &tree.Named{By: intent.by(), Reason: intent.reason()}
+	}
 	if step.Kind == Restore { // nothing is promoted that would end a hold
 		c.hold = st.OwnHold()
 	}
@@ -349,5 +380,5 @@ func (out *StageStatus) title() string {
 	case Restore:
 		return "its files can be restored"
 	}
-	return "it can get " + out.Step.Source.Base.Short()
+	return "it can get " + out.Step.Source.Base.Short() + out.Step.Ending()
 }

@@ -40,6 +40,7 @@ type Prepared struct {
 // extra is what a commit has beside what is compiled.
 type extra struct {
 	hold     *tree.Hold // of the stage
+	named    *tree.Named
 	verdicts []gate.Verdict
 	files    map[string][]byte // beside the tree
 	trailers []string          // beside those of every commit
@@ -76,9 +77,12 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	}
 	o := compiled.Options
 	o.Adopt, o.Files, o.Clock = m.state.Request.Adopt, c.files, m.state.Request.Clock()
-	o.Ring, o.Rings = st.RingName(), st.RecordRings(step.Source, c.hold)
+	if step.Source.Base == st.Has().Base && c.named == nil {
+		c.named = st.OwnNamed()
+	}
+	o.Ring, o.Rings = st.RingName(), st.RecordRings(step.Source, c.hold, c.named)
 	if st.Ring == nil {
-		o.Hold = c.hold
+		o.Hold, o.Named = c.hold, c.named
 	}
 	pack := st.Environment.Repository.Staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
@@ -192,21 +196,34 @@ func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, err
 	return &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack)}, nil
 }
 
-// skipped returns the trailers of a step for which gates were to be passed over.
-func skipped(skip gate.Skip) []string {
-	if skip.IsZero() {
-		return nil
+// decided returns the trailers of a step that somebody named, or for which gates were to be passed over.
+func (step *Step) decided(intent Intent) (out []string) {
+	trailer := func(name, value string) {
+		if value = message.Fold(value); value != "" {
+			out = append(out, name+": "+value)
+		}
 	}
-	gates := slices.Clone(skip.Gates)
-	if skip.OwnAtOnce {
+	gates := slices.Clone(intent.Skip.Gates)
+	if intent.Skip.OwnAtOnce {
 		gates = append(gates, "rings of own files")
 	}
-	out := []string{"Kalypso-Skip-Gates: " + strings.Join(gates, ", "), "Kalypso-Reason: " + message.Fold(skip.Reason)}
-	if skip.By != "" {
-		out = append(out, "Promoted-By: "+message.FirstLine(skip.By))
+	trailer(message.SkipTrailer, strings.Join(gates, ", "))
+	if intent.Commit != "" {
+		trailer(message.NamedTrailer, string(step.Source.Base))
+	}
+	if hold := step.EndsHold; hold != nil {
+		trailer(message.EndsTrailer, describeHold(hold))
+	}
+	trailer(message.RejectedTrailer, strings.Join(step.contains, ", "))
+	if intent.Commit != "" || !intent.Skip.IsZero() {
+		trailer(message.ReasonTrailer, intent.reason())
+		trailer(message.ByTrailer, intent.by())
 	}
 	return out
 }
+
+// describeHold says who set a hold, and why.
+func describeHold(hold *tree.Hold) string { return strings.TrimPrefix(hold.By+": "+hold.Reason, ": ") }
 
 // message returns the message of a commit, with trailers that mirror the record.
 func (m *maker) message(st *session.Stage, step *Step, c *extra) string {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/terminal"
@@ -22,12 +24,17 @@ type Proposal struct {
 	// Decided says that a person decided it, as the commit says: a rollback, or a promotion
 	// past gates. Policies alone would propose something else.
 	Decided bool
+	// Named says that somebody promoted a commit by name.
+	Named bool
 	// Arrived says that the stage got it since it was proposed, however it was merged.
 	Arrived bool
 	// moved says that the environment's tree is another than it was proposed for. Other
 	// environments in the same branch do not count.
 	moved bool
 }
+
+// RollsBack reports whether it brings the stage back, and holds it there.
+func (p *Proposal) RollsBack() bool { return p.hold != nil }
 
 // Proposed reads the proposal of a stage; nil for none.
 func (pl *Planner) Proposed(ctx context.Context, st *session.Stage) (*Proposal, error) {
@@ -51,7 +58,8 @@ func (pl *Planner) Proposed(ctx context.Context, st *session.Stage) (*Proposal, 
 	if err != nil {
 		return nil, err
 	}
-	p := &Proposal{Commit: c, source: st.Environment.SourceIn(record, st.RingName()), hold: st.Environment.HoldIn(record, st.RingName()), Decided: message.Trailer(c.Message, "Kalypso-Reason") != ""}
+	p := &Proposal{Commit: c, source: st.Environment.SourceIn(record, st.RingName()), hold: st.Environment.HoldIn(record, st.RingName()), Decided: message.Trailer(c.Message, message.ReasonTrailer) != "" || message.Trailer(c.Message, message.NamedTrailer) != ""}
+	p.Named = message.Trailer(c.Message, message.NamedTrailer) != ""
 	p.moved = true
 	err = env.History.Each(ctx, func(was session.Past) bool {
 		if slices.Contains(c.Parents, was.ID) {
@@ -70,13 +78,13 @@ func sameRecord(a, b *tree.Record) bool {
 
 // keepDecided keeps a proposal that a person decided and nobody has merged yet: until
 // then, the record does not have it. One past gates is not kept while there is an order
-// against it.
+// against it. One of a named commit goes on as it was decided, with its gates asked again.
 func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *StageStatus) error {
 	p, err := pl.Proposed(ctx, st)
 	if err != nil || p == nil || !p.Decided || p.Arrived {
 		return err
 	}
-	if message.Trailer(p.Message, "Kalypso-Skip-Gates") != "" {
+	if !p.Named && message.Trailer(p.Message, message.SkipTrailer) != "" {
 		orders, err := pl.judge.orders(ctx, st, p.source)
 		if err != nil || gate.Overall(orders) != gate.Passed {
 			return err
@@ -90,11 +98,14 @@ func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *Stag
 		}
 		where = fmt.Sprintf("change request %d, %s,", open.Number, open.URL)
 	}
+	if p.Named {
+		return pl.resume(ctx, st, p, out)
+	}
 	what := fmt.Sprintf("%s proposes %q", where, message.FirstLine(p.Message))
-	if by := message.Trailer(p.Message, "Promoted-By"); by != "" {
+	if by := message.Trailer(p.Message, message.ByTrailer); by != "" {
 		what += ", decided by " + terminal.Line(by)
 	}
-	what += ": " + terminal.Line(message.Trailer(p.Message, "Kalypso-Reason"))
+	what += ": " + terminal.Line(message.Trailer(p.Message, message.ReasonTrailer))
 	newer, err := pl.state.Newer(st.Has())
 	if err != nil {
 		return err
@@ -110,4 +121,36 @@ func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *Stag
 	}
 	out.State, out.Reason = Proposed, fmt.Sprintf("%s; it waits to be merged, and %s", what, off)
 	return nil
+}
+
+// resume lets a stage go on with the proposal of a named commit, unless it has that or a newer one.
+func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal, out *StageStatus) error {
+	newer, err := pl.state.Newer(st.Has())
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == p.source.Base })
+	if i < 0 && p.source.Base != st.Has().Base {
+		return nil
+	}
+	out.Resumes = &Intent{
+		Commit: string(p.source.Base), Reason: message.Trailer(p.Message, message.ReasonTrailer), By: message.Trailer(p.Message, message.ByTrailer), resumes: p,
+	}
+	if skipped := message.Trailer(p.Message, message.SkipTrailer); skipped != "" {
+		out.Resumes.Skip = gate.Skip{Gates: strings.Split(skipped, ", "), Reason: out.Resumes.Reason, By: out.Resumes.By}
+	}
+	return nil
+}
+
+// Decision says who decided what the intent is, for which reason, and what ends it.
+func (i *Intent) Decision(st *session.Stage) string {
+	by := ""
+	if i.by() != "" {
+		by = " by " + terminal.Line(i.by())
+	}
+	why := ""
+	if i.reason() != "" {
+		why = ": " + terminal.Line(i.reason())
+	}
+	return fmt.Sprintf("it was named%s%s, and `kalypso promote abort --env %s` calls it off", by, why, st.Policy.Name)
 }

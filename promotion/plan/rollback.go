@@ -103,9 +103,9 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 
 // decided returns the trailers of what a person decided.
 func (pl *Planner) decided(d Decision) []string {
-	out := []string{"Kalypso-Reason: " + message.Fold(d.Reason)}
+	out := []string{message.ReasonTrailer + ": " + message.Fold(d.Reason)}
 	if pl.state.Request.By != "" {
-		out = append(out, "Promoted-By: "+message.FirstLine(pl.state.Request.By))
+		out = append(out, message.ByTrailer+": "+message.FirstLine(pl.state.Request.By))
 	}
 	return out
 }

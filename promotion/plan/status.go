@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -65,6 +66,9 @@ type StageStatus struct {
 	// those that never come, since the candidate is newer.
 	Others []Other    `json:"others,omitempty"`
 	Hold   *tree.Hold `json:"hold,omitempty"`
+	// Resumes is what somebody decided in an earlier run and proposed, if the step goes on with that; nil
+	// otherwise.
+	Resumes *Intent `json:"-"`
 	// Drift is what somebody did to the environment's tree, a line for each file.
 	Drift []string `json:"drift,omitempty"`
 }
@@ -103,6 +107,8 @@ type Step struct {
 	// Change is what would change; nil where that was not compiled, because a gate of
 	// the commit alone is not passed.
 	Change *gate.Change `json:"change,omitempty"`
+	// EndsHold is the hold that ends because somebody promotes the commit by name; nil for none.
+	EndsHold *tree.Hold `json:"endsHold,omitempty"`
 	// NoOp says that no file changes, only the record.
 	NoOp bool `json:"noOp,omitempty"`
 	// Tree is the id of the environment's tree without .kalypso after the step.
@@ -116,6 +122,15 @@ type Step struct {
 	Body  string `json:"body,omitempty"`
 
 	Prepared *Prepared `json:"-"`
+	contains []string  // rejected commits that come with it
+}
+
+// Ending says which hold the step ends; "" for none.
+func (step *Step) Ending() string {
+	if step.EndsHold == nil {
+		return ""
+	}
+	return fmt.Sprintf(", which ends the hold by %s: %s", terminal.Line(cmp.Or(step.EndsHold.By, "somebody")), terminal.Line(step.EndsHold.Reason))
 }
 
 // Status is where the newest base commits are.

@@ -39,6 +39,8 @@ type State struct {
 	opener *opener
 	moved  map[*Environment]*Move
 	lines  map[string]*line // of branches with own files
+	// reverts has what is known of base commits that take others back.
+	reverts map[git.Hash]*reverting
 }
 
 // PlatformError is the error where the platform's head has errors in its base. Nothing can be
@@ -57,7 +59,7 @@ func (e *PlatformError) Error() string {
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*State, error) {
-	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}, lines: map[string]*line{}}
+	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}, lines: map[string]*line{}, reverts: map[git.Hash]*reverting{}}
 	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{}, unopened: map[string]error{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -159,6 +159,14 @@ func (st *Stage) OwnHold() *tree.Hold {
 	return st.Environment.Record.Hold
 }
 
+// OwnNamed returns who promoted what the stage has by name; nil for nobody.
+func (st *Stage) OwnNamed() *tree.Named {
+	if st.Ring == nil && st.Environment.Record != nil {
+		return st.Environment.Record.Named
+	}
+	return st.Environment.ringIn(st.Environment.Record, st.RingName()).Named
+}
+
 // SetHold sets the hold of the stage in a record, in which there may be rings that are not in
 // the policy any more.
 func (st *Stage) SetHold(r *tree.Record, hold *tree.Hold) {
@@ -179,12 +187,12 @@ func (st *Stage) SetHold(r *tree.Record, hold *tree.Hold) {
 
 // RecordRings returns the rings of the record after a step, sorted by name: this one has
 // what it gets, and the others what they have. nil for an environment without rings.
-func (st *Stage) RecordRings(gets tree.Source, hold *tree.Hold) []tree.Ring {
+func (st *Stage) RecordRings(gets tree.Source, hold *tree.Hold, named *tree.Named) []tree.Ring {
 	if st.Ring == nil {
 		return nil
 	}
 	out := slices.DeleteFunc(st.Environment.ringsIn(st.Environment.Record), func(r tree.Ring) bool { return r.Name == st.Ring.Name })
-	out = append(out, tree.Ring{Name: st.Ring.Name, Source: gets, Hold: hold})
+	out = append(out, tree.Ring{Name: st.Ring.Name, Source: gets, Hold: hold, Named: named})
 	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }

@@ -111,6 +111,11 @@ func (r *Records) verify(ctx context.Context, at *session.Environment, v *Verifi
 	if edited != "" {
 		v.problem("%s", edited)
 	}
+	for _, st := range r.state.StagesOf(at.Policy.Name) {
+		if err == nil {
+			err = r.mergedAgainst(ctx, st.In(at), v)
+		}
+	}
 	return err
 }
 

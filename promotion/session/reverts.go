@@ -1,0 +1,114 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+)
+
+// reverting is what is known of a base commit that others may take back, or that takes others back.
+type reverting struct {
+	named         []string // beginnings of ids that the message says that it reverts
+	edits, undoes string   // what it changes, and what would undo that; "" where that is not known
+}
+
+// revertForm is how git revert, and forges, name what a commit reverts.
+var revertForm = lazyregexp.New(`(?i)\bThis reverts (?:merge )?(?:commit )?([0-9a-f]{7,64})\b`)
+
+// TakenBack returns which of some base commits, newest first and without gaps, newer ones of them take
+// back, and which does. A commit takes another one back if its message says so as git revert does, or if
+// it changes exactly what undoes the other. One that is taken back itself takes nothing back.
+func (s *State) TakenBack(bases []source.Base) (map[git.Hash]git.Hash, error) {
+	out := map[git.Hash]git.Hash{}
+	undone := map[string][]git.Hash{} // newer commits that stand, by the edits that they undo, oldest last
+	var named []git.Hash              // newer commits that stand, and name what they revert
+	for i, b := range bases {
+		known, err := s.reverting(b, i)
+		if err != nil {
+			return nil, err
+		}
+		by := git.Hash{}
+		for _, commit := range named {
+			if slices.ContainsFunc(s.reverts[commit].named, func(id string) bool { return strings.HasPrefix(b.Commit.String(), id) }) {
+				by = commit
+			}
+		}
+		if same := undone[known.edits]; known.edits != "" && len(same) > 0 && by.IsZero() {
+			by = same[len(same)-1]
+			undone[known.edits] = same[:len(same)-1]
+		}
+		if !by.IsZero() {
+			out[b.Commit] = by
+			continue
+		}
+		if len(known.named) > 0 {
+			named = append(named, b.Commit)
+		}
+		if known.undoes != "" {
+			undone[known.undoes] = append(undone[known.undoes], b.Commit)
+		}
+	}
+	return out, nil
+}
+
+// reverting reads a base commit, once. Of those that are not among the newest, only the message counts.
+func (s *State) reverting(b source.Base, at int) (*reverting, error) {
+	if known := s.reverts[b.Commit]; known != nil {
+		return known, nil
+	}
+	out := &reverting{}
+	for _, found := range revertForm.FindAllStringSubmatch(b.Message, -1) {
+		out.named = append(out.named, strings.ToLower(found[1]))
+	}
+	if at < MostJudged {
+		edits, err := s.Platform.history(s.Platform.Head).Edits(b.Commit)
+		if missing := (*git.MissingError)(nil); err != nil && !errors.As(err, &missing) { // a shallow clone
+			return nil, err
+		}
+		for _, e := range edits {
+			out.edits += fmt.Sprintf("%s\x00%s\x00%s\x00", e.Path, e.Was, e.Is)
+			out.undoes += fmt.Sprintf("%s\x00%s\x00%s\x00", e.Path, e.Is, e.Was)
+		}
+	}
+	s.reverts[b.Commit] = out
+	return out, nil
+}
+
+// Contained is a base commit that comes with another one.
+type Contained struct {
+	Commit git.Hash
+	By     git.Hash // the commit of the branch that takes it back; zero for none
+}
+
+// Brings returns the base commits that a stage would get with one that it does not have, newest first,
+// without those that this one takes back itself; nil if it has none of them. By says which of them newer
+// commits of the branch take back.
+func (s *State) Brings(st *Stage, base git.Hash) (out []Contained, err error) {
+	newer, err := s.Newer(st.Has())
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(newer, func(b source.Base) bool { return b.Commit == base })
+	if i < 0 {
+		return nil, nil
+	}
+	now, err := s.TakenBack(newer)
+	if err != nil {
+		return nil, err
+	}
+	then, err := s.TakenBack(newer[i:])
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range newer[i:] {
+		if _, undone := then[b.Commit]; !undone {
+			out = append(out, Contained{b.Commit, now[b.Commit]})
+		}
+	}
+	return out, nil
+}
