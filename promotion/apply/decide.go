@@ -148,6 +148,9 @@ func (a *Applier) Freeze(ctx context.Context, d plan.Decision) ([]string, error)
 // stopProposal says of the open proposal of a stage that it is not to be merged, because of what somebody
 // just decided.
 func (a *Applier) stopProposal(ctx context.Context, st *session.Stage, decided gate.CommitFacts) error {
+	if p, err := a.planner.Proposed(ctx, st); err != nil || p == nil || p.RollsBack() { // which asks no gate
+		return err
+	}
 	decided.Now, decided.Reachable = a.state.Now, true
 	verdicts := gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, decided, gate.Skip{})
 	a.reporter.hold(st)

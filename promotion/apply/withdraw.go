@@ -65,11 +65,8 @@ func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Sta
 	if err != nil {
 		return false, err
 	}
-	switch {
-	case p.Arrived:
+	if p.Arrived {
 		return false, pr.removeBranch(ctx, st)
-	case p.RollsBack(): // which asks no gate
-		return true, nil
 	}
 	if err := pr.reportGates(ctx, st, head, gates); err != nil || st.Environment.Repository.Plain {
 		return true, err
