@@ -253,6 +253,7 @@ func randomGates(random *rand.Rand, after bool, names []string) modelGates {
 	}
 	if random.IntN(3) == 0 && after {
 		g.Soak = &model.SoakGate{For: time.Duration(1+random.IntN(3)) * 30 * time.Minute}
+		g.Soak.Restart = random.IntN(2) == 0
 		if random.IntN(4) == 0 {
 			g.Soak.Environment = names[random.IntN(len(names))]
 		}

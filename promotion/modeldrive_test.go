@@ -349,7 +349,7 @@ func (w *modelWorld) onForges() string {
 func (w *modelWorld) states() string {
 	var out []string
 	for _, s := range w.rules.stages {
-		out = append(out, fmt.Sprint(s.id(), s.has, s.said, s.landing, s.landed, s.hold, s.drift))
+		out = append(out, fmt.Sprint(s.id(), s.has, s.said, s.landing, s.landed, s.hold, s.drift, s.pairs))
 	}
 	return fmt.Sprint(out)
 }

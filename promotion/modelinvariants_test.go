@@ -114,7 +114,9 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 			}
 		}
 	}
-	if !through(groups, any, func(up *ruleStage) bool { _, ok := w.proven(up, to); return ok && w.had(up, to) }) {
+	if !through(groups, any, func(up *ruleStage) bool {
+		return w.had(up, to) && slices.ContainsFunc(w.sameFiles(up, to), func(base int) bool { _, ok := w.proven(up, base); return ok })
+	}) {
 		return errors.New("nothing proves that it went well before")
 	}
 	for _, g := range w.rules.gates(st) {
@@ -126,8 +128,10 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 			in, some = [][]*ruleStage{w.rules.of(g.Soak.Environment)}, false
 		}
 		if !through(in, some, func(up *ruleStage) bool {
-			at, ok := w.proven(up, to)
-			return ok && w.rules.now.Sub(at) >= g.Soak.For
+			return slices.ContainsFunc(w.sameFiles(up, to), func(base int) bool {
+				at, ok := w.proven(up, base)
+				return ok && w.rules.now.Sub(at) >= g.Soak.For
+			})
 		}) {
 			return fmt.Errorf("nothing proves that it soaked for %s", g.Soak.For)
 		}
@@ -145,6 +149,30 @@ func (w *modelWorld) had(st *ruleStage, base int) bool {
 func (w *modelWorld) hadPair(st *ruleStage, of tree.Source) bool {
 	all := w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{})
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return sourceIn(c.after, st.ring) == of })
+}
+
+// sameFiles are a base commit and those that brought a stage the same files right before or after it.
+func (w *modelWorld) sameFiles(st *ruleStage, base int) (out []int) {
+	var run []int
+	are := ""
+	for _, c := range append(w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{}), modelCommit{}) {
+		files := ""
+		if c.after != nil {
+			for _, e := range c.after.ClusterTypes {
+				if e.Ring == st.ring {
+					files += e.Name + " " + string(e.Record) + "\n"
+				}
+			}
+		}
+		if files != are {
+			if slices.Contains(run, base) {
+				out = append(out, run...)
+			}
+			run, are = nil, files
+		}
+		run = append(run, w.number(sourceIn(c.after, st.ring).Base))
+	}
+	return out
 }
 
 // proven says since when the notes say that a base commit went well in a stage.

@@ -83,8 +83,11 @@ type ruleStay struct {
 
 // rulePair is the time of a base commit with own files in a stage, and what was said of it.
 type rulePair struct {
-	of   ruleSource
-	word ruleWord
+	of    ruleSource
+	files string // what clusters get
+	word  ruleWord
+	// health is what was said last of these files after a success.
+	health ruleWord
 }
 
 // ruleWord is what was said of a rollout.
@@ -92,6 +95,7 @@ type ruleWord struct {
 	told           bool
 	state          forge.State
 	entered, since time.Time
+	failing        bool // after a success
 }
 
 type ruleReport struct {
@@ -213,6 +217,7 @@ type ruleAnswer int
 const (
 	passes ruleAnswer = iota
 	waits
+	fails // it waits for the end of a failure
 	blocks
 	never // it left too early
 )
@@ -333,7 +338,7 @@ func (r *rules) askedOf(s *ruleStage, to ruleSource, groups [][]*ruleStage, any,
 			continue
 		}
 		pair := rings && g.Soak.Environment == ""
-		soaked := func(up *ruleStage) ruleAnswer { return up.soaked(to, pair, g.Soak.For, r.now) }
+		soaked := func(up *ruleStage) ruleAnswer { return up.soaked(to, pair, g.Soak.For, g.Soak.Restart, r.now) }
 		switch {
 		case g.Soak.Environment != "":
 			soak = max(soak, throughs([][]*ruleStage{r.of(g.Soak.Environment)}, false, soaked))
@@ -372,17 +377,66 @@ func (s *ruleStage) stayed(of ruleSource, pair bool) (answer ruleAnswer, since, 
 	return waits, word.since, left
 }
 
-func (s *ruleStage) soaked(of ruleSource, pair bool, wanted time.Duration, now time.Time) ruleAnswer {
+func (s *ruleStage) soaked(of ruleSource, pair bool, wanted time.Duration, restart bool, now time.Time) ruleAnswer {
 	answer, since, left := s.stayed(of, pair)
+	failing, okSince := s.health(of, pair)
 	switch {
 	case answer != passes:
 		return answer
+	case failing && !left.IsZero():
+		return never
+	case failing && !restart:
+		return blocks
+	case failing:
+		return fails
+	}
+	if okSince.After(since) {
+		since = okSince
+	}
+	switch {
 	case !left.IsZero() && left.Sub(since) < wanted:
 		return never
 	case now.Sub(since) < wanted:
 		return waits
 	}
 	return passes
+}
+
+// health says whether something fails in the last stay of a base commit, or of a pair, although its rollout
+// succeeded, and since when nothing does any more.
+func (s *ruleStage) health(of ruleSource, pair bool) (failing bool, okSince time.Time) {
+	is := func(p *rulePair) bool { return p.of == of || !pair && p.of.base == of.base }
+	last := len(s.pairs) - 1
+	for last >= 0 && !is(&s.pairs[last]) {
+		last--
+	}
+	if last < 0 {
+		return false, okSince
+	}
+	first := last
+	for first > 0 && (is(&s.pairs[first]) && is(&s.pairs[first-1]) || s.pairs[first-1].files == s.pairs[first].files) {
+		first--
+	}
+	for last+1 < len(s.pairs) {
+		next := &s.pairs[last+1]
+		if goesOn := next.of.base == of.base && next.of.own > of.own; next.files != s.pairs[last].files && !(pair && goesOn) {
+			break
+		}
+		last++
+	}
+	for i := first; i <= last; i++ {
+		p := &s.pairs[i]
+		if i > first && p.files != s.pairs[i-1].files && p.word.state == forge.Success && failing {
+			failing, okSince = false, p.word.since
+		}
+		if h := p.health; h.told && h.failing != failing {
+			failing, okSince = h.failing, h.since
+		}
+	}
+	if failing {
+		okSince = time.Time{}
+	}
+	return failing, okSince
 }
 
 // pair returns what was said of the last time of a pair in a stage, and when it left: it stays while
@@ -392,8 +446,12 @@ func (s *ruleStage) pair(of ruleSource) (word ruleWord, left time.Time, had bool
 		if p.of != of {
 			continue
 		}
+		files := p.files
 		for _, next := range s.pairs[i+1:] {
-			if next.of.base == of.base && next.of.own > of.own && next.word.state != forge.Failure && p.word.state == forge.Success {
+			if next.files == files {
+				continue
+			}
+			if files = next.files; next.of.base == of.base && next.of.own > of.own && next.word.state != forge.Failure && p.word.state == forge.Success {
 				continue
 			}
 			if left = next.word.entered; left.Before(p.word.since) {
@@ -443,7 +501,7 @@ func (r *rules) shown(s *ruleStage, sources []ruleSource) ruleSource {
 		if max(after, soak) == passes {
 			return of
 		}
-		if was, then := r.asked(s, shown); max(was, then) >= blocks && max(after, soak) == waits {
+		if was, then := r.asked(s, shown); max(was, then) >= blocks && max(after, soak) < blocks {
 			shown = of
 		}
 	}
@@ -491,6 +549,20 @@ func (r *rules) locked(s *ruleStage, base int) bool {
 // refuses says whether a stage will not take a base commit that it does not have.
 func (r *rules) refuses(s *ruleStage, to ruleSource) bool {
 	after, soak := r.asked(s, to)
+	if r.environment(s.environment).Advance == model.MatchUpstream {
+		groups, any, _ := r.before(s)
+		for _, up := range slices.Concat(groups...) {
+			switch {
+			case up.has == ruleNothing:
+				continue
+			case up.has.base > to.base:
+				return true
+			}
+			if any {
+				break
+			}
+		}
+	}
 	return to.base <= s.has.base || r.rejected[to.base] || len(r.rejectedIn(s, to.base)) > 0 || r.reverted(s, to.base) || max(after, soak) >= blocks || !r.fits(s, to, nil)
 }
 
@@ -698,34 +770,62 @@ func (r *rules) arrive(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bo
 		s.explicit = explicit
 	}
 	s.has, s.landed = to, s.landed+1
-	s.pairs = append(s.pairs, rulePair{of: to})
+	s.pairs = append(s.pairs, rulePair{of: to, files: r.content(s, "t1", to)})
 	s.landing = ruleWord{}
 }
 
 // observe looks at the clusters.
 func (r *rules) observe(s *ruleStage) {
-	if s.has == ruleNothing || s.landing.state == forge.Success {
+	if s.has == ruleNothing {
 		return
 	}
-	defer func() { s.pairs[len(s.pairs)-1].word = s.landing }()
+	last := len(s.pairs) - 1
 	if !s.landing.told {
-		s.landing = ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}
-		if n := len(s.stays); s.stays[n-1].entered.IsZero() {
-			if s.stays[n-1].entered = r.now; n > 1 {
-				s.stays[n-2].left = r.now
+		same := last > 0 && s.pairs[last-1].files == s.pairs[last].files && s.pairs[last-1].word.told
+		if s.landing = (ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}); same {
+			s.landing, s.pairs[last].health = s.pairs[last-1].word, s.pairs[last-1].health // of the files
+		}
+		n := len(s.stays) - 1
+		if s.stays[n].entered.IsZero() {
+			s.stays[n].entered, s.said[s.has.base] = s.landing.entered, s.landing
+		}
+		for i := range s.stays[:n] {
+			if !same && s.stays[i].left.IsZero() {
+				s.stays[i].left = r.now
 			}
-			s.said[s.has.base] = s.landing
 		}
 	}
-	state := r.judge(s)
-	if state == forge.Pending || state == s.landing.state {
-		return
+	health := s.pairs[last].health
+	switch state := r.judge(s); {
+	case s.landing.state == forge.Success && state == forge.Failure && !health.failing && r.soaks(s),
+		s.landing.state == forge.Success && state == forge.Success && health.failing:
+		health = ruleWord{told: true, failing: state == forge.Failure, since: r.now}
+	case s.landing.state == forge.Success:
+	case state != forge.Pending && state != s.landing.state:
+		s.landing.state, s.landing.since = state, r.now
 	}
-	s.landing.state, s.landing.since = state, r.now
-	if said := s.said[s.has.base]; said.state != forge.Success && said.state != state {
-		said.state, said.since = state, r.now
-		s.said[s.has.base] = said
+	for i := last; i >= 0 && s.pairs[i].files == s.pairs[last].files; i-- { // it is said of all that have these files
+		s.pairs[i].word, s.pairs[i].health = s.landing, health
+		base := s.pairs[i].of.base
+		if said := s.said[base]; said.state != forge.Success && said.state != s.landing.state && s.landing.state != forge.Pending {
+			said.state, said.since = s.landing.state, s.landing.since
+			s.said[base] = said
+		}
 	}
+}
+
+// soaks says whether what a stage has soaks there for another one.
+func (r *rules) soaks(s *ruleStage) bool {
+	return slices.ContainsFunc(r.stages, func(next *ruleStage) bool {
+		groups, _, rings := r.before(next)
+		lacks := next.has.base < s.has.base || rings && next.environment == s.environment && next.has.base == s.has.base && next.has != s.has
+		return lacks && slices.ContainsFunc(r.gates(next), func(g modelGates) bool {
+			if g.Soak == nil || g.Soak.Environment != "" {
+				return g.Soak != nil && g.Soak.Environment == s.environment
+			}
+			return slices.Contains(slices.Concat(groups...), s)
+		})
+	})
 }
 
 func (r *rules) rolloutGate(s *ruleStage) model.RolloutGate {
@@ -750,7 +850,7 @@ func (r *rules) judge(s *ruleStage) forge.State {
 		switch {
 		case !there:
 			silent++
-		case report.landed != s.landed:
+		case report.landed == 0 || r.differs(s, report.landed-1):
 		case report.state == rollout.Healthy:
 			healthy++
 		case report.state == rollout.Failed:
@@ -764,10 +864,16 @@ func (r *rules) judge(s *ruleStage) forge.State {
 		return forge.Failure
 	case silent < wanted && big.NewRat(int64(healthy), 1).Cmp(min) >= 0:
 		return forge.Success
-	case g.Timeout > 0 && r.now.Sub(s.landing.entered) >= g.Timeout:
+	case g.Timeout > 0 && s.landing.state != forge.Success && r.now.Sub(s.landing.entered) >= g.Timeout:
 		return forge.Failure
 	}
 	return forge.Pending
+}
+
+// differs says whether a stage had other files since a landing.
+func (r *rules) differs(s *ruleStage, since int) bool {
+	now := s.pairs[len(s.pairs)-1].files
+	return slices.ContainsFunc(s.pairs[since:], func(p rulePair) bool { return p.files != now })
 }
 
 // rollback brings a stage some base commits back. It says whether there is something.
@@ -798,6 +904,9 @@ func (r *rules) rollback(s *ruleStage, steps int, exact bool) (ruleSource, bool)
 
 // name promotes a commit by its name. It says whether that needs a reason.
 func (r *rules) name(s *ruleStage, n *ruleNamed) bool {
+	for _, up := range r.soaking(s) {
+		r.observe(up)
+	}
 	r.observe(s)
 	if r.drifts(s.environment) || n.base < s.has.base {
 		return false

@@ -50,6 +50,9 @@ func cellsOf(s *plan.StageStatus) (next, rollout, reason string) {
 		if s.Rollout.State != forge.Success {
 			reason += "; rollout: " + s.Rollout.Reason
 		}
+		if f := s.Rollout.Failing; f != nil {
+			reason += "; fails since " + f.Since.UTC().Format("2006-01-02T15:04Z") + ": " + f.Reason
+		}
 	}
 	return next, rollout, terminal.Line(reason)
 }

@@ -152,6 +152,8 @@ type StatusGate struct {
 type SoakGate struct {
 	For         time.Duration
 	Environment string // "" for those, or the rings, in After
+	// Restart lets a failure during the time only begin it anew. Without it, the failure blocks as well.
+	Restart bool
 }
 
 // ApprovalsGate is how many people must have approved.

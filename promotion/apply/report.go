@@ -27,7 +27,7 @@ func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Ro
 	if err != nil || was == nil {
 		return nil, err
 	}
-	if !was.Known && was.Ignored == "" {
+	if !was.OwnKnown && was.Ignored == "" {
 		if err := re.reportEntered(ctx, st, was.Deployed); err != nil {
 			return nil, err
 		}
@@ -36,10 +36,31 @@ func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Ro
 		}
 	}
 	r, err := re.observer.Rollout(ctx, st, was)
-	if err == nil && was.Ignored == "" && r.State != forge.Pending && r.State != was.State {
+	if err == nil && was.Ignored == "" && r.State != forge.Pending && r.State != was.Own.State {
 		err = re.reportOutcome(ctx, st, was.Deployed, r)
 	}
+	if err == nil && was.Ignored == "" {
+		err = re.reportHealth(ctx, st, was, r)
+	}
 	return r, err
+}
+
+// reportHealth reports that a stage fails although its rollout succeeded, if another stage soaks what it
+// has, and that it is ok again.
+func (re *reporter) reportHealth(ctx context.Context, st *session.Stage, was *observe.Reported, r *observe.Rollout) error {
+	status := forge.Status{Name: ledger.HealthName(st.ID()), State: forge.Success, Description: "ok again"}
+	switch {
+	case was.Health.Failing && r.Failing == nil && r.State == forge.Success:
+	case !was.Health.Failing && r.Failing != nil:
+		soaks, err := re.state.Soaks(st)
+		if err != nil || !soaks {
+			return err
+		}
+		status.State, status.Description = forge.Failure, r.Failing.Reason
+	default:
+		return nil
+	}
+	return st.Environment.Repository.Statuses().Report(ctx, was.Deployed, status)
 }
 
 // reportEntered reports that a commit rolls out: of the base commit, if that is new, and

@@ -41,7 +41,7 @@ type Event struct {
 	Time        time.Time   `json:"time"`
 	Environment string      `json:"environment"` // "" for all of them
 	Ring        string      `json:"ring,omitempty"`
-	What        string      `json:"what"` // promoted, configured, rolled back, held, released, removed, changed, success, failure, or what was ordered: frozen, thawed, rejected, readmitted, aborted, resumed
+	What        string      `json:"what"` // promoted, configured, rolled back, held, released, merged against a gate, removed, changed, success, failure, failing, ok again, or what was ordered: frozen, thawed, rejected, readmitted, aborted, resumed
 	Source      tree.Source `json:"source"`
 	Commit      string      `json:"commit,omitempty"` // of the GitOps repository
 	By          string      `json:"by,omitempty"`
@@ -154,6 +154,9 @@ func (au *Auditor) removed(ctx context.Context) ([]Event, error) {
 				for _, status := range statuses.Loaded(c) {
 					id, own := strings.CutPrefix(status.Name, ledger.StatusName(""))
 					environment, ring, _ := strings.Cut(id, "/")
+					if strings.Contains(id, ":") { // its health
+						continue
+					}
 					if known := au.state.Environments[environment]; !own || id == "gates" || known != nil && !known.Tip.IsZero() || !au.audits(environment, ring) {
 						continue
 					}
@@ -258,20 +261,22 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 		released.What, released.Reason = "released", "the hold by "+ended+"; a commit was promoted by name"
 		events = []Event{e, released}
 	}
+	decided := len(events)
 	for _, status := range statuses {
-		if status.Name != ledger.StatusName(st.ID()) {
+		what := string(status.State)
+		if status.Name == ledger.HealthName(st.ID()) {
+			what = map[forge.State]string{forge.Failure: "failing", forge.Success: "ok again"}[status.State]
+		} else if status.Name != ledger.StatusName(st.ID()) {
 			continue
 		}
 		if status.State == "pending" {
-			for i := range events[:min(2, len(events))] {
-				if events[i].What != string(forge.Success) && events[i].What != string(forge.Failure) {
-					events[i].Time = status.At.UTC()
-				}
+			for i := range decided {
+				events[i].Time = status.At.UTC()
 			}
 			continue
 		}
 		events = append(events, Event{
-			Time: status.At.UTC(), Environment: st.Policy.Name, Ring: ring, What: string(status.State), Source: has,
+			Time: status.At.UTC(), Environment: st.Policy.Name, Ring: ring, What: what, Source: has,
 			Commit: now.ID.String(), By: terminal.Line(status.By), Reason: terminal.Line(status.Description),
 		})
 	}

@@ -15,6 +15,8 @@ type answer struct {
 	// never says that a blocked answer stays so, whatever people do except to skip the gate: the
 	// commit left too early.
 	never bool
+	// fails says that a pending answer waits for the end of a failure.
+	fails bool
 }
 
 // all returns the answer where every part has to pass. Its reasons are those of the parts
@@ -29,7 +31,7 @@ func all(parts []answer) answer {
 	case len(blocked) > 0:
 		whole = answer{State: Blocked, since: latest(blocked), never: slices.ContainsFunc(blocked, func(a answer) bool { return a.never })}
 	case len(pending) > 0:
-		whole = answer{State: Pending, since: latest(pending), until: pending[0].until}
+		whole = answer{State: Pending, since: latest(pending), until: pending[0].until, fails: slices.ContainsFunc(pending, func(a answer) bool { return a.fails })}
 		for _, a := range pending {
 			if a.until.IsZero() || whole.until.IsZero() {
 				whole.until = time.Time{}
@@ -49,14 +51,14 @@ func all(parts []answer) answer {
 // some returns the answer where one part is enough: the first that passed, or what there
 // is to wait for.
 func some(parts []answer) answer {
-	whole := answer{State: Blocked, never: !slices.ContainsFunc(parts, func(a answer) bool { return !a.never })}
+	whole := answer{State: Blocked, fails: true, never: !slices.ContainsFunc(parts, func(a answer) bool { return !a.never })}
 	for _, a := range parts {
 		switch {
 		case a.State == Passed:
 			a.reason += " (one is enough)"
 			return a
 		case a.State == Pending:
-			whole.State = Pending
+			whole.State, whole.fails = Pending, whole.fails && a.fails
 			if !a.until.IsZero() && (whole.until.IsZero() || a.until.Before(whole.until)) {
 				whole.until = a.until
 			}
@@ -87,7 +89,7 @@ func latest(parts []answer) time.Time {
 func (a answer) verdict(name string) Verdict {
 	return Verdict{
 		Name: cmp.Or(name, a.name), State: a.State, Reason: a.reason,
-		Since: utc(a.since), Until: utc(a.until), Never: a.never,
+		Since: utc(a.since), Until: utc(a.until), Never: a.never, Fails: a.State == Pending && a.fails,
 	}
 }
 

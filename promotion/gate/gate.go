@@ -16,6 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
@@ -43,6 +44,8 @@ type Verdict struct {
 	Until time.Time `json:"until,omitzero"`
 	// Never says that a blocked gate will not pass, whatever people do except to skip it.
 	Never bool `json:"-"`
+	// Fails says that a pending gate waits for the end of a failure.
+	Fails bool `json:"-"`
 	// Skipped is why the gate was passed over by --skip-gate: its State is Passed then.
 	Skipped string `json:"skipped,omitempty"`
 }
@@ -80,6 +83,15 @@ type Stay struct {
 	Since time.Time
 	// Reason is what was counted: "73/100 healthy, 2 failed, 25 stale".
 	Reason string
+	// Failing is what fails there since FailingSince although the rollout succeeded, or failed when it left;
+	// "" for nothing. OKSince is since when nothing fails any more; zero if nothing failed.
+	Failing      string
+	FailingSince time.Time
+	OKSince      time.Time
+	// As is what came first with the files that the commit has there; the zero Source if they came with it.
+	// What was reported of the rollout since counts. Came is when the commit itself came then.
+	As   tree.Source
+	Came time.Time
 }
 
 // Policy is what one ring of an environment asks.
@@ -149,6 +161,9 @@ type CommitFacts struct {
 	// EnvironmentOnly says that the ring has the base commit already and gets only the
 	// environment's own files anew. Then only rings in After are asked, and soak gates for them.
 	EnvironmentOnly bool
+	// Inherits says that the commit soaks since its files are in a stay, although it came later with them:
+	// it changes nothing else.
+	Inherits bool
 	// AtOnce is why own files need not be in the rings of After before; "" if they must.
 	AtOnce string
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -58,7 +59,12 @@ func (p Policy) notAsked(name, why string) []Verdict {
 }
 
 func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
-	ran := func(s Stay) answer { return soaked(s, f.Now, g.For) }
+	ran := func(s Stay) answer {
+		if s.Came.After(s.Since) && !f.Inherits && !s.Since.IsZero() {
+			s.Since, s.As = s.Came, tree.Source{}
+		}
+		return soaked(s, f.Now, g)
+	}
 	switch {
 	case g.Environment != "":
 		return everywhere(f.Stays, g.Environment, "", ran)
@@ -146,13 +152,25 @@ func rolledOut(s Stay) answer {
 	default:
 		a.reason += "; " + reason
 	}
+	if a.State == Passed && s.Failing != "" {
+		a.reason += "; since " + instant(s.FailingSince) + ": " + printable(s.Failing)
+	}
+	a.reason += s.as()
 	return a
 }
 
-// soaked reports whether a stay has lasted long enough, counted from when its rollout was
-// reported to have succeeded to now, or to when the commit left.
-func soaked(s Stay, now time.Time, wanted time.Duration) answer {
-	a := rolledOut(s)
+// as says which base commit came first with the files of a stay; "" if this one did.
+func (s *Stay) as() string {
+	if s.As == (tree.Source{}) {
+		return ""
+	}
+	return "; its files there are those of " + s.As.Describe()
+}
+
+// soaked reports whether a stay has lasted long enough without a failure, counted to now or to when the
+// commit left: from when its rollout was reported to have succeeded, or from when all was ok again.
+func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
+	a, wanted := rolledOut(s), g.For
 	where := place(s.Environment, s.Ring)
 	switch {
 	case s.Held && s.State != forge.Success && s.State != forge.Failure && !s.Left.IsZero():
@@ -165,6 +183,25 @@ func soaked(s Stay, now time.Time, wanted time.Duration) answer {
 		a.State, a.reason = Pending, fmt.Sprintf("nobody says since when %s runs it; wanted for %s", where, Span(wanted))
 		return a
 	}
+	if s.Failing != "" {
+		a.State, a.since, a.never = Blocked, s.FailingSince, !s.Left.IsZero()
+		a.reason = fmt.Sprintf("%s fails since %s, after its rollout succeeded: %s", where, instant(s.FailingSince), printable(s.Failing))
+		switch {
+		case a.never:
+			a.reason += "; the commit left it then"
+		case g.Restart:
+			a.State, a.fails = Pending, true
+			fallthrough
+		default:
+			a.reason += fmt.Sprintf("; the %s begin anew when all is ok", Span(wanted))
+		}
+		return a
+	}
+	again := ""
+	if s.OKSince.After(s.Since) {
+		s.Since, a.since = s.OKSince, s.OKSince
+		again = ", anew after a failure"
+	}
 	if left := s.Left; !left.IsZero() && left.Sub(s.Since) < wanted {
 		a.never = true
 		a.State, a.reason = Blocked, fmt.Sprintf("left %s after %s of %s", where, elapsed(left.Sub(s.Since)), Span(wanted))
@@ -172,9 +209,9 @@ func soaked(s Stay, now time.Time, wanted time.Duration) answer {
 	}
 	if ran := now.Sub(s.Since); ran < wanted {
 		a.State, a.until = Pending, s.Since.Add(wanted)
-		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), Span(wanted), instant(a.until))
+		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), Span(wanted), instant(a.until)) + again + s.as()
 		return a
 	}
-	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, Span(wanted), instant(s.Since))
+	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, Span(wanted), instant(s.Since)) + again + s.as()
 	return a
 }

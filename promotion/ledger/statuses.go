@@ -87,6 +87,61 @@ type Course struct {
 	Reason  string
 }
 
+// CourseOver returns the course of some commits that brought a stage the same files, oldest first, by their
+// statuses, which are loaded: only the first of them begins a rollout.
+func (l *Statuses) CourseOver(commits []git.Hash, id string, by []string) (Course, bool) {
+	var all []forge.Status
+	for _, commit := range commits {
+		begun := len(all) > 0
+		for _, s := range l.known[commit] {
+			if s.Name == StatusName(id) && (!begun || s.State != forge.Pending) {
+				all = append(all, s)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b forge.Status) int { return a.At.Compare(b.At) })
+	return CourseOf(all, id, by)
+}
+
+// HealthName returns the name of the statuses of GitOps commits that say whether a stage fails although
+// the rollout succeeded, while another stage counts the time since. No name of a ring has a colon.
+func HealthName(id string) string { return StatusName(id) + ":health" }
+
+// Health is what was reported of a stage after its rollout succeeded.
+type Health struct {
+	Failing bool
+	Since   time.Time // of Failing, or since when it is ok again; zero if it never failed
+	Reason  string
+}
+
+// HealthOver returns the newest health of a stage over runs of commits, of which each brought other files,
+// oldest first, by their statuses, which are loaded. A rollout of other files that succeeds ends a failure.
+// by is that of CourseOf.
+func (l *Statuses) HealthOver(runs [][]git.Hash, id string, by []string) (h Health) {
+	for _, run := range runs {
+		if c, _ := l.CourseOver(run, id, by); c.State == forge.Success && h.Failing {
+			h = Health{Since: c.Since}
+		}
+		var all []forge.Status
+		for _, commit := range run {
+			for _, s := range l.known[commit] {
+				if s.Name == HealthName(id) && (len(by) == 0 || slices.Contains(by, s.By)) {
+					all = append(all, s)
+				}
+			}
+		}
+		slices.SortStableFunc(all, func(a, b forge.Status) int { return a.At.Compare(b.At) })
+		for _, s := range all {
+			failing := s.State == forge.Failure
+			if failing != h.Failing || h.Since.IsZero() {
+				h.Failing, h.Since = failing, s.At
+			}
+			h.Reason = s.Description
+		}
+	}
+	return h
+}
+
 // CourseOf returns the course of a commit in a stage, by its statuses; false where none is
 // about it. Success is latched: only another stay of the commit ends it, which begins with
 // a pending status with a description of its own, as that names the GitOps commit. A

@@ -58,6 +58,11 @@ type Rollout struct {
 	State  forge.State `json:"state"`
 	Since  time.Time   `json:"since,omitzero"`
 	Reason string      `json:"reason"` // of a success, what it was when it was reported
+	// Failing is what fails although the rollout succeeded; nil for nothing. It counts while other stages
+	// soak commits in the stage.
+	Failing *Failing `json:"failing,omitempty"`
+	// OKSince is since when nothing fails any more; zero if nothing has failed since the rollout succeeded.
+	OKSince time.Time `json:"okSince,omitzero"`
 	// Counts are those of now; nil where nobody reports, or nobody could be asked.
 	Counts *rollout.Counts `json:"counts,omitempty"`
 	// NotAsked says who could not be asked, and why, where Counts are not there or are not of all;
@@ -65,12 +70,22 @@ type Rollout struct {
 	NotAsked string `json:"notAsked,omitempty"`
 }
 
+// Failing is a failure after a rollout that succeeded.
+type Failing struct {
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+}
+
 // Reported is what was reported of the rollout of what a stage has.
 type Reported struct {
-	ledger.Course
-	Known    bool       // something was reported
-	run      []git.Hash // the commits that have it, newest first
-	Deployed git.Hash   // the commit that deployed it
+	ledger.Course      // also of earlier commits that brought the same files
+	Known         bool // something was reported
+	Own           ledger.Course
+	Health        ledger.Health // also of those, since the rollout succeeded
+	OwnKnown      bool          // something was reported of Deployed itself, which is Own
+	run           []git.Hash    // the commits that have its files, newest first
+	landings      []git.Hash    // those of them that deployed a source, oldest first
+	Deployed      git.Hash      // the commit that deployed it
 	// Ignored is why a report of this run would not count; "" where it would.
 	Ignored string
 }
@@ -81,11 +96,13 @@ func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported,
 	if st.Environment.Repository == nil || st.Has() == (tree.Source{}) {
 		return nil, nil
 	}
-	run, err := st.Environment.History.Deployed(ctx, st.RingName())
+	run, landings, err := st.Environment.History.Running(ctx, st.RingName())
 	if err != nil || len(run) == 0 {
 		return nil, err
 	}
-	r := &Reported{run: run, Deployed: run[len(run)-1]}
+	r := &Reported{run: run, Deployed: landings[0]}
+	slices.Reverse(landings)
+	r.landings = landings
 	if err := ob.Reread(ctx, st, r); err != nil {
 		return nil, err
 	}
@@ -93,10 +110,13 @@ func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported,
 	return r, err
 }
 
-// Reread reads the statuses again of the commit that deployed what a stage has.
+// Reread reads the statuses again of the commits that deployed what a stage has, or the same files before.
 func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reported) error {
-	statuses, err := st.Environment.Repository.Statuses().Of(ctx, r.Deployed)
-	r.Course, r.Known = ledger.CourseOf(statuses, st.ID(), st.RolloutGate().By)
+	statuses, by := st.Environment.Repository.Statuses(), st.RolloutGate().By
+	err := statuses.Load(ctx, r.landings...)
+	r.Course, r.Known = statuses.CourseOver(r.landings, st.ID(), by)
+	r.Health = statuses.HealthOver([][]git.Hash{r.landings}, st.ID(), by)
+	r.Own, r.OwnKnown = ledger.CourseOf(statuses.Loaded(r.Deployed), st.ID(), by)
 	return err
 }
 
@@ -125,7 +145,7 @@ func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reporte
 		return nil, err
 	}
 	if was.Known && was.State == forge.Success { // the counts are those of now all the same
-		return &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: r.Counts, NotAsked: r.NotAsked}, nil
+		return ob.sinceSuccess(was, r), nil
 	}
 	if r.Since = was.Since; !was.Known || r.State != was.State {
 		r.Since = ob.state.Now
@@ -134,6 +154,27 @@ func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reporte
 		r.State, r.Reason = forge.Pending, r.Reason+"; "+was.Ignored
 	}
 	return r, nil
+}
+
+// sinceSuccess returns the rollout of what succeeded, given what the sources say now: nothing but a failure
+// and what ends it counts.
+func (ob *Observer) sinceSuccess(was *Reported, now *Rollout) *Rollout {
+	r := &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: now.Counts, NotAsked: now.NotAsked}
+	h := was.Health
+	switch {
+	case now.State == forge.Failure && !h.Failing:
+		h = ledger.Health{Failing: true, Since: ob.state.Now, Reason: now.Reason}
+	case now.State == forge.Failure:
+		h.Reason = now.Reason
+	case now.State == forge.Success && h.Failing:
+		h = ledger.Health{Since: ob.state.Now}
+	}
+	if h.Failing {
+		r.Failing = &Failing{h.Since, h.Reason}
+	} else {
+		r.OKSince = h.Since
+	}
+	return r
 }
 
 // whyIgnored returns why reports of this run would not count; "" where they do. It then
@@ -183,7 +224,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 			return nil, err
 		}
 	}
-	if r.State == forge.Pending && g.Timeout > 0 && !was.Entered.IsZero() && ob.state.Now.Sub(was.Entered) >= g.Timeout {
+	if r.State == forge.Pending && was.State != forge.Success && g.Timeout > 0 && !was.Entered.IsZero() && ob.state.Now.Sub(was.Entered) >= g.Timeout {
 		r.State, r.Reason = forge.Failure, fmt.Sprintf("not far enough within %s: %s", g.Timeout, r.Reason)
 	}
 	return r, nil

@@ -32,7 +32,12 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 	if err != nil || len(v.Deployed) == 0 {
 		return stay, err
 	}
-	stay.Held = true
+	if stay.Held = true; v.As.Base != of.Base {
+		stay.As = v.As
+	}
+	if err := ob.lookBack(ctx, st, &stay, v); err != nil {
+		return stay, err
+	}
 	if why, err := ob.rolledBackFrom(ctx, st, tree.Source{Base: of.Base}); err != nil || why != "" {
 		stay.State, stay.Reason = forge.Failure, why
 		return stay, err
@@ -71,13 +76,13 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v session.Visit, base git.Hash) (ledger.Course, error) {
 	by := st.RolloutGate().By
 	statuses := st.Environment.Repository.Statuses()
-	if err := statuses.Load(ctx, append(slices.Clone(v.Deployed), v.Followed)...); err != nil {
+	if err := statuses.Load(ctx, v.All()...); err != nil {
 		return ledger.Course{}, err
 	}
 	var out ledger.Course
 	reported := false
-	for _, landing := range v.Deployed {
-		c, ok := ledger.CourseOf(statuses.Loaded(landing), st.ID(), by)
+	for _, run := range v.Runs {
+		c, ok := statuses.CourseOver(run, st.ID(), by)
 		if !ok {
 			continue
 		}
@@ -100,10 +105,13 @@ func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v sessi
 // while the stage has newer own files with the same base commit, until their rollout fails.
 func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Source, stay gate.Stay) (gate.Stay, error) {
 	v, err := ob.state.VisitOfPair(ctx, st, of)
-	if err != nil || v.Deployed.IsZero() {
+	if err != nil || len(v.Runs) == 0 {
 		return stay, err
 	}
-	stay.Held = true
+	stay.Held, stay.As = true, v.As
+	if err := ob.lookBack(ctx, st, &stay, v); err != nil {
+		return stay, err
+	}
 	if why, err := ob.rolledBackFrom(ctx, st, of); err != nil || why != "" {
 		stay.State, stay.Reason = forge.Failure, why
 		return stay, err
@@ -117,10 +125,11 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 	}
 	statuses := st.Environment.Repository.Statuses()
 	by := st.RolloutGate().By
-	if err := statuses.Load(ctx, append(slices.Clone(v.Newer), v.Deployed, v.Followed)...); err != nil {
+	if err := statuses.Load(ctx, v.All()...); err != nil {
 		return stay, err
 	}
-	c, reported := ledger.CourseOf(statuses.Loaded(v.Deployed), st.ID(), by)
+	own, newer := v.Runs[0], v.Runs[1:]
+	c, reported := statuses.CourseOver(own, st.ID(), by)
 	if !reported && len(by) > 0 {
 		whole, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base)
 		if err == nil && len(whole.Deployed) == 1 { // what was reported of the base commit is of the pair
@@ -130,33 +139,57 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 			return stay, err
 		}
 	}
-	if st.Has() == of {
+	if v.Followed.IsZero() && len(newer) == 0 {
 		return ob.asOfNow(ctx, st, stay, c)
 	}
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
-	left := func(commit git.Hash) {
-		next, ok := ledger.CourseOf(statuses.Loaded(commit), st.ID(), by)
+	left := func(run []git.Hash) {
+		next, ok := statuses.CourseOver(run, st.ID(), by)
 		if stay.Left = cmp.Or(stay.Since, ob.state.Now); ok && next.Entered.After(stay.Since) {
 			stay.Left = next.Entered
 		}
 	}
-	for i, newer := range v.Newer {
-		c, _ := ledger.CourseOf(statuses.Loaded(newer), st.ID(), by)
-		now := gate.Stay{State: c.State}
-		if i == len(v.Newer)-1 && v.Followed.IsZero() && stay.State == forge.Success {
+	for i, run := range newer {
+		c, _ := statuses.CourseOver(run, st.ID(), by)
+		now := gate.Stay{State: c.State, Failing: stay.Failing, FailingSince: stay.FailingSince, OKSince: stay.OKSince}
+		if i == len(newer)-1 && v.Followed.IsZero() && stay.State == forge.Success {
 			if now, err = ob.asOfNow(ctx, st, now, c); err != nil {
 				return stay, err
 			}
+			stay.Failing, stay.FailingSince, stay.OKSince = now.Failing, now.FailingSince, now.OKSince
 		}
 		if now.State == forge.Failure || stay.State != forge.Success {
-			left(newer)
+			left(run)
 			return stay, nil
 		}
 	}
 	if !v.Followed.IsZero() {
-		left(v.Followed)
+		left([]git.Hash{v.Followed})
 	}
 	return stay, nil
+}
+
+// lookBack adds to a stay what was reported of it after its rollout succeeded, and when it came if its files
+// were there before.
+func (ob *Observer) lookBack(ctx context.Context, st *session.Stage, stay *gate.Stay, v session.Visit) error {
+	statuses := st.Environment.Repository.Statuses()
+	if err := statuses.Load(ctx, v.All()...); err != nil {
+		return err
+	}
+	h := statuses.HealthOver(v.Runs, st.ID(), st.RolloutGate().By)
+	if h.Failing {
+		stay.Failing, stay.FailingSince = h.Reason, h.Since
+	} else {
+		stay.OKSince = h.Since
+	}
+	if stay.As == (tree.Source{}) {
+		return nil
+	}
+	stay.Came = ob.state.Now // nobody has reported it yet
+	if c, ok := ledger.CourseOf(statuses.Loaded(v.Deployed[0]), st.ID(), st.RolloutGate().By); ok {
+		stay.Came = c.Entered
+	}
+	return nil
 }
 
 // rolledBackFrom returns why a stage was rolled back from a pair, or from a base commit if own files
@@ -195,7 +228,7 @@ func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tr
 // is a success, the sources of reports are asked: a run that is not about the stage reports nothing of it.
 func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.Stay, c ledger.Course) (gate.Stay, error) {
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
-	if c.State == forge.Success {
+	if c.State == forge.Success && !ob.state.SoaksForSome(st) {
 		return stay, nil
 	}
 	was, err := ob.Reported(ctx, st)
@@ -207,6 +240,14 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 		if r, err = ob.Rollout(ctx, st, was); err != nil {
 			return stay, err
 		}
+	}
+	if c.State == forge.Success {
+		if stay.Failing, stay.OKSince = "", r.OKSince; r.Failing != nil {
+			stay.Failing, stay.FailingSince = r.Failing.Reason, r.Failing.Since
+		} else if since := r.held(); ob.unrecorded[st] && r.OKSince.Equal(ob.state.Now) && !since.IsZero() {
+			stay.OKSince = since
+		}
+		return stay, nil
 	}
 	if stay.State, stay.Since = r.State, r.Since; r.State == forge.Pending && c.State == forge.Pending && c.Reason != "" {
 		stay.Reason = c.Reason + "; " + r.Reason

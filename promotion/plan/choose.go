@@ -388,7 +388,7 @@ func (ch *chooser) preload(ctx context.Context, of []source.Base) error {
 			if err != nil {
 				return err
 			}
-			commits = append(append(commits, v.Deployed...), v.Followed)
+			commits = append(commits, v.All()...)
 		}
 		if err := up.Environment.Repository.Statuses().Load(ctx, commits...); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
@@ -30,6 +31,9 @@ type judge struct {
 	state    *session.State
 	records  *verify.Records
 	observer *observe.Observer
+	maker    *maker
+	same     map[refusal]bool       // candidates that were compiled to find out whether they inherit
+	differ   map[*session.Stage]int // how many of them do not
 }
 
 // ordersAgainst returns the verdicts of orders and of the history, which no policy has to
@@ -207,6 +211,12 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 	}
 	policy := st.GatePolicy()
 	c.verdicts = gate.Commit(policy, facts, intent.Skip)
+	if inherits, err := j.inherits(ctx, st, of, policy, facts, intent, c); err != nil {
+		return nil, err
+	} else if inherits {
+		facts.Inherits = true
+		c.verdicts = gate.Commit(policy, facts, intent.Skip)
+	}
 	if policy.Rings && policy.OwnAtOnce && !facts.EnvironmentOnly && st.Has().Environment != of.Environment {
 		verdicts, err := j.ownFirst(ctx, st, policy, of, intent)
 		if err != nil {
@@ -215,6 +225,60 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 		c.verdicts = append(c.verdicts, verdicts...)
 	}
 	return c, nil
+}
+
+// mostDiffer is how many candidates of a stage are compiled to find out whether they inherit a time.
+const mostDiffer = MostTried
+
+// inherits reports whether a candidate that does not pass would pass with the time that its files are in the
+// stages before, and brings the stage the same files as what came there first with them.
+func (j *judge) inherits(ctx context.Context, st *session.Stage, of tree.Source, policy gate.Policy, facts gate.CommitFacts, intent Intent, c *candidate) (bool, error) {
+	first := tree.Source{}
+	for _, stay := range facts.Stays {
+		if stay.As == (tree.Source{}) {
+			continue
+		}
+		is := tree.Source{Base: stay.As.Base, Environment: of.Environment}
+		if stay.Environment == st.Policy.Name {
+			is = stay.As
+		}
+		if newer, err := j.newerBase(is.Base, first.Base); err != nil {
+			return false, err
+		} else if newer {
+			first = is
+		}
+	}
+	facts.Inherits = true
+	if first == (tree.Source{}) || c.state() == gate.Passed || gate.Overall(gate.Commit(policy, facts, intent.Skip)) != gate.Passed {
+		return false, nil
+	}
+	key := refusal{st.ID(), of}
+	same, known := j.same[key]
+	if known || j.differ[st] >= mostDiffer {
+		return same, nil
+	}
+	var trees [2]tree.ID
+	for i, source := range []tree.Source{first, of} {
+		step := &Step{Kind: Promote, Source: source}
+		if err := j.maker.prepare(ctx, st, step, extra{}); err != nil {
+			return false, err
+		}
+		trees[i] = step.Tree
+	}
+	if same = trees[0] != "" && trees[0] == trees[1]; !same {
+		j.differ[st]++
+	}
+	j.same[key] = same
+	return same, nil
+}
+
+// newerBase reports whether a base commit is newer than another one, or that is "".
+func (j *judge) newerBase(base, than tree.Revision) (bool, error) {
+	if than == "" {
+		return true, nil
+	}
+	newer, found, err := j.state.Platform.Bases.Until(than.Hash())
+	return found && slices.ContainsFunc(newer[:len(newer)-1], func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
 }
 
 // ownFirst returns the verdicts that keep a base commit with new files of the environment

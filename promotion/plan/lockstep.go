@@ -115,8 +115,8 @@ func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source)
 	for _, v := range c.verdicts {
 		switch {
 		case v.Gate != model.GateSoak && v.Gate != model.GateAfter:
-		case v.State == gate.Blocked:
-			return v, nil
+		case v.State == gate.Blocked, v.Fails:
+			return gate.Verdict{State: gate.Blocked}, nil
 		case v.State == gate.Pending && v.Gate == model.GateSoak:
 			waits = v
 		}
@@ -202,6 +202,19 @@ func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.S
 	}
 	if newer, err := pl.state.HasNewer(st, of.Base); err != nil || newer {
 		return true, err
+	}
+	if st.Policy.Promotion.Advance == model.MatchUpstream {
+		for _, up := range pl.state.Upstream(st) {
+			if up.Has().Base == "" {
+				continue
+			}
+			if newer, err := pl.state.HasNewer(up, of.Base); err != nil || newer {
+				return true, err
+			}
+			if st.Policy.Promotion.Any { // the first that has something is what it matches
+				break
+			}
+		}
 	}
 	if leavesOutReverted(st) {
 		if why, err := pl.judge.takenBack(st, of.Base.Hash()); err != nil || why != "" {

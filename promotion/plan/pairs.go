@@ -54,7 +54,7 @@ func (ch *chooser) preloadPairs(ctx context.Context, sources []tree.Source) erro
 			if err != nil {
 				return err
 			}
-			commits = append(commits, v.Deployed)
+			commits = append(commits, v.All()...)
 		}
 		if err := up.Environment.Repository.Statuses().Load(ctx, commits...); err != nil {
 			return err

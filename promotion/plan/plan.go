@@ -35,7 +35,9 @@ type Planner struct {
 
 // New returns a Planner of a state.
 func New(state *session.State, records *verify.Records, observer *observe.Observer) *Planner {
-	return &Planner{state, records, observer, &judge{state, records, observer}, &maker{state}, map[refusal]bool{}}
+	m := &maker{state}
+	j := &judge{state, records, observer, m, map[refusal]bool{}, map[*session.Stage]int{}}
+	return &Planner{state, records, observer, j, m, map[refusal]bool{}}
 }
 
 // Intent is what a run is to do beside what policies say by themselves.

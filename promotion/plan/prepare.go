@@ -169,6 +169,7 @@ func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past,
 	}
 	step.Prepared = &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack), Message: result.Message}
 	step.Commit, step.Tree = string(result.Commit), target.Record.Tree
+	step.NoOp = st.Environment.Restored.IsZero() && sameTree(st.Environment.Record, target.Record)
 	return nil
 }
 

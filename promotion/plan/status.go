@@ -235,6 +235,9 @@ func rolloutWord(r *observe.Rollout) string {
 	if r == nil {
 		return ""
 	}
+	if r.Failing != nil {
+		return ", succeeded and fails now"
+	}
 	return ", " + string(map[forge.State]string{forge.Success: "healthy", forge.Failure: "failed", forge.Pending: "rolling out"}[r.State])
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -142,39 +143,137 @@ func (h *History) Deployed(ctx context.Context, ring string) (run []git.Hash, er
 	return run, err
 }
 
-// Visit is the last time that a base commit was in a ring.
+// Running returns the commits in which a ring has the files that it has now, newest first, and those of
+// them that deployed a source, likewise: the first deployed what it has. None if it has nothing.
+func (h *History) Running(ctx context.Context, ring string) (commits, landings []git.Hash, err error) {
+	if h.of.has(ring) == (tree.Source{}) {
+		return nil, nil, nil
+	}
+	err = h.landings(ctx, ring, func(l landing) bool {
+		commits, landings = append(commits, l.commits...), append(landings, l.id)
+		return l.same
+	})
+	return commits, landings, err
+}
+
+// landing is a source that a ring got, with the commit that deployed it.
+type landing struct {
+	id      git.Hash
+	source  tree.Source
+	same    bool       // the ring had the same files before
+	commits []git.Hash // that have it, newest first
+}
+
+// landings calls f with all that a ring got, newest first, until it returns false.
+func (h *History) landings(ctx context.Context, ring string, f func(landing) bool) error {
+	var last landing
+	var record *tree.Record // of last.id
+	more := true
+	err := h.Each(ctx, func(p Past) bool {
+		is := h.of.SourceIn(p.Record, ring)
+		if len(last.commits) > 0 && is != last.source {
+			last.same = is != (tree.Source{}) && h.of.filesIn(p.Record, ring) == h.of.filesIn(record, ring)
+			more = f(last)
+			last = landing{}
+		}
+		last.id, last.source, record = p.ID, is, p.Record
+		last.commits = append(last.commits, p.ID)
+		return more
+	})
+	if err == nil && more && len(last.commits) > 0 {
+		f(last)
+	}
+	return err
+}
+
+// filesIn identifies the files of a ring in a record. Of two commits one after the other, those of other
+// rings in the entries of clusters are the same.
+func (env *Environment) filesIn(record *tree.Record, ring string) string {
+	if record == nil {
+		return ""
+	}
+	var b strings.Builder
+	for i := range record.ClusterTypes {
+		e := &record.ClusterTypes[i]
+		if ring == "" || e.Ring == ring || tree.IsShard(e.Name) || env.Policy.Promotion.Ring(e.Ring) == nil {
+			fmt.Fprintln(&b, e.Name, e.Record)
+		}
+	}
+	return b.String()
+}
+
+// Visit is the last time that a base commit, or a pair, was in a ring. It lasts while the ring has its
+// files, whichever base commit they come with.
 type Visit struct {
 	// Deployed are the commits that deployed it, and then other files of the environment
 	// with it, oldest first; none where it never was there.
 	Deployed []git.Hash
-	// Followed is the commit that deployed the next base commit; zero where it is still
-	// there.
+	// Runs are all commits of the visit in groups that have the same files, oldest first: those of
+	// Deployed, those before them with the same files as the first, and those after them with the same as
+	// the last.
+	Runs [][]git.Hash
+	// As is the source that came first with the files of the first run; the zero Source if it is what is
+	// looked for.
+	As tree.Source
+	// Followed is the commit that deployed other files after it; zero where there is none.
 	Followed git.Hash
 }
 
+// All returns the commits of all runs, with Followed.
+func (v *Visit) All() []git.Hash { return append(slices.Concat(v.Runs...), v.Followed) }
+
 // VisitOf returns when a base commit was last in a ring.
-func (h *History) VisitOf(ctx context.Context, ring string, base tree.Revision) (v Visit, err error) {
-	var newer git.Hash
-	var last tree.Source
-	err = h.Each(ctx, func(p Past) bool {
-		is := h.of.SourceIn(p.Record, ring)
-		n := len(v.Deployed)
+func (h *History) VisitOf(ctx context.Context, ring string, base tree.Revision) (Visit, error) {
+	return h.visit(ctx, ring, func(l landing) bool { return l.source.Base == base }, func(later landing) (bool, error) { return later.source.Base == base, nil })
+}
+
+// visit returns the last visit of what is looked for. goesOn says whether it goes on with other files that
+// a later commit brings.
+func (h *History) visit(ctx context.Context, ring string, is func(landing) bool, goesOn func(landing) (bool, error)) (v Visit, err error) {
+	var all []landing // newest first
+	found, first := -1, 0
+	err = h.landings(ctx, ring, func(l landing) bool {
+		n := len(all)
 		switch {
-		case is.Base == base && n > 0 && is == last:
-			v.Deployed[n-1] = p.ID
-		case is.Base == base:
-			if n == 0 {
-				v.Followed = newer
-			}
-			v.Deployed = append(v.Deployed, p.ID)
-		case n > 0:
+		case found < 0 && is(l):
+			found, first = n, n
+		case found >= 0 && is(l) && first == n-1:
+			first = n
+		case found >= 0 && !all[n-1].same:
 			return false
 		}
-		newer, last = p.ID, is
+		all = append(all, l)
 		return true
 	})
-	slices.Reverse(v.Deployed)
-	return v, err
+	if err != nil || found < 0 {
+		return Visit{}, err
+	}
+	for i, l := range slices.Backward(all) {
+		n := len(v.Runs) - 1
+		same := n >= 0 && l.same
+		if !same && i < found {
+			on, err := goesOn(l)
+			if err != nil {
+				return Visit{}, err
+			}
+			if !on {
+				v.Followed = l.id
+				break
+			}
+		}
+		if same {
+			v.Runs[n] = append(v.Runs[n], l.id)
+		} else {
+			v.Runs = append(v.Runs, []git.Hash{l.id})
+		}
+		if i >= found && i <= first {
+			v.Deployed = append(v.Deployed, l.id)
+		}
+	}
+	if oldest := all[len(all)-1].source; oldest != all[first].source {
+		v.As = oldest
+	}
+	return v, nil
 }
 
 // BasesOf returns the newest state with each base commit that a ring had, newest first.

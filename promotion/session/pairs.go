@@ -174,44 +174,13 @@ func (h *History) pairs(ctx context.Context, ring string, wanted func(tree.Sourc
 	return out, err
 }
 
-// PairVisit is the last time that a ring had a base commit with certain own files of the environment.
-type PairVisit struct {
-	Deployed git.Hash // the commit that deployed the pair; zero if the ring never had it
-	// Newer are the commits that deployed newer own files with the same base commit after it, oldest
-	// first. The pair's time goes on with them, because they contain its changes.
-	Newer []git.Hash
-	// Followed is the commit that deployed something else after all of these; zero for none.
-	Followed git.Hash
-}
-
-// VisitOfPair returns when a stage last had a pair.
-func (s *State) VisitOfPair(ctx context.Context, st *Stage, of tree.Source) (v PairVisit, err error) {
-	var last tree.Source
-	var failed error
-	err = st.Environment.History.Each(ctx, func(p Past) bool {
-		is := st.Environment.SourceIn(p.Record, st.RingName())
-		newer := false
-		if is.Base == of.Base && is != of {
-			newer, failed = s.OwnNewer(ctx, st, is.Environment, of.Environment)
+// VisitOfPair returns when a stage last had a pair. It goes on with newer own files and the same base commit,
+// because they contain its changes: each of them begins a run of its own.
+func (s *State) VisitOfPair(ctx context.Context, st *Stage, of tree.Source) (Visit, error) {
+	return st.Environment.History.visit(ctx, st.RingName(), func(l landing) bool { return l.source == of }, func(later landing) (bool, error) {
+		if later.source.Base != of.Base {
+			return false, nil
 		}
-		switch {
-		case is == of:
-			v.Deployed = p.ID
-		case failed != nil || !v.Deployed.IsZero():
-			return false
-		case !newer:
-			v.Newer, v.Followed = nil, p.ID
-		case is == last && len(v.Newer) > 0:
-			v.Newer[len(v.Newer)-1] = p.ID
-		default:
-			v.Newer = append(v.Newer, p.ID)
-		}
-		last = is
-		return true
+		return s.OwnNewer(ctx, st, later.source.Environment, of.Environment)
 	})
-	slices.Reverse(v.Newer)
-	if err = cmp.Or(err, failed); err != nil || v.Deployed.IsZero() {
-		return PairVisit{}, err
-	}
-	return v, nil
 }

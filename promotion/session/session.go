@@ -238,6 +238,42 @@ func (s *State) UpstreamAndSoaking(st *Stage) []*Stage {
 	return out
 }
 
+// Soaks reports whether what a stage has soaks there for another one, which does not have it yet.
+func (s *State) Soaks(st *Stage) (bool, error) {
+	has := st.Has()
+	for _, next := range s.Stages {
+		if next.Environment.Repository == nil || !s.soaksIn(next, st) {
+			continue
+		}
+		newer, err := s.HasNewer(next, has.Base)
+		if err != nil {
+			return false, err
+		}
+		if is := next.Has(); !newer && (is.Base != has.Base || next.TakesPairs() && next.Policy == st.Policy && is != has) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// SoaksForSome reports whether the policy of any stage lets commits soak in a stage.
+func (s *State) SoaksForSome(st *Stage) bool {
+	return slices.ContainsFunc(s.Stages, func(next *Stage) bool { return s.soaksIn(next, st) })
+}
+
+// soaksIn reports whether a soak gate of a stage is about another one.
+func (s *State) soaksIn(next, st *Stage) bool {
+	return slices.ContainsFunc(next.GatePolicy().Gates, func(g model.Gates) bool {
+		switch {
+		case g.Soak == nil:
+			return false
+		case g.Soak.Environment != "":
+			return g.Soak.Environment == st.Policy.Name
+		}
+		return slices.ContainsFunc(s.Upstream(next), func(up *Stage) bool { return up == st })
+	})
+}
+
 // Gone returns why a branch does not have what was promoted to a stage: it is gone, or is
 // another one. "" where nothing was promoted, by the statuses of base commits. The error
 // is git.ErrLostRace where another run has written the branch since the state was read.

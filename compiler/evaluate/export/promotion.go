@@ -108,6 +108,7 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 		Soak   *struct {
 			For         span   `json:"for"`
 			Environment string `json:"environment"`
+			OnFailure   string `json:"onFailure"`
 		} `json:"soak"`
 		Approvals *approvals     `json:"approvals"`
 		Windows   []model.Window `json:"windows"`
@@ -140,7 +141,7 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 		}
 	}
 	if s := said.Soak; s != nil {
-		g.Soak = &model.SoakGate{For: time.Duration(s.For), Environment: s.Environment}
+		g.Soak = &model.SoakGate{For: time.Duration(s.For), Environment: s.Environment, Restart: s.OnFailure == "restart"}
 	}
 	for _, h := range said.HTTP {
 		g.HTTP = append(g.HTTP, model.HTTPGate{Name: h.Name, URL: h.URL, Timeout: time.Duration(h.Timeout), TokenFrom: h.TokenFrom})
