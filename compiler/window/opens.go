@@ -10,11 +10,11 @@ import (
 // The zero Time where there is none; over says that this is so because no window of one
 // of allow comes any more.
 func Opens(deny []Window, allow [][]Window, t time.Time) (at time.Time, over bool) {
-	// From the end of one window to the begin or the end of another. A week has two of
+	// From the end of one window to the begin or the end of another. A week has three of
 	// each window, and after three weeks nothing new comes, whatever clocks do.
-	steps := 6 * (len(deny) + 1)
+	steps := 9 * (len(deny) + 1)
 	for _, own := range allow {
-		steps += 6 * len(own)
+		steps += 9 * len(own)
 	}
 	for range steps {
 		closed := false

@@ -41,8 +41,7 @@ const week = 7 * 24 * time.Hour
 
 // Parse reads a window from its fields: two moments of a week ("fri 16:00") or of
 // the calendar ("2026-12-20T00:00"), and the IANA name of the time zone whose
-// clocks show them. What clocks show twice is the first time, and what they skip
-// the time at which they do. The error is an *Error.
+// clocks show them. The error is an *Error.
 func Parse(from, to, tz string) (Window, error) {
 	zone, err := time.LoadLocation(tz)
 	if err != nil || tz == "" || tz == "Local" { // the last are names of Go's only
@@ -66,7 +65,7 @@ func Parse(from, to, tz string) (Window, error) {
 	case w.to.Before(w.from):
 		return Window{}, &Error{"to", "the window ends before it begins"}
 	}
-	if !w.weekly && !w.first(w.from).Before(w.first(w.to)) {
+	if _, end := w.Next(time.Time{}); !w.weekly && end.IsZero() {
 		return Window{}, &Error{"to", fmt.Sprintf("clocks of %s skip the window", tz)}
 	}
 	return w, nil
@@ -86,29 +85,56 @@ func moment(text string) (t time.Time, weekly bool, err error) {
 	return someWeek.AddDate(0, 0, day).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute), true, nil
 }
 
-// Contains says whether t is in the window. It begins with from, and to is the
-// first time after it.
+// Contains says whether t is in the window: whether clocks show a time in it then. Of a time that they show
+// twice, both are in it.
 func (w Window) Contains(t time.Time) bool {
 	from, to := w.Next(t)
 	return !to.IsZero() && !t.Before(from)
 }
 
 // Next returns when the window is that t is in, or else when it is next; zero
-// times where it will not be again.
+// times where it will not be again. Where clocks are put back within it, or into it, it may come twice.
 func (w Window) Next(t time.Time) (from, to time.Time) {
+	begin := t.AddDate(0, 0, -21) // no window that t is in began earlier
 	if !w.weekly {
-		if from, to = w.first(w.from), w.first(w.to); t.Before(to) {
-			return from, to
-		}
-		return time.Time{}, time.Time{}
+		begin = w.from.AddDate(0, 0, -3)
 	}
-	// The one of the week before may not have ended, even where clocks were set by
-	// a day. The next is missing where clocks skip it.
-	for n := shown(t.In(w.zone)).Sub(someWeek)/week - 2; ; n++ {
-		from, to = w.first(w.from.Add(n*week)), w.first(w.to.Add(n*week))
-		if from.Before(to) && t.Before(to) {
-			return from, to
+	for begin = begin.In(w.zone); ; {
+		_, offset := begin.Zone()
+		ahead := time.Duration(offset) * time.Second
+		first, last := begin.ZoneBounds() // in which clocks are not changed
+		n := time.Duration(0)
+		if w.weekly {
+			n = shown(begin).Sub(someWeek)/week - 2
 		}
+		for ; ; n++ {
+			at, end := w.from.Add(n*week-ahead), w.to.Add(n*week-ahead)
+			if !first.IsZero() && at.Before(first) {
+				at = first
+			}
+			if !last.IsZero() && end.After(last) {
+				end = last
+			}
+			switch {
+			case !at.Before(end): // clocks skip it, or show it at another time
+			case at.Equal(to):
+				to = end
+			case to.After(t):
+				return from, to
+			default:
+				from, to = at, end
+			}
+			if !w.weekly || !last.IsZero() && !w.from.Add((n+1)*week-ahead).Before(last) || last.IsZero() && to.After(t) {
+				break
+			}
+		}
+		if last.IsZero() || !w.weekly && last.After(w.to.AddDate(0, 0, 3)) {
+			if to.After(t) {
+				return from, to
+			}
+			return time.Time{}, time.Time{}
+		}
+		begin = last.In(w.zone)
 	}
 }
 
@@ -116,22 +142,4 @@ func (w Window) Next(t time.Time) (from, to time.Time) {
 func shown(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
-}
-
-// first returns the first time at which clocks show a time, or a later one.
-func (w Window) first(shows time.Time) time.Time {
-	// No clock is two days ahead of UTC, and none is set by as much.
-	t := shows.Add(-48 * time.Hour).In(w.zone)
-	for {
-		_, offset := t.Zone()
-		at := shows.Add(-time.Duration(offset) * time.Second).In(w.zone)
-		_, next := t.ZoneBounds()
-		switch {
-		case at.Before(t):
-			return t // clocks skip it
-		case next.IsZero() || at.Before(next):
-			return at
-		}
-		t = next
-	}
 }

@@ -1,9 +1,12 @@
 package window
 
 import (
+	"archive/zip"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +52,9 @@ func TestNext(t *testing.T) {
 		{"sun 02:30 sun 04:00", "Europe/Berlin", "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"},
 		{"sun 02:10 sun 02:50", "Europe/Berlin", "2026-03-29T00:00:00Z", "2026-04-05T00:10:00Z", "2026-04-05T00:50:00Z"},
 		{"sun 02:10 sun 02:50", "Europe/Berlin", "2026-10-25T00:00:00Z", "2026-10-25T00:10:00Z", "2026-10-25T00:50:00Z"},
-		{"sun 02:50 sun 02:10", "Europe/Berlin", "2026-10-25T00:50:00Z", "2026-10-25T00:50:00Z", "2026-11-01T01:10:00Z"},
+		{"sun 02:10 sun 02:50", "Europe/Berlin", "2026-10-25T00:50:00Z", "2026-10-25T01:10:00Z", "2026-10-25T01:50:00Z"},
+		{"sun 02:50 sun 02:10", "Europe/Berlin", "2026-10-25T00:50:00Z", "2026-10-25T00:50:00Z", "2026-10-25T01:10:00Z"},
+		{"2026-10-25T02:10 2026-10-25T02:50", "Europe/Berlin", "2026-10-25T00:50:00Z", "2026-10-25T01:10:00Z", "2026-10-25T01:50:00Z"},
 		// Samoa went without 30 December 2011.
 		{"fri 08:00 sat 08:00", "Pacific/Apia", "2011-12-30T00:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T18:00:00Z"},
 	} {
@@ -94,7 +99,7 @@ func TestParse(t *testing.T) {
 }
 
 // TestMinutes compares windows with clocks that are watched minute by minute, over
-// days on which they are set: whatever they show again does not count.
+// days on which they are set.
 func TestMinutes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct{ tz, set string }{
@@ -116,14 +121,52 @@ func TestMinutes(t *testing.T) {
 			t.Fatal(err)
 		}
 		set := at(t, c.set)
-		for range 12 {
+		for range 6 {
 			from, to := momentNear(random, set.In(zone)), momentNear(random, set.In(zone))
 			if from == to {
 				continue
 			}
 			w := parse(t, from, to, c.tz)
-			watch(t, w, zone, from, to, set)
+			watch(t, w, zone, from, to, set, 9*24*time.Hour)
 		}
+	}
+}
+
+// TestEveryZone watches windows wherever clocks are set in a year.
+func TestEveryZone(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	zones, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zones.Close()
+	begin, seen := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), map[string]bool{}
+	for _, f := range zones.File {
+		zone, err := time.LoadLocation(f.Name)
+		if err != nil || strings.HasSuffix(f.Name, "/") {
+			continue
+		}
+		for at := begin.In(zone); ; {
+			_, set := at.ZoneBounds()
+			if set.IsZero() || set.After(begin.AddDate(1, 0, 0)) {
+				break
+			}
+			_, before := at.Zone()
+			_, after := set.In(zone).Zone()
+			change := fmt.Sprint(set.UTC(), before, after) // many zones set their clocks alike
+			for range 3 {
+				if seen[change] {
+					break
+				}
+				if from, to := momentNear(random, set.In(zone)), momentNear(random, set.In(zone)); from != to {
+					watch(t, parse(t, from, to, f.Name), zone, from, to, set, 5*time.Hour)
+				}
+			}
+			seen[change], at = true, set.In(zone)
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("clocks were set in %d ways only", len(seen))
 	}
 }
 
@@ -136,7 +179,7 @@ func momentNear(random *rand.Rand, t time.Time) string {
 	return fmt.Sprintf("%s %02d:%02d", days[random.IntN(7)], random.IntN(24), random.IntN(60))
 }
 
-func watch(t *testing.T, w Window, zone *time.Location, from, to string, set time.Time) {
+func watch(t *testing.T, w Window, zone *time.Location, from, to string, set time.Time, around time.Duration) {
 	t.Helper()
 	minutes := func(shows time.Time) int {
 		day := (int(shows.Weekday()) + 6) % 7
@@ -155,14 +198,10 @@ func watch(t *testing.T, w Window, zone *time.Location, from, to string, set tim
 		panic(text)
 	}
 	begins, ends := moment(from), moment(to)
-	var latest time.Time   // that the clocks have shown
-	var promised time.Time // when it begins
+	var promised, over time.Time // when it begins, and ends
 	in := true
-	for at := set.Add(-9 * 24 * time.Hour); at.Before(set.Add(9 * 24 * time.Hour)); at = at.Add(time.Minute) {
-		if s := shown(at.In(zone)); s.After(latest) {
-			latest = s
-		}
-		now := minutes(latest)
+	for at := set.Add(-around); at.Before(set.Add(around)); at = at.Add(time.Minute) {
+		now := minutes(shown(at.In(zone)))
 		want := begins <= now && now < ends || ends < begins && (now < ends || begins <= now)
 		if got := w.Contains(at); got != want {
 			t.Fatalf("%s to %s in %s: at %s it is %v", from, to, zone, at, got)
@@ -170,8 +209,15 @@ func watch(t *testing.T, w Window, zone *time.Location, from, to string, set tim
 		if want && !in && !promised.Equal(at) {
 			t.Fatalf("%s to %s in %s: it begins at %s, and not at %s", from, to, zone, at, promised)
 		}
-		if in = want; !in {
+		if !want && in && !over.IsZero() && !over.Equal(at) {
+			t.Fatalf("%s to %s in %s: it ends at %s, and not at %s", from, to, zone, at, over)
+		}
+		switch {
+		case want && !in:
+			_, over = w.Next(at)
+		case !want && (in || promised.IsZero()):
 			promised, _ = w.Next(at)
 		}
+		in = want
 	}
 }

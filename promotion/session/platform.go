@@ -294,7 +294,32 @@ func (p *Platform) Resolve(full string) (source.Base, error) {
 			break
 		}
 	}
-	return source.Base{}, fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", full, p.Branch, p.Repository.URL)
+	return source.Base{}, p.notPromotable(full, id)
+}
+
+// notPromotable returns the error of a name that is no commit of the branch's main line; id is the commit,
+// if the name is known.
+func (p *Platform) notPromotable(name string, id git.Hash) error {
+	objects := p.Repository.Remote.Objects()
+	if id.IsZero() {
+		id, _ = objects.Resolve(name)
+	}
+	newer, merged := map[git.Hash]bool(nil), false
+	if !id.IsZero() {
+		newer, merged, _ = mergedInto(objects, p.Head, id)
+	}
+	if !merged {
+		return fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", name, p.Branch, p.Repository.URL)
+	}
+	merge := git.Hash{} // the oldest commit of the main line that has it
+	for at, err := range objects.Mainline(p.Head) {
+		if err != nil || !newer[at.ID] {
+			break
+		}
+		merge = at.ID
+	}
+	return fmt.Errorf("%s came to branch %s with merge %s, and only first parents of the branch can be promoted: promote %[3]s, which has all that the branch had before it as well; "+
+		"to leave out what is not ready, revert that on %[2]s and promote the revert", git.Short(id), p.Branch, git.Short(merge))
 }
 
 // refOrID returns the commit of a ref or of a full id; zero for none.
