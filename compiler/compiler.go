@@ -78,6 +78,8 @@ type Request struct {
 	// ring that the record says.
 	Ring  string
 	Rings []model.Ring
+	// Formerly are earlier names of the one environment, beside those that the platform says.
+	Formerly []string
 	// Members are the rings of cluster types that count instead of what their labels say; nil for none.
 	Members map[string]string
 	preview bool // whether a build that removes too much goes on
@@ -299,7 +301,7 @@ func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error
 	}
 	of := &build.Request{
 		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
-		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings, Members: r.Members,
+		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings, Members: r.Members, Formerly: r.Formerly,
 		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Preview: r.preview, Progress: r.Progress, Incomplete: losesSome(ds),
 	}
 	b.Environments = make([]*build.Environment, len(names))

@@ -80,7 +80,7 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 
 // Options are those with which an environment's tree is written.
 func (b *Build) Options(e *build.Environment) tree.Options {
-	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI(), Git: e.Git()}
+	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI(), Git: e.Git(), Formerly: e.Formerly()}
 }
 
 // options are those of an environment's tree.

@@ -299,7 +299,9 @@ func (w *modelWorld) report(st *ruleStage, mode int) {
 			state = rollout.Failed
 		}
 		w.clusters.reports[id] = modelReport{tip.String(), state, w.rules.now}
-		st.reports[id] = ruleReport{st.landed, state}
+		if st.reports[id] = (ruleReport{st.landed, state}); st.drift {
+			st.reports[id] = ruleReport{0, state} // of edited files
+		}
 	}
 }
 
@@ -470,6 +472,12 @@ func (w *modelWorld) merge(st *ruleStage) error {
 	if h := holdIn(record, st.ring); h != nil {
 		hold = &ruleOrder{base: w.number(h.Base)}
 		hold.until, _ = time.Parse(time.RFC3339, h.Until)
+	}
+	switch {
+	case hold != nil && hold.base >= 0:
+		w.event = "rollback"
+	case st.named != nil && st.named.base == to.base:
+		w.event = "named"
 	}
 	w.rules.arrive(st, to, hold, false)
 	return w.once()

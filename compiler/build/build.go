@@ -66,6 +66,8 @@ type Request struct {
 	// for everything.
 	Ring  string
 	Rings []model.Ring
+	// Formerly are earlier names of the one environment, beside those in Declarations.
+	Formerly []string
 	// Members are the rings of cluster types that count instead of what their labels say; nil for none.
 	Members map[string]string
 	// AllowRemovals and AllowEmpty are those of compiler.Request.
@@ -131,7 +133,7 @@ func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 	if e.Model == nil {
 		return nil
 	}
-	if previous != nil && (previous.Platform != e.request.Platform.Module || previous.Environment != e.Name) {
+	if previous != nil && (previous.Platform != e.request.Platform.Module || previous.Environment != e.Name && !slices.Contains(e.Formerly(), previous.Environment)) {
 		previous = nil
 	}
 	err := e.build(ctx, &scope{Planned: e.Planned, record: previous, same: e.same, beside: e.beside})

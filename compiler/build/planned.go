@@ -73,6 +73,17 @@ func (p *Planned) Git() *tree.Git {
 	return &tree.Git{Repository: g.Repo, Branch: g.Branch, Path: g.Path}
 }
 
+// Formerly returns the earlier names of the environment.
+func (p *Planned) Formerly() []string {
+	out := p.request.Formerly
+	for i := range p.request.Declarations {
+		if d := &p.request.Declarations[i]; d.Name == p.Name {
+			out = append(slices.Clip(out), d.Formerly...)
+		}
+	}
+	return out
+}
+
 // plan evaluates and schedules the environment, and plans its configuration.
 func (p *Planned) plan(ctx context.Context, out *reports) error {
 	r := p.request

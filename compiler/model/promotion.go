@@ -197,6 +197,8 @@ type BudgetGate struct {
 type Declaration struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
+	// Formerly are the names that it had before, newest first.
+	Formerly []string `json:"-"`
 	After       []string `json:"after"`
 	// GitOps is as the base gives it, and has not been checked; nil for none.
 	GitOps *GitOps `json:"gitops,omitempty"`

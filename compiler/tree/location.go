@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -30,13 +31,17 @@ func (at location) unreadable(p string, err error) []problem {
 // belongs reports a record or journal of another platform or environment.
 func (at location) belongs(st *state, o Options) []problem {
 	check := func(p, platform, environment string) []problem {
-		if platform == o.Platform && environment == o.Environment {
+		if platform == o.Platform && (environment == o.Environment || slices.Contains(o.Formerly, environment)) {
 			return nil
 		}
 		message := fmt.Sprintf("the folder belongs to environment %s of platform %s, not to %s of %s",
 			environment, platform, o.Environment, o.Platform)
 		report := at.at(diag.New(diag.ForeignRecord, message), p)
-		return []problem{{report.Hinting("write to a folder, or a branch, of its own"), false}}
+		hint := "write to a folder, or a branch, of its own"
+		if platform == o.Platform {
+			hint += fmt.Sprintf("; if %s was renamed to %s, write environments: %[2]s: formerly: %[1]q", environment, o.Environment)
+		}
+		return []problem{{report.Hinting(hint), false}}
 	}
 	if r := st.record; r != nil {
 		return check(recordPath, r.Platform, r.Environment)

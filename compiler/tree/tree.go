@@ -154,6 +154,7 @@ type Git struct {
 type Options struct {
 	Platform    string // the platform's CUE module path
 	Environment string
+	Formerly    []string // names that the environment had before: a tree of it belongs to it
 	Compiler    Compiler
 	Source      Source
 	OCI         *OCI // nil where the tree is kept elsewhere

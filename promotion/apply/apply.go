@@ -97,6 +97,9 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 	if status.Resumes != nil {
 		intent = *status.Resumes
 	}
+	if err := a.bring(ctx, st); err != nil {
+		return nil, err
+	}
 	if status.Step == nil {
 		return status, errors.Join(a.proposer.withdraw(ctx, st, status), a.proposer.retractGates(ctx, st, status))
 	}
@@ -121,6 +124,39 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 		status.Reason += "; " + status.Resumes.Decision(st)
 	}
 	return status, errors.Join(err, a.proposer.retractGates(ctx, st, status))
+}
+
+// bring writes what comes along to the place that a stage's environment moved to: the history of another
+// branch, or the orders of another repository.
+func (a *Applier) bring(ctx context.Context, st *session.Stage) error {
+	env := st.Environment
+	if !a.state.Request.Adopt || env.Repository == nil {
+		return nil
+	}
+	if env.Begins {
+		ref := session.BranchRef(env.Branch)
+		if err := env.Repository.Remote.Push(ctx, []remote.Update{{Ref: ref, New: env.Tip}}, nil, false); err != nil {
+			return explainPush(st, err)
+		}
+		env.Repository.Refs[ref], env.Begins = env.Tip, false
+	}
+	move, err := a.state.Moved(ctx, st)
+	if err != nil || !move.Carries() {
+		return err
+	}
+	orders := []*ledger.Order{env.Orders.Frozen}
+	for _, o := range env.Orders.Rejected {
+		orders = append(orders, o)
+	}
+	slices.SortFunc(orders[1:], func(a, b *ledger.Order) int { return a.At.Compare(b.At) })
+	for _, o := range orders {
+		if o != nil {
+			if err := env.Repository.Give(ctx, o, a.state.Request.Author(a.state.Now)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // reportUpstream reports how far the rollouts are that a stage waits for, of stages that the request is

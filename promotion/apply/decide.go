@@ -167,7 +167,17 @@ func (a *Applier) order(d plan.Decision) *gate.Freeze {
 // of those that were not frozen.
 func (a *Applier) Thaw(ctx context.Context) ([]string, error) {
 	return a.orderEach(func(environment string, r *session.Repository) error {
-		return r.TakeBack(ctx, &ledger.Order{Kind: "thaw", About: environment, By: a.state.Request.By}, "freeze", a.state.Request.Author(a.state.Now))
+		thaw := &ledger.Order{Kind: "thaw", About: environment, By: a.state.Request.By}
+		for _, st := range a.state.StagesOf(environment)[:1] {
+			move, err := a.state.Moved(ctx, st)
+			if err == nil && move.Carries() { // it may be frozen where it was
+				err = move.Former.Repository.TakeBack(ctx, thaw, "freeze", a.state.Request.Author(a.state.Now))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return r.TakeBack(ctx, thaw, "freeze", a.state.Request.Author(a.state.Now))
 	})
 }
 

@@ -38,7 +38,13 @@ func IsOrder(ref string) bool {
 // freeze of an environment, or a rejection of a commit. "" for none. now are the refs as
 // they are; servers hide some from those who write.
 func (r *Repository) NewOrder(environment, commit string, now map[string]git.Hash) string {
-	for _, name := range []string{"freeze/" + environment, "reject/" + commit} {
+	names := []string{"freeze/" + environment, "reject/" + commit}
+	for was, is := range r.Names {
+		if is == environment {
+			names = append(names, "freeze/"+was)
+		}
+	}
+	for _, name := range names {
 		for _, prefix := range []string{ordersRefs, ordersTags} {
 			if ref := prefix + name; !now[ref].IsZero() && now[ref] != r.Refs[ref] {
 				return ref
@@ -58,6 +64,8 @@ type Order struct {
 
 	At time.Time `json:"-"` // of the commit
 	ID git.Hash  `json:"-"` // the commit that the order is in
+
+	name string // of its ref, after the prefix
 }
 
 // Orders are the orders about one environment, and the rejections, which are about all.
@@ -128,10 +136,18 @@ func (r *Repository) Orders(ctx context.Context) ([]*Order, error) {
 		if err != nil {
 			o = &Order{Reason: "the order in " + ref + " cannot be read: " + err.Error()}
 		}
-		o.Kind, o.About, o.ID = kind, about, id
+		o.Kind, o.About, o.ID, o.name = kind, about, id, path
+		o.rename(r.Names)
 		r.ordered = append(r.ordered, o)
 	}
 	return r.ordered, nil
+}
+
+// rename lets an order about an environment that was renamed be about what it is now.
+func (o *Order) rename(names Names) {
+	if o.Kind != "reject" && o.Kind != "readmit" { // which are about commits
+		o.About = names.of(o.About, "./")
+	}
 }
 
 // readOrder reads the order of a commit.
@@ -156,7 +172,7 @@ func (r *Repository) Give(ctx context.Context, o *Order, by Author) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(standing, o.same) {
+	if slices.ContainsFunc(standing, o.Same) {
 		return nil
 	}
 	var refused *remote.RejectedError
@@ -168,21 +184,32 @@ func (r *Repository) Give(ctx context.Context, o *Order, by Author) error {
 	return refused
 }
 
-// same reports whether two orders have the same content.
-func (o *Order) same(as *Order) bool {
+// Same reports whether two orders have the same content.
+func (o *Order) Same(as *Order) bool {
 	return o.Kind == as.Kind && o.About == as.About && o.Reason == as.Reason && o.By == as.By && o.Until.Equal(as.Until)
 }
 
 // TakeBack ends an order of a kind, by another order about the same. Where there is none,
 // nothing is written.
 func (r *Repository) TakeBack(ctx context.Context, o *Order, kind string, by Author) error {
-	for _, prefix := range []string{ordersRefs, ordersTags} {
-		name := kind + "/" + o.About
-		if r.Refs[prefix+name].IsZero() {
-			continue
+	names := []string{kind + "/" + o.About}
+	standing, err := r.Orders(ctx)
+	if err != nil {
+		return err
+	}
+	for _, was := range standing {
+		if was.Kind == kind && was.About == o.About && !slices.Contains(names, was.name) { // by an earlier name
+			names = append(names, was.name)
 		}
-		if err := r.enter(ctx, prefix, o, name, false, by); err != nil {
-			return err
+	}
+	for _, prefix := range []string{ordersRefs, ordersTags} {
+		for _, name := range names {
+			if r.Refs[prefix+name].IsZero() {
+				continue
+			}
+			if err := r.enter(ctx, prefix, o, name, false, by); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -236,6 +263,7 @@ func (r *Repository) OrderLog(ctx context.Context) ([]*Order, error) {
 				return nil, err
 			}
 			if o, err := r.readOrder(c.ID); err == nil {
+				o.rename(r.Names)
 				out = append(out, o)
 			}
 		}

@@ -17,7 +17,24 @@ type Repository struct {
 	Remote  *remote.Remote
 	Refs    map[string]git.Hash
 	Staging *git.Repository
+	Names   Names
 	ordered []*Order // the orders; nil before they are read
+}
+
+// Names are the environments that others were renamed to, by their earlier names. What was written about
+// those is about these.
+type Names map[string]string
+
+// of returns the name that something with the name of an environment, or of a stage, has now.
+func (n Names) of(name, separators string) string {
+	end := len(name)
+	if i := strings.IndexAny(name, separators); i >= 0 {
+		end = i
+	}
+	if now, renamed := n[name[:end]]; renamed {
+		return now + name[end:]
+	}
+	return name
 }
 
 // Author makes commits, and signs them.

@@ -9,6 +9,7 @@ package ledger
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -22,11 +23,13 @@ import (
 type Statuses struct {
 	Forge forge.Forge
 	known map[git.Hash][]forge.Status
+	names Names
 }
 
-// NewStatuses returns the statuses of a forge.
-func NewStatuses(f forge.Forge) *Statuses {
-	return &Statuses{Forge: f, known: map[git.Hash][]forge.Status{}}
+// NewStatuses returns the statuses of a forge. Those about environments that were renamed have the names of
+// now.
+func NewStatuses(f forge.Forge, names Names) *Statuses {
+	return &Statuses{Forge: f, names: names, known: map[git.Hash][]forge.Status{}}
 }
 
 // Of returns the statuses of a commit, oldest first.
@@ -56,7 +59,13 @@ func (l *Statuses) Load(ctx context.Context, commits ...git.Hash) error {
 		return err
 	}
 	for _, c := range ask {
-		l.known[c] = statuses[c]
+		l.known[c] = slices.Clone(statuses[c])
+		for i := range l.known[c] {
+			s := &l.known[c][i]
+			if id, own := strings.CutPrefix(s.Name, StatusName("")); own {
+				s.Name = StatusName(l.names.of(id, "/:"))
+			}
+		}
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		if err != nil {
 			return nil, err
 		}
-		wanted := &rollout.Wanted{Environment: st.Policy.Name, Ring: st.RingName(), Commits: was.run, Assignments: assignments}
+		wanted := &rollout.Wanted{Environment: st.Environment.Record.Environment, Ring: st.RingName(), Commits: was.run, Assignments: assignments}
 		if !ob.state.Platform.Subject.Form().Targets { // what delivers those is not kalypso's
 			wanted.Tree = origin.TreeOf(st.Environment.Policy.GitOps)
 		}

@@ -53,7 +53,7 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 			return c, nil, err
 		}
 	}
-	newer, err := ch.pl.state.Newer(has)
+	newer, err := ch.pl.state.ComesAfter(ch.st)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -236,7 +236,8 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 	}
 	if ch.intent.reason() == "" && ch.intent.resumes == nil {
 		for _, v := range c.verdicts {
-			if order := v.Gate == model.GateReject && len(c.contains) > 0 || v.Gate == model.GateHold; order && v.State != gate.Passed {
+			rejected := ch.st.Environment.Orders.Rejected[b.Commit] != nil // which a reason does not change
+			if order := v.Gate == model.GateReject && !rejected || v.Gate == model.GateHold; order && v.State != gate.Passed {
 				return nil, fmt.Errorf("%s; say why it comes all the same, with --reason", v.Reason)
 			}
 		}
@@ -434,6 +435,9 @@ func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Othe
 		if i > 0 && slices.ContainsFunc(c.verdicts, func(v gate.Verdict) bool { return v.Never && v.State == gate.Blocked }) {
 			others = append(others, Other{Commit: next.Commit.String(), Reason: gate.Reason(c.verdicts)})
 			continue
+		}
+		if v := slices.IndexFunc(c.verdicts, func(v gate.Verdict) bool { return v.State == gate.Blocked }); v >= 0 && i > 0 {
+			c.verdicts[v].Reason += fmt.Sprintf("; newer commits wait for it, as advance is queue: `kalypso promote --env %s --commit %s` lets them go on, or another commit in what comes before", ch.st.Policy.Name, git.Short(there[i-1].Commit))
 		}
 		for _, later := range there[:i] {
 			others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})

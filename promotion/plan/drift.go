@@ -72,8 +72,8 @@ func foreign(st *session.Stage, out *StageStatus) bool {
 	switch env := st.Environment; {
 	case len(env.Problems) > 0:
 		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it, or restore what was there with --overwrite", env.Problems[0].Message, env.Branch)
-	case env.Record != nil && env.Record.Environment != env.Policy.Name:
-		out.Reason = fmt.Sprintf("the record of branch %s is that of environment %s: push what was there again, restore it with --overwrite, or remove the branch and begin anew with --adopt", env.Branch, terminal.Line(env.Record.Environment))
+	case env.Record != nil && !env.IsNamed(env.Record.Environment):
+		out.Reason = fmt.Sprintf("the record of branch %s is that of environment %s: if it was renamed, write environments: %s: formerly: %q; if not, give %[3]s a branch of its own, or push what was there before", env.Branch, terminal.Line(env.Record.Environment), env.Policy.Name, terminal.Line(env.Record.Environment))
 	default:
 		return false
 	}
@@ -114,7 +114,7 @@ func (pl *Planner) recordGone(ctx context.Context, st *session.Stage, out *Stage
 func (pl *Planner) findMoved(ctx context.Context, st *session.Stage, out *StageStatus) error {
 	move, err := pl.state.Moved(ctx, st)
 	if move != nil && !pl.state.Request.Adopt {
-		out.State, out.Reason = Blocked, move.String()+"; begin it there with --adopt, and "+move.Hint()
+		out.State, out.Reason = Blocked, move.Blocks()
 	}
 	return err
 }

@@ -94,6 +94,12 @@ func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Sour
 // holdFacts returns the hold of a stage, unless its time is over; nil for none.
 func (j *judge) holdFacts(ctx context.Context, st *session.Stage) (*gate.Freeze, error) {
 	hold, since, err := j.records.Held(ctx, st)
+	if err == nil && hold == nil && st.Environment.Repository != nil && st.Environment.Record == nil {
+		move, failed := j.state.Moved(ctx, st) // it is held where it was
+		if err = failed; move != nil && move.Former != nil && move.Gone == "" {
+			hold = move.Former.Hold(st.RingName())
+		}
+	}
 	if err != nil || hold == nil {
 		return nil, err
 	}

@@ -120,6 +120,11 @@ func (pl *Planner) plan(ctx context.Context, st *session.Stage, intent Intent) (
 // Look reads what a stage has, and whether its branch is as it was left. The rollout is
 // not observed yet.
 func (pl *Planner) Look(ctx context.Context, st *session.Stage) (l Look, err error) {
+	if env := st.Environment; env.Repository != nil && env.Tip.IsZero() && pl.state.Request.Adopt {
+		if _, err := pl.state.Moved(ctx, st); err != nil {
+			return l, err
+		}
+	}
 	out := StatusOf(st)
 	l.Status = out
 	if st.Environment.Repository == nil {
@@ -309,7 +314,7 @@ func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, 
 	}
 	if move, err := pl.state.Moved(ctx, st); err != nil {
 		return err
-	} else if move != nil {
+	} else if move != nil && move.Gone == "" {
 		d := diag.New(diag.TreeMoved, move.String()).Hinting(move.Hint())
 		d.Environment = st.Policy.Name
 		step.Prepared.diagnostics = append(step.Prepared.diagnostics, d)

@@ -27,6 +27,7 @@ type Environment struct {
 	Branch     string
 	Folder     string   // of the tree in the branch; "" for its root
 	Tip        git.Hash // zero where the branch does not exist
+	Begins     bool     // the branch does not exist, and begins with the history of another one, at Tip
 	Tree       *tree.Branch
 	Record     *tree.Record
 	// Problems are what is wrong with the record: it cannot be read.
@@ -37,6 +38,11 @@ type Environment struct {
 	// Restored is the newest commit in which the tree was as kalypso left it, where what
 	// somebody did to it since is written over.
 	Restored git.Hash
+}
+
+// IsNamed reports whether the environment has a name, or had it before.
+func (env *Environment) IsNamed(name string) bool {
+	return name == env.Policy.Name || slices.Contains(env.Policy.Formerly, name)
 }
 
 // Name returns the name of the environment.
@@ -78,7 +84,7 @@ func (s *State) openEnvironment(ctx context.Context, policy *model.Declaration) 
 		if err != nil {
 			return nil, err
 		}
-		out.Repository.elsewhere = ledger.NewStatuses(notes)
+		out.Repository.elsewhere = ledger.NewStatuses(notes, s.opener.names)
 	}
 	out.Branch, out.Folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
 	if p := s.Platform; out.Repository == p.Repository && out.Branch == p.Branch && source.Overlap(p.path, out.Folder) {
@@ -104,7 +110,7 @@ func (env *Environment) read(ctx context.Context) (err error) {
 
 // MoveTo takes note of the branch being at another commit.
 func (env *Environment) MoveTo(ctx context.Context, to git.Hash) error {
-	env.Tip, env.History, env.Restored = to, &History{of: env}, git.Hash{}
+	env.Tip, env.History, env.Restored, env.Begins = to, &History{of: env}, git.Hash{}, false
 	return env.look(ctx)
 }
 

@@ -341,7 +341,7 @@ const RecordTrailer = "Kalypso-Record"
 
 // IsOwn reports whether kalypso made a commit, and wrote the record that it has.
 func (env *Environment) IsOwn(p Past) bool {
-	return p.Record != nil && message.Trailer(p.Message, "Kalypso-Environment") == env.Policy.Name && message.Trailer(p.Message, RecordTrailer) == p.RecordID.String()
+	return p.Record != nil && env.IsNamed(message.Trailer(p.Message, "Kalypso-Environment")) && message.Trailer(p.Message, RecordTrailer) == p.RecordID.String()
 }
 
 // Writer returns the message of kalypso's commit that wrote the record of a commit, also

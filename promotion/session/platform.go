@@ -220,6 +220,26 @@ func (p *Platform) ownPath(policy *model.Declaration) string {
 	return p.history(p.Head).OwnPath(policy.Name)
 }
 
+// ownPathIn is ownPath in a commit, which may have the environment by an earlier name.
+func (p *Platform) ownPathIn(commit git.Hash, policy *model.Declaration) (string, error) {
+	own := p.ownPath(policy)
+	if policy.Promotion.Source != nil || len(policy.Formerly) == 0 {
+		return own, nil
+	}
+	objects := p.Repository.Remote.Objects()
+	root, err := objects.CommitTree(commit)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range append([]string{policy.Name}, policy.Formerly...) {
+		folder := p.history(p.Head).OwnPath(name)
+		if _, found, err := objects.Find(root, folder); err != nil || found {
+			return folder, err
+		}
+	}
+	return own, nil
+}
+
 // history returns the platform's branch, at one of its commits.
 func (p *Platform) history(head git.Hash) source.History {
 	return source.History{Repository: p.Repository.Remote.Objects(), Head: head, Path: p.path}
@@ -342,7 +362,11 @@ func (p *Platform) refOrID(name string) git.Hash {
 func (p *Platform) Assemble(ctx context.Context, policy *model.Declaration, of tree.Source) (dir string, remove func() error, err error) {
 	var own map[string]source.Own
 	if of.Environment != "" {
-		own = map[string]source.Own{policy.Name: {Commit: of.Environment.Hash(), Path: p.ownPath(policy)}}
+		folder, err := p.ownPathIn(of.Environment.Hash(), policy)
+		if err != nil {
+			return "", nil, err
+		}
+		own = map[string]source.Own{policy.Name: {Commit: of.Environment.Hash(), Path: folder}}
 	}
 	return p.assemble(ctx, of.Base.Hash(), own)
 }
@@ -373,11 +397,27 @@ func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[
 // Compile compiles a stage at some commits. The result reads temporary files, which
 // remove deletes. back is that of subject.CompileRequest.
 func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back bool) (out *subject.Compiled, remove func() error, err error) {
-	dir, remove, err := p.Assemble(ctx, st.Policy, of)
+	out, remove, err = p.compile(ctx, st, of, back, st.Policy.Name)
+	for _, former := range st.Policy.Formerly { // which older commits have
+		if err != nil || !out.Missing {
+			break
+		}
+		if err = remove(); err == nil {
+			out, remove, err = p.compile(ctx, st, of, back, former)
+		}
+	}
+	return out, remove, err
+}
+
+// compile is Compile with the name that the environment has in the commit.
+func (p *Platform) compile(ctx context.Context, st *Stage, of tree.Source, back bool, name string) (out *subject.Compiled, remove func() error, err error) {
+	policy := *st.Policy
+	policy.Name, policy.Formerly = name, append([]string{st.Policy.Name}, st.Policy.Formerly...)
+	dir, remove, err := p.Assemble(ctx, &policy, of)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := subject.CompileRequest{Dir: dir, Environment: st.Policy.Name, Source: of, Previous: st.Environment.Record, Back: back}
+	r := subject.CompileRequest{Dir: dir, Environment: name, Formerly: policy.Formerly, Source: of, Previous: st.Environment.Record, Back: back}
 	if st.Ring != nil {
 		r.Ring, r.Rings = st.Ring.Name, st.Policy.Promotion.Rings
 		if r.Members, err = p.members(ctx, st, of); err != nil {

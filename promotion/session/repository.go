@@ -28,6 +28,7 @@ type opener struct {
 	unopened map[string]error       // by URL: why those cannot be
 	// allowedSigners say whose signatures count; nil before the platform was read.
 	allowedSigners []byte
+	names          ledger.Names // of environments that were renamed; empty before the platform was read
 }
 
 // close releases the repositories.
@@ -116,7 +117,7 @@ func (o *opener) repository(ctx context.Context, url string) (*Repository, error
 
 // openRepository opens a repository; what it returns is to be closed, also with an error.
 func (o *opener) openRepository(ctx context.Context, url string) (r *Repository, err error) {
-	r = &Repository{}
+	r = &Repository{Repository: ledger.Repository{Names: o.names}}
 	if r.Remote, err = o.openRemote(ctx, url); err != nil {
 		return r, err
 	}
@@ -168,7 +169,7 @@ func (o *opener) plainForge(r *Repository) (*plain.Forge, error) {
 // Statuses returns the statuses of the repository's commits.
 func (r *Repository) Statuses() *ledger.Statuses {
 	if r.statuses == nil {
-		r.statuses = ledger.NewStatuses(r.Forge)
+		r.statuses = ledger.NewStatuses(r.Forge, r.Names)
 	}
 	return r.statuses
 }

@@ -89,7 +89,7 @@ type Contained struct {
 // without those that this one takes back itself; nil if it has none of them. By says which of them newer
 // commits of the branch take back.
 func (s *State) Brings(st *Stage, base git.Hash) (out []Contained, err error) {
-	newer, err := s.Newer(st.Has())
+	newer, err := s.Newer(s.had(st))
 	if err != nil {
 		return nil, err
 	}

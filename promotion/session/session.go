@@ -39,6 +39,8 @@ type State struct {
 	opener *opener
 	moved  map[*Environment]*Move
 	lines  map[string]*line // of branches with own files
+	// declared has the environments that commits of the platform declare.
+	declared map[git.Hash][]model.Declaration
 	// reverts has what is known of base commits that take others back.
 	reverts map[git.Hash]*reverting
 }
@@ -59,8 +61,8 @@ func (e *PlatformError) Error() string {
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*State, error) {
-	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}, lines: map[string]*line{}, reverts: map[git.Hash]*reverting{}}
-	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{}, unopened: map[string]error{}}
+	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}, lines: map[string]*line{}, reverts: map[git.Hash]*reverting{}, declared: map[git.Hash][]model.Declaration{}}
+	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{}, unopened: map[string]error{}, names: ledger.Names{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -84,6 +86,11 @@ func (s *State) read(ctx context.Context) error {
 		return err
 	}
 	s.opener.allowedSigners = s.Platform.allowedSigners
+	for i := range s.Platform.Policies {
+		for _, former := range s.Platform.Policies[i].Formerly {
+			s.opener.names[former] = s.Platform.Policies[i].Name
+		}
+	}
 	if repo := s.Platform.Repository; repo.Plain { // now that it is known whose signatures count
 		if repo.Forge, err = s.opener.plainForge(repo); err != nil {
 			return err
@@ -314,6 +321,26 @@ func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// ComesAfter returns the base commits that may come to a stage, newest first: those after what it has or,
+// if its tree moved to a place that has nothing yet, what it had before the move and those after it.
+func (s *State) ComesAfter(st *Stage) ([]source.Base, error) {
+	had := s.had(st)
+	newer, err := s.Newer(had)
+	if _, known, found := s.Platform.Bases.Until(had.Base.Hash()); err == nil && found == nil && known && st.Has() != had {
+		newer = append(slices.Clip(newer), source.Base{Commit: had.Base.Hash()})
+	}
+	return newer, err
+}
+
+// had returns what a stage has or, if its tree moved to a place that has nothing yet, what it had before.
+func (s *State) had(st *Stage) tree.Source {
+	move := s.moved[st.Environment]
+	if st.Has() != (tree.Source{}) || move == nil || move.Former == nil || move.Gone != "" {
+		return st.Has()
+	}
+	return move.Former.has(st.RingName())
 }
 
 // Newer returns the base commits after what a stage has, newest first; none where the

@@ -62,6 +62,8 @@ type CompileRequest struct {
 	// Ring is the part to compile, and Rings are all parts; "" and none for everything.
 	Ring  string
 	Rings []model.Ring
+	// Formerly are names that the environment had before.
+	Formerly []string
 	// Members are the rings of cluster types that count, whatever labels the files have; nil for none.
 	Members map[string]string
 	// Previous is the record of what is there; nil for nothing.
@@ -120,7 +122,7 @@ func (p platformSubject) Members(ctx context.Context, c CompileRequest) (map[str
 func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
 	r := p.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
-	r.Ring, r.Rings, r.Members = c.Ring, c.Rings, c.Members
+	r.Ring, r.Rings, r.Members, r.Formerly = c.Ring, c.Rings, c.Members, c.Formerly
 	r.AllowRemovals = true // the gate says whether they are
 	if c.Back {
 		r.AllowEmpty = []string{compiler.AllEmpty}

@@ -106,7 +106,7 @@ func sameSources(a, b *tree.Record) bool {
 
 // intact reports whether an environment is as kalypso left it.
 func (r *Records) intact(ctx context.Context, env *session.Environment) (bool, error) {
-	if env.Record == nil || env.Record.Environment != env.Policy.Name {
+	if env.Record == nil || !env.IsNamed(env.Record.Environment) {
 		return false, nil
 	}
 	if drift, err := env.DriftIn(ctx, env.Tree, env.Record); err != nil || len(drift) > 0 {

@@ -33,7 +33,7 @@ func newVerifier(state *session.State, v *Verification, at *session.Environment)
 // was compiled from.
 func (v *verifier) recompile(ctx context.Context) error {
 	record := v.at.Record
-	if record.Environment != v.at.Policy.Name {
+	if !v.at.IsNamed(record.Environment) {
 		v.problem("the record is that of environment %s", terminal.Line(record.Environment))
 	}
 	if _, err := v.known(ctx, "the record", record.Source); err != nil {

@@ -26,6 +26,7 @@ func (x *Exporter) Declarations() *Result {
 		if value, ok := x.read.entity(v, ref, "gates", "rings"); ok {
 			decode(value, &s)
 			s.Promotion = x.policies.promotion(v, value, ref)
+			s.Formerly = formerly(value)
 		}
 		declarations = append(declarations, s)
 	})
@@ -36,6 +37,21 @@ func (x *Exporter) Declarations() *Result {
 	}
 	slices.SortFunc(declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
 	return x.result(model.Environment{}, declarations)
+}
+
+// formerly returns the earlier names of an environment.
+func formerly(value model.Value) []string {
+	var said struct {
+		Formerly json.RawMessage `json:"formerly"`
+	}
+	decode(value, &said)
+	var one string
+	var all []string
+	if json.Unmarshal(said.Formerly, &one) == nil && one != "" {
+		return []string{one}
+	}
+	_ = json.Unmarshal(said.Formerly, &all) // the schema lets nothing else through
+	return all
 }
 
 // gitOps exports the environment's own fields, and checks those of the others.
@@ -157,4 +173,4 @@ func ownFolder(environment string) string { return source.Environments + "/" + e
 // policyFields are the fields of an environment that say how commits come to it.
 // Those of the base count, since it is the same for all commits that are on their way.
 // For after, which the base has as well, see gitOps.
-var policyFields = []string{"require", "advance", "gates", "rings", "ownChanges", "promotion", "source", "evaluation"}
+var policyFields = []string{"require", "advance", "gates", "rings", "ownChanges", "promotion", "source", "evaluation", "formerly"}

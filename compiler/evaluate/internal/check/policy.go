@@ -52,6 +52,29 @@ func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 		}
 	}
 	x.warnOfSoak(soaking)
+	x.checkFormerly(declarations)
+}
+
+// checkFormerly reports earlier names of environments that others have or had.
+func (x *Declarations) checkFormerly(declarations []model.Declaration) {
+	names := map[string]string{} // to the environments that have or had them
+	for i := range declarations {
+		names[declarations[i].Name] = declarations[i].Name
+	}
+	for i := range declarations {
+		s := &declarations[i]
+		ref := model.Ref{Collection: "environments", Name: s.Name, Path: "formerly"}
+		for _, name := range s.Formerly {
+			if other, taken := names[name]; taken {
+				what := "there is an environment " + name
+				if other != name {
+					what = "environment " + other + " was " + name
+				}
+				x.Fail(ref, diag.New(diag.WrongValue, what+", so that "+s.Name+" cannot have been it").Hinting("remove formerly, or the other environment"))
+			}
+			names[name] = s.Name
+		}
+	}
 }
 
 // soaksOwn reports whether rings wait for own files to soak although the base has no ownChanges.
