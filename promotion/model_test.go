@@ -30,13 +30,13 @@ func randomEvents(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	seeds, events := 10, 10
+	seeds, events := 200, 4
 	switch {
 	case !isolated.IsSlow(t):
 	case os.Getenv("KALYPSO_LONG") != "":
 		seeds, events = 1000, 40
 	default:
-		seeds = 60
+		seeds, events = 200, 10
 	}
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range seeds {
@@ -177,7 +177,7 @@ var happens = []struct {
 }{
 	{"push", 10}, {"broken", 1}, {"small", 2}, {"own", 4}, {"both", 1}, {"policy", 1}, {"same", 1},
 	{"report", 14}, {"clock", 8}, {"rollback", 3}, {"hold", 1}, {"release", 3}, {"freeze", 1}, {"thaw", 1},
-	{"reject", 2}, {"unreject", 1}, {"edit", 1}, {"overwrite", 2}, {"named", 3}, {"revert", 3}, {"merge", 8},
+	{"reject", 2}, {"unreject", 1}, {"edit", 1}, {"overwrite", 2}, {"named", 3}, {"revert", 3}, {"rename", 1}, {"force", 2}, {"merge", 8},
 }
 
 func newScenario(seed uint64, events int) scenario {

@@ -53,7 +53,7 @@ func newWorld(t testing.TB, server *modelServer, s scenario) *modelWorld {
 	w := &modelWorld{
 		server: server, dir: dir, platform: server.repository(name + "-platform"), gitops: server.repository(name + "-gitops"),
 		clusters: &modelClusters{reports: map[string]modelReport{}},
-		rules:    &rules{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), frozen: map[string]ruleOrder{}, rejected: map[int]bool{}},
+		rules:    &rules{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), frozen: map[string]ruleOrder{}, rejected: map[int]bool{}, recorded: map[string]string{}},
 		seen:     map[string]git.Hash{},
 	}
 	if w.rules.forge = s.forge; s.forge {
@@ -101,6 +101,53 @@ func (w *modelWorld) pushing(policy *modelPolicy, text string, own map[string]st
 		files["environments/"+name+"/own.txt"] = text
 	}
 	w.ids = append(w.ids, w.platform.commit("main", w.rules.now, message, files))
+}
+
+// rename gives an environment another name, and moves its own files.
+func (w *modelWorld) rename(was string) {
+	last, is := w.last(), was+"x"
+	if len(is) > 4 {
+		return
+	}
+	p := &modelPolicy{}
+	to := func(name string) string {
+		if name == was {
+			return is
+		}
+		return name
+	}
+	gates := func(g *modelGates) {
+		if g.Soak != nil {
+			soak := *g.Soak
+			soak.Environment = to(soak.Environment)
+			g.Soak = &soak
+		}
+	}
+	for _, e := range last.policy.Environments {
+		if e.Name == was {
+			e.Name, e.Formerly = is, append([]string{was}, e.Formerly...)
+		}
+		e.After = slices.Clone(e.After)
+		for i := range e.After {
+			e.After[i] = to(e.After[i])
+		}
+		gates(&e.modelGates)
+		e.Rings = slices.Clone(e.Rings)
+		for i := range e.Rings {
+			gates(&e.Rings[i].modelGates)
+		}
+		p.Environments = append(p.Environments, e)
+	}
+	own := map[string]string{}
+	if text, there := last.own[was]; there {
+		own[is] = text
+	}
+	text := last.text
+	w.push(p, text, own)
+	w.rules.rename(was, is)
+	if _, there := own[is]; there {
+		w.last().ownBy[is] = len(w.rules.commits) - 1
+	}
 }
 
 func (w *modelWorld) last() *ruleCommit { return &w.rules.commits[len(w.rules.commits)-1] }
@@ -194,8 +241,11 @@ func (w *modelWorld) happen(e event) error {
 		return w.race(e.a)
 	case "crash":
 		return w.crash(e)
-	case "merge":
-		return w.merge(st)
+	case "merge", "force":
+		return w.merge(st, e.what == "force")
+	case "rename":
+		w.rename(st.environment)
+		return nil
 	case "overwrite":
 		return w.overwrite()
 	case "verify":
@@ -278,13 +328,13 @@ func (w *modelWorld) change(e event, st *ruleStage) {
 
 // report lets clusters report about what a stage has.
 func (w *modelWorld) report(st *ruleStage, mode int) {
-	tip, there := w.gitops.refs()[session.BranchRef(st.environment)]
+	tip, there := w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())]
 	if !there {
 		return
 	}
 	w.clusters.mu.Lock()
 	defer w.clusters.mu.Unlock()
-	for i, id := range w.rules.environment(st.environment).assignments(st.ring) {
+	for i, id := range w.rules.assignments(st) {
 		state := rollout.Healthy
 		switch mode % 8 {
 		case 5: // one failed
@@ -447,17 +497,18 @@ func (w *modelWorld) overwrite() error {
 }
 
 // merge has a person merge the change request of a stage, if its head says that all gates
-// are passed.
-func (w *modelWorld) merge(st *ruleStage) error {
+// are passed, or with force all the same.
+func (w *modelWorld) merge(st *ruleStage, force bool) error {
 	if w.forges == nil {
 		return nil
 	}
 	f := w.forges[w.gitops.url]
 	w.gitops.mu.Lock()
-	c := f.open("kalypso/promote/"+st.id(), st.environment)
+	c := f.open("kalypso/promote/"+st.id(), w.rules.environment(st.environment).branch())
 	var err error
+	passes := c != nil && f.passes(c.Head)
 	if c != nil {
-		if err = errors.New("its head does not say so"); f.passes(c.Head) {
+		if err = errors.New("its head does not say so"); passes || force {
 			err = f.merge(c.Number, c.Head, "Merge "+c.Title)
 		}
 	}
@@ -479,7 +530,9 @@ func (w *modelWorld) merge(st *ruleStage) error {
 	case st.named != nil && st.named.base == to.base:
 		w.event = "named"
 	}
+	changes := to != st.has
 	w.rules.arrive(st, to, hold, false)
+	st.forced = st.forced || changes && !passes
 	return w.once()
 }
 
@@ -559,7 +612,7 @@ func (w *modelWorld) revert(base int, says bool) {
 	if says {
 		w.texts++
 		w.pushing(last.policy, fmt.Sprintf("text%d %d", w.texts, w.texts), nil, base)
-	} else if n := len(w.rules.commits) - 1; n > 0 && last.isBase {
+	} else if n := len(w.rules.commits) - 1; n > 0 && last.isBase && slices.EqualFunc(last.policy.Environments, w.rules.commits[n-1].policy.Environments, func(a, b modelEnvironment) bool { return a.Name == b.Name }) {
 		w.push(w.rules.commits[n-1].policy, w.rules.commits[n-1].text, nil)
 	}
 }
@@ -592,7 +645,8 @@ func (w *modelWorld) verify() error {
 			return err
 		}
 		for _, v := range all {
-			if want := !w.rules.drifts(v.Environment); v.OK != want {
+			forced := slices.ContainsFunc(w.rules.of(v.Environment), func(s *ruleStage) bool { return s.forced })
+			if want := !w.rules.drifts(v.Environment) && !forced; v.OK != want {
 				return fmt.Errorf("%w: verify of %s says %v: %v", errDiffers, v.Environment, v.OK, v.Problems)
 			}
 		}
@@ -604,7 +658,7 @@ func (w *modelWorld) verify() error {
 // never be there.
 func (w *modelWorld) compare() error {
 	for _, st := range w.rules.stages {
-		record := w.record(w.gitops.refs()[session.BranchRef(st.environment)])
+		record := w.record(w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())])
 		has := sourceIn(record, st.ring)
 		if want := w.source(st.has); has != want {
 			return fmt.Errorf("%w: %s has %s, and should have %s (%s)", errDiffers, st.id(), w.name(has), w.name(want), w.orders())

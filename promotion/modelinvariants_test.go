@@ -23,9 +23,9 @@ var errNever = errors.New("this must never be")
 func (w *modelWorld) invariants() error {
 	tips := w.gitops.refs()
 	for _, e := range w.rules.policy().Environments {
-		tip := tips[session.BranchRef(e.Name)]
-		since := w.seen[e.Name]
-		w.seen[e.Name] = tip
+		tip := tips[session.BranchRef(e.branch())]
+		since := w.seen[e.branch()]
+		w.seen[e.branch()] = tip
 		for _, c := range w.branch(tip, since) {
 			if err := w.checkCommit(&e, c); err != nil {
 				return err
@@ -94,7 +94,7 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 		return errors.New("it was rejected")
 	case isFrozen && frozen.stands(w.rules.now):
 		return errors.New("it is frozen")
-	case w.event == "named":
+	case w.event == "named" || w.event == "force":
 		return nil
 	case hold != nil && (hold.Until == "" || hold.Until > w.rules.now.Format(time.RFC3339)):
 		return errors.New("it is held")
@@ -141,13 +141,13 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 
 // had says whether the history of a stage's branch has a base commit.
 func (w *modelWorld) had(st *ruleStage, base int) bool {
-	all := w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{})
+	all := w.branch(w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())], git.Hash{})
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return w.number(sourceIn(c.after, st.ring).Base) == base })
 }
 
 // hadPair says whether the history of a stage's branch has a base commit with certain own files.
 func (w *modelWorld) hadPair(st *ruleStage, of tree.Source) bool {
-	all := w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{})
+	all := w.branch(w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())], git.Hash{})
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return sourceIn(c.after, st.ring) == of })
 }
 
@@ -155,7 +155,7 @@ func (w *modelWorld) hadPair(st *ruleStage, of tree.Source) bool {
 func (w *modelWorld) sameFiles(st *ruleStage, base int) (out []int) {
 	var run []int
 	are := ""
-	for _, c := range append(w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{}), modelCommit{}) {
+	for _, c := range append(w.branch(w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())], git.Hash{}), modelCommit{}) {
 		files := ""
 		if c.after != nil {
 			for _, e := range c.after.ClusterTypes {
@@ -248,7 +248,7 @@ func (w *modelWorld) checkWords(st *ruleStage) error {
 	}
 	w.clusters.mu.Lock()
 	defer w.clusters.mu.Unlock()
-	for _, id := range w.rules.environment(st.environment).assignments(st.ring) {
+	for _, id := range w.rules.assignments(st) {
 		if _, there := w.clusters.reports[id]; there {
 			return nil
 		}
@@ -264,7 +264,7 @@ func (w *modelWorld) checkProposal(st *ruleStage) error {
 	}
 	f := w.forges[w.gitops.url]
 	w.gitops.mu.Lock()
-	c := f.open("kalypso/promote/"+st.id(), st.environment)
+	c := f.open("kalypso/promote/"+st.id(), w.rules.environment(st.environment).branch())
 	passes := c != nil && f.passes(c.Head)
 	w.gitops.mu.Unlock()
 	if !passes {

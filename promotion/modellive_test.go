@@ -149,7 +149,7 @@ type liveWorld struct {
 
 func newLiveWorld(p *modelPolicy) *liveWorld {
 	w := &liveWorld{policy: p}
-	w.rules.now = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	w.rules.now, w.rules.recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), map[string]string{}
 	w.rules.push(p, "text0 0", nil)
 	w.rules.order()
 	return w
@@ -214,7 +214,7 @@ func (w *liveWorld) report(stages ...*ruleStage) {
 		if strings.HasPrefix(w.rules.commits[s.has.base].text, badText) || strings.HasPrefix(own, badText) {
 			state = rollout.Failed
 		}
-		for _, id := range w.rules.environment(s.environment).assignments(s.ring) {
+		for _, id := range w.rules.assignments(s) {
 			s.reports[id] = ruleReport{s.landed, state}
 		}
 	}

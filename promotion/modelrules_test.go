@@ -24,6 +24,7 @@ type rules struct {
 	frozen   map[string]ruleOrder
 	forge    bool
 	rejected map[int]bool
+	recorded map[string]string // the names in records, by environment
 }
 
 // ruleCommit is a commit of the platform's branch, with what is in it.
@@ -64,6 +65,7 @@ type ruleStage struct {
 	drift             bool
 	explicit          bool // what it has came by a person's word
 	named             *ruleNamed
+	forced            bool // what it has was merged although its gates were against it
 }
 
 // ruleNamed is a proposal of a commit that somebody named, until it is merged.
@@ -104,6 +106,43 @@ type ruleReport struct {
 }
 
 func (r *rules) policy() *modelPolicy { return r.commits[len(r.commits)-1].policy }
+
+// assignments are those of a stage, by the name of the environment in its record.
+func (r *rules) assignments(s *ruleStage) []string {
+	e := *r.environment(s.environment)
+	if named := r.recorded[s.environment]; named != "" {
+		e.Name = named
+	}
+	return e.assignments(s.ring)
+}
+
+// nameAt is the name of an environment in a commit: that of now, or one that it had.
+func (r *rules) nameAt(n int, environment string) string {
+	names := append([]string{environment}, r.environment(environment).Formerly...)
+	for _, name := range names {
+		if slices.ContainsFunc(r.commits[n].policy.Environments, func(e modelEnvironment) bool { return e.Name == name }) {
+			return name
+		}
+	}
+	panic(environment)
+}
+
+// rename gives an environment another name, with its history.
+func (r *rules) rename(was, is string) {
+	for i := range r.commits {
+		if own, there := r.commits[i].own[was]; there {
+			r.commits[i].own[is], r.commits[i].ownBy[is] = own, r.commits[i].ownBy[was]
+		}
+	}
+	for _, s := range r.of(was) {
+		s.environment = is
+	}
+	r.recorded[is] = r.recorded[was]
+	if o, there := r.frozen[was]; there {
+		delete(r.frozen, was)
+		r.frozen[is] = o
+	}
+}
 
 func (r *rules) environment(name string) *modelEnvironment {
 	p := r.policy()
@@ -602,7 +641,7 @@ func (r *rules) fits(s *ruleStage, to ruleSource, skip []string) bool {
 // changed is how many assignments a step changes.
 func (r *rules) changed(s *ruleStage, to ruleSource) int {
 	n := 0
-	for _, id := range r.environment(s.environment).assignments(s.ring) {
+	for _, id := range r.assignments(s) {
 		target := id[strings.LastIndex(id, "/")+1:]
 		if s.has == ruleNothing || r.content(s, target, s.has) != r.content(s, target, to) {
 			n++
@@ -769,7 +808,8 @@ func (r *rules) arrive(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bo
 		s.stays = append(s.stays, ruleStay{base: to.base})
 		s.explicit = explicit
 	}
-	s.has, s.landed = to, s.landed+1
+	s.has, s.landed, s.forced = to, s.landed+1, false
+	r.recorded[s.environment] = r.nameAt(to.base, s.environment)
 	s.pairs = append(s.pairs, rulePair{of: to, files: r.content(s, "t1", to)})
 	s.landing = ruleWord{}
 }
@@ -788,6 +828,9 @@ func (r *rules) observe(s *ruleStage) {
 		n := len(s.stays) - 1
 		if s.stays[n].entered.IsZero() {
 			s.stays[n].entered, s.said[s.has.base] = s.landing.entered, s.landing
+		} else if said := s.said[s.has.base]; said.state == forge.Failure { // other files are tried
+			said.state, said.since = s.landing.state, s.landing.since
+			s.said[s.has.base] = said
 		}
 		for i := range s.stays[:n] {
 			if !same && s.stays[i].left.IsZero() {
@@ -844,7 +887,7 @@ func (r *rules) judge(s *ruleStage) forge.State {
 		return forge.Success
 	}
 	wanted, healthy, failed, silent := 0, 0, 0, 0
-	for _, id := range r.environment(s.environment).assignments(s.ring) {
+	for _, id := range r.assignments(s) {
 		wanted++
 		report, there := s.reports[id]
 		switch {

@@ -28,11 +28,12 @@ type modelPolicy struct {
 }
 
 type modelEnvironment struct {
-	Name    string
-	After   []string      `json:",omitempty"`
-	Any     bool          `json:",omitempty"`
-	Advance model.Advance `json:",omitempty"`
-	Every   time.Duration `json:",omitempty"`
+	Name     string
+	Formerly []string      `json:",omitempty"` // newest first
+	After    []string      `json:",omitempty"`
+	Any      bool          `json:",omitempty"`
+	Advance  model.Advance `json:",omitempty"`
+	Every    time.Duration `json:",omitempty"`
 	modelGates
 	Rings  []modelRing `json:",omitempty"`
 	Manual bool        // people merge the change requests
@@ -65,8 +66,8 @@ func (p *modelPolicy) stages(repository string) []model.Declaration {
 	for i := range p.Environments {
 		e := &p.Environments[i]
 		s := model.Declaration{
-			Name: e.Name, After: e.After,
-			GitOps: &model.GitOps{Repo: repository, Branch: e.Name, Path: "."},
+			Name: e.Name, Formerly: e.Formerly, After: e.After,
+			GitOps: &model.GitOps{Repo: repository, Branch: e.branch(), Path: "."},
 			Promotion: model.Promotion{
 				After: e.After, Any: e.Any, Advance: e.Advance, Every: e.Every, Gates: e.gates(), Skippable: []string{"soak", "after", "budget"}, AutoMerge: !e.Manual,
 			},
@@ -82,6 +83,14 @@ func (p *modelPolicy) stages(repository string) []model.Declaration {
 
 // modelTargets are the deployment targets that each cluster type has.
 var modelTargets = []string{"t1", "t2"}
+
+// branch returns the branch with the tree: the environment's first name.
+func (e *modelEnvironment) branch() string {
+	if len(e.Formerly) > 0 {
+		return e.Formerly[len(e.Formerly)-1]
+	}
+	return e.Name
+}
 
 // assignments returns the ids of the assignments of a ring; "" for an environment
 // without rings.
@@ -149,15 +158,18 @@ func (m modelSubject) Compile(_ context.Context, r subject.CompileRequest) (*sub
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
+	i := slices.IndexFunc(p.Environments, func(e modelEnvironment) bool { return e.Name == r.Environment })
+	if i < 0 {
+		return &subject.Compiled{Missing: true, Errors: 1}, nil
+	}
 	out := &subject.Compiled{Options: tree.Options{
-		Platform: "example.com/platform@v0", Environment: r.Environment, Source: r.Source,
+		Platform: "example.com/platform@v0", Environment: r.Environment, Formerly: r.Formerly, Source: r.Source,
 		Compiler: tree.Compiler{Version: "v0", CUE: "v0", Schema: "v0"},
 	}}
 	if strings.Contains(string(base), brokenBase) {
 		out.Errors = 1
 		return out, nil
 	}
-	i := slices.IndexFunc(p.Environments, func(e modelEnvironment) bool { return e.Name == r.Environment })
 	e := &p.Environments[i]
 	rings := []string{""}
 	if len(e.Rings) > 0 {

@@ -215,7 +215,7 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 		if o.kind == "rollback" || o.kind == "exact" {
 			continue
 		}
-		if hold := c.hold(parent, stop); hold != nil && c.stands(hold.Until) && (o.kind != "commit" || hold.Base == "") {
+		if hold := c.hold(parent, stop); hold != nil && c.stands(hold.Until) && o.kind != "commit" {
 			c.wrong("commit %s comes to %s, which is held", commit, stop.id())
 		}
 		if until, frozen := c.frozen[e.name]; frozen && (until.IsZero() || c.now.Before(until)) {
@@ -230,6 +230,9 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 		if had.Base != has.Base && c.refused[has.Base] {
 			c.wrong("commit %s comes to %s with %s, which is rejected", commit, stop.id(), has.Base)
 		}
+		if o.kind != "commit" && slices.Contains(c.commits, had.Base) && had.Base != has.Base {
+			c.checkContent(commit, stop, had, has)
+		}
 		if !slices.Contains(c.commits, has.Base) && had.Base != has.Base {
 			c.wrong("commit %s comes to %s with %s, which main does not have", commit, stop.id(), has.Base)
 		}
@@ -241,6 +244,40 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 			c.wrong("commit %s brings %v to %s: %s", commit, has, stop.id(), why)
 		}
 	}
+}
+
+// checkContent looks for what comes with a base commit and must not: what was rejected, or what main has taken
+// back since.
+func (c *flowChecker) checkContent(commit string, stop flowStop, had, has flowSource) {
+	at := slices.Index(c.commits, has.Base)
+	for n := slices.Index(c.commits, had.Base) + 1; n <= at; n++ {
+		undone := func(within []string) bool {
+			return slices.ContainsFunc(within, func(id string) bool { return c.baseOf(id) == c.baseOf(c.commits[n-1]) })
+		}
+		if c.refused[c.commits[n]] && !undone(c.commits[n+1:at+1]) {
+			c.wrong("commit %s brings %s to %s, which contains %s, which is rejected", commit, has.Base, stop.id(), c.commits[n])
+		}
+		next := c.commits[n+1 : min(n+2, len(c.commits))]
+		again := n+2 < len(c.commits) && c.baseOf(c.commits[n+2]) == c.baseOf(c.commits[n])
+		if n+1 > at && stop.of.advance == "" && c.baseOf(c.commits[n]) != c.baseOf(c.commits[n-1]) && undone(next) && !again {
+			c.wrong("commit %s brings %s to %s, which main has taken back", commit, has.Base, stop.id())
+		}
+	}
+}
+
+// baseOf identifies what a commit of the platform has outside of environments/.
+func (c *flowChecker) baseOf(commit string) string {
+	key := "base " + commit
+	if c.owns[key] == "" {
+		var kept []string
+		for line := range strings.Lines(c.git("p", "ls-tree", commit)) {
+			if !strings.HasSuffix(strings.TrimSpace(line), "\tenvironments") {
+				kept = append(kept, line)
+			}
+		}
+		c.owns[key] = strings.Join(kept, "")
+	}
+	return c.owns[key]
 }
 
 // unproved is why nothing shows that what comes to a stop may come; "" if it may.
@@ -267,7 +304,7 @@ func (c *flowChecker) unproved(stop flowStop, had, has flowSource) string {
 		}
 		var all []string
 		for _, other := range before.stops() {
-			if why := c.unprovedBy(other, has.Base, soak); why != "" {
+			if why := c.unprovedBy(other, stop, has, soak); why != "" {
 				all = append(all, why)
 			}
 		}
@@ -295,9 +332,10 @@ func (c *flowChecker) pairUnproved(stop flowStop, of flowSource, soak time.Durat
 		return fmt.Sprintf("it was rolled back from in %s", stop.id())
 	}
 	left, before := c.now, of
-	for _, commit := range line[last+1:] {
+	for n, commit := range line[last+1:] {
 		is := c.has(commit, stop)
-		if is == before {
+		if is == before || c.sameIn(stop, line[last+n], commit) {
+			before = is
 			continue
 		}
 		failed := slices.ContainsFunc(c.said(commit, stop), func(n flowNote) bool { return n.State == "failure" })
@@ -309,40 +347,81 @@ func (c *flowChecker) pairUnproved(stop flowStop, of flowSource, soak time.Durat
 		}
 		before = is
 	}
-	for i := last; i >= 0 && c.has(line[i], stop) == of; i-- {
-		if at, told := c.succeeded(line[i], stop); told && left.Sub(at) >= soak {
-			return ""
-		}
+	mine := flowStop{stop.of, "main"}
+	if c.soaked(stop, mine, line, last, left, soak, of, func(is flowSource) bool { return is == of }) {
+		return ""
 	}
 	return fmt.Sprintf("%v did not succeed in %s for %s", of, stop.id(), soak)
 }
 
-// unprovedBy is why a base commit is not known to have run in a stop for long enough. What
-// counts is its last stay.
-func (c *flowChecker) unprovedBy(stop flowStop, base string, soak time.Duration) string {
+// unprovedBy is why a base commit is not known to have run in a stop for long enough, for another stop that
+// gets it. What counts is its last stay, which lasts as long as its files do.
+func (c *flowChecker) unprovedBy(stop, next flowStop, of flowSource, soak time.Duration) string {
 	line := c.lines[stop.of.name]
 	end := len(line) - 1
-	for end >= 0 && c.has(line[end], stop).Base != base {
+	for end >= 0 && c.has(line[end], stop).Base != of.Base {
 		end--
 	}
 	if end < 0 {
 		return fmt.Sprintf("it was never in %s", stop.id())
 	}
-	if hold := c.hold(line[len(line)-1], stop); hold != nil && hold.Base == base {
+	if hold := c.hold(line[len(line)-1], stop); hold != nil && hold.Base == of.Base {
 		return fmt.Sprintf("it was rolled back from in %s", stop.id())
 	}
-	left := c.now
-	if end+1 < len(line) { // it left when the next one was told of
-		if at, told := c.entered(line[end+1], stop); told {
+	left, last := c.now, end
+	for last+1 < len(line) && c.sameIn(stop, line[last], line[last+1]) {
+		last++
+	}
+	if last+1 < len(line) { // it left when other files were told of
+		if at, told := c.entered(line[last+1], stop); told {
 			left = at
 		}
 	}
-	for i := end; i >= 0 && c.has(line[i], stop).Base == base; i-- {
-		if at, told := c.succeeded(line[i], stop); told && left.Sub(at) >= soak {
-			return ""
-		}
+	if c.soaked(stop, next, line, end, left, soak, of, func(is flowSource) bool { return is.Base == of.Base }) {
+		return ""
 	}
 	return fmt.Sprintf("it did not succeed in %s for %s", stop.id(), soak)
+}
+
+// sameIn says whether two commits of a branch have the same files of a stop.
+func (c *flowChecker) sameIn(stop flowStop, a, b string) bool {
+	return c.record(a) != nil && c.record(b) != nil && maps.Equal(c.part(stop, a), c.part(stop, b))
+}
+
+// soaked says whether something ran in a stop for long enough, at a commit of its branch and those around it
+// that have the same: without a failure since, from when it came or, if it brings the next stop the same as what
+// was there first, from when its files came.
+func (c *flowChecker) soaked(stop, next flowStop, line []string, at int, left time.Time, soak time.Duration, of flowSource, is func(flowSource) bool) bool {
+	first, last := at, at
+	for first > 0 && (is(c.has(line[first-1], stop)) || c.sameIn(stop, line[first-1], line[first])) {
+		first--
+	}
+	for last+1 < len(line) && (is(c.has(line[last+1], stop)) || c.sameIn(stop, line[last], line[last+1])) {
+		last++
+	}
+	var ok, came time.Time
+	for _, commit := range line[first : last+1] {
+		if at, told := c.succeeded(commit, stop); told && ok.IsZero() {
+			ok = at
+		}
+		if at, told := c.entered(commit, stop); told && came.IsZero() && is(c.has(commit, stop)) {
+			came = at
+		}
+		for _, n := range c.health(commit, stop) {
+			if ok = n.At; n.State == "failure" && soak > 0 {
+				return false
+			}
+		}
+	}
+	if ok.IsZero() {
+		return false
+	}
+	then := c.has(line[first], stop)
+	then.Environment = of.Environment
+	if came.After(ok) && (then.Base == of.Base || !maps.Equal(c.build(next.of, then), c.build(next.of, of))) {
+		ok = came
+	}
+	return left.Sub(ok) >= soak
 }
 
 // flowNote is a line of a note.
@@ -352,10 +431,18 @@ type flowNote struct {
 }
 
 func (c *flowChecker) said(commit string, stop flowStop) []flowNote {
+	return c.statuses(commit, "kalypso/"+stop.id())
+}
+
+func (c *flowChecker) health(commit string, stop flowStop) []flowNote {
+	return c.statuses(commit, "kalypso/"+stop.id()+":health")
+}
+
+func (c *flowChecker) statuses(commit, name string) []flowNote {
 	var out []flowNote
 	for line := range strings.Lines(c.notes[commit]) {
 		var n flowNote
-		if err := json.Unmarshal([]byte(line), &n); err == nil && n.Name == "kalypso/"+stop.id() {
+		if err := json.Unmarshal([]byte(line), &n); err == nil && n.Name == name {
 			out = append(out, n)
 		}
 	}
@@ -419,6 +506,10 @@ func (c *flowChecker) checkNotes() {
 				c.successes++
 				if !at.Equal(c.now) {
 					c.wrong("%s is said at %s to have succeeded at %s", commit, c.now, at)
+				}
+				parent := c.parent(e, commit)
+				if _, before := c.succeeded(parent, stop); before && c.sameIn(stop, parent, commit) {
+					continue // what was said of the same files
 				}
 				if why := c.unhealthy(stop, commit); why != "" {
 					c.wrong("commit %s is said to have succeeded in %s: %s", commit, stop.id(), why)

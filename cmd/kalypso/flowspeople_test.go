@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -81,12 +82,13 @@ func (f *flow) give(o flowOrder, commit, until string) {
 	if o.ring != "" && !slices.Contains([]string{"freeze", "thaw", "reject", "undo"}, o.kind) {
 		args = append(args, "--ring", o.ring)
 	}
+	named := o.kind == "commit" && until == "" // or without a reason
 	if slices.Contains([]string{"hold", "freeze"}, o.kind) && until != "" {
 		args = append(args, "--until", until)
 	} else {
 		until = ""
 	}
-	if slices.Contains([]string{"hold", "release", "freeze", "reject", "rollback", "exact", "skip"}, o.kind) {
+	if named || slices.Contains([]string{"hold", "release", "freeze", "reject", "rollback", "exact", "skip"}, o.kind) {
 		args = append(args, "--reason", "INC-1")
 	}
 	if args[0] == "promote" || args[0] == "rollback" {
@@ -101,6 +103,9 @@ func (f *flow) give(o flowOrder, commit, until string) {
 // settle mends what is broken, and lets time pass until nothing moves any more: what
 // nobody holds up has the newest commit then.
 func (f *flow) settle(r *rand.Rand) {
+	for _, commit := range slices.Sorted(maps.Keys(f.checker.refused)) { // which later commits contain
+		f.give(flowOrder{kind: "undo", environment: f.environments[0].name}, commit, "")
+	}
 	f.state = f.state.mended()
 	f.state.release++
 	f.commit("last")

@@ -27,7 +27,7 @@ type Merged struct {
 func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment, p session.Past) (*Merged, error) {
 	heads := slices.Concat([]git.Hash{p.ID}, p.Parents[min(1, len(p.Parents)):])
 	by := ""
-	if p.Author.Name != p.Committer.Name || len(p.Parents) > 1 {
+	if p.Author.Name != p.Committer.Name || len(p.Parents) > 1 || !env.IsOwn(p) {
 		by = terminal.Line(p.Author.Name + " <" + p.Author.Email + ">")
 	}
 	if by != "" && len(p.Parents) == 1 { // a forge squashed it, or made it anew

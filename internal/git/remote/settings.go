@@ -27,15 +27,15 @@ type settings struct {
 // git there is none.
 func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 	address := e.Protocol + "://" + hostPort(e) + e.Path
-	ask := func(key string) string {
-		out, err := exec.CommandContext(ctx, "git", "config", "--get-urlmatch", key, address).Output()
-		if err != nil {
-			return "" // it is not set
+	set := map[string]string{}
+	if out, err := exec.CommandContext(ctx, "git", "config", "--get-urlmatch", "http", address).Output(); err == nil { // something is set
+		for line := range strings.Lines(string(out)) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			set[strings.ToLower(key)] = value
 		}
-		return strings.TrimSpace(string(out))
 	}
 	path := func(variable, key string) string {
-		name := cmp.Or(os.Getenv(variable), ask(key))
+		name := cmp.Or(os.Getenv(variable), set[key])
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
 			home, _ := os.UserHomeDir() // git's ~, other than that of ssh
 			return filepath.Join(home, rest)
@@ -43,18 +43,18 @@ func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 		return name
 	}
 	// A header without a URL would be sent to every host that the platform names.
-	header, everywhere := ask("http.extraHeader"), ""
-	if out, err := exec.CommandContext(ctx, "git", "config", "--get", "http.extraHeader").Output(); err == nil {
-		everywhere = strings.TrimSpace(string(out))
-	}
-	if header == everywhere {
-		header = ""
+	header := set["http.extraheader"]
+	if header != "" {
+		out, err := exec.CommandContext(ctx, "git", "config", "--get", "http.extraHeader").Output()
+		if err == nil && strings.TrimSpace(string(out)) == header {
+			header = ""
+		}
 	}
 	return settings{
 		Certificates: httpclient.Certificates{
-			CAFile:   path("GIT_SSL_CAINFO", "http.sslCAInfo"),
-			CertFile: path("GIT_SSL_CERT", "http.sslCert"),
-			KeyFile:  path("GIT_SSL_KEY", "http.sslKey"),
+			CAFile:   path("GIT_SSL_CAINFO", "http.sslcainfo"),
+			CertFile: path("GIT_SSL_CERT", "http.sslcert"),
+			KeyFile:  path("GIT_SSL_KEY", "http.sslkey"),
 		},
 		header: header,
 	}
