@@ -195,11 +195,11 @@ type BudgetGate struct {
 
 // Declaration is an environment as the platform's base declares it.
 type Declaration struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
 	// Formerly are the names that it had before, newest first.
 	Formerly []string `json:"-"`
-	After       []string `json:"after"`
+	After    []string `json:"after"`
 	// GitOps is as the base gives it, and has not been checked; nil for none.
 	GitOps *GitOps `json:"gitops,omitempty"`
 	// Evaluation is what its evaluation may cost; empty for kalypso's own bounds.
