@@ -12,7 +12,7 @@ import (
 )
 
 // noReferences are fields of a name's type that name no entity.
-var noReferences = []string{
+var noReferences = []string{"#Environment.formerly",
 	"#Workload.application", "#Ring.after", "#Secret.store", "#Application.namespace", "#Flux.namespace", "#ArgoCD.namespace", "#Fleet.namespace",
 	"#Assignment.dependsOn",
 }
