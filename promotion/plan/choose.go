@@ -437,7 +437,7 @@ func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Othe
 			continue
 		}
 		if v := slices.IndexFunc(c.verdicts, func(v gate.Verdict) bool { return v.State == gate.Blocked }); v >= 0 && i > 0 {
-			c.verdicts[v].Reason += fmt.Sprintf("; newer commits wait for it, as advance is queue: `kalypso promote --env %s --commit %s` lets them go on, or another commit in what comes before", ch.st.Policy.Name, git.Short(there[i-1].Commit))
+			c.verdicts[v].Reason += fmt.Sprintf("; newer commits wait for it, as advance is queue: `kalypso promote --env %s --commit %s` lets them go on", ch.st.Policy.Name, git.Short(there[i-1].Commit))
 		}
 		for _, later := range there[:i] {
 			others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
