@@ -362,7 +362,7 @@ func (w *modelWorld) edit(st *ruleStage, n int) {
 	}
 	types := w.rules.environment(st.environment).clusterTypes(st.ring)
 	st.drift = true
-	w.gitops.commit(st.environment, w.rules.now, "by hand", map[string]string{types[n%len(types)] + "/t1/deploy.yaml": "by hand\n"})
+	w.gitops.commit(w.rules.environment(st.environment).branch(), w.rules.now, "by hand", map[string]string{types[n%len(types)] + "/t1/deploy.yaml": "by hand\n"})
 }
 
 func (w *modelWorld) once() error {
@@ -507,6 +507,9 @@ func (w *modelWorld) merge(st *ruleStage, force bool) error {
 	c := f.open("kalypso/promote/"+st.id(), w.rules.environment(st.environment).branch())
 	var err error
 	passes := c != nil && f.passes(c.Head)
+	if c != nil && c.Head.IsZero() { // its branch is gone
+		c = nil
+	}
 	if c != nil {
 		if err = errors.New("its head does not say so"); passes || force {
 			err = f.merge(c.Number, c.Head, "Merge "+c.Title)

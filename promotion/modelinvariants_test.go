@@ -195,7 +195,10 @@ func (w *modelWorld) words(st *ruleStage, base int) []modelWord {
 	var out []modelWord
 	entries := map[string]bool{}
 	add := func(name string, state forge.State, description string, at time.Time) {
-		if name != "kalypso/"+st.id() || state == forge.Pending && entries[description] {
+		named := slices.ContainsFunc(append(w.rules.environment(st.environment).Formerly, st.environment), func(environment string) bool {
+			return name == "kalypso/"+session.StageID(environment, st.ring)
+		})
+		if !named || state == forge.Pending && entries[description] {
 			return // the same stay
 		}
 		entries[description] = true
