@@ -251,9 +251,13 @@ func (w *modelWorld) checkWords(st *ruleStage) error {
 	}
 	w.clusters.mu.Lock()
 	defer w.clusters.mu.Unlock()
-	for _, id := range w.rules.assignments(st) {
-		if _, there := w.clusters.reports[id]; there {
-			return nil
+	e := *w.rules.environment(st.environment)
+	for _, name := range append(slices.Clip(e.Formerly), e.Name) { // it may have come before it was renamed
+		e.Name = name
+		for _, id := range e.assignments(st.ring) {
+			if _, there := w.clusters.reports[id]; there {
+				return nil
+			}
 		}
 	}
 	return fmt.Errorf("%w: %d went well in %s, and nobody has reported", errNever, st.has.base, st.id())

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,9 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 	}
 	c := extra{hold: hold, trailers: pl.decided(d), decided: pl.state.Now}
 	if to.Exact {
+		if target, err = pl.asLeft(ctx, st, target); err != nil {
+			return nil, err
+		}
 		step.Source = st.Environment.SourceIn(target.Record, st.RingName())
 		err = pl.maker.prepareExact(st, step, target, c)
 	} else {
@@ -158,6 +162,32 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		return p, nil
 	}
 	return session.Past{}, fmt.Errorf("it never had %s: `kalypso audit --env %s` lists what it had", to.Commit, st.Policy.Name)
+}
+
+// asLeft returns the newest state of an environment with what a stage has in another one, in which nobody has
+// edited generated files; that one if there is none.
+func (pl *Planner) asLeft(ctx context.Context, st *session.Stage, target session.Past) (session.Past, error) {
+	out, found := target, false
+	var failed error
+	err := st.Environment.History.Each(ctx, func(p session.Past) bool {
+		if found = found || p.ID == target.ID; !found {
+			return true
+		}
+		if st.Environment.SourceIn(p.Record, st.RingName()) != st.Environment.SourceIn(target.Record, st.RingName()) {
+			return false
+		}
+		view, err := st.Environment.Repository.View(st.Environment.Branch, p.ID)
+		if err == nil {
+			var drift []tree.Drift
+			if drift, err = st.Environment.DriftIn(ctx, view, p.Record); err == nil && len(drift) == 0 {
+				out = p
+				return false
+			}
+		}
+		failed = err
+		return err == nil
+	})
+	return out, cmp.Or(err, failed)
 }
 
 // earlierOwn returns the newest state with each of the earlier own files that a stage had, and of these
