@@ -121,7 +121,7 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 	}
 	err = a.carryOut(ctx, st, status, intent)
 	if status.Resumes != nil && (status.State == plan.Proposed || status.State == plan.Waiting) {
-		status.Reason += "; " + status.Resumes.Decision(st)
+		status.Reason += "; " + status.Resumes.Decision(status.Environment)
 	}
 	return status, errors.Join(err, a.proposer.retractGates(ctx, st, status))
 }

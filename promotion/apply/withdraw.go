@@ -24,7 +24,9 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 	case gate.Passed:
 		status.State = forge.Success
 	case gate.Blocked:
-		status.State = forge.Failure
+		if slices.ContainsFunc(verdicts, func(v gate.Verdict) bool { return v.State == gate.Blocked && v.Kind().Effect != gate.Holds }) {
+			status.State = forge.Failure
+		}
 	}
 	return status
 }

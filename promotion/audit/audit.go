@@ -254,12 +254,24 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 		if merged != nil {
 			e.What, e.By, e.Reason = "merged against "+merged.Gate, cmp.Or(merged.By, "somebody, by a push"), merged.Reason
 		}
+		if named := st.Environment.NamedIn(now.Record, ring); named != nil && (merged != nil || message.Trailer(now.Message, message.NamedTrailer) == "") {
+			by := "named by " + terminal.Line(named.By)
+			if named.Reason != "" {
+				by += ": " + terminal.Line(named.Reason)
+			}
+			e.Reason = strings.TrimPrefix(e.Reason+"; "+by, "; ")
+		}
 	}
 	events := []Event{e}
+	if was := st.Environment.HoldIn(before.Record, ring); strings.HasPrefix(e.What, "merged ") && was != nil && st.Environment.HoldIn(now.Record, ring) == nil {
+		released := e
+		released.What, released.Reason = "released", "the hold by "+terminal.Line(was.By+": "+was.Reason)+"; a proposal was merged"
+		events = append(events, released)
+	}
 	if ended := message.Trailer(now.Message, message.EndsTrailer); ended != "" {
 		released := e
 		released.What, released.Reason = "released", "the hold by "+ended+"; a commit was promoted by name"
-		events = []Event{e, released}
+		events = append(events, released)
 	}
 	decided := len(events)
 	for _, status := range statuses {

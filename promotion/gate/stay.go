@@ -60,10 +60,16 @@ func (p Policy) notAsked(name, why string) []Verdict {
 
 func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
 	ran := func(s Stay) answer {
-		if s.Came.After(s.Since) && !f.Inherits && !s.Since.IsZero() {
-			s.Since, s.As = s.Came, tree.Source{}
+		if !s.Came.After(s.Since) || f.Inherits || s.Since.IsZero() {
+			return soaked(s, f.Now, g)
 		}
-		return soaked(s, f.Now, g)
+		there := s.Since
+		s.Since, s.As = s.Came, tree.Source{}
+		a := soaked(s, f.Now, g)
+		if a.State == Pending && !a.fails {
+			a.reason += fmt.Sprintf("; its files are there since %s, which counts if it changes nothing here", instant(there))
+		}
+		return a
 	}
 	switch {
 	case g.Environment != "":

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -238,7 +239,8 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 		for _, v := range c.verdicts {
 			rejected := ch.st.Environment.Orders.Rejected[b.Commit] != nil // which a reason does not change
 			if order := v.Gate == model.GateReject && !rejected || v.Gate == model.GateHold; order && v.State != gate.Passed {
-				return nil, fmt.Errorf("%s; say why it comes all the same, with --reason", v.Reason)
+				reason, _, _ := strings.Cut(v.Reason, "; revert it")
+				return nil, fmt.Errorf("%s; say why it comes all the same, with --reason", reason)
 			}
 		}
 	}

@@ -347,7 +347,9 @@ func (out *StageStatus) conclude() {
 	step := out.Step
 	switch gate.Overall(step.Verdicts) {
 	case gate.Passed:
-		out.State, out.Reason = Ready, out.title()
+		if out.State, out.Reason = Ready, out.title(); out.Resumes != nil {
+			out.Reason += "; " + out.Resumes.Decision(out.Environment)
+		}
 		switch {
 		case step.Prepared != nil && step.Prepared.record == nil && step.Change != nil && step.Change.Errors > 0:
 			// The policy lets errors pass, and there is nothing beside them.

@@ -143,7 +143,7 @@ func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal, o
 }
 
 // Decision says who decided what the intent is, for which reason, and what ends it.
-func (i *Intent) Decision(st *session.Stage) string {
+func (i *Intent) Decision(environment string) string {
 	by := ""
 	if i.by() != "" {
 		by = " by " + terminal.Line(i.by())
@@ -152,5 +152,5 @@ func (i *Intent) Decision(st *session.Stage) string {
 	if i.reason() != "" {
 		why = ": " + terminal.Line(i.reason())
 	}
-	return fmt.Sprintf("it was named%s%s, and `kalypso promote abort --env %s` calls it off", by, why, st.Policy.Name)
+	return fmt.Sprintf("it was named%s%s, and `kalypso promote abort --env %s` calls it off", by, why, environment)
 }

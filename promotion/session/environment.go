@@ -161,6 +161,14 @@ func (env *Environment) HoldIn(record *tree.Record, ring string) *tree.Hold {
 	return record.Hold
 }
 
+// NamedIn returns who promoted what a ring has in a record by name; nil for nobody.
+func (env *Environment) NamedIn(record *tree.Record, ring string) *tree.Named {
+	if named := env.ringIn(record, ring).Named; named != nil || record == nil || ring != "" {
+		return named
+	}
+	return record.Named
+}
+
 // Hold returns the hold that a ring has now; nil for none.
 func (env *Environment) Hold(ring string) *tree.Hold { return env.HoldIn(env.Record, ring) }
 

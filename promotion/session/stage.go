@@ -161,10 +161,7 @@ func (st *Stage) OwnHold() *tree.Hold {
 
 // OwnNamed returns who promoted what the stage has by name; nil for nobody.
 func (st *Stage) OwnNamed() *tree.Named {
-	if st.Ring == nil && st.Environment.Record != nil {
-		return st.Environment.Record.Named
-	}
-	return st.Environment.ringIn(st.Environment.Record, st.RingName()).Named
+	return st.Environment.NamedIn(st.Environment.Record, st.RingName())
 }
 
 // SetHold sets the hold of the stage in a record, in which there may be rings that are not in

@@ -65,6 +65,10 @@ func (x *Declarations) checkFormerly(declarations []model.Declaration) {
 		s := &declarations[i]
 		ref := model.Ref{Collection: "environments", Name: s.Name, Path: "formerly"}
 		for _, name := range s.Formerly {
+			if name == s.Name || names[name] == s.Name {
+				x.Fail(ref, diag.New(diag.WrongValue, "formerly of environment "+s.Name+" has "+name+" twice, or its own name").Hinting("list each earlier name once"))
+				continue
+			}
 			if other, taken := names[name]; taken {
 				what := "there is an environment " + name
 				if other != name {
