@@ -242,38 +242,57 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 	default:
 		return nil, nil // it was about another ring
 	}
-	statuses, err := st.Environment.Repository.Statuses().Of(ctx, now.ID)
+	events := []Event{e}
+	if has != had {
+		if events, err = au.decided(ctx, st, e, before, now); err != nil {
+			return nil, err
+		}
+	}
+	if ended := message.Trailer(now.Message, message.EndsTrailer); ended != "" {
+		released := events[0]
+		released.What, released.Reason = "released", "the hold by "+ended+"; a commit was promoted by name"
+		events = append(events, released)
+	}
+	return au.reported(ctx, st, events, now)
+}
+
+// decided returns the event of a landing with who merged it against a gate and who named its commit, and
+// after it the release of the hold that a merge ended.
+func (au *Auditor) decided(ctx context.Context, st *session.Stage, e Event, before, now session.Past) ([]Event, error) {
+	merged, err := au.records.MergedAgainst(ctx, st.Environment, now)
 	if err != nil {
 		return nil, err
 	}
-	if has != had {
-		merged, err := au.records.MergedAgainst(ctx, st.Environment, now)
-		if err != nil {
-			return nil, err
+	if merged != nil {
+		e.What, e.By, e.Reason = "merged against "+merged.Gate, cmp.Or(merged.By, "somebody, by a push"), merged.Reason
+	}
+	ring := st.RingName()
+	named := st.Environment.NamedIn(now.Record, ring)
+	if named != nil && (merged != nil || message.Trailer(now.Message, message.NamedTrailer) == "") {
+		by := "named by " + terminal.Line(named.By)
+		if named.Reason != "" {
+			by += ": " + terminal.Line(named.Reason)
 		}
-		if merged != nil {
-			e.What, e.By, e.Reason = "merged against "+merged.Gate, cmp.Or(merged.By, "somebody, by a push"), merged.Reason
-		}
-		if named := st.Environment.NamedIn(now.Record, ring); named != nil && (merged != nil || message.Trailer(now.Message, message.NamedTrailer) == "") {
-			by := "named by " + terminal.Line(named.By)
-			if named.Reason != "" {
-				by += ": " + terminal.Line(named.Reason)
-			}
-			e.Reason = strings.TrimPrefix(e.Reason+"; "+by, "; ")
-		}
+		e.Reason = strings.TrimPrefix(e.Reason+"; "+by, "; ")
 	}
 	events := []Event{e}
-	if was := st.Environment.HoldIn(before.Record, ring); strings.HasPrefix(e.What, "merged ") && was != nil && st.Environment.HoldIn(now.Record, ring) == nil {
+	was, held := st.Environment.HoldIn(before.Record, ring), st.Environment.HoldIn(now.Record, ring)
+	if merged != nil && was != nil && held == nil {
 		released := e
 		released.What, released.Reason = "released", "the hold by "+terminal.Line(was.By+": "+was.Reason)+"; a proposal was merged"
 		events = append(events, released)
 	}
-	if ended := message.Trailer(now.Message, message.EndsTrailer); ended != "" {
-		released := e
-		released.What, released.Reason = "released", "the hold by "+ended+"; a commit was promoted by name"
-		events = append(events, released)
+	return events, nil
+}
+
+// reported returns the events of a landing, dated by its pending status if it has one, followed by what
+// clusters and people reported of it, in the order of its statuses.
+func (au *Auditor) reported(ctx context.Context, st *session.Stage, events []Event, now session.Past) ([]Event, error) {
+	statuses, err := st.Environment.Repository.Statuses().Of(ctx, now.ID)
+	if err != nil {
+		return nil, err
 	}
-	decided := len(events)
+	landing := len(events)
 	for _, status := range statuses {
 		what := string(status.State)
 		if status.Name == ledger.HealthName(st.ID()) {
@@ -282,20 +301,20 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 			continue
 		}
 		if status.State == "pending" {
-			for i := range decided {
+			for i := range landing {
 				events[i].Time = status.At.UTC()
 			}
 			continue
 		}
 		events = append(events, Event{
-			Time: status.At.UTC(), Environment: st.Policy.Name, Ring: ring, What: what, Source: has,
+			Time: status.At.UTC(), Environment: st.Policy.Name, Ring: st.RingName(), What: what, Source: events[0].Source,
 			Commit: now.ID.String(), By: terminal.Line(status.By), Reason: terminal.Line(status.Description),
 		})
 	}
 	return events, nil
 }
 
-// reasonOf returns why somebody decided a commit, as its message says; "" for policies.
+// reasonOf returns the reason in a commit's message, "" if policies decided it.
 func reasonOf(text string) string {
 	reason := message.Trailer(text, message.ReasonTrailer)
 	past := message.Trailer(text, message.SkipTrailer)
