@@ -381,19 +381,29 @@ func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others
 
 // preload loads the statuses of several commits in the stages before, at once.
 func (ch *chooser) preload(ctx context.Context, of []source.Base) error {
+	var has []*session.Stage
 	for _, up := range ch.pl.state.UpstreamAndSoaking(ch.st) {
-		if up.Environment.Repository == nil || up.Environment.Record == nil {
-			continue
+		if up.Environment.Repository != nil && up.Environment.Record != nil {
+			has = append(has, up)
 		}
+	}
+	return loadVisits(ctx, has, of, func(up *session.Stage, b source.Base) (session.Visit, error) {
+		return up.Environment.History.VisitOf(ctx, up.RingName(), tree.RevisionOf(b.Commit))
+	})
+}
+
+// loadVisits loads the statuses of all visits of several stages at once: one call to the forge for each stage.
+func loadVisits[T any](ctx context.Context, stages []*session.Stage, of []T, visit func(*session.Stage, T) (session.Visit, error)) error {
+	for _, st := range stages {
 		var commits []git.Hash
-		for _, b := range of {
-			v, err := up.Environment.History.VisitOf(ctx, up.RingName(), tree.RevisionOf(b.Commit))
+		for _, one := range of {
+			v, err := visit(st, one)
 			if err != nil {
 				return err
 			}
 			commits = append(commits, v.All()...)
 		}
-		if err := up.Environment.Repository.Statuses().Load(ctx, commits...); err != nil {
+		if err := st.Environment.Repository.Statuses().Load(ctx, commits...); err != nil {
 			return err
 		}
 	}

@@ -47,20 +47,9 @@ func (ch *chooser) preloadPairs(ctx context.Context, sources []tree.Source) erro
 	if len(sources) < 2 {
 		return nil
 	}
-	for _, up := range ch.pl.state.Upstream(ch.st) {
-		var commits []git.Hash
-		for _, of := range sources {
-			v, err := ch.pl.state.VisitOfPair(ctx, up, of)
-			if err != nil {
-				return err
-			}
-			commits = append(commits, v.All()...)
-		}
-		if err := up.Environment.Repository.Statuses().Load(ctx, commits...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return loadVisits(ctx, ch.pl.state.Upstream(ch.st), sources, func(up *session.Stage, of tree.Source) (session.Visit, error) {
+		return ch.pl.state.VisitOfPair(ctx, up, of)
+	})
 }
 
 // takesOwn reports whether the stage takes the newest own files before the rings before it had them.
