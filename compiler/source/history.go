@@ -110,7 +110,7 @@ func (h History) Edits(commit git.Hash) (edits []Edit, err error) {
 	return edits, err
 }
 
-// compare adds the files that differ between two entries at a path, of which either may be zero.
+// compare adds the changed files below a path to edits. was is zero for an added entry, is for a removed one.
 func (h History) compare(at string, was, is git.Entry, edits *[]Edit) error {
 	if was.ID == is.ID {
 		return nil

@@ -29,6 +29,7 @@ type Error struct {
 	Why   string
 }
 
+// Error returns the field and the reason.
 func (e *Error) Error() string { return e.Field + ": " + e.Why }
 
 // days are the days of a week, as windows name them, from someWeek on.

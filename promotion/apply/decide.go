@@ -145,10 +145,9 @@ func (a *Applier) Freeze(ctx context.Context, d plan.Decision) ([]string, error)
 	})
 }
 
-// stopProposal says of the open proposal of a stage that it is not to be merged, because of what somebody
-// just decided.
+// stopProposal marks the open proposal of a stage as not to be merged because of a new order. Rollbacks stay.
 func (a *Applier) stopProposal(ctx context.Context, st *session.Stage, decided gate.CommitFacts) error {
-	if p, err := a.planner.Proposed(ctx, st); err != nil || p == nil || p.RollsBack() { // which asks no gate
+	if p, err := a.planner.Proposed(ctx, st); err != nil || p == nil || p.RollsBack() { // a rollback asks no gate
 		return err
 	}
 	decided.Now, decided.Reachable = a.state.Now, true

@@ -95,6 +95,7 @@ type RefusedError struct {
 	Direct              bool // to propose the step would be another way
 }
 
+// Error returns what the server answered, and a way out.
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("branch %s takes no push: %v", e.Branch, e.Err)
 	switch {
@@ -106,4 +107,5 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
+// Unwrap returns the server's error.
 func (e *RefusedError) Unwrap() error { return e.Err }

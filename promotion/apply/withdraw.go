@@ -56,8 +56,8 @@ func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status 
 	return err
 }
 
-// stop says of the open proposal of a stage that it is not to be merged now, in its status and its text,
-// and reports whether there is one. A proposal that others have merged is removed.
+// stop marks the open proposal of a stage as not to be merged now, in its status and its text, and reports
+// whether a proposal is open. It removes the branch of a proposal that others have merged.
 func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Status) (open bool, err error) {
 	head := st.ProposalHead()
 	if head.IsZero() {

@@ -147,7 +147,7 @@ type CommitFacts struct {
 	// Contains are the orders against other commits that come with it.
 	Contains []Rejection
 	// Named is who promotes the commit by name although orders stand against what it contains, and why;
-	// "" if nobody does.
+	// "" for none.
 	Named  string
 	Hold   *Freeze // the ring's own, after a rollback; nil for none
 	Freeze *Freeze // the environment's; nil for none

@@ -123,9 +123,9 @@ type Health struct {
 	Reason  string
 }
 
-// HealthOver returns the newest health of a stage over runs of commits, of which each brought other files,
-// oldest first, by their statuses, which are loaded. A rollout of other files that succeeds ends a failure.
-// by is that of CourseOf.
+// HealthOver returns the newest health of a stage over runs of commits, oldest first, from their loaded
+// statuses. Each run has the same files, and a successful rollout of other files ends a failure. by lists the
+// logins whose statuses count; all count if it is empty.
 func (l *Statuses) HealthOver(runs [][]git.Hash, id string, by []string) (h Health) {
 	for _, run := range runs {
 		if c, _ := l.CourseOver(run, id, by); c.State == forge.Success && h.Failing {
