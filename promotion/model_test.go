@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,8 +13,11 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
+	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
 // TestModel lets random things happen to random platforms, and compares what the engine
@@ -102,6 +106,43 @@ func TestModelFound(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLostRaceEndsARun has somebody else bring a stage a newer commit after a run has read
+// its state. The run decides nothing about what comes after that stage.
+func TestLostRaceEndsARun(t *testing.T) {
+	remotetest.Isolate(t)
+	gates := modelGates{Rollout: &model.RolloutGate{Source: "report", Min: "0%"}}
+	first, second := modelEnvironment{Name: "a", Types: 1, modelGates: gates}, modelEnvironment{Name: "b", Types: 1, After: []string{"a"}}
+	w := newWorld(t, newModelServer(t, false), scenario{policy: &modelPolicy{[]modelEnvironment{first, second}}})
+	defer w.close()
+	ctx := context.Background()
+	happen := func(what string) {
+		t.Helper()
+		if err := w.happen(event{what, 0, 0, 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	happen("run")
+	happen("report")
+	happen("push")
+	late, err := Open(ctx, w.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	happen("push")
+	r := w.request()
+	r.Environments = []string{"a"}
+	if err := w.apply(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Apply(ctx, plan.Intent{}, nil); !errors.Is(err, git.ErrLostRace) {
+		t.Errorf("the late run has %v, and should have %v", err, git.ErrLostRace)
+	}
+	if tip := w.gitops.refs()[session.BranchRef("b")]; !tip.IsZero() {
+		t.Errorf("the late run pushed %s to b", tip)
 	}
 }
 

@@ -44,9 +44,10 @@ func New(state *session.State, records *verify.Records, observer *observe.Observ
 
 // Apply does what can be done now for the stages of the request, one after the other, and
 // returns their statuses. A stage that fails does not keep the others: the error is those
-// of all of them. One whose server refuses the push is blocked. With a saved plan, nothing
-// is done unless everything is as it was when the plan was made, and then only the steps
-// of the plan.
+// of all of them. After a lost race the state is out of date, so the stages that are left
+// have to wait for the next run. A stage whose server refuses the push is blocked. With a
+// saved plan, nothing is done unless everything is as it was when the plan was made, and
+// then only the steps of the plan.
 func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Plan) ([]*plan.StageStatus, error) {
 	if saved != nil {
 		if err := a.planner.Check(saved); err != nil {
@@ -73,6 +74,9 @@ func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Pla
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", st.ID(), err))
+			if errors.Is(err, git.ErrLostRace) {
+				break
+			}
 			continue
 		}
 		out = append(out, status)
