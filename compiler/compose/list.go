@@ -2,7 +2,6 @@ package compose
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -16,18 +15,12 @@ type listRule struct {
 	ref model.Ref
 }
 
-// list composes the lists at a path by a strategy, in the order of the layers,
-// then of the configs' names. Any value replaces all defaults; without values,
-// the defaults of the highest layer compose.
+// list composes the lists at a path by a strategy, in the order of the layers, then of the
+// configs' names. Elements of defaults stay where no value gives an element that is the
+// same by the strategy.
 func (m *merger) list(path string, rule listRule, parts, replaced []*node) (model.Value, bool) {
 	opens := only(parts, isOpen)
-	from := only(parts, func(p *node) bool { return isFinal(p) && !isDefault(p) })
-	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
-		from = only(defaults, inLayer(top(defaults)))
-		replaced = append(slices.Clip(replaced), only(defaults, not(inLayer(top(defaults))))...)
-	} else {
-		replaced = append(slices.Clip(replaced), defaults...)
-	}
+	from := only(parts, func(p *node) bool { return isFinal(p) || hasDefault(p) })
 	for _, p := range from {
 		if valueOf(p).Kind() != model.List {
 			return m.noList(path, rule, p, "is no list")
@@ -41,11 +34,10 @@ func (m *merger) list(path string, rule listRule, parts, replaced []*node) (mode
 			return m.noList(path, rule, p, "has elements that are not final")
 		}
 	}
-	elems, ok := m.combine(path, rule, from)
+	v, ok := (&combination{m, path, rule, from}).value()
 	if !ok {
 		return model.Value{}, false
 	}
-	v := model.ListOf(slices.Clone(elems)...)
 	if isOverride(from[0]) {
 		m.overridden(path, from, replaced)
 	} else if v, ok = m.satisfies(path, v, from, opens); !ok {
@@ -78,10 +70,42 @@ func (m *merger) noList(path string, rule listRule, p *node, why string) (model.
 	return model.Value{}, false
 }
 
+// element is an element of a list under a strategy: what defaults say of it, and what
+// values do.
+type element struct {
+	sides [2]model.Value
+	has   [2]bool
+}
+
+// Sides of an element.
+const (
+	openSide = iota
+	finalSide
+)
+
+// sideOf returns the side of the elements that a part gives.
+func sideOf(p *node) int {
+	if hasDefault(p) {
+		return openSide
+	}
+	return finalSide
+}
+
+// value returns the element: what values say, over what defaults do.
+func (e *element) value() model.Value {
+	if !e.has[finalSide] {
+		return e.sides[openSide]
+	}
+	if !e.has[openSide] {
+		return e.sides[finalSide]
+	}
+	return model.Merge(e.sides[openSide], e.sides[finalSide])
+}
+
 // collection is what lists are combined into: elements, and where they are by what
 // makes them the same.
 type collection struct {
-	elems []model.Value
+	elems []element
 	index map[string]int
 }
 
@@ -90,76 +114,126 @@ func (c *collection) reset() {
 	c.elems = c.elems[:0]
 }
 
-// combine combines the elements of lists, which are in the order of their layers:
-// those of each layer, and then the layers'. The result is good until the next list.
-func (m *merger) combine(path string, rule listRule, from []*node) ([]model.Value, bool) {
+// at returns the element with a key; it is added where it is not there, as one without a
+// key always is.
+func (c *collection) at(key []byte) *element {
+	i, there := len(c.elems), false
+	if key != nil {
+		if i, there = c.index[string(key)]; !there {
+			i = len(c.elems)
+			c.index[string(key)] = i
+		}
+	}
+	if !there {
+		c.elems = append(c.elems, element{})
+	}
+	return &c.elems[i]
+}
+
+// combination combines the lists at a path, which are in the order of their layers.
+type combination struct {
+	*merger
+	path string
+	rule listRule
+	from []*node
+}
+
+// value combines the elements of each layer, which unify, and then those of the layers:
+// there a default of a higher layer replaces that of a lower one, and values unify.
+func (m *combination) value() (model.Value, bool) {
+	from := m.from
 	m.combined.reset()
 	for start := 0; start < len(from); {
 		layer := from[start].root.layer
 		m.ofLayer.reset()
 		for ; start < len(from) && from[start].root.layer == layer; start++ {
+			side := sideOf(from[start])
 			for _, e := range valueOf(from[start]).Elems() {
-				if !m.collect(&m.ofLayer, path, rule, e, inLayerAlike, from) {
-					return nil, false
+				key, ok := m.key(e)
+				if !ok || !m.collect(m.ofLayer.at(key), e, side, inLayerAlike) {
+					return model.Value{}, false
 				}
 			}
 		}
-		for _, e := range m.ofLayer.elems {
-			if !m.collect(&m.combined, path, rule, e, fromSecond, from) {
-				return nil, false
+		for i := range m.ofLayer.elems {
+			of := &m.ofLayer.elems[i]
+			key, ok := m.key(of.value())
+			if !ok {
+				return model.Value{}, false
+			}
+			into := m.combined.at(key)
+			if of.has[openSide] && into.has[openSide] {
+				into.sides[openSide] = model.Merge(into.sides[openSide], of.sides[openSide])
+				of.has[openSide] = false
+			}
+			for side, e := range of.sides {
+				if of.has[side] && !m.collect(into, e, side, fromSecond) {
+					return model.Value{}, false
+				}
 			}
 		}
 	}
-	return m.combined.elems, true
+	elems := make([]model.Value, len(m.combined.elems))
+	for i := range elems {
+		elems[i] = m.combined.elems[i].value()
+	}
+	return model.ListOf(elems...), true
 }
 
-// collect adds an element, or unifies it with the one that is the same by the
-// strategy.
-func (m *merger) collect(into *collection, path string, rule listRule, e model.Value, as meeting, from []*node) bool {
+// key returns what makes an element the same as another by the strategy; nil for nothing.
+// It is good until the next key.
+func (m *combination) key(e model.Value) ([]byte, bool) {
 	switch {
-	case rule.Unique:
+	case m.rule.Unique:
 		// JSON does not tell a secret from a struct.
 		m.bytes = e.Canonical().AppendJSON(append(m.bytes[:0], byte(e.Kind())))
-	case rule.MergeBy != "":
-		key, there := e.Lookup(rule.MergeBy)
+	case m.rule.MergeBy != "":
+		key, there := e.Lookup(m.rule.MergeBy)
 		if e.Kind() != model.Struct || !there {
-			d := diag.New(diag.ListStrategy, fmt.Sprintf("an element of %s has no field %s, by which its lists compose: %s", path, rule.MergeBy, e)).On(path).
+			d := diag.New(diag.ListStrategy, fmt.Sprintf("an element of %s has no field %s, by which its lists compose: %s",
+				m.path, m.rule.MergeBy, e)).On(m.path).
 				Hinting("give every element the field")
-			m.fail(sites(d, from).At(rule.ref, rule.String()))
-			return false
+			m.fail(sites(d, m.from).At(m.rule.ref, m.rule.String()))
+			return nil, false
 		}
 		m.bytes = key.Canonical().AppendJSON(m.bytes[:0])
 	default:
-		into.elems = append(into.elems, e)
-		return true
+		return nil, true
 	}
-	i, seen := into.index[string(m.bytes)]
-	if !seen {
-		into.index[string(m.bytes)] = len(into.elems)
-		into.elems = append(into.elems, e)
-		return true
+	return m.bytes, true
+}
+
+// collect adds what a part says of an element to one of its sides.
+func (m *combination) collect(into *element, e model.Value, side int, as meeting) bool {
+	if into.has[side] {
+		u, at, ok := unify(into.sides[side], e, as)
+		if !ok {
+			m.differ(e, at, side)
+			return false
+		}
+		e = u
 	}
-	u, at, ok := unify(into.elems[i], e, as)
-	if !ok {
-		m.differ(path, rule, e, at, from)
-		return false
-	}
-	into.elems[i] = u
+	into.sides[side], into.has[side] = e, true
 	return true
 }
 
 // differ reports elements that are the same by the strategy and do not unify.
-func (m *merger) differ(path string, rule listRule, e model.Value, at string, from []*node) {
-	if rule.Unique {
-		m.fail(sites(diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: an element has one number in two texts: %s", path, e)).On(path).
-			Hinting("applications get a number as it is written: write it in one way"), from))
+func (m *combination) differ(e model.Value, at string, side int) {
+	from := only(m.from, func(p *node) bool { return sideOf(p) == side })
+	code, what := diag.ConflictingValues, "conflicting values for "
+	if side == openSide {
+		code, what = diag.ConflictingDefaults, "conflicting defaults for "
+	}
+	if m.rule.Unique {
+		d := diag.New(code, fmt.Sprintf("%s%s: an element has one number in two texts: %s", what, m.path, e)).On(m.path)
+		m.fail(sites(d.Hinting("applications get a number as it is written: write it in one way"), from))
 		return
 	}
-	key, _ := e.Lookup(rule.MergeBy)
-	in := fmt.Sprintf("%s[%s=%s]", path, rule.MergeBy, key)
+	key, _ := e.Lookup(m.rule.MergeBy)
+	in := fmt.Sprintf("%s[%s=%s]", m.path, m.rule.MergeBy, key)
 	if at != "" {
 		in += "." + at
 	}
-	m.fail(sites(diag.New(diag.ConflictingValues, "conflicting values for "+in).On(path).
-		Hinting("elements that are the same by "+rule.MergeBy+" unify: give the field one value"), from))
+	m.fail(sites(diag.New(code, what+in).On(m.path).
+		Hinting("elements that are the same by "+m.rule.MergeBy+" unify: give the field one value"), from))
 }

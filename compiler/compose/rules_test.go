@@ -261,10 +261,22 @@ func TestRules(t *testing.T) {
 			configSchemas: l: {match: {}, lists: L: mergeBy: "n"}`, `{"L":[{"a":1,"b":[1],"n":"x"},{"n":"y"}]}`},
 		{"mergeBy conflicts", `configs: {b: {match: {}, values: L: [{n: "x", a: 1}]}, c: {match: {}, values: L: [{n: "x", a: 2}]}}
 			configSchemas: l: {match: {}, lists: L: mergeBy: "n"}`, `K2003 L`},
-		{"values replace default lists", `configs: {b: {match: {}, defaults: L: ["b"]}, c: {match: {}, layer: -1, values: L: ["c"]}}
-			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["c"]}`},
-		{"default lists of the highest layer", `configs: {a: {match: {}, layer: -1, defaults: L: ["a"]}, b: {match: {}, defaults: L: ["b"]}, c: {match: {}, values: L: *["c"] | [...string]}}
-			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["b","c"]}`},
+		{"values join default lists", `configs: {b: {match: {}, defaults: L: ["b"]}, c: {match: {}, layer: -1, values: L: ["c"]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["c","b"]}`},
+		{"default lists of all layers", `configs: {a: {match: {}, layer: -1, defaults: L: ["a"]}, b: {match: {}, defaults: L: ["b"]}, c: {match: {}, values: L: *["c"] | [...string]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["a","b","c"]}`},
+		{"unique with defaults", `configs: {a: {match: {}, defaults: L: [1.5, 2]}, b: {match: {}, layer: 1, values: L: [1.50, 3]}}
+			configSchemas: l: {match: {}, lists: L: "unique"}`, `{"L":[1.50,2,3]}`},
+		{"mergeBy with defaults", `configs: {
+				a: {match: {}, defaults: L: [{n: "x", a: 1, s: {b: 1, c: 1}}, {n: "y", a: 1}]}
+				b: {match: {}, layer: 1, defaults: L: [{n: "y", a: 2}, {n: "z"}]}
+				c: {match: {}, layer: -1, values: L: [{n: "w"}, {n: "x", s: b: 2}]}
+			}
+			configSchemas: l: {match: {}, lists: L: mergeBy: "n"}`, `{"L":[{"n":"w"},{"a":1,"n":"x","s":{"b":2,"c":1}},{"a":2,"n":"y"},{"n":"z"}]}`},
+		{"mergeBy of defaults in one layer", `configs: {a: {match: {}, defaults: L: [{n: "x", a: 1}]}, b: {match: {}, defaults: L: [{n: "x", a: 2}]}}
+			configSchemas: l: {match: {}, lists: L: mergeBy: "n"}`, `K2004 L`},
+		{"mergeBy of values over a default that has no key", `configs: {a: {match: {}, defaults: L: [{a: 1}]}, b: {match: {}, values: L: [{n: "x", a: 2}]}}
+			configSchemas: l: {match: {}, lists: L: mergeBy: "n"}`, `K2012 L`},
 		{"with a constraint", `configs: {a: {match: {}, values: L: ["a"]}, b: {match: {}, values: L: [...string]}, c: {match: {}, values: L: ["c"]}}
 			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["a","c"]}`},
 		{"an override is not appended", `configs: {a: {match: {}, values: L: ["a"]}, b: {match: {}, overrides: L: ["b"]}}

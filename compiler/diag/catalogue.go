@@ -296,7 +296,7 @@ var Codes = []Explanation{
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",
-		"Two configs of one layer give a key different defaults, so which one holds is open."},
+		"Two configs of one layer give a key different defaults, so which one holds is open. So is it where a list composes by mergeBy and two defaults of an element's field differ."},
 	{FinalValue, FinalValue.Severity(), "a final value is contradicted",
 		"A config of another layer gives a different value to a key whose value is final. Only a default can be replaced."},
 	{NoValue, NoValue.Severity(), "a value is not concrete",
