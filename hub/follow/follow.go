@@ -312,7 +312,9 @@ func (f *Follower) read(ctx context.Context, refs map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if err := process.Start(); err != nil {
+	if err := process.Start(); err != nil && ctx.Err() != nil {
+		return fmt.Errorf("what is wanted cannot be read: %w", context.Cause(ctx))
+	} else if err != nil {
 		return err
 	}
 	end, err := f.take(ctx, out, refs)

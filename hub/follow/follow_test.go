@@ -350,6 +350,7 @@ func TestProcess(t *testing.T) {
 		want     string
 	}{
 		"too long": {"exec sleep 600", time.Millisecond, "what is wanted cannot be read: the platform and its GitOps branches were not read within 1ms"},
+		"too late": {"exec sleep 600", time.Nanosecond, "what is wanted cannot be read: the platform and its GitOps branches were not read within 1ns"},
 		"killed":   {"kill -9 $$", time.Hour, "what is wanted cannot be read: the process that reads it has ended: signal: killed"},
 	} {
 		w := newWorld(t) // one that has failed waits before it tries again
