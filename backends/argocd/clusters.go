@@ -261,7 +261,7 @@ func workloadSources(a *backends.Assignment, s source) []source {
 		}
 		there := *a
 		there.Values = delivery.Merge(a.Values, own)
-		sources[i].Helm = &helmSource{SkipCRDs: a.Manifests.Helm.CRDs == model.SkipCRDs, ReleaseName: s.Helm.ReleaseName, ValuesObject: delivery.ChartValues(&there, a.Manifests.Helm)}
+		sources[i].Helm = release(&there, a.Manifests.Helm)
 	}
 	return sources
 }

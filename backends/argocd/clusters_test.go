@@ -3,6 +3,7 @@ package argocd_test
 import (
 	"bytes"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,8 @@ func cluster(t testing.TB, name, values string) model.Cluster {
 }
 
 // expand does what Argo CD's ApplicationSet controller does with a list generator:
-// it reads every string of the template as one of its own, and merges the patch.
+// it reads every string of the template as one of its own, leaves out the keys that
+// are null, and merges the patch.
 func expand(t testing.TB, o bt.Object) [][]byte {
 	t.Helper()
 	var set struct {
@@ -91,7 +93,9 @@ func rendered(v any, render func(string) string) any {
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = rendered(v[key], render)
+			if v[key] = rendered(v[key], render); v[key] == nil {
+				delete(v, key)
+			}
 		}
 	}
 	return v
@@ -118,10 +122,9 @@ func merged(base, over any) any {
 	}
 	out := maps.Clone(b)
 	for key, v := range o {
-		if old, there := out[key]; there {
-			v = merged(old, v)
+		if out[key] = merged(out[key], v); v == nil {
+			delete(out, key)
 		}
-		out[key] = v
 	}
 	return out
 }
@@ -171,12 +174,12 @@ func TestClustersValues(t *testing.T) {
 	for name, want := range map[string]string{
 		"dev-large-app-main-edge-1": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": "no", "REPLICAS": 3, "ON": true, "db": {"host": "db.example.test", "port": 5432}, "note": "{{ x }}"}}`,
 		"dev-large-app-main-edge-2": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}}`,
-		// As Helm has it, null takes a default of the chart away.
+		// As Helm has it, null takes a default of the chart away. As text, Argo CD keeps it.
 		"dev-large-app-main-edge-3": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": null, "REPLICAS": 3, "db": {"host": null}}}`,
 	} {
 		var values any
 		read(t, []byte(want), &values)
-		got, _ := yaml.Marshal(apps[name].Spec.Source.Helm.ValuesObject)
+		got, _ := yaml.Marshal(apps[name].values(t))
 		if want, _ := yaml.Marshal(values); !bytes.Equal(got, want) {
 			t.Errorf("%s gets\n%s\nwant\n%s", name, got, want)
 		}
@@ -201,6 +204,35 @@ func TestClustersValues(t *testing.T) {
 	}
 	if patches := apps["dev-large-app-main-assignment-edge-2"].Spec.Source.Kustomize.Patches; len(patches) > 0 {
 		t.Errorf("got %v", patches)
+	}
+}
+
+// Argo CD loses a null in valuesObject: values with one are text, wherever it comes from, and
+// what looks like a template in them is none.
+func TestNullInChartValues(t *testing.T) {
+	chart := func(values string) model.Manifests {
+		v := bt.Value(t, values)
+		return model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &v, PlatformValues: "platform"}}
+	}
+	const platform = `, "platform": {"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}}`
+	edge := []model.Cluster{cluster(t, "edge-1", ""), cluster(t, "edge-2", "")}
+	for _, values := range []string{`{"probe": {"httpGet": null, "port": "0x10"}`, `{"list": [1, null]`, `{"list": [{"a": null}], "n": 1e3, "note": "{{ .x }}\n${ y } '\""`} {
+		var want any
+		read(t, []byte(values+platform), &want)
+		for name, p := range map[string]bt.Platform{"Application": {Options: defaults}, "ApplicationSet": {Options: each, Clusters: edge}} {
+			p.GitOps, p.Targets = bt.GitOps, []bt.Target{{Name: "app/main", Manifests: chart(values + "}")}}
+			tree := bt.Build(t, argocd.New(), p)
+			tree.Check(t)
+			checkArgoCD(t, tree)
+			for _, app := range parse(t, backends.File{Data: tree.Files["app-main/reconciler.yaml"]}).applications {
+				if !strings.HasPrefix(app.Spec.Source.RepoURL, "oci:") {
+					continue // it brings the folder
+				}
+				if got := app.values(t); app.Spec.Source.Helm.Values == "" || !reflect.DeepEqual(got, want) {
+					t.Errorf("%s gets %v, want %v", name, got, want)
+				}
+			}
+		}
 	}
 }
 

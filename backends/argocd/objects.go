@@ -74,6 +74,7 @@ type patch struct {
 type helmSource struct {
 	ReleaseName  string       `yaml:"releaseName"`
 	SkipCRDs     bool         `yaml:"skipCrds,omitempty"`
+	Values       string       `yaml:"values,omitempty"` // instead of ValuesObject
 	ValuesObject *model.Value `yaml:"valuesObject,omitempty"`
 }
 

@@ -1,6 +1,8 @@
 package argocd_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -27,12 +29,25 @@ type application struct {
 		Source  struct {
 			RepoURL, TargetRevision, Path, Chart string
 
-			Helm      struct{ ValuesObject map[string]any }
+			Helm struct {
+				Values       string
+				ValuesObject any
+			}
 			Kustomize struct{ Patches []struct{ Patch string } }
 		}
 		Destination place
 		SyncPolicy  struct{ Retry struct{ Limit int } }
 	}
+}
+
+// values returns those of the chart.
+func (a application) values(t *testing.T) any {
+	t.Helper()
+	values := a.Spec.Source.Helm.ValuesObject
+	if text := a.Spec.Source.Helm.Values; text != "" {
+		read(t, []byte(text), &values)
+	}
+	return values
 }
 
 type objects struct {
@@ -109,6 +124,9 @@ func checkApplication(t *testing.T, all objects, name string, app application) {
 	}
 	if (source.Path == "") == (source.Chart == "") {
 		t.Errorf("%s has path %q and chart %q", name, source.Path, source.Chart)
+	}
+	if values, _ := json.Marshal(source.Helm.ValuesObject); source.Helm.ValuesObject != nil && bytes.Contains(values, []byte("null")) {
+		t.Errorf("%s loses a null of its values when it changes", name)
 	}
 	if source.TargetRevision == "" {
 		t.Errorf("%s has no revision", name)

@@ -9,6 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -36,7 +37,7 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 		}
 	default:
 		s = chartSource(from.Helm)
-		s.Helm = &helmSource{SkipCRDs: from.Helm.CRDs == model.SkipCRDs, ReleaseName: delivery.ReleaseName(a, from.Helm), ValuesObject: delivery.ChartValues(a, from.Helm)}
+		s.Helm = release(a, from.Helm)
 		if from.Helm.OCI != "" {
 			field = "oci"
 		}
@@ -57,6 +58,17 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 			Hinting("give the reconciler a project of your own"))
 	}
 	return s, ds
+}
+
+// release returns how Argo CD renders a chart. It loses a null in valuesObject: an ApplicationSet
+// leaves such keys out (deeplyReplaceWithFilter in applicationset/utils/utils.go), and a merge
+// patch that changes an Application takes null for "no such key". Text keeps it.
+func release(a *backends.Assignment, h *model.Helm) *helmSource {
+	r := &helmSource{SkipCRDs: h.CRDs == model.SkipCRDs, ReleaseName: delivery.ReleaseName(a, h), ValuesObject: delivery.ChartValues(a, h)}
+	if r.ValuesObject != nil && delivery.HasNull(*r.ValuesObject) {
+		r.Values, r.ValuesObject = string(yaml.Must(*r.ValuesObject)), nil
+	}
+	return r
 }
 
 // changes returns the changes to an overlay, with further patches after its own; nil

@@ -1,10 +1,13 @@
 package fleet_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 
 	"sigs.k8s.io/yaml"
 
@@ -135,6 +138,112 @@ func TestClusterValues(t *testing.T) {
 	}
 }
 
+// chartOptions are the helm fields of a HelmOp, or of one of its targets.
+type chartOptions struct {
+	Values            map[string]any
+	TemplateValues    map[string]string
+	DisablePreProcess bool
+}
+
+// installed returns the values that the chart of a HelmOp gets on a cluster, as packages options
+// and target in internal/cmd/controller of Fleet 0.15 make them.
+func installed(t *testing.T, text []byte, cluster string) map[string]any {
+	t.Helper()
+	var op struct {
+		Spec struct {
+			Helm    chartOptions
+			Targets []struct {
+				ClusterName string
+				Helm        chartOptions
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &op); err != nil {
+		t.Fatal(err)
+	}
+	h := op.Spec.Helm
+	for _, target := range op.Spec.Targets {
+		if target.ClusterName != cluster {
+			continue
+		}
+		if target.Helm.Values != nil {
+			merged := model.Merge(bt.Value(t, jsonOf(t, h.Values)), bt.Value(t, jsonOf(t, target.Helm.Values)))
+			if err := yaml.Unmarshal([]byte(merged.String()), &h.Values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		maps.Copy(h.TemplateValues, target.Helm.TemplateValues)
+	}
+	if h.Values != nil && strings.Contains(jsonOf(t, h.Values), "null") {
+		t.Errorf("a merge patch loses a null of %v", h.Values)
+	}
+	if h.DisablePreProcess {
+		return h.Values
+	}
+	if len(h.Values) > 0 {
+		t.Error("Fleet reads templates in the values")
+	}
+	out := map[string]any{}
+	for key, text := range h.TemplateValues {
+		parsed, err := template.New("").Delims("${", "}").Parse(text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		var b bytes.Buffer
+		if err := parsed.Execute(&b, nil); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		var v any
+		if err := yaml.Unmarshal(b.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		out[key] = v
+	}
+	return out
+}
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A merge patch, with which Fleet's agent may change a HelmOp, takes null for "no such key":
+// values with one are texts, in which nothing is a template.
+func TestNullInChartValues(t *testing.T) {
+	const plain, own = `{"n": 1, "text": "${ x }"}`, `"n": 1, "text": "${ x } {{ y }}\n$${}", "no": "no", "list": [{"a": "${"}]`
+	taken := bt.Value(t, `{"REGION": null, "db": {"host": "other"}}`)
+	edge := []model.Cluster{{Name: "edge-1", Values: &taken}, {Name: "edge-2"}}
+	const composed, there = `{"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}`, `{"REGION": null, "REPLICAS": 3, "db": {"host": "other"}}`
+	with := func(values, platform string) string {
+		return strings.TrimSuffix(values, "}") + `, "global": {"a": null, "platform": ` + platform + `}}`
+	}
+	for _, c := range []struct {
+		values   string
+		clusters []model.Cluster
+		want     map[string]string
+	}{
+		{`{"probe": {"httpGet": null}, "top": null, ` + own + `, "global": {"a": null}}`, nil, map[string]string{"edge-2": with(`{"probe": {"httpGet": null}, "top": null, `+own+`}`, composed)}},
+		{`{` + own + `, "global": {"a": null}}`, edge, map[string]string{"edge-1": with(`{`+own+`}`, there), "edge-2": with(`{`+own+`}`, composed)}},
+		{plain, edge, map[string]string{"edge-1": strings.Replace(with(plain, there), `"a": null, `, "", 1), "edge-2": strings.Replace(with(plain, composed), `"a": null, `, "", 1)}},
+	} {
+		values := bt.Value(t, c.values)
+		m := model.Manifests{Helm: &model.Helm{OCI: "oci://x/y", Version: "1.2.3", Values: &values, PlatformValues: "global.platform"}}
+		p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: c.clusters, Targets: []bt.Target{{Name: "app/main", Manifests: m}}}
+		tree := bt.Build(t, fleet.New(), p)
+		check(t, p, tree)
+		for cluster, want := range c.want {
+			got := bt.Value(t, jsonOf(t, installed(t, tree.Files["app-main/reconciler.yaml"], cluster)))
+			if want := bt.Value(t, want); !got.Same(want) {
+				t.Errorf("%s: %s gets\n%s\nwant\n%s", c.values, cluster, got, want)
+			}
+		}
+	}
+}
+
 // TestRefusals are what Fleet cannot do, or would do wrongly.
 func TestRefusals(t *testing.T) {
 	one := func(m model.Manifests) bt.Platform {
@@ -177,6 +286,7 @@ func TestRefusals(t *testing.T) {
 		"deep-value":    {values(strings.Repeat(`{"a": `, 60) + "1" + strings.Repeat("}", 60)), unsupported, "nested more than 50 deep"},
 		"cluster-label": {with(chart(platform), onEdge(labelled)), unsupported, "at platform.X: it would replace"},
 		"cluster-range": {with(chart(ranged), onEdge(labelled)), []diag.Code{diag.UnsupportedManifests, diag.UnsupportedManifests}, "at platform.X"},
+		"null-label":    {with(values(`{"a": null}`), func(p *bt.Platform) { p.Options = `{"namespace": "x", "clusterSelector": {"rke.cattle.io/tier": "1"}}` }), unsupported, "no labels but Rancher's"},
 		"cluster-key":   {with(one(bt.Git), onEdge(bad)), []diag.Code{diag.BadConfigKey}, "cannot be a key"},
 		"all-clusters":  {with(one(bt.Git), func(p *bt.Platform) { p.Options = `{"namespace": "x", "clusterSelector": {}}` }), append(spec, spec...)[:3], "every cluster"},
 		"unreadable":    {with(one(bt.Git), func(p *bt.Platform) { p.Options = `{"namespace": 1}` }), append(spec, spec...)[:3], "cannot be read"},

@@ -80,7 +80,10 @@ type helm struct {
 	ReleaseName   string       `yaml:"releaseName,omitempty"`
 	TakeOwnership bool         `yaml:"takeOwnership,omitempty"`
 	Values        *model.Value `yaml:"values,omitempty"`
-	// DisablePreProcess keeps Fleet from reading ${ } in values as templates.
+	// TemplateValues are texts of YAML by key, in which ${ } are templates.
+	TemplateValues map[string]string `yaml:"templateValues,omitempty"`
+	// DisablePreProcess keeps Fleet from reading ${ } in values as templates, and from
+	// reading TemplateValues at all.
 	DisablePreProcess bool `yaml:"disablePreProcess,omitempty"`
 }
 

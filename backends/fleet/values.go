@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -68,6 +70,56 @@ func misreadElement(list model.Value, depth int) (path, why string) {
 		}
 	}
 	return "", ""
+}
+
+// hasNull says whether the values of a HelmOp hold a null, for all clusters or for one.
+func (op *helmOp) hasNull() bool {
+	return op.Helm.hasNull() || slices.ContainsFunc(op.Targets, func(t target) bool { return t.Helm != nil && t.Helm.hasNull() })
+}
+
+func (h *helm) hasNull() bool { return h.Values != nil && delivery.HasNull(*h.Values) }
+
+// asTexts gives a HelmOp its values as texts, one for each key. Fleet's agent changes the HelmOps
+// that a release before Fleet 0.15 made, and all that it rolls back, by a merge patch, which takes
+// null for "no such key" (createPatch in pkg/kube/client.go of Helm). Fleet itself keeps the nulls
+// that it reads from a text. The text of a key for one cluster takes the place of the one for all.
+func (op *helmOp) asTexts() {
+	all := *op.Helm.Values
+	op.Helm.TemplateValues, op.Helm.Values, op.Helm.DisablePreProcess = texts(all), nil, false
+	for _, t := range op.Targets {
+		if t.Helm == nil {
+			continue
+		}
+		there := delivery.Merge(all, *t.Helm.Values)
+		fields := slices.Clone(t.Helm.Values.Fields())
+		for i, f := range fields {
+			fields[i].Value, _ = there.Lookup(f.Name)
+		}
+		t.Helm.TemplateValues, t.Helm.Values = texts(model.StructOf(fields...)), nil
+	}
+}
+
+// texts returns the fields of a struct as texts of YAML in which Fleet finds no template.
+func texts(values model.Value) map[string]string {
+	out := map[string]string{}
+	for _, f := range values.Fields() {
+		out[f.Name] = strings.ReplaceAll(string(yaml.Must(f.Value)), "${", "${ `${` }")
+	}
+	return out
+}
+
+// checkLabels reports that Fleet may read no texts of values: it passes them over on a cluster
+// that has no labels but Rancher's (preprocessHelmValues in internal/cmd/controller/target).
+func (f *folder) checkLabels(s delivery.Source) {
+	for label := range f.everywhere().ClusterSelector.MatchLabels {
+		if !strings.Contains(label, "cattle.io/") {
+			return
+		}
+	}
+	const field = "fleet.clusterSelector"
+	f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".values", "Fleet passes over a null in the chart's values on clusters that have no labels but Rancher's").
+		At(f.assignment.Reconciler.Ref.At(field), "").
+		Hinting("add a label of your own to clusterSelector, or render the chart: set render: true on the deployment target"))
 }
 
 // under returns a struct that holds v at a path of names with dots between them.

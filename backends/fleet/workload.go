@@ -118,6 +118,10 @@ func (f *folder) helmOp(s delivery.Source, secret string) {
 	if !delivery.Exact(h.Version) {
 		spec.PollingInterval = f.options.PollingInterval
 	}
+	if spec.hasNull() {
+		f.checkLabels(s)
+		spec.asTexts()
+	}
 	f.management(helmOpObject(kubernetes.Meta(a, nameOf(a, partWorkload), f.options.Namespace), spec))
 }
 

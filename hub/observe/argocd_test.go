@@ -63,6 +63,73 @@ func TestSlowArgoCD(t *testing.T) {
 	c.agree("a change, by notifications", c.applications, notify, both(answer{"ok", c.promote(reconciler, "good evening")}))
 }
 
+// A real Argo CD keeps a null of a chart's values, in an Application and in one of an ApplicationSet,
+// when the values come to hold it, when they hold it from the beginning, and when they no longer do.
+func TestSlowArgoCDKeepsNull(t *testing.T) {
+	isolated.Long(t, "runs Argo CD")
+	c := startConsumers(t, "argocd")
+	if c == nil {
+		return // make test-long says so
+	}
+	r := &removals{consumers: c, dir: t.TempDir()}
+	r.write("cue.mod/module.cue", "module: \"consumers.example/platform@v0\"\nlanguage: version: \"v0.17.0\"\ndeps: \"kalypso.io@v0\": v: \"v0.1.0\"\n")
+	build := func(probe, workloads string) {
+		r.write("platform.cue", `package platform
+
+import "kalypso.io/schema"
+
+environments:       schema.#Environments
+clusterTypes:       schema.#ClusterTypes
+clusters:           schema.#Clusters
+workloads:          schema.#Workloads
+schedulingPolicies: schema.#SchedulingPolicies
+reconcilers:        schema.#Reconcilers
+
+environments: prod: gitops: {repo: "`+gitops+`", branch: "prod"}
+clusterTypes: {edge: reconciler: "main", site: reconciler: "central"}
+clusters: "in-cluster": {clusterType: "site", values: SITE: "{{ s1 }}"}
+reconcilers: {main: argocd: {}, central: argocd: clusters: "inventory"}
+workloads: [_]: {
+	workspace: "team"
+	deploymentTargets: main: {
+		environment: "prod"
+		manifests: helm: {repo: "https://charts.example.com", chart: "web", version: "1.0.0", platformValues: "platform", values: probe: `+probe+`}
+	}
+}
+workloads: `+workloads+`
+schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
+`)
+		c.run("kalypso", "build", "prod", "-C", r.dir, "--flat", "--git", c.repository("gitops"), "--branch", "prod")
+	}
+	have := func(step, edge, site string, workloads ...string) {
+		c.eventually(step, func() string {
+			c.run("kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", "argocd.argoproj.io/refresh=hard")
+			for _, name := range workloads {
+				for application, want := range map[string]string{"prod-edge-" + name + "-main": edge, "prod-site-" + name + "-main-in-cluster": site} {
+					got, _ := c.try("", "kubectl", "-n", "argocd", "get", "applications.argoproj.io", application, "-o", "jsonpath={.spec.source.helm}")
+					if want = `{"releaseName":"` + name + `-main",` + want + "}"; got != want {
+						return application + " has " + got + ", want " + want
+					}
+				}
+			}
+			return ""
+		})
+	}
+	plain := func() {
+		const edge, site = `{"platform":{},"probe":{"tcpSocket":{"port":5432}}}`, `{"platform":{"SITE":"{{ s1 }}"},"probe":{"tcpSocket":{"port":5432}}}`
+		have("no null", `"valuesObject":`+edge, `"valuesObject":`+site, "one")
+	}
+	const port, null = `{tcpSocket: port: 5432}`, `{httpGet: null, tcpSocket: port: 5432}`
+	build(port, "one: {}")
+	r.bootstrap("edge", "site")
+	plain()
+	build(null, "{one: {}, two: {}}")
+	const probe = `probe:\n  httpGet: null\n  tcpSocket:\n    port: 5432\n"`
+	have("null", `"values":"platform: {}\n`+probe, `"values":"platform:\n  SITE: \"{{ s1 }}\"\n`+probe, "one", "two")
+	build(port, "{one: {}, two: {}}")
+	plain()
+}
+
 // applications returns what kubectl shows for the Applications of each assignment.
 func (c *consumers) applications() map[string]answer {
 	c.Helper()

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -24,6 +25,13 @@ func ChartValues(a *backends.Assignment, h *model.Helm) *model.Value {
 	}
 	values = values.Canonical()
 	return &values
+}
+
+// HasNull says whether a value is null, or holds one anywhere. Reconcilers lose nulls of objects
+// that are changed by merge patches, which take null for "no such key".
+func HasNull(v model.Value) bool {
+	return v.Kind() == model.Null || slices.ContainsFunc(v.Elems(), HasNull) ||
+		slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return HasNull(f.Value) })
 }
 
 // Merge returns base with what over gives added or in its place: structs field by
