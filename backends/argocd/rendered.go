@@ -25,7 +25,7 @@ const (
 // folder's Application syncs it. Custom resources whose CRD is among the objects
 // need no wave: Argo CD applies CRDs first, and tries nothing out that they define.
 func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
-	applied, left := kubernetes.SplitHooks(delivery.Rendered(a), runsHook)
+	applied, left := kubernetes.Split(delivery.Rendered(a), func(o model.Projected) bool { return len(o.Hooks) == 0 || slices.ContainsFunc(o.Hooks, runsHook) })
 	ds := delivery.Hooks(a, nil, left)
 	objects, workspace, problems := inOrder(a, applied)
 	for i := range objects {

@@ -58,6 +58,8 @@ func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 			Hinting("let files give at least one for every assignment, or leave the deployment target out of the policy that selects the cluster type"))
 	}
 	ds = append(ds, folder.Projected(a)...)
+	_, unstable := kubernetes.Split(delivery.Rendered(a), kubernetes.IsStable)
+	ds = append(ds, delivery.Hooks(a, nil, unstable)...)
 	ds = append(ds, backends.NoRestart(a, "the reconciler's files are a function of the assignment", "let files hold an annotation that changes with the config on pod templates")...)
 	ds = append(ds, folder.OfService(a)...)
 	ds = append(ds, folder.Twice(ref)...)

@@ -15,14 +15,14 @@ import (
 )
 
 // rendered adds the bundles of what was rendered. Hooks stay hooks: to Fleet all
-// objects are a release of Helm's, which reads their annotations.
+// objects are a release of Helm's, which reads their annotations. Tests that differ
+// with each render are left out, which Fleet would not run.
 func (f *folder) rendered() {
-	var all []model.Projected
-	if p := f.assignment.Projection; p != nil {
-		all = p.Objects
-	}
+	all, tests := kubernetes.Split(delivery.Rendered(f.assignment), func(o model.Projected) bool {
+		return kubernetes.IsStable(o) || !kubernetes.IsTest(o)
+	})
 	files, objects, ds := kubernetes.Manifests(f.assignment, all)
-	ds = append(ds, f.twice(objects)...)
+	ds = append(append(ds, f.twice(objects)...), delivery.Hooks(f.assignment, nil, tests)...)
 	f.ds = append(append(f.ds, ds...), delivery.SameOnAll(f.assignment)...)
 	f.bare = len(files) == 0
 	if diag.Errors(ds) || f.bare {

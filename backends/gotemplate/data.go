@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -20,7 +21,8 @@ func dataOf(a *backends.Assignment) map[string]any {
 		dependsOn = append(dependsOn, target)
 	}
 	if a.Render && a.Projection != nil {
-		for _, o := range a.Projection.Objects {
+		objects, _ := kubernetes.Split(a.Projection.Objects, kubernetes.IsStable)
+		for _, o := range objects {
 			rendered = append(rendered, plain(o.Value))
 		}
 	}

@@ -22,8 +22,8 @@ const ManifestsFile = "manifests.yaml"
 // that Helm puts there instead is no longer true. Without objects there is no
 // file.
 //
-// What is no object is a diagnostic about the assignment; with one of severity
-// error there is no file. A Secret that holds its data is a warning: the file is
+// What is no object, or another one in each render, is a diagnostic about the
+// assignment; with one of severity error there is no file. A Secret that holds its data is a warning: the file is
 // kept where everybody who may see the platform's output can read it.
 func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	items := Items(projected)
@@ -35,7 +35,11 @@ func Manifests(a *backends.Assignment, projected []model.Projected) (files []bac
 	}
 	p := &projection{assignment: a, scopes: scopesOf(items), seen: map[backends.Object]bool{}}
 	for _, o := range items {
-		p.add(o.Value)
+		if o.Unstable == "" {
+			p.add(o.Value)
+		} else if !slices.ContainsFunc(p.ds, func(d diag.Diagnostic) bool { return d.Message == o.Unstable }) {
+			p.ds = append(p.ds, diag.New(diag.Unstable, o.Unstable).On("manifests").Hinting(hintUnstable))
+		}
 	}
 	p.warnOfSecrets()
 	for i := range p.ds {
@@ -96,7 +100,8 @@ func Items(projected []model.Projected) []model.Projected {
 		}
 		list := make([]model.Projected, len(items.Elems()))
 		for i, item := range items.Elems() {
-			list[i] = model.Projected{Value: item, Hooks: o.Hooks}
+			list[i] = o
+			list[i].Value = item
 		}
 		out = append(out, Items(list)...)
 	}
@@ -268,6 +273,9 @@ func (p *projection) clusterScoped(group, kind string) bool {
 	return clusterScoped(group, kind) || p.scopes[group+"/"+kind]
 }
 
+const hintUnstable = "give the chart as a value what the hook makes up, " +
+	"or let the reconciler install the chart: remove render: true from the deployment target"
+
 const hintShape = "every manifest has apiVersion, kind and metadata.name, and labels and annotations that are strings (quote numbers and true)"
 
 func (p *projection) report(hint, format string, args ...any) {
@@ -311,21 +319,28 @@ func orObject(kind string) string {
 // that no installation or upgrade runs: tests, and those of deletions and
 // rollbacks.
 func WithoutHooks(all []model.Projected) (applied, hooks []model.Projected) {
-	return SplitHooks(all, func(hook string) bool {
-		return strings.HasSuffix(hook, "-install") || strings.HasSuffix(hook, "-upgrade")
-	})
+	return Split(all, model.Projected.Applied)
 }
 
-// SplitHooks splits a projection, in its order, into what is applied, which is
-// ordinary objects and hooks for at least one event that runs, and the other
-// hooks.
-func SplitHooks(all []model.Projected, runs func(event string) bool) (applied, left []model.Projected) {
+// Split splits a projection, in its order, into the objects to keep and the others.
+func Split(all []model.Projected, keep func(model.Projected) bool) (kept, left []model.Projected) {
 	for _, o := range all {
-		if len(o.Hooks) == 0 || slices.ContainsFunc(o.Hooks, runs) {
-			applied = append(applied, o)
+		if keep(o) {
+			kept = append(kept, o)
 		} else {
 			left = append(left, o)
 		}
 	}
-	return applied, left
+	return kept, left
+}
+
+// IsStable says whether all renders of a chart have the object alike.
+func IsStable(o model.Projected) bool { return o.Unstable == "" }
+
+// IsTest says whether an object is a test of a chart and nothing else. No
+// installation runs it, with Helm neither.
+func IsTest(o model.Projected) bool {
+	return len(o.Hooks) > 0 && !slices.ContainsFunc(o.Hooks, func(hook string) bool {
+		return hook != "test" && hook != "test-success" && hook != "test-failure"
+	})
 }

@@ -139,7 +139,7 @@ func TestManifestsWarnsOfSecrets(t *testing.T) {
 	}
 }
 
-func TestSplitHooks(t *testing.T) {
+func TestWithoutHooks(t *testing.T) {
 	objects := bt.Projected(t, append(slices.Clone(bt.Rendered[:1]), bt.Hooks...)...).Objects
 	names := func(objects []model.Projected) (out []string) {
 		for _, o := range objects {

@@ -69,7 +69,7 @@ func (f *folder) deployed() []model.Value {
 	var out []model.Value
 	if f.a.Projection != nil && f.a.Manifests.Package == nil {
 		for _, o := range f.a.Projection.Objects {
-			if !isTest(o) {
+			if !kubernetes.IsTest(o) {
 				out = append(out, o.Value)
 			}
 		}

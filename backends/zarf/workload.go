@@ -43,8 +43,8 @@ const definitionsFile = "definitions.yaml"
 // definitions of custom resources are a release of their own, since Helm looks up
 // the kinds of all objects before it applies the first.
 func (f *folder) rendered() {
-	applied := slices.DeleteFunc(slices.Clone(f.a.Projection.Objects), isTest)
-	if len(applied) < len(f.a.Projection.Objects) {
+	tests, applied := kubernetes.Split(f.a.Projection.Objects, kubernetes.IsTest)
+	if len(tests) > 0 {
 		f.report(diag.New(diag.Hook, "the tests among the rendered manifests of "+f.a.DeploymentTarget+" are left out: Zarf runs none").
 			On("manifests").At(f.a.Ref.At("manifests"), ""))
 	}
@@ -67,13 +67,6 @@ func (f *folder) rendered() {
 		}
 	}
 	f.objects = append(f.objects, objects...)
-}
-
-// isTest says whether an object is a test of a chart and nothing else.
-func isTest(o model.Projected) bool {
-	return len(o.Hooks) > 0 && !slices.ContainsFunc(o.Hooks, func(hook string) bool {
-		return hook != "test" && hook != "test-success" && hook != "test-failure"
-	})
 }
 
 // twice returns an error for each object that the workspace and the workload

@@ -93,11 +93,12 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 }
 
 // objectsOf are the objects of a projection, as functions of the assignment see
-// them.
+// them: without hooks that differ with each render.
 func objectsOf(p *model.Projection) model.Value {
 	var objects []model.Value
 	if p != nil {
-		for _, o := range p.Objects {
+		stable, _ := kubernetes.Split(p.Objects, kubernetes.IsStable)
+		for _, o := range stable {
 			objects = append(objects, o.Value)
 		}
 	}

@@ -1,5 +1,10 @@
 package model
 
+import (
+	"slices"
+	"strings"
+)
+
 // Projection is what a chart, an overlay or a folder of manifests renders to.
 type Projection struct {
 	// Objects are Kubernetes objects in the order of their application, with the
@@ -18,6 +23,18 @@ type Projected struct {
 	// Hooks are the hooks of Helm that the object is for, such as "pre-install",
 	// sorted; none for an ordinary object.
 	Hooks []string
+	// Unstable says why two renders of a chart differ in the object; "" where they do
+	// not. Only a hook that is not Applied has it, and nobody may write such a hook.
+	Unstable string
+}
+
+// Applied says whether an installation or an upgrade of a chart applies the object:
+// each that is no hook, and hooks of these. Hooks of tests, deletions and rollbacks
+// come later, if ever.
+func (o Projected) Applied() bool {
+	return len(o.Hooks) == 0 || slices.ContainsFunc(o.Hooks, func(hook string) bool {
+		return strings.HasSuffix(hook, "-install") || strings.HasSuffix(hook, "-upgrade")
+	})
 }
 
 // ProjectedFile is a file of a projection. Its path is relative, with slashes.

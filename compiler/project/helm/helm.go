@@ -6,7 +6,8 @@
 // A render depends on its Request and on nothing else: there is no cluster to
 // look things up on, no network, no environment and no file outside the chart,
 // and what the cluster can do is what the request says. A chart that makes
-// something up, such as a password or the time, is refused.
+// something up, such as a password or the time, is refused; where a hook has it that
+// no installation or upgrade runs, such as a test, the hook says so.
 //
 // What is not bounded here is time and memory: a template may loop for ever. That
 // is what worker processes are for, see package project.
@@ -56,14 +57,17 @@ func Render(req Request) (objects []model.Projected, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkStable(req, first); err != nil {
-		return nil, err
-	}
-	return first.objects()
+	return stable(req, first)
+}
+
+// sourced is an object with the template or file of the chart that makes it.
+type sourced struct {
+	model.Projected
+	source string
 }
 
 // objects reads what was rendered.
-func (r *rendered) objects() ([]model.Projected, error) {
+func (r *rendered) objects() ([]sourced, error) {
 	total := 0
 	for _, text := range r.files {
 		total += len(text)
@@ -77,7 +81,7 @@ func (r *rendered) objects() ([]model.Projected, error) {
 	}
 	var (
 		reader  manifest.Reader
-		objects []model.Projected
+		objects []sourced
 	)
 	for _, p := range printed {
 		values, err := reader.Read(p.source, []byte(p.text))
@@ -85,7 +89,7 @@ func (r *rendered) objects() ([]model.Projected, error) {
 			return nil, err
 		}
 		for _, v := range values {
-			objects = append(objects, model.Projected{Value: v, Hooks: p.hooks})
+			objects = append(objects, sourced{model.Projected{Value: v, Hooks: p.hooks}, p.source})
 		}
 	}
 	return objects, nil

@@ -7,32 +7,60 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// checkStable renders a chart again, with what was made up in the first render
-// made up differently, and refuses it where the outputs differ.
+// stable returns the objects of a chart. It renders the chart again, with what was
+// made up in the first render made up differently, and refuses it where the objects
+// that an installation or an upgrade applies differ.
 //
 // A function that is called is no reason to refuse a chart: many make a password
-// up and then take the one of the values.
-func checkStable(req Request, first *rendered) error {
+// up and then take the one of the values. Neither is a hook that may be left out,
+// such as a test: it is returned as it is in the first of worlds, which is the same
+// each time, with Unstable.
+func stable(req Request, first *rendered) ([]model.Projected, error) {
+	var objects []sourced
+	unstable := map[string]string{} // messages, by source
 	for i, w := range worlds() {
 		second, err := render(req, w)
 		if err != nil {
 			// A function that is called otherwise may give what the template cannot use.
 			if refused := (*refusal.Error)(nil); errors.As(err, &refused) && refused.Code == diag.Render {
-				return unstableAt(first, w, named(first, refused.Message))
+				return nil, refuse(unstableAt(first, w, named(first, refused.Message)))
 			}
-			return err
+			return nil, err
 		}
-		if name, differs := difference(first.files, second.files); differs {
-			return unstableAt(first, w, name)
+		others, err := second.objects()
+		if template, differs := difference(first.files, second.files); differs {
+			ours, unread := first.objects()
+			if err != nil || unread != nil {
+				return nil, refuse(unstableAt(first, w, template))
+			}
+			if applied := differing(ours, others, true); len(applied) > 0 {
+				return nil, refuse(unstableAt(first, w, applied[0]))
+			}
+			for _, source := range differing(ours, others, false) {
+				unstable[source] = unstableAt(first, w, source)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			objects = others
 		}
 		if len(w.called) == 0 || i > 0 && !w.ordered() {
 			break
 		}
 	}
-	return nil
+	out := make([]model.Projected, len(objects))
+	for i, o := range objects {
+		if out[i] = o.Projected; !o.Applied() {
+			out[i].Unstable = unstable[o.source]
+		}
+	}
+	return out, nil
 }
 
 // difference returns the first template whose outputs differ.
@@ -45,6 +73,27 @@ func difference(a, b map[string]string) (string, bool) {
 	return "", false
 }
 
+// differing returns the sources, sorted, of which two renders have other objects: of
+// those that are applied, or of the others.
+func differing(a, b []sourced, applied bool) []string {
+	bySource := map[string][2][]model.Projected{}
+	for i, all := range [2][]sourced{a, b} {
+		for _, o := range all {
+			if o.Applied() == applied {
+				of := bySource[o.source]
+				of[i] = append(of[i], o.Projected)
+				bySource[o.source] = of
+			}
+		}
+	}
+	maps.DeleteFunc(bySource, func(_ string, of [2][]model.Projected) bool {
+		return slices.EqualFunc(of[0], of[1], func(x, y model.Projected) bool {
+			return x.Value.Equal(y.Value) && slices.Equal(x.Hooks, y.Hooks)
+		})
+	})
+	return slices.Sorted(maps.Keys(bySource))
+}
+
 // named returns the first template whose name a message has.
 func named(r *rendered, message string) string {
 	for _, name := range slices.Sorted(maps.Keys(templates(r.chart))) {
@@ -55,7 +104,9 @@ func named(r *rendered, message string) string {
 	return ""
 }
 
-func unstableAt(r *rendered, w *world, template string) error {
+// unstableAt says that a template makes something else each time; with "", that the
+// chart does.
+func unstableAt(r *rendered, w *world, template string) string {
 	message := "chart " + r.name + " renders to something else each time"
 	if template != "" {
 		message += ": see " + template
@@ -63,6 +114,10 @@ func unstableAt(r *rendered, w *world, template string) error {
 	if functions := culprits(r, w, template); len(functions) > 0 {
 		message += ", which uses " + strings.Join(functions, ", ")
 	}
+	return message
+}
+
+func refuse(message string) error {
 	return refusal.New(diag.Unstable, "give the chart as a value what it makes up, such as a password by reference to a secret, or let the reconciler render the chart", "%s", message)
 }
 

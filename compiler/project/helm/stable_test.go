@@ -10,6 +10,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 func TestUnstable(t *testing.T) {
@@ -100,6 +101,59 @@ func TestStable(t *testing.T) {
 		if _, err := Render(request(t, chartYAML+files+configMap(template))); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A hook that no installation runs is no reason to refuse a chart: it is the same each time, and
+// says that it would not be. Nor is a comment, which is not among the objects.
+func TestUnstableHooks(t *testing.T) {
+	object := func(name, events, data string) string {
+		annotations := ""
+		if events != "" {
+			annotations = ", annotations: {helm.sh/hook: \"" + events + "\"}"
+		}
+		return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s%s}\ndata: {a: '%s'}\n", name, annotations, data)
+	}
+	const random = "{{ randAlphaNum 9 }}"
+	test := "-- templates/tests/a.yaml --\n" + object("t-{{ randAlphaNum 5 | lower }}", "test", "x") + object("gone", "post-delete", random) + "-- templates/tests/b.yaml --\n" + object("alike", "test-success", "x")
+	for name, c := range map[string]struct {
+		chart    string
+		unstable int
+	}{
+		"none":    {"-- templates/a.yaml --\n# made at {{ now }}\n" + object("a", "", "x") + "# {{ uuidv4 }}\n---\n# {{ uuidv4 }}\n", 0},
+		"tests":   {"-- templates/a.yaml --\n" + object("a", "", "x") + object("b", "pre-install", "x") + test, 2},
+		"one":     {"-- templates/a.yaml --\n" + object("a", "", "x") + object("undo", "pre-rollback,post-rollback", random), 1},
+		"by luck": {"-- templates/a.yaml --\n{{ if eq (randInt 0 2) 0 }}\n" + object("a", "pre-delete", "x") + "{{ end }}\n", 1},
+		"order":   {"-- templates/a.yaml --\n" + object("a", "test", `{{ keys .Values.m | join "" }}`) + "-- values.yaml --\nm: {a: 1, b: 2, c: 3, d: 4}\n", 1},
+	} {
+		var first []model.Projected
+		for range 8 {
+			got, err := Render(request(t, chartYAML+c.chart))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if first == nil {
+				first = got
+			}
+			if !reflect.DeepEqual(got, first) {
+				t.Fatalf("%s: renders differ: %v and %v", name, first, got)
+			}
+		}
+		unstable := 0
+		for _, o := range first {
+			if o.Unstable != "" {
+				unstable++
+				if !strings.HasPrefix(o.Unstable, "chart app renders to something else each time: see app/templates/") || o.Applied() {
+					t.Errorf("%s: %+v", name, o)
+				}
+			}
+		}
+		if unstable != c.unstable {
+			t.Errorf("%s: %d of %v differ, want %d", name, unstable, first, c.unstable)
+		}
+	}
+	for _, events := range []string{"", "post-upgrade", "test,pre-install"} {
+		refusedAs(t, request(t, chartYAML+"-- templates/a.yaml --\n"+object("a", events, random)), diag.Unstable)
 	}
 }
 
