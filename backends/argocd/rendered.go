@@ -1,6 +1,7 @@
 package argocd
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 // Annotations that Argo CD reads off objects.
 const (
 	waveAnnotation    = "argocd.argoproj.io/sync-wave"
-	hookAnnotation    = "argocd.argoproj.io/hook"
+	hookAnnotation    = kubernetes.ArgoHookAnnotation
 	optionsAnnotation = "argocd.argoproj.io/sync-options"
 	weightAnnotation  = "helm.sh/hook-weight"
 )
@@ -25,7 +26,7 @@ const (
 // folder's Application syncs it. Custom resources whose CRD is among the objects
 // need no wave: Argo CD applies CRDs first, and tries nothing out that they define.
 func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
-	applied, left := kubernetes.Split(delivery.Rendered(a), func(o model.Projected) bool { return len(o.Hooks) == 0 || slices.ContainsFunc(o.Hooks, runsHook) })
+	applied, left := kubernetes.Split(delivery.Rendered(a), runs)
 	ds := delivery.Hooks(a, nil, left)
 	objects, workspace, problems := inOrder(a, applied)
 	for i := range objects {
@@ -35,88 +36,132 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions, IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
 
-// runsHook says whether Argo CD runs hooks of Helm for an event
+// preSync is the phase of a sync before anything else is applied, and inSync the one
+// of all that is no hook.
+const (
+	preSync = "PreSync"
+	inSync  = "Sync"
+)
+
+// phaseOf are the phases in which Argo CD runs the hooks of Helm, by their events
 // (https://argo-cd.readthedocs.io/en/stable/user-guide/helm/#helm-hooks).
-func runsHook(event string) bool {
-	switch event {
-	case "pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-delete", "post-delete", "crd-install":
-		return true
+var phaseOf = map[string]string{
+	"pre-install": preSync, "pre-upgrade": preSync, "post-install": "PostSync", "post-upgrade": "PostSync",
+	"pre-delete": "PreDelete", "post-delete": "PostDelete", "crd-install": inSync,
+}
+
+// runs says whether Argo CD ever applies an object. It knows no tests and rollbacks.
+func runs(o model.Projected) bool { return len(phasesOf(o)) > 0 }
+
+// phasesOf returns the phases in which Argo CD applies an object, Skip among them; none
+// where it never does. Its own annotation takes the place of Helm's in a sync, and stands
+// beside it for deletions (gitops-engine/pkg/sync/hook and controller/hook.go of Argo CD).
+func phasesOf(o model.Projected) []string {
+	var own, helm, deletions []string
+	events, given := o.Hooks, listOf(o.Value, hookAnnotation)
+	if len(events) == 0 {
+		events = listOf(o.Value, kubernetes.HelmHookAnnotation)
 	}
-	return false
+	if len(events)+len(given) == 0 {
+		return []string{inSync}
+	}
+	for _, phase := range given {
+		switch phase {
+		case preSync, inSync, "PostSync", "SyncFail", "Skip":
+			own = append(own, phase)
+		case "PreDelete", "PostDelete":
+			deletions = append(deletions, phase)
+		}
+	}
+	for _, event := range events {
+		switch phase := phaseOf[event]; phase {
+		case "":
+		case "PreDelete", "PostDelete":
+			deletions = append(deletions, phase)
+		default:
+			helm = append(helm, phase)
+		}
+	}
+	if len(own) == 0 {
+		own = helm
+	}
+	return append(own, deletions...)
 }
 
-// beforeSync says whether Argo CD runs an object before all others.
-func beforeSync(o model.Projected) bool {
-	return slices.Contains(o.Hooks, "pre-install") || slices.Contains(o.Hooks, "pre-upgrade")
+// listOf returns what an annotation lists.
+func listOf(object model.Value, annotation string) []string {
+	var out []string
+	for item := range strings.SplitSeq(delivery.Annotation(object, annotation), ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out
 }
 
-// inOrder returns the objects with the annotations that let hooks before the
-// installation find the workspace, and those that the workspace needs for it.
+// waveOf returns the sync wave of an object as Argo CD reads it: the weight of a hook of
+// Helm is one, and what is no number is none (gitops-engine/pkg/sync/syncwaves).
+func waveOf(object model.Value) int {
+	for _, name := range []string{waveAnnotation, weightAnnotation} {
+		if wave, err := strconv.Atoi(delivery.Annotation(object, name)); err == nil {
+			return wave
+		}
+	}
+	return 0
+}
+
+// inOrder returns the objects with the annotations that let hooks before the sync, and
+// what is in negative waves, find the workspace, and those that the workspace needs for it.
 //
-// Argo CD would run these hooks before it creates anything of the folder, its
-// namespace included, and no sync would ever succeed. So they run as hooks of the
-// sync itself, in negative waves: first the workspace and CRDs, then the hooks by
-// their weights, then, in wave 0, the rest.
+// Argo CD would run hooks of PreSync before it creates anything of the folder, its
+// namespace included, and no sync would ever succeed. So they run as hooks of the sync
+// itself: first the workspace and CRDs, then these hooks by their waves, then the rest in
+// its own waves. A hook that runs in other phases too is in the same wave there, as an
+// object has but one.
 func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Projected, map[string]string, []diag.Diagnostic) {
-	least, most := math.MaxInt32, math.MinInt32
+	rest := 0                                   // the first wave of the others
+	least, most := math.MaxInt32, math.MinInt32 // waves of the hooks
 	for _, o := range objects {
-		if !beforeSync(o) {
+		phases, wave := phasesOf(o), waveOf(o.Value)
+		early := slices.Contains(phases, preSync)
+		if isCRD(o.Value) || !early && (wave >= rest || !slices.Contains(phases, inSync)) {
 			continue
 		}
-		weight, ok := weightOf(o.Value)
-		if !ok {
-			text := delivery.Annotation(o.Value, weightAnnotation)
-			d := diag.New(diag.NotRendered, "a hook among the rendered manifests of "+a.DeploymentTarget+" has the weight "+strconv.Quote(text)+", which is no number of 16 bits").
-				On("manifests").At(a.Ref.At("manifests"), "")
-			return nil, nil, []diag.Diagnostic{d}
+		if wave < math.MinInt32 || wave > math.MaxInt32 {
+			const text = "an object among the rendered manifests of %s is in the sync wave %d, which is no number of 32 bits"
+			d := diag.New(diag.NotRendered, fmt.Sprintf(text, a.DeploymentTarget, wave))
+			return nil, nil, []diag.Diagnostic{d.On("manifests").At(a.Ref.At("manifests"), "").
+				Hinting("give it a smaller number in the annotation " + waveAnnotation)}
 		}
-		least, most = min(least, weight), max(most, weight)
+		if early {
+			least, most = min(least, wave), max(most, wave)
+		} else {
+			rest = wave
+		}
 	}
-	if least > most {
+	first := rest - 1
+	if least <= most {
+		first -= most - least + 1
+	} else if rest == 0 {
 		return objects, nil, nil
 	}
-	first := strconv.Itoa(least - most - 2)
 	out := slices.Clone(objects)
 	for i, o := range out {
+		phases := phasesOf(o)
 		if isCRD(o.Value) {
-			out[i].Value = delivery.Annotate(o.Value, waveAnnotation, first)
-		} else if beforeSync(o) {
-			weight, _ := weightOf(o.Value)
-			hook := delivery.Annotate(o.Value, hookAnnotation, phases(o.Hooks))
-			out[i].Value = delivery.Annotate(hook, waveAnnotation, strconv.Itoa(weight-most-1))
+			out[i].Value = delivery.Annotate(o.Value, waveAnnotation, strconv.Itoa(first))
+		} else if early := slices.Index(phases, preSync); early >= 0 {
+			for ; early < len(phases); early++ {
+				if phases[early] == preSync {
+					phases[early] = inSync
+				}
+			}
+			slices.Sort(phases)
+			hook := delivery.Annotate(o.Value, hookAnnotation, strings.Join(slices.Compact(phases), ","))
+			out[i].Value = delivery.Annotate(hook, waveAnnotation, strconv.Itoa(waveOf(o.Value)-most+rest-1))
 		}
 	}
-	return out, map[string]string{waveAnnotation: first}, nil
-}
-
-// phases returns when Argo CD runs a hook that also runs before the installation:
-// its own annotation takes the place of Helm's, with all events.
-func phases(events []string) string {
-	var out []string
-	for _, event := range events {
-		switch event {
-		case "pre-install", "pre-upgrade":
-			out = append(out, "Sync")
-		case "post-install", "post-upgrade":
-			out = append(out, "PostSync")
-		case "pre-delete":
-			out = append(out, "PreDelete")
-		case "post-delete":
-			out = append(out, "PostDelete")
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(slices.Compact(out), ",")
-}
-
-// weightOf returns the weight of a hook, 0 where it has none.
-func weightOf(hook model.Value) (int, bool) {
-	text := delivery.Annotation(hook, weightAnnotation)
-	if text == "" {
-		return 0, true
-	}
-	weight, err := strconv.ParseInt(text, 10, 16)
-	return int(weight), err == nil
+	return out, map[string]string{waveAnnotation: strconv.Itoa(first)}, nil
 }
 
 // mostClientSide is how large an object's JSON is, in bytes, that Argo CD applies

@@ -64,7 +64,8 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 // leaves such keys out (deeplyReplaceWithFilter in applicationset/utils/utils.go), and a merge
 // patch that changes an Application takes null for "no such key". Text keeps it.
 func release(a *backends.Assignment, h *model.Helm) *helmSource {
-	r := &helmSource{SkipCRDs: h.CRDs == model.SkipCRDs, ReleaseName: delivery.ReleaseName(a, h), ValuesObject: delivery.ChartValues(a, h)}
+	r := &helmSource{SkipCRDs: h.CRDs == model.SkipCRDs, ReleaseName: delivery.ReleaseName(a, h)}
+	r.ValuesObject = delivery.ChartValues(a, h)
 	if r.ValuesObject != nil && delivery.HasNull(*r.ValuesObject) {
 		r.Values, r.ValuesObject = string(yaml.Must(*r.ValuesObject)), nil
 	}

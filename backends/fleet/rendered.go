@@ -22,7 +22,8 @@ func (f *folder) rendered() {
 		return kubernetes.IsStable(o) || !kubernetes.IsTest(o)
 	})
 	files, objects, ds := kubernetes.Manifests(f.assignment, all)
-	ds = append(append(ds, f.twice(objects)...), delivery.Hooks(f.assignment, nil, tests)...)
+	argo, _ := kubernetes.Split(all, kubernetes.IsArgoHook)
+	ds = append(append(ds, f.twice(objects)...), delivery.Hooks(f.assignment, argo, tests)...)
 	f.ds = append(append(f.ds, ds...), delivery.SameOnAll(f.assignment)...)
 	f.bare = len(files) == 0
 	if diag.Errors(ds) || f.bare {

@@ -74,10 +74,10 @@ func misreadElement(list model.Value, depth int) (path, why string) {
 
 // hasNull says whether the values of a HelmOp hold a null, for all clusters or for one.
 func (op *helmOp) hasNull() bool {
-	return op.Helm.hasNull() || slices.ContainsFunc(op.Targets, func(t target) bool { return t.Helm != nil && t.Helm.hasNull() })
+	return op.Helm.hasNull() || slices.ContainsFunc(op.Targets, func(t target) bool { return t.Helm.hasNull() })
 }
 
-func (h *helm) hasNull() bool { return h.Values != nil && delivery.HasNull(*h.Values) }
+func (h *helm) hasNull() bool { return h != nil && h.Values != nil && delivery.HasNull(*h.Values) }
 
 // asTexts gives a HelmOp its values as texts, one for each key. Fleet's agent changes the HelmOps
 // that a release before Fleet 0.15 made, and all that it rolls back, by a merge patch, which takes
@@ -117,7 +117,8 @@ func (f *folder) checkLabels(s delivery.Source) {
 		}
 	}
 	const field = "fleet.clusterSelector"
-	f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".values", "Fleet passes over a null in the chart's values on clusters that have no labels but Rancher's").
+	const text = "Fleet passes over a null in the chart's values on clusters that have no labels but Rancher's"
+	f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".values", text).
 		At(f.assignment.Reconciler.Ref.At(field), "").
 		Hinting("add a label of your own to clusterSelector, or render the chart: set render: true on the deployment target"))
 }

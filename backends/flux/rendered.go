@@ -13,7 +13,7 @@ import (
 // rendered returns the folder of a workload that was rendered. Flux applies it
 // with the folder, CRDs and namespaces first
 // (https://fluxcd.io/flux/components/kustomize/kustomizations), or apart, by a
-// Kustomization of its own, and knows nothing of the hooks of Helm.
+// Kustomization of its own, and knows nothing of the hooks of Helm and Argo CD.
 //
 // Flux deletes what a Kustomization no longer has right after it has applied the rest, unless
 // the object says otherwise by then. Objects that move to another Kustomization would be
@@ -21,7 +21,8 @@ import (
 func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content, []diag.Diagnostic) {
 	applied, left := kubernetes.WithoutHooks(delivery.Rendered(a))
 	content := delivery.Content{Manifests: kept(forced(applied))}
-	ds := append(delivery.Hooks(a, applied, left), delivery.SameOnAll(a)...)
+	ordinary, _ := kubernetes.Split(applied, isHook)
+	ds := append(delivery.Hooks(a, ordinary, left), delivery.SameOnAll(a)...)
 	switch {
 	case o.Rendered == "apart":
 		problems := apart(a, o, &content)
@@ -66,12 +67,15 @@ func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.
 	return ds
 }
 
+// isHook says whether an object is a hook of a chart, or one of Argo CD's.
+func isHook(o model.Projected) bool { return len(o.Hooks) > 0 || kubernetes.IsArgoHook(o) }
+
 // forced marks the Jobs among hooks as to be replaced. Helm makes such a Job anew
-// for each release, and Kubernetes lets nobody change one.
+// for each release, Argo CD for each sync, and Kubernetes lets nobody change one.
 func forced(objects []model.Projected) []model.Projected {
 	out := slices.Clone(objects)
 	for i, o := range out {
-		if kind, _ := o.Value.Lookup("kind"); len(o.Hooks) > 0 && kind.Kind() == model.String && kind.Text() == "Job" {
+		if kind, _ := o.Value.Lookup("kind"); isHook(o) && kind.Kind() == model.String && kind.Text() == "Job" {
 			out[i].Value = delivery.Annotate(o.Value, "kustomize.toolkit.fluxcd.io/force", "enabled")
 		}
 	}

@@ -56,13 +56,25 @@ func options(value string) []string {
 	return out
 }
 
-// hookAnnotations make an object a hook: of Helm's releases, and of Argo CD's syncs, to which
-// those of Helm are hooks too.
-var hookAnnotations = []string{"helm.sh/hook", "argocd.argoproj.io/hook"}
+// The annotations that make an object a hook: of Helm's releases, and of Argo CD's syncs, to
+// which those of Helm are hooks too.
+const (
+	HelmHookAnnotation = "helm.sh/hook"
+	ArgoHookAnnotation = "argocd.argoproj.io/hook"
+)
+
+var hookAnnotations = []string{HelmHookAnnotation, ArgoHookAnnotation}
 
 // IsHook says whether an object that was rendered is a hook.
 func IsHook(o model.Projected) bool {
 	return len(o.Hooks) > 0 || slices.ContainsFunc(hookAnnotations, func(name string) bool { return annotation(o.Value, name) != "" })
+}
+
+// IsArgoHook says whether an object that was rendered is a hook of Argo CD's syncs, and none
+// of Helm's: only Argo CD knows it.
+func IsArgoHook(o model.Projected) bool {
+	isHelm := len(o.Hooks) > 0 || annotation(o.Value, HelmHookAnnotation) != ""
+	return !isHelm && annotation(o.Value, ArgoHookAnnotation) != ""
 }
 
 func annotation(v model.Value, name string) string { return text(v, "metadata", "annotations", name) }

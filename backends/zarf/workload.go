@@ -48,6 +48,8 @@ func (f *folder) rendered() {
 		f.report(diag.New(diag.Hook, "the tests among the rendered manifests of "+f.a.DeploymentTarget+" are left out: Zarf runs none").
 			On("manifests").At(f.a.Ref.At("manifests"), ""))
 	}
+	argo, _ := kubernetes.Split(kubernetes.Items(applied), kubernetes.IsArgoHook)
+	f.report(delivery.Hooks(f.a, argo, nil)...)
 	files, objects, ds := kubernetes.Manifests(f.a, applied)
 	f.report(ds...)
 	f.report(twice(f.a, f.objects, objects)...)

@@ -42,9 +42,9 @@ func Twice(a *backends.Assignment, workspace, rendered []backends.Object) []diag
 	return ds
 }
 
-// Hooks returns a warning that names the hooks of Helm among what was rendered:
-// those that are applied as ordinary objects, and those that are left out. It is
-// nothing where there are none.
+// Hooks returns a warning that names the hooks of Helm and of Argo CD among what was
+// rendered: those that are applied as ordinary objects, and those that are left out. It
+// is nothing where there are none.
 func Hooks(a *backends.Assignment, ordinary, left []model.Projected) []diag.Diagnostic {
 	var parts []string
 	if names := hooksAmong(ordinary); len(names) > 0 {
@@ -56,19 +56,34 @@ func Hooks(a *backends.Assignment, ordinary, left []model.Projected) []diag.Diag
 	if parts == nil {
 		return nil
 	}
+	var hints []string
+	argo, others := kubernetes.Split(slices.Concat(ordinary, left), kubernetes.IsArgoHook)
+	if slices.ContainsFunc(others, kubernetes.IsHook) {
+		hints = append(hints, "let the reconciler fetch the chart where its hooks matter: remove render: true from the deployment target")
+	}
+	if len(argo) > 0 {
+		hints = append(hints, "only Argo CD runs its own hooks: deliver the workload with it, or remove "+kubernetes.ArgoHookAnnotation)
+	}
 	return []diag.Diagnostic{diag.New(diag.Hook, "hooks among the rendered manifests of "+a.DeploymentTarget+" are "+strings.Join(parts, "; ")).
 		On("manifests").At(a.Ref.At("manifests"), "").
-		Hinting("let the reconciler fetch the chart where its hooks matter: remove render: true from the deployment target").For(a.ID())}
+		Hinting(strings.Join(hints, "; ")).For(a.ID())}
 }
 
 func hooksAmong(objects []model.Projected) []string {
 	var out []string
 	for _, o := range objects {
-		if len(o.Hooks) == 0 {
+		if !kubernetes.IsHook(o) {
 			continue
 		}
+		events := strings.Join(o.Hooks, ", ")
+		if events == "" {
+			events = Annotation(o.Value, kubernetes.HelmHookAnnotation)
+		}
+		if events == "" {
+			events = Annotation(o.Value, kubernetes.ArgoHookAnnotation)
+		}
 		kind, name := textAt(o.Value, "kind"), textAt(o.Value, "metadata", "name")
-		out = append(out, fmt.Sprintf("%s %s (%s)", kind, name, strings.Join(o.Hooks, ", ")))
+		out = append(out, fmt.Sprintf("%s %s (%s)", kind, name, events))
 	}
 	return out
 }
