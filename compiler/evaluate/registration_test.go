@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -232,7 +233,7 @@ func TestRegisteredErrors(t *testing.T) {
 		"twice": {
 			platform:   `workloads: shop: workspace: "mine"`,
 			registered: head + "workloads: shop: {}\n",
-			want:       []string{"K1305 registration app brings workloads.shop, which there is already @app@0a1b2c3d0a1b/deploy/app.cue:3:12 @environments/dev/dev.cue:6:12"},
+			want:       []string{"K1305 registration app brings workloads.shop, which the platform declares itself @app@0a1b2c3d0a1b/deploy/app.cue:3:12 @environments/dev/dev.cue:6:12"},
 			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"two packages": {
@@ -278,6 +279,87 @@ func TestRegisteredErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of several that bring one name, the platform has it, or the only registration whose names
+// cover it; the others fail alone. Where none has it, all fail. Which of them comes first by
+// name has no part in it.
+func TestClaims(t *testing.T) {
+	kinds := map[string]struct{ name, platform, first, second string }{
+		"workloads": {"shop", `workloads: shop: {workspace: "mine", deploymentTargets: t: _at}`, `workloads: shop: deploymentTargets: t: _at`, `workloads: shop: {}`},
+		"targets": {
+			"a-b-c", `workloads: a: {workspace: "mine", deploymentTargets: "b-c": _at}`, `workloads: "a-b": deploymentTargets: c: _at`,
+			`workloads: a: deploymentTargets: "b-c": _at`,
+		},
+		"configs": {"shop", `configs: shop: {match: {}, values: A: "p"}`, `configs: shop: {match: {}, values: A: "1"}`, `configs: shop: {match: {}, values: A: "2"}`},
+	}
+	const at = `
+_at: {environment: "dev", manifests: git: {repo: "https://git.example.test/app", branch: "main"}}
+`
+	for kind, c := range kinds {
+		for _, order := range [][2]string{{"east", "west"}, {"west", "east"}} {
+			first, second := order[0], order[1]
+			for who, names := range map[string][3]string{ // who has it: the names of the first, of the second, what else the platform declares
+				"first":    {c.name, second, ""},
+				"second":   {first, c.name[:2] + "*", ""},
+				"nobody":   {first, second, ""},
+				"both":     {"*", c.name, ""},
+				"platform": {c.name, c.name, c.platform},
+				"unread":   {first, second, `registrations: lost: {names: ["` + c.name + `"], git: {repo: "https://git.example.test/app", tag: "v1"}}`},
+			} {
+				t.Run(kind+" "+who+" "+first, func(t *testing.T) {
+					declare := func(registration, names string) string {
+						return fmt.Sprintf("registrations: %s: {names: [%q], workspace: \"mine\", provides: [\"workloads\", \"configs\"], git: {repo: \"https://git.example.test/app\", tag: \"v1\"}}\n", registration, names)
+					}
+					archive := func(registration, text string) string {
+						return fmt.Sprintf("-- %s/app.cue --\npackage app\n%s%s\nworkloads: \"%[1]s\": deploymentTargets: own: _at\n", registration, at, text)
+					}
+					pkg, ds := evaluateRegistered(t, declare(first, names[0])+declare(second, names[1])+names[2]+at, archive(first, c.first)+archive(second, c.second), Options{})
+					has := holderOf(pkg.Model, c.name)
+					want := map[string]string{"first": first, "second": second, "platform": "platform"}[who]
+					if has != want {
+						t.Errorf("%q has it, and %q should: %q", has, want, ds)
+					}
+					if ref := (model.Ref{Collection: kind, Name: c.name}); kind != "targets" && want == "" && !pkg.Model.Invalid[ref] {
+						t.Errorf("%s has not failed: %q", ref, ds)
+					}
+					for _, r := range order {
+						failed := pkg.Model.Invalid[model.Ref{Collection: "registrations", Name: r}]
+						if lost := want != "" && r != want; kind != "targets" && lost != failed {
+							t.Errorf("%s failed: %t, and it lost: %t: %q", r, failed, lost, ds)
+						}
+						if holderOf(pkg.Model, r+"-own") != r {
+							t.Errorf("%s is not there for what nobody else brings", r)
+						}
+					}
+					said := strings.Join(ds, "\n")
+					if !strings.Contains(said, first) || !strings.Contains(said, second) || who == "unread" && !strings.Contains(said, "registration lost") {
+						t.Errorf("not all claimants are named: %s", said)
+					}
+				})
+			}
+		}
+	}
+}
+
+// holderOf returns who has a workload, a target by its full name or a config: a registration, or the
+// platform; "" for none, or for a config that is invalid.
+func holderOf(env *model.Environment, name string) string {
+	for _, w := range env.Workloads {
+		if w.Name == name || slices.ContainsFunc(w.Targets, func(t model.DeploymentTarget) bool { return t.FullName == name }) {
+			return cmp.Or(w.Registration, "platform")
+		}
+	}
+	for _, c := range env.Configs {
+		if c.Name == name && !c.Invalid {
+			at := env.Positions.Of(model.Ref{Collection: "configs", Name: name})
+			if file, _, registered := strings.Cut(at[0].File, "@"); registered {
+				return file
+			}
+			return "platform"
+		}
+	}
+	return ""
 }
 
 // Configs that cannot be read fail the assignments that they may concern.

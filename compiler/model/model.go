@@ -148,6 +148,9 @@ type Registration struct {
 	Git       Git
 	Workloads bool // whether it may bring workloads
 	Configs   bool // whether it may bring configs
+	// Names are those of its workloads, deployment targets and configs that it has where
+	// other registrations bring them, too.
+	Names Patterns
 	// Match are the assignments that its configs may concern.
 	Match Selector
 	// MinLayer and MaxLayer are the layers that its configs may be in.
@@ -158,6 +161,9 @@ type Registration struct {
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
 }
+
+// Ref returns the registration's reference.
+func (r *Registration) Ref() Ref { return Ref{Collection: "registrations", Name: r.Name} }
 
 // Workload is an application or service.
 type Workload struct {

@@ -60,17 +60,20 @@ type Provided struct {
 	Positions map[model.Ref][]model.Position
 }
 
+// registered is a registration with what it provides, and the evaluation that has it.
+type registered struct {
+	*model.Registration
+	*Provided
+	of *Evaluation
+}
+
 // Register adds to the model what registrations provide, and to x the findings about it.
 // It returns, for each provided function of the assignment, the evaluation that has it.
 func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.Environment) (map[model.Ref]*Evaluation, error) {
-	functions := map[model.Ref]*Evaluation{}
-	own := map[model.Ref]bool{}
-	for _, ref := range x.All {
-		own[ref] = true
-	}
+	var all []*registered
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
-		ref := model.Ref{Collection: "registrations", Name: r.Name}
+		ref := r.Ref()
 		r.Secrets = secretsOf(env, r)
 		p, of, err := e.provided(ctx, r)
 		if err != nil {
@@ -84,14 +87,20 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.
 		}
 		if p.Unknown {
 			x.Invalid[ref] = true
+			x.Unread = append(x.Unread, r)
 			if r.Configs {
 				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, UnknownOf: r.Name, Match: r.Match, Invalid: true})
 			}
 		}
-		refused := p.addTo(x, env, r, own)
-		for _, c := range p.Configs {
-			if ref := (model.Ref{Collection: "configs", Name: c.Name}); c.Facts != nil && !refused[ref] {
-				functions[ref] = of
+		all = append(all, &registered{r, p, of})
+	}
+	holders := settle(x, all)
+	functions := map[model.Ref]*Evaluation{}
+	for _, r := range all {
+		r.addTo(x, env, holders)
+		for _, c := range r.Provided.Configs {
+			if ref := (model.Ref{Collection: "configs", Name: c.Name}); c.Facts != nil && holders[ref] == r {
+				functions[ref] = r.of
 			}
 		}
 	}
@@ -126,78 +135,117 @@ func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provi
 	return p, of, nil
 }
 
-// addTo adds what a registration provides to the environment. What the platform
-// declares itself, own, registrations cannot; of what two of them provide neither
-// counts. It returns what is refused.
-func (p *Provided) addTo(x *check.Entities, env *model.Environment, r *model.Registration, own map[model.Ref]bool) (refused map[model.Ref]bool) {
-	refused, twice := p.claim(x, r, own)
-	for ref, at := range p.Positions {
+// settle adds the entities that registrations provide to x, and returns which registration
+// has each: nil for what several bring and none has. It is not there for what the platform
+// declares itself. Who claims what another has is reported, as is what nobody has.
+func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
+	own := map[model.Ref]bool{}
+	for _, ref := range x.All {
+		own[ref] = true
+	}
+	claimants := map[model.Ref][]*registered{}
+	var claimed []model.Ref // in the order of the first claimants
+	for _, r := range all {
+		for _, ref := range r.Entities {
+			if claimants[ref] == nil {
+				claimed = append(claimed, ref)
+			}
+			claimants[ref] = append(claimants[ref], r)
+		}
+	}
+	holders := map[model.Ref]*registered{}
+	for _, ref := range claimed {
+		by := claimants[ref]
+		if own[ref] {
+			for _, r := range by {
+				d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which the platform declares itself", r.Name, ref)).
+					InEach(r.Positions[ref]...).At(ref, "").Hinting("rename one of them")
+				x.Fail(r.Ref(), d)
+			}
+			continue
+		}
+		x.All = append(x.All, ref)
+		i, why := x.Holder(ref.Name, names(by))
+		if i < 0 {
+			holders[ref] = nil
+			bring := "bring"
+			if len(by) == 1 {
+				bring = "brings"
+			}
+			d := diag.New(diag.Registration, fmt.Sprintf("%s %s %s, and %s", check.Registrations(names(by)), bring, ref, why))
+			for _, r := range by {
+				d = r.sites(d, ref)
+			}
+			x.Fail(ref, d.Hinting(check.ClaimHint(ref.Name)))
+			continue
+		}
+		holders[ref] = by[i]
+		for j, r := range by {
+			if j != i {
+				d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which registration %s has: %s", r.Name, ref, by[i].Name, why))
+				x.Fail(r.Ref(), by[i].sites(r.sites(d, ref), ref).Hinting("rename it; "+check.ClaimHint(ref.Name)))
+			}
+		}
+	}
+	return holders
+}
+
+func names(of []*registered) []*model.Registration {
+	out := make([]*model.Registration, len(of))
+	for i, r := range of {
+		out[i] = r.Registration
+	}
+	return out
+}
+
+// sites adds where the registration brings an entity.
+func (r *registered) sites(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
+	for _, at := range r.Positions[ref] {
+		d = d.In(at, "registration "+r.Name)
+	}
+	return d
+}
+
+// addTo adds what a registration provides to the environment: what it has, and, as invalid,
+// the configs that several bring and none has, so that what they match fails.
+func (r *registered) addTo(x *check.Entities, env *model.Environment, holders map[model.Ref]*registered) {
+	contested := func(ref model.Ref) bool {
+		holder, claimed := holders[ref]
+		return claimed && holder == nil
+	}
+	for ref, at := range r.Positions {
 		for _, p := range at {
-			if !refused[ref.Entity()] {
+			if entity := ref.Entity(); holders[entity] == r || contested(entity) {
 				x.Positions.Add(ref, p)
 			}
 		}
 	}
-	for ref := range p.Invalid {
-		if !refused[ref] {
+	for ref := range r.Invalid {
+		if holder, claimed := holders[ref]; holder == r || !claimed && !slices.Contains(r.Entities, ref) {
 			x.Invalid[ref] = true
 		}
 	}
-	for _, u := range p.Uses {
-		if !refused[u.Ref.Entity()] {
+	for _, u := range r.Uses {
+		if holders[u.Ref.Entity()] == r {
 			x.Uses = append(x.Uses, u)
 		}
 	}
-	for _, w := range p.Workloads {
-		if ref := (model.Ref{Collection: "workloads", Name: w.Name}); !refused[ref] && !twice[ref] {
+	for _, w := range r.Provided.Workloads {
+		if holders[model.Ref{Collection: "workloads", Name: w.Name}] == r {
 			env.Workloads = append(env.Workloads, w)
 		}
 	}
-	env.Workloads = slices.DeleteFunc(env.Workloads, func(w model.Workload) bool {
-		return twice[model.Ref{Collection: "workloads", Name: w.Name}]
-	})
-	for _, c := range p.Configs {
-		switch ref := (model.Ref{Collection: "configs", Name: c.Name}); {
-		case refused[ref]:
-		case twice[ref]:
-			invalidate(env.Configs, c)
-		default:
-			env.Configs = append(env.Configs, c)
-		}
-	}
-	return refused
-}
-
-// claim adds the entities that there are not yet. The others it reports: those that the
-// platform declares, which are refused, and those that another registration provides.
-func (p *Provided) claim(x *check.Entities, r *model.Registration, own map[model.Ref]bool) (refused, twice map[model.Ref]bool) {
-	refused, twice = map[model.Ref]bool{}, map[model.Ref]bool{}
-	self := model.Ref{Collection: "registrations", Name: r.Name}
-	for _, ref := range p.Entities {
-		if !slices.Contains(x.All, ref) {
-			x.All = append(x.All, ref)
-			continue
-		}
-		d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which there is already", r.Name, ref)).Hinting("rename one of them")
-		d = d.InEach(p.Positions[ref]...)
-		if d = d.At(ref, ""); own[ref] {
-			refused[ref] = true
-			x.Fail(self, d)
-		} else {
-			twice[ref] = true
-			x.Fail(ref, d)
-		}
-	}
-	return refused, twice
-}
-
-// invalidate makes a config that another registration provides as well invalid, so that
-// the assignments of both fail.
-func invalidate(configs []model.Config, other model.Config) {
-	for i := range configs {
-		if c := &configs[i]; c.Name == other.Name {
+	for _, c := range r.Provided.Configs {
+		ref := model.Ref{Collection: "configs", Name: c.Name}
+		i := slices.IndexFunc(env.Configs, func(other model.Config) bool { return other.Name == c.Name })
+		switch {
+		case contested(ref) && i >= 0:
+			env.Configs[i].Match = model.Selector{Op: model.OpOr, Args: []model.Selector{env.Configs[i].Match, c.Match}}
+		case contested(ref):
 			c.Invalid = true
-			c.Match = model.Selector{Op: model.OpOr, Args: []model.Selector{c.Match, other.Match}}
+			env.Configs = append(env.Configs, c)
+		case holders[ref] == r:
+			env.Configs = append(env.Configs, c)
 		}
 	}
 }

@@ -29,6 +29,8 @@ type Entities struct {
 	*finding.Set
 	All  []model.Ref // invalid ones included
 	Uses []Use
+	// Unread are registrations of which an error hides what they bring.
+	Unread []*model.Registration
 }
 
 // Finish makes the findings a part of the model. What hides assignments with its errors
@@ -144,30 +146,6 @@ func (x *Entities) place(u Use, environment string) {
 	fullName := model.FullName(ref.Name, strings.Trim(target, `"`))
 	x.Report(diag.New(diag.Unassigned, fmt.Sprintf("deployment target %s is for environment %s, which does not load the files of %s", fullName, u.Name, environment)).
 		At(ref, "").On(ref.String()).Hinting(fmt.Sprintf("move it to a file at the platform's root or in %s/%s", source.Environments, u.Name)))
-}
-
-func (x *Entities) fullNames(env *model.Environment) {
-	first := map[string]model.Ref{}
-	twice := map[string]bool{}
-	for i := range env.Workloads {
-		w := &env.Workloads[i]
-		for _, t := range w.Targets {
-			ref := w.TargetRef(t.Name)
-			other, there := first[t.FullName]
-			if !there {
-				first[t.FullName] = ref
-				continue
-			}
-			twice[t.FullName] = true
-			d := diag.New(diag.DuplicateTarget, fmt.Sprintf("deployment target %s of workload %s and one of workload %s have the full name %s", t.Name, w.Name, other.Name, t.FullName)).
-				At(other, "").At(ref, "").On(ref.String()).Hinting("rename one of the workloads or targets")
-			x.Fail(ref, d)
-			x.Invalid[other.Entity()] = true
-		}
-	}
-	for i := range env.Workloads {
-		env.Workloads[i].Targets = slices.DeleteFunc(env.Workloads[i].Targets, func(t model.DeploymentTarget) bool { return twice[t.FullName] })
-	}
 }
 
 // tooMany is the number of fields from which on CUE's time for one struct grows
