@@ -27,7 +27,7 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	if !b.of.Environments.Allow(e.Name) {
 		b.report("", "environments", "may not be in environment "+e.Name)
 	}
-	if !b.of.ClusterTypes.Allow(a.ClusterType.TypeName()) {
+	if !e.mayBeOn(b.of, a.ClusterType) {
 		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.TypeName())
 	}
 	var labels []string
@@ -55,6 +55,14 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	}
 	b.machine(a.Manifests, user)
 	return b.ds
+}
+
+// mayBeOn says whether a workspace may be on a cluster type.
+func (p *Planned) mayBeOn(w *model.Workspace, ct *model.ClusterType) bool {
+	if w.SelectedTypes == nil {
+		return w.ClusterTypes.Allow(ct.TypeName())
+	}
+	return p.bounded[w.Name][ct.Name]
 }
 
 // addresses returns where manifests come from, and what a package takes from elsewhere.

@@ -47,6 +47,8 @@ type Planned struct {
 	rings map[string]string
 	// declared are all rings of the environment, as rings are.
 	declared map[string]string
+	// bounded are the cluster types that workspaces may be on which select them, by workspace.
+	bounded map[string]map[string]bool
 }
 
 // Ring returns the ring of a cluster type, or of a class of one; "" where it is in none, or
@@ -106,6 +108,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	out.add(p.readFleet(satisfies)...)
 	p.rings, ds = p.ringsOf(r, satisfies)
 	out.add(ds...)
+	p.bounded = schedule.Bounded(p.Model, satisfies)
 	p.Schedule, ds = schedule.Assign(p.Model, satisfies)
 	out.add(ds...)
 	if r.Ring == "" {

@@ -54,7 +54,7 @@ func (p *Planned) teams(ct *model.ClusterType) []kubernetes.Team {
 	var out []kubernetes.Team
 	for _, name := range slices.Sorted(maps.Keys(bounds)) {
 		here := slices.DeleteFunc(bounds[name], func(w *model.Workspace) bool {
-			return !w.Environments.Allow(p.Name) || !w.ClusterTypes.Allow(ct.Name)
+			return !w.Environments.Allow(p.Name) || !p.mayBeOn(w, ct)
 		})
 		if len(here) > 0 {
 			out = append(out, kubernetes.Team{Workspace: name, Bounds: here})

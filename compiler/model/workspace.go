@@ -14,15 +14,17 @@ type Workspace struct {
 		Namespaced    Patterns `json:"namespaced"`
 		ClusterScoped Patterns `json:"clusterScoped"`
 	} `json:"objects"`
-	Namespaces     Patterns `json:"namespaces"` // beside an assignment's own
-	Environments   Patterns `json:"environments"`
-	ClusterTypes   Patterns `json:"clusterTypes"`
-	Labels         Patterns `json:"labels"` // of KEY=VALUE
-	Policies       Patterns `json:"policies"`
-	Sources        Patterns `json:"sources"`
-	Secrets        Patterns `json:"secrets"` // of names of secrets, and STORE/KEY
-	RequiredLabels []string `json:"requiredLabels"`
-	PodSecurity    string   `json:"podSecurity"` // a level of the pod security standards
+	Namespaces   Patterns `json:"namespaces"` // beside an assignment's own
+	Environments Patterns `json:"environments"`
+	ClusterTypes Patterns `json:"clusterTypes"`
+	// SelectedTypes select the cluster types in the place of patterns; nil for none.
+	SelectedTypes  *Selector `json:"selectedTypes"`
+	Labels         Patterns  `json:"labels"` // of KEY=VALUE
+	Policies       Patterns  `json:"policies"`
+	Sources        Patterns  `json:"sources"`
+	Secrets        Patterns  `json:"secrets"` // of names of secrets, and STORE/KEY
+	RequiredLabels []string  `json:"requiredLabels"`
+	PodSecurity    string    `json:"podSecurity"` // a level of the pod security standards
 	// Quota is what the assignments in an environment request together, by resource: a
 	// quantity of Kubernetes.
 	Quota      map[string]Value `json:"quota"`

@@ -117,6 +117,9 @@ func workspaceOf(e *build.Environment, name string, of *model.Workspace, profile
 		{"machines.files", of.Machines.Files}, {"machines.packages", of.Machines.Packages}, {"machines.units", of.Machines.Units},
 		{"machines.users", of.Machines.Users}, {"machines.capabilities", of.Machines.Capabilities},
 	} {
+		if b.Field == "clusterTypes" && of.SelectedTypes != nil {
+			b.Allows = []string{of.SelectedTypes.String()}
+		}
 		w.Bounds = append(w.Bounds, Bound{b.Field, append([]string{}, b.Allows...)})
 	}
 	if len(of.RequiredLabels) > 0 {

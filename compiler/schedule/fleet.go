@@ -126,3 +126,25 @@ func (f *fleet) typeNames() []string {
 	}
 	return names
 }
+
+// Bounded returns the cluster types that each workspace selects which it may be on, by the
+// names of the workspaces; those that give patterns of names are not there.
+func Bounded(env *model.Environment, satisfies selector.Satisfier) map[string]map[string]bool {
+	var out map[string]map[string]bool
+	var f *fleet
+	for i := range env.Workspaces {
+		w := &env.Workspaces[i]
+		if w.SelectedTypes == nil {
+			continue
+		}
+		if f == nil {
+			f = newFleet(&model.Environment{Name: env.Name, ClusterTypes: env.ClusterTypes}, satisfies)
+			out = map[string]map[string]bool{}
+		}
+		out[w.Name] = map[string]bool{}
+		for _, n := range f.typeIndex.Select(*w.SelectedTypes) {
+			out[w.Name][f.types[n].Name] = true
+		}
+	}
+	return out
+}

@@ -34,9 +34,17 @@ func (x *Exporter) inventory(v cue.Value, ref model.Ref) (i model.Inventory, ok 
 }
 
 func (x *Exporter) workspace(v cue.Value, ref model.Ref) (w model.Workspace, ok bool) {
-	ok = x.read.decode(&w, v, ref)
+	const clusterTypes = "clusterTypes"
+	if cuevalue.Field(v, clusterTypes).IncompleteKind() != cue.StructKind {
+		ok = x.read.decode(&w, v, ref)
+		w.Complete()
+		return w, ok
+	}
+	ok = x.read.decode(&w, v, ref, clusterTypes)
 	w.Complete()
-	return w, ok
+	of, selected := x.selectors.optional(v, ref, clusterTypes, true)
+	w.SelectedTypes = &of
+	return w, ok && selected
 }
 
 func (x *Exporter) schedulingPolicy(v cue.Value, ref model.Ref) (p model.SchedulingPolicy, ok bool) {
