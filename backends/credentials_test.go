@@ -21,11 +21,12 @@ const hostSecrets = `"secretRef": "platform-token", "credentials": {
 	"git.example.test/app": {"secretRef": "git-secret"}, "charts.example.test": {"secretRef": "charts-secret"}}`
 
 // No backend gives a secret to a host that it does not belong to: that of the
-// platform only to git sources of the platform, that of a host only to it, and one
-// that a registration names only where the platform says so.
+// platform only to git sources of the platform on the host of its repository, that of a host
+// only to it, and one that a registration names only where the platform says so.
 func TestCredentials(t *testing.T) {
 	belongs := map[string]string{"git.example.test": "git-secret", "charts.example.test": "charts-secret"}
-	hosts := []string{"git.example.test", "charts.example.test", "other.example.test"}
+	hosts := []string{"git.example.test", "charts.example.test", "tree.example.test", "other.example.test"}
+	beside := &model.GitOps{Repo: "https://tree.example.test/fleet", Branch: "dev", Path: "fleet"}
 	for _, b := range all {
 		options := b.options
 		if with, ok := secretive[b.Name()]; ok {
@@ -42,12 +43,12 @@ func TestCredentials(t *testing.T) {
 							target := target(t, kind, false)
 							target.Registration = registration
 							target.Manifests = sourceAt(target.Manifests, host, own)
-							tree := bt.Build(t, b, bt.Platform{Options: options, Targets: []bt.Target{target}})
+							tree := bt.Build(t, b, bt.Platform{Options: options, GitOps: beside, Targets: []bt.Target{target}})
 							isGit := kind != model.OCISource && kind != model.HelmSource
 							allowed := map[string]bool{
 								belongs[host]:    true,
 								own:              registration == "" || own == belongs[host],
-								"platform-token": registration == "" && (own == "platform-token" || own == "" && isGit && belongs[host] == ""),
+								"platform-token": registration == "" && (own == "platform-token" || own == "" && isGit && host == "tree.example.test"),
 							}
 							for _, name := range sortedNames(tree) {
 								for _, secret := range []string{"platform-token", "git-secret", "charts-secret", "own-secret"} {
@@ -56,7 +57,7 @@ func TestCredentials(t *testing.T) {
 									}
 								}
 							}
-							checkSaid(t, tree, own != "" && registration != "" && own != belongs[host], own == "" && belongs[host] == "" && (!isGit || registration != ""), b.Name())
+							checkSaid(t, tree, own != "" && registration != "" && own != belongs[host], own == "" && belongs[host] == "" && (!isGit || registration != "" || host != "tree.example.test"), b.Name())
 						})
 					}
 				}

@@ -16,7 +16,7 @@ const (
 	defaults = `{"interval": "10m", "namespace": "flux-system", "prune": true, "wait": true}`
 	hasty    = `{"interval": "10m", "namespace": "flux-system", "prune": true, "wait": false}`
 	all      = `{"interval": "30s", "retryInterval": "2m", "timeout": "1h30m", "namespace": "gitops", "secretRef": "repo-secret",
-		"credentials": {"charts.example.test": {"secretRef": "charts"}, "registry.example.test": {"secretRef": "registry"}},
+		"credentials": {"git.example.test:80": {"secretRef": "repo-secret"}, "charts.example.test": {"secretRef": "charts"}, "registry.example.test": {"secretRef": "registry"}},
 		"prune": false, "wait": false, "serviceAccountName": "deployer", "namePattern": "dev-large-app"}`
 )
 

@@ -382,7 +382,7 @@ var Codes = []Explanation{
 	{NoBootstrap, NoBootstrap.Severity(), "there is nothing that lets a cluster pull its folder",
 		"kalypso bootstrap prints what lets a cluster pull its folder. What pulls the files of a platform team's own reconciler is its own as well, and a package that is carried to a site is not pulled at all."},
 	{NoSecret, NoSecret.Severity(), "a source gets no secret, and may need one",
-		"Credentials belong to hosts. The secretRef of a reconciler is for git sources of the platform's own workloads: a chart repository, a registry or the source of what is registered would otherwise get the token of the platform's repositories, wherever it is. So the reconciler says which host gets which secret, in credentials; an entry without secretRef says that the host needs none, and anonymous: true says so of one source."},
+		"Credentials belong to hosts. The secretRef of a reconciler is for git sources of the platform's own workloads on the host of the environment's gitops.repo: a git server elsewhere, a chart repository, a registry or the source of what is registered would otherwise get the token of the platform's repositories. So the reconciler says which host gets which secret, in credentials; an entry without secretRef says that the host needs none, and anonymous: true says so of one source."},
 	{ForeignSecret, ForeignSecret.Severity(), "a registration names a secret that its host does not get",
 		"Secrets are named in the platform's namespace, and whoever writes a registered workload could name any of them beside a host of their own. So its secretRef counts only if it is the secret that the reconciler's credentials give to that host."},
 	{Bounds, Bounds.Severity(), "an assignment goes beyond its workspace",

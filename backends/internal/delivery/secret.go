@@ -14,7 +14,8 @@ import (
 // Secrets are the fields of a reconciler that say which secrets its sources get. A
 // secret goes to no host but those that it is for.
 type Secrets struct {
-	// SecretRef is for git sources of the platform's own workloads.
+	// SecretRef is for the environment's tree, and for git sources of the platform's own
+	// workloads on the host of its repository.
 	SecretRef string
 	// Credentials are by host, with a port and the first parts of a path where they
 	// are given.
@@ -46,17 +47,34 @@ func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, [
 	case at.own != "":
 		d := diag.New(diag.ForeignSecret, fmt.Sprintf("registration %s names the secret %s, which is not the one that %s gets", a.Registration, at.own, keyOf(at.address)))
 		return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address, at.own)+"; or let the registration leave secretRef out"), a, s.Field+".secretRef")
-	case s.Git != nil && a.Registration == "":
+	case s.Git != nil && a.Registration == "" && besideTree(a.GitOps, at.address):
 		return c.SecretRef, nil
 	case c.SecretRef == "":
 		return "", nil
 	}
-	d := diag.New(diag.NoSecret, fmt.Sprintf("%s gets no secret: secretRef of reconciler %s is for git sources of the platform's own workloads", keyOf(at.address), a.Reconciler.Ref.Name))
+	d := diag.New(diag.NoSecret, fmt.Sprintf("%s gets no secret: %s", keyOf(at.address), servedBy(a, s)))
 	none := "anonymous: true beside its URL"
 	if a.Registration != "" {
 		none = fmt.Sprintf("credentials: %q: {} there", keyOf(at.address))
 	}
 	return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address, c.SecretRef)+"; if the source needs none, write "+none), a, s.Field+"."+at.field)
+}
+
+// besideTree says whether a git source is on the host that has the environment's repository.
+func besideTree(g *model.GitOps, source string) bool {
+	return g != nil && g.Repo != "" && keyOf(g.Repo) == keyOf(source)
+}
+
+// servedBy says what the reconciler's secretRef is for, where that is not a source.
+func servedBy(a *backends.Assignment, s Source) string {
+	secretRef := "secretRef of reconciler " + a.Reconciler.Ref.Name
+	switch {
+	case s.Git == nil || a.Registration != "":
+		return secretRef + " is for git sources of the platform's own workloads"
+	case a.GitOps == nil || a.GitOps.Repo == "":
+		return "without gitops.repo, " + secretRef + " is for no git server"
+	}
+	return secretRef + " is for " + keyOf(a.GitOps.Repo) + ", which has gitops.repo"
 }
 
 // refused points to a field of the assignment's manifests, and to the reconciler.

@@ -88,7 +88,12 @@ func TestSecretOf(t *testing.T) {
 		source       Source
 		want         string // the secret; with a code first, what the hint says
 	}{
-		"own git":                          {plain, "", git("any.example.com", "", false), "platform"},
+		"own git beside the tree":          {plain, "", git("tree.example.com", "", false), "platform"},
+		"own git beside the tree, port":    {plain, "", git("tree.example.com:8443", "", false), `K3025 credentials: "tree.example.com:8443": secretRef: "platform"`},
+		"own git elsewhere":                {plain, "", git("any.example.com", "", false), `K3025 reconcilers: "main": flux: credentials: "any.example.com": secretRef: "platform"`},
+		"own git elsewhere, how without":   {plain, "", git("any.example.com", "", false), "K3025 anonymous: true"},
+		"own git where there is no secret": {`{}`, "", git("any.example.com", "", false), ""},
+		"registered git beside the tree":   {plain, "team", git("tree.example.com", "", false), `K3025 credentials: "tree.example.com": secretRef: "platform"`},
 		"own git with a secret":            {plain, "", git("any.example.com", "own", false), "own"},
 		"own git, by host":                 {byHost, "", git("git.example.com", "", false), "git"},
 		"own git, open host":               {byHost, "", git("open.example.com", "", false), ""},
@@ -115,6 +120,7 @@ func TestSecretOf(t *testing.T) {
 			a := &backends.Assignment{
 				Environment: "dev", ClusterType: "large", DeploymentTarget: "app-main", Registration: c.registration,
 				Reconciler: backends.Spec{Ref: model.Ref{Collection: "reconcilers", Name: "main"}},
+				GitOps:     &model.GitOps{Repo: "ssh://git@tree.example.com/fleet.git"},
 			}
 			got, ds := secrets(t, c.options).Of(a, c.source, "flux")
 			code, hint, fails := strings.Cut(c.want, " ")
@@ -128,5 +134,18 @@ func TestSecretOf(t *testing.T) {
 				t.Errorf("%q %v, want %s with the hint %s", got, ds, code, hint)
 			}
 		})
+	}
+}
+
+// A reconciler's secretRef belongs to the host of the environment's repository: where there is
+// none, it is for nothing but a source that names it.
+func TestSecretWithoutRepository(t *testing.T) {
+	source := Source{Git: &model.Git{Repo: "https://git.example.com/a"}, Field: "git"}
+	for name, gitOps := range map[string]*model.GitOps{"no gitops": nil, "registry": {OCI: "oci://git.example.com/fleet"}} {
+		a := &backends.Assignment{Environment: "dev", Reconciler: backends.Spec{Ref: model.Ref{Collection: "reconcilers", Name: "main"}}, GitOps: gitOps}
+		got, ds := secrets(t, `{"secretRef": "platform"}`).Of(a, source, "flux")
+		if got != "" || len(ds) != 1 || !strings.Contains(ds[0].Message, "without gitops.repo") {
+			t.Errorf("%s: %q %v", name, got, ds)
+		}
 	}
 }

@@ -120,7 +120,7 @@ configs:            schema.#Configs
 reconcilers:        schema.#Reconcilers
 namespaceServices:  schema.#NamespaceServices
 
-reconcilers: flux: flux: {interval: "5m", secretRef: "gitops", credentials: {"charts.example.com": secretRef: "charts", "registry.example.com": secretRef: "registry"}}
+reconcilers: flux: flux: {interval: "5m", secretRef: "gitops", credentials: {"git.example.com": secretRef: "gitops", "charts.example.com": secretRef: "charts", "registry.example.com": secretRef: "registry"}}
 namespaceServices: default: {}
 configs: everywhere: {match: {}, values: LOG_LEVEL: "info"}
 `
