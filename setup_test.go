@@ -223,10 +223,18 @@ func TestActionVersion(t *testing.T) {
 		{"", untagged, ""},
 		{"", "main", ""},
 		{"", "", ""}, // uses: ./
+		{"v1.2.3-rc.1+build.5", "main", "v1.2.3-rc.1+build.5"},
+		{"v1", "main", ""},
+		{"v1.2.3/../../../evil", "main", ""},
+		{"v1.2.3\nfolder=/evil", "main", ""},
+		{"v1.2.3$(id)", "main", ""},
+		{"v01.2.3", "main", ""},
+		{"latest ", "main", ""},
+		{"", "v1.2.3/../../evil", ""},
 	} {
 		output, printed, err := runStep(t, "version", "VERSION="+c.version, "REF="+c.ref, "REPOSITORY="+repository)
 		if c.want == "" {
-			if err == nil || !strings.Contains(printed, "::error") || output != "" {
+			if err == nil || !strings.HasPrefix(printed, "::error") || strings.Count(printed, "\n") != 1 || output != "" {
 				t.Errorf("%+v: %v %s%s", c, err, printed, output)
 			}
 		} else if want := "version=" + c.want + "\nfolder=/tools/kalypso/" + c.want + "/X64\n"; err != nil || output != want {
@@ -266,7 +274,7 @@ func TestActionInstalls(t *testing.T) {
 // component is templates/setup-kalypso.yml as GitLab has it.
 type component struct {
 	Spec struct {
-		Inputs map[string]struct{ Default string }
+		Inputs map[string]struct{ Default, Regex string }
 	}
 	Jobs map[string]struct {
 		Variables map[string]string
@@ -342,6 +350,12 @@ func TestComponent(t *testing.T) {
 		t.Errorf("the docs include it %d times", n)
 	}
 
+	version := regexp.MustCompile(c.Spec.Inputs["version"].Regex)
+	for text, want := range map[string]bool{"v0.1.0": true, "v1.2.3-rc.1+b": true, "v1": false, "v0.1.0/../x": false, "v0.1.0; id": false} {
+		if version.MatchString(text) != want {
+			t.Errorf("%s: not %t", text, want)
+		}
+	}
 	server := mirror(t)
 	job := readComponent(t, map[string]string{"version": "v0.1.0", "downloads": server.URL}).Jobs[".install-kalypso"]
 	dir := t.TempDir()
