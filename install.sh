@@ -18,8 +18,8 @@ checksum, and where cosign is installed its signature, and puts the program into
   KALYPSO_OS, KALYPSO_ARCH  what to install for; this machine if they are not set
 
 Exit codes: 2 usage, 3 no release for this system, 4 a program is missing, 5 a download
-failed, 6 a checksum or signature is not right, 7 the folder cannot be written to,
-8 the program does not run here. Nothing is installed but with 0.
+failed, 6 a checksum or signature is not right, or the archive has a link, 7 the folder cannot
+be written to, 8 the program does not run here. Nothing is installed but with 0.
 TEXT
 }
 
@@ -114,13 +114,31 @@ verify() {
 	[ "$got" = "$want" ] || fail 6 "$address/$archive has the checksum $got, and is to have $want: the download was cut, or is not what was released"
 }
 
+# links refuses an archive with anything but files and folders: no release has a link, which
+# could lead out of the folder. What lists archives of Windows may not be there; unpack follows
+# no link in any case.
+links() {
+	if [ "$os" = windows ]; then
+		listed=$(unzip -Z "$parts/$archive" 2>/dev/null | awk '/^l/')
+	else
+		listed=$(LC_ALL=C tar -tvzf "$parts/$archive" 2>/dev/null) || fail 6 "$archive cannot be unpacked"
+		listed=$(printf '%s\n' "$listed" | awk '/^[^-d]/ || / -> / || / link to /')
+	fi
+	[ -z "$listed" ] || fail 6 "$archive has a link, which no release has: $listed"
+}
+
+# unpack writes the program alone, as a new file.
+unpack() {
+	if [ "$os" = windows ]; then
+		unzip -p "$parts/$archive" "$program"
+	else
+		tar -xzOf "$parts/$archive" "$program"
+	fi >"$parts/$program" || fail 6 "$archive cannot be unpacked"
+	[ -s "$parts/$program" ] || fail 6 "$archive has no $program"
+}
+
 # place puts the program into the folder, by a rename, so that it is there whole or not at all.
 place() {
-	if [ "$os" = windows ]; then
-		unzip -q -o "$parts/$archive" "$program" -d "$parts"
-	else
-		tar -xzf "$parts/$archive" -C "$parts" "$program"
-	fi || fail 6 "$archive cannot be unpacked"
 	chmod 755 "$parts/$program"
 	if [ -z "${KALYPSO_OS:-}${KALYPSO_ARCH:-}" ]; then
 		said=$("$parts/$program" version 2>&1) || fail 8 "the program does not run here: $said"
@@ -169,6 +187,8 @@ main() {
 	fetch checksums.txt
 	signature
 	verify
+	links
+	unpack
 	place
 }
 

@@ -39,6 +39,22 @@ func tarball(t *testing.T, program string) []byte {
 	return b.Bytes()
 }
 
+// linked returns an archive of a release in which the program is a link.
+func linked(t *testing.T, kind byte, to string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	err := errors.Join(
+		w.WriteHeader(&tar.Header{Name: "LICENSE", Mode: 0o644}),
+		w.WriteHeader(&tar.Header{Name: "kalypso", Typeflag: kind, Linkname: to, Mode: 0o755}),
+		w.Close(), z.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 // zipped returns an archive of a release for Windows.
 func zipped(t *testing.T, program string) []byte {
 	t.Helper()
@@ -86,6 +102,9 @@ func mirror(t *testing.T) *httptest.Server {
 	files["download/v0.0.5/"+linux] = v2
 	release("download/v0.0.6", map[string][]byte{linux: v1}) // without a signature
 	delete(files, "download/v0.0.6/checksums.txt.sigstore.json")
+	release("download/v0.0.7", map[string][]byte{linux: linked(t, tar.TypeSymlink, "/bin/sh")})
+	release("download/v0.0.8", map[string][]byte{linux: linked(t, tar.TypeLink, "LICENSE")})
+	release("download/v0.0.9", map[string][]byte{linux: linked(t, tar.TypeDir, "")})
 
 	script, err := os.ReadFile("install.sh")
 	if err != nil {
@@ -207,6 +226,10 @@ func testInstaller(t *testing.T, shell []string, busybox bool, download string) 
 		{name: "a short download", args: []string{"v0.1.0"}, from: "/short", code: 6, message: "the download was cut"},
 		{name: "a wrong checksum", args: []string{"v0.0.5"}, code: 6, message: "has the checksum"},
 		{name: "no archive", args: []string{"v0.0.4"}, code: 6, message: "cannot be unpacked"},
+		{name: "a symbolic link", args: []string{"v0.0.7"}, code: 6, message: "has a link, which no release has: "},
+		{name: "a hard link", args: []string{"v0.0.8"}, code: 6, message: "has a link, which no release has: "},
+		{name: "a link for another system", args: []string{"v0.0.7"}, env: system, code: 6, message: "has a link"},
+		{name: "a folder", args: []string{"v0.0.9"}, code: 6, message: "has no kalypso"},
 		{name: "another version", args: []string{"v0.0.1"}, code: 6, message: "has kalypso v0.1.0, and not v0.0.1"},
 		{name: "signed", args: []string{"v0.1.0"}, cosign: `case "$*" in *'refs/tags/v0\.1\.0$'*) ;; *) exit 1 ;; esac`, contains: "v0.1.0"},
 		{name: "signed newest", cosign: `case "$*" in *'refs/tags/v.*$'*) ;; *) exit 1 ;; esac`, contains: "v0.2.0"},
