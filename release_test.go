@@ -4,16 +4,19 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -219,6 +222,73 @@ func checkRelease(t *testing.T, dist, tag string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	checkVersion(t, filepath.Join(folder, "kalypso"), tag)
+}
+
+// TestReleaseRights: each job of the release has the rights that its steps need, and no other.
+func TestReleaseRights(t *testing.T) {
+	var workflow struct {
+		Permissions map[string]string
+		Jobs        map[string]struct {
+			Permissions map[string]string
+			Steps       []struct {
+				Uses, Run string
+				With      map[string]string
+			}
+		}
+	}
+	text, err := os.ReadFile(".github/workflows/release.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, &workflow)
+	}
+	if err != nil || len(workflow.Jobs) == 0 || workflow.Permissions == nil || len(workflow.Permissions) > 0 {
+		t.Fatal(err, workflow)
+	}
+	for name, job := range workflow.Jobs {
+		want := map[string]string{}
+		for _, s := range job.Steps {
+			switch uses, _, _ := strings.Cut(s.Uses, "@"); {
+			case uses == "actions/checkout" && want["contents"] == "":
+				want["contents"] = "read"
+			case uses == "docker/login-action":
+				want["packages"] = "write"
+			case uses == "actions/attest":
+				want["id-token"], want["attestations"] = "write", "write"
+			case strings.HasPrefix(s.Run, ".ci/goreleaser release"):
+				want["contents"], want["id-token"] = "write", "write" // the release, and cosign
+			case strings.HasPrefix(s.Run, "make ") && len(job.Permissions) > 1:
+				t.Errorf("%s runs %q with more than contents: read", name, s.Run)
+			}
+		}
+		if !maps.Equal(job.Permissions, want) {
+			t.Errorf("%s has the permissions %v, and its steps need %v", name, job.Permissions, want)
+		}
+	}
+}
+
+// TestBaseImages: images are built on others by their digests, since a tag can be moved, and all
+// on the same one.
+func TestBaseImages(t *testing.T) {
+	files, err := filepath.Glob("Dockerfile*")
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	pinned := regexp.MustCompile(`^alpine:[0-9]+\.[0-9]+@sha256:[0-9a-f]{64}$`)
+	first := ""
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := regexp.MustCompile(`(?m)^FROM (.*)$`).FindAllStringSubmatch(string(text), -1)
+		for _, m := range from {
+			if first = cmp.Or(first, m[1]); !pinned.MatchString(m[1]) || m[1] != first {
+				t.Errorf("%s is built on %s", file, m[1])
+			}
+		}
+		if len(from) == 0 {
+			t.Errorf("%s is built on nothing", file)
+		}
+	}
 }
 
 // contents are the names in an archive.
