@@ -42,6 +42,9 @@ func podTemplates(objects []model.Projected) (out []podTemplate, unreadable []st
 			own = known && (of == "apps" || of == "batch" || of == "")
 			ok = t.read(o.Value, kind)
 			t.count = max(t.count, most[t.object], 0)
+			if isCronJob(o.Value) {
+				t.count *= max(overlap(o.Value), 1)
+			}
 		}
 		switch {
 		case !ok && own:

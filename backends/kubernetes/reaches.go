@@ -53,10 +53,37 @@ func ActsAsFlux(v model.Value) bool {
 	return text(v, "spec", "serviceAccountName") == "" && !elsewhere
 }
 
-// TakesFiles says whether an object has Prometheus send one of its own files, such as its token,
-// to whom the object says.
-func TakesFiles(v model.Value) bool {
-	return group(text(v, "apiVersion")) == "monitoring.coreos.com" && len(textsAt(v, []string{"spec", "endpoints", "*", "bearerTokenFile"})) > 0
+// FilesOf returns the fields in which an object names files of the pods that act on it, sorted:
+// with them Prometheus or Alertmanager sends its own token, its own certificates or what else it
+// can read to whom the object says.
+func FilesOf(v model.Value) []string {
+	if group(text(v, "apiVersion")) != "monitoring.coreos.com" {
+		return nil
+	}
+	spec, _ := v.Lookup("spec")
+	out := filesIn(spec, nil)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// free are fields of Prometheus' objects whose keys are anybody's.
+var free = []string{"labels", "annotations", "matchLabels", "nodeSelector", "externalLabels", "params", "headers", "httpHeaders", "expandedParams"}
+
+// filesIn adds the fields that name files anywhere in a value: those that end in File, such as
+// caFile of a tlsConfig, but for logs, and lists of targets.
+func filesIn(v model.Value, out []string) []string {
+	for _, elem := range v.Elems() {
+		out = filesIn(elem, out)
+	}
+	for _, f := range v.Fields() {
+		file := strings.HasSuffix(f.Name, "File") && !strings.HasSuffix(f.Name, "LogFile") && f.Value.Kind() == model.String && f.Value.Text() != ""
+		if file || f.Name == "fileSDConfigs" && len(f.Value.Elems()) > 0 {
+			out = append(out, f.Name)
+		} else if !slices.Contains(free, f.Name) {
+			out = filesIn(f.Value, out)
+		}
+	}
+	return out
 }
 
 // SecretsOf returns the secrets that an object has the External Secrets Operator read or write,

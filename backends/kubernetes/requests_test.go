@@ -23,6 +23,9 @@ func TestRequestsOf(t *testing.T) {
 		"a negative request": {deployment("1", `{"overhead": {"cpu": "-7"}, "containers": [{"resources": {"requests": {"cpu": "3"}}}, {"resources": {"requests": {"cpu": "-2"}, "limits": {"cpu": "-1"}}}]}`), map[string]string{"requests.cpu": "3", "pods": "1"}},
 		"a volume of each pod": {deployment("2", `{"containers": [{}], "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}}}]}`),
 			map[string]string{"requests.storage": "2Gi", "persistentvolumeclaims": "2", "pods": "2"}},
+		"runs at once": {`{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {
+			"activeDeadlineSeconds": 240, "parallelism": 2, "template": {"spec": {"containers": [{"resources": {"requests": {"cpu": "500m"}}}]}}}}}}`,
+			map[string]string{"requests.cpu": "4", "pods": "8"}},
 		"a negative claim": {`{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}, "spec": {"resources": {"requests": {"storage": "-1Gi"}}}}`,
 			map[string]string{"persistentvolumeclaims": "1"}},
 	} {

@@ -54,8 +54,8 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		if kubernetes.ActsAsFlux(items[i].Value) && !anywhere {
 			fluxed = append(fluxed, name)
 		}
-		if kubernetes.TakesFiles(items[i].Value) && !anywhere {
-			files = append(files, name)
+		if fields := kubernetes.FilesOf(items[i].Value); len(fields) > 0 && !anywhere {
+			files = append(files, fmt.Sprintf("%s by %s", name, strings.Join(fields, ", ")))
 		}
 		if kubernetes.AsksToStay(items[i].Value) || kubernetes.HasFinalizers(items[i].Value) {
 			kept = append(kept, name)
@@ -71,7 +71,7 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 	b.reportAll(b.manifests, "namespaces", "may not refer to other namespaces: ", reaching)
 	b.reportAll(b.manifests, "secrets", "may not refer to secrets: ", secrets)
 	b.reportAll(b.manifests, "namespaces", "may not take the traffic of other namespaces by externalIPs: ", traffic)
-	b.reportAll(b.manifests, "namespaces", "may not take files of Prometheus by bearerTokenFile: ", files)
+	b.reportAll(b.manifests, "namespaces", "may not have Prometheus or Alertmanager use their own files: ", files)
 	b.reportAll(b.manifests, "namespaces", "may not have Flux fetch and apply as itself, without a serviceAccountName: ", fluxed)
 	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
 	if !*b.of.Reconciler.Keep {
@@ -80,10 +80,23 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 	if !*b.of.Reconciler.Hooks {
 		b.reportAll(b.manifests, "reconciler.hooks", "may not have the hooks ", hooks)
 	}
+	if b.of.Quota != nil {
+		b.overlapping(kubernetes.Overlapping(p))
+	}
 	if b.of.PodSecurity != "privileged" {
 		b.reportAll(b.manifests, "podSecurity", "may not have pods that take the place of others: ", kubernetes.Preempting(p))
 	}
 	b.reportAll(b.manifests, "podSecurity", "may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
+}
+
+// overlapping reports CronJobs of which nobody knows how much of a quota they take.
+func (b *bounds) overlapping(cronJobs []string) {
+	if len(cronJobs) == 0 {
+		return
+	}
+	b.report(b.manifests, "quota", "with a quota may not have CronJobs whose runs add up: "+kubernetes.Few(cronJobs))
+	last := &b.ds[len(b.ds)-1]
+	last.Hint = "write concurrencyPolicy: Forbid, or spec.jobTemplate.spec.activeDeadlineSeconds, which ends each run"
 }
 
 // withoutAny returns the patterns but for the one that allows everything.
