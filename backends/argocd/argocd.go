@@ -18,8 +18,10 @@
 // The projects. What a project does not permit is never deleted, so their
 // permissions follow from nothing that may leave the tree (project.go):
 //
-//   - <environment>.<clusterType>.<target> applies an assignment's folder: anything,
-//     from the environment's own tree alone.
+//   - <environment>.<clusterType>.<target> applies an assignment's folder: from the
+//     environment's own tree, to its destination, the namespaces and cluster-scoped kinds
+//     that its workspace may bring and its namespace service names. The same with .clusters
+//     is for the Applications on each cluster of an inventory.
 //   - <environment>.<clusterType>.<target>.workload, unless the reconciler names a
 //     project, is for the Application of what others wrote: their source, the
 //     workload's namespace, and no cluster-scoped object but, where a sync option
@@ -94,6 +96,10 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 	var emission backends.Emission
 	if !diag.Errors(ds) {
 		emission, problems = delivery.Emission(a, folder)
+		ds = append(ds, problems...)
+	}
+	if a.GitOps != nil && !diag.Errors(ds) {
+		share.Permits, problems = permitsOf(a, o, emission.Objects)
 		ds = append(ds, problems...)
 	}
 	for i := range ds {

@@ -1,10 +1,13 @@
 package argocd_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
@@ -86,6 +89,97 @@ func TestRetries(t *testing.T) {
 					t.Errorf("%s: %s of %+v is tried again %d times, not %d", options, name, bounds, got, want)
 				}
 			}
+		}
+	}
+}
+
+// The project of a folder permits its destination, its workspace's bounds and what its namespace
+// service declares, whatever is in the folder, and a namespace of any name.
+func TestProjectsOfFolders(t *testing.T) {
+	const declared = `{"name": "x", "namespaces": ["monitoring"], "objects": {"clusterScoped": ["rbac.authorization.k8s.io/ClusterRole"]}}`
+	here, other := place{Server: inCluster}, place{Server: "https://far.example.test"}
+	tenant, team := profile("tenant", model.Patterns{"own-*"}, model.Patterns{"scheduling.k8s.io/PriorityClass"}), profile("#Team", nil, nil)
+	object := func(group, kind, namespace string) backends.Object {
+		return backends.Object{Group: group, Kind: kind, Namespace: namespace, Name: "x"}
+	}
+	clusterRole, webhook := object("rbac.authorization.k8s.io", "ClusterRole", ""), object("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "")
+	for name, c := range map[string]struct {
+		options, service string
+		of               *model.Workspace
+		object           backends.Object
+		at               place
+		want             bool
+	}{
+		"its namespace":                    {defaults, "", tenant, object("apps", "Deployment", "dev-large-web-main"), here, true},
+		"its namespace elsewhere":          {defaults, "", tenant, object("apps", "Deployment", "dev-large-web-main"), other, false},
+		"its namespace on another cluster": {remote, "", tenant, object("apps", "Deployment", "dev-large-web-main"), here, false},
+		"that of its workspace":            {defaults, "", tenant, object("", "Secret", "own-a"), here, true},
+		"its namespace, taken away":        {defaults, "", profile("odd", model.Patterns{"*", "!dev-*", "!argo*"}, model.Patterns{"*", "!Name*"}), object("", "Secret", "dev-large-web-main"), here, true},
+		"any namespace, taken away":        {defaults, "", profile("odd", model.Patterns{"*"}, model.Patterns{"*", "!Name*"}), object("", "Namespace", ""), here, true},
+		"that of another":                  {defaults, "", tenant, object("", "Secret", "dev-large-db-main"), here, false},
+		"that of Kubernetes":               {defaults, "", team, object("", "Secret", "kube-system"), here, false},
+		"any of a team":                    {defaults, "", team, object("", "Secret", "shared"), here, true},
+		"that of the namespace service":    {defaults, declared, tenant, object("", "ConfigMap", "monitoring"), here, true},
+		"beside Argo CD":                   {defaults, "", tenant, object("argoproj.io", "Application", "argocd"), here, true},
+		"beside Argo CD, of far":           {remote, "", tenant, object("argoproj.io", "Application", "argocd"), here, false},
+		"beside Argo CD, of an inventory":  {each, "", tenant, object("argoproj.io", "Application", "argocd"), other, false},
+		"a former namespace":               {defaults, "", tenant, object("", "Namespace", ""), here, true},
+		"a kind of its workspace":          {defaults, "", tenant, object("scheduling.k8s.io", "PriorityClass", ""), here, true},
+		"a kind of others":                 {defaults, "", tenant, clusterRole, here, false},
+		"a kind of the namespace service":  {defaults, declared, tenant, clusterRole, here, true},
+		"a kind of a team":                 {defaults, "", team, clusterRole, here, true},
+		"no kind of a team":                {defaults, "", team, webhook, here, false},
+	} {
+		target := bt.Target{Name: "web/main", Manifests: bt.Git, Bounds: c.of, Service: c.service}
+		tree := bt.Build(t, argocd.New(), bt.Platform{Options: c.options, GitOps: bt.GitOps, Clusters: []model.Cluster{cluster(t, "edge-1", "")}, Targets: []bt.Target{target}})
+		p := parse(t, backends.File{Path: "assignments.yaml", Data: tree.Files["assignments.yaml"]}).projects["dev.large.web-main"]
+		if got := p.permitsObject(c.object, c.at); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A namespace service that brings what no project permits is an error with the lines to write, with
+// which it is built; so is nothing without AppProjects.
+func TestNamespaceServiceBeyondProject(t *testing.T) {
+	const manifests = `"manifests": [
+		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "x"}},
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "monitoring"}}]}`
+	build := func(declared string, gitOps *model.GitOps, of *model.Workspace) []diag.Diagnostic {
+		target := bt.Target{Name: "web/main", Manifests: bt.Git, Bounds: of, Service: `{"name": "x", ` + declared + manifests}
+		return bt.Build(t, argocd.New(), bt.Platform{Options: defaults, GitOps: gitOps, Targets: []bt.Target{target}}).Diagnostics
+	}
+	tenant := profile("tenant", model.Patterns{}, model.Patterns{})
+	ds := build("", bt.GitOps, tenant)
+	if len(ds) != 1 || ds[0].Code != diag.BadSpec || !strings.HasSuffix(ds[0].Message, "rbac.authorization.k8s.io/ClusterRole x, ConfigMap x in monitoring") ||
+		!strings.Contains(ds[0].Hint, `namespaces: ["monitoring"]; namespaceServices: `) || !strings.Contains(ds[0].Hint, `objects: clusterScoped: ["rbac.authorization.k8s.io/ClusterRole"]`) {
+		t.Error(ds)
+	}
+	for _, ds := range [][]diag.Diagnostic{
+		build(`"namespaces": ["monitoring"], "objects": {"clusterScoped": ["rbac.authorization.k8s.io/ClusterRole"]}, `, bt.GitOps, tenant),
+		build("", nil, tenant), build("", bt.GitOps, profile("#Team", nil, nil)), build("", bt.GitOps, nil),
+	} {
+		if slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.BadSpec }) {
+			t.Error(ds)
+		}
+	}
+}
+
+// A folder that is kept from an earlier release keeps the project that permits everything: nobody
+// knows what it holds, or held where a cluster is behind.
+func TestProjectOfKeptFolder(t *testing.T) {
+	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "web/main", Manifests: bt.Git, Bounds: profile("tenant", model.Patterns{}, model.Patterns{})}}}
+	folders := bt.Build(t, argocd.New(), p).Folders
+	for _, earlier := range []bool{false, true} {
+		if earlier {
+			folders[0].Shared = []byte(`{"repo": "https://git.example.test/app", "own": true}`)
+		}
+		files, _ := argocd.New().Index(p.ClusterType(t), folders)
+		at := slices.IndexFunc(files, func(f backends.File) bool { return f.Path == backends.AssignmentsFile })
+		project := parse(t, files[at]).projects["dev.large.web-main"]
+		object := backends.Object{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "x"}
+		if project.permitsObject(object, place{Server: inCluster}) != earlier {
+			t.Errorf("earlier %t: %+v", earlier, project)
 		}
 	}
 }

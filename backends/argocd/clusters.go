@@ -173,7 +173,7 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 		objects = append(objects, set(meta, a.Namespace, a.Clusters, spec, sources))
 	}
 	add(backends.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget), application{
-		Project: assignmentProject(a.Environment, a.ClusterType, a.DeploymentTarget), SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
+		Project: clustersProject(a.Environment, a.ClusterType, a.DeploymentTarget), SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
 	}, folders)
 	for _, w := range c.Reconciler {
 		spec := w.Spec.(application)

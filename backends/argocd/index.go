@@ -82,7 +82,7 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 	first := firstWave(folders)
 	var projects []kubernetes.Object
 	for _, f := range folders {
-		projects = append(projects, projectOfAssignment(ct, o, f))
+		projects = append(projects, projectsOfAssignment(ct, o, f)...)
 	}
 	for _, p := range append(projects, workloadProjects(ct, o, folders)...) {
 		inWave(&p.Metadata, first-1)
@@ -123,10 +123,12 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 				out = append(out, delivery.Owner{Name: "Application " + name, Of: "the workload of " + f.DeploymentTarget, Assignment: id})
 			}
 		}
-		out = append(out, delivery.Owner{
-			Name: "AppProject " + assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget),
-			Of:   "the project of the assignment of " + f.DeploymentTarget, Assignment: id,
-		})
+		for _, name := range assignmentProjects(ct, f) {
+			out = append(out, delivery.Owner{
+				Name: "AppProject " + name,
+				Of:   "the project of the assignment of " + f.DeploymentTarget, Assignment: id,
+			})
+		}
 		if f.Repo != "" && f.Own {
 			out = append(out, delivery.Owner{
 				Name: "AppProject " + workloadProject(ct.Environment, ct.Name, f.DeploymentTarget),

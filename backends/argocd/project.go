@@ -15,9 +15,10 @@ import (
 // What a project does not permit, Argo CD neither prunes nor deletes: it leaves it
 // on the cluster, without a word. The project that is in force is the one of the
 // commit in which an object goes, so that nothing that a project permits may
-// follow from the objects, clusters or options that happen to be there. A project
-// that leaves the tree stays as it was until its Applications are gone, by its
-// finalizer.
+// follow from the objects or clusters that happen to be there: all of it follows
+// from what the platform declares of destinations, workspaces and namespace services
+// (permits.go). A project that leaves the tree stays as it was until its Applications
+// are gone, by its finalizer.
 //
 // Names of AppProjects have dots between their parts, which have none: one Argo
 // CD may serve several cluster types and environments, and with dashes the target
@@ -27,6 +28,14 @@ import (
 // applies an assignment's folder.
 func assignmentProject(environment, clusterType, deploymentTarget string) string {
 	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget, model.MaxLabel)
+}
+
+// clustersProject returns the name of the AppProject of the Applications that apply an
+// assignment's folder to each cluster of an inventory. It is another one than that of the folder's one
+// Application elsewhere: a folder may go from one to the other, and what it leaves is deleted with
+// the permissions that it had there.
+func clustersProject(environment, clusterType, deploymentTarget string) string {
+	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget+".clusters", model.MaxLabel)
 }
 
 // workloadProject returns the name of the AppProject of the workload's own
@@ -41,23 +50,40 @@ func workspaceProject(environment, clusterType, workspace string) string {
 	return model.ShortName(environment+"."+clusterType+"."+workspace, model.MaxLabel)
 }
 
-var (
-	anyKind  = groupKind{Group: "*", Kind: "*"}
-	anywhere = destination{Server: "*", Namespace: "*"}
-)
+var anyKind = groupKind{Group: "*", Kind: "*"}
 
-// projectOfAssignment returns the AppProject of the Application that applies the
-// folder. It trusts what the platform's own tree holds, which the build checks,
-// and nothing else.
-func projectOfAssignment(ct *backends.ClusterType, o options, f folder) kubernetes.Object {
-	meta := projectMeta(ct, o, f, assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget))
-	return projectObject(meta, appProject{
+// projectsOfAssignment returns the AppProjects of the Applications that apply the folder: of the one
+// Application, and where it goes to each cluster of an inventory, of those. The first is there in
+// any case, as earlier releases had it for both, and Argo CD deletes no project that is used.
+//
+// A folder of another backend, or of an earlier release, is permitted everything: nobody knows what
+// it holds.
+func projectsOfAssignment(ct *backends.ClusterType, o options, f folder) []kubernetes.Object {
+	spec := appProject{
 		Description:                fmt.Sprintf("Assignment of %s to cluster type %s in %s", f.DeploymentTarget, ct.Name, ct.Environment),
 		SourceRepos:                []string{ct.GitOps.URL()},
-		Destinations:               []destination{anywhere},
-		ClusterResourceWhitelist:   []clusterObject{{Group: "*", Kind: "*"}},
 		NamespaceResourceWhitelist: []groupKind{anyKind},
-	})
+	}
+	if f.Permits == nil {
+		spec.Destinations = []destination{{Server: "*", Namespace: "*"}}
+		spec.ClusterResourceWhitelist = []clusterObject{{Group: "*", Kind: "*"}}
+	} else {
+		f.Permits.in(&spec, f, o)
+	}
+	var out []kubernetes.Object
+	for _, name := range assignmentProjects(ct, f) {
+		out = append(out, projectObject(projectMeta(ct, o, f, name), spec))
+	}
+	return out
+}
+
+// assignmentProjects returns the names of projectsOfAssignment.
+func assignmentProjects(ct *backends.ClusterType, f folder) []string {
+	out := []string{assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget)}
+	if len(f.Clusters) > 0 {
+		out = append(out, clustersProject(ct.Environment, ct.Name, f.DeploymentTarget))
+	}
+	return out
 }
 
 // projectOfWorkload returns the AppProject of the workload's Application: what

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
@@ -197,8 +198,34 @@ func checkTrust(t *testing.T, s synced) {
 	}
 }
 
-// randomPlatform returns a platform whose targets are named alike in all.
-func randomPlatform(t *testing.T, r *rand.Rand, options []string) bt.Platform {
+// bounded are workspaces whose targets bring what randomPlatform lets them, with what their namespace
+// services declare for it.
+var bounded = map[string]struct {
+	of                 *model.Workspace
+	elsewhere, service string
+}{
+	"nobody's": {nil, "kube-system", ""},
+	"team":     {profile("#Team", nil, nil), "shared-9", ""},
+	"tenant": {
+		profile("tenant", model.Patterns{}, model.Patterns{"PersistentVolume"}), "kube-system",
+		`"namespaces": ["shared-*", "kube-system"], "objects": {"clusterScoped": ["rbac.authorization.k8s.io/ClusterRole"]}, `,
+	},
+	"wide": {
+		profile("wide", model.Patterns{"*", "!kube-*", "!argo*"}, model.Patterns{"*", "!Namespace", "!rbac*"}), "kube-system",
+		`"namespaces": ["kube-system"], "objects": {"clusterScoped": ["*/ClusterRole"]}, `,
+	},
+}
+
+// profile returns a workspace with bounds; nil is for those of a team.
+func profile(name string, namespaces, clusterScoped model.Patterns) *model.Workspace {
+	w := &model.Workspace{Name: name, Namespaces: namespaces}
+	w.Objects.ClusterScoped = clusterScoped
+	w.Complete()
+	return w
+}
+
+// randomPlatform returns a platform whose targets are named alike in all, and bounded alike.
+func randomPlatform(t *testing.T, r *rand.Rand, options []string, workspace string) bt.Platform {
 	p := bt.Platform{Options: options[r.IntN(len(options))], GitOps: bt.GitOps}
 	for _, name := range []string{"edge-1", "edge-2", "edge-3"} {
 		if r.IntN(3) > 0 || name == "edge-1" {
@@ -215,14 +242,14 @@ func randomPlatform(t *testing.T, r *rand.Rand, options []string) bt.Platform {
 		if r.IntN(3) == 0 {
 			continue
 		}
-		target := bt.Target{Name: name, Workspace: fmt.Sprintf("team-%d", r.IntN(2)), Manifests: sources[r.IntN(len(sources))]}
+		target := bt.Target{Name: name, Bounds: bounded[workspace].of, Workspace: fmt.Sprintf("team-%d", r.IntN(2)), Manifests: sources[r.IntN(len(sources))]}
 		short := strings.ReplaceAll(name, "/", "-")
 		target.Namespace = fmt.Sprintf("%s-%d", short, r.IntN(2))
-		target.Service = fmt.Sprintf(`{"name": "x", "deletion": "delete", "manifests": [
+		target.Service = fmt.Sprintf(`{"name": "x", `+bounded[workspace].service+`"deletion": "delete", "manifests": [
 			{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "%s-%d"}},
 			{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "%s", "namespace": "shared-%d"}}]}`, short, r.IntN(2), short, r.IntN(2))
 		if target.Render = r.IntN(2) == 0; target.Render {
-			target.Projection = bt.Projected(t, object(""), object(`, "namespace": "kube-system"`))
+			target.Projection = bt.Projected(t, object(""), object(`, "namespace": "`+bounded[workspace].elsewhere+`"`))
 		}
 		p.Targets = append(p.Targets, target)
 		if n := len(p.Targets); n > 1 && r.IntN(3) == 0 {
@@ -241,16 +268,24 @@ func TestNothingStays(t *testing.T) {
 		"here": {defaults, creating, local, named, byHand}, "far": {remote}, "each": {each}, "far and each": {remote, each}, "here and each": {defaults, each},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(12) {
+			for seed := range uint64(16) {
 				r := rand.New(rand.NewPCG(seed, 1))
-				one := bt.Build(t, argocd.New(), randomPlatform(t, r, options))
-				other := bt.Build(t, argocd.New(), randomPlatform(t, r, options))
+				workspace := slices.Sorted(maps.Keys(bounded))[seed%uint64(len(bounded))]
+				one := bt.Build(t, argocd.New(), randomPlatform(t, r, options, workspace))
+				other := bt.Build(t, argocd.New(), randomPlatform(t, r, options, workspace))
+				for _, d := range append(one.Diagnostics, other.Diagnostics...) {
+					if d.Code == diag.BadSpec {
+						t.Error(d)
+					}
+				}
 				before, after := sync(t, one), sync(t, other)
 				checkRemoval(t, before, after)
 				checkWaves(t, before, after)
-				checkTrust(t, after)
+				if workspace != "wide" { // whose workloads may be in other namespaces
+					checkTrust(t, after)
+				}
 				if t.Failed() {
-					t.Fatalf("seed %d", seed)
+					t.Fatalf("seed %d: %s", seed, workspace)
 				}
 			}
 		})

@@ -26,6 +26,9 @@ type shared struct {
 	// Bounds are those of the workspace; nil for any kind of object in the workload's
 	// namespace.
 	Bounds *bounds `json:"bounds,omitempty"`
+	// Permits is what the folder's project permits; nil in records of earlier releases, whose
+	// projects permitted everything.
+	Permits *permits `json:"permits,omitempty"`
 	// Rendered says how the folder's Application syncs the workload that is in the
 	// folder itself; nil where the workload has an Application of its own.
 	Rendered *syncing `json:"rendered,omitempty"`
