@@ -15,7 +15,7 @@ import (
 // secret goes to no host but those that it is for.
 type Secrets struct {
 	// SecretRef is for the environment's tree, and for git sources of the platform's own
-	// workloads on the host of its repository.
+	// workloads on the host of its repository; for all of these where it has no repository.
 	SecretRef string
 	// Credentials are by host, with a port and the first parts of a path where they
 	// are given.
@@ -61,18 +61,16 @@ func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, [
 }
 
 // besideTree says whether a git source is on the host that has the environment's repository.
+// Where the environment has none, secretRef is the token of no tree, so every source may have it.
 func besideTree(g *model.GitOps, source string) bool {
-	return g != nil && g.Repo != "" && keyOf(g.Repo) == keyOf(source)
+	return g == nil || g.Repo == "" || keyOf(g.Repo) == keyOf(source)
 }
 
 // servedBy says what the reconciler's secretRef is for, where that is not a source.
 func servedBy(a *backends.Assignment, s Source) string {
 	secretRef := "secretRef of reconciler " + a.Reconciler.Ref.Name
-	switch {
-	case s.Git == nil || a.Registration != "":
+	if s.Git == nil || a.Registration != "" {
 		return secretRef + " is for git sources of the platform's own workloads"
-	case a.GitOps == nil || a.GitOps.Repo == "":
-		return "without gitops.repo, " + secretRef + " is for no git server"
 	}
 	return secretRef + " is for " + keyOf(a.GitOps.Repo) + ", which has gitops.repo"
 }
