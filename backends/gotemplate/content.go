@@ -86,6 +86,8 @@ func (o *output) broken(what string, line int, why string) *diag.Diagnostic {
 	switch {
 	case strings.Contains(why, "quote it"):
 		d = d.Hinting("quote the value in the template, write it with quote or toYaml, or a mapping of strings with stringify")
+	case strings.Contains(why, ", which is no "):
+		d = d.Hinting("write a value of the type that API servers read there, or give the file the content type text")
 	case what == "YAML" || what == "JSON":
 		d = d.Hinting("write values with toYaml, toJson or quote, or give the file the content type text")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/kubetype"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -52,21 +53,24 @@ func (w *workspace) manifest(v model.Value, path string) {
 		}
 		texts[i] = text.Text()
 	}
-	m := manifest{APIVersion: texts[0], Kind: texts[1], Rest: rest(v, "apiVersion", "kind", "metadata")}
-	given, _ := v.Lookup("metadata")
-	namespace, ok := w.namespaceOf(m, given, path)
-	if !ok {
+	if err := kubetype.Check(v); err != nil {
+		for _, f := range err.Fields {
+			w.report(diag.NotAnObject, model.JoinPath(path, f.Path), "%s of the manifest %s", f.Path, f.Problem)
+		}
 		return
 	}
-	m.Metadata.Metadata = w.metaIn(texts[2], namespace)
+	m := manifest{APIVersion: texts[0], Kind: texts[1], Rest: rest(v, "apiVersion", "kind", "metadata")}
+	given, _ := v.Lookup("metadata")
+	m.Metadata.Metadata = w.metaIn(texts[2], w.namespaceOf(m, given))
 	m.Metadata.Rest = rest(given, "name", "namespace", "labels", "annotations")
 	for _, field := range []struct {
 		name string
 		own  map[string]string
 	}{{"labels", m.Metadata.Labels}, {"annotations", m.Metadata.Annotations}} {
-		theirs, ok := w.stringMap(given, field.name, path+".metadata")
-		if !ok {
-			return
+		theirs := map[string]string{}
+		labels, _ := given.Lookup(field.name)
+		for _, f := range labels.Fields() {
+			theirs[f.Name] = f.Value.Text()
 		}
 		w.merge(field.own, theirs, path+".metadata."+field.name)
 	}
@@ -76,41 +80,15 @@ func (w *workspace) manifest(v model.Value, path string) {
 // namespaceOf returns a manifest's namespace: the one that it gives, none where
 // it is cluster-scoped, else the assignment's. An empty one is how a manifest
 // says that its kind is cluster-scoped where kalypso does not know it.
-func (w *workspace) namespaceOf(m manifest, metadata model.Value, path string) (string, bool) {
+func (w *workspace) namespaceOf(m manifest, metadata model.Value) string {
 	namespace, ok := metadata.Lookup("namespace")
 	switch {
-	case ok && namespace.Kind() != model.String:
-		w.report(diag.NotAnObject, path+".metadata.namespace", "the manifest's metadata.namespace is no string")
-		return "", false
 	case ok:
-		return namespace.Text(), true
+		return namespace.Text()
 	case clusterScoped(group(m.APIVersion), m.Kind):
-		return "", true
+		return ""
 	}
-	return w.assignment.Namespace, true
-}
-
-// stringMap returns the labels or annotations of a manifest. API servers take
-// nothing but strings there, not even true or 3.
-func (w *workspace) stringMap(metadata model.Value, field, path string) (map[string]string, bool) {
-	v, ok := metadata.Lookup(field)
-	if !ok {
-		return nil, true
-	}
-	path = model.JoinPath(path, field)
-	if v.Kind() != model.Struct {
-		w.report(diag.NotAnObject, path, "the manifest's metadata.%s is no struct", field)
-		return nil, false
-	}
-	out := map[string]string{}
-	for _, f := range v.Fields() {
-		if f.Value.Kind() != model.String {
-			w.report(diag.NotAnObject, model.JoinPath(path, model.Label(f.Name)), "%s in the manifest's metadata.%s is no string: quote %s", f.Name, field, f.Value)
-			return nil, false
-		}
-		out[f.Name] = f.Value.Text()
-	}
-	return out, true
+	return w.assignment.Namespace
 }
 
 // lookup returns the value at a path of fields.

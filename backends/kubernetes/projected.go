@@ -276,7 +276,7 @@ func (p *projection) clusterScoped(group, kind string) bool {
 const hintUnstable = "give the chart as a value what the hook makes up, " +
 	"or let the reconciler install the chart: remove render: true from the deployment target"
 
-const hintShape = "every manifest has apiVersion, kind and metadata.name, and labels and annotations that are strings (quote numbers and true)"
+const hintShape = "every manifest has apiVersion, kind and metadata.name"
 
 func (p *projection) report(hint, format string, args ...any) {
 	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/kubetype"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -94,7 +95,7 @@ func traced(a *backends.Assignment, doc model.Value) (manifest, error) {
 		}
 	}
 	m := manifest{APIVersion: texts[0], Kind: texts[1], Rest: rest(doc, "apiVersion", "kind", "metadata")}
-	if err := checkData(doc, texts[0], texts[1], texts[2]); err != nil {
+	if err := kubetype.Check(doc); err != nil {
 		return manifest{}, err
 	}
 	given, _ := doc.Lookup("metadata")
@@ -112,28 +113,8 @@ func traced(a *backends.Assignment, doc model.Value) (manifest, error) {
 	return m, nil
 }
 
-// checkData reports data of a ConfigMap or Secret that are no strings: an API
-// server refuses the object for one number or bool among them.
-func checkData(doc model.Value, apiVersion, kind, name string) error {
-	if apiVersion != "v1" || kind != "ConfigMap" && kind != "Secret" {
-		return nil
-	}
-	for _, field := range [...]string{"data", "stringData"} {
-		data, _ := doc.Lookup(field)
-		for _, f := range data.Fields() {
-			if f.Value.Kind() != model.String {
-				return fmt.Errorf("%s in the %s of %s %s is %s, which is no string: quote it", f.Name, field, kind, name, f.Value)
-			}
-		}
-	}
-	return nil
-}
-
 // addTexts adds the labels or annotations of an object to kalypso's own.
 func addTexts(own map[string]string, theirs model.Value, of, field string) error {
-	if k := theirs.Kind(); k != model.Struct && k != model.Null {
-		return fmt.Errorf("the %s of %s are a %s, and must be a mapping", field, of, k)
-	}
 	for _, f := range theirs.Fields() {
 		if f.Value.Kind() != model.String {
 			return fmt.Errorf("%s in the %s of %s is %s, which is no string: quote it", f.Name, field, of, f.Value)

@@ -372,7 +372,7 @@ var Codes = []Explanation{
 	{KubernetesVersion, KubernetesVersion.Severity(), "a chart asks for the version of Kubernetes, which is not given",
 		"What the chart renders to depends on the cluster. Helm's own default is an old version that no cluster has: give the cluster type its kubernetesVersion, and in apiVersions what it has installed."},
 	{NotRendered, NotRendered.Severity(), "something rendered is no Kubernetes object",
-		"An object has apiVersion, kind and metadata.name, and its labels and annotations are strings."},
+		"An object has apiVersion, kind and metadata.name, and each field of Kubernetes' own kinds is of the type that API servers decode it into: the data of a ConfigMap, labels, annotations and the values of environment variables are strings. API servers refuse the whole object for one field. Quote the value in the template, or in the values. An image that is no reference of a registry, such as web:3.1e+06, is found too: API servers take it, and no pod with it ever starts. Helm prints large numbers with an exponent, so quote a tag that is a number."},
 	{Template, Template.Severity(), "a template fails, or makes what it should not",
 		"A template fails on a key that is not there, and what it makes must be of its content type."},
 	{BadFile, BadFile.Severity(), "a file cannot be written",

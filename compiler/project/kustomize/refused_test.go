@@ -89,7 +89,7 @@ func TestRefused(t *testing.T) {
 		{"nothing in a folder", "-- app/README.md --\n", diag.BadSource, "app has no manifests"},
 		{"two of one name", configMap + strings.ReplaceAll(configMap, "a.yaml", "b.yaml"), diag.Render, "may not add resource with an already registered id: ConfigMap.v1.[noGrp]/a.[noNs]"},
 		{"remote in a folder's overlay", configMap + "-- app/x/kustomization.yaml --\nresources: [https://example.com/x]\n", diag.BadSource, "app/x/kustomization.yaml: resources[0]: https://example.com/x is fetched"},
-		{"label", "-- app/kustomization.yaml --\nresources: [a.yaml]\n-- app/a.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {v: 1}}\n", diag.NotRendered, "app: ConfigMap a: metadata.labels has v: 1, which is no string"},
+		{"label", "-- app/kustomization.yaml --\nresources: [a.yaml]\n-- app/a.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {v: 1}}\n", diag.NotRendered, "app: metadata.labels.v of ConfigMap a is 1, which is no string: quote it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			refused := refusedAs(t, Request{Files: tree(txtar.Parse([]byte(c.tree)), ""), Path: "app"}, c.code)

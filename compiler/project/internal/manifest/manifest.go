@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/kubetype"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 	"github.com/kalypso-io/kalypso/internal/yamlnodes"
@@ -108,6 +109,9 @@ func tooLarge(source string) error {
 func (r *Reader) check(source string, i, n int, v model.Value) error {
 	missing := problem(v)
 	if missing == "" {
+		if err := kubetype.Check(v); err != nil {
+			return refusal.New(diag.NotRendered, err.Hint(), "%s: %s", source, err)
+		}
 		return nil
 	}
 	which := ""
@@ -120,7 +124,7 @@ func (r *Reader) check(source string, i, n int, v model.Value) error {
 	if which != "" {
 		source += ": " + which
 	}
-	return refusal.New(diag.NotRendered, "every manifest has apiVersion, kind and metadata.name, and labels and annotations that are strings (quote numbers and true)",
+	return refusal.New(diag.NotRendered, "every manifest has apiVersion, kind and metadata.name",
 		"%s: %s", source, missing)
 }
 
@@ -144,16 +148,6 @@ func problem(v model.Value) string {
 			return "has generateName instead of metadata.name, so that each build would be another object"
 		}
 		return "has no metadata.name"
-	}
-	for _, field := range []string{"labels", "annotations"} {
-		for _, f := range at(metadata, field).Fields() {
-			if f.Value.Kind() != model.String {
-				return fmt.Sprintf("metadata.%s has %s: %s, which is no string", field, f.Name, f.Value)
-			}
-		}
-		if kind := at(metadata, field).Kind(); kind != model.Struct && kind != model.Null {
-			return fmt.Sprintf("metadata.%s is a %s", field, kind)
-		}
 	}
 	return ""
 }

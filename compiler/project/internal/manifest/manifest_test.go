@@ -99,8 +99,9 @@ func TestRefused(t *testing.T) {
 		{"no name", object("data: {a: b}\n"), diag.NotRendered, "f.yaml: ConfigMap: has no metadata.name"},
 		{"name is a number", object("metadata: {name: 1}\n"), diag.NotRendered, "has no metadata.name"},
 		{"generated name", object("metadata: {generateName: a-}\n"), diag.NotRendered, "has generateName instead of metadata.name"},
-		{"label", object("metadata: {name: a, labels: {v: 1.10}}\n"), diag.NotRendered, "ConfigMap a: metadata.labels has v: 1.1, which is no string"},
-		{"annotations", object("metadata: {name: a, annotations: [x]}\n"), diag.NotRendered, "metadata.annotations is a list"},
+		{"label", object("metadata: {name: a, labels: {v: 1.10}}\n"), diag.NotRendered, "f.yaml: metadata.labels.v of ConfigMap a is 1.1, which is no string: quote it"},
+		{"annotations", object("metadata: {name: a, annotations: [x]}\n"), diag.NotRendered, "metadata.annotations of ConfigMap a is a list, which is no mapping"},
+		{"data", object("metadata: {name: a}\ndata: {x: yes}\n"), diag.NotRendered, "f.yaml: data.x of ConfigMap a is true, which is no string: quote it"},
 		{"second document", object("metadata: {name: a}\n---\nfoo: bar\n"), diag.NotRendered, "f.yaml: document 2: has no apiVersion"},
 		{"in a list", "apiVersion: v1\nkind: List\nitems: [{kind: A, apiVersion: b}]\n", diag.NotRendered, "item 0 has no metadata.name"},
 	} {
