@@ -34,7 +34,7 @@ version: 1.0.0
 chart: own
 -- chart/templates/it.yaml --
 {{ if .Values.broken }}{{ fail "broken" }}{{ end }}
-apiVersion: v1
+apiVersion: shop.example/v1
 kind: ConfigMap
 metadata: {name: {{ .Release.Name }}}
 data: {{ .Values | toJson }}

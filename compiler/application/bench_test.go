@@ -19,7 +19,7 @@ func TestManyTargets(t *testing.T) {
 	for _, environment := range []string{"dev", "test", "stage", "prod"} {
 		for i := range 50 {
 			name := fmt.Sprintf("%s/t%03d/manifests.yaml", environment, i)
-			want := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shop-t%03d\ndata:\n  chart: own\n  i: %d\n  version: 1\n", i, i)
+			want := fmt.Sprintf("apiVersion: shop.example/v1\nkind: ConfigMap\nmetadata:\n  name: shop-t%03d\ndata:\n  chart: own\n  i: %d\n  version: 1\n", i, i)
 			if got[name] != want {
 				t.Errorf("%s is %q, want %q", name, got[name], want)
 			}

@@ -166,7 +166,7 @@ apiVersion: v2
 name: part
 version: 1.0.0
 -- chart/charts/part/templates/it.yaml --
-apiVersion: v1
+apiVersion: shop.example/v1
 kind: ConfigMap
 metadata: {name: part}
 data: {{ .Values | toJson }}
