@@ -49,6 +49,9 @@ type Assignment struct {
 	Render bool
 	// Restart says that pods restart when the platform config changes.
 	Restart bool
+	// Decrypts is set by a backend whose reconciler decrypts what SOPS has encrypted, in
+	// everything that it applies for the assignment.
+	Decrypts bool
 	// Projection is what the manifests render to. It is there if Render is set, or
 	// if the backend Looks into manifests of that kind; nil otherwise.
 	Projection       *model.Projection

@@ -38,7 +38,39 @@ type options struct {
 	Wait               bool
 	ServiceAccountName string
 	Rendered           string // folder, handover or apart
+	Decryption         *decryptionOptions
 	NamePattern        *string
+}
+
+// decryptionOptions are how Flux decrypts.
+type decryptionOptions struct {
+	Provider           string `json:"provider"`
+	SecretRef          string `json:"secretRef,omitempty"`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+}
+
+// object returns the field of a Kustomization; nil for none.
+func (d *decryptionOptions) object() *decryption {
+	if d == nil {
+		return nil
+	}
+	return &decryption{Provider: d.Provider, ServiceAccountName: d.ServiceAccountName, SecretRef: referenceTo(d.SecretRef)}
+}
+
+// decrypting returns the assignment as one that Flux decrypts for, if the reconciler has decryption and
+// the workspace may use its secret: else whoever may read the tree could have another's ciphertext
+// decrypted into a namespace of their own. Options have no decryption where it does not.
+func decrypting(a *backends.Assignment, o *options) *backends.Assignment {
+	if o.Decryption == nil {
+		return a
+	}
+	if a.Bounds != nil && !a.Bounds.Secrets.Allow(o.Decryption.SecretRef) {
+		o.Decryption = nil
+		return a
+	}
+	there := *a
+	there.Decrypts = true
+	return &there
 }
 
 // optionsOf returns the reconciler's fields, each of a form that Flux can read.
@@ -97,6 +129,8 @@ func (flux) Reconciled(environment, clusterType string, f backends.Folder) backe
 // instead, and is applied with the folder.
 func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
+	withheld := o.Decryption
+	a = decrypting(a, &o)
 	if len(a.DependsOn) > 0 && a.GitOps == nil {
 		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
 	}
@@ -119,12 +153,14 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 		ds = append(ds, problems...)
 	}
 	for i := range ds {
-		ds[i] = ds[i].For(a.ID())
+		if ds[i] = ds[i].For(a.ID()); ds[i].Code == diag.Encrypted && withheld != o.Decryption {
+			ds[i] = ds[i].Hinting(fmt.Sprintf("Flux decrypts for workspaces that may use the secret: write workspaces: %q: secrets: [%q]", a.Workspace, withheld.SecretRef))
+		}
 	}
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Variables: idsOf(variables)}.encode()
+	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Variables: idsOf(variables), Decryption: o.Decryption}.encode()
 	return emission, ds
 }
 

@@ -67,7 +67,8 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
 		SourceRef: treeRef(ct),
 		Path:      dotSlash(delivery.FolderPath(ct, f.DeploymentTarget)), Prune: o.Prune,
-		Wait: !(workload.Rendered && workload.NoWait),
+		Wait:       !(workload.Rendered && workload.NoWait),
+		Decryption: workload.Decryption.object(),
 	}
 	if len(workload.Variables) > 0 {
 		spec.PostBuild = &postBuild{SubstituteFrom: []kindReference{{Kind: "ConfigMap", Name: clusterConfig(ct.Environment, ct.Name)}}}

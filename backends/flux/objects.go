@@ -117,10 +117,20 @@ type kustomization struct {
 	Path               string        `yaml:"path"`
 	Prune              bool          `yaml:"prune"` // required, without a default
 	Wait               bool          `yaml:"wait,omitempty"`
+	Decryption         *decryption   `yaml:"decryption,omitempty"`
 	NamePrefix         string        `yaml:"namePrefix,omitempty"`
 	Patches            []patch       `yaml:"patches,omitempty"`
 	Images             []image       `yaml:"images,omitempty"`
 	PostBuild          *postBuild    `yaml:"postBuild,omitempty"`
+}
+
+// decryption is how a Kustomization decrypts what SOPS has encrypted. Flux does not look at the MAC, so
+// that labels can be added
+// (https://fluxcd.io/flux/components/kustomize/kustomizations/#decryption).
+type decryption struct {
+	Provider           string     `yaml:"provider"`
+	ServiceAccountName string     `yaml:"serviceAccountName,omitempty"`
+	SecretRef          *reference `yaml:"secretRef,omitempty"`
 }
 
 type postBuild struct {

@@ -63,6 +63,7 @@ func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.
 		ServiceAccountName: o.ServiceAccountName,
 		SourceRef:          treeRef(ct),
 		Path:               dotSlash(delivery.FolderPath(ct, a.DeploymentTarget), content.Apart), Prune: o.Prune, Wait: o.Wait,
+		Decryption: o.Decryption.object(),
 	}}}
 	return ds
 }

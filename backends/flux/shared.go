@@ -18,6 +18,8 @@ type shared struct {
 	// Variables are the names of the values that the folder gets from the cluster
 	// that it is applied to, sorted; none where it gets none.
 	Variables []string `json:"variables,omitempty"`
+	// Decryption is how Flux decrypts the folder; nil where it does not.
+	Decryption *decryptionOptions `json:"decryption,omitempty"`
 }
 
 // Needs returns the values that a folder takes from the entry of each cluster.

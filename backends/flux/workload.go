@@ -22,6 +22,7 @@ func workloadKustomization(a *backends.Assignment, o options, name string, sourc
 		TargetNamespace:    a.Namespace,
 		SourceRef:          kindReference{Kind: source.Kind, Name: name},
 		Path:               dotSlash(path), Prune: o.Prune, Wait: o.Wait,
+		Decryption: o.Decryption.object(),
 	}
 	if s.Overlay != nil {
 		spec.change(s.Overlay)

@@ -23,7 +23,8 @@ type content struct {
 	objects  []backends.Object
 	resource bool // it is YAML, and nothing but Kubernetes objects
 
-	plaintext []string // the names of Secrets in it
+	plaintext []string          // the names of Secrets in it
+	encrypted []diag.Diagnostic // of its objects that nothing decrypts, without positions
 }
 
 // content checks that the output is of its content type, and gives the Kubernetes
@@ -68,7 +69,7 @@ func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
 	if err != nil {
 		return content{}, o.broken("JSON", 0, err.Error())
 	}
-	return content{data: data, objects: t.Objects, plaintext: kubernetes.PlainSecrets(v)}, nil
+	return content{data: data, objects: t.Objects, plaintext: kubernetes.PlainSecrets(v), encrypted: kubernetes.Encrypted(a, v)}, nil
 }
 
 // broken returns the diagnostic of an output that is not what it should be, with

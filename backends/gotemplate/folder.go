@@ -137,6 +137,9 @@ func (e *emission) add(s source) {
 		e.report(files.Bad(s.ref, s.path+" "+err.Error()).Hinting("give the file another path"))
 		return
 	}
+	for _, d := range made.encrypted {
+		e.report(d.On(s.ref.String()).At(s.ref.At("template"), ""))
+	}
 	if len(made.plaintext) > 0 {
 		e.report(kubernetes.Plaintext(s.path, made.plaintext).On(s.ref.String()).At(s.ref.At("template"), "").Hinting(files.InsteadOfSecret))
 	}

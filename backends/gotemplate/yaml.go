@@ -48,6 +48,7 @@ func (o *output) yaml(a *backends.Assignment) (content, *diag.Diagnostic) {
 		written = append(written, data)
 		out.objects = append(out.objects, t.Objects...)
 		out.plaintext = append(out.plaintext, kubernetes.PlainSecrets(v)...)
+		out.encrypted = append(out.encrypted, kubernetes.Encrypted(a, v)...)
 	}
 	if len(written) == 0 {
 		return content{}, nil

@@ -59,6 +59,10 @@ func (w *workspace) manifest(v model.Value, path string) {
 		}
 		return
 	}
+	for _, d := range Encrypted(w.assignment, v) {
+		ref := w.assignment.NamespaceService.Ref.At(path)
+		w.ds = append(w.ds, d.On(ref.String()).At(ref, ""))
+	}
 	m := manifest{APIVersion: texts[0], Kind: texts[1], Rest: rest(v, "apiVersion", "kind", "metadata")}
 	given, _ := v.Lookup("metadata")
 	m.Metadata.Metadata = w.metaIn(texts[2], w.namespaceOf(m, given))

@@ -9,6 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/kubetype"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -194,6 +195,9 @@ func (p *projection) add(v model.Value) {
 		p.report("keep one of the two: remove the other from what is rendered, or give it another name or namespace", "%s %s is there twice", kind, name)
 		return
 	}
+	for _, d := range Encrypted(p.assignment, v) {
+		p.ds = append(p.ds, d.On("manifests"))
+	}
 	p.plaintext = append(p.plaintext, PlainSecrets(v)...)
 	p.seen[id] = true
 	p.docs, p.objects = append(p.docs, m), append(p.objects, id)
@@ -215,7 +219,8 @@ func (p *projection) namespaceOf(v model.Value) string {
 // RFC 1123, as Kubernetes' apimachinery validates it).
 const maxName = 253
 
-// PlainSecrets returns the names of the Secrets in a document that hold anything.
+// PlainSecrets returns the names of the Secrets in a document that hold anything that is not
+// encrypted.
 func PlainSecrets(doc model.Value) []string {
 	var names []string
 	if items, isList := listItems(doc); isList {
@@ -226,7 +231,8 @@ func PlainSecrets(doc model.Value) []string {
 	}
 	data, _ := doc.Lookup("data")
 	literal, _ := doc.Lookup("stringData")
-	if text(doc, "apiVersion") == "v1" && text(doc, "kind") == "Secret" && len(data.Fields())+len(literal.Fields()) > 0 {
+	if text(doc, "apiVersion") == "v1" && text(doc, "kind") == "Secret" && len(data.Fields())+len(literal.Fields()) > 0 &&
+		!kubetype.Encrypted(doc) && kubetype.Ciphertext(doc) == "" {
 		names = append(names, text(doc, "metadata", "name"))
 	}
 	return names

@@ -26,6 +26,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/kubetype"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
@@ -223,11 +224,35 @@ func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, e
 		ds = append(ds, at([]diag.Diagnostic{diag.New(diag.Hook, fmt.Sprintf("%d hooks of the chart are left out: no installation runs them", len(hooks))).
 			Hinting("tests, and hooks of deletions and rollbacks, are Helm's own")}, manifestsRef)...)
 	}
+	if ds = append(ds, at(encrypted(applied), manifestsRef)...); diag.Errors(ds) {
+		return ds, nil
+	}
 	if t.Files, err = files(applied); err != nil {
 		return append(ds, at([]diag.Diagnostic{diag.New(diag.NotRendered, "what was rendered cannot be written: "+err.Error())}, manifestsRef)...), nil
 	}
 	t.Failed = false
 	return ds, nil
+}
+
+// encrypted notes the objects that SOPS has encrypted, which whatever applies the tree has to
+// decrypt, and reports what nothing can decrypt.
+func encrypted(objects []model.Projected) (ds []diag.Diagnostic) {
+	var names []string
+	for _, o := range kubernetes.Items(objects) {
+		if !kubetype.Encrypted(o.Value) {
+			ds = append(ds, kubernetes.Encrypted(nil, o.Value)...)
+			continue
+		}
+		kind, _ := o.Value.Lookup("kind")
+		metadata, _ := o.Value.Lookup("metadata")
+		name, _ := metadata.Lookup("name")
+		names = append(names, kind.Text()+" "+name.Text())
+	}
+	if len(names) > 0 {
+		ds = append(ds, diag.New(diag.EncryptedObject, "SOPS has encrypted what is rendered, and it is written as it is: "+kubernetes.Few(names)).
+			Hinting("let what applies the tree decrypt it, such as a Kustomization of Flux with decryption"))
+	}
+	return ds
 }
 
 // files returns the folder of a target: manifests.yaml, where there are manifests,

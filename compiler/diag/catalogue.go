@@ -125,6 +125,7 @@ const (
 	ForeignSecret         Code = "K3026" // a registration names a secret that its host does not get
 	Bounds                Code = "K3027" // an assignment goes beyond its workspace
 	NoPolicies            Code = "K3028" // nobody knows as whom a reconciler applies things
+	Encrypted             Code = "K3029" // something encrypted is not decrypted by anything
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
@@ -134,6 +135,7 @@ const (
 	Unpinned              Code = "K3907" // something is not pinned where it should be
 	NoRestart             Code = "K3909" // restartOnConfigChange has no effect
 	RetainsObjects        Code = "K3911" // objects stay on the clusters when their assignment goes
+	EncryptedObject       Code = "K3912" // an encrypted object is written as it is
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
 	KeptMissing           Code = "K4004" // a kept folder is not there
@@ -389,6 +391,8 @@ var Codes = []Explanation{
 		"workspaces says what the workloads of a team may bring: which objects, to which namespaces, from which sources, which files on machines, in which environments and on which cluster types. What the platform declares for a workspace that is not declared has the bounds of kalypso.io/stdlib/workspace's #Team, and what a registration brings those of #Tenant. The assignment keeps its last good folder."},
 	{NoPolicies, NoPolicies.Severity(), "nobody knows as whom a reconciler applies things",
 		"The policies of kalypso bootstrap --policies look at requests of the accounts that apply assignments, so that those of people and controllers pass. They cannot be for a reconciler that runs in the name of whoever starts it, that only the platform team knows, or that changes machines."},
+	{Encrypted, Encrypted.Severity(), "something encrypted is not decrypted by anything",
+		"SOPS has encrypted a Secret, or another object, and what applies it would deliver the ciphertext as the value. Flux decrypts what it applies if its reconciler has decryption, for workspaces that may use that secret, and only whole objects with the metadata of SOPS, in which the metadata of the object itself are readable. Argo CD, Fleet and Zarf decrypt nothing; a plugin of theirs may, in manifests that they fetch. Else let the manifests refer to a Secret that exists, or to a secret store. Objects of custom kinds pass, since an operator may decrypt them on the cluster."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster. Machines have no namespaces: there the user goes with its directories, and so do packages, files and units. Argo CD removes nothing while it retries a failed sync: it waits for the last retry, an hour after the first attempt unless syncPolicy.retry says otherwise, and nothing new reaches the cluster type until then. To end the retries of the Application NAME at once, run `argocd app terminate-op NAME`, or `kubectl -n argocd patch applications.argoproj.io NAME --type merge -p '{\"status\":{\"operationState\":{\"phase\":\"Terminating\"}}}'`."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
@@ -407,6 +411,8 @@ var Codes = []Explanation{
 		"Pods restart when an annotation of their template changes. A reconciler that fetches the manifests has to add it: Flux does so to all, Argo CD to overlays (`manifests: kustomize`), and Fleet and Zarf to nothing. What is rendered has it on every reconciler for Kubernetes: set `render: true`. Templates and functions of the platform write what they like."},
 	{RetainsObjects, RetainsObjects.Severity(), "objects stay on the clusters when their assignment goes",
 		"CustomResourceDefinitions of rendered manifests outlive their assignment, unless the source says crds: \"delete\": with them all objects of their kinds would go, those of others included. So do objects with the annotation helm.sh/resource-policy: keep whose namespace stays. The warning names what nobody manages any more."},
+	{EncryptedObject, EncryptedObject.Severity(), "an encrypted object is written as it is",
+		"An application's tree holds an object that SOPS has encrypted. Whatever applies the tree has to decrypt it: a Kustomization of Flux with decryption, which a flux reconciler of kalypso writes if it has decryption too."},
 	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",

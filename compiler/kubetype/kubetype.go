@@ -101,13 +101,6 @@ func Check(object model.Value) *Error {
 	return &Error{strings.TrimSpace(text(object, "kind") + " " + text(metadata, "name")), c.found}
 }
 
-// Encrypted says whether SOPS has encrypted an object, by what Flux looks for: metadata of SOPS
-// with a MAC (https://fluxcd.io/flux/components/kustomize/kustomizations/#decryption).
-func Encrypted(object model.Value) bool {
-	metadata, _ := object.Lookup("sops")
-	return text(metadata, "mac") != ""
-}
-
 func text(v model.Value, field string) string {
 	if of, _ := v.Lookup(field); of.Kind() == model.String {
 		return of.Text()

@@ -58,8 +58,11 @@ func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Fil
 			ds = append(ds, Bad(ref.At(model.Label(f.Name)), f.Name+" "+err.Error()))
 			continue
 		}
+		at := ref.At(model.Label(f.Name))
+		for _, d := range w.encrypted {
+			ds = append(ds, d.On(at.String()).At(at, ""))
+		}
 		if len(w.plaintext) > 0 {
-			at := ref.At(model.Label(f.Name))
 			ds = append(ds, kubernetes.Plaintext(f.Name, w.plaintext).On(at.String()).At(at, "").Hinting(InsteadOfSecret))
 		}
 		out.Add(file, w.objects, w.only)
@@ -147,6 +150,7 @@ type writer struct {
 	objects    []backends.Object
 	only       bool // it is YAML, and nothing but objects
 	plaintext  []string
+	encrypted  []diag.Diagnostic
 }
 
 func (w *writer) write(described model.Value) (backends.File, error) {
@@ -227,6 +231,7 @@ func (w *writer) yaml(values ...model.Value) ([]byte, error) {
 
 func (w *writer) trace(v model.Value) (kubernetes.Traced, error) {
 	w.plaintext = append(w.plaintext, kubernetes.PlainSecrets(v)...)
+	w.encrypted = append(w.encrypted, kubernetes.Encrypted(w.assignment, v)...)
 	if w.assignment == nil {
 		return kubernetes.Traced{Docs: []any{v}, Value: v}, nil
 	}
