@@ -38,17 +38,28 @@ func Encrypted(a *backends.Assignment, doc model.Value) []diag.Diagnostic {
 		return nil
 	case a == nil || !a.Decrypts:
 		return report(`let Flux decrypt it, with flux: decryption: {provider: "sops", secretRef: "NAME"}; or `+instead+
-			"; or, of a workload, remove render: true if a plugin of the reconciler decrypts what it fetches", "%s is encrypted by SOPS, and nothing decrypts it", name)
-	case strings.EqualFold(text(doc, "metadata", "annotations", "kustomize.toolkit.fluxcd.io/decrypt"), "disabled"):
-		return report("remove the annotation", "%s is encrypted by SOPS, and its annotation kustomize.toolkit.fluxcd.io/decrypt keeps Flux from decrypting it", name)
+			"; or, of a workload, remove render: true if a plugin of the reconciler decrypts what it fetches",
+			"%s is encrypted by SOPS, and nothing decrypts it", name)
+	case strings.EqualFold(text(doc, "metadata", "annotations", decryptAnnotation), "disabled"):
+		return report("remove the annotation", "%s is encrypted by SOPS, and its annotation %s keeps Flux from decrypting it",
+			name, decryptAnnotation)
 	case text(doc, "sops", "encrypted_comment_regex")+text(doc, "sops", "unencrypted_comment_regex") != "":
 		return report(dataOnly, "SOPS has encrypted %s by its comments, which a render does not keep", name)
-	case text(doc, "sops", "mac") != "" && (kubetype.Encrypts(doc, "metadata", "namespace") ||
-		kubetype.Encrypts(doc, "metadata", "labels", managedByLabel) || kubetype.Encrypts(doc, "metadata", "annotations", assignmentAnnotation)):
+	case text(doc, "sops", "mac") != "" && encryptsMetadata(doc):
 		return report(dataOnly, "SOPS has encrypted the metadata of %s, and could not decrypt what kalypso adds to them", name)
 	}
 	return nil
 }
+
+// encryptsMetadata says whether SOPS takes for encrypted what kalypso adds to an object.
+func encryptsMetadata(doc model.Value) bool {
+	return kubetype.Encrypts(doc, "metadata", "namespace") ||
+		kubetype.Encrypts(doc, "metadata", "labels", managedByLabel) ||
+		kubetype.Encrypts(doc, "metadata", "annotations", assignmentAnnotation)
+}
+
+// decryptAnnotation keeps Flux from decrypting an object, with disabled.
+const decryptAnnotation = "kustomize.toolkit.fluxcd.io/decrypt"
 
 // dataOnly is how to encrypt an object so that its metadata stay readable.
 const dataOnly = "encrypt nothing else than its data: sops encrypt --encrypted-regex '^(data|stringData)$'"

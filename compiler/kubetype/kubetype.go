@@ -69,7 +69,8 @@ func (e *Error) Error() string {
 // Hint says what the author of a template or a manifest can do.
 func (e *Error) Hint() string {
 	if slices.ContainsFunc(e.Fields, func(f Field) bool { return f.Image }) {
-		return `quote a number in the values that is a text, tag: "3108617": Helm prints large ones with an exponent; in a template, quote writes a string`
+		return `quote a number in the values that is a text, tag: "3108617": Helm prints large ones with an exponent; ` +
+			`in a template, quote writes a string`
 	}
 	return "give the field a value of its type: in a template, quote writes a string and int a whole number"
 }
@@ -111,7 +112,8 @@ func text(v model.Value, field string) string {
 // types are the kinds that are known.
 var types = sync.OnceValue(func() map[schema.GroupVersionKind]reflect.Type {
 	known := maps.Clone(scheme.Scheme.AllKnownTypes())
-	known[apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")] = reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]()
+	definition := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	known[definition] = reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]()
 	return known
 })
 
@@ -147,7 +149,8 @@ func (c *checker) value(path string, v model.Value, t reflect.Type) {
 	switch {
 	case v.Kind() == model.Null:
 		return
-	case v.Kind() == model.String && t.Kind() != reflect.String && (replaced.MatchString(v.Text()) || c.encrypted && strings.HasPrefix(v.Text(), "ENC[")):
+	case v.Kind() == model.String && t.Kind() != reflect.String &&
+		(replaced.MatchString(v.Text()) || c.encrypted && strings.HasPrefix(v.Text(), "ENC[")):
 		return
 	case reflect.PointerTo(t).Implements(unmarshaler):
 		c.unmarshal(path, v, t)
@@ -266,7 +269,8 @@ func (c *checker) image(path, image string) {
 		return // a pod template may leave it to others
 	}
 	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		c.found = append(c.found, Field{Path: path, Image: true, Problem: fmt.Sprintf("is %q, which is no image: %s", image, err)})
+		problem := fmt.Sprintf("is %q, which is no image: %s", image, err)
+		c.found = append(c.found, Field{Path: path, Image: true, Problem: problem})
 	}
 }
 
