@@ -102,6 +102,13 @@ func TestRead(t *testing.T) {
 			"s-1 store\ns-2 store\nincomplete\nK1312 3:1 a row cannot be read: invalid character 'o' in literal null (expecting 'u')\n"},
 		"yaml": {"s.yaml", `{"clusterType": "store"}`, "- name: s-1\n  labels: {region: east, n: 1.50, on: yes}\n  values:\n    A: 1.50\n    B: null\n- &x\n  name: s-2\n",
 			"s-1 store n=1.50 on=yes region=east {\"A\":1.50}\ns-2 store\n"},
+		"yaml numbers": {"s.yaml", `{"clusterType": "store"}`, "- {name: s-1, values: {A: 0x1F, B: 1_000, C: +3, D: !!str 3, E: !!int 3, F: \"010\"}}\n",
+			"s-1 store {\"A\":31,\"B\":1000,\"C\":3,\"D\":\"3\",\"E\":3,\"F\":\"010\"}\n"},
+		"yaml of other readers": {"s.yaml", `{"clusterType": "store"}`, "- {name: s-1, values: {A: !!bool \"yes\"}}\n- name: s-2\n  labels: {a: 010}\n- name: s-3\n  values: {A: .nan}\n- name: s-4\n  values: {A: ! 3}\n- name: s-5\n",
+			"s-5 store\nincomplete\nK1312 1:3 a row cannot be read: line 1: the tag !!bool gives \"yes\" another meaning: write the value without it\n" +
+				"K1312 2:3 a row cannot be read: line 3: 010 is another number in YAML 1.1: quote it if it is a text, \"010\"\n" +
+				"K1312 4:3 a row cannot be read: line 5: .nan is no number that JSON has: quote it if it is a text, \".nan\"\n" +
+				"K1312 6:3 a row cannot be read: line 7: the tag ! gives \"3\" another meaning: write the value without it\n"},
 
 		"not there":      {"other.csv", "", "", "incomplete\nK1311 which clusters inventory x has is not known: other.csv is not there\n"},
 		"outside":        {"../s.csv", "", "", "incomplete\nK1311 which clusters inventory x has is not known: ../s.csv is not in the platform\n"},

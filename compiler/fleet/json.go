@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
@@ -206,6 +208,7 @@ func (inv *inventory) readYAML(data []byte) *fault {
 	case len(docs) == 0:
 		return nil
 	}
+	yamlnodes.MarkTags(data, docs)
 	list := docs[0].Content[0]
 	if inv.Rows != "" {
 		list = fieldOf(list, inv.Rows)
@@ -235,9 +238,14 @@ func fieldOf(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// valueOf returns a node as a value. Numbers keep their digits where they have those of
-// JSON; any other scalar is its text.
+// octal matches numbers that YAML 1.1 and 1.2 read in another way.
+var octal = lazyregexp.New(`^[-+]?0[0-9_]+$`)
+
+// valueOf returns a node as a value. Numbers keep their digits where they have those of JSON.
 func valueOf(n *yaml.Node) (model.Value, error) {
+	if yamlnodes.Retagged(n) {
+		return model.Value{}, fmt.Errorf("line %d: the tag %s gives %q another meaning: write the value without it", n.Line, n.Tag, n.Value)
+	}
 	switch n.Kind {
 	case yaml.AliasNode:
 		return valueOf(n.Alias)
@@ -262,9 +270,21 @@ func valueOf(n *yaml.Node) (model.Value, error) {
 		err := n.Decode(&b)
 		return model.BoolOf(b), err
 	case "!!int", "!!float":
+		if octal.MatchString(n.Value) {
+			return model.Value{}, fmt.Errorf("line %d: %s is another number in YAML 1.1: quote it if it is a text, %q", n.Line, n.Value, n.Value)
+		}
 		if v, err := model.NumberOf(n.Value); err == nil {
 			return v, nil
 		}
+		var number any // 0x1F, 1_000, .inf
+		if err := n.Decode(&number); err != nil {
+			return model.Value{}, err
+		}
+		data, err := json.Marshal(number)
+		if err != nil {
+			return model.Value{}, fmt.Errorf("line %d: %s is no number that JSON has: quote it if it is a text, %q", n.Line, n.Value, n.Value)
+		}
+		return model.NumberOf(string(data))
 	}
 	return model.StringOf(n.Value), nil
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -71,7 +72,7 @@ func Parse(text []byte) (docs []*yaml.Node, cost Cost, err error) {
 			cost.add(Cost{Entries: n, Pairs: times(n, n)})
 			return docs, cost, nil
 		case err != nil:
-			return nil, Cost{}, syntax(err)
+			return nil, Cost{}, located(text, syntax(err))
 		}
 		of, err := c.node(doc, 0)
 		if err != nil {
@@ -120,7 +121,7 @@ func checkDirectives(text []byte) error {
 }
 
 // syntax takes the line out of an error of the parser, which has some in its text.
-func syntax(err error) error {
+func syntax(err error) *Error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
 		if number, rest, ok := strings.Cut(rest, ": "); ok {
@@ -130,6 +131,42 @@ func syntax(err error) error {
 		}
 	}
 	return &Error{Message: message}
+}
+
+// located adds the position to an error of the parser that has none.
+func located(text []byte, e *Error) *Error {
+	if e.Line > 0 {
+		return e
+	}
+	line, content := LineOf(text, func(begin []byte) bool {
+		for dec := yaml.NewDecoder(bytes.NewReader(begin)); ; {
+			if err := dec.Decode(new(yaml.Node)); err != nil {
+				return !errors.Is(err, io.EOF) && syntax(err).Message == e.Message
+			}
+		}
+	})
+	e.Line, e.Column = line, min(line, 1)
+	if name, unknown := strings.CutPrefix(e.Message, "unknown anchor '"); unknown {
+		alias := "*" + strings.TrimSuffix(name, "' referenced")
+		if at := bytes.Index(content, []byte(alias)); at >= 0 {
+			e.Column = at + 1
+		}
+	}
+	return e
+}
+
+// LineOf returns the first line with which the beginning of a text fails, and what it holds; 0 where
+// none does. Whatever fails must fail with all that follows it, too.
+func LineOf(text []byte, fails func(begin []byte) bool) (line int, content []byte) {
+	ends := []int{0}
+	for content := range bytes.Lines(text) {
+		ends = append(ends, ends[len(ends)-1]+len(content))
+	}
+	line = 1 + sort.Search(len(ends)-1, func(i int) bool { return fails(text[:ends[i+1]]) })
+	if line == len(ends) {
+		return 0, nil
+	}
+	return line, text[ends[line-1]:ends[line]]
 }
 
 // plus adds what may be more than an int64 holds.

@@ -62,8 +62,8 @@ func TestRefused(t *testing.T) {
 		want         string
 	}{
 		{"syntax", "a: 1\nb: [\n", 2, 1, false, "did not find expected node content"},
-		{"no character", "\xff", 0, 0, false, "invalid leading UTF-8 octet"},
-		{"unknown anchor", "a: *x\n", 0, 0, false, "unknown anchor 'x'"},
+		{"no character", "a: 1\nb: \xff\n", 2, 1, false, "invalid leading UTF-8 octet"},
+		{"unknown anchor", "a: 1\n# *x\nb: [*x]\nc: *y\n", 3, 5, false, "unknown anchor 'x'"},
 		{"in itself", "a: &x [*x]\n", 1, 8, true, "anchor x contains itself"},
 		{"merged into itself", "a: &x\n  <<: *x\n", 2, 7, true, "anchor x contains itself"},
 		{"merged into itself in a list", "a: &x\n  <<: [{b: 1}, *x]\n", 2, 16, true, "anchor x contains itself"},
@@ -71,7 +71,7 @@ func TestRefused(t *testing.T) {
 		{"lists", strings.Repeat("[", 2000) + strings.Repeat("]", 2000), 1, 1002, true, "nests deeper than 1000 levels"},
 		{"lists of many lines", strings.Repeat("- ", 2000), 1, 2003, true, "nests deeper than 1000 levels"},
 		{"keys", strings.Repeat("? ", 2000), 1, 2003, true, "nests deeper than 1000 levels"},
-		{"without end", strings.Repeat("[", 100_000), 0, 0, false, "exceeded max depth of 10000"},
+		{"without end", strings.Repeat("[", 100_000), 1, 1, false, "exceeded max depth of 10000"},
 		{"deep by aliases", deepened(20, 100), 11, 111, true, "nests deeper than 1000 levels"},
 		{"directives", directives("%%TAG !a%d! b\n", 200) + "--- c\n", 101, 1, true, "there are more than 100 %TAG directives"},
 		{"directives in UTF-16", utf16(directives("%%TAG !a%d! b\n", 200) + "--- c\n"), 101, 1, true, "there are more than 100 %TAG directives"},

@@ -4,6 +4,7 @@ package yamlfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -49,6 +50,13 @@ func Parse(name, at string, data []byte) (docs []*yaml.Node, f *ast.File, proble
 		return nil, nil, problem
 	}
 	f, err := extract(at, data)
+	if errors.Is(err, errCrash) {
+		line, _ := yamlnodes.LineOf(data, func(begin []byte) bool {
+			_, err := extract(at, begin)
+			return errors.Is(err, errCrash)
+		})
+		err = fmt.Errorf("%s:%d: %w", at, max(line, 1), err)
+	}
 	if err != nil {
 		d := invalid(name, at, err)
 		return nil, nil, &d
@@ -56,11 +64,14 @@ func Parse(name, at string, data []byte) (docs []*yaml.Node, f *ast.File, proble
 	return docs, f, nil
 }
 
+// errCrash is the error of a file that CUE's reader panics on. It has no position.
+var errCrash = errors.New("it has a form that CUE cannot read")
+
 // extract reads YAML as CUE does. CUE v0.17.1 panics on some files.
 func extract(file string, data []byte) (f *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			f, err = nil, fmt.Errorf("%s: it has a form that CUE cannot read: %v", file, p)
+			f, err = nil, fmt.Errorf("%w: %v", errCrash, p)
 		}
 	}()
 	return cueyaml.Extract(file, data)
@@ -112,6 +123,7 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 			In(model.Position{File: name, Line: max(e.Line, 1), Column: max(e.Column, 1)}, "").Hinting("correct the file")
 		return nil, &d
 	}
+	yamlnodes.MarkTags(data, docs)
 	for _, b := range []struct {
 		is, most  int64
 		why, hint string
@@ -135,7 +147,13 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 		if n := first(doc, isLongNumber); n != nil {
 			return nil, unbounded(n.Line, n.Column, fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
 		}
+		if d, bad := badTag(name, doc); bad {
+			return nil, &d
+		}
 		if d, bad := badNumber(name, doc); bad {
+			return nil, &d
+		}
+		if d, bad := badKey(name, doc, isNegative); bad {
 			return nil, &d
 		}
 	}
@@ -250,6 +268,33 @@ func nameOf(key *yaml.Node) string {
 	return key.Value
 }
 
+// badTag reports the first value with a tag that CUE does not know, or takes for another value than
+// YAML does: it makes false of !!bool "yes".
+func badTag(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
+	n := first(doc, yamlnodes.Retagged)
+	if n == nil {
+		return d, false
+	}
+	hint := "write the value without the tag"
+	switch tag := n.ShortTag(); {
+	case n.Kind != yaml.ScalarNode:
+		hint = "write a plain list or mapping"
+	case n.Tag == "!" || !strings.HasPrefix(tag, "!!"):
+		hint = fmt.Sprintf("write the text in quotes, %q", n.Value)
+	case tag == "!!bool":
+		hint = "write true or false"
+	case tag == "!!int" || tag == "!!float":
+		hint = "write the number itself, without the tag and quotes"
+	case tag == "!!binary":
+		hint = "write the text that it stands for"
+	case tag == "!!timestamp":
+		hint = fmt.Sprintf("write the text that is meant, such as %q", n.Value)
+	}
+	message := fmt.Sprintf("the tag %s gives the value another meaning than it has without, which not every reader knows", n.Tag)
+	return diag.New(diag.WrongValue, message).
+		In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").Hinting(hint), true
+}
+
 // wholeNumber matches decimal integers, which are !!float where they need more than
 // 64 bits.
 var wholeNumber = lazyregexp.New(`^[-+]?[0-9][0-9_]*$`)
@@ -261,7 +306,7 @@ func badNumber(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 		return strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
 	}
 	n := first(doc, func(n *yaml.Node) bool {
-		if n.Kind != yaml.ScalarNode || n.Style != 0 || n.ShortTag() != "!!float" {
+		if n.Kind != yaml.ScalarNode || n.Style&^yaml.TaggedStyle != 0 || n.ShortTag() != "!!float" {
 			return false
 		}
 		_, err := value(n)
@@ -280,6 +325,44 @@ func badNumber(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write %g", n.Value, v)), true
 }
 
+// badKey reports the first key of a kind.
+func badKey(name string, doc *yaml.Node, is func(*yaml.Node) bool) (d diag.Diagnostic, found bool) {
+	var key *yaml.Node
+	first(doc, func(n *yaml.Node) bool {
+		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content) && key == nil; i += 2 {
+			if k := n.Content[i]; k.Kind == yaml.ScalarNode && k.ShortTag() != "!!str" && is(k) {
+				key = k
+			}
+		}
+		return key != nil
+	})
+	if key == nil {
+		return d, false
+	}
+	return diag.New(diag.WrongValue, fmt.Sprintf("the key %s is no text, and has another name for other readers", key.Value)).
+		In(model.Position{File: name, Line: key.Line, Column: key.Column}, "").
+		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write the name that is meant", key.Value)), true
+}
+
+// isNegative says whether a key is a number that CUE takes for no name.
+func isNegative(key *yaml.Node) bool { return strings.HasPrefix(key.Value, "-") }
+
+// isRespelt says whether Helm gives a key another name than its text, as it does with numbers
+// (1.50 is 1.5), or none, as with null.
+func isRespelt(key *yaml.Node) bool {
+	switch key.ShortTag() {
+	case "!!null":
+		return true
+	case "!!int":
+		var v any
+		return key.Decode(&v) != nil || fmt.Sprint(v) != key.Value
+	case "!!float":
+		f, err := strconv.ParseFloat(key.Value, 64)
+		return err != nil || strconv.FormatFloat(f, 'g', -1, 32) != key.Value
+	}
+	return false
+}
+
 // ambiguous matches plain scalars that Helm and kubectl, who read YAML 1.1, take
 // for booleans or other numbers, and CUE, which reads YAML 1.2, for strings
 // (https://yaml.org/type/bool.html, https://yaml.org/type/int.html).
@@ -289,6 +372,9 @@ var ambiguous = lazyregexp.New(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|O
 // another here, so that a chart never gets something else than with Helm.
 func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 	for _, doc := range docs {
+		if d, found = badKey(name, doc, isRespelt); found {
+			return d, true
+		}
 		if n := first(doc, isAmbiguous); n != nil {
 			return diag.New(diag.WrongValue, fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
 				In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").
@@ -300,5 +386,6 @@ func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 
 // isAmbiguous says whether a node is such a scalar.
 func isAmbiguous(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && n.Style == 0 && ambiguous.MatchString(n.Value)
+	plain := n.Style == 0 || n.Style == yaml.TaggedStyle && n.ShortTag() != "!!str"
+	return n.Kind == yaml.ScalarNode && plain && ambiguous.MatchString(n.Value)
 }

@@ -25,6 +25,7 @@ func decode(text []byte, limit int64) (docs []model.Value, size int64, err error
 	if err != nil {
 		return nil, 0, err
 	}
+	yamlnodes.MarkTags(text, nodes)
 	d := decoder{anchors: map[*yaml.Node]model.Value{}}
 	for _, n := range nodes {
 		v, err := d.value(n)

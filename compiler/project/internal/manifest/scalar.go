@@ -18,7 +18,7 @@ func scalar(n *yaml.Node) (model.Value, error) {
 	tagged := n.Style&yaml.TaggedStyle != 0
 	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 	switch tag := n.ShortTag(); {
-	case !tagged && quoted, tagged && (tag == "!!str" || tag == "!"):
+	case !tagged && quoted, tagged && (tag == "!!str" || n.Tag == "!"):
 		return model.StringOf(n.Value), nil
 	case !tagged:
 		if n.Value == "" {
