@@ -15,14 +15,20 @@ func TestRendered(t *testing.T) {
 	hooked := chart
 	hooked.Projection = bt.Projected(t, append(slices.Clone(bt.Rendered), bt.Hooks...)...)
 	empty := bt.Target{Name: "app/main", Manifests: bt.Git, Render: true, Projection: bt.Projected(t)}
+	const decrypting = `{"interval": "10m", "namespace": "flux-system", "prune": true, "wait": true, ` +
+		`"decryption": {"provider": "sops", "secretRef": "sops-age", "serviceAccountName": "sops"}}`
+	encrypted := bt.Target{Name: "app/main", Manifests: bt.Git, Render: true, Projection: bt.Projected(t,
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"a": "ENC[AES256_GCM,data:x,type:str]"},`+
+			`"sops": {"mac": "ENC[AES256_GCM,data:x,type:str]", "encrypted_regex": "^stringData$"}}`)}
 	dependent := bt.Target{Name: "web/main", Manifests: bt.Git, DependsOn: []string{"app-main"}, Wave: 1}
 	for name, p := range map[string]bt.Platform{
-		"rendered":        {Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{chart, dependent}},
-		"rendered-alone":  {Options: defaults, Targets: []bt.Target{chart}},
-		"rendered-hooks":  {Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{hooked}},
-		"rendered-hasty":  {Options: hasty, GitOps: bt.GitOps, Targets: []bt.Target{chart, dependent}},
-		"rendered-empty":  {Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{empty}},
-		"rendered-unread": {Options: defaults, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git, Render: true}}},
+		"rendered":           {Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{chart, dependent}},
+		"rendered-alone":     {Options: defaults, Targets: []bt.Target{chart}},
+		"rendered-hooks":     {Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{hooked}},
+		"rendered-hasty":     {Options: hasty, GitOps: bt.GitOps, Targets: []bt.Target{chart, dependent}},
+		"rendered-empty":     {Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{empty}},
+		"rendered-encrypted": {Options: decrypting, GitOps: bt.GitOps, Targets: []bt.Target{encrypted, dependent}},
+		"rendered-unread":    {Options: defaults, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git, Render: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := bt.Build(t, flux.New(), p)
