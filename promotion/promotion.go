@@ -29,6 +29,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/query/tables"
+	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/apply"
 	"github.com/kalypso-io/kalypso/promotion/audit"
 	"github.com/kalypso-io/kalypso/promotion/changes"
@@ -80,6 +81,16 @@ func (s *Session) By() string { return s.state.Request.By }
 // Lacks returns the diagnostics of the base where it declares no environments, so that there
 // is nothing to promote; nil where it declares some.
 func (s *Session) Lacks() []diag.Diagnostic { return s.state.Platform.Lacks }
+
+// From returns the branch that commits are promoted from, and the repository of it.
+func (s *Session) From() (branch, repository string) {
+	return s.state.Platform.Branch, s.state.Platform.Repository.URL
+}
+
+// Has reports whether the history of that branch has a commit.
+func (s *Session) Has(ctx context.Context, commit git.Hash) (bool, error) {
+	return s.state.Platform.Has(ctx, s.state.Platform.Branch, commit)
+}
 
 // CheckSkip returns what is wrong with gates that are to be passed over: that the policy of
 // a requested stage does not let it.

@@ -44,7 +44,11 @@ With --app it writes the repository of an application, for kalypso project and k
 promote: a chart, values for a target of each environment, the contract on them, and
 workflows that check pull requests and promote.
 
-On a terminal it asks for what no flag says; --yes takes the defaults.
+On a terminal it asks for what no flag says; --yes takes the defaults. With --rollout it
+says who reports whether clusters run a commit, which the next environment waits for; by
+default no one does, and nothing waits. It prints the commands that build, commit and
+promote what it wrote: without --gitops, to a repository on this machine that stands for
+the GitOps repository.
 
 Files that are there already are not changed. README.md, .gitignore, .editorconfig, CODEOWNERS
 and the settings of editors may be there; with any other in the way nothing is written.`,
@@ -66,7 +70,12 @@ and the settings of editors may be there; with any other in the way nothing is w
 				}
 			}
 			o.dir = cmp.Or(o.dir, ".")
-			return g.init(cmd.Context(), g.path(o.dir), o.dir, o.Platform, o.app)
+			dir := g.path(o.dir)
+			repository, err := g.init(cmd.Context(), dir, o.dir, o.Platform, o.app)
+			if err != nil {
+				return err
+			}
+			return g.printNext(dir, o.dir, repository, o.app)
 		},
 	}
 	f := cmd.Flags()
@@ -75,6 +84,7 @@ and the settings of editors may be there; with any other in the way nothing is w
 	f.StringSliceVar(&o.Environments, "environments", []string{"dev", "stage", "prod"}, "the `NAMES` of the environments, in the order in which commits come to them")
 	f.StringVar(&o.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
 	f.StringVar(&o.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
+	choiceFlag(cmd, f, &o.Rollout, "rollout", "", "who reports whether clusters run a commit, so that it may go on", starter.Rollouts...)
 	f.StringVar(&o.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
 	f.BoolVarP(&o.yes, "yes", "y", false, "take the defaults, and ask nothing")
 	completeFlag(cmd, "name", cobra.NoFileCompletions)
@@ -83,65 +93,51 @@ and the settings of editors may be there; with any other in the way nothing is w
 	return cmd
 }
 
-// platformNext and appNext are what is done after init.
-const (
-	platformNext = `  kalypso build --to out    # compile the environments, and look at out/
-  kalypso get assignments   # what runs where
-`
-	appNext = `  kalypso project --to out   # render the targets, and look at out/
-  kalypso promote status     # once it is committed, and kalypso.yaml names a GitOps repository
-`
-)
-
-// init writes a platform, or an application, into a folder, which is called as the user does.
-func (g *global) init(ctx context.Context, dir, called string, p starter.Platform, app bool) error {
+// init writes a platform, or an application, into a folder, which is called as the user does, and returns
+// what it wrote.
+func (g *global) init(ctx context.Context, dir, called string, p starter.Platform, app bool) (of starter.Repository, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return usagef("%s is not a folder", called)
+		return of, usagef("%s is not a folder", called)
 	}
 	if p.Name == "" {
 		name, err := nameOf(dir)
 		if err != nil {
-			return err
+			return of, err
 		}
 		p.Name = name
 	}
 	if err := cmp.Or(checkStart(p), checkGitOps(ctx, p.GitOps)); err != nil {
-		return err
+		return of, err
 	}
 	if v := compiler.Version().Version; isRelease(v) {
 		p.Release = v
 	}
-	write, next := p.Files, platformNext
+	write := p.Files
 	if app {
-		write, next = starter.App{Repository: p.Repository}.Files, appNext
+		write = starter.App{Repository: p.Repository}.Files
 	}
 	files, err := write()
 	if err != nil {
-		return err
+		return of, err
 	}
 	missing, foreign, err := notYet(dir, files)
 	if err != nil {
-		return err
+		return of, err
 	}
 	if app {
 		foreign = append(foreign, applications(dir, files)...)
 	}
 	if len(foreign) > 0 {
-		return fmt.Errorf("%s has %s already: nothing is written; move what is there away, or name a new folder", called, strings.Join(foreign, ", "))
+		return of, fmt.Errorf("%s has %s already: nothing is written; move what is there away, or name a new folder", called, strings.Join(foreign, ", "))
 	}
 	for _, f := range missing {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
 		if err := writeNew(name, f.Data); err != nil {
-			return err
+			return of, err
 		}
 		fmt.Fprintln(g.out, filepath.ToSlash(filepath.Join(called, filepath.FromSlash(f.Path))))
 	}
-	fmt.Fprintln(g.err, "\nNext:")
-	if called != "." {
-		fmt.Fprintln(g.err, "  cd "+called)
-	}
-	fmt.Fprint(g.err, next)
-	return nil
+	return p.Repository, nil
 }
 
 // checkStart reports what a platform, or an application, cannot begin with.

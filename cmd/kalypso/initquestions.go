@@ -40,7 +40,23 @@ func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, to
 		}
 		o.Reconciler = starter.Reconcilers[i]
 	}
+	if !given("rollout") {
+		i, err := p.Select("Who reports whether clusters run a commit, so that it may go on?", "", rolloutAnswers)
+		if err != nil {
+			return err
+		}
+		o.Rollout = starter.Rollouts[i]
+	}
 	return nil
+}
+
+// rolloutAnswers say what each of starter.Rollouts is.
+var rolloutAnswers = []string{
+	"no one yet: a commit goes on at once, and you name a source later",
+	"a hub, with promote --hub URL",
+	"Flux or Argo CD, as commit statuses in the GitOps repository",
+	"the clusters, with promote --kubeconfig FILE",
+	"files, with promote --report FOLDER",
 }
 
 // askEnvironments asks for the environments until they can be some.

@@ -177,9 +177,13 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 			if err != nil {
 				return err
 			}
+			if err := g.noteFolder(ctx, s, &o.folder); err != nil {
+				return err
+			}
 			stages, err = s.Apply(ctx, intent, saved)
 			return err
 		})
+		g.noteUnreported(&o.promotionOptions, stages)
 		if wait == 0 || err != nil || !unfinished(stages) || time.Now().After(end) {
 			break
 		}
@@ -289,6 +293,9 @@ func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string)
 		if err != nil {
 			return err
 		}
+		if err := g.noteFolder(ctx, s, &o.folder); err != nil {
+			return err
+		}
 		planned, err = s.Plan(ctx, intent)
 		return err
 	})
@@ -298,6 +305,7 @@ func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string)
 	if err := g.reportErrorsOf(planned.Stages); err != nil {
 		return err
 	}
+	g.noteUnreported(&o.promotionOptions, planned.Stages)
 	if save != "" {
 		data, err := planned.Encode()
 		if err != nil {

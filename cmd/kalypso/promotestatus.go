@@ -26,12 +26,16 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var status *plan.Status
 			err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) (err error) {
+				if err := g.noteFolder(ctx, s, &o.folder); err != nil {
+					return err
+				}
 				status, err = s.Status(ctx, most)
 				return err
 			})
 			if err != nil {
 				return err
 			}
+			g.noteUnreported(&o.promotionOptions, status.Stages)
 			return g.print(*o.output, document[*plan.Status]{apiVersion, "PromotionStatus", status}, func(w *tabwriter.Writer) { statusTable(w, status) })
 		},
 	}

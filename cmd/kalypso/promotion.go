@@ -46,6 +46,8 @@ type promotionOptions struct {
 	former                 bool // environments that the policy does not have any more count as well
 	local                  bool // the commit that is checked out counts, and not what origin has
 	output                 *string
+	folder                 workFolder
+	noted                  bool // noteUnreported has printed what it has to
 
 	// What promote alone lets one do.
 	overwrite, adopt bool
@@ -247,6 +249,10 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 		r.Path = filepath.ToSlash(rel)
 	}
 	r.Repository = cmp.Or(repo.RemoteURL("origin"), repo.WorkTree())
+	if head, err := repo.Resolve("HEAD"); err == nil {
+		o.folder.head = head
+	}
+	o.folder.path, o.folder.pushes = root, repo.RemoteURL("origin") != ""
 	if o.local {
 		r.Repository = repo.WorkTree()
 		if r.Head, err = repo.Resolve("HEAD"); err != nil {

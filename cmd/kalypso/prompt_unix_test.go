@@ -132,12 +132,15 @@ func TestInitAsks(t *testing.T) {
 	d.expect(`"Prod" is no name`)
 	d.answer("Which environments", "test, live"+enter)
 	d.answer("How do clusters receive", down+enter)
+	d.answer("Who reports whether clusters run a commit", down+enter)
 	d.expect("cd shop")
+	d.expect("kalypso promote --all --hub URL")
 	if code := d.ends(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "shop", "platform.cue"))
-	if err != nil || !strings.Contains(string(text), "argocd") || !strings.Contains(string(text), `live: {`) {
+	if err != nil || !strings.Contains(string(text), "argocd") || !strings.Contains(string(text), `live: {`) ||
+		!strings.Contains(string(text), `gates: rollout: source: "hub"`) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	exists(t, dir, "shop/environments/test", "shop/environments/live")
@@ -149,6 +152,7 @@ func TestInitAsksOfApplication(t *testing.T) {
 	dir := t.TempDir()
 	d := talk(t, dir, "init", "store", "--environments", "dev")
 	d.answer("What do you begin?", down+enter)
+	d.answer("Who reports whether clusters run a commit", enter)
 	d.expect("kalypso project --to out")
 	if code := d.ends(); code != 0 {
 		t.Fatalf("exit code %d", code)

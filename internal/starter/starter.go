@@ -30,6 +30,8 @@ type Repository struct {
 	GitOps string
 	// CI is one of CIs.
 	CI string
+	// Rollout is one of Rollouts; "" for the first.
+	Rollout string
 	// Release is the release of kalypso that workflows use; "" for the one that first had
 	// the schema.
 	Release string
@@ -57,6 +59,10 @@ var Reconcilers = []string{"flux", "argocd", "fleet", "zarf", "ansible", "gotemp
 // CIs are where workflows can be for, and none.
 var CIs = []string{"github", "gitlab", "none"}
 
+// Rollouts are the sources of rollout reports that a platform or application can begin with, as the
+// schema's #RolloutGate names them. With the first, no one reports.
+var Rollouts = []string{"none", "hub", "status", "kubernetes", "report"}
+
 // language is the version of CUE that platforms are written in.
 const language = "v0.17.0"
 
@@ -79,27 +85,36 @@ func (p Platform) Files() ([]File, error) {
 	if !slices.Contains(Reconcilers, p.Reconciler) {
 		return nil, fmt.Errorf("starter: no platform is %+v", p)
 	}
-	p.GitOps = p.gitOps()
+	p.Repository = p.withDefaults()
 	return p.write(p, "platform")
 }
 
 // Files returns the files of the application's repository, as those of a platform are.
 func (a App) Files() ([]File, error) {
-	a.GitOps = a.gitOps()
+	a.Repository = a.withDefaults()
 	return a.write(a, "app")
 }
 
-// gitOps returns the URL of the repository for the trees.
-func (r Repository) gitOps() string {
-	if r.GitOps == "" {
-		return "https://git.example.com/" + r.Name + "/gitops"
-	}
-	return r.GitOps
+// PlaceholderGitOps returns the URL that init writes if no one names a repository for the trees.
+func (r Repository) PlaceholderGitOps() string {
+	return "https://git.example.com/" + r.Name + "/gitops"
+}
+
+// withDefaults returns the repository with the values of fields that are empty.
+func (r Repository) withDefaults() Repository {
+	r.GitOps, r.Rollout = cmp.Or(r.GitOps, r.PlaceholderGitOps()), cmp.Or(r.Rollout, Rollouts[0])
+	return r
+}
+
+// PromoteFlags returns the flags with which promote finds the reports of rollouts, each after a space. Values in
+// capitals have to be replaced.
+func (r Repository) PromoteFlags() string {
+	return map[string]string{"hub": " --hub URL", "kubernetes": " --kubeconfig FILE", "report": " --report FOLDER"}[r.Rollout]
 }
 
 // write makes the files of what is new, which is of a kind that has a folder of templates.
 func (r Repository) write(of any, kind string) ([]File, error) {
-	if len(r.Environments) == 0 || !slices.Contains(CIs, r.CI) {
+	if len(r.Environments) == 0 || !slices.Contains(CIs, r.CI) || !slices.Contains(Rollouts, r.Rollout) {
 		return nil, fmt.Errorf("starter: no repository is %+v", r)
 	}
 	var files []File

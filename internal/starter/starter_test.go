@@ -19,12 +19,14 @@ import (
 func TestFiles(t *testing.T) {
 	for _, reconciler := range starter.Reconcilers {
 		for _, ci := range starter.CIs {
-			p := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "1st"}, CI: ci}, Reconciler: reconciler}
-			files, err := p.Files()
-			if err != nil {
-				t.Fatal(err)
+			for _, rollout := range starter.Rollouts {
+				p := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "1st"}, CI: ci, Rollout: rollout}, Reconciler: reconciler}
+				files, err := p.Files()
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, reconciler, files)
 			}
-			check(t, reconciler, files)
 		}
 	}
 	if _, err := (starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev"}, CI: "none"}, Reconciler: "helm"}).Files(); err == nil {
@@ -56,11 +58,13 @@ func TestRelease(t *testing.T) {
 func TestAppFiles(t *testing.T) {
 	for _, ci := range starter.CIs {
 		for _, environments := range [][]string{{"dev", "1st", "no"}, {"only"}} {
-			files, err := starter.App{Repository: starter.Repository{Name: "shop", Environments: environments, CI: ci}}.Files()
-			if err != nil {
-				t.Fatal(err)
+			for _, rollout := range starter.Rollouts {
+				files, err := starter.App{Repository: starter.Repository{Name: "shop", Environments: environments, CI: ci, Rollout: rollout}}.Files()
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, "an application", files)
 			}
-			check(t, "an application", files)
 		}
 	}
 	if _, err := (starter.App{Repository: starter.Repository{Name: "shop", CI: "none"}}).Files(); err == nil {
