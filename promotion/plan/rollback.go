@@ -34,6 +34,12 @@ type RollbackTo struct {
 	Own bool
 }
 
+// noneEarlier is the error where a stage never had what it is to go back to: the reason, and what is possible.
+type noneEarlier string
+
+// Error returns the reason.
+func (e noneEarlier) Error() string { return string(e) }
+
 // Rollback returns how a stage goes back, with the step that does it. Gates are not asked.
 func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackTo, d Decision) (*StageStatus, error) {
 	has := st.Has()
@@ -41,12 +47,16 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 	if to.Own {
 		earlier = pl.earlierOwn
 	}
+	status := StatusOf(st)
+	status.State = Ready
 	target, err := earlier(ctx, st, to)
+	if none := noneEarlier(""); errors.As(err, &none) {
+		status.State, status.Reason = Blocked, string(none)
+		return status, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	status := StatusOf(st)
-	status.State = Ready
 	if _, _, err := pl.drifted(ctx, st, status); err != nil || status.State == Blocked {
 		return status, err
 	}
@@ -134,9 +144,10 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		case err != nil:
 			return session.Past{}, err
 		case len(had) == 0:
-			return session.Past{}, errors.New("it had no other base commit before what it has, so there is nothing to go back to")
+			return session.Past{}, noneEarlier("it had no other base commit before what it has, so there is nothing to go back to; " + pl.remains(st))
 		case steps > len(had):
-			return session.Past{}, fmt.Errorf("it had %s before what it has, so there is nothing %s back", message.Count(len(had), "base commit"), message.Count(steps, "step"))
+			return session.Past{}, noneEarlier(fmt.Sprintf("it had %s before what it has (%s), so there is nothing %s back",
+				message.Count(len(had), "base commit"), pl.names(st, had), message.Count(steps, "step")))
 		}
 		return had[steps-1], nil
 	}
@@ -161,7 +172,34 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		}
 		return p, nil
 	}
-	return session.Past{}, fmt.Errorf("it never had %s: `kalypso audit --env %s` lists what it had", to.Commit, st.Policy.Name)
+	return session.Past{}, noneEarlier(fmt.Sprintf("it never had %s, but %s; `kalypso audit --env %s` lists what it had",
+		to.Commit, cmp.Or(pl.names(st, had), "nothing else"), st.Policy.Name))
+}
+
+// mostNames is how many commits a message lists.
+const mostNames = 5
+
+// names lists the base commits of states of a stage, the newest first.
+func (pl *Planner) names(st *session.Stage, states []session.Past) string {
+	var out []string
+	for _, p := range states {
+		if name := st.Environment.SourceIn(p.Record, st.RingName()).Base.Short(); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	if len(out) > mostNames {
+		out = append(out[:mostNames], fmt.Sprintf("and %d more", len(out)-mostNames))
+	}
+	return strings.Join(out, ", ")
+}
+
+// remains says what is possible for a stage that has nothing to go back to.
+func (pl *Planner) remains(st *session.Stage) string {
+	name := st.Policy.Name
+	if ring := st.RingName(); ring != "" {
+		name += " --ring " + ring
+	}
+	return fmt.Sprintf("`kalypso hold %s` keeps it at what it has, and a commit that reverts the change can be promoted", name)
 }
 
 // asLeft returns the newest state of an environment with what a stage has in another one, in which nobody has
@@ -199,7 +237,7 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 	}
 	has := st.Has()
 	if has.Base == "" {
-		return session.Past{}, errors.New("it has nothing yet, so there is nothing to go back to")
+		return session.Past{}, noneEarlier("it has nothing yet, so there is nothing to go back to")
 	}
 	var had []session.Past
 	seen := map[tree.Revision]bool{}
@@ -223,11 +261,13 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 	steps := max(1, to.Steps)
 	switch {
 	case to.Commit != "":
-		return session.Past{}, fmt.Errorf("it never had earlier own files of %s: --to takes the id of a commit, or its first 7 digits or more, and `kalypso audit --env %s` lists what it had", to.Commit, st.Policy.Name)
+		return session.Past{}, noneEarlier(fmt.Sprintf("it never had earlier own files of %s: --to takes the id of a commit, or its first 7 digits or more, and `kalypso audit --env %s` lists what it had",
+			to.Commit, st.Policy.Name))
 	case len(had) == 0:
-		return session.Past{}, fmt.Errorf("%s has had no earlier own files, so there is nothing to go back to", st.ID())
+		return session.Past{}, noneEarlier("it had no earlier own files, so there is nothing to go back to; " + pl.remains(st))
 	case steps > len(had):
-		return session.Past{}, fmt.Errorf("it had %s of own files before what it has, so there is nothing %s back", message.Count(len(had), "commit"), message.Count(steps, "step"))
+		return session.Past{}, noneEarlier(fmt.Sprintf("it had %s of own files before what it has, so there is nothing %s back",
+			message.Count(len(had), "commit"), message.Count(steps, "step")))
 	}
 	return had[steps-1], nil
 }
