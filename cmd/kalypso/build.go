@@ -23,6 +23,7 @@ type buildOptions struct {
 	at     string
 	stats  bool
 	output *string
+	failOn *string
 
 	allowRemovals bool
 	allowEmpty    []string
@@ -69,7 +70,7 @@ of n parts of the cluster types, for n machines that together build them all.`,
 			return g.withCache(func(c *cache.Cache) error { return g.build(cmd, environments, o, c) })
 		},
 	}
-	o.output = outputFlag(cmd)
+	o.output, o.failOn = outputFlag(cmd), failOnFlag(cmd)
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the trees to `DIR`/<environment>")
 	cmd.Flags().StringVar(&o.Git, "git", "", "write the trees to the git repository in `DIR`, bare or not, where each environment's gitops says")
 	cmd.Flags().StringVar(&o.Branch, "branch", "", "the `BRANCH` of the repository that gets a commit with <environment>/..., for environments without gitops")
@@ -173,7 +174,10 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	if o.TreeOnly && written.Tree != "" {
 		fmt.Fprintf(g.err, "tree %s\n", written.Tree)
 	}
-	if b.Failed() {
+	if o.Dir == "" && o.Git == "" {
+		fmt.Fprintln(g.err, "nothing is written: name a folder with --to DIR, or a git repository with --git DIR")
+	}
+	if b.Failed() || failsOn(*o.failOn, b.Diagnostics) {
 		return errPlatform
 	}
 	return nil

@@ -16,12 +16,7 @@ func newCache(g *global) *cobra.Command {
 		Long: `The cache holds what builds computed, so that the next one does not compute it
 again. Its folder is $KALYPSO_CACHE_DIR, else "kalypso" in the user's cache
 folder. It can never change a result, and is trimmed by itself.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no kalypso cache %s; see kalypso cache --help", args[0])
-			}
-			return nil
-		},
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCacheClean(), newCacheSize(g), newCacheVerify(g))

@@ -43,6 +43,19 @@ func (g *global) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name,
 	choiceFlag(cmd, flags, &g.diagnostics, name, shorthand, usage, names...)
 }
 
+// failOnFlag adds --fail-on, and returns where its value will be.
+func failOnFlag(cmd *cobra.Command) *string {
+	failOn := new(string)
+	choiceFlag(cmd, cmd.Flags(), failOn, "fail-on", "", "exit with 3 for errors only, or for warnings as well",
+		string(diag.Error), string(diag.Warning))
+	return failOn
+}
+
+// failsOn reports whether diagnostics are as severe as the value of --fail-on.
+func failsOn(failOn string, ds []diag.Diagnostic) bool {
+	return diag.Errors(ds) || failOn == string(diag.Warning) && len(ds) > 0
+}
+
 // report writes diagnostics as --diagnostics says.
 func (g *global) report(w io.Writer, ds []diag.Diagnostic) error {
 	if g.diagnostics == "github" || g.diagnostics == "sarif" {

@@ -15,13 +15,8 @@ func newMod(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mod",
 		Short: "Manage the CUE module kalypso.io of the platform",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no kalypso mod %s; see kalypso mod --help", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "vendor",

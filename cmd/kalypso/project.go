@@ -13,7 +13,7 @@ import (
 
 func newProject(g *global) *cobra.Command {
 	var o application.Output
-	var output *string
+	var output, failOn *string
 	cmd := &cobra.Command{
 		Use:   "project [ENVIRONMENT...]",
 		Short: "Render an application's manifests for all of its targets",
@@ -37,17 +37,17 @@ A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
 			if o.Dir == "" && (o.Strict || o.Adopt) {
 				return usagef("--adopt and --strict say how to write: they need --to DIR")
 			}
-			return g.project(cmd, environments, o, *output)
+			return g.project(cmd, environments, o, *output, *failOn)
 		},
 	}
-	output = outputFlag(cmd)
+	output, failOn = outputFlag(cmd), failOnFlag(cmd)
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the tree to `DIR`/<environment>/<target>")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
 	return cmd
 }
 
-func (g *global) project(cmd *cobra.Command, environments []string, o application.Output, output string) (err error) {
+func (g *global) project(cmd *cobra.Command, environments []string, o application.Output, output, failOn string) (err error) {
 	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers, Supervisor: g.supervisor}
 	var a *application.Application
 	var changes map[string]*tree.Changes
@@ -76,11 +76,13 @@ func (g *global) project(cmd *cobra.Command, environments []string, o applicatio
 	}
 	if o.Dir != "" {
 		fmt.Fprintf(g.err, "the tree is in %s\n", o.Dir)
+	} else {
+		fmt.Fprintln(g.err, "nothing is written: name a folder with --to DIR")
 	}
 	for _, name := range removedTargets(changes) {
 		fmt.Fprintf(g.err, "removed %s\n", name)
 	}
-	if a.Failed() {
+	if a.Failed() || failsOn(failOn, a.Diagnostics) {
 		return errPlatform
 	}
 	return nil

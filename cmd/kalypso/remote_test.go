@@ -360,9 +360,7 @@ func TestRemoteCacheOfShards(t *testing.T) {
 	r := ocitest.New(t, nil)
 	flag := "--remote-cache=" + r.Reference("acme/cache")
 	for _, shard := range []string{"1/2", "2/2"} {
-		part := newRunner(t)
-		part.out = ""
-		part.build(flag, "--shard="+shard).warns(t, false)
+		newRunner(t).build(flag, "--shard="+shard).warns(t, false)
 	}
 	b := newRunner(t).build(flag)
 	b.warns(t, false)

@@ -55,7 +55,8 @@ func execute(ctx context.Context, args []string, s streams) int {
 	g := &global{streams: s, workers: workers}
 	root := g.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	err = unknownCommand(cmd, err)
 	if reasons := reasonsOf(err); len(reasons) > 0 {
 		err = errors.Join(err, g.report(s.err, reasons))
 	}
@@ -66,7 +67,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
 	case errors.As(err, &usage):
-		fmt.Fprintf(s.err, "kalypso: %v\nrun 'kalypso --help' for usage\n", err)
+		fmt.Fprintf(s.err, "kalypso: %v\nrun '%s --help' for usage\n", err, cmd.CommandPath())
 	default:
 		fmt.Fprintf(s.err, "kalypso: %v\n", err)
 		if hint := hintOf(err); hint != "" {
@@ -81,8 +82,9 @@ func (g *global) root() *cobra.Command {
 	s := g.streams
 	g.out = printing{s.out, g}
 	root := &cobra.Command{
-		Use:   "kalypso",
-		Short: "Compile what runs where, with which configuration, into GitOps trees",
+		Use:                "kalypso",
+		DisableSuggestions: true, // unknownCommand has better ones
+		Short:              "Compile what runs where, with which configuration, into GitOps trees",
 		Long: `kalypso compiles a platform: environments, cluster types, workloads, scheduling
 policies and configuration, written in CUE, become the trees that Flux, Argo CD,
 Rancher Fleet, Zarf, Ansible and others take. It needs no cluster and no database,

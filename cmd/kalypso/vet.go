@@ -17,14 +17,15 @@ import (
 func newVet(g *global) *cobra.Command {
 	var promoted bool
 	var workspace string
-	var failOn string
+	var failOn *string
 	cmd := &cobra.Command{
 		Use:   "vet [ENVIRONMENT...]",
 		Short: "Say what is wrong with the platform",
 		Long: `vet compiles the environments, or all, runs their tests, writes nothing, and prints
 everything there is to say about them. The exit code is 3 if there are errors; warnings
-alone leave it 0, but with --fail-on warning. 'kalypso explain CODE' tells more
-about a code.
+alone leave it 0, but with --fail-on warning. A scheduling policy that selects nothing
+because of a likely mistake is an error here, and a warning of builds. 'kalypso explain
+CODE' tells more about a code.
 
 With --promoted vet compiles the environments' own files as they are in the commit
 that is checked out with the base commits that run there now, by the records of their
@@ -33,15 +34,11 @@ GitOps trees: what a change of these files is going to meet. That is for pull re
 With --workspace vet prints what concerns the workloads, registrations and assignments
 of one workspace, and errors that hide them. That is for pull requests of a team.`,
 		RunE: func(cmd *cobra.Command, environments []string) error {
-			if failOn != string(diag.Error) && failOn != string(diag.Warning) {
-				return usagef("--fail-on is error or warning, and not %q", failOn)
-			}
 			if promoted && workspace != "" {
 				return usagef("--promoted and --workspace: give one of them")
 			}
-			failOn := diag.Severity(failOn)
 			if promoted {
-				return g.vetPromoted(cmd, environments, failOn)
+				return g.vetPromoted(cmd, environments, *failOn)
 			}
 			return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
 				tests, err := assert.Run(cmd.Context(), b, everyTest)
@@ -50,34 +47,34 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 				}
 				b.Diagnostics = diag.Sort(append(b.Diagnostics, tests.Diagnostics...))
 				if workspace == "" {
-					return g.findings(b.Diagnostics, failOn, size(b, tests))
+					return g.findings(b.Diagnostics, *failOn, size(b, tests))
 				}
 				about, found := query.AboutWorkspace(b, workspace)
 				if !found && !diag.Errors(about) {
 					return g.unknownWorkspace(b, workspace, about)
 				}
-				return g.findings(about, failOn, "workspace "+workspace)
+				return g.findings(about, *failOn, "workspace "+workspace)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this `WORKSPACE` alone")
 	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the base commits that run there")
 	g.diagnosticsFlag(cmd, cmd.Flags(), "output", "o", "how to print what is found, as --diagnostics does")
-	cmd.Flags().StringVar(&failOn, "fail-on", string(diag.Error), "what the exit code is 3 for: error, or warning, which is both")
-	completeFlag(cmd, "fail-on", values(string(diag.Error), string(diag.Warning)))
+	failOn = failOnFlag(cmd)
 	return cmd
 }
 
-// findings prints the diagnostics of what was looked at, and fails where one is as severe
+// findings prints the diagnostics of what was looked at and how many there are, and fails where one is as severe
 // as failOn says.
-func (g *global) findings(ds []diag.Diagnostic, failOn diag.Severity, lookedAt string) error {
+func (g *global) findings(ds []diag.Diagnostic, failOn, lookedAt string) error {
+	ds = diag.EscalateMistakes(ds)
 	if err := g.report(g.out, ds); err != nil {
 		return err
 	}
 	if g.diagnostics == "text" {
-		fmt.Fprintf(g.err, "%s, %s\n", lookedAt, counted(ds))
+		fmt.Fprintf(g.out, "%s, %s\n", lookedAt, counted(ds))
 	}
-	if diag.Errors(ds) || failOn == diag.Warning && len(ds) > 0 {
+	if failsOn(failOn, ds) {
 		return errPlatform
 	}
 	return nil
@@ -106,7 +103,7 @@ func size(b *compiler.Build, tests *assert.Report) string {
 }
 
 // vetPromoted looks at the commit that is checked out.
-func (g *global) vetPromoted(cmd *cobra.Command, environments []string, failOn diag.Severity) error {
+func (g *global) vetPromoted(cmd *cobra.Command, environments []string, failOn string) error {
 	o := &promotionOptions{environments: environments, local: true, forge: "none"}
 	var said []diag.Diagnostic
 	var leftOut []string

@@ -256,7 +256,7 @@ var Codes = []Explanation{
 	{NoContent, NoContent.Severity(), "an environment without content",
 		"The environment is declared, and nothing is in it."},
 	{SelectsNothing, SelectsNothing.Severity(), "a selector selects nothing",
-		"No deployment target, cluster type or assignment satisfies it. Often a label is misspelt. What the base says is judged over all environments: it may be for one of them. So the warning comes when all are built; or for one, where a deployment target has no assignment because of it."},
+		"No deployment target, cluster type or assignment satisfies it. Often a label is misspelt. What the base says is judged over all environments: it may be for one of them. So the warning comes when all are built; or for one, where a deployment target has no assignment because of it. `kalypso vet` reports a scheduling policy as an error if nothing has the label or field that it names, or if its value is one edit away from one that something has. `allowEmpty: true` on the policy says that it may select nothing."},
 	{Unassigned, Unassigned.Severity(), "a deployment target without any assignment",
 		"It is deployed nowhere: no policy selects it, the policies that do select no cluster type, or others take all its pairs away."},
 	{EmptyClusterType, EmptyClusterType.Severity(), "a cluster type without assignments",

@@ -58,6 +58,9 @@ type Suggestion struct {
 	// Wrong is a word that is written at one of the sites, or inside of what stands there,
 	// and Right what it was probably meant to be.
 	Wrong, Right string
+	// Mistake says that hardly anyone means Wrong: it is the name of a label or field that nothing has, or a
+	// value one edit away from Right.
+	Mistake bool
 	// ToDefaults is a value of a config, in its values, that could move to its defaults.
 	ToDefaults model.Ref
 	// Import is the path of a package that the file of the first site should import.
@@ -120,6 +123,19 @@ func (d Diagnostic) Suggesting(word string, candidates []string) Diagnostic {
 		d.Suggestion = Suggestion{Wrong: word, Right: near}
 	}
 	return d.Hinting(DidYouMean(word, candidates))
+}
+
+// EscalateMistakes returns the diagnostics with an error for each scheduling policy that selects nothing because of
+// a mistake. Builds leave it a warning, so that no typo stops a deployment of everything else.
+func EscalateMistakes(ds []Diagnostic) []Diagnostic {
+	out := slices.Clone(ds)
+	for i, d := range out {
+		if d.Code == SelectsNothing && d.Suggestion.Mistake && strings.HasPrefix(d.Path, "schedulingPolicies.") {
+			out[i].Severity = Error
+			out[i].Hint += "; if it is meant to select nothing, write allowEmpty: true on the policy"
+		}
+	}
+	return out
 }
 
 // For adds an assignment that the diagnostic concerns.

@@ -201,5 +201,8 @@ func (s *Schedule) warnOfEmptyTypes(c *causes, r *report) {
 func selectsNothing(policy string, s side, words selector.Vocabulary) diag.Diagnostic {
 	d := diag.New(diag.SelectsNothing, fmt.Sprintf("%s of policy %s selects nothing", s.ref.Path, policy)).
 		On(s.ref.String()).At(s.ref, "")
-	return words.Explain(d, s.kind, s.selector)
+	d = words.Explain(d, s.kind, s.selector)
+	wrong, right := d.Suggestion.Wrong, d.Suggestion.Right
+	d.Suggestion.Mistake = right != "" && (words.HasName(right) || mistaken(wrong, right))
+	return d
 }

@@ -37,6 +37,16 @@ func (v Vocabulary) add(path string, facts Facts) {
 	}
 }
 
+// HasName reports whether a word is the name of a fact or label of any entity.
+func (v Vocabulary) HasName(word string) bool {
+	for _, w := range v {
+		if w.names[word] {
+			return true
+		}
+	}
+	return false
+}
+
 func (v Vocabulary) at(path string) words {
 	w, ok := v[path]
 	if !ok {
