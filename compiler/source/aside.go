@@ -26,12 +26,54 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= mostLinked {
 		return nil
 	}
-	environment, deeper := environmentOf(path.Dir(rel))
-	if deeper != "" {
-		environment = "" // a helper package, which any environment may import
-	}
-	p.hidden[environment], p.barred[environment] = true, true
+	p.bar(rel)
 	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is a pipe, a device or a link to something that is too large, and CUE would read it").
 		In(model.Position{File: rel, Line: 1, Column: 1}, "").
 		Hinting("remove it, or put a regular file in its place")}
+}
+
+// NoFileError says that something has the name of a CUE file and is none.
+type NoFileError struct {
+	Name  string // from the platform's root
+	there bool   // what it is is no file, and not that nothing is there
+}
+
+// Error says what it is instead.
+func (e *NoFileError) Error() string { return e.Diagnostic().Message }
+
+// Diagnostic reports it.
+func (e *NoFileError) Diagnostic() diag.Diagnostic {
+	is := "a pipe, a socket or a device"
+	if !e.there {
+		is = "a link that leads nowhere"
+	}
+	return diag.New(diag.Compile, path.Base(e.Name)+" is "+is).
+		In(model.Position{File: e.Name, Line: 1, Column: 1}, "").
+		Hinting("remove it, or put a regular file in its place")
+}
+
+// lookNoFile looks at what has the name of a CUE file and is none. A folder or a link to one is
+// nothing to CUE.
+func (p *Platform) lookNoFile(rel string) []diag.Diagnostic {
+	info, err := p.files.Stat(rel)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	p.bar(rel)
+	return []diag.Diagnostic{(&NoFileError{rel, err == nil}).Diagnostic()}
+}
+
+// bar keeps CUE from loading what a file belongs to.
+func (p *Platform) bar(rel string) {
+	dir := path.Dir(rel)
+	environment, deeper := environmentOf(dir)
+	switch {
+	case deeper != "":
+		environment = "" // a helper package, which any environment may import
+	case environment != "" && isSource(path.Base(rel)):
+		p.Folders = append(p.Folders, environment)
+	case dir == "." && isSource(path.Base(rel)):
+		p.hasBase = true
+	}
+	p.hidden[environment], p.barred[environment] = true, true
 }

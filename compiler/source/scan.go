@@ -154,6 +154,9 @@ func (s *scanner) file(name string) (*scanned, error) {
 		return f, nil
 	}
 	data, err := s.ReadFile(name)
+	if info, _ := s.Stat(name); err != nil && (info == nil || !info.Mode().IsRegular()) {
+		return nil, &NoFileError{name, info != nil}
+	}
 	if err != nil {
 		return nil, err
 	}

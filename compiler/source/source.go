@@ -283,6 +283,8 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 		switch {
 		case entered:
 			found, err = p.walk(rel)
+		case !isDir && isSource(entry.Name()) && !p.isFile(rel, entry):
+			found = p.lookNoFile(rel)
 		case !isDir && isSource(entry.Name()):
 			found, err = p.look(rel)
 		case !isDir && entry.Type().IsRegular() && isPassedOver(entry.Name()):
@@ -298,6 +300,15 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 		ds = append(ds, found...)
 	}
 	return ds, nil
+}
+
+// isFile says whether an entry of a folder is a file, or a link to one.
+func (p *Platform) isFile(rel string, entry fs.DirEntry) bool {
+	if entry.Type()&fs.ModeSymlink == 0 {
+		return entry.Type().IsRegular()
+	}
+	info, err := p.files.Stat(rel)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // enters says whether CUE looks into a folder: not into hidden ones, and not

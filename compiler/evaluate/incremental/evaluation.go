@@ -99,6 +99,9 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 	if trip := e.costs.Tripped(); trip != nil {
 		return nil, []diag.Diagnostic{trip.Diagnostic()}, nil
 	}
+	if none := (*source.NoFileError)(nil); errors.As(err, &none) {
+		return nil, []diag.Diagnostic{none.Diagnostic()}, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
