@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,21 @@ import (
 type lockOptions struct {
 	update    []string
 	updateAll bool
+	timeout   time.Duration
 	output    *string
+}
+
+// sourceTimeoutFlag adds the flag of commands that fetch sources.
+func sourceTimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
+	cmd.Flags().DurationVar(timeout, "source-timeout", fetch.Timeout, "how much `TIME` one source may take, with all its requests")
+}
+
+// newFetcher returns what fetches sources.
+func newFetcher(timeout time.Duration) (*fetch.Fetcher, error) {
+	if timeout <= 0 {
+		return nil, usagef("--source-timeout %s: it is more than nothing, such as 5m", timeout)
+	}
+	return fetch.New(fetch.Options{Timeout: timeout})
 }
 
 func newLock(g *global) *cobra.Command {
@@ -36,6 +51,8 @@ the digest of its content, in kalypso.lock. The content goes into the store of t
 machine ($KALYPSO_STORE_DIR), from which builds read: no other command reaches for
 these sources. Commit kalypso.lock: a commit of the platform then always means the
 same.
+
+A source that is not there after --source-timeout fails, and the others are locked.
 
 What is pinned stays as it is, and is fetched if the store does not have it.
 --update resolves again what a registration, a deployment target, a workload or a
@@ -52,12 +69,13 @@ pins what ` + "`kalypso project`" + ` renders.`,
 	cmd.Flags().StringArrayVar(&o.update, "update", nil, "resolve again what `NAME` uses; may be given several times")
 	completeFlag(cmd, "update", g.locked())
 	cmd.Flags().BoolVar(&o.updateAll, "update-all", false, "resolve everything again")
+	sourceTimeoutFlag(cmd, &o.timeout)
 	o.output = outputFlag(cmd)
 	return cmd
 }
 
 func (g *global) lock(ctx context.Context, o *lockOptions) error {
-	fetcher, err := fetch.New(fetch.Options{})
+	fetcher, err := newFetcher(o.timeout)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,13 +12,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
-	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 func newVendor(g *global) *cobra.Command {
-	return &cobra.Command{
+	var timeout time.Duration
+	cmd := &cobra.Command{
 		Use:   "vendor",
 		Short: "Copy what kalypso.lock pins into the platform",
 		Long: `vendor copies the content of everything that kalypso.lock pins into the folder
@@ -25,12 +26,14 @@ vendor of the platform, or of the application, so that it builds on machines wit
 a network and without a store. What the store of this machine lacks is fetched; what
 is not pinned any more is removed. Commit the folder, or carry it along.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.vendor(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.vendor(cmd.Context(), timeout) },
 	}
+	sourceTimeoutFlag(cmd, &timeout)
+	return cmd
 }
 
-func (g *global) vendor(ctx context.Context) error {
-	fetcher, err := fetch.New(fetch.Options{})
+func (g *global) vendor(ctx context.Context, timeout time.Duration) error {
+	fetcher, err := newFetcher(timeout)
 	if err != nil {
 		return err
 	}

@@ -43,19 +43,25 @@ import (
 
 // Options configure a Fetcher.
 type Options struct {
-	// Timeout is how long one source may take, with all its requests; 0 for ten minutes.
-	// The context of a call may allow less.
+	// Timeout is how long one source may take, with all its requests and retries, however
+	// steadily its server sends; 0 for [Timeout]. The context of a call may allow less.
 	Timeout time.Duration
 
 	// wait is the wait before the first retry, 0 for half a second; doubled each time.
 	wait time.Duration
+	// limit bounds what is done in a context, as context.WithTimeoutCause does; nil for that.
+	limit func(context.Context, time.Duration, error) (context.Context, context.CancelFunc)
 }
+
+// Timeout is how long one source may take where nothing else is said.
+const Timeout = time.Minute
 
 // Fetcher fetches sources. It reads the branches and tags of a repository, and the index of
 // a chart repository, once: all sources of one Fetcher see the same. Any number of
 // goroutines may use it.
 type Fetcher struct {
 	timeout time.Duration
+	limit   func(context.Context, time.Duration, error) (context.Context, context.CancelFunc)
 	wait    time.Duration
 	reach   address.Reach
 	logins  *logins
@@ -84,9 +90,12 @@ type origin interface {
 // New returns a Fetcher. It reads the configurations of docker, helm and CUE with
 // credentials; the error is for an unreadable one.
 func New(o Options) (*Fetcher, error) {
-	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &httpclient.Secrets{}, within: &memo[*Fetcher]{}}
+	f := &Fetcher{timeout: o.Timeout, limit: o.limit, wait: o.wait, secrets: &httpclient.Secrets{}, within: &memo[*Fetcher]{}}
 	if f.timeout == 0 {
-		f.timeout = 10 * time.Minute
+		f.timeout = Timeout
+	}
+	if f.limit == nil {
+		f.limit = context.WithTimeoutCause
 	}
 	if f.wait == 0 {
 		f.wait = 500 * time.Millisecond
@@ -132,7 +141,7 @@ func (f *Fetcher) Within(reach address.Reach) dependency.Fetcher {
 	}
 	key := fmt.Sprintf("%t %s", reach.Remote, reach.But)
 	within, _ := f.within.get(key, func() (*Fetcher, error) {
-		w := &Fetcher{timeout: f.timeout, wait: f.wait, reach: reach, logins: f.logins, secrets: f.secrets, within: f.within}
+		w := &Fetcher{timeout: f.timeout, limit: f.limit, wait: f.wait, reach: reach, logins: f.logins, secrets: f.secrets, within: f.within}
 		w.connect()
 		return w, nil
 	})
@@ -184,7 +193,7 @@ func (f *Fetcher) during(ctx context.Context, s dependency.Source, ask func(cont
 	if !ok {
 		return nil, &Error{Source: s, Problem: fmt.Sprintf("nothing fetches sources of the kind %q", s.Kind)}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, errTooLong)
+	ctx, cancel := f.limit(ctx, f.timeout, errTooLong)
 	defer cancel()
 	var data []byte
 	err := f.repeat(ctx, func() (err error) {
