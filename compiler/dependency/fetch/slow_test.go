@@ -70,7 +70,7 @@ func TestSlow(t *testing.T) {
 		"the objects of git":    {dependency.Source{Kind: dependency.Git, URL: "/objects", Branch: "main"}, "/objects/git-upload-pack", "0008NAK\nPACK"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			isolate(t)
+			good, _ := chartHost(t, "1.2.0")
 			f, expire := expiring(t)
 			h := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
@@ -100,6 +100,9 @@ func TestSlow(t *testing.T) {
 			}
 			_, _, err := f.Resolve(t.Context(), s)
 			wantSlow(t, err, s)
+			_, data, err := f.Resolve(t.Context(), podinfo(good.URL+"/charts", "1.2.0"))
+			must(t, err)
+			wantChart(t, data, "1.2.0")
 		})
 	}
 }
