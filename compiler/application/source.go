@@ -19,6 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	platform "github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // source is what an application renders, a chart's archive or overlays among the
@@ -170,8 +171,12 @@ func entryOf(root *os.Root, name string, d fs.DirEntry) (e archive.Entry, ok boo
 		return e, err == nil, err
 	}
 	info, err := d.Info()
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
 		return e, false, err
+	}
+	if !info.Mode().IsRegular() {
+		e.Refused = regular.ErrNotRegular.Error()
+		return e, true, nil
 	}
 	if info.Size() > archive.DefaultLimits.File {
 		e.Refused = archive.TooLarge

@@ -19,6 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
+	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
@@ -67,11 +68,13 @@ const mostApplicationFile = source.MostEmbedded
 func openApplication(dir string) (*application, error) {
 	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{}, values: map[string]*applicationValues{}}
 	for _, name := range ApplicationFiles {
-		_, err := os.Stat(filepath.Join(dir, name))
+		info, err := os.Stat(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%s %w", filepath.Join(dir, name), regular.ErrNotRegular)
 		case a.file != "":
 			return nil, fmt.Errorf("%s has %s and %s: keep one of them", dir, a.file, name)
 		default:
@@ -124,6 +127,9 @@ func (a *application) collect(root *os.Root, folder string) error {
 				a.astray = append(a.astray, name)
 				return nil
 			}
+		}
+		if err == nil && !hidden && path.Ext(name) == ".cue" && !slices.Contains(valuesFiles, path.Base(name)) && !info.IsDir() && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s %w", filepath.Join(a.dir, filepath.FromSlash(name)), regular.ErrNotRegular)
 		}
 		if why := notRead(info, err); why != "" { // not there for CUE
 			if slices.Contains(valuesFiles, path.Base(name)) {

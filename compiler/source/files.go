@@ -121,7 +121,7 @@ func (w within) Open(name string) (fs.File, error) {
 		info, err := w.files.Stat(name)
 		return opened{bytes.NewReader(data), info}, err
 	}
-	return os.Open(w.files.Path(name))
+	return regular.Open(w.files.Path(name))
 }
 
 // opened is a file of an overlay that is read.

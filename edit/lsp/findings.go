@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // found is what is wrong with a file, by who says so.
@@ -165,7 +165,7 @@ func (s sources) text(uri string) text {
 		return d.text
 	}
 	if _, ok := s.read[uri]; !ok {
-		data, _ := os.ReadFile(fileOf(uri)) // without it, positions are those of an empty file
+		data, _ := regular.ReadFile(fileOf(uri)) // without it, positions are those of an empty file
 		s.read[uri] = newText(string(data))
 	}
 	return s.read[uri]

@@ -3,7 +3,6 @@ package platform
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 )
 
@@ -67,6 +67,6 @@ func isCommitted(repo *git.Repository, commit git.Hash, at, file string) bool {
 	if err != nil || !there {
 		return false
 	}
-	data, err := os.ReadFile(file)
+	data, err := regular.ReadFile(file)
 	return err == nil && string(tree.BlobID(data)) == entry.ID.String()
 }
