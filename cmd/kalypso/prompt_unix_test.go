@@ -158,7 +158,7 @@ func TestInitAsksOfApplication(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	exists(t, dir, "store/chart", "store/environments/dev")
-	for _, args := range [][]string{{"init", "all", "--yes"}, {"init", "flags", "--reconciler", "fleet", "--environments", "dev"}} {
+	for _, args := range [][]string{{"init", "all", "--yes"}, {"init", "flags", "--reconciler", "fleet", "--environments", "dev", "--rollout", "none"}} {
 		if code := talk(t, dir, args...).ends(); code != 0 {
 			t.Fatalf("%v: exit code %d", args, code)
 		}

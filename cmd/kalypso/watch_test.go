@@ -179,12 +179,12 @@ func TestWatch(t *testing.T) {
 			w.save("environments/dev/another.cue", fmt.Sprintf(another, "second, longer"))
 			w.expect("no problems", "changed  dev/small/shop-test\n")
 
-			// What cannot be read ends nothing.
+			// A file that is none ends its environment, and not the command.
 			link := filepath.Join(w.platform, "environments", "dev", "link.cue")
 			if err := os.Symlink("nowhere", link); err != nil {
 				t.Fatal(err)
 			}
-			w.expect("not built: ", "link.cue")
+			w.expect("1 error", "error[K1002]: link.cue is a link that leads nowhere")
 			if err := os.Remove(link); err != nil {
 				t.Fatal(err)
 			}
