@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ import (
 func stable(req Request, first *rendered) ([]model.Projected, error) {
 	var objects []sourced
 	unstable := map[string]string{} // messages, by source
+	var failed error                // what was rendered is no object, where nothing is made up
 	for i, w := range worlds() {
 		second, err := render(req, w)
 		if err != nil {
@@ -44,7 +46,9 @@ func stable(req Request, first *rendered) ([]model.Projected, error) {
 				unstable[source] = unstableAt(first, w, source)
 			}
 		}
-		if err != nil {
+		if refused := (*refusal.Error)(nil); errors.As(err, &refused) && refused.Code == diag.NotRendered {
+			failed = cmp.Or(failed, err)
+		} else if err != nil {
 			return nil, err
 		}
 		if i == 0 {
@@ -53,6 +57,9 @@ func stable(req Request, first *rendered) ([]model.Projected, error) {
 		if len(w.called) == 0 || i > 0 && !w.ordered() {
 			break
 		}
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	out := make([]model.Projected, len(objects))
 	for i, o := range objects {
