@@ -107,14 +107,11 @@ func (p *promotion) first(changes []int) error {
 	if err := writeEnvironments(p.sources(), declared{name: environment, repository: p.gitops.url}); err != nil {
 		return err
 	}
-	listed, err := os.Create(p.list())
+	listed, err := output(p.command(p.cache(), "-C", p.sources(), "get", "assignments", "-o", "json"))
 	if err != nil {
 		return err
 	}
-	defer listed.Close()
-	get := p.command(p.cache(), "-C", p.sources(), "get", "assignments", "-o", "json")
-	get.Stdout = listed
-	if err := get.Run(); err != nil {
+	if err := os.WriteFile(p.list(), listed, 0o644); err != nil {
 		return err
 	}
 	p.Changes = changes

@@ -89,7 +89,7 @@ reconcilers:        schema.#Reconcilers
 environments: dev: gitops: {repo: "https://git.example.com/generated/gitops", branch: "deploy", path: "dev"}
 
 reconcilers: {
-	flux: flux: {interval: "5m", secretRef: "gitops", credentials: {"charts.example.com": secretRef: "charts", "registry.example.com": secretRef: "registry"}}
+	flux: flux: {interval: "5m", secretRef: "gitops", credentials: {"git.example.com": secretRef: "gitops", "charts.example.com": secretRef: "charts", "registry.example.com": secretRef: "registry"}}
 	argocd: argocd: {}
 }
 
