@@ -28,6 +28,7 @@ type Assignment struct {
 	// object has its name. "" for the cluster type's name.
 	Folder    string
 	Clusters  []model.Cluster // of the cluster type, or the class; sorted by name
+	Entries   bool            // each cluster pulls an entry of its own
 	Workspace string
 	// Bounds are what the workspace may bring; nil for everything.
 	Bounds           *model.Workspace

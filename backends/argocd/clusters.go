@@ -199,13 +199,42 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for i := range a.Clusters {
 		c := &a.Clusters[i]
-		if _, has := ownOf(a, c); has {
+		if own, has := ownOf(a, c); has {
 			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
 				On(valuesOf(c).String()).At(valuesOf(c), "").At(a.Reconciler.Ref, "").
-				Hinting(fmt.Sprintf(`let it send them to each cluster: argocd: clusters: "inventory"; where clusters have entries, write them in a config with clusters: name: %q`, c.Name)))
+				Hinting(wayToCluster(a, c, own)))
 		}
 	}
 	return ds
+}
+
+// wayToCluster says how a cluster gets its own values: each cluster's Application brings them, or,
+// as entries are pulled by an Argo CD on the cluster itself, a config that is for it alone.
+func wayToCluster(a *backends.Assignment, c *model.Cluster, own model.Value) string {
+	if !a.Entries {
+		way := fmt.Sprintf(`let Argo CD send them to each cluster: reconcilers: %s: argocd: clusters: "inventory"`, model.Label(a.Reconciler.Ref.Name))
+		if a.GitOps == nil {
+			way += fmt.Sprintf(`, and environments: %s: gitops: {repo: "...", branch: "..."}`, model.Label(a.Environment))
+		}
+		return way
+	}
+	field := "values"
+	if contradicts(a.Values, own) {
+		field = "overrides"
+	}
+	return fmt.Sprintf("move them to a config: configs: %q: {match: clusterType: %q, clusters: name: %q, %s: {...}}", c.Name, a.ClusterType, c.Name, field)
+}
+
+// contradicts says whether values have a leaf of others otherwise.
+func contradicts(values, others model.Value) bool {
+	for _, f := range others.Fields() {
+		v, there := values.Lookup(f.Name)
+		both := v.Kind() == model.Struct && f.Value.Kind() == model.Struct
+		if there && (both && contradicts(v, f.Value) || !both && !v.Equal(f.Value)) {
+			return true
+		}
+	}
+	return false
 }
 
 // unordered warns that Argo CD waits for nothing that an ApplicationSet makes.

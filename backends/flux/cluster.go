@@ -143,7 +143,7 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 			message, hint = fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(v.name)), "use letters, digits and '_'"
 		case model.Null.String():
 			message = fmt.Sprintf("Flux cannot take %s away on %s alone: the folder is the same for all clusters of the type", v.name, which)
-			hint = "give the cluster a cluster type of its own, and a config in which it is null"
+			hint = fmt.Sprintf("give the cluster a cluster type of its own, and write configs: %[1]q: {match: clusterType: %[1]q, values: {%[2]s: null}}", reasons[of][0].Name, model.Label(v.name))
 		default:
 			message = fmt.Sprintf("Flux cannot give clusters a %s, as %s of %s is", of, v.name, which)
 			hint = "give each of its values a name of its own"

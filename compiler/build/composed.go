@@ -98,7 +98,8 @@ func (p *Planned) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
 	}
 	config := p.Plan.OfClusters(tuple)[0]
 	d = diag.New(diag.ClusterValues, fmt.Sprintf("config %s has other values on each cluster, and the reconciler %s gives all clusters of %s the same", config.Name, ct.Reconciler, ct.Name)).
-		On(config.String()).At(config, "").At(reconcilerRef(ct), "").Hinting("use other facts of the assignment, or leave the cluster type out of the config's match")
+		On(config.String()).At(config, "").At(reconcilerRef(ct), "").
+		Hinting(fmt.Sprintf("use other facts of the assignment, or leave the cluster type out: configs: %s: match: clusterType: !=%q", model.Label(config.Name), ct.TypeName()))
 	p.fail(t)
 	return d.For(p.idsOf(t)...), true
 }

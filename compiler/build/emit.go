@@ -171,6 +171,7 @@ func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 		ClusterType:       a.ClusterType.TypeName(),
 		Folder:            a.ClusterType.Name,
 		Clusters:          e.clusters[a.ClusterType.Name],
+		Entries:           a.ClusterType.Entries == model.ClusterEntries,
 		Workspace:         a.Workload.Workspace,
 		Application:       a.Workload.Application,
 		Workload:          a.Workload.Name,

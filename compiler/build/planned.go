@@ -277,7 +277,8 @@ func (p *Planned) checkClusterValues() (ds []diag.Diagnostic) {
 			if c.Values != nil {
 				ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
 				ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler "+r.Name+" has one folder for all clusters of a type").
-					On(ref.String()).At(ref, "").Hinting("give the cluster a cluster type of its own, and write the values in a config that matches it"))
+					On(ref.String()).At(ref, "").Hinting(fmt.Sprintf("copy cluster type %s to clusterTypes: %[2]q, add that to the policies that name %[1]s, and write clusters: %[2]q: clusterType: %[2]q "+
+					"without values and configs: %[2]q: {match: clusterType: %[2]q, values: {...}}", ct.TypeName(), c.Name)))
 			}
 		}
 	}
