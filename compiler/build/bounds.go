@@ -128,12 +128,13 @@ func (b *bounds) report(field, list, what string) {
 		at = at.At(field)
 	}
 	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s %s", b.workspace, what)).At(at, "")
-	way := fmt.Sprintf("leave it out, or let the platform allow it: workspaces: %q: %s", b.workspace, strings.ReplaceAll(list, ".", ": "))
+	way := strings.ReplaceAll(list, ".", ": ")
 	if b.why == "" {
 		d = d.At(model.Ref{Collection: "workspaces", Name: b.workspace, Path: list}, "")
 	} else {
-		way += " (" + b.why + " of kalypso.io/stdlib/workspace)"
+		way = fmt.Sprintf("workspace.%s & {%s: [...]} (%s of kalypso.io/stdlib/workspace)", b.of.Name, way, b.why)
 	}
+	way = fmt.Sprintf("leave it out, or let the platform allow it: workspaces: %q: %s", b.workspace, way)
 	b.ds = append(b.ds, d.Hinting(way))
 }
 

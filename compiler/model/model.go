@@ -155,8 +155,9 @@ type Registration struct {
 	Match Selector
 	// MinLayer and MaxLayer are the layers that its configs may be in.
 	MinLayer, MaxLayer int
-	// Secrets are those that its configs may refer to, as STORE/KEY: those of its workspace.
-	Secrets Patterns
+	// Bounds are those of its workspace, whose secrets its configs may refer to, as STORE/KEY;
+	// nil where the workspace has errors.
+	Bounds *Workspace
 
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`

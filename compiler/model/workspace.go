@@ -1,7 +1,9 @@
 package model
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -64,6 +66,27 @@ func (w *Workspace) lists() []*Patterns {
 // Patterns allow texts: those that one matches, and none that begins with !. nil is for
 // what is not said.
 type Patterns []string
+
+// AllowingSecret returns the lines with which a platform lets a workspace use a secret. w are its
+// bounds: its own, or those of a profile, which it keeps when it is declared. registration brings
+// the workload; "" for the platform.
+func (w *Workspace) AllowingSecret(workspace, registration, secret string) string {
+	var list []string
+	for _, pattern := range append(slices.Clip(w.Secrets), secret) {
+		if not, takesAway := strings.CutPrefix(pattern, "!"); !takesAway || !matches(not, secret) {
+			list = append(list, strconv.Quote(pattern))
+		}
+	}
+	secrets := "secrets: [" + strings.Join(list, ", ") + "]"
+	if w.Name == workspace {
+		return fmt.Sprintf("workspaces: %q: %s", workspace, secrets)
+	}
+	out := fmt.Sprintf("workspaces: schema.#Workspaces & {%q: workspace.%s & {%s}}", workspace, w.Name, secrets)
+	if registration != "" {
+		out += fmt.Sprintf(" and registrations: %q: workspace: %q", registration, workspace)
+	}
+	return out + ` (importing "kalypso.io/schema" and "kalypso.io/stdlib/workspace")`
+}
 
 // Allow says whether the patterns allow a text.
 func (p Patterns) Allow(text string) bool {

@@ -30,7 +30,7 @@ func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, [
 		return secret, ds
 	}
 	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s may not use the secret %s of reconciler %s", a.Workspace, secret, a.Reconciler.Ref.Name)).
-		Hinting(fmt.Sprintf("if it may have it, write workspaces: %q: secrets: [%q]; if the source needs none, write anonymous: true beside its URL", a.Workspace, secret))
+		Hinting("if it may have it, write " + a.Bounds.AllowingSecret(a.Workspace, a.Registration, secret) + "; if the source needs none, write anonymous: true beside its URL")
 	return "", c.refused(d, a, s.Field+"."+s.origin().field)
 }
 
@@ -92,9 +92,14 @@ func (c Secrets) OfTree(g *model.GitOps) string {
 	return c.SecretRef
 }
 
-// line is what to write so that a host gets a secret.
+// line is what to write so that a host gets a secret, and so that the assignment's workspace
+// may use it.
 func line(a *backends.Assignment, backend, address, secret string) string {
-	return fmt.Sprintf("reconcilers: %q: %s: credentials: %q: secretRef: %q", a.Reconciler.Ref.Name, backend, keyOf(address), secret)
+	out := fmt.Sprintf("reconcilers: %q: %s: credentials: %q: secretRef: %q", a.Reconciler.Ref.Name, backend, keyOf(address), secret)
+	if a.Bounds == nil || a.Bounds.Secrets.Allow(secret) {
+		return out
+	}
+	return out + " and " + a.Bounds.AllowingSecret(a.Workspace, a.Registration, secret)
 }
 
 // origin is where a source is, and its own credentials.

@@ -74,7 +74,7 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
 		ref := r.Ref()
-		r.Secrets = secretsOf(env, r)
+		r.Bounds, _ = env.WorkspaceOf(&model.Workload{Workspace: r.Workspace, Registration: r.Name})
 		p, of, err := e.provided(ctx, r)
 		if err != nil {
 			return nil, err

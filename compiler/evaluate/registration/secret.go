@@ -7,26 +7,17 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// secretsOf returns which secrets the workspace of a registration may use.
-func secretsOf(env *model.Environment, r *model.Registration) model.Patterns {
-	of, _ := env.WorkspaceOf(&model.Workload{Workspace: r.Workspace, Registration: r.Name})
-	if of == nil {
-		return nil
-	}
-	return of.Secrets
-}
-
 // foreignSecrets reports the secrets that values refer to and that their registration may
 // not use. ref is where the values are.
 func foreignSecrets(r *model.Registration, ref model.Ref, trees ...model.Tree) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, t := range trees {
 		for _, secret := range secretsIn(t) {
-			if r.Secrets.Allow(secret) {
+			if r.Bounds != nil && r.Bounds.Secrets.Allow(secret) {
 				continue
 			}
 			d := diag.New(diag.Bounds, fmt.Sprintf("%s refers to the secret %s, which registration %s may not use", ref, secret, r.Name)).
-				Hinting("leave it out, or let the platform allow it: workspaces: " + way(r, secret))
+				Hinting("leave it out, or " + way(r, secret))
 			ds = append(ds, d)
 		}
 	}
@@ -35,10 +26,14 @@ func foreignSecrets(r *model.Registration, ref model.Ref, trees ...model.Tree) [
 
 // way says where a platform allows a registration a secret.
 func way(r *model.Registration, secret string) string {
-	if r.Workspace == "" {
-		return fmt.Sprintf("NAME: secrets: [%q], and registrations: %q: workspace: NAME", secret, r.Name)
+	const allow = "let the platform allow it: "
+	switch {
+	case r.Bounds == nil:
+		return "correct workspace " + r.Workspace
+	case r.Workspace == "":
+		return allow + r.Bounds.AllowingSecret("NAME", r.Name, secret)
 	}
-	return fmt.Sprintf("%q: secrets: [%q]", r.Workspace, secret)
+	return allow + r.Bounds.AllowingSecret(r.Workspace, r.Name, secret)
 }
 
 // secretsIn returns the secrets that a tree refers to, as STORE/KEY.
