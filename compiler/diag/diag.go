@@ -43,8 +43,9 @@ type Diagnostic struct {
 	Assignments []string
 	// Hint is the way out, where there is one to name.
 	Hint string
-	// Because is whose errors the diagnostic may follow from: paths of entities, or names of
-	// assignments. It follows from the first that has one.
+	// Because is whose errors the diagnostic may follow from: paths of entities, names of
+	// collections, for errors of any of their entities, or names of assignments. It follows
+	// from the first that has one.
 	Because []string
 	// Environment is where the diagnostic arose; "" for the base.
 	Environment string

@@ -81,10 +81,12 @@ func (d Diagnostic) kind() string {
 }
 
 // causes are the numbers of diagnostics that others may follow from: the first error of each
-// entity, by its path, and of each assignment, by its id; and the first warning of each.
+// entity, by its path, of each collection, by its name, and of each assignment, by its id; and
+// the first warning of each.
 type causes struct{ errors, warnings map[string]int }
 
-// causesOf returns them. An error that itself follows from another is no cause.
+// causesOf returns them. An error that itself follows from another is a cause where there is no
+// other.
 func causesOf(ds []Diagnostic) causes {
 	all := causes{map[string]int{}, map[string]int{}}
 	for i, d := range ds {
@@ -93,11 +95,11 @@ func causesOf(ds []Diagnostic) causes {
 			causes = all.errors
 		}
 		if len(of) == 0 {
-			of = []string{d.entity()}
+			of = []string{d.entity(), d.collection()}
 		}
 		for _, of := range of {
 			first, known := causes[of]
-			if len(d.Because) == 0 && (!known || len(ds[first].Because) > 0) || d.Severity == Warning && !known {
+			if !known || d.Severity == Error && len(d.Because) == 0 && len(ds[first].Because) > 0 {
 				causes[of] = i
 			}
 		}
@@ -139,6 +141,15 @@ func (d Diagnostic) entity() string {
 	}
 	if len(d.Sites) > 0 && d.Sites[0].Ref != (model.Ref{}) {
 		return d.Sites[0].Ref.Entity().String()
+	}
+	return ""
+}
+
+// collection returns the name of the collection of the entity that the diagnostic is about; ""
+// for none.
+func (d Diagnostic) collection() string {
+	if names := model.Elements(d.entity()); len(names) > 0 {
+		return names[0]
 	}
 	return ""
 }

@@ -37,6 +37,16 @@ func TestFold(t *testing.T) {
 		}, `error[K2006]: no value on dev/a/x
   because of it: y depends on x on dev/a/y
 `},
+		{"a consequence of a consequence", []Diagnostic{
+			New(DependsOn, "z depends on y").For("dev/a/z").Following("dev/a/y"),
+			New(DependsOn, "y depends on x").For("dev/a/y").Following("dev/a/x"), New(NoValue, "no value").For("dev/a/x"),
+		}, `error[K2006]: no value on dev/a/x
+  and 2 more because of it: dev/a/z, dev/a/y
+`},
+		{"a consequence of an error in a collection", []Diagnostic{needs.For("dev/a/x").Following("workloads", "configs"), cause}, `error[K1103]: region must be a string
+  a.cue:2:1  configs.west.values.region
+  because of it: config west has errors on dev/a/x
+`},
 		{"a circle of consequences", []Diagnostic{
 			New(DependsOn, "x depends on y").For("dev/a/x").Following("dev/a/y"), New(DependsOn, "y depends on x").For("dev/a/y").Following("dev/a/x"),
 		}, `error[K2103]: x depends on y on dev/a/x

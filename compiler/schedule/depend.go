@@ -120,18 +120,15 @@ func (s *Schedule) edges(assignments []Assignment, r *report) [][]int {
 				edges[i] = append(edges[i], j)
 			}
 			if _, known := s.fleet.targetNamed(name); known && !here {
-				s.fail(a, r, fmt.Sprintf("%s depends on %s, which is not assigned to the same cluster type", a.Target.FullName, name),
-					fmt.Sprintf("schedule %s wherever %s goes, or remove it from dependsOn", name, a.Target.FullName))
+				a.Failed = true
+				message := fmt.Sprintf("%s depends on %s, which is not assigned to the same cluster type", a.Target.FullName, name)
+				hint := fmt.Sprintf("schedule %s wherever %s goes, or remove it from dependsOn", name, a.Target.FullName)
+				// A policy that has errors assigns nothing.
+				r.add(dependencyError(target{a.Target, a.Workload}, message, hint).Following("schedulingPolicies"), a.ID(s.Environment))
 			}
 		}
 	}
 	return edges
-}
-
-// fail reports a dependency of one assignment.
-func (s *Schedule) fail(a *Assignment, r *report, message, hint string) {
-	a.Failed = true
-	r.add(dependencyError(target{a.Target, a.Workload}, message, hint), a.ID(s.Environment))
 }
 
 // failCycle reports assignments that all depend on each other.
@@ -146,7 +143,7 @@ func (s *Schedule) failCycle(assignments []Assignment, edges [][]int, together [
 		"none of them can be applied first: remove one of the dependencies")
 	for _, n := range path[1 : len(path)-1] {
 		t := target{assignments[n].Target, assignments[n].Workload}
-		d = d.At(t.ref().At("dependsOn"), "")
+		d = d.At(t.ref().At("dependsOn"), t.FullName)
 	}
 	for _, n := range together {
 		assignments[n].Failed = true
