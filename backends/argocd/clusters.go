@@ -161,7 +161,8 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 	if len(a.Clusters) == 0 {
 		return c, []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("cluster type %s has no cluster that the manifests could go to", a.ClusterType)).
 			On(field).At(a.Reconciler.Ref.At(field), "").At(model.Ref{Collection: "clusterTypes", Name: a.ClusterType}, "").
-			Hinting(fmt.Sprintf("list its clusters: clusters: \"...\": clusterType: %q, each by its name in Argo CD", a.ClusterType))}
+			Hinting(fmt.Sprintf("list its clusters: clusters: \"...\": clusterType: %q, each by its name in Argo CD", a.ClusterType)).
+			Following("clusters", "inventories")}
 	}
 	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
 	folders, ds := folderSources(a, ct)

@@ -261,7 +261,8 @@ func (as *assignments) leftOut(numbers []int) map[int]map[string]bool {
 }
 
 // diagnostics returns those of the backends, with where the values come from that each is
-// about.
+// about. An environment with errors keeps its tree, and where that is, is not known: what needs
+// to know it is no error beside those.
 func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, error) {
 	var out []diag.Diagnostic
 	for i := range as.rows {
@@ -276,7 +277,11 @@ func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, erro
 		if ds, err = as.located(ctx, i, ds); err != nil {
 			return nil, err
 		}
+		unknown := as.Model.Invalid[model.Ref{Collection: "environments", Name: as.Name}]
 		for _, d := range ds {
+			if d.Code == diag.NeedsGitOps && unknown {
+				continue
+			}
 			out = append(out, d.For(as.id(i)))
 		}
 	}

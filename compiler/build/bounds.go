@@ -22,7 +22,7 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	b := e.boundsOf(a.Workload, a.Workload.TargetRef(a.Target.Name))
 	if b.of == nil {
 		return []diag.Diagnostic{diag.New(diag.Bounds, "workspace "+b.workspace+" has errors, so that nobody knows what "+a.Target.FullName+" may bring").
-			At(b.at, "").Hinting("correct the errors of the workspace")}
+			At(b.at, "").Hinting("correct the errors of the workspace").Following(model.Ref{Collection: "workspaces", Name: b.workspace}.String())}
 	}
 	if !b.of.Environments.Allow(e.Name) {
 		b.report("", "environments", "may not be in environment "+e.Name)
