@@ -9,6 +9,7 @@ package diag
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ type Diagnostic struct {
 	// Path is the CUE path that the diagnostic is about; for a composed value,
 	// its path in the values.
 	Path string
+	// Also are the paths of other entities that one text, such as the body of a loop, makes wrong
+	// in the same way; sorted after Sort.
+	Also []string
 	// Sites are all the places that the user may want to look at, the most
 	// telling first.
 	Sites []Site
@@ -179,18 +183,54 @@ func Resolve(ds []Diagnostic, table *model.Positions) {
 }
 
 // Sort orders resolved diagnostics by position, those without one last, then code, path and message,
-// and makes one of those that differ only in their assignments or environment.
+// and makes one of those that differ only in their assignments or environment, and one of
+// those that one text causes in several entities, as the body of a loop does.
 func Sort(ds []Diagnostic) []Diagnostic {
 	slices.SortStableFunc(ds, compare)
 	var out []Diagnostic
+	inEntities := map[string]int{} // the first of those that one text causes, in out
 	for _, d := range ds {
 		if n := len(out); n > 0 && same(out[n-1], d) {
-			out[n-1] = out[n-1].For(d.Assignments...)
+			out[n-1] = out[n-1].For(d.Assignments...).also(d.Also...)
 			continue
+		}
+		if text := d.text(); text != "" {
+			first, ok := inEntities[text]
+			if ok && out[first].entity() != d.entity() {
+				out[first] = out[first].also(d.Path).also(d.Also...)
+				continue
+			}
+			if !ok {
+				inEntities[text] = len(out)
+			}
 		}
 		out = append(out, d)
 	}
+	for i := range out {
+		slices.Sort(out[i].Also)
+		out[i].Also = slices.Compact(out[i].Also)
+	}
 	return out
+}
+
+// also adds the paths of other entities.
+func (d Diagnostic) also(paths ...string) Diagnostic {
+	for _, path := range paths {
+		if path != d.Path {
+			d.Also = append(d.Also, path)
+		}
+	}
+	return d
+}
+
+// text identifies the text of the platform that causes an error of an entity, and what in the entity
+// it is about; "" for another diagnostic.
+func (d Diagnostic) text() string {
+	names := model.Elements(d.Path)
+	if d.Severity != Error || len(names) < 2 || len(d.Assignments) > 0 || len(d.Sites) == 0 || d.entity() == "" {
+		return ""
+	}
+	return fmt.Sprint(d.Code, names[0], names[2:], d.positions())
 }
 
 func compare(a, b Diagnostic) int {

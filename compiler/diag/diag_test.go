@@ -2,6 +2,7 @@ package diag
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,27 @@ func TestSortMergesWhatDiffersInAssignments(t *testing.T) {
 	}
 	if want := []string{"first ", "second dev/a/x,dev/b/x", "second "}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSortMergesWhatOneTextCauses(t *testing.T) {
+	at := model.Position{File: "a.cue", Line: 2, Column: 1}
+	of := func(path, message string) Diagnostic { return New(WrongValue, message).On(path).In(at, "") }
+	got := Sort([]Diagnostic{
+		of("configs.c.values.A", "A cannot be 3"), of("configs.a.values.A", "A cannot be 1"), of("configs.b.values.A", "A cannot be 2"),
+		of("configs.a.values.B", "B cannot be 1"), of("configs.a.values.A", "A must be odd"), of("workloads.a.values.A", "A cannot be 1"),
+		New(WrongValue, "A cannot be 1").On("configs.d.values.A").In(model.Position{File: "a.cue", Line: 3, Column: 1}, ""),
+	})
+	var texts []string
+	for _, d := range got {
+		texts = append(texts, fmt.Sprint(d.Path, ": ", d.Message, " ", d.Also))
+	}
+	want := []string{
+		"configs.a.values.A: A cannot be 1 [configs.b.values.A configs.c.values.A]", "configs.a.values.A: A must be odd []",
+		"configs.a.values.B: B cannot be 1 []", "workloads.a.values.A: A cannot be 1 []", "configs.d.values.A: A cannot be 1 []",
+	}
+	if !slices.Equal(texts, want) {
+		t.Errorf("got %q, want %q", texts, want)
 	}
 }
 

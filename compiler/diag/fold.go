@@ -96,6 +96,9 @@ func causesOf(ds []Diagnostic) causes {
 		}
 		if len(of) == 0 {
 			of = []string{d.entity(), d.collection()}
+			for _, path := range d.Also {
+				of = append(of, Diagnostic{Path: path}.entity())
+			}
 		}
 		for _, of := range of {
 			first, known := causes[of]
@@ -166,9 +169,21 @@ func (f folded) writeMore(b *strings.Builder) {
 			return d.about()
 		}))
 	}
-	if n := len(f.alike); n > 0 {
-		fmt.Fprintf(b, "  and %d more of %s%s\n", n, f.Code, few(f.alike, Diagnostic.about))
+	if more := f.more(f.alike); more != "" {
+		fmt.Fprintf(b, "  %s\n", more)
 	}
+}
+
+// more names what else the diagnostic is about, and what those are about that are alike; "" for
+// nothing.
+func (d Diagnostic) more(alike []Diagnostic) string {
+	for _, path := range d.Also {
+		alike = append(alike, Diagnostic{Path: path})
+	}
+	if len(alike) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("and %d more of %s%s", len(alike), d.Code, few(alike, Diagnostic.about))
 }
 
 // about names what a diagnostic is about: its path, or its position.

@@ -19,6 +19,9 @@ func WriteSARIF(w io.Writer, ds []Diagnostic, version string) error {
 			rule.WithFullDescription(sarif.NewMultiformatMessageString().WithText(e.Text))
 		}
 		message := d.Message + d.on()
+		if more := d.more(nil); more != "" {
+			message += "\n" + more
+		}
 		if d.Hint != "" {
 			message += "\nhint: " + d.Hint
 		}

@@ -102,11 +102,12 @@ func WriteJSON(w io.Writer, ds []Diagnostic) error {
 		Positions   []model.Position `json:"positions"`
 		Assignments []string         `json:"assignments"`
 		Path        string           `json:"path"`
+		Also        []string         `json:"also,omitempty"`
 		Hint        string           `json:"hint"`
 	}
 	items := make([]item, len(ds))
 	for i, d := range ds {
-		items[i] = item{d.Code, d.Severity, d.Message, d.positions(), append([]string{}, d.Assignments...), d.Path, d.Hint}
+		items[i] = item{d.Code, d.Severity, d.Message, d.positions(), append([]string{}, d.Assignments...), d.Path, d.Also, d.Hint}
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -140,6 +141,9 @@ func WriteGitHub(w io.Writer, ds []Diagnostic) error {
 			fmt.Fprintf(&b, "file=%s,line=%d,col=%d,", property.Replace(at[0].File), at[0].Line, at[0].Column)
 		}
 		message := d.Message + d.on()
+		if more := d.more(nil); more != "" {
+			message += "\n" + more
+		}
 		for _, p := range d.positions() {
 			message += "\n" + place(p)
 		}

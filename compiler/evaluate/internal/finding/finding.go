@@ -43,7 +43,8 @@ func (x *Set) Report(d diag.Diagnostic) {
 }
 
 // Fail reports a diagnostic about the entity that ref is in. An error makes the entity
-// invalid. What a template says wrong is wrong in each entity, and reported once.
+// invalid. What a template or a loop says wrong is wrong in each entity, and reported once, with
+// the paths of the others.
 func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 	if len(d.Sites) == 0 {
 		d = d.At(ref, "")
@@ -55,7 +56,10 @@ func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 	known, repeated := x.known[x.told(d)]
 	if !repeated {
 		x.Report(d)
-	} else if x.About[known] != x.Current {
+	} else if first := &x.Diagnostics[known]; first.Path != d.Path {
+		first.Also = append(first.Also, d.Path) // sorted out later
+	}
+	if repeated && x.About[known] != x.Current {
 		x.Alike[[2]model.Ref{x.About[known], x.Current}] = true
 	}
 	if d.Severity == diag.Error {

@@ -35,13 +35,14 @@ type Places struct {
 	embeds   map[string]string       // base name of an embedded file -> its path from the root
 	imports  []*build.Instance       // packages
 	declared func() map[string][]*ast.Field
+	clauses  func() map[model.Position]bool // where comprehensions begin
 }
 
 // NewPlaces returns the places of the files of a package, whose names are relative to their root
 // and have a prefix. inst may be nil for none.
 func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places {
 	p := &Places{files: files, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
-	p.declared = sync.OnceValue(p.entities)
+	p.declared, p.clauses = sync.OnceValue(p.entities), sync.OnceValue(p.comprehensions)
 	if inst == nil {
 		return p
 	}

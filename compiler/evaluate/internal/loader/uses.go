@@ -71,6 +71,39 @@ func (p *Places) IsLiteral(at model.Position, text string) (found bool) {
 	return found
 }
 
+// comprehensions returns where those of the package begin.
+func (p *Places) comprehensions() map[model.Position]bool {
+	out := map[model.Position]bool{}
+	for _, f := range p.Files {
+		ast.Walk(f, func(n ast.Node) bool {
+			if c, ok := n.(*ast.Comprehension); ok {
+				out[p.Of(c.Pos())] = true
+			}
+			return true
+		}, nil)
+	}
+	return out
+}
+
+// ComprehensionsLast puts the positions of comprehensions, which CUE gives for all errors in them,
+// behind the others.
+func (p *Places) ComprehensionsLast(at []model.Position) []model.Position {
+	if len(at) < 2 {
+		return at
+	}
+	clauses := p.clauses()
+	slices.SortStableFunc(at, func(a, b model.Position) int {
+		switch {
+		case clauses[a] == clauses[b]:
+			return 0
+		case clauses[b]:
+			return -1
+		}
+		return 1
+	})
+	return at
+}
+
 // UnquotedURL returns the URL that is written without quotes in the line of a position, of
 // which CUE takes what follows // for a comment; "" for none.
 func (p *Places) UnquotedURL(at model.Position) string {

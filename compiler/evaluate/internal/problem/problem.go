@@ -79,6 +79,9 @@ func In(p *loader.Places, err error) []Problem {
 			}
 		}
 	}
+	for i := range out {
+		out[i].At = p.ComprehensionsLast(out[i].At)
+	}
 	return slices.DeleteFunc(out, func(o Problem) bool { return len(o.Messages) == 0 })
 }
 
