@@ -102,7 +102,7 @@ func causesOf(ds []Diagnostic) causes {
 		}
 		for _, of := range of {
 			first, known := causes[of]
-			if !known || d.Severity == Error && len(d.Because) == 0 && len(ds[first].Because) > 0 {
+			if !known || len(d.Because) == 0 && len(ds[first].Because) > 0 {
 				causes[of] = i
 			}
 		}
