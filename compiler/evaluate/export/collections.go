@@ -80,6 +80,22 @@ func (x *collectionChecker) checkCollections(env string) {
 // objectFields are the fields of objects of Kubernetes that people paste most.
 var objectFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "stringData", "type", "rules", "roleRef", "subjects", "status"}
 
+// checkIndentation reports collections that are written inside of a field by their indentation alone,
+// and returns whether there are some. Other fields there are unknown.
+func (x *collectionChecker) checkIndentation() (found bool) {
+	for _, f := range x.Places.Indented() {
+		if name, _, err := ast.LabelName(f.Label); err == nil && slices.Contains(model.CollectionNames, name) {
+			x.Report(diag.New(diag.UnknownCollection, "the collection "+name+" is in no struct, since indentation has no meaning in CUE").On(name).
+				In(x.Places.Of(f.Pos()), "").Hinting(inBraces))
+			found = true
+		}
+	}
+	return found
+}
+
+// inBraces says how to write structs.
+const inBraces = "put what belongs together between braces: configs: extra: {match: …, values: …}"
+
 // unknownCollection reports a top-level field that is no collection. One that its line does
 // not begin with was probably meant to be in a struct.
 func (x *collectionChecker) unknownCollection(name string, v cue.Value) {
@@ -91,7 +107,7 @@ func (x *collectionChecker) unknownCollection(name string, v cue.Value) {
 	}
 	if len(d.Sites) > 0 && d.Sites[0].Position.Column > 1 {
 		d.Message += ": it is in no struct, since indentation has no meaning in CUE"
-		hint = `put what belongs together between braces: configs: extra: {match: …, values: …}`
+		hint = inBraces
 	}
 	x.Report(d.Hinting(hint))
 }

@@ -114,8 +114,10 @@ func (x *Exporter) checkGitOps(g *model.GitOps, environment string, ref model.Re
 
 // Environment exports all entities of the package, as those of an environment.
 func (x *Exporter) Environment(name string) *Result {
-	x.CheckCollections(name)
 	env := model.Environment{Name: name}
+	if !x.CheckCollections(name) {
+		return x.result(env, nil)
+	}
 	x.gitOps(&env)
 	env.ClusterTypes = entities(x, "clusterTypes", x.clusterType)
 	env.Clusters = entities(x, "clusters", x.cluster)
@@ -133,10 +135,16 @@ func (x *Exporter) Environment(name string) *Result {
 }
 
 // CheckCollections checks what the package has around its entities, where they are those of
-// an environment.
-func (x *Exporter) CheckCollections(environment string) {
+// an environment. It returns false where that is not as it was meant, so that errors of entities
+// would follow from it.
+func (x *Exporter) CheckCollections(environment string) bool {
+	if x.collections.checkIndentation() {
+		x.HideAll(environment)
+		return false
+	}
 	x.collections.checkEmbeds(environment)
 	x.collections.checkCollections(environment)
+	return true
 }
 
 // ownPolicy notes where an environment has its rings, and warns of a policy of

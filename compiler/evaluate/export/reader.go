@@ -102,7 +102,7 @@ func (x *reader) scalar(v cue.Value, ref model.Ref) (model.Value, bool) {
 	switch v.Kind() {
 	case cue.BytesKind:
 		x.Fail(ref, diag.New(diag.Bytes, fmt.Sprintf("%s is of type bytes", ref.Path)).
-			Hinting("write a string, for instance with base64.Encode"))
+			Hinting("write a text in double quotes, and other bytes with base64.Encode"))
 		return model.Value{}, false
 	case cue.FloatKind:
 		return x.float(v, ref)
@@ -224,7 +224,7 @@ func (x *reader) unknownParts(v cue.Value, ref model.Ref) bool {
 	case cuevalue.IsBytes(v):
 		x.note(v, ref)
 		x.Fail(ref, diag.New(diag.Bytes, fmt.Sprintf("%s is of type bytes", ref.Path)).
-			Hinting("write a string, for instance with base64.Encode"))
+			Hinting("write a text in double quotes, and other bytes with base64.Encode"))
 		ok = false
 	case v.Kind() == cue.StructKind:
 		for name, of := range cuevalue.Fields(v) {

@@ -10,11 +10,11 @@ import (
 	"sync"
 
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // missing adds to the diagnostic of a name that refers to nothing what it was probably meant
@@ -29,8 +29,9 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 		return d.Hinting(fmt.Sprintf("%s, and below the package clause: import %q", d.Hint, OurModule+"/schema"))
 	case name == "#assignment":
 		return d
-	case p.isDashed(at):
+	case p.dash(at) > 0:
 		d.Message = "a list stands between brackets, and its elements have no dashes"
+		d.Sites[0].Position.Column = p.dash(at) // of all names of an element
 		return d.Hinting("write [a, b], and of structs [{…}, {…}]")
 	case selected && packagesByName()[name] != "":
 		d.Suggestion = diag.Suggestion{Import: packagesByName()[name]}
@@ -65,19 +66,19 @@ func (p *Places) isSelected(at model.Position) (found bool) {
 	return found
 }
 
-// isDashed says whether what is at a position stands behind a dash that begins its line, as
-// elements of lists do in YAML.
-func (p *Places) isDashed(at model.Position) (found bool) {
-	p.walk(at.File, func(n ast.Node) {
-		e, ok := n.(*ast.EmbedDecl)
-		if !ok || found {
-			return
-		}
-		u, ok := e.Expr.(*ast.UnaryExpr)
-		found = ok && u.Op == token.SUB && p.Of(u.X.Pos()) == at
-	})
-	return found
+// dash returns the column of the dash that begins the line of what is at a position, as in elements
+// of lists in YAML; 0 for none.
+func (p *Places) dash(at model.Position) int {
+	line := p.line(at)
+	m := dashedName.FindStringSubmatchIndex(line[:min(at.Column-1, len(line))])
+	if m == nil {
+		return 0
+	}
+	return m[2] + 1
 }
+
+// dashedName matches the beginning of an element of a list in YAML that is a name.
+var dashedName = lazyregexp.New(`^\s*(-)\s+[\w./-]*$`)
 
 // importing says whether a file imports a package.
 func (p *Places) importing(file, path string) (found bool) {

@@ -30,16 +30,19 @@ var habits = []struct {
 	{lazyregexp.New(`(\$\{(\w+)\})`), "$1 is a variable of a shell, and CUE has none", `refer to a field or a let by its name, $2, or in a text by "\($2)"; if the text is to hold it as it is, write "$1"`, false, false},
 	{lazyregexp.New(`^\s*(-)\s`), "a list stands between brackets, and its elements have no dashes", "write [a, b], and of structs [{…}, {…}]", false, false},
 	{lazyregexp.New(`^\s*((?:"[^"]+"|[\w-]+))\s*=\s*["'\d{\[tf]`), "a field has a colon before its value, and not =", "write $1: …", true, false},
+	{lazyregexp.New(`\s(#\s+(\S.*))$`), "a comment begins with //, and not with #", "write // $2", false, true},
+	{lazyregexp.New(`(<<):`), "<< merges a struct into another in YAML, and CUE has none", "name the struct in braces beside the other fields: {_base, size: 1}", false, false},
+	{lazyregexp.New(`:\s*(!!?\w+)\s`), "$1 is a tag of YAML, and CUE has none", `remove it: a text has quotes, as "1", and a number has none`, false, false},
 	{unquotedURL, "a text has quotes", `write "$1"`, true, false},
 	{lazyregexp.New(`(?:^|[:{,])\s*([A-Za-z0-9_]+(?:[-./][A-Za-z0-9_]+)+):`), "a name with other characters than letters, digits and _ has quotes", `write "$1": …`, false, true},
-	{lazyregexp.New(`:\s*(~)\s*$`), "~ is a null of YAML", "remove the field, or write null where null is a value", true, false},
+	{lazyregexp.New(`:\s*(~)\s*[,}]*\s*$`), "~ is a null of YAML", "remove the field, or write null where null is a value", true, false},
 	{lazyregexp.New(`:\s*([|>][-+]?)\s*$`), "a text of several lines stands between three quotes", `write """, the text below it, and """ in a line of its own`, true, false},
 	{lazyregexp.New(`:\s*([A-Za-z0-9]+(?:(?: |[.:/@-]+)[A-Za-z0-9]+)*)\s*[,}]*\s*$`), "a text has quotes", `write "$1"`, false, true},
 	{lazyregexp.New(`([“”‘’])`), "a text has straight quotes", `write "…"`, false, false},
 }
 
 // textual matches what may be a text or a name without quotes, and no number.
-var textual = lazyregexp.New(`[A-Za-z]|\..*\.`)
+var textual = lazyregexp.New(`[A-Za-z]|\..*\.|\d-\d+-\d`)
 
 // unquotedURL is a URL that is not in quotes, of which CUE takes all after // for a comment.
 var unquotedURL = lazyregexp.New(`^[^"']*:\s*((?:https?|ssh|git|oci)://[^\s,}]+)`)

@@ -127,6 +127,8 @@ var unreadableKinds = []struct {
 		"a string is not terminated", `close it with " on the same line; text of several lines stands between """`},
 	{lazyregexp.New(`^expected 'EOF', found '([}\])])'`), diag.Syntax,
 		"there is nothing that this $1 closes", "remove it, or open what it is to close"},
+	{lazyregexp.New(`^illegal integer number`), diag.Syntax,
+		"a number does not begin with 0", `write it without the 0, in quotes for a text, or with 0o in front for an octal number, as 0o644`},
 	{lazyregexp.New(`^missing ',' (.+)`), diag.Syntax,
 		"a comma or a new line is missing $1", "separate fields and elements by commas or new lines"},
 }

@@ -107,17 +107,67 @@ func (p *Places) ComprehensionsLast(at []model.Position) []model.Position {
 // UnquotedURL returns the URL that is written without quotes in the line of a position, of
 // which CUE takes what follows // for a comment; "" for none.
 func (p *Places) UnquotedURL(at model.Position) string {
+	if m := unquotedURL.FindStringSubmatch(p.line(at)); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// line returns the line of a position in a file of the package; "" for none.
+func (p *Places) line(at model.Position) string {
 	for _, f := range p.Files {
 		if p.relative(f.Filename) != at.File {
 			continue
 		}
 		name, _ := p.files.Name(f.Filename)
-		data, err := p.files.ReadFile(name)
-		if m := unquotedURL.FindStringSubmatch(sketchOf(data).line(at.Line)); err == nil && m != nil {
-			return m[1]
+		if data, err := p.files.ReadFile(name); err == nil {
+			lines := strings.Split(string(data), "\n")
+			return (&sketch{lines: lines}).line(at.Line)
 		}
 	}
 	return ""
+}
+
+// Indented returns the fields at the top of a file that its indentation puts into the field before
+// them, as in YAML, although that has no braces.
+func (p *Places) Indented() []*ast.Field {
+	var out []*ast.Field
+	for _, f := range p.Files {
+		outer := 0 // the column of the field that has the struct; 0 for none
+		for _, decl := range f.Decls {
+			field, ok := decl.(*ast.Field)
+			if !ok {
+				continue
+			}
+			switch column := field.Pos().Column(); {
+			case outer > 0 && column > outer:
+				out = append(out, field)
+			case goesOnBelow(field):
+				outer = column
+			default:
+				outer = 0
+			}
+		}
+	}
+	return out
+}
+
+// goesOnBelow says whether the value of a field is another field in a line below it, without braces.
+func goesOnBelow(f *ast.Field) bool {
+	for {
+		s, ok := f.Value.(*ast.StructLit)
+		if !ok || s.Lbrace.IsValid() || len(s.Elts) != 1 {
+			return false
+		}
+		inner, ok := s.Elts[0].(*ast.Field)
+		if !ok {
+			return false
+		}
+		if inner.Pos().Line() > f.Pos().Line() {
+			return true
+		}
+		f = inner
+	}
 }
 
 // selectors calls f with the uses of imported packages in nodes.
