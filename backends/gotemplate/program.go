@@ -76,7 +76,7 @@ func programOf(s source) (*program, []diag.Diagnostic) {
 	}
 	t, err := template.New(s.path).Funcs(parseFunctions()).Option("missingkey=error").Parse(s.text)
 	if err != nil {
-		return nil, []diag.Diagnostic{s.failure(err)}
+		return nil, []diag.Diagnostic{s.failure(err, nil)}
 	}
 	i := newInstrument(s)
 	for _, each := range t.Templates() {

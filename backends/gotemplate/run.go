@@ -107,7 +107,7 @@ func (p *program) execute(s source, data map[string]any) (*output, *diag.Diagnos
 			Hinting("make less: what a template works on comes from the platform, and is bounded so that one template cannot stop a build")
 		return nil, &d
 	case err != nil:
-		d := s.failure(err)
+		d := s.failure(err, data)
 		return nil, &d
 	}
 	return &r.output, nil
@@ -125,8 +125,8 @@ var failed = lazyregexp.New(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "
 // missing is its message about a key that is not there.
 var missing = lazyregexp.New(`map has no entry for key "(.*)"$`)
 
-// failure returns an error of text/template as a diagnostic.
-func (s source) failure(err error) diag.Diagnostic {
+// failure returns an error of text/template as a diagnostic. data is what the template sees.
+func (s source) failure(err error, data map[string]any) diag.Diagnostic {
 	m := failed.FindStringSubmatch(err.Error())
 	if m == nil {
 		return s.problem("the template of %s fails: %v", s.path, err)
@@ -146,8 +146,23 @@ func (s source) failure(err error) diag.Diagnostic {
 	hint := "where it may be missing, read it with get or dig, or ask with hasKey"
 	if expression == "."+key[1] || expression == "$."+key[1] {
 		hint = diag.DidYouMean(key[1], fieldNames())
+	} else if near := diag.Nearest(key[1], besides(expression, key[1], data)); near != "" {
+		hint = "did you mean " + near + "?"
 	}
 	return s.problem("the template of %s fails %s: there is no key %s", s.path, where, strconv.Quote(key[1])).Hinting(hint)
+}
+
+// besides returns the keys beside the one that a chain of fields, such as .ConfigData.REGION, reads
+// and that is missing.
+func besides(chain, missing string, data map[string]any) []string {
+	for _, name := range strings.Split(strings.Trim(chain, "$."), ".") {
+		inner, ok := data[name].(map[string]any)
+		if name == missing || !ok {
+			return sortedKeys(data)
+		}
+		data = inner
+	}
+	return nil
 }
 
 // own are the calls that the instrumentation has put into an expression.

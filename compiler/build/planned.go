@@ -126,6 +126,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	out.add(ds...)
 	p.clusters = byFolder(p.Model.Clusters)
 	out.add(p.checkClusterValues()...)
+	out.add(p.checkClusterKeys()...)
 	p.spans = spansOf(p.Model, p.Schedule)
 	for n := range p.spans {
 		if slices.Contains(p.split, p.Model.ClusterTypes[n].Name) {
@@ -280,6 +281,51 @@ func (p *Planned) checkClusterValues() (ds []diag.Diagnostic) {
 					On(ref.String()).At(ref, "").Hinting(fmt.Sprintf("copy cluster type %s to clusterTypes: %[2]q, add that to the policies that name %[1]s, and write clusters: %[2]q: clusterType: %[2]q "+
 					"without values and configs: %[2]q: {match: clusterType: %[2]q, values: {...}}", ct.TypeName(), c.Name)))
 			}
+		}
+	}
+	return ds
+}
+
+// checkClusterKeys warns of values of single clusters whose names look like one that configs or
+// config schemas have, each name once.
+func (p *Planned) checkClusterKeys() []diag.Diagnostic {
+	var known []string
+	for i := range p.Model.Configs {
+		c := &p.Model.Configs[i]
+		for _, tree := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
+			for _, f := range tree.Fields {
+				known = append(known, f.Name)
+			}
+		}
+	}
+	for i := range p.Model.ConfigSchemas {
+		if schema := p.Model.ConfigSchemas[i].Schema; schema != nil {
+			for _, f := range schema.Fields {
+				known = append(known, model.Elements(f.Path)[0])
+			}
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	var ds []diag.Diagnostic
+	seen := map[string]bool{}
+	for i := range p.Model.Clusters {
+		c := &p.Model.Clusters[i]
+		if c.Values == nil {
+			continue
+		}
+		for _, f := range c.Values.Fields() {
+			if seen[f.Name] {
+				continue
+			}
+			seen[f.Name] = true
+			near := slices.IndexFunc(known, func(name string) bool { return diag.Misspelt(f.Name, name) })
+			if _, there := slices.BinarySearch(known, f.Name); there || near < 0 {
+				continue
+			}
+			ref := model.Ref{Collection: clusters, Name: c.Name, Path: model.JoinPath("values", model.Label(f.Name))}
+			ds = append(ds, diag.New(diag.LikelyMisspelt, fmt.Sprintf("no config has a value %s, which cluster %s has, and it looks like %s", f.Name, c.Name, known[near])).
+				At(ref, "").On(ref.String()).Suggesting(f.Name, known[near:near+1]))
 		}
 	}
 	return ds

@@ -55,9 +55,10 @@ func (m *merger) contracted(contracts []*model.Contract) {
 			_, holds[i] = m.check(c, m.graph.Values)
 		}
 		if !holds[i] {
-			m.breaches(c, m.ask(m.whole(c, m.graph.Values)).Problems)
+			m.breaches(c, m.ask(m.whole(c, m.graph.Values)).Problems, contracts)
 		}
 		m.needs(c)
+		m.lookalikes(c, contracts, given)
 	}
 }
 
@@ -97,8 +98,8 @@ func (m *merger) fill(filled map[string]fill, f fill) {
 	}
 }
 
-// breaches reports what a contract says against the values.
-func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
+// breaches reports what a contract, one of all, says against the values.
+func (m *merger) breaches(c *model.Contract, problems []expr.Problem, contracts []*model.Contract) {
 	for _, p := range problems {
 		if p.Unbounded {
 			m.fail(unbounded("", "a contract", p).At(c.Ref, "("+describeContract(c.Ref)+")"))
@@ -113,6 +114,7 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 			d = origins(d, leaf.From)
 		}
 		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(cmp.Or(m.retype(p), m.unlisted(p), hint(p, c.Ref)))
+		d = m.misspelt(d, p, c, contracts)
 		if c.Advise {
 			m.graph.ds = append(m.graph.ds, d)
 		} else {

@@ -60,7 +60,7 @@ const (
 	SelectsNothing        Code = "K1902" // a selector selects nothing
 	Unassigned            Code = "K1903" // a deployment target without any assignment
 	EmptyClusterType      Code = "K1904" // a cluster type without assignments
-	LikelyMisspelt        Code = "K1905" // a label is one edit away from another
+	LikelyMisspelt        Code = "K1905" // a label or a key is one edit away from another
 	ManyEntities          Code = "K1906" // a collection is too large for CUE
 	PassedOver            Code = "K1907" // a file is passed over
 	OwnPolicy             Code = "K1908" // a policy of promotion in an environment's own files
@@ -261,8 +261,8 @@ var Codes = []Explanation{
 		"It is deployed nowhere: no policy selects it, the policies that do select no cluster type, or others take all its pairs away."},
 	{EmptyClusterType, EmptyClusterType.Severity(), "a cluster type without assignments",
 		"No policy assigns anything to it. One of the base is judged over all environments, when all are built."},
-	{LikelyMisspelt, LikelyMisspelt.Severity(), "a label is one edit away from another",
-		"Two labels differ in one letter, and one of them is used only once: probably a misspelling."},
+	{LikelyMisspelt, LikelyMisspelt.Severity(), "a label or a key is one edit away from another",
+		"Two labels differ in one letter, and one of them is used only once: probably a misspelling. So is a key of the values that no contract names, and that differs in one letter from one that a contract names. Let the contract name both where both are meant."},
 	{ManyEntities, ManyEntities.Severity(), "a collection is too large for CUE",
 		"CUE's time grows with the square of the number of fields once a struct has more than about 10,000. Split the environment, or move entities to cluster types of their own platform."},
 	{PassedOver, PassedOver.Severity(), "a file is passed over",

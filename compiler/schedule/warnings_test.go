@@ -3,6 +3,7 @@ package schedule
 import (
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -125,7 +126,7 @@ func TestMisspelt(t *testing.T) {
 		{"", "a", false},
 		{"--", "-", false},
 	} {
-		if misspelt(c.a, c.b) != c.want || misspelt(c.b, c.a) != c.want {
+		if diag.Misspelt(c.a, c.b) != c.want || diag.Misspelt(c.b, c.a) != c.want {
 			t.Errorf("misspelt(%q, %q) is not %v", c.a, c.b, c.want)
 		}
 	}

@@ -43,7 +43,7 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 		d.Suggestion = diag.Suggestion{Wrong: name, Right: yamlWords[name]}
 		return d.Hinting("write " + yamlWords[name])
 	}
-	if visible := p.visible(at.File); diag.Nearest(name, visible) != "" {
+	if visible := p.visible(at); diag.Nearest(name, visible) != "" {
 		return d.Suggesting(name, visible)
 	}
 	return d
@@ -98,12 +98,12 @@ func (p *Places) walk(file string, f func(ast.Node)) {
 	}
 }
 
-// visible are the names that a file may refer to: the fields at the top of all files of the
-// package, and what the file itself declares.
-func (p *Places) visible(file string) []string {
+// visible are the names that may be referred to at a position: the fields at the top of all files of
+// the package, those of the structs around it, and what else the file itself declares.
+func (p *Places) visible(at model.Position) []string {
 	names := []string{"#assignment"}
-	for _, f := range p.Files {
-		for _, d := range f.Decls {
+	addFields := func(decls []ast.Decl) {
+		for _, d := range decls {
 			if field, ok := d.(*ast.Field); ok {
 				if name, isIdent, err := ast.LabelName(field.Label); err == nil && isIdent {
 					names = append(names, name)
@@ -111,8 +111,15 @@ func (p *Places) visible(file string) []string {
 			}
 		}
 	}
-	p.walk(file, func(n ast.Node) {
+	for _, f := range p.Files {
+		addFields(f.Decls)
+	}
+	p.walk(at.File, func(n ast.Node) {
 		switch n := n.(type) {
+		case *ast.StructLit:
+			if p.Of(n.Pos()).Compare(at) <= 0 && p.Of(n.End()).Compare(at) >= 0 {
+				addFields(n.Elts)
+			}
 		case *ast.LetClause:
 			names = append(names, n.Ident.Name)
 		case *ast.ForClause:

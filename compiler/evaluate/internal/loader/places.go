@@ -35,6 +35,7 @@ type Places struct {
 	embeds   map[string]string       // base name of an embedded file -> its path from the root
 	imports  []*build.Instance       // packages
 	declared func() map[string][]*ast.Field
+	labels   func() []string
 	clauses  func() map[model.Position]bool // where comprehensions begin
 }
 
@@ -43,6 +44,7 @@ type Places struct {
 func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places {
 	p := &Places{files: files, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
 	p.declared, p.clauses = sync.OnceValue(p.entities), sync.OnceValue(p.comprehensions)
+	p.labels = sync.OnceValue(p.fieldNames)
 	if inst == nil {
 		return p
 	}

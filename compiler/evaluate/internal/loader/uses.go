@@ -85,6 +85,25 @@ func (p *Places) comprehensions() map[model.Position]bool {
 	return out
 }
 
+// Labels returns the names of all fields that the package writes, sorted.
+func (p *Places) Labels() []string { return p.labels() }
+
+func (p *Places) fieldNames() []string {
+	var out []string
+	for _, f := range p.Files {
+		ast.Walk(f, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok {
+				if name, _, err := ast.LabelName(field.Label); err == nil {
+					out = append(out, name)
+				}
+			}
+			return true
+		}, nil)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // ComprehensionsLast puts the positions of comprehensions, which CUE gives for all errors in them,
 // behind the others.
 func (p *Places) ComprehensionsLast(at []model.Position) []model.Position {

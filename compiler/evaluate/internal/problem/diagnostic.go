@@ -232,6 +232,9 @@ func (o Problem) Reason() (why, hint string) {
 		if near := diag.Nearest(name, shape.FactNames()); near != "" {
 			return "there is no field " + name, "did you mean " + near + "?"
 		}
+		if i := slices.IndexFunc(o.places.Labels(), func(label string) bool { return diag.Misspelt(name, label) }); i >= 0 {
+			return "there is no field " + name, "did you mean " + o.places.Labels()[i] + "?"
+		}
 		return "there is no field " + name, "correct the reference, or declare " + name
 	}
 	if name, ok := strings.CutPrefix(message, "cannot reference optional field: "); ok {

@@ -1,4 +1,4 @@
-package schedule
+package diag
 
 import "strings"
 
@@ -6,11 +6,11 @@ import "strings"
 // east and west, or s1 and l1, are different words.
 const minWord = 5
 
-// misspelt says whether a was probably meant to be b: the two differ in one word,
+// Misspelt says whether a was probably meant to be b: the two differ in one word,
 // of at least minWord letters each, by one letter that is missing, too many,
 // wrong or swapped with its neighbour, and that is neither the first letter, which
 // people seldom mistype, nor a digit, which tells lines and sites apart.
-func misspelt(a, b string) bool {
+func Misspelt(a, b string) bool {
 	as, bs := splitWords(a), splitWords(b)
 	if len(as) != len(bs) {
 		return false

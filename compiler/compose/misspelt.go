@@ -1,0 +1,125 @@
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// misspelt adds to a diagnostic of a contract which key was probably meant: for one without a value
+// the key beside it that looks like it and that no contract names, and for one that is not allowed
+// the key of the contract that looks like it and has no value.
+func (m *merger) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract, all []*model.Contract) diag.Diagnostic {
+	switch {
+	case p.Path == "":
+	case p.Missing:
+		like := m.lookalike(p.Path, m.graph.Values, all)
+		if like == "" {
+			break
+		}
+		if c.Ref.Collection == "tests" {
+			return d.Hinting(fmt.Sprintf("%s has a value: did you mean that?", like))
+		}
+		return m.meant(d, like, p.Path).Hinting(fmt.Sprintf("no contract names %s, which has a value: did you mean %s there?", like, p.Path))
+	case p.Unknown:
+		parent, name := cutPath(p.Path)
+		for i, names := range m.memo.contract(c).paths {
+			of, key := cutPath(c.Fields[i].Path)
+			if _, there := at(m.graph.Values, names); of == parent && !there && diag.Misspelt(name, key) {
+				return m.meant(d, p.Path, c.Fields[i].Path).Hinting("did you mean " + key + "?")
+			}
+		}
+	}
+	return d
+}
+
+// lookalikes warns of keys that no contract names and that look like one that the contract, one of
+// all, names. Where configs give both a value, one may be the plural of the other.
+func (m *merger) lookalikes(c *model.Contract, all []*model.Contract, given model.Value) {
+	if c.Ref.Collection == "tests" {
+		return
+	}
+	for i, names := range m.memo.contract(c).paths {
+		_, both := at(given, names)
+		_, filled := at(m.graph.Values, names)
+		if !filled && !c.Fields[i].Optional {
+			continue // which is an error
+		}
+		path := c.Fields[i].Path
+		like := m.lookalike(path, given, all)
+		if like == "" || both && (like == path+"s" || path == like+"s" || like == path+"S" || path == like+"S") ||
+			slices.ContainsFunc(m.graph.ds, func(d diag.Diagnostic) bool { return d.Path == like }) {
+			continue
+		}
+		d := diag.New(diag.LikelyMisspelt, fmt.Sprintf("no contract names %s, and it looks like %s of the %s", like, path, describeContract(c.Ref))).On(like)
+		d = m.meant(d, like, path).At(c.Ref.At(path), "("+describeContract(c.Ref)+")")
+		m.graph.ds = append(m.graph.ds, d.Hinting(fmt.Sprintf("did you mean %s? If not, let the contract name it too: %s?: _", path, asFields(like))))
+	}
+}
+
+// meant adds where a key has its value, and what it was probably meant to be.
+func (m *merger) meant(d diag.Diagnostic, wrong, right string) diag.Diagnostic {
+	_, wrongName := cutPath(wrong)
+	_, rightName := cutPath(right)
+	d.Suggestion = diag.Suggestion{Wrong: wrongName, Right: rightName}
+	if leaf, there := m.leafAt(wrong); there && d.Path != wrong || there && len(d.Sites) == 0 {
+		d = origins(d, leaf.From)
+	}
+	return d
+}
+
+// lookalike returns the path of the key beside that at a path which looks like it and is named by no
+// contract; "" for none.
+func (m *merger) lookalike(path string, values model.Value, contracts []*model.Contract) string {
+	names := model.Elements(path)
+	last := len(names) - 1
+	parent, there := at(values, names[:last])
+	if !there {
+		return ""
+	}
+	for _, f := range parent.Fields() {
+		if !diag.Misspelt(f.Name, names[last]) {
+			continue
+		}
+		of, _ := cutPath(path)
+		like := model.JoinPath(of, model.Label(f.Name))
+		if !named(like, contracts) {
+			return like
+		}
+	}
+	return ""
+}
+
+// named says whether a contract names a path.
+func named(path string, contracts []*model.Contract) bool {
+	for _, c := range contracts {
+		for _, f := range c.Fields {
+			if f.Path == path {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// asFields returns a path as it is written in CUE: a: b: c.
+func asFields(path string) string {
+	names := model.Elements(path)
+	for i, name := range names {
+		names[i] = model.Label(name)
+	}
+	return strings.Join(names, ": ")
+}
+
+// cutPath returns the path of the struct that the key at a path is in, and the key's name.
+func cutPath(path string) (parent, name string) {
+	names := model.Elements(path)
+	for _, of := range names[:len(names)-1] {
+		parent = model.JoinPath(parent, model.Label(of))
+	}
+	return parent, names[len(names)-1]
+}
