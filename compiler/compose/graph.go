@@ -215,7 +215,7 @@ func treeOf(v model.Value) *model.Tree {
 func (m *merger) add(path string, v model.Value, from, replaced []*node) {
 	marks := mark(0)
 	if len(from) > 0 && from[0].path == path && !isStruct(from[0]) {
-		marks = from[0].marks & namedSecret
+		marks = from[0].marks & (namedSecret | variableText)
 		if v.Kind() == model.List && holdsSecret(v) {
 			marks |= secretList
 		}

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"encoding/binary"
+	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/expr"
@@ -86,8 +87,9 @@ type node struct {
 type mark uint8
 
 const (
-	namedSecret mark = 1 << iota // a name that looks like a secret's
-	secretList                   // a list with a secret in it
+	namedSecret  mark = 1 << iota // a name that looks like a secret's
+	secretList                    // a list with a secret in it
+	variableText                  // a text with a variable that nothing fills in
 )
 
 // openLeaf is what an open leaf's text says.
@@ -138,9 +140,15 @@ func (n *node) grow() {
 		if n.value.Kind() == model.List && holdsSecret(n.value) {
 			n.marks |= secretList
 		}
+		if variableIn(n.name, n.value) != "" {
+			n.marks |= variableText
+		}
 	case model.OpenLeaf:
 		if d := n.tree.Open.Default; credential.Named(n.name) || d != nil && d.Kind() == model.String && credential.Looks(d.Text()) {
 			n.marks |= namedSecret
+		}
+		if strings.Contains(string(n.tree.Open.Text), "{") {
+			n.marks |= variableText // perhaps
 		}
 		n.open = &openLeaf{hasDefault: hasOwnDefault(n.tree), term: model.Expr("(" + n.tree.Open.Text + ")")}
 	}

@@ -265,6 +265,9 @@ func marksOf(path string, v model.Value) (m mark) {
 	if v.Kind() == model.List && holdsSecret(v) {
 		m |= secretList
 	}
+	if names := model.Elements(path); len(names) > 0 && variableIn(names[len(names)-1], v) != "" {
+		m |= variableText
+	}
 	return m
 }
 

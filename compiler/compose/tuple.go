@@ -246,6 +246,7 @@ func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared, ev
 		}
 		m.undeliverable()
 		m.plaintexts(layers)
+		m.unfilled(layers)
 	}
 	return m.finish()
 }

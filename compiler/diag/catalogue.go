@@ -98,6 +98,7 @@ const (
 	Override              Code = "K2901" // an override is in use
 	Plaintext             Code = "K2902" // a value looks like a secret in plain text
 	Advice                Code = "K2903" // the values break a contract that only advises
+	Unfilled              Code = "K2904" // a value has a variable that nothing fills in
 	UnsupportedManifests  Code = "K3001" // the reconciler cannot deliver these manifests
 	UndeliverableSecret   Code = "K3002" // a secret cannot be delivered
 	NeedsGitOps           Code = "K3003" // the environment's gitops is not given
@@ -337,6 +338,8 @@ var Codes = []Explanation{
 		"The key has a name as secrets have, such as DB_PASSWORD, apiKey or AWS_ACCESS_KEY_ID, or the value is like one: a private key, a URL with a password, a token of a well-known form, characters at random. Refer to a secret store with schema.#Secret, or list the path under plain if the value is none. The values of charts and the variables of playbooks are looked at too, but for names that say where a secret is, such as existingSecret; and so are Secrets with data that are rendered, or made by templates and functions. environments.<name>.plaintextSecrets: \"error\" makes it an error: then the assignments are not built."},
 	{Advice, Advice.Severity(), "the values break a contract that only advises",
 		"The contract has enforce: \"advise\", so the assignment is emitted all the same."},
+	{Unfilled, Unfilled.Severity(), "a value has a variable that nothing fills in",
+		"The value of a config has a variable as shells and Flux's postBuild have, ${NAME}, or an expression of a template of Helm, {{ .Values.name }}. Neither kalypso nor the reconciler replaces it: the application reads the text as it is. Write a field beside it as \"\\(NAME)\", or a fact of the assignment as \"\\(#assignment.environment)\". If the application fills it in, list the path under plain. Texts of several lines, texts with conversions such as %d, as patterns of logs have, and values whose names hold a word such as pattern, format, template, query, script or command are not looked at, nor are $${NAME} and \\${NAME}."},
 	{UnsupportedManifests, UnsupportedManifests.Severity(), "the reconciler cannot deliver these manifests",
 		"The backend has no way to do what the manifests ask for."},
 	{UndeliverableSecret, UndeliverableSecret.Severity(), "a secret cannot be delivered",
