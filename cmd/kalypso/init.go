@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cueformat"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
@@ -51,7 +53,8 @@ promote what it wrote: without --gitops, to a repository on this machine that st
 the GitOps repository.
 
 Files that are there already are not changed. README.md, .gitignore, .editorconfig, CODEOWNERS
-and the settings of editors may be there; with any other in the way nothing is written.`,
+and the settings of editors may be there; with any other in the way, or with CUE files beside
+them that cannot be parsed, nothing is written.`,
 		Example: "  kalypso init shop --reconciler argocd --environments dev,prod\n  kalypso init store --app",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -119,6 +122,9 @@ func (g *global) init(ctx context.Context, dir, called string, p starter.Platfor
 	files, err := write()
 	if err != nil {
 		return of, err
+	}
+	if err := g.checkCUE(dir, called); err != nil {
+		return err
 	}
 	missing, foreign, err := notYet(dir, files)
 	if err != nil {
@@ -229,6 +235,32 @@ func applications(dir string, files []starter.File) (names []string) {
 		}
 	}
 	return names
+}
+
+// checkCUE reports CUE files in a folder that would be part of what init writes, and that cannot be
+// parsed.
+func (g *global) checkCUE(dir, called string) error {
+	var there []string
+	for _, pattern := range []string{"*.cue", source.Environments + "/*/*.cue"} {
+		names, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil {
+			return err
+		}
+		there = append(there, names...)
+	}
+	f := &formatting{global: g}
+	for _, name := range there {
+		if _, err := cueformat.Read(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, cueformat.ErrLink) {
+			f.failed(path.Join(filepath.ToSlash(called), name), err)
+		}
+	}
+	if len(f.ds) == 0 {
+		return f.err
+	}
+	for i := range f.ds {
+		f.ds[i] = f.ds[i].Hinting("correct the file, or move it away: nothing is written beside it")
+	}
+	return errors.Join(g.report(g.err, f.ds), errPlatform)
 }
 
 // notYet returns the files that are not there, and the names of those that are there, and are
