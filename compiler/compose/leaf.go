@@ -15,7 +15,7 @@ import (
 func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) {
 	if rule, listed := m.lists[path]; listed {
 		m.graph.lists = append(m.graph.lists, path)
-		if len(only(parts, takesAway)) == 0 {
+		if !givesNull(parts) {
 			return m.list(path, rule, parts, replaced)
 		}
 	}
@@ -289,6 +289,9 @@ func (m *merger) conflict(path, at string, parts []*node) {
 	default:
 		d = diag.New(diag.FinalValue, "the final value of "+where+" is contradicted by a higher layer").
 			Hinting(fmt.Sprintf("to open it, move %s of %s from values to defaults", path, lower.name))
+		if takesAway(b) {
+			d = d.Hinting(fmt.Sprintf("%s, or write null under overrides of %s: under values it takes away defaults only", d.Hint, higher.name))
+		}
 		d.Suggestion.ToDefaults = lower.value(path)
 	}
 	m.fail(sites(d.On(path), parts))

@@ -11,6 +11,16 @@ func takesAway(p *node) bool {
 	return p.root.kind == FromValues && isFinal(p) && p.tree.Final.Kind() == model.Null
 }
 
+// givesNull says whether null is a value or an override at a path, or, where there is none of these, a
+// default of the highest layer.
+func givesNull(parts []*node) bool {
+	from := only(parts, func(p *node) bool { return isFinal(p) && !isDefault(p) })
+	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
+		from = only(defaults, inLayer(top(defaults)))
+	}
+	return slices.ContainsFunc(from, func(p *node) bool { return valueOf(p).Kind() == model.Null })
+}
+
 // takeAway drops what values of null replace at a path: defaults of any type, structs
 // of nothing but defaults, and the constraints of lower layers, which are on a value
 // that is not there. What is final stays, and contradicts.

@@ -145,6 +145,14 @@ func TestRules(t *testing.T) {
 		{"null as a default", `configs: {a: {match: {}, defaults: {A: null, B: null}}, b: {match: {}, layer: 5, values: A: 1}}`, `{"A":1}`},
 		{"null as a higher default", `configs: {a: {match: {}, values: A: *"info" | string}, b: {match: {}, layer: 5, defaults: A: null}}`, `{}`},
 		{"null as an override", `configs: {a: {match: {}, values: {A: 1, B: 2}}, b: {match: {}, overrides: A: null}}`, `{"B":2}; K2901 A`},
+		{"null as an override of a list with a strategy", `configs: {a: {match: {}, values: {L: ["a"], B: 2}}, b: {match: {}, layer: 5, overrides: L: null}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"B":2}; K2901 L`},
+		{"null as a higher default of a list with a strategy", `configs: {a: {match: {}, defaults: L: ["a"]}, b: {match: {}, layer: 5, defaults: L: null}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{}`},
+		{"null as a lower default of a list with a strategy", `configs: {a: {match: {}, defaults: L: null}, b: {match: {}, layer: 5, defaults: L: ["b"]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["b"]}`},
+		{"null over a final list with a strategy", `configs: {a: {match: {}, values: L: ["a"]}, b: {match: {}, layer: 5, values: L: null}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `K2005 L`},
 		{"null in lists", `configs: a: {match: {}, values: L: [null, {a: null}]}`, `{"L":[null,{"a":null}]}`},
 		{"null in a struct", `configs: {a: {match: {}, values: {s: {b: 1, t: c: null}}}}`, `{"s":{"b":1}}`},
 		{"null, and required", `configs: {a: {match: {}, defaults: A: 1}, b: {match: {}, layer: 5, values: A: null}}
