@@ -56,9 +56,13 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, poli
 		}
 		var names []string
 		for _, c := range e.Model.ClusterTypes {
-			names = append(names, c.Name)
+			names = append(names, c.TypeName())
 		}
-		return none, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, diag.DidYouMean(clusterType, names))
+		if slices.ContainsFunc(e.Model.Clusters, func(c model.Cluster) bool { return c.Name == clusterType }) {
+			return none, nil, fmt.Errorf("%s is a cluster of %s, and not a cluster type: kalypso bootstrap cluster %[2]s/%[1]s", clusterType, e.Name)
+		}
+		slices.Sort(names)
+		return none, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, diag.DidYouMean(clusterType, slices.Compact(names)))
 	}
 	ct := &e.Model.ClusterTypes[i]
 	if !e.Reconciled(ct) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -26,8 +27,10 @@ func newDescribe(g *global) *cobra.Command {
 		Short: "Show all of one entity: its fields, where it is written, and its assignments",
 		Long: `describe shows an entity in each environment, in the order of promotion: what get
 knows of it, where it is written, the assignments that it concerns, and what is wrong
-with it. An assignment is shown by explain.`,
+with it. A name is NAME, or ENVIRONMENT/NAME for the entity in that environment alone. An
+assignment is shown by explain.`,
 		Example: `  kalypso describe workload shop
+  kalypso describe cluster prod/store-17
   kalypso describe ct large prod -o json`,
 		Args: nothingCalled,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -47,7 +50,7 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 	}
 	one := singular(l.name)
 	cmd := &cobra.Command{
-		Use:     one + " NAME [ENVIRONMENT...]",
+		Use:     one + " NAME|ENVIRONMENT/NAME [ENVIRONMENT...]",
 		Aliases: []string{l.name, l.short},
 		Short:   "Show all of one " + strings.ReplaceAll(one, "-", " "),
 		Args: func(_ *cobra.Command, args []string) error {
@@ -68,9 +71,12 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 			items := []description[T]{}
 			for _, item := range l.of(b) {
 				id := l.facets(item).id
+				environment, ref := l.ref(item)
 				known = append(known, id)
-				if id == args[0] {
-					environment, ref := l.ref(item)
+				if strings.Contains(args[0], "/") && args[0] != id { // a name is meant with its environment
+					known = append(known, environment+"/"+id)
+				}
+				if args[0] == id || args[0] == environment+"/"+id {
 					items = append(items, description[T]{environment, item, query.Describe(b, environment, ref)})
 				}
 			}
@@ -87,7 +93,7 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 				if i > 0 {
 					fmt.Fprintln(g.out)
 				}
-				if err := d.print(g.out, one+" "+args[0]); err != nil {
+				if err := d.print(g.out, one+" "+l.facets(d.Entity).id); err != nil {
 					return err
 				}
 			}
@@ -132,7 +138,13 @@ func (d description[T]) print(w io.Writer, what string) error {
 		written = append(written, place(p))
 	}
 	section("written at", written)
-	section("assignments", d.Assignments)
+	var assignments []string // without classes, which -o json has
+	for _, id := range d.Assignments {
+		if id = model.WithoutClass(id); !slices.Contains(assignments, id) {
+			assignments = append(assignments, id)
+		}
+	}
+	section("assignments", assignments)
 	section("problems", d.Diagnostics)
 	return nil
 }

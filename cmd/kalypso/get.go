@@ -42,11 +42,11 @@ func nothingCalled(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	hint := "there are: " + strings.Join(names, ", ")
+	hint := "kinds are: " + strings.Join(names, ", ")
 	if near := diag.Meant(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return usagef("there is nothing called %s to %s; %s", args[0], cmd.Name(), hint)
+	return usagef("unknown kind %q to %s; %s", args[0], cmd.Name(), hint)
 }
 
 // listing is `get NAME`: a list of items of one type.
@@ -87,7 +87,7 @@ func (l listing[T]) command(g *global) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
 		l := l
-		if *expand == "clusters" {
+		if *expand == "clusters" || len(filter.clusters) > 0 {
 			l = *l.byCluster
 		}
 		matches, err := filter.matcher()
@@ -129,8 +129,13 @@ func (l listing[T]) print(g *global, output string, items []T) error {
 			n -= l.wide
 		}
 		var rows [][]any
+		printed := map[string]bool{} // classes of a cluster type may differ only in what -o wide shows
 		for _, item := range items {
-			rows = append(rows, l.cells(item)[:n])
+			cells := l.cells(item)[:n]
+			if line := fmt.Sprintln(cells...); !printed[line] {
+				printed[line] = true
+				rows = append(rows, cells)
+			}
 		}
 		return g.table(l.header[:n], rows)
 	}

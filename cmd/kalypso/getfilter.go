@@ -19,6 +19,7 @@ const (
 	byLabels      = "selector"
 	byWorkload    = "workload"
 	byClusterType = "cluster-type"
+	byCluster     = "cluster"
 	byState       = "state"
 )
 
@@ -34,6 +35,7 @@ type facets struct {
 	id           string // what -o name prints
 	workloads    []string
 	clusterTypes []string
+	cluster      string // ENVIRONMENT/NAME of the one that the item is of; "" for several
 	// labels are those of the item; of one with two sources of them, each in turn.
 	labels []map[string]string
 	failed bool
@@ -50,8 +52,8 @@ func (f facets) state() string {
 // filter are the flags that choose the items of a list. Several flags are all to be
 // fulfilled; of several values of one flag, one.
 type filter struct {
-	environments, workloads, clusterTypes []string
-	selector, state                       string
+	environments, workloads, clusterTypes, clusters []string
+	selector, state                                 string
 }
 
 // newFilter adds --environment and the flags with the names to a command.
@@ -67,6 +69,8 @@ func newFilter(cmd *cobra.Command, names []string) *filter {
 			flags.StringSliceVar(&f.workloads, byWorkload, nil, "list only what is of this `WORKLOAD`")
 		case byClusterType:
 			flags.StringSliceVar(&f.clusterTypes, byClusterType, nil, "list only what is on this `CLUSTER-TYPE`")
+		case byCluster:
+			flags.StringSliceVar(&f.clusters, byCluster, nil, "list only what is on this `CLUSTER`, which is NAME or ENVIRONMENT/NAME")
 		case byState:
 			choiceFlag(cmd, flags, &f.state, byState, "", "list only what is in this state", stateAny, stateOK, stateFailed)
 		}
@@ -87,8 +91,14 @@ func (f *filter) matcher() (func(facets) bool, error) {
 			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool {
 				return slices.Contains(f.clusterTypes, c) || slices.Contains(f.clusterTypes, model.TypeOfFolder(c))
 			})) &&
+			(len(f.clusters) == 0 || slices.ContainsFunc(f.clusters, func(name string) bool { return isNamed(item.cluster, name) })) &&
 			(f.state == stateAny || f.state == item.state())
 	}, nil
+}
+
+// isNamed says whether an entity of an environment, ENVIRONMENT/NAME, has a name: NAME, or ENVIRONMENT/NAME.
+func isNamed(entity, name string) bool {
+	return entity == name || strings.HasSuffix(entity, "/"+name)
 }
 
 // unknown says which names of the filter no environment of a build has, and which were
@@ -130,5 +140,15 @@ func (f *filter) unknown(b *compiler.Build) string {
 	}
 	look("workload", f.workloads, workloads)
 	look("cluster type", f.clusterTypes, clusterTypes)
+	if len(f.clusters) > 0 {
+		var clusters []string
+		for _, c := range query.Clusters(b) {
+			clusters = append(clusters, c.Name)
+			if slices.ContainsFunc(f.clusters, func(name string) bool { return strings.Contains(name, "/") }) {
+				clusters = append(clusters, c.Environment+"/"+c.Name)
+			}
+		}
+		look("cluster", f.clusters, clusters)
+	}
 	return said
 }

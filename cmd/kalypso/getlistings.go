@@ -113,9 +113,9 @@ func workloadListings() []lister {
 		workspaceListing,
 		listing[query.Workload]{
 			name: "workloads", short: "wl", kind: "WorkloadList", what: "the workloads with deployment targets", of: query.Workloads,
-			header: []string{"ENVIRONMENT", "WORKLOAD", "WORKSPACE", "APPLICATION", "DEPLOYMENT TARGETS", "LABELS", "DESCRIPTION"}, wide: 2,
+			header: []string{"ENVIRONMENT", "WORKLOAD", "WORKSPACE", "APPLICATION", "DEPLOYMENT TARGETS", "CLUSTERS", "LABELS", "DESCRIPTION"}, wide: 3,
 			cells: func(w query.Workload) []any {
-				return []any{w.Environment, w.Name, w.Workspace, w.Application, join(w.DeploymentTargets), labels(w.Labels), w.Description}
+				return []any{w.Environment, w.Name, w.Workspace, w.Application, join(w.DeploymentTargets), w.Clusters, labels(w.Labels), w.Description}
 			},
 			facets: func(w query.Workload) facets {
 				return facets{id: w.Name, workloads: []string{w.Name}, labels: []map[string]string{w.Labels}}
@@ -127,9 +127,9 @@ func workloadListings() []lister {
 		},
 		listing[query.DeploymentTarget]{
 			name: "deployment-targets", short: "dt", kind: "DeploymentTargetList", what: "the deployment targets", of: query.DeploymentTargets,
-			header: []string{"ENVIRONMENT", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "CLUSTER TYPES", "LABELS", "WORKLOAD", "DEPENDS ON"}, wide: 2,
+			header: []string{"ENVIRONMENT", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "CLUSTER TYPES", "LABELS", "CLUSTERS", "WORKLOAD", "DEPENDS ON", "FOLDERS"}, wide: 4,
 			cells: func(t query.DeploymentTarget) []any {
-				return []any{t.Environment, t.DeploymentTarget, t.Workspace, t.Version, join(t.ClusterTypes), labels(t.Labels), t.Workload, join(t.DependsOn)}
+				return []any{t.Environment, t.DeploymentTarget, t.Workspace, t.Version, typesOf(t.ClusterTypes), labels(t.Labels), t.Clusters, t.Workload, join(t.DependsOn), join(t.ClusterTypes)}
 			},
 			facets: func(t query.DeploymentTarget) facets {
 				return facets{id: t.DeploymentTarget, workloads: []string{t.Workload}, clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
@@ -169,26 +169,36 @@ func policyListings() []lister {
 		},
 		listing[query.Assignment]{
 			name: "assignments", short: "as", kind: "AssignmentList", what: "what is assigned where", of: query.Assignments,
-			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE", "RECONCILER", "WORKLOAD", "DEPENDS ON"}, wide: 3,
+			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE", "CLUSTERS", "RECONCILER", "WORKLOAD", "DEPENDS ON", "FOLDER"}, wide: 5,
 			cells: func(a query.Assignment) []any {
-				return []any{a.Environment, a.ClusterType, a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.Reconciler, a.Workload, join(a.DependsOn)}
+				return []any{a.Environment, model.TypeOfFolder(a.ClusterType), a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.Clusters, a.Reconciler, a.Workload, join(a.DependsOn), a.ClusterType}
 			},
 			facets:  assignmentFacets,
-			filters: []string{byLabels, byWorkload, byClusterType, byState},
+			filters: []string{byLabels, byWorkload, byClusterType, byCluster, byState},
 			byCluster: &listing[query.Assignment]{
 				kind: "AssignmentList", of: query.ClusterAssignments,
-				header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE"},
+				header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE", "FOLDER"}, wide: 1,
 				cells: func(a query.Assignment) []any {
-					return []any{a.Environment, a.Cluster, a.ClusterType, a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state()}
+					return []any{a.Environment, a.Cluster, model.TypeOfFolder(a.ClusterType), a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.ClusterType}
 				},
 				facets: func(a query.Assignment) facets {
 					f := assignmentFacets(a)
-					f.id = a.Environment + "/" + a.Cluster + "/" + a.DeploymentTarget
+					f.id, f.cluster = a.Environment+"/"+a.Cluster+"/"+a.DeploymentTarget, a.Environment+"/"+a.Cluster
 					return f
 				},
 			},
 		},
 	}
+}
+
+// typesOf lists the cluster types of folders, each once.
+func typesOf(folders []string) string {
+	var out []string
+	for _, f := range folders {
+		out = append(out, model.TypeOfFolder(f))
+	}
+	slices.Sort(out)
+	return join(slices.Compact(out))
 }
 
 // configListings are those of configuration.

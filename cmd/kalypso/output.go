@@ -88,9 +88,7 @@ type document[T any] struct {
 // print prints a result: as a document, or as the table that fill writes.
 func (g *global) print(output string, result any, fill func(*tabwriter.Writer)) error {
 	if output == "table" {
-		w := tabwriter.NewWriter(g.out, 0, 0, betweenColumns, ' ', 0)
-		fill(w)
-		return w.Flush()
+		return g.wrapped(fill)
 	}
 	return g.printDocument(output, result)
 }

@@ -219,15 +219,15 @@ func (g *global) printLines(ctx context.Context, t *tables.Table, s *tables.Sour
 
 // listTables prints the tables with their columns.
 func (g *global) listTables() error {
-	w := tabwriter.NewWriter(g.out, 0, 0, betweenColumns, ' ', 0)
-	for i, t := range tables.All() {
-		if i > 0 {
-			fmt.Fprintln(w)
+	return g.wrapped(func(w *tabwriter.Writer) {
+		for i, t := range tables.All() {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprintf(w, "%s: %s\n", t.Name, strings.TrimSuffix(t.Doc, "."))
+			for _, c := range t.Columns {
+				fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name, c.Type, c.Doc)
+			}
 		}
-		fmt.Fprintf(w, "%s: %s\n", t.Name, strings.TrimSuffix(t.Doc, "."))
-		for _, c := range t.Columns {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name, c.Type, c.Doc)
-		}
-	}
-	return w.Flush()
+	})
 }

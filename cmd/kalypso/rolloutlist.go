@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/plan"
@@ -43,7 +44,7 @@ func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 		}
 		fmt.Fprintf(w, "\n%s: %s\n", s.ID(), terminal.Line(strings.TrimSuffix(s.Rollout.Counts.Tally.String()+"; "+notAsked, "; ")))
 		for _, l := range lines[:min(len(lines), mostLagging)] {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", l.state, strings.TrimSpace(l.of.Workload+" "+l.of.Version), l.of.ID, l.text())
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", l.state, strings.TrimSpace(l.of.Workload+" "+l.of.Version), model.WithoutClass(l.of.ID), l.text())
 			cut = cut || len(l.clusters) > mostClusters
 		}
 		if more := len(lines) - mostLagging; more > 0 {

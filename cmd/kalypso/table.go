@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"strings"
 	"text/tabwriter"
-	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
@@ -40,33 +44,91 @@ func (g *global) table(header []string, rows [][]any) error {
 	return w.Flush()
 }
 
-// fit cuts cells of the widest columns until each row has at most this many characters.
+// fit cuts cells until each row fits into this many columns of a terminal: first those of the widest columns
+// after the first two, which name the item, then those of any.
 func fit(rows [][]string, columns int) {
 	widths := make([]int, len(rows[0]))
 	total := betweenColumns * (len(widths) - 1)
 	for i := range widths {
 		for _, r := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
+			widths[i] = max(widths[i], runewidth.StringWidth(r[i]))
 		}
 		total += widths[i]
 	}
-	for ; total > columns; total-- {
-		widest := 0
-		for i := range widths {
-			if widths[i] > widths[widest] {
-				widest = i
+	const naming = 2
+	for _, first := range []int{min(naming, len(widths)-1), 0} {
+		for ; total > columns; total-- {
+			widest := first
+			for i := first; i < len(widths); i++ {
+				if widths[i] > widths[widest] {
+					widest = i
+				}
 			}
+			if widths[widest] <= narrowest {
+				break
+			}
+			widths[widest]--
 		}
-		if widths[widest] <= narrowest {
-			break
-		}
-		widths[widest]--
 	}
 	for _, r := range rows {
 		for i, cell := range r {
-			if utf8.RuneCountInString(cell) > widths[i] {
-				r[i] = string([]rune(cell)[:widths[i]-1]) + "…"
-			}
+			r[i] = runewidth.Truncate(cell, widths[i], "…")
 		}
 	}
+}
+
+// leastRoom is how many columns of a terminal the last cell of a row needs to be wrapped.
+const leastRoom = 20
+
+// wrapped writes the text that fill writes, with cells that end at tabs below each other. On a terminal, the last
+// cell of a row that does not fit goes on below itself.
+func (g *global) wrapped(fill func(*tabwriter.Writer)) error {
+	size := sizeOf(g.out)
+	if size == nil {
+		w := tabwriter.NewWriter(g.out, 0, 0, betweenColumns, ' ', 0)
+		fill(w)
+		return w.Flush()
+	}
+	const padding = '\x01' // of no text, so that it shows where the last cell begins
+	var text bytes.Buffer
+	w := tabwriter.NewWriter(&text, 0, 0, betweenColumns, padding, 0)
+	fill(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	columns, _ := size()
+	for line := range strings.Lines(text.String()) {
+		last := strings.LastIndexByte(line, padding) + 1
+		before := strings.ReplaceAll(line[:last], string(padding), " ")
+		if _, err := io.WriteString(g.out, before+hang(line[last:], runewidth.StringWidth(before), columns)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hang breaks a text between words, so that it fits into a terminal after an indent, and indents each further line.
+// It returns the text as it is if it has no indent or too little room.
+func hang(text string, indent, columns int) string {
+	room := columns - indent
+	if indent == 0 || room < leastRoom || runewidth.StringWidth(text) <= room {
+		return text
+	}
+	var out strings.Builder
+	width := 0
+	for i, word := range strings.Fields(text) {
+		w := runewidth.StringWidth(word)
+		switch {
+		case i == 0:
+		case width+1+w > room:
+			out.WriteString("\n" + strings.Repeat(" ", indent))
+			width = 0
+		default:
+			out.WriteByte(' ')
+			width++
+		}
+		out.WriteString(word)
+		width += w
+	}
+	return out.String() + "\n"
 }

@@ -16,12 +16,40 @@ func TestFit(t *testing.T) {
 		{80, rows()},
 		{37, rows()},
 		{28, [][]string{{"NAME", "DESCRIPTION"}, {"shop", "sells thïngs…"}, {"a-longer-name", "x"}}},
-		{18, [][]string{{"NAME", "DESCRIP…"}, {"shop", "sells t…"}, {"a-longe…", "x"}}},
+		{18, [][]string{{"NAME", "DESCR…"}, {"shop", "sells…"}, {"a-longer-…", "x"}}},
 		{3, [][]string{{"NAME", "DESCR…"}, {"shop", "sells…"}, {"a-lon…", "x"}}},
 	} {
 		got := rows()
 		if fit(got, test.columns); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("in %d columns: %q, want %q", test.columns, got, test.want)
+		}
+	}
+}
+
+// The columns that name an item are cut last.
+func TestFitKeepsNames(t *testing.T) {
+	got := [][]string{{"ENVIRONMENT", "DEPLOYMENT TARGET", "LABELS"}, {"production", "a-very-long-name", "region=east,size=large"}}
+	fit(got, 44)
+	if want := []string{"production", "a-very-long-name", "region=east…"}; !reflect.DeepEqual(got[1], want) {
+		t.Errorf("%q, want %q", got[1], want)
+	}
+}
+
+// The last cell of a row goes on below itself, and wide characters count as two columns.
+func TestHang(t *testing.T) {
+	for _, test := range []struct {
+		text            string
+		indent, columns int
+		want            string
+	}{
+		{"it waits for an approval of one\n", 4, 60, "it waits for an approval of one\n"},
+		{"it waits for an approval of one\n", 4, 26, "it waits for an\n    approval of one\n"},
+		{"日本語 日本語 日本語 日本語\n", 4, 24, "日本語 日本語 日本語\n    日本語\n"},
+		{"it waits for an approval of one\n", 4, 20, "it waits for an approval of one\n"},
+		{"it waits for an approval of one\n", 0, 20, "it waits for an approval of one\n"},
+	} {
+		if got := hang(test.text, test.indent, test.columns); got != test.want {
+			t.Errorf("%q after %d of %d: %q, want %q", test.text, test.indent, test.columns, got, test.want)
 		}
 	}
 }

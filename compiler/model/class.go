@@ -46,6 +46,16 @@ func TypeOfFolder(folder string) string {
 	return name
 }
 
+// WithoutClass returns the id of an assignment, <environment>/<folder>/<target>, with the name of the cluster type in
+// the place of the folder.
+func WithoutClass(assignment string) string {
+	parts := strings.Split(assignment, "/")
+	if len(parts) == 3 {
+		parts[1] = TypeOfFolder(parts[1])
+	}
+	return strings.Join(parts, "/")
+}
+
 // ClusterFact is the fact of an assignment that is another one on each cluster.
 const ClusterFact = "cluster"
 

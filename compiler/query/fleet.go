@@ -41,10 +41,9 @@ type Class struct {
 func ClusterTypes(b *compiler.Build) []ClusterType {
 	out := []ClusterType{}
 	for e := range readable(b) {
-		clusters, followers, assignments := map[string][]string{}, map[string]int{}, map[string]int{}
+		clusters, followers, assignments := map[string][]string{}, followersOf(e), map[string]int{}
 		for _, c := range e.Model.Clusters {
 			clusters[c.ClusterType] = append(clusters[c.ClusterType], c.Name)
-			followers[c.Folder]++
 		}
 		for i := range e.Schedule.Assignments {
 			assignments[e.Schedule.Assignments[i].ClusterType.Name]++

@@ -50,17 +50,31 @@ type Workload struct {
 	Application       string            `json:"application"`
 	Labels            map[string]string `json:"labels"`
 	DeploymentTargets []string          `json:"deploymentTargets"` // full names
+	Clusters          int               `json:"clusters"`          // listed ones that any of them is assigned to
 }
 
 // Workloads lists the workloads, by environment and name.
 func Workloads(b *compiler.Build) []Workload {
 	out := []Workload{}
 	for e := range readable(b) {
+		followers := followersOf(e)
+		clusters := map[string]int{}    // by workload
+		counted := map[[2]string]bool{} // workloads and folders
+		for i := range e.Schedule.Assignments {
+			a := &e.Schedule.Assignments[i]
+			if on := [2]string{a.Workload.Name, a.ClusterType.Name}; !counted[on] {
+				counted[on] = true
+				clusters[a.Workload.Name] += followers[a.ClusterType.Name]
+			}
+		}
 		for _, w := range e.Model.Workloads {
 			if len(w.Targets) == 0 {
 				continue
 			}
-			item := Workload{Environment: e.Name, Name: w.Name, Description: w.Description, Workspace: w.Workspace, Application: w.Application, Labels: labels(w.Labels)}
+			item := Workload{
+				Environment: e.Name, Name: w.Name, Description: w.Description, Workspace: w.Workspace, Application: w.Application,
+				Labels: labels(w.Labels), Clusters: clusters[w.Name],
+			}
 			for _, t := range w.Targets {
 				item.DeploymentTargets = append(item.DeploymentTargets, t.FullName)
 			}
@@ -82,16 +96,18 @@ type DeploymentTarget struct {
 	Manifests        model.Manifests   `json:"manifests"`
 	Render           bool              `json:"render,omitempty"` // the build renders the manifests
 	DependsOn        []string          `json:"dependsOn"`
-	ClusterTypes     []string          `json:"clusterTypes"` // that it is assigned to
+	ClusterTypes     []string          `json:"clusterTypes"` // the folders that it is assigned to
+	Clusters         int               `json:"clusters"`     // listed ones that it is assigned to
 }
 
 // DeploymentTargets lists the deployment targets, by environment, workload and name.
 func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 	out := []DeploymentTarget{}
 	for e := range readable(b) {
-		on := map[string][]string{}
+		on, clusters, followers := map[string][]string{}, map[string]int{}, followersOf(e)
 		for _, a := range e.Schedule.Assignments {
 			on[a.Target.FullName] = append(on[a.Target.FullName], a.ClusterType.Name)
+			clusters[a.Target.FullName] += followers[a.ClusterType.Name]
 		}
 		for i := range e.Model.Workloads {
 			w := &e.Model.Workloads[i]
@@ -101,6 +117,7 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 					Environment: e.Name, DeploymentTarget: t.FullName, Name: t.Name, Workload: w.Name, Workspace: w.Workspace,
 					Labels: labels(t.Labels), Version: t.Version, Manifests: manifests(e, w, t), Render: t.Render,
 					DependsOn: append([]string{}, t.DependsOn...), ClusterTypes: append([]string{}, on[t.FullName]...),
+					Clusters: clusters[t.FullName],
 				})
 			}
 		}
@@ -129,6 +146,7 @@ type Assignment struct {
 	// ClusterType is the name of the folder: of the cluster type, or of a class of it.
 	ClusterType      string   `json:"clusterType"`
 	Cluster          string   `json:"cluster,omitempty"` // where clusters are listed one by one
+	Clusters         int      `json:"clusters"`          // listed ones that follow the folder, or 1 for Cluster
 	DeploymentTarget string   `json:"deploymentTarget"`  // the full name
 	Workload         string   `json:"workload"`
 	Workspace        string   `json:"workspace"`
@@ -153,8 +171,11 @@ type Assignment struct {
 func Assignments(b *compiler.Build) []Assignment {
 	out := []Assignment{}
 	for e := range readable(b) {
+		followers := followersOf(e)
 		for i := range e.Schedule.Assignments {
-			out = append(out, assignmentOf(e, i))
+			a := assignmentOf(e, i)
+			a.Clusters = followers[a.ClusterType]
+			out = append(out, a)
 		}
 	}
 	return out
@@ -172,10 +193,19 @@ func ClusterAssignments(b *compiler.Build) []Assignment {
 		}
 		for i := range e.Model.Clusters {
 			for _, a := range of[e.Model.Clusters[i].Folder] {
-				a.Cluster = e.Model.Clusters[i].Name
+				a.Cluster, a.Clusters = e.Model.Clusters[i].Name, 1
 				out = append(out, a)
 			}
 		}
+	}
+	return out
+}
+
+// followersOf counts the listed clusters that follow each folder, of a cluster type or of a class.
+func followersOf(e *build.Environment) map[string]int {
+	out := map[string]int{}
+	for i := range e.Model.Clusters {
+		out[e.Model.Clusters[i].Folder]++
 	}
 	return out
 }
