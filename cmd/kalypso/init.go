@@ -124,7 +124,7 @@ func (g *global) init(ctx context.Context, dir, called string, p starter.Platfor
 		return of, err
 	}
 	if err := g.checkCUE(dir, called); err != nil {
-		return err
+		return of, err
 	}
 	missing, foreign, err := notYet(dir, files)
 	if err != nil {

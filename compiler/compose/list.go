@@ -20,7 +20,7 @@ type listRule struct {
 // same by the strategy.
 func (m *merger) list(path string, rule listRule, parts, replaced []*node) (model.Value, bool) {
 	opens := only(parts, isOpen)
-	from := only(parts, func(p *node) bool { return isFinal(p) || hasDefault(p) })
+	from := withoutNulls(only(parts, func(p *node) bool { return isFinal(p) || hasDefault(p) }))
 	for _, p := range from {
 		if valueOf(p).Kind() != model.List {
 			return m.noList(path, rule, p, "is no list")

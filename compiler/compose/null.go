@@ -14,11 +14,27 @@ func takesAway(p *node) bool {
 // givesNull says whether null is a value or an override at a path, or, where there is none of these, a
 // default of the highest layer.
 func givesNull(parts []*node) bool {
-	from := only(parts, func(p *node) bool { return isFinal(p) && !isDefault(p) })
+	from := only(parts, isValue)
 	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
 		from = only(defaults, inLayer(top(defaults)))
 	}
 	return slices.ContainsFunc(from, func(p *node) bool { return valueOf(p).Kind() == model.Null })
+}
+
+// isValue says whether a part is a value or an override, and no default.
+func isValue(p *node) bool { return isFinal(p) && !isDefault(p) }
+
+// withoutNulls returns the parts without defaults of null, and without the defaults of lower layers, which
+// these take away.
+func withoutNulls(parts []*node) []*node {
+	nulls := only(parts, func(p *node) bool { return !isValue(p) && valueOf(p).Kind() == model.Null })
+	if len(nulls) == 0 {
+		return parts
+	}
+	high := top(nulls)
+	return only(parts, func(p *node) bool {
+		return isValue(p) || p.root.layer >= high && valueOf(p).Kind() != model.Null
+	})
 }
 
 // takeAway drops what values of null replace at a path: defaults of any type, structs

@@ -151,6 +151,10 @@ func TestRules(t *testing.T) {
 			configSchemas: l: {match: {}, lists: L: "append"}`, `{}`},
 		{"null as a lower default of a list with a strategy", `configs: {a: {match: {}, defaults: L: null}, b: {match: {}, layer: 5, defaults: L: ["b"]}}
 			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["b"]}`},
+		{"null as a default between lists with a strategy", `configs: {
+				a: {match: {}, defaults: L: ["a"]}, b: {match: {}, layer: 5, defaults: L: null}, c: {match: {}, layer: 9, values: L: ["c"]}
+			}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["c"]}`},
 		{"null over a final list with a strategy", `configs: {a: {match: {}, values: L: ["a"]}, b: {match: {}, layer: 5, values: L: null}}
 			configSchemas: l: {match: {}, lists: L: "append"}`, `K2005 L`},
 		{"null in lists", `configs: a: {match: {}, values: L: [null, {a: null}]}`, `{"L":[null,{"a":null}]}`},

@@ -29,9 +29,9 @@ func Misspelt(a, b string) bool {
 	return different == 1
 }
 
-// mistaken says whether a, which nothing has, is one edit away from b, which something has. Another first letter
+// OneEditAway says whether a, which nothing has, is one edit away from b, which something has. Another first letter
 // or digit makes another name: west and rest, or s1 and s2.
-func mistaken(a, b string) bool {
+func OneEditAway(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return a != "" && b != "" && a[0] == b[0] && digits(a) == digits(b) && oneEdit(a, b)
 }

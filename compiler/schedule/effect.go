@@ -203,6 +203,6 @@ func selectsNothing(policy string, s side, words selector.Vocabulary) diag.Diagn
 		On(s.ref.String()).At(s.ref, "")
 	d = words.Explain(d, s.kind, s.selector)
 	wrong, right := d.Suggestion.Wrong, d.Suggestion.Right
-	d.Suggestion.Mistake = right != "" && (words.HasName(right) || mistaken(wrong, right))
+	d.Suggestion.Mistake = right != "" && (words.HasName(right) || diag.OneEditAway(wrong, right))
 	return d
 }

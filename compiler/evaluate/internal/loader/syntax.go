@@ -27,7 +27,7 @@ var habits = []struct {
 	{lazyregexp.New(`^(---)\s*$`), "--- is of YAML, and separates nothing in CUE", "remove the line", true, false},
 	{lazyregexp.New(`^\s*(#)(?:[\s#]+(\S.*)|\s*)$`), "a comment begins with //, and not with #", "write // $2", true, false},
 	{lazyregexp.New(`(\{\{)`), "{{…}} is a template of Helm, and CUE has none", `refer to a field or a let by its name, such as _color, or in a text by "\(_color)"`, false, false},
-	{lazyregexp.New(`(\$\{(\w+)\})`), "$1 is a variable of a shell, and CUE has none", `refer to a field or a let by its name, $2, or in a text by "\($2)"; if the text is to hold it as it is, write "$1"`, false, false},
+	{lazyregexp.New(`(\$\{(\w+)\})`), "$1 is a variable of a shell, and CUE has none", `refer to a field or a let by its name, $2, or in a text by "\($2)"; if the text is to hold it as it is, write "$1", and list the path of a value under plain`, false, false},
 	{lazyregexp.New(`^\s*(-)\s`), "a list stands between brackets, and its elements have no dashes", "write [a, b], and of structs [{…}, {…}]", false, false},
 	{lazyregexp.New(`^\s*((?:"[^"]+"|[\w-]+))\s*=\s*["'\d{\[tf]`), "a field has a colon before its value, and not =", "write $1: …", true, false},
 	{lazyregexp.New(`\s(#\s+(\S.*))$`), "a comment begins with //, and not with #", "write // $2", false, true},
