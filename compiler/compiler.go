@@ -44,6 +44,8 @@ type Request struct {
 	Overlay source.Overlay
 	// Environments are the names of those to compile; none means all.
 	Environments []string
+	// Except are those among them to leave out.
+	Except []string
 	// Previous are the records of the outputs that exist, by environment. What fails
 	// keeps its last good output, as the record describes it.
 	Previous map[string]*tree.Record
@@ -103,6 +105,7 @@ type Build struct {
 	meter    *build.Meter
 	library  *dependency.Library
 	checkout *checkout // nil where the platform is a folder that people work in
+	joined   []*Build
 }
 
 // Close removes what the build has in temporary files: what its trees are made of.
@@ -116,6 +119,9 @@ func (b *Build) Close() error {
 	}
 	if b.checkout != nil {
 		errs = append(errs, b.checkout.remove())
+	}
+	for _, other := range b.joined {
+		errs = append(errs, other.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -299,6 +305,7 @@ func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error
 	if err != nil {
 		return err
 	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(r.Except, name) })
 	of := &build.Request{
 		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
 		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings, Members: r.Members, Formerly: r.Formerly,
@@ -348,7 +355,23 @@ func withoutConsequences(ds []diag.Diagnostic) []diag.Diagnostic {
 
 // Recount brings Stats up to date with what was read and written of the cache since:
 // trees that are written read from it, and most results get there with its Flush.
-func (b *Build) Recount() { b.Stats = b.meter.Stats() }
+func (b *Build) Recount() {
+	b.Stats = b.meter.Stats()
+	for _, other := range b.joined {
+		other.Recount()
+		b.Stats.Add(other.Stats)
+	}
+}
+
+// Join adds another build of the same platform, of other environments, which is closed with b.
+func (b *Build) Join(other *Build) {
+	b.joined = append(b.joined, other)
+	b.Stats.Add(other.Stats)
+	b.Diagnostics = diag.Sort(append(b.Diagnostics, other.Diagnostics...))
+	b.Environments = append(b.Environments, other.Environments...)
+	other.Environments = nil // they are closed once
+	slices.SortFunc(b.Environments, func(x, y *build.Environment) int { return strings.Compare(x.Name, y.Name) })
+}
 
 // each calls a function for the number of each of some environments, several at once.
 func each[E any](ctx context.Context, of []E, f func(ctx context.Context, i int) error) error {

@@ -62,17 +62,17 @@ func (c *costs) supervise(what string) (*supervisor.Supervisor, error) {
 		os.Exit(1)
 	}
 	o := supervisor.Options{Bounds: bounds, Otherwise: what, Fail: func(t supervisor.Trip) { end(&t) }, Again: func(s supervisor.State) {
-		if n := len(s.Trips); n > mostAgain {
-			end(fmt.Errorf("%d parts of the platform are beyond bounds: %w", n, &s.Trips[n-1]))
-		}
 		end(fmt.Errorf("cannot begin again: %w", again.With(s)))
-	}}
+	}, Guard: again.Guard}
 	// The collector works harder before the system gives no more.
 	soft := bounds.Memory / 8 * 7
 	debug.SetMemoryLimit(soft)
 	o.Ceiling = func(most int64) { debug.SetMemoryLimit(min(most, soft)) }
 	if err := again.Begin(&o.State); err != nil {
 		return nil, err
+	}
+	if n := len(o.State.Trips); n > mostAgain {
+		end(fmt.Errorf("%d parts of the platform are beyond bounds: %w", n, &o.State.Trips[n-1]))
 	}
 	return supervisor.New(o), nil
 }

@@ -136,8 +136,11 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	if o.since != "" {
 		return g.since(cmd, r, o)
 	}
+	if g.supervisor.Trial() != "" {
+		return g.try(cmd.Context(), r)
+	}
 	stop := g.showProgress(cmd.Context(), &r)
-	b, written, err := compiler.Write(cmd.Context(), r, o.Output)
+	b, written, err := g.write(cmd.Context(), r, o.Output)
 	stop()
 	if err != nil {
 		return err

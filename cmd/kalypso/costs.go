@@ -49,9 +49,12 @@ func (g *global) supervise() error {
 	if err != nil {
 		return err
 	}
-	o := supervisor.Options{Bounds: bounds, Again: g.beginAgain, Fail: func(t supervisor.Trip) { g.endOf(t) }, Ceiling: setMemoryCeiling}
+	o := supervisor.Options{Bounds: bounds, Again: g.beginAgain, Fail: func(t supervisor.Trip) { g.endOf(t) }, Ceiling: setMemoryCeiling, Guard: again.Guard}
 	if err := again.Begin(&o.State); err != nil {
 		return err
+	}
+	if s := o.State; len(s.Trips)+len(s.Sought) > mostAgain {
+		g.endOf(append(s.Trips, s.Sought...)...)
 	}
 	g.supervisor = supervisor.New(o)
 	return nil
@@ -63,9 +66,6 @@ const mostAgain = 100
 
 // beginAgain makes the program begin again with a state. It does not return.
 func (g *global) beginAgain(s supervisor.State) {
-	if len(s.Trips)+len(s.Sought) > mostAgain {
-		g.endOf(append(s.Trips, s.Sought...)...)
-	}
 	g.stopProgress()
 	err := again.With(s)
 	fmt.Fprintf(g.err, "kalypso: cannot begin again: %v\n", err)

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,20 @@ import (
 // Stats say, level by level, what a build computed and what it reused.
 type Stats struct {
 	Levels []LevelStats `json:"levels"`
+}
+
+// Add adds the statistics of another build.
+func (s *Stats) Add(other Stats) {
+	for _, l := range other.Levels {
+		i := slices.IndexFunc(s.Levels, func(of LevelStats) bool { return of.Level == l.Level })
+		if i < 0 {
+			s.Levels = append(s.Levels, l)
+			continue
+		}
+		to := &s.Levels[i]
+		to.Computed, to.Reused, to.Seconds = to.Computed+l.Computed, to.Reused+l.Reused, to.Seconds+l.Seconds
+		to.ReadBytes, to.WrittenBytes = to.ReadBytes+l.ReadBytes, to.WrittenBytes+l.WrittenBytes
+	}
 }
 
 // LevelStats are those of one level of the cache: the parts of evaluated packages

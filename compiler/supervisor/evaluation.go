@@ -3,7 +3,9 @@ package supervisor
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,10 +32,11 @@ func (s *Supervisor) Evaluation(what string, sources [32]byte, bounds Bounds) *E
 	if s == nil {
 		return nil
 	}
-	return &Evaluation{
-		supervisor: s, what: what, sources: hex.EncodeToString(sources[:]),
-		bounds: s.options.Bounds.or(bounds).or(Default()),
+	b := s.options.Bounds.or(bounds).or(Default())
+	if share := s.options.State.Share; share > 1 {
+		b = Bounds{b.CPU / time.Duration(share), b.Memory / share}
 	}
+	return &Evaluation{supervisor: s, what: what, sources: hex.EncodeToString(sources[:]), bounds: b}
 }
 
 // Identify says more exactly what identifies the sources, once that is known.
@@ -68,13 +71,31 @@ func (e *Evaluation) InPieces() bool {
 	return slices.ContainsFunc(e.supervisor.options.State.Sought, (&Trip{What: e.what, Sources: e.sources}).repeats)
 }
 
-// mostCPU is how much CPU time the evaluation may take. In pieces that is half as much: what
-// is beyond the bound in the whole is beyond the half of it in a piece.
+// mostCPU is how much CPU time the evaluation may take. In pieces that is half as much, what
+// is beyond the bound in the whole is beyond the half of it in a piece, or what is left.
 func (e *Evaluation) mostCPU() time.Duration {
 	if e.InPieces() {
-		return e.bounds.CPU / 2
+		return min(e.bounds.CPU/2, e.left(e.supervisor.options.State))
 	}
 	return e.bounds.CPU
+}
+
+// left returns how much CPU time the evaluation may take in pieces: with all that it took
+// before, less than twice its bound.
+func (e *Evaluation) left(s State) time.Duration {
+	return e.bounds.CPU/4*7 - s.Spent[e.identity()]
+}
+
+// identity identifies the package and its sources.
+func (e *Evaluation) identity() string { return e.what + " " + e.sources }
+
+// environment returns the name of the environment that is evaluated; "" for something else.
+func (e *Evaluation) environment() string {
+	name, is := strings.CutPrefix(e.what, ofEnvironment)
+	if !is {
+		return ""
+	}
+	return name
 }
 
 // Place is what is being evaluated: an entity, or one of some files.
@@ -136,6 +157,11 @@ func (e *Evaluation) look() {
 			p.seen, p.ticks, p.since = now, 0, e.cpu
 		}
 	}
+}
+
+// beyondCPU returns the trip of an evaluation that takes too much CPU time.
+func (e *Evaluation) beyondCPU() *Trip {
+	return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU))
 }
 
 // trip returns a trip of the evaluation, at what has been evaluated for longest. A piece that

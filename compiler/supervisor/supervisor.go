@@ -8,12 +8,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/kalypso-io/kalypso/internal/again"
 )
 
 // Bounds are what an evaluation may cost.
@@ -37,6 +40,17 @@ type State struct {
 	// OneByOne lets no two packages be evaluated at the same time: together they had too
 	// much memory, and it is not known which of them takes it.
 	OneByOne bool `json:"oneByOne,omitempty"`
+	// Spent is the CPU time of the evaluations that did not end before, by their identity:
+	// what they may take is for all attempts together.
+	Spent map[string]time.Duration `json:"spent,omitempty"`
+	// Failed is a trip that ends the program as soon as it has begun again.
+	Failed *Trip `json:"failed,omitempty"`
+	// Late are the environments that others do not wait for; see Defer.
+	Late []string `json:"late,omitempty"`
+	// Trial is the environment that this process only tries to evaluate; see Try. It may
+	// have a Share-th of the bounds.
+	Trial string `json:"trial,omitempty"`
+	Share int64  `json:"share,omitempty"`
 }
 
 // Options say what a Supervisor does.
@@ -56,6 +70,9 @@ type Options struct {
 	// Ceiling is called with how much memory the collector should let the process have, in
 	// bytes, whenever that changes; nil for nothing.
 	Ceiling func(bytes int64)
+	// Guard is called with the limits at which the program shall begin again though no
+	// goroutine runs, whenever they change; nil for nothing.
+	Guard func(...again.Limit) error
 }
 
 // Supervisor bounds the evaluations of one process. There is to be one in a process. Its
@@ -71,13 +88,20 @@ type Supervisor struct {
 	idle     int           // ticks since something was evaluated
 	watching bool
 	final    bool // the program must not begin again
+	defers   bool // environments that take long are put off
 	tripped  bool
+	guarded  bool     // there are limits of the guard
+	places   []*Place // that they were made with
 }
 
 // New returns a Supervisor.
 func New(o Options) *Supervisor {
 	s := &Supervisor{options: o, measure: newMeter()}
 	s.turn.L = &s.mu
+	if failed := o.State.Failed; failed != nil {
+		s.options.State.Failed = nil
+		o.Fail(*failed)
+	}
 	if o.Otherwise != "" {
 		s.watching = true
 		go s.watch()
@@ -130,30 +154,68 @@ func (s *Supervisor) look() bool {
 		s.idle = 0
 	}
 	s.watching = s.idle < mostIdle || s.options.Otherwise != ""
-	trip, again := s.judge(now)
-	if trip == nil || s.tripped {
+	if s.tripped {
+		defer s.mu.Unlock()
+		return s.watching
+	}
+	trip, together := s.judge(now)
+	var state State
+	switch late := s.late(); {
+	case trip != nil:
+		state = s.after(trip, together)
+	case late != nil:
+		state = s.spent().withLate(late)
+	default:
+		s.guard(now)
 		defer s.mu.Unlock()
 		return s.watching
 	}
 	s.tripped = true // what happens now takes a moment
-	state := s.options.State
-	final := s.final || len(s.active) == 0 || slices.ContainsFunc(state.Trips, trip.repeats)
 	s.mu.Unlock()
-	switch {
-	case final:
-		s.options.Fail(*trip)
-	case again:
-		state.OneByOne = true
+	if state.Failed != nil {
+		s.options.Fail(*state.Failed)
+	} else {
 		s.options.Again(state)
-	default:
-		s.options.Again(state.with(*trip))
 	}
 	return false
 }
 
-// with returns the state with a trip: as one to look for, or, where its place is known or was
-// looked for already, as one that is not evaluated again.
-func (s State) with(t Trip) State {
+// after returns the state in which the program begins again after a trip. together says that
+// it is not known which of several evaluations it is.
+func (s *Supervisor) after(trip *Trip, together bool) State {
+	state := s.spent()
+	if s.final || len(s.active) == 0 || slices.ContainsFunc(state.Trips, trip.repeats) {
+		state.Failed = trip
+		return state
+	}
+	blamed := slices.DeleteFunc(slices.Clone(s.active), func(e *Evaluation) bool { return !together && e.what != trip.What })
+	switch {
+	case s.defers && !slices.ContainsFunc(blamed, func(e *Evaluation) bool { return e.environment() == "" }):
+		return state.withLate(blamed)
+	case together:
+		state.OneByOne = true
+		return state
+	}
+	mayLook := state.Share <= 1 && len(blamed) > 0 && blamed[0].left(state) > 0
+	return state.with(*trip, mayLook)
+}
+
+// spent returns the state with what the evaluations have taken that go on.
+func (s *Supervisor) spent() State {
+	state := s.options.State
+	state.Spent = maps.Clone(state.Spent)
+	for _, e := range s.active {
+		if state.Spent == nil {
+			state.Spent = map[string]time.Duration{}
+		}
+		state.Spent[e.identity()] += e.cpu
+	}
+	return state
+}
+
+// with returns the state with a trip: as one to look for, or, where its place is known, was
+// looked for already or must not be, as one that is not evaluated again.
+func (s State) with(t Trip, mayLook bool) State {
 	s.Sought, s.Trips = slices.Clone(s.Sought), slices.Clone(s.Trips)
 	if i := slices.IndexFunc(s.Sought, t.repeats); i >= 0 {
 		if t.Place.exact() {
@@ -163,13 +225,47 @@ func (s State) with(t Trip) State {
 		s.Sought = slices.Delete(s.Sought, i, i+1)
 		return s
 	}
-	if t.Place.exact() {
+	if t.Place.exact() || !mayLook {
 		s.Trips = append(s.Trips, t)
 		return s
 	}
 	s.Sought = append(s.Sought, t)
 	s.OneByOne = s.OneByOne || t.Bound != "cpu" // memory is of all that is evaluated
 	return s
+}
+
+// guard tells the guard, where what it would do has changed, at which limits the program shall
+// begin again though this goroutine does not run: a little beyond the bounds.
+func (s *Supervisor) guard(now measurement) {
+	if s.options.Guard == nil || len(s.active) == 0 {
+		return
+	}
+	var places []*Place
+	for _, e := range s.active {
+		for _, p := range e.parts {
+			places = append(places, p.seen)
+		}
+	}
+	if s.guarded && slices.Equal(places, s.places) {
+		return
+	}
+	s.guarded, s.places = true, places
+	least := slices.MinFunc(s.active, func(a, b *Evaluation) int { return cmp.Compare(a.bounds.Memory, b.bounds.Memory) })
+	memory, together := s.beyondMemory(least, "memory", beyondMemory(least.bounds))
+	first := slices.MinFunc(s.active, func(a, b *Evaluation) int { return cmp.Compare(a.mostCPU()-a.cpu, b.mostCPU()-b.cpu) })
+	left := (first.mostCPU() - first.cpu) * time.Duration(len(s.active))
+	_ = s.options.Guard( // without it, bounds are kept less exactly
+		again.Limit{Memory: least.bounds.Memory / 8 * 9, State: s.after(memory, together)},
+		again.Limit{CPU: now.cpu + left + first.bounds.CPU/8, State: s.after(first.beyondCPU(), false)},
+	)
+}
+
+// unguard ends that: nothing is evaluated.
+func (s *Supervisor) unguard() {
+	if s.guarded {
+		s.guarded = false
+		_ = s.options.Guard() // it ends always
+	}
 }
 
 // charge divides the CPU time since the last charge among what is evaluated.
@@ -180,38 +276,40 @@ func (s *Supervisor) charge(now measurement) {
 	s.last = now.cpu
 }
 
-// judge returns the trip of what is beyond a bound; nil for none. again says that it is not
+// judge returns the trip of what is beyond a bound; nil for none. together says that it is not
 // known which of several evaluations it is.
-func (s *Supervisor) judge(now measurement) (t *Trip, again bool) {
+func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 	for _, e := range s.active {
 		e.look()
 		if e.cpu > e.mostCPU() {
-			return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU)), false
+			return e.beyondCPU(), false
 		}
 	}
 	if bounds := s.options.Bounds.or(Default()); len(s.active) == 0 && s.options.Otherwise != "" && now.memory > bounds.Memory {
 		return &Trip{What: s.options.Otherwise, Why: beyondMemory(bounds), Bound: "memory"}, false
 	}
 	for _, e := range s.active {
-		why, bound := "", "memory"
 		switch {
 		case now.memory > e.bounds.Memory:
-			why = beyondMemory(e.bounds)
+			return s.beyondMemory(e, "memory", beyondMemory(e.bounds))
 		case now.stacks > mostStack:
-			why, bound = "it recurses without end, or too deeply", ""
-		default:
-			continue
+			return s.beyondMemory(e, "", "it recurses without end, or too deeply")
 		}
-		if len(s.active) == 1 {
-			return e.trip(bound, why), false
-		}
-		var names []string
-		for _, e := range s.active {
-			names = append(names, e.what)
-		}
-		return &Trip{What: strings.Join(slices.Sorted(slices.Values(names)), " or "), Why: why, Bound: bound}, true
 	}
 	return nil, false
+}
+
+// beyondMemory returns the trip of an evaluation in a process that has too much memory, or
+// that of all evaluations together.
+func (s *Supervisor) beyondMemory(e *Evaluation, bound, why string) (t *Trip, together bool) {
+	if len(s.active) == 1 {
+		return e.trip(bound, why), false
+	}
+	var names []string
+	for _, e := range s.active {
+		names = append(names, e.what)
+	}
+	return &Trip{What: strings.Join(slices.Sorted(slices.Values(names)), " or "), Why: why, Bound: bound}, true
 }
 
 func beyondMemory(b Bounds) string {
@@ -260,6 +358,9 @@ func (s *Supervisor) begin(ctx context.Context, p *Part) error {
 	if e.parts = append(e.parts, p); len(e.parts) == 1 {
 		s.active = append(s.active, e)
 		s.ceiling()
+		if s.guarded {
+			s.guard(s.measure())
+		}
 	}
 	if !s.watching {
 		s.watching, s.idle = true, 0
@@ -285,5 +386,8 @@ func (s *Supervisor) end(p *Part) {
 		s.active = slices.DeleteFunc(s.active, func(o *Evaluation) bool { return o == e })
 		s.ceiling()
 		s.turn.Broadcast()
+	}
+	if len(s.active) == 0 {
+		s.unguard()
 	}
 }

@@ -17,6 +17,9 @@ type Trip struct {
 	Place   Place  `json:"place"`             // what was evaluated
 }
 
+// ofEnvironment is what Trip.What begins with for an environment.
+const ofEnvironment = "environment "
+
 // repeats says whether another trip is of the same package and sources. The program would
 // begin again for ever.
 func (t *Trip) repeats(other Trip) bool { return t.What == other.What && t.Sources == other.Sources }
@@ -42,7 +45,7 @@ func (t *Trip) Diagnostic() diag.Diagnostic {
 	hint := "write it with less depth"
 	if t.Bound != "" {
 		hint = "let it evaluate less, or raise the bound with --evaluation-" + t.Bound
-		if strings.HasPrefix(t.What, "environment ") {
+		if strings.HasPrefix(t.What, ofEnvironment) {
 			hint += ", or evaluation." + t.Bound + " in the base"
 		}
 	}

@@ -34,14 +34,31 @@ func Begin(state any) error {
 
 // With makes the program begin again with a state. It returns only with an error.
 func With(state any) error {
+	r, err := replacementWith(state)
+	if err != nil {
+		return err
+	}
+	return replaceProcess(r.program, r.args, r.variables)
+}
+
+// replacement is what the process is replaced by.
+type replacement struct {
+	program         string
+	args, variables []string
+	state           string // the value of stateEnv among the variables
+}
+
+// replacementWith returns this program, with a state.
+func replacementWith(state any) (r replacement, err error) {
 	text, err := json.Marshal(state)
 	if err != nil {
-		return err
+		return r, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
+	if r.program, err = os.Executable(); err != nil {
+		return r, err
 	}
-	variables := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, stateEnv+"=") })
-	return replaceProcess(self, os.Args, append(variables, stateEnv+"="+string(text)))
+	r.variables = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, stateEnv+"=") })
+	r.args, r.state = os.Args, string(text)
+	r.variables = append(r.variables, stateEnv+"="+r.state)
+	return r, nil
 }

@@ -1,7 +1,11 @@
 package again
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,17 +18,33 @@ import (
 // again. It holds what is to be in stateEnv.
 const askEnv = "KALYPSO_INTERNAL_ASK"
 
+// Below runs this program in a process below this one, which begins with a state, and returns
+// what it prints.
+func Below(ctx context.Context, state any) ([]byte, error) {
+	r, err := replacementWith(state)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	code, err := runBelow(ctx, r.program, r.args, r.state, &out)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("it ended with exit code %d", code)
+	}
+	return out.Bytes(), err
+}
+
 // runBelow runs a program in a process below this one, again for as long as it asks for that,
 // and returns how it ends.
-func runBelow(program string, args []string) (code int, err error) {
+func runBelow(ctx context.Context, program string, args []string, state string, out io.Writer) (code int, err error) {
 	dir, remove, err := scratch.Dir("again")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	ask := filepath.Join(dir, "state")
-	for state := "{}"; ; {
-		cmd := &exec.Cmd{Path: program, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	for {
+		cmd := exec.CommandContext(ctx, program)
+		cmd.Args, cmd.Stdin, cmd.Stdout, cmd.Stderr = args, os.Stdin, out, os.Stderr
 		cmd.Env = append(os.Environ(), stateEnv+"="+state, askEnv+"="+ask)
 		if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 			return 0, err

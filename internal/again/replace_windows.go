@@ -1,6 +1,7 @@
 package again
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/signal"
@@ -20,7 +21,7 @@ func makeReplaceable() error {
 		return err
 	}
 	signal.Ignore(os.Interrupt) // the console interrupts the process below as well
-	code, err := runBelow(program, os.Args)
+	code, err := runBelow(context.Background(), program, os.Args, "{}", os.Stdout)
 	if err != nil {
 		return err
 	}

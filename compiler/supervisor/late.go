@@ -1,0 +1,82 @@
+package supervisor
+
+import "slices"
+
+// lateShare is the part of its bound of CPU time after which others do not wait for an
+// environment any more.
+const lateShare = 8
+
+// Defer says whether the program puts environments off that take long: it begins again with
+// the others, and evaluates these after what it has made of the others is written.
+func (s *Supervisor) Defer(may bool) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.defers = may
+}
+
+// Late returns the environments that were put off, in the order in which they were.
+func (s *Supervisor) Late() []string {
+	if s == nil {
+		return nil
+	}
+	return s.options.State.Late
+}
+
+// late returns the evaluations to put off.
+func (s *Supervisor) late() []*Evaluation {
+	if !s.defers || s.final {
+		return nil
+	}
+	var out []*Evaluation
+	for _, e := range s.active {
+		if e.environment() != "" && e.cpu > e.bounds.CPU/lateShare {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// withLate returns the state with environments that are put off.
+func (s State) withLate(of []*Evaluation) State {
+	s.Late = slices.Clone(s.Late)
+	for _, e := range of {
+		if name := e.environment(); !slices.Contains(s.Late, name) {
+			s.Late = append(s.Late, name)
+		}
+	}
+	return s
+}
+
+// Trial returns the environment that this process is to try: the process that has begun it
+// wants nothing but its trips. "" for none.
+func (s *Supervisor) Trial() string {
+	if s == nil {
+		return ""
+	}
+	return s.options.State.Trial
+}
+
+// Trips returns what is not evaluated, because it was beyond a bound.
+func (s *Supervisor) Trips() []Trip { return s.options.State.Trips }
+
+// TrialOf returns the state in which a process below this one tries an environment, within
+// one share-th of its bounds.
+func (s *Supervisor) TrialOf(environment string, share int64) State {
+	state := s.options.State
+	state.Late, state.Trial, state.Share = nil, environment, share
+	return state
+}
+
+// Learn adds the trips of a trial to those of this process.
+func (s *Supervisor) Learn(trips []Trip) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range trips {
+		if !slices.ContainsFunc(s.options.State.Trips, t.repeats) {
+			s.options.State.Trips = append(s.options.State.Trips, t)
+		}
+	}
+}
