@@ -11,10 +11,6 @@ import (
 	"github.com/kalypso-io/kalypso/internal/again"
 )
 
-// trialShares are the parts of its bounds within which an environment that was put off is
-// tried, first and then: what needs little comes before what needs much.
-var trialShares = []int64{8, 1}
-
 // write compiles environments and writes them. Those that take long are put off: the others
 // are written first. Before it goes on with one, a process below this one tries it, since what
 // is beyond a bound takes the process with it, and this one has results to print.
@@ -30,40 +26,60 @@ func (g *global) write(ctx context.Context, r compiler.Request, o compiler.Outpu
 		return nil, nil, err
 	}
 	r.Except = nil
-	for n, share := range trialShares {
-		if n == 0 && len(late) == 1 {
-			continue // it takes more: that is why it was put off
-		}
-		var beyond []string
-		for _, name := range late {
-			trips, err := g.trial(ctx, name, share)
-			if err != nil {
-				return nil, nil, errors.Join(err, b.Close())
-			}
-			if share > 1 && len(trips) > len(g.supervisor.Trips()) {
-				beyond = append(beyond, name)
-				continue
-			}
-			g.supervisor.Learn(trips)
-			r.Environments = []string{name}
-			other, more, err := compiler.Write(ctx, r, o)
-			if err != nil {
-				return nil, nil, errors.Join(err, b.Close())
-			}
-			b.Join(other)
-			maps.Copy(written.Changes, more.Changes)
-			written.Commits = append(written.Commits, more.Commits...)
-			written.Tree = more.Tree
-		}
-		late = beyond
+	l := &lateWrite{g.supervisor, r, o, b, written}
+	// Of several, one may have been put off for what another took: what needs little goes first.
+	if len(late) > 1 {
+		late, err = l.write(ctx, late, true)
+	}
+	if err == nil {
+		_, err = l.write(ctx, late, false)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close())
 	}
 	return b, written, nil
 }
 
-// trial has a process below this one compile an environment, within a share-th of its bounds,
-// and returns all trips that are known then.
-func (g *global) trial(ctx context.Context, environment string, share int64) (trips []supervisor.Trip, err error) {
-	out, err := again.Below(ctx, g.supervisor.TrialOf(environment, share))
+// lateWrite writes environments that were put off, and adds them to what is built and written.
+type lateWrite struct {
+	supervisor *supervisor.Supervisor
+	request    compiler.Request
+	output     compiler.Output
+	build      *compiler.Build
+	written    *compiler.Written
+}
+
+// write tries environments, each within little of its bounds or within all of them, and
+// adds what it writes to a build. It returns those that need more than little.
+func (l *lateWrite) write(ctx context.Context, late []string, little bool) (beyond []string, err error) {
+	for _, name := range late {
+		trips, err := l.trial(ctx, name, little)
+		if err != nil {
+			return nil, err
+		}
+		if little && len(trips) > len(l.supervisor.Trips()) {
+			beyond = append(beyond, name)
+			continue
+		}
+		l.supervisor.Learn(trips)
+		r := l.request
+		r.Environments = []string{name}
+		b, written, err := compiler.Write(ctx, r, l.output)
+		if err != nil {
+			return nil, err
+		}
+		l.build.Join(b)
+		maps.Copy(l.written.Changes, written.Changes)
+		l.written.Commits = append(l.written.Commits, written.Commits...)
+		l.written.Tree = written.Tree
+	}
+	return beyond, nil
+}
+
+// trial has a process below this one compile an environment, and returns all trips that are
+// known then.
+func (l *lateWrite) trial(ctx context.Context, environment string, little bool) (trips []supervisor.Trip, err error) {
+	out, err := again.Below(ctx, l.supervisor.TrialOf(environment, little))
 	if err != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}

@@ -33,8 +33,8 @@ func (s *Supervisor) Evaluation(what string, sources [32]byte, bounds Bounds) *E
 		return nil
 	}
 	b := s.options.Bounds.or(bounds).or(Default())
-	if share := s.options.State.Share; share > 1 {
-		b = Bounds{b.CPU / time.Duration(share), b.Memory / share}
+	if s.options.State.Little {
+		b = Bounds{b.CPU / lateCPU, b.Memory / lateMemory}
 	}
 	return &Evaluation{supervisor: s, what: what, sources: hex.EncodeToString(sources[:]), bounds: b}
 }

@@ -2,9 +2,11 @@ package supervisor
 
 import "slices"
 
-// lateShare is the part of its bound of CPU time after which others do not wait for an
-// environment any more.
-const lateShare = 8
+// Others do not wait for an environment any more after these parts of its bounds.
+const (
+	lateCPU    = 8
+	lateMemory = 2
+)
 
 // Defer says whether the program puts environments off that take long: it begins again with
 // the others, and evaluates these after what it has made of the others is written.
@@ -26,13 +28,13 @@ func (s *Supervisor) Late() []string {
 }
 
 // late returns the evaluations to put off.
-func (s *Supervisor) late() []*Evaluation {
+func (s *Supervisor) late(now measurement) []*Evaluation {
 	if !s.defers || s.final {
 		return nil
 	}
 	var out []*Evaluation
 	for _, e := range s.active {
-		if e.environment() != "" && e.cpu > e.bounds.CPU/lateShare {
+		if e.environment() != "" && (e.cpu > e.bounds.CPU/lateCPU || now.memory > e.bounds.Memory/lateMemory) {
 			out = append(out, e)
 		}
 	}
@@ -62,11 +64,11 @@ func (s *Supervisor) Trial() string {
 // Trips returns what is not evaluated, because it was beyond a bound.
 func (s *Supervisor) Trips() []Trip { return s.options.State.Trips }
 
-// TrialOf returns the state in which a process below this one tries an environment, within
-// one share-th of its bounds.
-func (s *Supervisor) TrialOf(environment string, share int64) State {
+// TrialOf returns the state in which a process below this one tries an environment. A little
+// says that it may have no more of its bounds than what others wait for.
+func (s *Supervisor) TrialOf(environment string, little bool) State {
 	state := s.options.State
-	state.Late, state.Trial, state.Share = nil, environment, share
+	state.Late, state.Trial, state.Little = nil, environment, little
 	return state
 }
 

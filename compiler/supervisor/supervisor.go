@@ -47,10 +47,10 @@ type State struct {
 	Failed *Trip `json:"failed,omitempty"`
 	// Late are the environments that others do not wait for; see Defer.
 	Late []string `json:"late,omitempty"`
-	// Trial is the environment that this process only tries to evaluate; see Try. It may
-	// have a Share-th of the bounds.
-	Trial string `json:"trial,omitempty"`
-	Share int64  `json:"share,omitempty"`
+	// Trial is the environment that this process only tries to evaluate, Little says that it
+	// may have little of its bounds; see TrialOf.
+	Trial  string `json:"trial,omitempty"`
+	Little bool   `json:"little,omitempty"`
 }
 
 // Options say what a Supervisor does.
@@ -160,7 +160,7 @@ func (s *Supervisor) look() bool {
 	}
 	trip, together := s.judge(now)
 	var state State
-	switch late := s.late(); {
+	switch late := s.late(now); {
 	case trip != nil:
 		state = s.after(trip, together)
 	case late != nil:
@@ -196,7 +196,7 @@ func (s *Supervisor) after(trip *Trip, together bool) State {
 		state.OneByOne = true
 		return state
 	}
-	mayLook := state.Share <= 1 && len(blamed) > 0 && blamed[0].left(state) > 0
+	mayLook := !state.Little && len(blamed) > 0 && blamed[0].left(state) > 0
 	return state.with(*trip, mayLook)
 }
 
@@ -337,7 +337,11 @@ func (s *Supervisor) ceiling() {
 	}
 	least := int64(math.MaxInt64)
 	for _, e := range s.active {
-		least = min(least, e.bounds.Memory/8*7)
+		bound := e.bounds.Memory
+		if s.defers {
+			bound /= lateMemory
+		}
+		least = min(least, bound/8*7)
 	}
 	s.options.Ceiling(least)
 }
