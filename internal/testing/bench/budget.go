@@ -64,6 +64,8 @@ var otherBudgets = []struct {
 	{"100,000 clusters with own values, cold build, CPU", "s", 30, rows(mostBuilt, ownValues, func(i *inventory) float64 { return i.Cold.CPU })},
 	{"100,000 clusters with own values, peak memory", "MiB", 1536, rows(mostBuilt, ownValues, func(i *inventory) float64 { return float64(i.Cold.Memory) / (1 << 20) })},
 	{"1,000,000 clusters read, in classes, CPU", "s", 15, rows(1_000_000, noValues, func(i *inventory) float64 { return i.Read.CPU })},
+	{"environment that would take all CPU time : its bound", "x", 2, overBound(func(b *bombs) float64 { return b.CPU.CPU / bombCPU.Seconds() })},
+	{"environment that would take all memory : its bound", "x", 1.25, overBound(func(b *bombs) float64 { return float64(b.Memory.Memory) / bombMemory })},
 	{"1,000,000 clusters read, in classes, peak memory", "MiB", 1536, rows(1_000_000, noValues, func(i *inventory) float64 { return float64(i.Read.Memory) / (1 << 20) })},
 }
 

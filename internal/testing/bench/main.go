@@ -228,6 +228,9 @@ func measureAll(o options, work, disk string, out io.Writer) (*report, error) {
 	if r.Vet, err = measureVet(k, work, o.runs); err != nil {
 		return nil, err
 	}
+	if r.Bombs, err = measureBombs(k, work); err != nil {
+		return nil, err
+	}
 	r.LoadAtEnd = load()
 	printCompositions(out, r.Compositions)
 	printRatios(out, r.Platforms)

@@ -76,6 +76,9 @@ func TestSlowMeasures(t *testing.T) {
 	if len(r.Compositions) != 2 || r.Vet.CPU <= 0 {
 		t.Errorf("%d compositions, vet %+v", len(r.Compositions), r.Vet)
 	}
+	if b := r.Bombs; b == nil || b.CPU.CPU < bombCPU.Seconds() || b.CPU.CPU > 2*bombCPU.Seconds() || b.Memory.Memory < bombMemory/2 || b.Memory.Memory > bombMemory/4*5 {
+		t.Errorf("what is beyond bounds takes %+v", b)
+	}
 	testPromotions(t, r.Promotions, r.Fleet)
 	if l := r.Local; l == nil || l.Files < 400 || l.Changed < 10 || l.One.CPU <= 0 || l.Chain != 2 || l.All == nil || l.All.CPU <= 0 {
 		t.Errorf("local: %+v", l)

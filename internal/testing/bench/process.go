@@ -25,12 +25,14 @@ type cost struct {
 	Own int64 `json:"ownPeakBytes"`
 }
 
-// costOf runs a command and returns what it took, and what it printed.
+// costOf runs a command and returns what it took, with the processes below it that it waited
+// for, and what it printed; also where it ends with an error.
 func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
 	begin := time.Now()
 	own := func() int64 { return 0 }
-	if printed, err = outputWhile(cmd, func(p *os.Process) { own = ownMemory(p) }); err != nil {
-		own()
+	printed, err = outputWhile(cmd, func(p *os.Process) { own = ownMemory(p) })
+	c.Own = own()
+	if cmd.ProcessState == nil {
 		return c, printed, err
 	}
 	c.Wall = time.Since(begin).Seconds()
@@ -45,10 +47,10 @@ func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
 	if runtime.GOOS != "darwin" { // which counts bytes; the others count KiB
 		c.Memory *= 1024
 	}
-	if c.Own = own(); c.Own == 0 {
+	if c.Own == 0 {
 		c.Own = c.Memory
 	}
-	return c, printed, nil
+	return c, printed, err
 }
 
 // ownMemory looks at a process every few milliseconds, until the function that it

@@ -25,6 +25,7 @@ type report struct {
 	Local        *local         `json:"local,omitempty"`
 	Inventories  []*inventory   `json:"inventories,omitempty"`
 	Vet          cost           `json:"vet"` // of the sample platform
+	Bombs        *bombs         `json:"bombs,omitempty"`
 }
 
 // find returns the platform of a kind and size, or nil.
