@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
+	"os"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
@@ -86,8 +88,13 @@ func (l *lateWrite) trial(ctx context.Context, environment string, little bool) 
 	return trips, json.Unmarshal(out, &trips)
 }
 
-// try is what that process does. What else is wrong is found again.
+// try is what that process does, for as long as the other one is there. What else is wrong is
+// found again.
 func (g *global) try(ctx context.Context, r compiler.Request) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, g.in)
+		os.Exit(int(exitFailure))
+	}()
 	r.Environments = []string{g.supervisor.Trial()}
 	b, err := compiler.Compile(ctx, r)
 	if err != nil {

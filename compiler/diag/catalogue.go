@@ -149,7 +149,7 @@ var Codes = []Explanation{
 	{Syntax, Syntax.Severity(), "a file is not valid CUE",
 		"The file cannot be parsed, so nothing of its package is known. The environment keeps its last good output (a base file: all environments); the others are built. `cue fmt` points to the same place."},
 	{Compile, Compile.Severity(), "the package does not compile",
-		"A reference to something that is not there, an unused import or an unused let makes the whole package unreadable for CUE, not only the entity that it stands in. The environment keeps its last good output; the others are built."},
+		"A reference to something that is not there, an unused import or an unused let makes the whole package unreadable for CUE, not only the entity that it stands in. So does a pipe, a socket, a device or a link that leads nowhere in the place of a file. The environment keeps its last good output; the others are built."},
 	{Import, Import.Severity(), "an import is not there",
 		"The imported package is neither in the platform's module nor in the module cache or cue.mod/pkg. A build never reaches the network: `cue mod tidy` adds the module to cue.mod/module.cue, and `kalypso lock` fetches what is there."},
 	{LanguageVersion, LanguageVersion.Severity(), "the module needs a newer language",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/again"
 )
 
 // bench is a supervisor whose measurements the test makes, and what it did.
@@ -244,5 +245,131 @@ func TestNil(t *testing.T) {
 	p.End()
 	if err != nil || e.Tripped() != nil {
 		t.Error(err)
+	}
+}
+
+// Others do not wait for an environment that has taken a part of its bounds, unless a part of
+// the result is out or the program wants all at once. With it, what is active is put off: the
+// base is not.
+func TestLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		what   string
+		defers bool
+		final  bool
+		now    measurement
+		want   []string
+	}{
+		"little":            {"environment dev", true, false, measurement{cpu: 100 * time.Millisecond, memory: 1 << 28}, nil},
+		"CPU time":          {"environment dev", true, false, measurement{cpu: 130 * time.Millisecond}, []string{"dev"}},
+		"memory":            {"environment dev", true, false, measurement{memory: 600 << 20}, []string{"dev"}},
+		"all memory":        {"environment dev", true, false, measurement{memory: 2 << 30}, []string{"dev"}},
+		"stacks":            {"environment dev", true, false, measurement{stacks: mostStack + 1}, []string{"dev"}},
+		"all at once":       {"environment dev", false, false, measurement{cpu: 130 * time.Millisecond}, nil},
+		"a part is written": {"environment dev", true, true, measurement{cpu: 130 * time.Millisecond}, nil},
+		"the base":          {"the platform's base", true, false, measurement{cpu: 130 * time.Millisecond}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(Options{})
+			b.Defer(c.defers)
+			b.MayBeginAgain(!c.final)
+			b.begin(t, b.Evaluation(c.what, ofDev, least))
+			b.now = c.now
+			if b.look(); c.want == nil {
+				if b.again != nil || b.failed != nil {
+					t.Errorf("%+v, %+v", b.again, b.failed)
+				}
+				return
+			}
+			if b.again == nil || !reflect.DeepEqual(b.again.Late, c.want) || len(b.again.Trips)+len(b.again.Sought) > 0 {
+				t.Fatalf("%+v", b.again)
+			}
+			next := newBench(Options{State: *b.again})
+			if got := next.Late(); !reflect.DeepEqual(got, c.want) {
+				t.Error(got)
+			}
+			// A process below tries it: first within as much as others wait for.
+			little := newBench(Options{State: next.TrialOf("dev", true)})
+			e := little.Evaluation("environment dev", ofDev, least)
+			if want := (Bounds{least.CPU / lateCPU, least.Memory / lateMemory}); little.Trial() != "dev" || little.Late() != nil || e.bounds != want {
+				t.Errorf("%q, %q, %v", little.Trial(), little.Late(), e.bounds)
+			}
+			little.begin(t, e).At(Place{Files: 2})
+			little.now.cpu = 200 * time.Millisecond
+			if little.look(); little.again == nil || len(little.again.Trips) != 1 || len(little.again.Sought) > 0 {
+				t.Fatalf("nothing is looked for within little: %+v", little.again)
+			}
+			if e := newBench(Options{State: next.TrialOf("dev", false)}).Evaluation("environment dev", ofDev, least); e.bounds != least {
+				t.Errorf("%v", e.bounds)
+			}
+			next.Learn(little.again.Trips)
+			next.Learn(little.again.Trips)
+			if len(next.Trips()) != 1 || next.Evaluation("environment dev", ofDev, least).Tripped() == nil {
+				t.Errorf("%+v", next.Trips())
+			}
+		})
+	}
+}
+
+// All attempts together take less than twice the bound of CPU time: where too little is left,
+// the place is not looked for.
+func TestSpent(t *testing.T) {
+	b := newBench(Options{})
+	b.begin(t, b.Evaluation("environment dev", ofDev, least)).At(Place{Files: 7})
+	b.now = measurement{cpu: 900 * time.Millisecond, memory: 2 << 30}
+	if b.look(); b.again == nil || len(b.again.Sought) != 1 {
+		t.Fatalf("%+v", b.again)
+	}
+	next := newBench(Options{State: *b.again})
+	e := next.Evaluation("environment dev", ofDev, least)
+	if got := e.mostCPU(); got != 500*time.Millisecond {
+		t.Errorf("half of the bound is left, and not %s", got)
+	}
+	if got := next.Evaluation("environment dev", ofProd, least); got.left(next.options.State) != 1750*time.Millisecond {
+		t.Error("other sources have taken nothing")
+	}
+	state := *b.again
+	state.Sought = nil
+	state.OneByOne = true
+	again := newBench(Options{State: state})
+	again.begin(t, again.Evaluation("environment dev", ofDev, least)).At(Place{Files: 7})
+	again.now = measurement{cpu: 950 * time.Millisecond, memory: 2 << 30}
+	if again.look(); again.again == nil || len(again.again.Sought) != 0 || len(again.again.Trips) != 1 {
+		t.Errorf("it has taken 1.85 s: %+v", again.again)
+	}
+}
+
+// The guard is told at which limits the program begins again, and with which state, whenever
+// what is evaluated changes; and nothing when nothing is evaluated.
+func TestGuard(t *testing.T) {
+	var told []again.Limit
+	calls := 0
+	b := newBench(Options{Guard: func(limits ...again.Limit) error { told, calls = limits, calls+1; return nil }})
+	e := b.Evaluation("environment dev", ofDev, least)
+	p := b.begin(t, e)
+	p.At(Place{Files: 1})
+	b.now = measurement{cpu: 400 * time.Millisecond}
+	b.look()
+	b.look()
+	if calls != 1 || len(told) != 2 || told[0].Memory != 1152<<20 || told[1].CPU != 1125*time.Millisecond {
+		t.Fatalf("%d calls: %+v", calls, told)
+	}
+	for _, l := range told {
+		if trips := l.State.(State).Trips; len(trips) != 1 || trips[0].Place.Files != 1 || l.State.(State).Spent[e.identity()] != 400*time.Millisecond {
+			t.Errorf("%+v", l.State)
+		}
+	}
+	b.MayBeginAgain(false)
+	p.At(Place{Files: 2})
+	b.look()
+	failed := told[0].State.(State).Failed
+	if calls != 2 || failed == nil || failed.Place.Files != 2 {
+		t.Fatalf("%d calls: %+v", calls, told)
+	}
+	if p.End(); calls != 3 || len(told) != 0 {
+		t.Errorf("%d calls: %+v", calls, told)
+	}
+	next := newBench(Options{State: State{Failed: failed}})
+	if !reflect.DeepEqual(next.failed, failed) || next.options.State.Failed != nil {
+		t.Errorf("%+v", next.failed)
 	}
 }

@@ -19,14 +19,20 @@ import (
 const askEnv = "KALYPSO_INTERNAL_ASK"
 
 // Below runs this program in a process below this one, which begins with a state, and returns
-// what it prints.
+// what it prints. The input of that process ends when this one does.
 func Below(ctx context.Context, state any) ([]byte, error) {
 	r, err := replacementWith(state)
 	if err != nil {
 		return nil, err
 	}
+	in, held, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	defer held.Close()
 	var out bytes.Buffer
-	code, err := runBelow(ctx, r.program, r.args, r.state, &out)
+	code, err := runBelow(ctx, replacement{r.program, r.args, nil, r.state}, in, &out)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("it ended with exit code %d", code)
 	}
@@ -35,7 +41,7 @@ func Below(ctx context.Context, state any) ([]byte, error) {
 
 // runBelow runs a program in a process below this one, again for as long as it asks for that,
 // and returns how it ends.
-func runBelow(ctx context.Context, program string, args []string, state string, out io.Writer) (code int, err error) {
+func runBelow(ctx context.Context, r replacement, in *os.File, out io.Writer) (code int, err error) {
 	dir, remove, err := scratch.Dir("again")
 	if err != nil {
 		return 0, err
@@ -43,9 +49,9 @@ func runBelow(ctx context.Context, program string, args []string, state string, 
 	defer func() { err = errors.Join(err, remove()) }()
 	ask := filepath.Join(dir, "state")
 	for {
-		cmd := exec.CommandContext(ctx, program)
-		cmd.Args, cmd.Stdin, cmd.Stdout, cmd.Stderr = args, os.Stdin, out, os.Stderr
-		cmd.Env = append(os.Environ(), stateEnv+"="+state, askEnv+"="+ask)
+		cmd := exec.CommandContext(ctx, r.program)
+		cmd.Args, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.args, in, out, os.Stderr
+		cmd.Env = append(os.Environ(), stateEnv+"="+r.state, askEnv+"="+ask)
 		if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 			return 0, err
 		}
@@ -56,7 +62,7 @@ func runBelow(ctx context.Context, program string, args []string, state string, 
 		if err := errors.Join(err, os.Remove(ask)); err != nil {
 			return 0, err
 		}
-		state = string(asked)
+		r.state = string(asked)
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 func TestRunBelow(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	script := `case $` + stateEnv + ` in {}) printf '{"oneByOne":true}' > $` + askEnv + `; exit 9 ;; '{"oneByOne":true}') exit 7 ;; esac`
-	if code, err := runBelow(t.Context(), "/bin/sh", []string{"sh", "-c", script}, "{}", os.Stdout); code != 7 || err != nil {
+	if code, err := runBelow(t.Context(), replacement{"/bin/sh", []string{"sh", "-c", script}, nil, "{}"}, os.Stdin, os.Stdout); code != 7 || err != nil {
 		t.Error(code, err)
 	}
-	if code, err := runBelow(t.Context(), "/nowhere", nil, "{}", os.Stdout); err == nil {
+	if code, err := runBelow(t.Context(), replacement{program: "/nowhere", state: "{}"}, os.Stdin, os.Stdout); err == nil {
 		t.Error(code, "there is no such program")
 	}
 	ask := t.TempDir() + "/state"
