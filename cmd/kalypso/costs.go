@@ -49,7 +49,10 @@ func (g *global) supervise() error {
 	if err != nil {
 		return err
 	}
-	o := supervisor.Options{Bounds: bounds, Again: g.beginAgain, Fail: func(t supervisor.Trip) { g.endOf(t) }, Ceiling: setMemoryCeiling, Guard: again.Guard}
+	o := supervisor.Options{
+		Bounds: bounds, Again: g.beginAgain, Fail: func(t supervisor.Trip) { g.endOf(t) },
+		Ceiling: setMemoryCeiling, Guard: again.Guard,
+	}
 	if err := again.Begin(&o.State); err != nil {
 		return err
 	}

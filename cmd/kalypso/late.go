@@ -16,7 +16,9 @@ import (
 // write compiles environments and writes them. Those that take long are put off: the others
 // are written first. Before it goes on with one, a process below this one tries it, since what
 // is beyond a bound takes the process with it, and this one has results to print.
-func (g *global) write(ctx context.Context, r compiler.Request, o compiler.Output) (*compiler.Build, *compiler.Written, error) {
+func (g *global) write(
+	ctx context.Context, r compiler.Request, o compiler.Output,
+) (*compiler.Build, *compiler.Written, error) {
 	if o.Dir == "" && o.Git == "" || o.Strict || o.TreeOnly || o.Flat {
 		return compiler.Write(ctx, r, o) // of all at once, or of one
 	}

@@ -29,7 +29,8 @@ type lockOptions struct {
 
 // sourceTimeoutFlag adds the flag of commands that fetch sources.
 func sourceTimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
-	cmd.Flags().DurationVar(timeout, "source-timeout", fetch.Timeout, "how much `TIME` one source may take, with all its requests")
+	cmd.Flags().DurationVar(timeout, "source-timeout", fetch.Timeout,
+		"how much `TIME` one source may take, with all its requests")
 }
 
 // newFetcher returns what fetches sources.

@@ -128,7 +128,8 @@ func (a *application) collect(root *os.Root, folder string) error {
 				return nil
 			}
 		}
-		if err == nil && !hidden && path.Ext(name) == ".cue" && !slices.Contains(valuesFiles, path.Base(name)) && !info.IsDir() && !info.Mode().IsRegular() {
+		isCUE := path.Ext(name) == ".cue" && !hidden && !slices.Contains(valuesFiles, path.Base(name))
+		if isCUE && err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return fmt.Errorf("%s %w", filepath.Join(a.dir, filepath.FromSlash(name)), regular.ErrNotRegular)
 		}
 		if why := notRead(info, err); why != "" { // not there for CUE

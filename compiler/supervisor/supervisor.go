@@ -1,7 +1,8 @@
 // Package supervisor bounds what the evaluation of a platform's own CUE may cost. A goroutine
 // that evaluates CUE cannot be ended, and a process of its own costs too much for a small
 // platform. So a goroutine measures the process while something is evaluated, and where an
-// evaluation is beyond a bound, a trip, the program begins again without it.
+// evaluation is beyond a bound, a trip, the program begins again without it. Where goroutines
+// do not run, because of a collection that waits, a guard outside of the scheduler does that.
 package supervisor
 
 import (
@@ -188,7 +189,9 @@ func (s *Supervisor) after(trip *Trip, together bool) State {
 		state.Failed = trip
 		return state
 	}
-	blamed := slices.DeleteFunc(slices.Clone(s.active), func(e *Evaluation) bool { return !together && e.what != trip.What })
+	blamed := slices.DeleteFunc(slices.Clone(s.active), func(e *Evaluation) bool {
+		return !together && e.what != trip.What
+	})
 	switch {
 	case s.defers && !slices.ContainsFunc(blamed, func(e *Evaluation) bool { return e.environment() == "" }):
 		return state.withLate(blamed)
@@ -232,40 +235,6 @@ func (s State) with(t Trip, mayLook bool) State {
 	s.Sought = append(s.Sought, t)
 	s.OneByOne = s.OneByOne || t.Bound != "cpu" // memory is of all that is evaluated
 	return s
-}
-
-// guard tells the guard, where what it would do has changed, at which limits the program shall
-// begin again though this goroutine does not run: a little beyond the bounds.
-func (s *Supervisor) guard(now measurement) {
-	if s.options.Guard == nil || len(s.active) == 0 {
-		return
-	}
-	var places []*Place
-	for _, e := range s.active {
-		for _, p := range e.parts {
-			places = append(places, p.seen)
-		}
-	}
-	if s.guarded && slices.Equal(places, s.places) {
-		return
-	}
-	s.guarded, s.places = true, places
-	least := slices.MinFunc(s.active, func(a, b *Evaluation) int { return cmp.Compare(a.bounds.Memory, b.bounds.Memory) })
-	memory, together := s.beyondMemory(least, "memory", beyondMemory(least.bounds))
-	first := slices.MinFunc(s.active, func(a, b *Evaluation) int { return cmp.Compare(a.mostCPU()-a.cpu, b.mostCPU()-b.cpu) })
-	left := (first.mostCPU() - first.cpu) * time.Duration(len(s.active))
-	_ = s.options.Guard( // without it, bounds are kept less exactly
-		again.Limit{Memory: least.bounds.Memory / 8 * 9, State: s.after(memory, together)},
-		again.Limit{CPU: now.cpu + left + first.bounds.CPU/8, State: s.after(first.beyondCPU(), false)},
-	)
-}
-
-// unguard ends that: nothing is evaluated.
-func (s *Supervisor) unguard() {
-	if s.guarded {
-		s.guarded = false
-		_ = s.options.Guard() // it ends always
-	}
 }
 
 // charge divides the CPU time since the last charge among what is evaluated.
@@ -338,7 +307,7 @@ func (s *Supervisor) ceiling() {
 	least := int64(math.MaxInt64)
 	for _, e := range s.active {
 		bound := e.bounds.Memory
-		if s.defers {
+		if s.defers && !s.final {
 			bound /= lateMemory
 		}
 		least = min(least, bound/8*7)

@@ -139,14 +139,16 @@ func watch() {
 			break
 		}
 		pages := residentPages()
-		syscall.RawSyscall6(syscall.SYS_GETRUSAGE, syscall.RUSAGE_SELF, uintptr(unsafe.Pointer(&guard.usage)), 0, 0, 0, 0)
+		syscall.RawSyscall6(syscall.SYS_GETRUSAGE, syscall.RUSAGE_SELF,
+			uintptr(unsafe.Pointer(&guard.usage)), 0, 0, 0, 0)
 		cpu := (guard.usage.Utime.Sec+guard.usage.Stime.Sec)*1e9 + (guard.usage.Utime.Usec+guard.usage.Stime.Usec)*1e3
 		for i := 0; i < now.n && i < len(now.of); i++ {
 			o := &now.of[i]
 			if o.pages > 0 && pages > o.pages || o.cpu > 0 && cpu > o.cpu {
 				// It returns only where it fails, such as for too many processes at the moment.
 				syscall.RawSyscall6(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(o.path)),
-					uintptr(unsafe.Pointer(unsafe.SliceData(o.argv))), uintptr(unsafe.Pointer(unsafe.SliceData(o.envv))), 0, 0, 0)
+					uintptr(unsafe.Pointer(unsafe.SliceData(o.argv))),
+					uintptr(unsafe.Pointer(unsafe.SliceData(o.envv))), 0, 0, 0)
 			}
 		}
 	}
@@ -158,7 +160,8 @@ func watch() {
 //go:nosplit
 //go:norace
 func residentPages() (pages uint64) {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_PREAD64, guard.statm, uintptr(unsafe.Pointer(&guard.text[0])), uintptr(len(guard.text)), 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_PREAD64, guard.statm,
+		uintptr(unsafe.Pointer(&guard.text[0])), uintptr(len(guard.text)), 0, 0, 0)
 	if errno != 0 {
 		return 0
 	}

@@ -87,7 +87,8 @@ func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) er
 	var gone *remote.NotFoundError
 	switch {
 	case context.Cause(ctx) == errTooLong:
-		return &Error{Source: s, Problem: fmt.Sprintf("it takes longer than %s", f.timeout), Hint: hintSlow, Err: ctx.Err()}
+		problem := fmt.Sprintf("it takes longer than %s", f.timeout)
+		return &Error{Source: s, Problem: problem, Hint: hintSlow, Err: ctx.Err()}
 	case ctx.Err() != nil:
 		return &Error{Source: s, Problem: "it was cancelled", Err: ctx.Err()}
 	case errors.As(err, &who):
@@ -118,7 +119,8 @@ func (e untrusted) Unwrap() error { return e.error }
 const hintReach = "correct the address, or see that this machine reaches it, and run `kalypso lock` again; what is pinned and in the store builds without"
 
 // hintSlow is the hint for a server that takes too long.
-const hintSlow = "give it more time with --source-timeout, or see what keeps its server; what is pinned and in the store builds without"
+const hintSlow = "give it more time with --source-timeout, or see what keeps its server; " +
+	"what is pinned and in the store builds without"
 
 // hintFor returns what the user can do about an error of an origin.
 func hintFor(err error) string {

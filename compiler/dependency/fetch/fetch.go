@@ -90,7 +90,10 @@ type origin interface {
 // New returns a Fetcher. It reads the configurations of docker, helm and CUE with
 // credentials; the error is for an unreadable one.
 func New(o Options) (*Fetcher, error) {
-	f := &Fetcher{timeout: o.Timeout, limit: o.limit, wait: o.wait, secrets: &httpclient.Secrets{}, within: &memo[*Fetcher]{}}
+	f := &Fetcher{
+		timeout: o.Timeout, limit: o.limit, wait: o.wait,
+		secrets: &httpclient.Secrets{}, within: &memo[*Fetcher]{},
+	}
 	if f.timeout == 0 {
 		f.timeout = Timeout
 	}
@@ -141,7 +144,10 @@ func (f *Fetcher) Within(reach address.Reach) dependency.Fetcher {
 	}
 	key := fmt.Sprintf("%t %s", reach.Remote, reach.But)
 	within, _ := f.within.get(key, func() (*Fetcher, error) {
-		w := &Fetcher{timeout: f.timeout, limit: f.limit, wait: f.wait, reach: reach, logins: f.logins, secrets: f.secrets, within: f.within}
+		w := &Fetcher{
+			timeout: f.timeout, limit: f.limit, wait: f.wait, reach: reach,
+			logins: f.logins, secrets: f.secrets, within: f.within,
+		}
 		w.connect()
 		return w, nil
 	})

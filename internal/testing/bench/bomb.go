@@ -28,9 +28,14 @@ type bombs struct {
 type bomb struct{ text, flag, bound string }
 
 var (
-	cpuBomb    = bomb{"import \"list\"\n\n_all: [for a in list.Range(0, 100000, 1) for b in list.Range(0, 100000, 1) {a * b}]\n", "--evaluation-cpu", bombCPU.String()}
+	cpuBomb    = bomb{pairs, "--evaluation-cpu", bombCPU.String()}
 	memoryBomb = bomb{doublings(20), "--evaluation-memory", fmt.Sprint(bombMemory)}
 )
+
+const pairs = `import "list"
+
+_all: [for a in list.Range(0, 100000, 1) for b in list.Range(0, 100000, 1) {a * b}]
+`
 
 // doublings is a string that is four times as long each of some times: nothing else takes
 // memory as fast, and copying one is not interrupted.
@@ -65,7 +70,8 @@ func (b bomb) build(k *kalypso, dir string) (c cost, err error) {
 	if err := os.CopyFS(platform, os.DirFS(k.sample)); err != nil {
 		return c, err
 	}
-	if err := os.WriteFile(filepath.Join(platform, "environments", "dev", "bomb.cue"), []byte("package platform\n\n"+b.text), 0o644); err != nil {
+	file := filepath.Join(platform, "environments", "dev", "bomb.cue")
+	if err := os.WriteFile(file, []byte("package platform\n\n"+b.text), 0o644); err != nil {
 		return c, err
 	}
 	c, _, err = costOf(k.command(filepath.Join(dir, "cache"), "-C", platform, "build", "--to", out, b.flag, b.bound))

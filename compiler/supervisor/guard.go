@@ -1,0 +1,47 @@
+package supervisor
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/internal/again"
+)
+
+// guard tells the guard, where what it would do has changed, at which limits the program shall
+// begin again though this goroutine does not run: a little beyond the bounds.
+func (s *Supervisor) guard(now measurement) {
+	if s.options.Guard == nil || len(s.active) == 0 {
+		return
+	}
+	var places []*Place
+	for _, e := range s.active {
+		for _, p := range e.parts {
+			places = append(places, p.seen)
+		}
+	}
+	if s.guarded && slices.Equal(places, s.places) {
+		return
+	}
+	s.guarded, s.places = true, places
+	least := slices.MinFunc(s.active, func(a, b *Evaluation) int {
+		return cmp.Compare(a.bounds.Memory, b.bounds.Memory)
+	})
+	memory, together := s.beyondMemory(least, "memory", beyondMemory(least.bounds))
+	first := slices.MinFunc(s.active, func(a, b *Evaluation) int {
+		return cmp.Compare(a.mostCPU()-a.cpu, b.mostCPU()-b.cpu)
+	})
+	left := (first.mostCPU() - first.cpu) * time.Duration(len(s.active))
+	_ = s.options.Guard( // without it, bounds are kept less exactly
+		again.Limit{Memory: least.bounds.Memory / 8 * 9, State: s.after(memory, together)},
+		again.Limit{CPU: now.cpu + left + first.bounds.CPU/8, State: s.after(first.beyondCPU(), false)},
+	)
+}
+
+// unguard ends that: nothing is evaluated.
+func (s *Supervisor) unguard() {
+	if s.guarded {
+		s.guarded = false
+		_ = s.options.Guard() // it ends always
+	}
+}
