@@ -17,28 +17,50 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// TestExamples compares the tree of every example, whole, with the one that was
-// reviewed last: of one with thousands of clusters what some of them apply, and digests of
-// all else. KALYPSO_UPDATE=1 writes it anew.
+// shown is the example whose tree is reviewed in full.
+const shown = "hello-world"
+
+// TestExamples compares the trees of the examples with those that were reviewed last: of one all of it, of the
+// others a digest of each folder. KALYPSO_UPDATE=1 writes them anew.
 func TestExamples(t *testing.T) {
 	examples, err := os.ReadDir("../examples")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, example := range examples {
-		t.Run(example.Name(), func(t *testing.T) {
-			b, err := compiler.Compile(t.Context(), compiler.Request{Dir: filepath.Join("../examples", example.Name()), Environments: sound(example.Name())})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range b.Diagnostics {
-				t.Errorf("an example has nothing to say against it: %s %s", d.Code, d.Message)
-			}
-			compareGolden(t, filepath.Join("../testdata/golden", example.Name()+".txtar"), txtar.Format(condensed(textOf(t, b))))
-		})
+	digests := make([][]byte, len(examples))
+	t.Run("each", func(t *testing.T) {
+		for i, example := range examples {
+			t.Run(example.Name(), func(t *testing.T) {
+				t.Parallel()
+				b, err := compiler.Compile(t.Context(), compiler.Request{Dir: filepath.Join("../examples", example.Name()), Environments: sound(example.Name())})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, d := range b.Diagnostics {
+					t.Errorf("an example has nothing to say against it: %s %s", d.Code, d.Message)
+				}
+				a := textOf(t, b)
+				backendtest.CheckKustomizations(t, contents(a))
+				digests[i] = digestsOf(example.Name(), a)
+				if example.Name() == shown {
+					compareGolden(t, "../testdata/golden/"+shown+".txtar", txtar.Format(a))
+				}
+			})
+		}
+	})
+	compareGolden(t, "../testdata/golden/digests", bytes.Join(digests, nil))
+}
+
+// contents are the files of an archive by their names.
+func contents(a *txtar.Archive) map[string][]byte {
+	out := map[string][]byte{}
+	for _, f := range a.Files {
+		out[f.Name] = f.Data
 	}
+	return out
 }
 
 // textOf is everything that a build emits, in one text.
@@ -61,45 +83,29 @@ func textOf(t *testing.T, b *compiler.Build) *txtar.Archive {
 	return a
 }
 
-// condensed leaves most of an environment with more than a thousand files out: it has the
-// first folder of entries and the folders that these name. Of the others it has a digest.
-func condensed(a *txtar.Archive) *txtar.Archive {
-	folderOf := func(name string) (environment, folder string) {
-		parts := strings.SplitN(name, "/", 4)
-		if len(parts) == 4 && parts[1] == backends.EntriesDir {
-			return parts[0], path.Join(parts[1:3]...)
-		}
-		return parts[0], parts[1]
+// digestsOf returns a line for each folder of each environment, or of its entries: a digest of its files, how many
+// they are, and its name.
+func digestsOf(example string, a *txtar.Archive) []byte {
+	type folder struct {
+		hash.Hash
+		files int
 	}
-	files, first, shown := map[string]int{}, map[string]string{}, map[string]bool{}
+	folders := map[string]*folder{}
 	for _, f := range a.Files {
-		environment, folder := folderOf(f.Name)
-		files[environment]++
-		if _, within := strings.CutPrefix(folder, backends.EntriesDir+"/"); within && (first[environment] == "" || folder == first[environment]) {
-			first[environment] = folder
-			shown[path.Join(environment, folder)] = true
-			for _, line := range strings.Split(string(f.Data), "\n") {
-				if named, ok := strings.CutPrefix(line, "- ../../../"); ok {
-					shown[path.Join(environment, named)] = true
-				}
-			}
+		parts := strings.Split(f.Name, "/")
+		dir := strings.Join(parts[:min(len(parts)-1, 3)], "/")
+		if len(parts) > 1 && parts[1] == backends.EntriesDir {
+			dir = path.Join(parts[:2]...)
 		}
-	}
-	out := &txtar.Archive{}
-	others := map[string]hash.Hash{}
-	for _, f := range a.Files {
-		environment, folder := folderOf(f.Name)
-		if of := path.Join(environment, folder); files[environment] > 1000 && !shown[of] {
-			if others[of] == nil {
-				others[of] = sha256.New()
-			}
-			fmt.Fprintf(others[of], "%s %d\n%s", f.Name, len(f.Data), f.Data)
-			continue
+		if folders[dir] == nil {
+			folders[dir] = &folder{Hash: sha256.New()}
 		}
-		out.Files = append(out.Files, f)
+		folders[dir].files++
+		fmt.Fprintf(folders[dir], "%s %d\n%s", f.Name, len(f.Data), f.Data)
 	}
-	for _, of := range slices.Sorted(maps.Keys(others)) {
-		out.Comment = fmt.Appendf(out.Comment, "%x  %s\n", others[of].Sum(nil)[:10], of)
+	var out []byte
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		out = fmt.Appendf(out, "%.10x %5d  %s\n", folders[dir].Sum(nil), folders[dir].files, path.Join(example, dir))
 	}
 	return out
 }

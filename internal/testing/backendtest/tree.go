@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
@@ -196,8 +198,10 @@ func (tree Tree) checkObjects(t testing.TB, target string, listed []backends.Obj
 	}
 }
 
-// Golden compares the tree, without the files that package kubernetes makes, to
-// testdata/<test>.txtar, or writes that file if KALYPSO_UPDATE is 1.
+// Golden compares the tree, without the files that package kubernetes makes, to testdata/<test>.txtar, or writes
+// that file if KALYPSO_UPDATE is 1. A file that begins with "as NAME" has what differs from testdata/NAME.txtar,
+// which is one in full: files of its own, and of the others the lines that are. Where the one in full changes too,
+// it takes two runs to write both.
 func (tree Tree) Golden(t *testing.T) {
 	t.Helper()
 	archive := &txtar.Archive{Comment: []byte(describe(tree.Diagnostics))}
@@ -211,23 +215,68 @@ func (tree Tree) Golden(t *testing.T) {
 	}
 	_, name, _ := strings.Cut(t.Name(), "/")
 	file := filepath.Join("testdata", strings.ReplaceAll(name, "/", "-")+".txtar")
-	got := txtar.Format(archive)
-	if os.Getenv("KALYPSO_UPDATE") == "1" {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
 	want, err := os.ReadFile(file)
-	if err != nil {
+	if err != nil && os.Getenv("KALYPSO_UPDATE") != "1" {
 		t.Fatalf("%v (KALYPSO_UPDATE=1 writes it)", err)
 	}
-	if !bytes.Equal(got, want) {
+	first, _, _ := bytes.Cut(want, []byte("\n"))
+	if base, is := strings.CutPrefix(string(first), "as "); is {
+		full, err := txtar.ParseFile(filepath.Join("testdata", base+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive = differing(base, full, archive)
+	}
+	got := txtar.Format(archive)
+	if os.Getenv("KALYPSO_UPDATE") == "1" {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(file, got, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(got, want) {
 		t.Errorf("%s differs (KALYPSO_UPDATE=1 accepts); got:\n%s", file, got)
 	}
+}
+
+// differing returns what an archive has that another, of some name, has not: names of files that are not there,
+// files of its own, and hunks of the others, without the numbers of their lines.
+func differing(name string, full, archive *txtar.Archive) *txtar.Archive {
+	had := map[string][]byte{}
+	for _, f := range full.Files {
+		had[f.Name] = f.Data
+	}
+	out := &txtar.Archive{}
+	for _, f := range archive.Files {
+		if before, there := had[f.Name]; there {
+			delete(had, f.Name)
+			if f.Data = hunks(before, f.Data); f.Data == nil {
+				continue
+			}
+			f.Name += " (differs)"
+		}
+		out.Files = append(out.Files, f)
+	}
+	out.Comment = fmt.Appendf(nil, "as %s\n", name)
+	for _, gone := range slices.Sorted(maps.Keys(had)) {
+		out.Comment = fmt.Appendf(out.Comment, "without %s\n", gone)
+	}
+	out.Comment = append(out.Comment, archive.Comment...)
+	return out
+}
+
+// hunks returns what differs between two texts, without context; nil for nothing.
+func hunks(before, after []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(diff.Diff("before", before, "after", after)) {
+		switch line[0] {
+		case '@':
+			out = append(out, "@@\n"...)
+		case '+', '-':
+			if !bytes.HasPrefix(line, []byte("--- before")) && !bytes.HasPrefix(line, []byte("+++ after")) {
+				out = append(out, line...)
+			}
+		}
+	}
+	return out
 }
 
 // describe returns the diagnostics as text: what, where, about whom, what to do.
