@@ -1,12 +1,10 @@
 package backends_test
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -98,7 +96,7 @@ func TestConformance(t *testing.T) {
 }
 
 // Every kustomization.yaml builds, also where clusters have values of their own, and
-// where there is nothing to list; and so do those of the examples.
+// where there is nothing to list.
 func TestKustomizations(t *testing.T) {
 	one, two := bt.Value(t, `{"REGION": "west", "EMPTY": "no"}`), bt.Value(t, `{"REGION": "east", "EMPTY": ""}`)
 	for _, b := range all {
@@ -119,23 +117,6 @@ func TestKustomizations(t *testing.T) {
 				}
 			})
 		}
-	}
-	golden, err := filepath.Glob("../testdata/golden/*.txtar")
-	if err != nil || len(golden) == 0 {
-		t.Fatal("no examples", err)
-	}
-	for _, file := range golden {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files := map[string][]byte{}
-			for _, f := range archive.Files {
-				files[f.Name] = f.Data
-			}
-			bt.CheckKustomizations(t, files)
-		})
 	}
 }
 

@@ -43,7 +43,7 @@ func TestExamples(t *testing.T) {
 					t.Errorf("an example has nothing to say against it: %s %s", d.Code, d.Message)
 				}
 				a := textOf(t, b)
-				backendtest.CheckKustomizations(t, contents(a))
+				backendtest.CheckKustomizations(t, filesOf(a))
 				digests[i] = digestsOf(example.Name(), a)
 				if example.Name() == shown {
 					compareGolden(t, "../testdata/golden/"+shown+".txtar", txtar.Format(a))
@@ -54,8 +54,8 @@ func TestExamples(t *testing.T) {
 	compareGolden(t, "../testdata/golden/digests", bytes.Join(digests, nil))
 }
 
-// contents are the files of an archive by their names.
-func contents(a *txtar.Archive) map[string][]byte {
+// filesOf returns the files of an archive by their names.
+func filesOf(a *txtar.Archive) map[string][]byte {
 	out := map[string][]byte{}
 	for _, f := range a.Files {
 		out[f.Name] = f.Data
