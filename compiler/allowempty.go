@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 )
 
 // AllEmpty stands for all selectors in Request.AllowEmpty.
-const AllEmpty = build.AllEmpty
+const AllEmpty = engine.AllEmpty
 
 // UnknownSelectorError says that no environment of the build has a scheduling policy,
 // config or config schema of a name.

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends/all"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -74,7 +74,7 @@ type Request struct {
 	// commits; nil where it is a folder that people work in.
 	Source *tree.Source
 	// Shard is the part of the cluster types to build; the zero Shard is all.
-	Shard build.Shard
+	Shard engine.Shard
 	// Ring is the part of the one environment to build, and Rings are all its parts; ""
 	// for everything. A cluster type that the platform does not have any more is of the
 	// ring that the record says.
@@ -86,7 +86,7 @@ type Request struct {
 	Members map[string]string
 	preview bool // whether a build that removes too much goes on
 	// Progress, if given, is called with how far the build has come, by several goroutines.
-	Progress func(build.Progress)
+	Progress func(engine.Progress)
 }
 
 // Build is a compiled platform.
@@ -96,13 +96,13 @@ type Build struct {
 	// base cannot be read.
 	Declarations []model.Declaration
 	// Environments are those that were asked for, in the order of their names.
-	Environments []*build.Environment
+	Environments []*engine.Environment
 	// Diagnostics of all of it have positions and are sorted by them.
 	Diagnostics []diag.Diagnostic
 	// Stats say what was computed and what was reused; see Recount.
-	Stats build.Stats
+	Stats engine.Stats
 
-	meter    *build.Meter
+	meter    *engine.Meter
 	library  *dependency.Library
 	checkout *checkout // nil where the platform is a folder that people work in
 	joined   []*Build
@@ -204,7 +204,7 @@ func plan(ctx context.Context, r Request) (b *Build, err error) {
 // begin opens the platform, of commits where that is asked for, and evaluates its base,
 // once. It returns the diagnostics of the evaluation as well, which are among the build's.
 func begin(ctx context.Context, r Request) (*Build, []diag.Diagnostic, error) {
-	b := &Build{meter: build.NewMeter(r.Cache, identity())}
+	b := &Build{meter: engine.NewMeter(r.Cache, identity())}
 	ds, err := b.begin(ctx, r)
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Close())
@@ -306,14 +306,14 @@ func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error
 		return err
 	}
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(r.Except, name) })
-	of := &build.Request{
+	of := &engine.Request{
 		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
 		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings, Members: r.Members, Formerly: r.Formerly,
 		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Preview: r.preview, Progress: r.Progress, Incomplete: losesSome(ds),
 	}
-	b.Environments = make([]*build.Environment, len(names))
+	b.Environments = make([]*engine.Environment, len(names))
 	if err := each(ctx, names, func(ctx context.Context, i int) (err error) {
-		b.Environments[i], err = build.Plan(ctx, names[i], of)
+		b.Environments[i], err = engine.Plan(ctx, names[i], of)
 		return err
 	}); err != nil {
 		return err
@@ -370,7 +370,7 @@ func (b *Build) Join(other *Build) {
 	b.Diagnostics = diag.Sort(append(b.Diagnostics, other.Diagnostics...))
 	b.Environments = append(b.Environments, other.Environments...)
 	other.Environments = nil // they are closed once
-	slices.SortFunc(b.Environments, func(x, y *build.Environment) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(b.Environments, func(x, y *engine.Environment) int { return strings.Compare(x.Name, y.Name) })
 }
 
 // each calls a function for the number of each of some environments, several at once.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -156,7 +156,7 @@ func (o Output) records(b *Build) (map[string]*tree.Record, error) {
 }
 
 // gitOps returns where an environment says that its output is kept; nil where it does not say.
-func (b *Build) gitOps(e *build.Environment) *model.GitOps {
+func (b *Build) gitOps(e *engine.Environment) *model.GitOps {
 	if e.Model == nil {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (b *Build) asksPolicies() bool {
 }
 
 // environments returns the environments of the build; an output has none.
-func (s *side) environments() []*build.Environment {
+func (s *side) environments() []*engine.Environment {
 	if s.build == nil {
 		return nil
 	}
@@ -327,7 +327,7 @@ func leaveOutEqual(ctx context.Context, before, after *Build) error {
 		return err
 	}
 	for n, e := range after.Environments {
-		i := slices.IndexFunc(before.Environments, func(b *build.Environment) bool { return b.Name == e.Name })
+		i := slices.IndexFunc(before.Environments, func(b *engine.Environment) bool { return b.Name == e.Name })
 		if i < 0 || e.Model == nil || before.Environments[i].Model == nil {
 			continue
 		}

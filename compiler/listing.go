@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // listing lists the folders of an environment's tree, and what its clusters pull.
 type listing struct {
-	e    *build.Environment
+	e    *engine.Environment
 	side *side
 	// kept returns the folders of the other side by id, of which the tree keeps some.
 	kept func() map[string]compare.Folder
@@ -163,7 +163,7 @@ func (l *listing) shard(content *tree.Content) {
 }
 
 // leftOut returns the folders of a cluster type that both sides have.
-func leftOut(e *build.Environment, clusterType string) []compare.Folder {
+func leftOut(e *engine.Environment, clusterType string) []compare.Folder {
 	same := tree.TreeID(nil)
 	out := []compare.Folder{{Environment: e.Name, ClusterType: clusterType, Tree: same}}
 	for i := range e.Schedule.Assignments {

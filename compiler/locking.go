@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/address"
@@ -66,7 +66,7 @@ func (b *Build) Uses() []dependency.Use {
 }
 
 // useOf returns who uses the manifests of a deployment target, and where they are written.
-func useOf(e *build.Environment, w *model.Workload, t *model.DeploymentTarget, m model.Manifests) dependency.Use {
+func useOf(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget, m model.Manifests) dependency.Use {
 	at := e.Model.Positions.Of(w.TargetRef(t.Name).At("manifests." + string(m.Kind())))
 	return dependency.Use{By: []string{t.FullName}, Also: []string{w.Name}, At: at}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -93,7 +93,7 @@ func where(d diag.Diagnostic, in string) diag.Diagnostic {
 // seenBy counts the environments that have the entity that a diagnostic is about; 0 where not
 // all that there are have been read.
 func (b *Build) seenBy(d diag.Diagnostic) int {
-	if len(b.Environments) != len(b.Declarations) || slices.ContainsFunc(b.Environments, func(e *build.Environment) bool { return e.Model == nil }) {
+	if len(b.Environments) != len(b.Declarations) || slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {
 		return 0
 	}
 	n := 0

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -17,7 +17,7 @@ func (b *Build) warnOfNoTargets() {
 	if len(b.Environments) != len(b.Declarations) || diag.Errors(b.Diagnostics) {
 		return
 	}
-	first := map[string]*build.Environment{} // of workloads without targets so far
+	first := map[string]*engine.Environment{} // of workloads without targets so far
 	found := map[string]bool{}
 	for _, e := range b.Environments {
 		if e.Model == nil || e.Model.Incomplete {

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -27,7 +27,7 @@ type outcome struct {
 	said    map[string]string // what is printed, and the error, by what it is
 	changes map[string]*tree.Changes
 	commit  tree.ID
-	stats   build.Stats
+	stats   engine.Stats
 	all     []diag.Diagnostic
 	errors  []diag.Diagnostic
 	// untouched are the environments that keep all they had.
@@ -115,7 +115,7 @@ func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
 	return o
 }
 
-func (o outcome) identify(e *build.Environment) {
+func (o outcome) identify(e *engine.Environment) {
 	put := func(collection, name string, digest model.Digest, facts []string) {
 		id := e.Name + "/" + model.Ref{Collection: collection, Name: name}.String()
 		o.digests[id] = digest

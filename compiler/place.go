@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/origin"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -117,7 +117,7 @@ func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 }
 
 // moved returns the warning that the tree of an environment moved from a place that has its record.
-func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) diag.Diagnostic {
+func (b *Build) moved(e *engine.Environment, at *model.GitOps, was *tree.Record) diag.Diagnostic {
 	now := e.Model.GitOps
 	field, before, after := "repo", placeOf(e.Name, at).String(), placeOf(e.Name, now).String()
 	switch {
@@ -154,7 +154,7 @@ func (b *Build) moved(e *build.Environment, at *model.GitOps, was *tree.Record) 
 
 // pullers returns the clusters that pull a record's tree, as subject and verb of a sentence, and the
 // arguments of bootstrap for each cluster, or for each cluster type without entries.
-func (b *Build) pullers(e *build.Environment, was *tree.Record) (who string, names []string) {
+func (b *Build) pullers(e *engine.Environment, was *tree.Record) (who string, names []string) {
 	types := map[string]bool{}
 	for i := range was.ClusterTypes {
 		if name := was.ClusterTypes[i].Name; !tree.IsShard(name) {
@@ -239,7 +239,7 @@ func (o Output) destination(environment string, g *model.GitOps) (destination, *
 }
 
 // environment returns one that is compiled, or nil.
-func (b *Build) environment(name string) *build.Environment {
+func (b *Build) environment(name string) *engine.Environment {
 	for _, e := range b.Environments {
 		if e.Name == name {
 			return e
@@ -253,7 +253,7 @@ func (b *Build) environment(name string) *build.Environment {
 func (b *Build) positions(ref model.Ref) []model.Position {
 	all := b.Environments
 	if e := b.environment(ref.Name); e != nil {
-		all = append([]*build.Environment{e}, all...)
+		all = append([]*engine.Environment{e}, all...)
 	}
 	for _, e := range all {
 		if e.Model == nil {

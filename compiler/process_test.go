@@ -21,9 +21,9 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
@@ -93,12 +93,12 @@ func runChild(text string) error {
 func killSelf() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
 // start returns what is to be told how far the build has come.
-func (k *kill) start() func(build.Progress) {
+func (k *kill) start() func(engine.Progress) {
 	if k.Progress == 0 && k.Journal == "" {
 		time.AfterFunc(k.After, killSelf)
 	}
 	var reports atomic.Int64
-	return func(build.Progress) {
+	return func(engine.Progress) {
 		if int(reports.Add(1)) == k.Progress {
 			killSelf()
 		}

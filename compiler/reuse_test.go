@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 )
 
 // functions of the assignment, of each kind that there is.
@@ -41,7 +41,7 @@ func TestNothingIsComputedTwice(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			again := func() (map[cache.Level]cache.Stats, build.Stats, map[string]string) {
+			again := func() (map[cache.Level]cache.Stats, engine.Stats, map[string]string) {
 				c, err := cache.Open(cache.Options{Dir: folder})
 				if err != nil {
 					t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
@@ -184,7 +184,7 @@ func shardedTogether(shared *cache.Cache) variant {
 			n := 2 + s.r.IntN(3)
 			failed := false
 			for _, i := range s.r.Perm(n) {
-				shard := build.Shard{Index: i + 1, Of: n}
+				shard := engine.Shard{Index: i + 1, Of: n}
 				was := outputFiles(t, out)
 				got := compileTo(t, compiler.Request{Dir: s.platformDir, Cache: shared, Shard: shard}, out)
 				failed = failed || !got.clean()
@@ -207,7 +207,7 @@ func shardedTogether(shared *cache.Cache) variant {
 }
 
 // outside leaves the files of cluster types that are not of a shard.
-func outside(shard build.Shard, files map[string]string) map[string]string {
+func outside(shard engine.Shard, files map[string]string) map[string]string {
 	return without(files, func(p string) bool {
 		parts := strings.Split(p, "/")
 		name := parts[1]
@@ -237,7 +237,7 @@ func shardedApart(shared *cache.Cache) variant {
 			}
 			together := map[string]string{}
 			for i := range of {
-				got := compileTo(t, compiler.Request{Dir: s.platformDir, Cache: shared, Shard: build.Shard{Index: i + 1, Of: of}}, filepath.Join(root, fmt.Sprint(i)))
+				got := compileTo(t, compiler.Request{Dir: s.platformDir, Cache: shared, Shard: engine.Shard{Index: i + 1, Of: of}}, filepath.Join(root, fmt.Sprint(i)))
 				for p, text := range got.files {
 					if _, there := together[p]; there && !ofAll(p) {
 						return fmt.Sprintf("%s is of two of %d shards", p, of)

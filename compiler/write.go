@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -79,12 +79,12 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 }
 
 // Options are those with which an environment's tree is written.
-func (b *Build) Options(e *build.Environment) tree.Options {
+func (b *Build) Options(e *engine.Environment) tree.Options {
 	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI(), Git: e.Git(), Formerly: e.Formerly()}
 }
 
 // options are those of an environment's tree.
-func (o Output) options(b *Build, e *build.Environment) tree.Options {
+func (o Output) options(b *Build, e *engine.Environment) tree.Options {
 	options := b.Options(e)
 	options.Adopt, options.Verify = o.Adopt, o.Verify
 	return options
@@ -110,7 +110,7 @@ type output interface {
 	folders() ([]string, error)
 	record(folder string) (*tree.Record, string)
 	// write writes the trees of environments of a build.
-	write(ctx context.Context, b *Build, environments []*build.Environment, w *Written) error
+	write(ctx context.Context, b *Build, environments []*engine.Environment, w *Written) error
 	close() error
 }
 
@@ -136,7 +136,7 @@ func (b *Build) writeTo(ctx context.Context, r Request, o Output, out output, w 
 	if err := b.finish(ctx, previous); err != nil {
 		return err
 	}
-	var writable []*build.Environment
+	var writable []*engine.Environment
 	for _, e := range b.Environments {
 		b.Diagnostics = append(b.Diagnostics, problems[e.Name]...)
 		if e.Tree != nil && !diag.Errors(problems[e.Name]) {
@@ -215,7 +215,7 @@ func (o *dirOutput) record(folder string) (*tree.Record, string) {
 	return recordIn(dir), filepath.ToSlash(dir) + "/" + tree.RecordPath
 }
 
-func (o *dirOutput) write(ctx context.Context, b *Build, environments []*build.Environment, w *Written) error {
+func (o *dirOutput) write(ctx context.Context, b *Build, environments []*engine.Environment, w *Written) error {
 	for _, e := range environments {
 		dir := o.dirs[e.Name]
 		c, ds, err := dir.Write(ctx, e.Tree, o.options(b, e))
@@ -353,7 +353,7 @@ func (o *gitOutput) record(folder string) (*tree.Record, string) {
 	return record, o.Branch + ":" + folder + "/" + tree.RecordPath
 }
 
-func (o *gitOutput) write(ctx context.Context, b *Build, environments []*build.Environment, w *Written) error {
+func (o *gitOutput) write(ctx context.Context, b *Build, environments []*engine.Environment, w *Written) error {
 	for _, name := range slices.Sorted(maps.Keys(o.branches)) {
 		if err := o.commit(ctx, b, environments, w, name); err != nil {
 			return err
@@ -363,7 +363,7 @@ func (o *gitOutput) write(ctx context.Context, b *Build, environments []*build.E
 }
 
 // commit writes the environments that are kept in a branch.
-func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*build.Environment, w *Written, name string) error {
+func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*engine.Environment, w *Written, name string) error {
 	var placements []tree.Placement
 	var names []string
 	for _, e := range environments {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -127,7 +127,7 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	r := g.request(environments, c)
 	r.Revision, r.AllowRemovals, r.AllowEmpty = o.at, o.allowRemovals, o.allowEmpty
 	if o.shard != "" {
-		shard, err := build.ParseShard(o.shard)
+		shard, err := engine.ParseShard(o.shard)
 		if err != nil {
 			return usageError{err}
 		}
@@ -203,7 +203,7 @@ type builtPlatform struct {
 	Commit  tree.ID           `json:"commit,omitempty"`
 	Tree    tree.ID           `json:"tree,omitempty"`
 	Commits []compiler.Commit `json:"commits,omitempty"`
-	Stats   *build.Stats      `json:"stats,omitempty"`
+	Stats   *engine.Stats     `json:"stats,omitempty"`
 }
 
 // builtEnvironment is the result of an environment.
@@ -212,7 +212,7 @@ type builtEnvironment struct {
 	// Readable is false where errors hide the environment, whose output stays as
 	// it is.
 	Readable bool `json:"readable"`
-	build.Counts
+	engine.Counts
 	// Change is what the build removes from clusters and adds there, by the record of the
 	// output; nil for nothing.
 	Change *builtChange `json:"change,omitempty"`
@@ -238,7 +238,7 @@ type builtChange struct {
 }
 
 // changeOf returns what a build did on clusters; nil for nothing.
-func changeOf(e *build.Environment) *builtChange {
+func changeOf(e *engine.Environment) *builtChange {
 	if e.Effect == nil || e.Tree == nil {
 		return nil
 	}
@@ -296,7 +296,7 @@ func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) 
 }
 
 // stats prints what was computed and reused, a level a line.
-func stats(w *tabwriter.Writer, s build.Stats) {
+func stats(w *tabwriter.Writer, s engine.Stats) {
 	fmt.Fprintln(w, "\nLEVEL\tCOMPUTED\tREUSED\tSECONDS\tREAD\tWRITTEN")
 	for _, l := range s.Levels {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, bytesText(l.ReadBytes), bytesText(l.WrittenBytes))

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -80,7 +80,7 @@ func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string
 	if len(at) == 2 {
 		wanted = [][]string{names[:1], names[1:]}
 	}
-	var sides []*build.Environment
+	var sides []*engine.Environment
 	var ds []diag.Diagnostic
 	failed := false
 	for n, environments := range wanted {
@@ -97,8 +97,8 @@ func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string
 		defer func() { err = errors.Join(err, b.Close()) }()
 		failed, ds = failed || b.Failed(), append(ds, b.Diagnostics...)
 		for _, name := range environments {
-			var side *build.Environment // nil where the base cannot be read
-			if n := slices.IndexFunc(b.Environments, func(e *build.Environment) bool { return e.Name == name }); n >= 0 {
+			var side *engine.Environment // nil where the base cannot be read
+			if n := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == name }); n >= 0 {
 				side = b.Environments[n]
 			}
 			sides = append(sides, side)

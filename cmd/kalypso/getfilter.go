@@ -8,8 +8,8 @@ import (
 	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
@@ -104,7 +104,7 @@ func isNamed(entity, name string) bool {
 // unknown says which names of the filter no environment of a build has, and which were
 // probably meant; "" where an environment cannot be read, and may have any.
 func (f *filter) unknown(b *compiler.Build) string {
-	if slices.ContainsFunc(b.Environments, func(e *build.Environment) bool { return e.Model == nil }) {
+	if slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {
 		return ""
 	}
 	said, in := "", ""

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/internal/regular"
@@ -128,7 +128,7 @@ func (g *global) graph(cmd *cobra.Command, o *drawn, args []string, of func(*com
 }
 
 // drawPart draws what errors leave of environments, and says what they hide.
-func (g *global) drawPart(o *drawn, of []*build.Environment, drawn *graph.Graph) error {
+func (g *global) drawPart(o *drawn, of []*engine.Environment, drawn *graph.Graph) error {
 	var hidden []string
 	for _, e := range of {
 		switch {

@@ -14,9 +14,9 @@ import (
 	kubelabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/fleet/pull"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -217,7 +217,7 @@ func (p *pulling) findIn(b *compiler.Build, name string) (inv *model.Inventory, 
 	return inv, file, nil
 }
 
-func inventoryOf(e *build.Environment, name string) *model.Inventory {
+func inventoryOf(e *engine.Environment, name string) *model.Inventory {
 	if e.Model == nil {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
@@ -45,7 +45,7 @@ func newRunner(t *testing.T) *runner {
 
 // An outcome is what came out of a build.
 type outcome struct {
-	levels map[cache.Level]build.LevelStats
+	levels map[cache.Level]engine.LevelStats
 	stderr string
 	files  map[string]string
 }
@@ -64,13 +64,13 @@ func (r *runner) build(args ...string) outcome {
 	}
 	var document struct {
 		Item struct {
-			Stats build.Stats `json:"stats"`
+			Stats engine.Stats `json:"stats"`
 		} `json:"item"`
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &document); err != nil {
 		r.Fatal(err)
 	}
-	b := outcome{levels: map[cache.Level]build.LevelStats{}, stderr: stderr.String(), files: map[string]string{}}
+	b := outcome{levels: map[cache.Level]engine.LevelStats{}, stderr: stderr.String(), files: map[string]string{}}
 	for _, l := range document.Item.Stats.Levels {
 		b.levels[l.Level] = l
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -140,7 +140,7 @@ func changed(page *bytes.Buffer, b built) {
 
 // changesOf returns a line for each assignment that is removed, added or changed. The first
 // build has nothing to compare with, and adds everything that it wrote.
-func changesOf(e *build.Environment, written tree.AssignmentChanges) (lines []string) {
+func changesOf(e *engine.Environment, written tree.AssignmentChanges) (lines []string) {
 	if e.Effect == nil {
 		for _, name := range written.Added {
 			lines = append(lines, fmt.Sprintf("%-8s %s", "added", name))

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 )
 
 // affected is what a change of the platform does on clusters: the pairs of compare.Report,
@@ -23,7 +23,7 @@ type affected struct {
 	Clusters     *compare.Clusters   `json:"clusters,omitempty"`
 	ClusterSets  map[string][]string `json:"clusterSets,omitempty"`
 	LeftOut      []string            `json:"leftOut,omitempty"`
-	Stats        *build.Stats        `json:"stats,omitempty"`
+	Stats        *engine.Stats       `json:"stats,omitempty"`
 }
 
 // since is `build --since`: it builds what differs from a revision of the platform,

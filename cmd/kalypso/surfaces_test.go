@@ -56,7 +56,7 @@ stdout '^0 added, 0 changed, N removed, KEPT unchanged'`,
 exec kalypso build --to ../out
 stdout '^- assignment dev/store/till-live on ON$'
 stdout '^dev: 0 added, N removed$'`,
-		[]string{"cmd/kalypso/build.go", "compiler/build/build.go", "compiler/build/outlive.go", "compiler/build/removal.go", "compiler/build/sides.go"}},
+		[]string{"cmd/kalypso/build.go", "compiler/engine/engine.go", "compiler/engine/outlive.go", "compiler/engine/removal.go", "compiler/engine/sides.go"}},
 	{"view", `
 exec kalypso view --to ../view.html --since HEAD
 grep ': N assignments? removed, 0 added, 0 changed, KEPT unchanged, on CLUSTERS\.' ../view.html

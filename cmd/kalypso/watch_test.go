@@ -19,9 +19,9 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -440,7 +440,7 @@ func TestShowProgress(t *testing.T) {
 			r := compiler.Request{}
 			stop := g.showProgress(ctx, &r)
 			if r.Progress != nil {
-				r.Progress(build.Progress{Environment: "dev", Done: 12_000, Total: 100_000})
+				r.Progress(engine.Progress{Environment: "dev", Done: 12_000, Total: 100_000})
 			}
 			time.Sleep(11 * time.Second)
 			stop()
@@ -465,7 +465,7 @@ func TestInterruptEndsProgress(t *testing.T) {
 		stop := g.showProgress(ctx, &r)
 		cancel()
 		synctest.Wait()
-		r.Progress(build.Progress{Environment: "dev", Done: 1, Total: 2})
+		r.Progress(engine.Progress{Environment: "dev", Done: 1, Total: 2})
 		time.Sleep(time.Minute)
 		stop()
 		if out.Len() > 0 {
@@ -486,14 +486,14 @@ func TestChanged(t *testing.T) {
 	one := &effect.Way{From: "small", To: "small.no", Clusters: []string{"s1"}}
 	two := &effect.Way{From: "small", To: "small.two", Clusters: []string{"s2", "s3"}}
 	b := built{
-		Build: &compiler.Build{Environments: []*build.Environment{
-			{Planned: &build.Planned{Name: "dev"}, Effect: &effect.Effect{Pairs: []effect.Pair{
+		Build: &compiler.Build{Environments: []*engine.Environment{
+			{Planned: &engine.Planned{Name: "dev"}, Effect: &effect.Effect{Pairs: []effect.Pair{
 				{Way: all, Before: store("a-test"), After: store("a-test")},
 				{Way: one, Before: store("b-test")}, {Way: two, Before: store("b-test")},
 				{Way: one, Before: store("c-test"), After: store("c-test")},
 				{Way: all, Before: store("d-test")},
 			}}},
-			{Planned: &build.Planned{Name: "prod"}}, {Planned: &build.Planned{Name: "qa"}},
+			{Planned: &engine.Planned{Name: "prod"}}, {Planned: &engine.Planned{Name: "qa"}},
 		}},
 		written: &compiler.Written{Changes: map[string]*tree.Changes{
 			"dev": {}, "qa": {Assignments: tree.AssignmentChanges{Added: names("qa", 80)}},

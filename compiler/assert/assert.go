@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
@@ -88,7 +88,7 @@ func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (
 
 // environment is one with its tests.
 type environment struct {
-	*build.Environment
+	*engine.Environment
 	tests []*test
 	names []string // of all its tests that are wanted, and of those that do not concern it
 }
@@ -96,7 +96,7 @@ type environment struct {
 // test is a test in an environment.
 type test struct {
 	*model.Test
-	in      *build.Environment
+	in      *engine.Environment
 	matches []int // numbers of assignments
 	// clusters are those that it is about, by the folders that they follow; nil where they are
 	// not known yet.
@@ -180,7 +180,7 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 		}
 	}
 	var out []diag.Diagnostic
-	warn := func(name string, in *build.Environment) {
+	warn := func(name string, in *engine.Environment) {
 		ref := model.Ref{Collection: "tests", Name: name, Path: "match"}
 		ds := []diag.Diagnostic{diag.New(diag.SelectsNothing, fmt.Sprintf("test %q matches no assignment", name)).At(ref, "").On(ref.String()).
 			Hinting("correct match and clusters, or say how many it is to match: count: 0").Following(because)}

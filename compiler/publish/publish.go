@@ -20,7 +20,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -35,7 +35,7 @@ type Options struct {
 
 // FromBuild returns the artifact of an environment of a build. The build must not
 // have failed: an artifact is the whole tree, so what failed would be gone.
-func FromBuild(ctx context.Context, b *compiler.Build, e *build.Environment, o Options) (*Artifact, error) {
+func FromBuild(ctx context.Context, b *compiler.Build, e *engine.Environment, o Options) (*Artifact, error) {
 	if b.Failed() || e.Tree == nil {
 		return nil, fmt.Errorf("%s has errors, and an artifact without what failed would remove it", e.Name)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -82,7 +82,7 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment, name st
 	return x, true, nil
 }
 
-func noCluster(e *build.Environment, name string) error {
+func noCluster(e *engine.Environment, name string) error {
 	names := make([]string, len(e.Model.Clusters))
 	for i := range e.Model.Clusters {
 		names[i] = e.Model.Clusters[i].Name
@@ -91,7 +91,7 @@ func noCluster(e *build.Environment, name string) error {
 }
 
 // classOf returns the selectors of clusters that hold for a class.
-func classOf(e *build.Environment, ct *model.ClusterType) []Place {
+func classOf(e *engine.Environment, ct *model.ClusterType) []Place {
 	out := []Place{}
 	for _, s := range e.Model.ClusterSelectors() {
 		kind := map[string]string{"configs": "config", "configSchemas": "config schema", "schedulingPolicies": "policy"}[s.Of.Collection]
@@ -107,7 +107,7 @@ func classOf(e *build.Environment, ct *model.ClusterType) []Place {
 
 // valuesOn returns the composed values of an assignment, with what they are on a cluster; nil
 // for what all its clusters have in common.
-func valuesOn(ctx context.Context, e *build.Environment, assignment int, c *model.Cluster) ([]Value, error) {
+func valuesOn(ctx context.Context, e *engine.Environment, assignment int, c *model.Cluster) ([]Value, error) {
 	if c == nil {
 		g, err := e.Graph(ctx, assignment)
 		if err != nil {
@@ -145,7 +145,7 @@ func shownIn(path string, v model.Value) model.Value {
 }
 
 // onCluster puts the cluster's own values in the place of composed ones.
-func onCluster(e *build.Environment, c *model.Cluster, all []Value) []Value {
+func onCluster(e *engine.Environment, c *model.Cluster, all []Value) []Value {
 	if c.Values == nil {
 		return all
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -67,13 +67,13 @@ const (
 
 // compared are the assignments of a workload on one side.
 type compared struct {
-	e   *build.Environment
+	e   *engine.Environment
 	all []int // by number
 }
 
 // Compare compares two environments, workload by workload. Neither is nil, and both can be
 // read. Clusters that both list are compared one by one, whatever their classes are.
-func Compare(ctx context.Context, before, after *build.Environment) (*Comparison, error) {
+func Compare(ctx context.Context, before, after *engine.Environment) (*Comparison, error) {
 	out := &Comparison{Before: sideOf(before), After: sideOf(after), Workloads: []WorkloadComparison{}}
 	is, was := byWorkload(after), byWorkload(before)
 	clusters, err := clustersOfBoth(before, after)
@@ -96,7 +96,7 @@ func Compare(ctx context.Context, before, after *build.Environment) (*Comparison
 	return out, nil
 }
 
-func sideOf(e *build.Environment) ComparedSide {
+func sideOf(e *engine.Environment) ComparedSide {
 	out := ComparedSide{Environment: e.Name, Assignments: len(e.Schedule.Assignments)}
 	for i := range e.Schedule.Assignments {
 		if e.Failed(i) {
@@ -106,7 +106,7 @@ func sideOf(e *build.Environment) ComparedSide {
 	return out
 }
 
-func byWorkload(e *build.Environment) map[string][]int {
+func byWorkload(e *engine.Environment) map[string][]int {
 	out := map[string][]int{}
 	for i := range e.Schedule.Assignments {
 		name := e.Schedule.Assignments[i].Workload.Name

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -22,9 +22,9 @@ type onClusters struct {
 }
 
 // clustersOfBoth compares the clusters that both environments list.
-func clustersOfBoth(before, after *build.Environment) (*onClusters, error) {
+func clustersOfBoth(before, after *engine.Environment) (*onClusters, error) {
 	out := &onClusters{pairs: map[string][]*effect.Pair{}, stays: map[string]bool{}, classified: map[string]bool{}}
-	side := func(e, other *build.Environment) *effect.Side {
+	side := func(e, other *engine.Environment) *effect.Side {
 		s := &effect.Side{Folders: map[string]int{}}
 		for i := range e.Model.Clusters {
 			c := &e.Model.Clusters[i]

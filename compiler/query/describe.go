@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -51,7 +51,7 @@ func isAbout(d diag.Diagnostic, of model.Ref) bool {
 }
 
 // concernedBy returns what says whether an entity concerns an assignment, by its number.
-func concernedBy(e *build.Environment, of model.Ref) func(int) bool {
+func concernedBy(e *engine.Environment, of model.Ref) func(int) bool {
 	all := e.Schedule.Assignments
 	switch of.Collection {
 	case "environments":

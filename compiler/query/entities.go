@@ -2,7 +2,7 @@ package query
 
 import (
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"slices"
 )
@@ -166,7 +166,7 @@ func Reconcilers(b *compiler.Build) []Reconciler {
 }
 
 // clusterTypesWith returns the names of the cluster types of which something is true.
-func clusterTypesWith(e *build.Environment, is func(*model.ClusterType) bool) []string {
+func clusterTypesWith(e *engine.Environment, is func(*model.ClusterType) bool) []string {
 	names := []string{}
 	for i := range e.Model.ClusterTypes {
 		if c := &e.Model.ClusterTypes[i]; is(c) && !slices.Contains(names, c.TypeName()) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
@@ -65,7 +65,7 @@ type Origin struct {
 // folderOf returns the folder of a cluster type, or of a class of one, by its name, else of
 // the cluster with the name. The error says that the cluster type has several classes and no
 // folder of its own.
-func folderOf(e *build.Environment, name string) (folder string, cluster *model.Cluster, err error) {
+func folderOf(e *engine.Environment, name string) (folder string, cluster *model.Cluster, err error) {
 	var classes []string
 	for i := range e.Model.ClusterTypes {
 		switch c := &e.Model.ClusterTypes[i]; {
@@ -149,7 +149,7 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 }
 
 // composedFor returns a cluster of a class for which a value is composed alone; nil for none.
-func composedFor(e *build.Environment, folder, target, key string) *model.Cluster {
+func composedFor(e *engine.Environment, folder, target, key string) *model.Cluster {
 	for i := range e.Model.Clusters {
 		c := &e.Model.Clusters[i]
 		if _, there := c.Composed[target].Lookup(model.Elements(key)[0]); there && c.Folder == folder {
@@ -160,7 +160,7 @@ func composedFor(e *build.Environment, folder, target, key string) *model.Cluste
 }
 
 // neither says that a name is of no cluster type, and of no cluster.
-func neither(e *build.Environment, u schedule.Unknown) schedule.Unknown {
+func neither(e *engine.Environment, u schedule.Unknown) schedule.Unknown {
 	var names []string
 	for i := range e.Model.ClusterTypes {
 		names = append(names, e.Model.ClusterTypes[i].TypeName())
@@ -201,7 +201,7 @@ func noValue(target, key string, all []Value) error {
 	return fmt.Errorf("%s has no value %s; %s", target, key, diag.DidYouMean(key, paths))
 }
 
-func valuesOf(e *build.Environment, leaves []compose.Leaf) []Value {
+func valuesOf(e *engine.Environment, leaves []compose.Leaf) []Value {
 	out := []Value{}
 	for _, leaf := range leaves {
 		out = append(out, Value{
@@ -213,7 +213,7 @@ func valuesOf(e *build.Environment, leaves []compose.Leaf) []Value {
 }
 
 // chartValues are what the chart of an assignment gets; nil where it has none.
-func chartValues(e *build.Environment, a *schedule.Assignment, platform []Value) []Value {
+func chartValues(e *engine.Environment, a *schedule.Assignment, platform []Value) []Value {
 	h := a.Manifests.Helm
 	if h == nil {
 		return nil
@@ -231,7 +231,7 @@ func chartValues(e *build.Environment, a *schedule.Assignment, platform []Value)
 	return out
 }
 
-func origins(e *build.Environment, of []compose.Origin) []Origin {
+func origins(e *engine.Environment, of []compose.Origin) []Origin {
 	out := []Origin{}
 	for _, o := range of {
 		item := Origin{Kind: o.Kind, Name: o.Name, Text: o.Text, Positions: positions(e, o.Ref)}
@@ -244,15 +244,15 @@ func origins(e *build.Environment, of []compose.Origin) []Origin {
 	return out
 }
 
-func positions(e *build.Environment, ref model.Ref) []model.Position {
+func positions(e *engine.Environment, ref model.Ref) []model.Position {
 	return append([]model.Position{}, e.Model.Positions.Of(ref)...)
 }
 
-func place(e *build.Environment, kind string, ref model.Ref) Place {
+func place(e *engine.Environment, kind string, ref model.Ref) Place {
 	return Place{Kind: kind, Name: ref.Name, Positions: positions(e, ref)}
 }
 
-func absencePlaces(e *build.Environment, a *schedule.Absence) []Place {
+func absencePlaces(e *engine.Environment, a *schedule.Absence) []Place {
 	out := []Place{}
 	for _, w := range e.Model.Workloads {
 		for _, t := range w.Targets {

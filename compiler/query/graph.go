@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/view/graph"
 )
@@ -36,7 +36,7 @@ var edgeLooks = map[string]int{
 	"passes commits to": 0,
 }
 
-func newDrawing(title string, environments []*build.Environment) *drawing {
+func newDrawing(title string, environments []*engine.Environment) *drawing {
 	var names []string
 	for _, e := range environments {
 		names = append(names, e.Name)
@@ -48,7 +48,7 @@ func newDrawing(title string, environments []*build.Environment) *drawing {
 }
 
 // group adds a group of an environment, and returns its id.
-func (d *drawing) group(e *build.Environment, id, label string, rank int) string {
+func (d *drawing) group(e *engine.Environment, id, label string, rank int) string {
 	if d.several {
 		label = e.Name + ": " + label
 	}
@@ -106,12 +106,12 @@ func (d *drawing) reach(id string, forwards bool) map[string]bool {
 }
 
 // readableOf returns the environments that a graph shows.
-func readableOf(b *compiler.Build) []*build.Environment { return slices.Collect(readable(b)) }
+func readableOf(b *compiler.Build) []*engine.Environment { return slices.Collect(readable(b)) }
 
 // chosen returns an assignment by its id, with its environment; nil where none is asked for, and
 // where errors hide it. The cluster type may be a class of one, or a cluster. The error says that
 // there is none, and what may have been meant.
-func chosen(b *compiler.Build, id string) (*build.Environment, int, error) {
+func chosen(b *compiler.Build, id string) (*engine.Environment, int, error) {
 	environment, clusterType, target, ok := Parse(id)
 	e := find(b, environment)
 	if !ok || e == nil || e.Model == nil {
@@ -134,7 +134,7 @@ func chosen(b *compiler.Build, id string) (*build.Environment, int, error) {
 	return nil, 0, fmt.Errorf("%s is not assigned to %s in %s: kalypso explain %s says why", target, clusterType, environment, id)
 }
 
-func assignmentID(e *build.Environment, i int) string {
+func assignmentID(e *engine.Environment, i int) string {
 	return "assignment/" + e.Schedule.Assignments[i].ID(e.Name)
 }
 

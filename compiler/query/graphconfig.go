@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/view/graph"
 )
@@ -44,8 +44,8 @@ func ConfigGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 
 // ConfigPath is the part of the configuration graph that leads to an assignment, by its number
 // in the environment.
-func ConfigPath(e *build.Environment, assignment int) *graph.Graph {
-	d := newDrawing("Configuration", []*build.Environment{e})
+func ConfigPath(e *engine.Environment, assignment int) *graph.Graph {
+	d := newDrawing("Configuration", []*engine.Environment{e})
 	configs, schemas := e.Plan.Configs(assignment), e.Plan.ConfigSchemas(assignment)
 	var layers []int
 	for i := range e.Model.Configs {
@@ -62,7 +62,7 @@ func ConfigPath(e *build.Environment, assignment int) *graph.Graph {
 
 // configs adds configs and config schemas of an environment, by their names; layers are those
 // that there are in all environments.
-func (d *drawing) configs(e *build.Environment, layers []int, config, schema func(name string) bool) {
+func (d *drawing) configs(e *engine.Environment, layers []int, config, schema func(name string) bool) {
 	groups := map[int]string{}
 	for rank, layer := range layers {
 		groups[layer] = d.group(e, fmt.Sprintf("layer/%d", layer), fmt.Sprintf("layer %d", layer), rank)
@@ -95,7 +95,7 @@ func (d *drawing) configs(e *build.Environment, layers []int, config, schema fun
 const contractsGroup = "contracts"
 
 // configured adds an assignment with what configures it.
-func (d *drawing) configured(e *build.Environment, i int) {
+func (d *drawing) configured(e *engine.Environment, i int) {
 	a := &e.Schedule.Assignments[i]
 	kind := "assignment"
 	if e.Failed(i) {
@@ -125,7 +125,7 @@ func (d *drawing) configured(e *build.Environment, i int) {
 }
 
 // originKind says whose a config is.
-func originKind(e *build.Environment, c *model.Config) string {
+func originKind(e *engine.Environment, c *model.Config) string {
 	for _, p := range e.Model.Positions.Of(model.Ref{Collection: "configs", Name: c.Name}) {
 		if strings.HasPrefix(p.File, "environments/"+e.Name+"/") {
 			return "config of the environment"

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/credential"
 	"github.com/kalypso-io/kalypso/view/graph"
@@ -43,7 +43,7 @@ type dependencies struct {
 	known map[dependency.Source]bool // that have nodes
 }
 
-func (d *dependencies) environment(e *build.Environment) {
+func (d *dependencies) environment(e *engine.Environment) {
 	d.targets(e, 0)
 	registered := d.group(e, "registrations", "registrations", 1)
 	for i := range e.Model.Registrations {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
@@ -34,11 +34,11 @@ func ScheduleGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	return g, nil
 }
 
-func policyID(e *build.Environment, name string) string      { return e.Name + "/policy/" + name }
-func targetID(e *build.Environment, fullName string) string  { return e.Name + "/target/" + fullName }
-func clusterTypeID(e *build.Environment, name string) string { return e.Name + "/clusterType/" + name }
+func policyID(e *engine.Environment, name string) string      { return e.Name + "/policy/" + name }
+func targetID(e *engine.Environment, fullName string) string  { return e.Name + "/target/" + fullName }
+func clusterTypeID(e *engine.Environment, name string) string { return e.Name + "/clusterType/" + name }
 
-func (d *drawing) schedule(e *build.Environment) {
+func (d *drawing) schedule(e *engine.Environment) {
 	policies := d.group(e, "policies", "scheduling policies", 0)
 	for i := range e.Model.SchedulingPolicies {
 		p := &e.Model.SchedulingPolicies[i]
@@ -85,7 +85,7 @@ func (d *drawing) schedule(e *build.Environment) {
 }
 
 // targets adds the deployment targets of an environment, by workload.
-func (d *drawing) targets(e *build.Environment, rank int) {
+func (d *drawing) targets(e *engine.Environment, rank int) {
 	for i := range e.Model.Workloads {
 		w := &e.Model.Workloads[i]
 		if len(w.Targets) == 0 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -127,7 +127,7 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 
 // manifests are those of a deployment target, with what the application gives a
 // chart.
-func manifests(e *build.Environment, w *model.Workload, t *model.DeploymentTarget) model.Manifests {
+func manifests(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget) model.Manifests {
 	m := t.Manifests
 	if m.Helm == nil {
 		return m
@@ -202,7 +202,7 @@ func ClusterAssignments(b *compiler.Build) []Assignment {
 }
 
 // followersOf counts the listed clusters that follow each folder, of a cluster type or of a class.
-func followersOf(e *build.Environment) map[string]int {
+func followersOf(e *engine.Environment) map[string]int {
 	out := map[string]int{}
 	for i := range e.Model.Clusters {
 		out[e.Model.Clusters[i].Folder]++
@@ -210,7 +210,7 @@ func followersOf(e *build.Environment) map[string]int {
 	return out
 }
 
-func assignmentOf(e *build.Environment, i int) Assignment {
+func assignmentOf(e *engine.Environment, i int) Assignment {
 	a := &e.Schedule.Assignments[i]
 	item := Assignment{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
@@ -269,7 +269,7 @@ func keys(path string, t model.Tree, out *[]string) {
 // InOrder returns the environments of a build in the order of promotion: each after those that it is promoted
 // from, also where these are no part of the build: sorted by the longest chain of environments
 // before them, then by name. One that waits for itself is as if its circle were open somewhere.
-func InOrder(b *compiler.Build) []*build.Environment {
+func InOrder(b *compiler.Build) []*engine.Environment {
 	after := map[string][]string{}
 	for _, d := range b.Declarations {
 		after[d.Name] = d.After
@@ -289,14 +289,14 @@ func InOrder(b *compiler.Build) []*build.Environment {
 		return n
 	}
 	out := slices.Clone(b.Environments) // by name
-	slices.SortStableFunc(out, func(x, y *build.Environment) int { return stage(x.Name) - stage(y.Name) })
+	slices.SortStableFunc(out, func(x, y *engine.Environment) int { return stage(x.Name) - stage(y.Name) })
 	return out
 }
 
 // readable iterates over the environments of which there is something to say, in the order
 // of promotion.
-func readable(b *compiler.Build) func(func(*build.Environment) bool) {
-	return func(yield func(*build.Environment) bool) {
+func readable(b *compiler.Build) func(func(*engine.Environment) bool) {
+	return func(yield func(*engine.Environment) bool) {
 		for _, e := range InOrder(b) {
 			if e.Model != nil && !yield(e) {
 				return
@@ -313,8 +313,8 @@ func labels(of map[string]string) map[string]string {
 }
 
 // find returns an environment of the build.
-func find(b *compiler.Build, environment string) *build.Environment {
-	i := slices.IndexFunc(b.Environments, func(e *build.Environment) bool { return e.Name == environment })
+func find(b *compiler.Build, environment string) *engine.Environment {
+	i := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == environment })
 	if i < 0 {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -88,7 +88,7 @@ func eachLeaf(path string, v model.Value, f func(path string, v model.Value) err
 }
 
 // valuesOfEach composes the tuples of some assignments, each once.
-func valuesOfEach(ctx context.Context, e *build.Environment, assignments []int, f func(*Assignment, []Value) error) error {
+func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int, f func(*Assignment, []Value) error) error {
 	of := map[int32][]Value{}
 	var tuples []int32
 	for _, i := range assignments {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -104,7 +104,7 @@ func Workspaces(b *compiler.Build) []Workspace {
 	return out
 }
 
-func workspaceOf(e *build.Environment, name string, of *model.Workspace, profile string) *Workspace {
+func workspaceOf(e *engine.Environment, name string, of *model.Workspace, profile string) *Workspace {
 	w := &Workspace{
 		Environment: e.Name, Name: name, Description: of.Description, Profile: profile,
 		Owners: append([]string{}, of.Owners...), Workloads: []string{}, Registrations: []string{}, Files: []string{},

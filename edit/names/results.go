@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
@@ -25,11 +25,11 @@ type Results struct {
 }
 
 // environments are those that the files of one are compiled in; all for "", the base.
-func (r *Results) environments(of string) []*build.Environment {
+func (r *Results) environments(of string) []*engine.Environment {
 	if r == nil || r.Build == nil {
 		return nil
 	}
-	var out []*build.Environment
+	var out []*engine.Environment
 	for _, e := range r.Build.Environments {
 		if e.Model != nil && e.Schedule != nil && sees(of, e.Name) {
 			out = append(out, e)
@@ -64,7 +64,7 @@ func (r *Results) tallies() map[key]*tally {
 }
 
 // add counts an assignment for each entity that it has to do with.
-func (r *Results) add(e *build.Environment, i int) {
+func (r *Results) add(e *engine.Environment, i int) {
 	a := &e.Schedule.Assignments[i]
 	for _, entities := range []struct {
 		collection string
@@ -221,7 +221,7 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 }
 
 // group adds an assignment to the group that has the same value; nil where it has none.
-func (r *Results) group(ctx context.Context, e *build.Environment, i int, path string, groups *[]*group) *group {
+func (r *Results) group(ctx context.Context, e *engine.Environment, i int, path string, groups *[]*group) *group {
 	a := &e.Schedule.Assignments[i]
 	x, ok, err := query.Explain(ctx, r.Build, e.Name, a.ClusterType.Name, a.Target.FullName, path)
 	if err != nil || !ok || len(x.Values) == 0 {

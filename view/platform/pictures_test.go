@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/internal/testing/browser"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
@@ -54,7 +54,7 @@ func TestSlowPictures(t *testing.T) {
 // checkPath holds a picture of what kalypso graph draws of an assignment.
 func checkPath(t *testing.T, b *compiler.Build, file string) {
 	t.Helper()
-	n := slices.IndexFunc(b.Environments, func(e *build.Environment) bool { return e.Name == "dev" })
+	n := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == "dev" })
 	g, err := query.ConfigGraph(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations, Environments: b.Environments[n : n+1]}, "dev/market.config_north/till-dev")
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/view"
@@ -54,7 +54,7 @@ type Platform struct {
 
 // environment is one of the build, with what lists need of it.
 type environment struct {
-	*build.Environment
+	*engine.Environment
 	summary  view.EnvironmentSummary
 	rows     []view.AssignmentRow // by the number of the assignment
 	clusters map[string]int       // by folder
@@ -67,9 +67,9 @@ type environment struct {
 const mostNodes = 200
 
 // drawn draws a graph of one environment once.
-func drawn(b *compiler.Build, e *build.Environment, draw func(*compiler.Build, string) (*graph.Graph, error)) func() (*graph.Graph, error) {
+func drawn(b *compiler.Build, e *engine.Environment, draw func(*compiler.Build, string) (*graph.Graph, error)) func() (*graph.Graph, error) {
 	return sync.OnceValues(func() (*graph.Graph, error) {
-		g, err := draw(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations, Environments: []*build.Environment{e}}, "")
+		g, err := draw(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations, Environments: []*engine.Environment{e}}, "")
 		if err == nil {
 			g.Fold(mostNodes)
 		}

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -104,7 +104,7 @@ func writeComprehensions(j job) error {
 }
 
 // labelsOf are the labels that configs of generated platforms match.
-func labelsOf(e *build.Environment, i int) map[string]string {
+func labelsOf(e *engine.Environment, i int) map[string]string {
 	a := &e.Schedule.Assignments[i]
 	labels := map[string]string{
 		"environment": e.Name, "workspace": a.Workload.Workspace,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cheggaaa/pb/v3"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 )
 
 const (
@@ -82,7 +82,7 @@ func (d *Display) lines(width, most int) []string {
 }
 
 // bar returns an environment's line. Names of environments are ASCII.
-func (d *Display) bar(p build.Progress, name, width int) string {
+func (d *Display) bar(p engine.Progress, name, width int) string {
 	bar := d.bars[p.Environment]
 	if bar == nil {
 		bar = pb.New(p.Total).SetTemplateString(look).SetWriter(io.Discard).Set(pb.Static, true).Start()

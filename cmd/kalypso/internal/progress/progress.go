@@ -14,7 +14,7 @@ import (
 
 	"github.com/cheggaaa/pb/v3"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 )
 
 const (
@@ -40,7 +40,7 @@ type Options struct {
 type Display struct {
 	Options
 	mu  sync.Mutex
-	far map[string]build.Progress // by environment
+	far map[string]engine.Progress // by environment
 
 	// Of the display's goroutine only:
 	listed map[string]int // assignments in the last line of an environment
@@ -55,7 +55,7 @@ type Display struct {
 func Start(o Options) *Display {
 	end := make(chan struct{})
 	d := &Display{
-		Options: o, far: map[string]build.Progress{}, listed: map[string]int{}, bars: map[string]*pb.ProgressBar{},
+		Options: o, far: map[string]engine.Progress{}, listed: map[string]int{}, bars: map[string]*pb.ProgressBar{},
 		end: sync.OnceFunc(func() { close(end) }), ended: make(chan struct{}),
 	}
 	go func() {
@@ -84,7 +84,7 @@ func tick(end <-chan struct{}, first, every time.Duration, show func()) {
 }
 
 // Report takes note of how far an environment is.
-func (d *Display) Report(p build.Progress) {
+func (d *Display) Report(p engine.Progress) {
 	if d == nil {
 		return
 	}
@@ -107,10 +107,10 @@ func (d *Display) Stop() {
 
 // all returns how far the environments are, by name, those that are done after
 // the others.
-func (d *Display) all() []build.Progress {
+func (d *Display) all() []engine.Progress {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Values(d.far), func(a, b build.Progress) int {
+	return slices.SortedFunc(maps.Values(d.far), func(a, b engine.Progress) int {
 		if isDone(a) != isDone(b) {
 			if isDone(b) {
 				return -1
@@ -121,7 +121,7 @@ func (d *Display) all() []build.Progress {
 	})
 }
 
-func isDone(p build.Progress) bool { return p.Done >= p.Total }
+func isDone(p engine.Progress) bool { return p.Done >= p.Total }
 
 // list writes a line for each environment that is not done, and further than its
 // last line says.
@@ -137,7 +137,7 @@ func (d *Display) list() {
 }
 
 // counts says how many of the assignments are done.
-func counts(p build.Progress) string {
+func counts(p engine.Progress) string {
 	return grouped(p.Done) + " of " + grouped(p.Total) + " assignments"
 }
 

@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 )
 
-func at(environment string, done, total int) build.Progress {
-	return build.Progress{Environment: environment, Done: done, Total: total}
+func at(environment string, done, total int) engine.Progress {
+	return engine.Progress{Environment: environment, Done: done, Total: total}
 }
 
 func TestLines(t *testing.T) {

@@ -1,0 +1,393 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// assignments are those of the schedule, with what each gives.
+type assignments struct {
+	*Planned
+	tuples  *tuples
+	emitter *emitter
+	targets sync.Map    // *model.DeploymentTarget -> *deployed
+	rows    []row       // by assignment
+	spill   spill       // the files of those that were emitted
+	roots   []extent    // in the spill, of the files at the roots of cluster types
+	known   []knownType // by cluster type
+	// requested is what workspaces with a quota request of it, by name.
+	requested map[string]kubernetes.Requests
+}
+
+// row is the result of one assignment.
+type row struct {
+	key     cache.Key // of its emission; zero where it failed before
+	summary []byte    // an emissionSummary, as it is in the cache; nil where it failed before
+	files   extent    // of the spill; nowhere for those that were not emitted
+	failed  bool
+	// without are the CustomResourceDefinitions, by name, that another assignment of
+	// the cluster type brings for both.
+	without map[string]bool
+}
+
+// build emits the assignments of every cluster type of this build, but of those that are
+// known to be as the record says.
+func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *reports) error {
+	var types []int
+	total := 0
+	for ct, at := range as.spans {
+		if s.builds(as.Model.ClusterTypes[ct].Name) {
+			types, total = append(types, ct), total+at.next-at.first
+		}
+	}
+	progress := as.progress(total)
+	found := make([][]collision, len(as.spans))
+	central, concerned := as.centralCollisions(s), map[*model.ClusterType]bool{}
+	for _, c := range central {
+		concerned[as.Schedule.Assignments[c.first].ClusterType], concerned[as.Schedule.Assignments[c.second].ClusterType] = true, true
+	}
+	group, within := errgroup.WithContext(ctx) // which ends with the group
+	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
+	for w := range workers {
+		group.Go(func() error {
+			composer := as.Plan.NewComposer()
+			for n := w; n < len(types); n += workers {
+				ct := types[n]
+				if concerned[&as.Model.ClusterTypes[ct]] || !as.recall(s, r, ct) {
+					var err error
+					if found[ct], err = as.buildType(within, s, ct, composer); err != nil {
+						return err
+					}
+				}
+				progress(as.spans[ct].next - as.spans[ct].first)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	leftOut, lists := as.leftOutTuples()
+	out.add(as.tuples.diagnostics(s, leftOut, lists)...)
+	ds, err := as.diagnostics(ctx)
+	if err != nil {
+		return err
+	}
+	out.add(ds...)
+	out.add(as.collide(append(slices.Concat(found...), central...))...)
+	ds, err = as.overQuota(s)
+	out.add(ds...)
+	return err
+}
+
+// buildType emits the assignments of a cluster type, and returns its collisions.
+func (as *assignments) buildType(ctx context.Context, s *scope, ct int, composer *compose.Composer) ([]collision, error) {
+	objects, err := as.buildClusterType(ctx, as.spans[ct], composer)
+	if err != nil {
+		return nil, err
+	}
+	found, err := as.collisions(ctx, ct, objects)
+	if err != nil {
+		return nil, err
+	}
+	return found, as.shareDefinitions(ctx, s, ct, found)
+}
+
+// progress returns what reports how many more assignments of total are done.
+func (as *assignments) progress(total int) func(done int) {
+	if as.request.Progress == nil {
+		return func(int) {}
+	}
+	var all atomic.Int64
+	report := func(done int) {
+		as.request.Progress(Progress{Environment: as.Name, Done: int(all.Add(int64(done))), Total: total})
+	}
+	report(0)
+	return report
+}
+
+// table is where the emitted assignments of a cluster type are kept, and their tuples.
+func (as *assignments) table(clusterType string) table {
+	return as.request.Meter.table(cache.Assignment, as.request.Platform.Module+" "+as.Name+" "+clusterType)
+}
+
+// tableOf is the table of an assignment's cluster type.
+func (as *assignments) tableOf(assignment int) table {
+	return as.table(as.Schedule.Assignments[assignment].ClusterType.Name)
+}
+
+// failedIn says whether one of some assignments failed.
+func (as *assignments) failedIn(at span) bool {
+	return slices.ContainsFunc(as.rows[at.first:at.next], func(r row) bool { return r.failed })
+}
+
+// putAway writes what is known of a cluster type to the cache, and leaves nothing of the
+// cache's table in memory but the summaries.
+func (as *assignments) putAway(ct int) {
+	table := as.table(as.Model.ClusterTypes[ct].Name)
+	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
+	rows := as.rows[as.spans[ct].first:as.spans[ct].next]
+	emitted := 0
+	for i := range rows {
+		if rows[i].files.block > 0 {
+			emitted++
+		}
+	}
+	if emitted > len(rows)/2 { // the others share their memory as they are
+		for i := range rows {
+			if rows[i].failed {
+				continue
+			}
+			if summary, ok := table.Get(rows[i].key); ok {
+				rows[i].summary = summary // which shares its memory with the others
+			}
+		}
+	}
+	table.Release()
+}
+
+// buildClusterType makes the rows of a cluster type's assignments, and returns the
+// objects of those that had to be emitted, by assignment.
+func (as *assignments) buildClusterType(ctx context.Context, s span, composer *compose.Composer) (map[int][]backends.Object, error) {
+	if err := as.identify(ctx, s, composer); err != nil {
+		return nil, err
+	}
+	var missing []int
+	lacking := 0 // of missing: what cannot be made is not counted as computed
+	for i := s.first; i < s.next; i++ {
+		r := &as.rows[i]
+		if r.failed {
+			continue
+		}
+		if a := &as.Schedule.Assignments[i]; as.needsContent(a) && as.emitter.lacks(a) {
+			missing, lacking = append(missing, i), lacking+1
+			continue
+		}
+		var ok bool
+		if r.summary, ok = as.tableOf(i).Get(r.key); ok {
+			if summary, good := decodeSummary(r.summary); good {
+				r.failed = summary.failed
+				continue
+			}
+		}
+		missing = append(missing, i)
+	}
+	as.request.Meter.count(cache.Assignment, len(missing)-lacking, s.next-s.first-len(missing))
+	objects, err := as.emit(ctx, missing)
+	for i := s.first; i < s.next; i++ {
+		as.tuples.release(i)
+	}
+	return objects, err
+}
+
+// identify makes the keys of the rows of a cluster type's assignments.
+func (as *assignments) identify(ctx context.Context, s span, composer *compose.Composer) error {
+	numbers := make([]int32, 0, s.next-s.first)
+	for i := s.first; i < s.next; i++ {
+		numbers = append(numbers, as.Plan.TupleOf[i])
+	}
+	if s.first == s.next {
+		return nil
+	}
+	ct := as.Schedule.Assignments[s.first].ClusterType
+	if err := as.tuples.resolve(ctx, as.table(ct.Name), numbers, composer); err != nil {
+		return err
+	}
+	healthy := as.reconciler(ct) != nil
+	k := &keys{hash: cache.NewHash(""), clusterType: as.clusterTypeFacts(ct), capabilities: capabilities(ct)}
+	for i := s.first; i < s.next; i++ {
+		a := &as.Schedule.Assignments[i]
+		t := as.tuples.summary(i)
+		r := &as.rows[i]
+		if r.failed = a.Failed || as.Plan.Failed[i] || t.failed || !healthy; !r.failed {
+			r.key = as.assignmentKey(k, i, a, t.digest)
+		}
+	}
+	return nil
+}
+
+// emit emits assignments, which have not failed before, and remembers the results.
+func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backends.Object, error) {
+	objects, files := map[int][]backends.Object{}, make([][]backends.File, len(missing))
+	if len(missing) == 0 {
+		return objects, nil
+	}
+	emitted, err := as.emitter.emissions(ctx, missing, as.leftOut(missing))
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range missing {
+		summary := emitted[n].summary
+		objects[i], files[n] = emitted[n].Objects, emitted[n].Files
+		r := &as.rows[i]
+		r.summary, r.failed = summary.encode(), summary.failed
+		if !summary.passing {
+			as.tableOf(i).Put(r.key, r.summary)
+		}
+	}
+	for n, at := range as.spill.add(files) {
+		as.rows[missing[n]].files = at
+	}
+	return objects, nil
+}
+
+// orphans says whether the namespace outlives the assignment.
+func orphans(namespaceService model.Value) bool {
+	deletion, _ := namespaceService.Lookup("deletion")
+	return deletion.Text() == "orphan"
+}
+
+// leftOut returns the definitions that assignments leave out, by assignment.
+func (as *assignments) leftOut(numbers []int) map[int]map[string]bool {
+	out := map[int]map[string]bool{}
+	for _, i := range numbers {
+		out[i] = as.rows[i].without
+	}
+	return out
+}
+
+// diagnostics returns those of the backends, with where the values come from that each is
+// about. An environment with errors keeps its tree, and where that is, is not known: what needs
+// to know it is no error beside those.
+func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, error) {
+	var out []diag.Diagnostic
+	for i := range as.rows {
+		summary, ok := decodeSummary(as.rows[i].summary)
+		if !ok || !summary.hasDiagnostics {
+			continue
+		}
+		ds, err := summary.decodeDiagnostics()
+		if err != nil {
+			return nil, err
+		}
+		if ds, err = as.located(ctx, i, ds); err != nil {
+			return nil, err
+		}
+		unknown := as.Model.Invalid[model.Ref{Collection: "environments", Name: as.Name}]
+		for _, d := range ds {
+			if d.Code == diag.NeedsGitOps && unknown {
+				continue
+			}
+			out = append(out, d.For(as.id(i)))
+		}
+	}
+	return out, nil
+}
+
+// located adds to the diagnostics of an assignment where the values come from that each is
+// about.
+func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic) ([]diag.Diagnostic, error) {
+	if !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Path != "" }) {
+		return ds, nil
+	}
+	tuple := as.Plan.TupleOf[i]
+	table, key := as.tableOf(i), as.key("located").Bytes(as.rows[i].summary).Bytes(as.Plan.Tuples[tuple].Digest[:]).Sum()
+	var out []diag.Diagnostic
+	if text, ok := table.Get(key); ok && json.Unmarshal(text, &out) == nil {
+		return out, nil
+	}
+	g, err := as.tuples.graph(ctx, tuple)
+	if err != nil {
+		return nil, err
+	}
+	out = nil
+	for _, d := range ds {
+		out = append(out, locate(d, g))
+	}
+	text, err := json.Marshal(out)
+	if err == nil {
+		table.Put(key, text)
+	}
+	return out, err
+}
+
+// locate adds where the values come from to a diagnostic about one of them.
+func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
+	if d.Path == "" {
+		return d
+	}
+	for _, leaf := range g.Leaves() {
+		if leaf.Path == d.Path {
+			for _, o := range leaf.From {
+				d.Sites = append([]diag.Site{{Ref: o.Ref}}, d.Sites...)
+			}
+		}
+	}
+	return d
+}
+
+// folder describes the folder of an assignment that was emitted.
+func (as *assignments) folder(i int, summary emissionSummary) backends.Folder {
+	a := &as.Schedule.Assignments[i]
+	return backends.Folder{
+		DeploymentTarget: a.Target.FullName,
+		Workspace:        a.Workload.Workspace,
+		Workload:         a.Workload.Name,
+		Namespace:        as.Plan.Namespaces[i],
+		Version:          a.Version,
+		Orphan:           summary.orphan,
+		DependsOn:        a.DependsOn,
+		Wave:             a.Wave,
+		Backend:          as.reconciler(a.ClusterType).Backend,
+		Retained:         summary.retention.Kept,
+		Shared:           summary.shared,
+	}
+}
+
+// contents returns the files of assignments that were emitted: those that are held, and
+// the others emitted once more.
+func (as *assignments) contents(ctx context.Context, numbers []int) ([][]backends.File, error) {
+	held := make([]extent, len(numbers))
+	for n, i := range numbers {
+		held[n] = as.rows[i].files
+	}
+	out := as.spill.read(held)
+	var missing []int
+	for n, i := range numbers {
+		if out[n] == nil {
+			missing = append(missing, i)
+		}
+	}
+	emitted, err := as.emitAgain(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	for n := range numbers {
+		if out[n] == nil {
+			out[n], emitted = emitted[0].Files, emitted[1:]
+		}
+	}
+	return out, nil
+}
+
+// emitAgain emits assignments of which only the summaries are known.
+func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission, error) {
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	emitted, err := as.emitter.emissions(ctx, numbers, as.leftOut(numbers))
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range numbers {
+		if summary := emitted[n].summary; summary.failed {
+			// The content of its source has gone since: nothing else fails now and not before.
+			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.id(i), codes(summary.diagnostics))
+		}
+	}
+	return emitted, nil
+}

@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// composed is what a tuple gives on one cluster.
+type composed struct {
+	Values      model.Value       // what is not as on all clusters; null where that is taken away
+	Diagnostics []diag.Diagnostic // unresolved, of no assignment, beside those of all clusters
+}
+
+func (c *composed) failed() bool { return diag.Errors(c.Diagnostics) }
+
+// composeClusters composes the values of single clusters, where configs use facts of them. A
+// cluster for which that fails is invalid, as one is whose row cannot be read; where it fails
+// for all clusters of a class, the assignments fail too.
+func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error) {
+	var ds []diag.Diagnostic
+	invalid := map[string]bool{}
+	composer := p.Plan.NewComposer()
+	table := p.request.Meter.table(cache.Tuple, p.request.Platform.Module+" "+p.Name+" clusters")
+	of := map[*compose.Tuple][]composed{}
+	reported := &onClusters{same: map[string]*onCluster{}}
+	unlisted := unlisted{}
+	for n := range p.Plan.Tuples {
+		t := &p.Plan.Tuples[n]
+		if !t.PerCluster {
+			continue
+		}
+		if len(t.Clusters) == 0 && p.Model.HidesClusters() {
+			p.fail(t) // its clusters may be those that errors hide
+		} else if len(t.Clusters) == 0 {
+			unlisted.add(p, n)
+		}
+		if len(t.Clusters) == 0 || slices.ContainsFunc(t.Assignments, func(i int32) bool { return p.Plan.Failed[i] }) {
+			continue
+		}
+		if d, refused := p.refuseComposed(n); refused {
+			ds = append(ds, d)
+			continue
+		}
+		found, err := p.composeOn(ctx, int32(n), composer, table)
+		if err != nil {
+			return nil, err
+		}
+		of[t] = found
+		failed := 0
+		for k, c := range t.Clusters {
+			if found[k].failed() {
+				invalid[c.Name] = true
+				failed++
+			}
+		}
+		if failed == len(t.Clusters) {
+			p.fail(t)
+		}
+		reported.add(t, found, p.idsOf(t))
+	}
+	ds = append(append(ds, reported.diagnostics()...), unlisted.diagnostics(p.Name)...)
+	_ = table.Flush() // what it cannot write only costs time
+	table.Release()
+	for n := range p.Plan.Tuples { // in their order, which the clusters' digests depend on
+		t := &p.Plan.Tuples[n]
+		for k, c := range of[t] {
+			for _, i := range t.Assignments {
+				t.Clusters[k].Compose(p.Schedule.Assignments[i].Target.FullName, c.Values)
+			}
+		}
+	}
+	if len(invalid) == 0 {
+		return ds, nil
+	}
+	for name := range invalid {
+		p.Model.Invalid[model.Ref{Collection: clusters, Name: name}] = true
+	}
+	// The tuples point to those that there were.
+	p.Model.Clusters = slices.DeleteFunc(slices.Clone(p.Model.Clusters), func(c model.Cluster) bool { return invalid[c.Name] })
+	return ds, nil
+}
+
+// refuseComposed reports a tuple whose values follow from facts of single clusters, to which
+// their reconciler delivers nothing of their own. All its assignments are of one class.
+func (p *Planned) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
+	t := &p.Plan.Tuples[tuple]
+	ct := p.Schedule.Assignments[t.Assignments[0]].ClusterType
+	if b := p.backend(ct); b == nil || b.Traits().PerCluster {
+		return d, false
+	}
+	config := p.Plan.OfClusters(tuple)[0]
+	d = diag.New(diag.ClusterValues, fmt.Sprintf("config %s has other values on each cluster, and the reconciler %s gives all clusters of %s the same", config.Name, ct.Reconciler, ct.Name)).
+		On(config.String()).At(config, "").At(reconcilerRef(ct), "").
+		Hinting(fmt.Sprintf("use other facts of the assignment, or leave the cluster type out: configs: %s: match: clusterType: !=%q", model.Label(config.Name), ct.TypeName()))
+	p.fail(t)
+	return d.For(p.idsOf(t)...), true
+}
+
+// fail lets the assignments of a tuple fail.
+func (p *Planned) fail(t *compose.Tuple) {
+	for _, i := range t.Assignments {
+		p.Plan.Failed[i] = true
+	}
+}
+
+// idsOf returns the assignments of a tuple, for diagnostics.
+func (p *Planned) idsOf(t *compose.Tuple) []string {
+	out := make([]string, len(t.Assignments))
+	for n, i := range t.Assignments {
+		out[n] = p.id(int(i))
+	}
+	return out
+}
+
+// composeOn composes a tuple on its clusters, in their order. They are remembered by the
+// folders that have their entries, so that few are composed anew where one has changed.
+func (p *Planned) composeOn(ctx context.Context, n int32, composer *compose.Composer, table table) ([]composed, error) {
+	t := &p.Plan.Tuples[n]
+	parts := map[string][]int{} // numbers in t.Clusters
+	for k, c := range t.Clusters {
+		name := tree.ShardName(c.Name)
+		parts[name] = append(parts[name], k)
+	}
+	out := make([]composed, len(t.Clusters))
+	var shared *compose.Graph
+	typeLabels := model.Encode(p.Schedule.Assignments[t.Assignments[0]].ClusterType.Labels)
+	for _, part := range parts {
+		h := p.key("clusters").Bytes(t.Digest[:]).Bytes(typeLabels)
+		some := make([]*model.Cluster, len(part))
+		for j, k := range part {
+			some[j] = t.Clusters[k]
+			h.String(some[j].Name).String(string(some[j].Digest))
+		}
+		key := h.Sum()
+		var made []composed
+		if text, known := table.Get(key); !known || model.Decode(text, &made) != nil || len(made) != len(part) {
+			if shared == nil {
+				with, err := p.Plan.Prepare(ctx, []int32{n})
+				if err != nil {
+					return nil, err
+				}
+				shared = composer.Compose(n, with)
+			}
+			with, err := p.Plan.PrepareOn(ctx, n, some)
+			if err != nil {
+				return nil, err
+			}
+			made = made[:0]
+			for _, c := range some {
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				made = append(made, onOne(shared, composer.ComposeOn(n, c, with)))
+			}
+			if !slices.ContainsFunc(made, func(c composed) bool { return diag.Passing(c.Diagnostics) }) {
+				table.Put(key, model.Encode(made))
+			}
+		}
+		for j, k := range part {
+			out[k] = made[j]
+			out[k].Diagnostics = p.strict(out[k].Diagnostics)
+		}
+	}
+	return out, nil
+}
+
+// onOne returns what of a graph on one cluster is not as on all clusters.
+func onOne(shared, g *compose.Graph) composed {
+	var out composed
+	for _, d := range g.Diagnostics() {
+		if !slices.ContainsFunc(shared.Diagnostics(), func(s diag.Diagnostic) bool { return s.Code == d.Code && s.Path == d.Path && s.Message == d.Message }) {
+			out.Diagnostics = append(out.Diagnostics, d)
+		}
+	}
+	if g.Failed || shared.Failed {
+		return out
+	}
+	for _, s := range slices.Concat(g.Secrets, shared.Secrets) {
+		is := func(other compose.Secret) bool { return s.Path == other.Path && s.Ref.Equal(other.Ref) }
+		if !slices.ContainsFunc(g.Secrets, is) || !slices.ContainsFunc(shared.Secrets, is) {
+			d := diag.New(diag.ClusterValues, "the secret "+s.Path+" cannot be another one on each cluster: all clusters of a class have the same").On(s.Path)
+			out.Diagnostics = append(out.Diagnostics, locate(d, g).Hinting("give the secret one name on all clusters"))
+			return out
+		}
+	}
+	out.Values = model.Difference(shared.Plain, g.Plain)
+	return out
+}
+
+// onClusters are the diagnostics of tuples on clusters, each once for all that have it.
+type onClusters struct {
+	all  []*onCluster // in the order in which they were found
+	same map[string]*onCluster
+}
+
+type onCluster struct {
+	diag.Diagnostic
+	of                    string // the first of clusters by name, whose diagnostic it is
+	clusters, assignments []string
+}
+
+// add adds what a tuple gave on its clusters; assignments are the tuple's.
+func (o *onClusters) add(t *compose.Tuple, found []composed, assignments []string) {
+	for k, c := range t.Clusters {
+		for _, d := range found[k].Diagnostics {
+			key := string(d.Code) + "\x00" + d.Path + "\x00" + strings.ReplaceAll(d.Message, c.Name, "\x00")
+			g := o.same[key]
+			if g == nil {
+				g = &onCluster{Diagnostic: d, of: c.Name}
+				o.same[key], o.all = g, append(o.all, g)
+			} else if c.Name < g.of {
+				g.Diagnostic, g.of = d, c.Name
+			}
+			g.clusters = append(g.clusters, c.Name)
+			if !slices.Contains(g.assignments, assignments[0]) {
+				g.assignments = append(g.assignments, assignments...)
+			}
+		}
+	}
+}
+
+func (o *onClusters) diagnostics() []diag.Diagnostic {
+	var out []diag.Diagnostic
+	for _, g := range o.all {
+		names := slices.Compact(slices.Sorted(slices.Values(g.clusters)))
+		which := g.of
+		if more := len(names) - 1; more > 0 {
+			which = fmt.Sprintf("%s and %d more", which, more)
+		}
+		d := g.Diagnostic
+		d.Message = "on cluster " + which + ": " + d.Message
+		for _, name := range names[:min(len(names), 3)] {
+			d = d.At(model.Ref{Collection: clusters, Name: name}, "the cluster")
+		}
+		out = append(out, d.For(slices.Compact(slices.Sorted(slices.Values(g.assignments)))...))
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// retention is what of a rendered workload outlives its assignment, and what others
+// may bring as well.
+type retention struct {
+	// Kept are the objects that stay on the cluster, as kubernetes.KeptOf returns them.
+	Kept []string `json:"kept,omitempty"`
+	// Definitions are the CustomResourceDefinitions by name, each as a digest of what
+	// it defines.
+	Definitions map[string]string `json:"definitions,omitempty"`
+}
+
+// definitionKind begins a CustomResourceDefinition in Kept.
+const definitionKind = "CustomResourceDefinition "
+
+func retentionOf(backend backends.Backend, a *backends.Assignment) retention {
+	if !a.Render {
+		return retention{}
+	}
+	r := retention{Kept: kubernetes.KeptOf(a), Definitions: kubernetes.DefinitionsOf(a.Projection)}
+	if backend.Traits().KeepsDefinitions {
+		for name := range r.Definitions {
+			r.Kept = append(r.Kept, definitionKind+name)
+		}
+		slices.Sort(r.Kept)
+		r.Kept = slices.Compact(r.Kept)
+	}
+	return r
+}
+
+// encode returns the JSON of r, nothing for the zero value.
+func (r retention) encode() []byte {
+	if len(r.Kept)+len(r.Definitions) == 0 {
+		return nil
+	}
+	b, _ := json.Marshal(r) // of strings, with sorted keys
+	return b
+}
+
+// definitions returns the CustomResourceDefinitions of an assignment.
+func (as *assignments) definitions(i int) (map[string]string, error) {
+	summary, ok := decodeSummary(as.rows[i].summary)
+	if !ok || as.rows[i].failed {
+		return nil, nil
+	}
+	if _, retained, _, err := summary.parts(); err != nil || len(retained) == 0 { // as in most
+		return nil, err
+	}
+	with := summary
+	_, err := with.decodeShared()
+	return with.retention.Definitions, err
+}
+
+// shareDefinitions lets one assignment of a cluster type bring each
+// CustomResourceDefinition that several bring alike: the first by name that has not
+// failed. Two reconcilers' objects that apply one object would take it from one
+// another for ever, and Helm refuses what another release has. The others are
+// emitted once more without it. Where a folder that is kept has it, that one does.
+func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, collided []collision) error {
+	s := as.spans[ct]
+	failing := map[int]bool{}
+	for _, c := range collided {
+		for _, i := range as.losers(c) {
+			failing[i] = true
+		}
+	}
+	owned, err := as.keptDefinitions(in, ct)
+	if err != nil {
+		return err
+	}
+	for i := s.first; i < s.next; i++ {
+		definitions, err := as.definitions(i)
+		if err != nil {
+			return err
+		}
+		if len(definitions) == 0 || failing[i] {
+			continue
+		}
+		without := map[string]bool{}
+		for name := range definitions {
+			if owned[name] {
+				without[name] = true
+			}
+			owned[name] = true
+		}
+		if len(without) > 0 {
+			if err := as.emitWithout(ctx, i, without); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keptDefinitions returns the names of the CustomResourceDefinitions in folders of a
+// cluster type that stay as they were.
+func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, error) {
+	out := map[string]bool{}
+	name := as.Model.ClusterTypes[ct].Name
+	if in.record == nil || !slices.ContainsFunc(in.record.ClusterTypes, func(c tree.ClusterTypeEntry) bool { return c.Name == name }) {
+		return out, nil
+	}
+	healthy := map[string]bool{}
+	broken := as.Model.Incomplete
+	for i := as.spans[ct].first; i < as.spans[ct].next; i++ {
+		target := as.Schedule.Assignments[i].Target.FullName
+		healthy[target] = !as.rows[i].failed
+		broken = broken || as.rows[i].failed
+	}
+	if !broken {
+		return out, nil
+	}
+	before, err := in.record.ClusterType(name)
+	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
+		return out, nil // the output stays as it is, whatever is emitted
+	} else if err != nil {
+		return nil, err
+	}
+	for _, a := range before.Assignments {
+		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !as.Model.Incomplete {
+			continue
+		}
+		for _, object := range a.Folder.Retained {
+			if definition, ok := strings.CutPrefix(object, definitionKind); ok {
+				out[definition] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+// emitWithout emits an assignment once more, without definitions that another
+// brings.
+func (as *assignments) emitWithout(ctx context.Context, i int, without map[string]bool) error {
+	r := &as.rows[i]
+	h := as.key("without definitions").Key(r.key)
+	for _, name := range slices.Sorted(maps.Keys(without)) {
+		h.String(name)
+	}
+	r.key, r.without = h.Sum(), without
+	if summary, ok := as.tableOf(i).Get(r.key); ok {
+		if decoded, good := decodeSummary(summary); good {
+			r.summary, r.failed = summary, decoded.failed
+			return nil
+		}
+	}
+	_, err := as.emit(ctx, []int{i})
+	return err
+}
+
+// sharedDefinition returns the CustomResourceDefinition with an id that two assignments
+// render; nil where it is none.
+func (as *assignments) sharedDefinition(c *collision, id objectDigest) (*backends.Object, error) {
+	first, err := as.definitions(c.first)
+	if err != nil {
+		return nil, err
+	}
+	second, err := as.definitions(c.second)
+	if err != nil {
+		return nil, err
+	}
+	for name := range first {
+		if o := kubernetes.CRD(name); second[name] != "" && objectID(o) == id {
+			return &o, nil
+		}
+	}
+	return nil, nil
+}
+
+// definitionCollision says why two assignments cannot share a
+// CustomResourceDefinition; nothing where they can.
+func (as *assignments) definitionCollision(c collision) (message, hint string, err error) {
+	first, err := as.definitions(c.first)
+	if err != nil {
+		return "", "", err
+	}
+	second, err := as.definitions(c.second)
+	if err != nil {
+		return "", "", err
+	}
+	name := c.object.Name
+	message = fmt.Sprintf("two assignments create the %s %s", c.object.Kind, name)
+	if first[name] == "" || second[name] == "" {
+		return message, "one of the two is not rendered from a source: leave it out there, or set crds: \"skip\" on the source that renders the other", nil
+	}
+	a, b := &as.Schedule.Assignments[c.first], &as.Schedule.Assignments[c.second]
+	if first[name] != second[name] {
+		return message + ", and not the same", "give both the same version of the chart, or set crds: \"skip\" on the source of one of them, if the definition of the other fits both", nil
+	}
+	for _, of := range []string{a.Target.FullName, b.Target.FullName} {
+		crds := a.Manifests.CRDs()
+		if of == b.Target.FullName {
+			crds = b.Manifests.CRDs()
+		}
+		if crds == model.DeleteCRDs {
+			return message + ", and one would remove it from the other", "remove crds: \"delete\" from the source of " + of + ": what several share stays on the cluster", nil
+		}
+	}
+	return "", "", nil
+}
+
+// withoutEffect warns of what a source says about CustomResourceDefinitions where
+// the reconciler cannot do it.
+func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diagnostic {
+	crds := a.Manifests.CRDs()
+	var why, hint string
+	switch {
+	case crds == "" || crds == model.KeepCRDs:
+		return nil
+	case a.Render && crds == model.DeleteCRDs && backend.Traits().KeepsDefinitions && len(kubernetes.DefinitionsOf(a.Projection)) > 0:
+		why, hint = "Argo CD never deletes CustomResourceDefinitions", "remove them by hand when nobody needs them any more: a build that lets the assignment go names them"
+	case a.Render:
+		return nil
+	case crds == model.SkipCRDs && a.Manifests.Helm != nil && backend.Traits().SkipsDefinitions:
+		return nil
+	default:
+		why, hint = "the reconciler fetches the manifests", "render them: set render: true on the deployment target"
+	}
+	field := "manifests." + string(a.Manifests.Kind()) + ".crds"
+	return []diag.Diagnostic{diag.New(diag.NoEffect, fmt.Sprintf("crds: %q of %s has no effect: %s", crds, a.DeploymentTarget, why)).
+		On(field).At(a.Ref.At(field), "").Hinting(hint)}
+}

@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// emitter takes assignments from their composed values to files.
+type emitter struct {
+	*Planned
+	tuples *tuples
+	charts sync.Map // *model.DeploymentTarget -> *compose.Graph
+}
+
+// emission is what an assignment gives: files where it has not failed.
+type emission struct {
+	backends.Emission
+	summary *emissionSummary
+}
+
+// emissions takes assignments from their composed values to files: charts get
+// their values, what is to be rendered is rendered, namespace services and
+// reconcilers that are functions are evaluated, and backends emit.
+//
+// without are the definitions that each is to leave out, by assignment.
+func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]map[string]bool) ([]emission, error) {
+	out := make([]emission, len(numbers))
+	assigned := make([]*backends.Assignment, len(numbers)) // nil where it has failed
+	late := make([]compose.Late, len(numbers))
+	tuples := make([]int32, len(numbers))
+	for n, i := range numbers {
+		tuples[n] = e.Plan.TupleOf[i]
+	}
+	values, err := e.tuples.values(ctx, tuples)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range numbers {
+		g := values[tuples[n]]
+		a := e.assignment(i, g)
+		ds := e.fillChart(&e.Schedule.Assignments[i], a)
+		ds = append(slices.Clip(ds), e.plaintexts(&e.Schedule.Assignments[i], &a.Manifests)...)
+		out[n].summary, late[n].Values = &emissionSummary{failed: diag.Errors(ds), diagnostics: ds}, g.Values
+		if !out[n].summary.failed {
+			assigned[n], late[n].Manifests = a, &a.Manifests
+		}
+	}
+	projections, err := e.project(ctx, numbers, assigned)
+	if err != nil {
+		return nil, err
+	}
+	defer e.request.Meter.took(cache.Assignment, time.Now())
+	for n, i := range numbers {
+		if a := assigned[n]; a != nil && a.Render {
+			p := kubernetes.Retained(projections[n].projection, a.Manifests.CRDs())
+			projections[n].projection = kubernetes.Without(p, without[i])
+		}
+		late[n].Rendered = objectsOf(projections[n].projection)
+	}
+	specs, err := e.Plan.SpecsOf(ctx, numbers, late)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range numbers {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if a := assigned[n]; a != nil {
+			a.Projection = projections[n].projection
+			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
+			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
+			beyond := e.beyond(i, a)
+			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
+			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0, projections[n].passing
+			out[n].summary.requests = e.requests(e.Schedule.Assignments[i].Workload, a)
+			out[n].emit(e.Planned, e.backend(e.Schedule.Assignments[i].ClusterType), a)
+		}
+	}
+	return out, nil
+}
+
+// objectsOf are the objects of a projection, as functions of the assignment see
+// them: without hooks that differ with each render.
+func objectsOf(p *model.Projection) model.Value {
+	var objects []model.Value
+	if p != nil {
+		stable, _ := kubernetes.Split(p.Objects, kubernetes.IsStable)
+		for _, o := range stable {
+			objects = append(objects, o.Value)
+		}
+	}
+	return model.ListOf(objects...)
+}
+
+// emit has the backend emit the assignment, unless it has failed.
+func (m *emission) emit(p *Planned, backend backends.Backend, a *backends.Assignment) {
+	summary := m.summary
+	summary.diagnostics = p.strict(slices.Concat(summary.diagnostics, backends.Refuse(backend, a), withoutEffect(backend, a)))
+	if summary.failed = summary.failed || diag.Errors(summary.diagnostics); summary.failed {
+		return
+	}
+	emitted, ds := backend.Emit(a)
+	ds = p.strict(ds)
+	if !diag.Errors(ds) {
+		ds = append(ds, unwritable(backend, a.Ref, emitted.Files, nil)...)
+	}
+	summary.diagnostics = append(summary.diagnostics, ds...)
+	if summary.failed = diag.Errors(ds); summary.failed {
+		return
+	}
+	m.Emission = emitted
+	summary.orphan = orphans(a.NamespaceService.Value)
+	summary.shared = emitted.Shared
+	summary.retention = retentionOf(backend, a)
+	for _, o := range emitted.Objects {
+		id := objectID(o)
+		summary.objects = append(summary.objects, id[:]...)
+	}
+	blobs := map[string]tree.Blob{}
+	for _, f := range emitted.Files {
+		file := tree.FileOf(f)
+		blobs[f.Path] = file.Blob()
+		summary.files = append(summary.files, file)
+	}
+	_, _ = hex.Decode(summary.tree[:], []byte(tree.TreeID(blobs)))
+}
+
+// unwritable returns an error where files that a backend gives cannot be written:
+// beside each other, or beside the folders that lie where they do; of is what the
+// files are of.
+func unwritable(backend backends.Backend, of model.Ref, files []backends.File, folders []backends.Folder) []diag.Diagnostic {
+	paths := make([]string, 0, len(files)+len(folders))
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	err := tree.CheckPaths(paths)
+	for i := 0; i < len(folders) && err == nil; i++ {
+		in := func(p string) bool {
+			return p == folders[i].DeploymentTarget || strings.HasPrefix(p, folders[i].DeploymentTarget+"/")
+		}
+		if n := slices.IndexFunc(paths, in); n >= 0 {
+			err = fmt.Errorf("path %q is in the place of an assignment's folder", paths[n])
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.BadFile, fmt.Sprintf("the backend %s gives files that cannot be written: %v", backend.Name(), err)).
+		At(of, "").Hinting("this is a mistake in the backend, not in the platform: report it")}
+}
+
+// assignment is everything that was decided, as a backend sees it, but for the
+// specs and the projection.
+func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
+	a := &e.Schedule.Assignments[i]
+	out := &backends.Assignment{
+		Environment:       e.Name,
+		ClusterType:       a.ClusterType.TypeName(),
+		Folder:            a.ClusterType.Name,
+		Clusters:          e.clusters[a.ClusterType.Name],
+		Entries:           a.ClusterType.Entries == model.ClusterEntries,
+		Workspace:         a.Workload.Workspace,
+		Application:       a.Workload.Application,
+		Workload:          a.Workload.Name,
+		Registration:      a.Workload.Registration,
+		Target:            a.Target.Name,
+		DeploymentTarget:  a.Target.FullName,
+		Namespace:         e.Plan.Namespaces[i],
+		Labels:            a.Target.Labels,
+		ClusterTypeLabels: a.ClusterType.Labels,
+		Version:           a.Version,
+		GitOps:            e.Model.GitOps,
+		Manifests:         a.Manifests,
+		Render:            a.Target.Render,
+		Restart:           a.Target.RestartOnConfigChange,
+		ConfigFormat:      a.ClusterType.ConfigFormat,
+		Values:            g.Plain,
+		Removed:           g.Removed,
+		Digest:            g.Digest,
+		NamespaceService:  backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}},
+		Reconciler:        backends.Spec{Ref: reconcilerRef(a.ClusterType)},
+		DependsOn:         a.DependsOn,
+		Wave:              a.Wave,
+		Ref:               a.Workload.TargetRef(a.Target.Name),
+	}
+	out.Bounds, _ = e.Model.WorkspaceOf(a.Workload)
+	for _, secret := range g.Secrets {
+		out.Secrets = append(out.Secrets, secretOf(secret))
+	}
+	return out
+}
+
+func secretOf(s compose.Secret) backends.Secret {
+	text := func(name string) string {
+		v, there := s.Ref.Lookup(name)
+		if !there {
+			return ""
+		}
+		return v.Text()
+	}
+	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"), Property: text("property"), Version: text("version")}
+}

@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// entries are those of the clusters whose cluster types have some: what each of them pulls.
+// Folders of entries are shared out among the shards of a build by their own names, as those of
+// cluster types are: so each is of one build, whatever folders its entries name.
+type entries struct {
+	*scope
+	retained *retained
+	reports  *reports
+	types    map[string]*model.ClusterType // of the model, by folder
+	// makers make the files of the entries that name a folder, by folder; those of clusters
+	// that can have some.
+	makers map[string]func(*model.Cluster) []backends.File
+	keys   map[string]cache.Key // of folderKey
+	last   sync.Map             // entryFiles by folder
+	// shards are the folders of entries as they will be, by name.
+	shards map[string]*shard
+	// followed are the folders that entries which stay name.
+	followed map[string]bool
+	left     []string // clusters that are to have no entries any more, and whose entries stay
+	moves    []move
+	fresh    []move // that the record does not list
+	waits    waits
+	// needed are the deployment targets of recorded folders that stay there for clusters which
+	// do not move, by folder.
+	needed map[string]map[string]bool
+}
+
+// move is an entry that is in the record too.
+type move struct {
+	shard *shard
+	from  tree.EntryRecord
+	to    string
+}
+
+// shard is a folder of entries.
+type shard struct {
+	entries  []tree.Entry     // sorted by cluster
+	clusters []*model.Cluster // beside entries; nil for those that stay
+	digest   model.Digest     // of entries of which none stays; "" where it is not known
+	keeps    bool             // whether entries stay as the record has them
+	made     sync.Once        // the files of entries
+	recorded []tree.EntryRecord
+}
+
+// planEntries decides what each cluster follows. A cluster whose entry is recorded stays with
+// that where errors hide its class, where the selectors of the class hold for nothing any
+// more, and where it is no longer listed: what runs is stopped by name alone.
+func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
+	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{}, shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{}, waits: waits{}}
+	for n := range s.Model.ClusterTypes {
+		ct := &s.Model.ClusterTypes[n]
+		e.types[ct.Name] = ct
+	}
+	refused := map[string]bool{}
+	for n := range s.Model.ClusterTypes {
+		if ct := &s.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && s.Reconciled(ct) && e.refuse(ct, refused[ct.TypeName()]) {
+			refused[ct.TypeName()] = true
+			s.hold(n)
+		}
+	}
+	for i := range s.Model.Clusters {
+		c := &s.Model.Clusters[i]
+		if name := tree.ShardName(c.Name); e.makers[c.Folder] != nil && s.request.Shard.Has(name) && s.inRing(c.Folder) {
+			sh := e.shard(name)
+			sh.entries, sh.clusters = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder}), append(sh.clusters, c)
+		}
+	}
+	if s.record != nil {
+		for name, sh := range e.shards {
+			if !slices.ContainsFunc(s.record.ClusterTypes, func(entry tree.ClusterTypeEntry) bool { return entry.Name == name }) {
+				e.addFresh(sh, nil)
+			}
+		}
+		for _, entry := range s.record.ClusterTypes {
+			if !tree.IsShard(entry.Name) || !s.request.Shard.Has(entry.Name) || entry.Digest != "" && e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
+				continue
+			}
+			recorded, err := s.record.ClusterType(entry.Name)
+			if err != nil {
+				return nil, err
+			}
+			e.keep(entry.Name, recorded.Entries)
+		}
+	}
+	e.reportLeft()
+	return e, nil
+}
+
+func (e *entries) shard(name string) *shard {
+	if e.shards[name] == nil {
+		e.shards[name] = &shard{}
+	}
+	return e.shards[name]
+}
+
+// refuse says whether the clusters of a cluster type cannot have entries, and reports why,
+// unless that is done.
+func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
+	var ds []diag.Diagnostic
+	if same := e.types[backends.EntriesDir]; same != nil {
+		ds = append(ds, diag.New(diag.NoEntries, fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in", backends.EntriesDir)).
+			At(same.Ref(), "").At(ct.Ref().At("entries"), "").On(same.Ref().String()).Hinting("give it another name"))
+	}
+	maker, problems := e.backend(ct).Entries(e.delivered(ct))
+	if ds = append(ds, problems...); !reported {
+		e.reports.add(ds...)
+	}
+	if diag.Errors(ds) {
+		return true
+	}
+	e.makers[ct.Name] = maker
+	return false
+}
+
+// keep lets entries of the record stay in a shard.
+func (e *entries) keep(name string, recorded []tree.EntryRecord) {
+	sh := e.shard(name)
+	sh.recorded = recorded
+	e.addFresh(sh, recorded)
+	for _, r := range recorded {
+		n, listed := sh.find(r.Cluster)
+		if listed {
+			switch {
+			case sh.entries[n].Folder == r.Folder:
+			case e.classUnknown() || e.retained.folders[r.Folder] != nil:
+				if e.retained.folders[r.Folder] == nil { // that is reported
+					e.waits.add(wait{ct: sh.clusters[n].ClusterType, why: whichClass}, r.Cluster, "")
+				}
+				e.stay(sh, n, r)
+			default:
+				e.moves = append(e.moves, move{sh, r, sh.entries[n].Folder})
+			}
+			continue
+		}
+		switch {
+		case e.hides(r):
+		case slices.Contains(e.Model.RemovedClusters, r.Cluster):
+			continue
+		default:
+			e.left = append(e.left, r.Cluster)
+		}
+		sh.entries, sh.clusters = slices.Insert(sh.entries, n, tree.Entry{}), slices.Insert(sh.clusters, n, nil)
+		e.stay(sh, n, r)
+	}
+}
+
+// addFresh notes the entries of a shard that are not recorded.
+func (e *entries) addFresh(sh *shard, recorded []tree.EntryRecord) {
+	for _, entry := range sh.entries {
+		if _, is := slices.BinarySearchFunc(recorded, entry.Cluster, func(r tree.EntryRecord, cluster string) int { return strings.Compare(r.Cluster, cluster) }); !is {
+			e.fresh = append(e.fresh, move{sh, tree.EntryRecord{Cluster: entry.Cluster}, entry.Folder})
+		}
+	}
+}
+
+// stay lets an entry of a shard, by number, stay as the record has it.
+func (e *entries) stay(sh *shard, n int, r tree.EntryRecord) {
+	sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
+	sh.keeps, e.followed[r.Folder] = true, true
+}
+
+// holdBack lets clusters stay with their folders where the next one lacks an assignment
+// because of errors: what it left on the cluster would be removed. Entries that name a folder
+// of which something is kept stay too, as what is kept may need their values. It returns
+// whether there are more of them than before.
+func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
+	// Deployment targets by folder: those that it lacks, those that it keeps, and those of them
+	// that take values from each cluster.
+	lacks, keeps, takes := map[string][]string{}, map[string][]string{}, map[string][]string{}
+	for n, at := range e.spans {
+		for i := at.first; i < at.next; i++ {
+			a, folder := &as.Schedule.Assignments[i], e.Model.ClusterTypes[n].Name
+			if !as.rows[i].failed {
+				continue
+			}
+			r, kept := k.recorded[folderKey{folder, a.Target.FullName}]
+			if !kept {
+				lacks[folder] = append(lacks[folder], a.Target.FullName)
+				continue
+			}
+			keeps[folder] = append(keeps[folder], a.Target.FullName)
+			b, needs := e.backend(a.ClusterType).(needing)
+			if e.Plan.Tuples[e.Plan.TupleOf[i]].PerCluster || needs && len(b.Needs(r.Shared)) > 0 {
+				takes[folder] = append(takes[folder], a.Target.FullName)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.shards)) {
+		sh := e.shards[name]
+		for _, r := range sh.recorded {
+			if len(keeps[r.Folder]) == 0 {
+				continue
+			}
+			if n, listed := sh.find(r.Cluster); listed && sh.entries[n].Folder == r.Folder && !sh.entries[n].Kept && e.changes(sh, n, r) {
+				e.waits.add(wait{ct: e.types[r.Folder].TypeName(), to: r.Folder, why: keepValues}, r.Cluster, keeps[r.Folder]...)
+				e.stay(sh, n, r)
+			}
+		}
+	}
+	// Nobody who comes has the values that what is kept takes.
+	e.fresh = slices.DeleteFunc(e.fresh, func(m move) bool {
+		if len(takes[m.to]) > 0 {
+			e.waits.add(wait{ct: e.types[m.to].TypeName(), to: m.to, why: noEntry}, m.from.Cluster, takes[m.to]...)
+			m.shard.drop(m.from.Cluster)
+		}
+		return len(takes[m.to]) > 0
+	})
+	before := len(e.moves)
+	var failed error
+	e.moves = slices.DeleteFunc(e.moves, func(m move) bool {
+		if len(lacks[m.to])+len(takes[m.to]) == 0 || failed != nil {
+			return false
+		}
+		had, err := e.record.ClusterType(m.from.Folder)
+		failed = err
+		of := wait{ct: e.types[m.to].TypeName(), to: m.to}
+		stays := len(takes[m.to]) > 0
+		if stays {
+			of.why = keptWithValues
+			e.waits.add(of, m.from.Cluster, takes[m.to]...)
+		}
+		for _, target := range lacks[m.to] {
+			if had.Assignment(target) != nil {
+				e.need(m.from.Folder, target)
+				of.why, stays = lacksAssignment, true
+				e.waits.add(of, m.from.Cluster, target)
+			}
+		}
+		if stays {
+			n, _ := m.shard.find(m.from.Cluster)
+			e.stay(m.shard, n, m.from)
+		}
+		return stays
+	})
+	return len(e.moves) < before, failed
+}
+
+// changes says whether an entry, by its number in the shard, has other files than the record says.
+func (e *entries) changes(sh *shard, n int, r tree.EntryRecord) bool {
+	return tree.OfFiles(tree.FilesOf(e.makers[r.Folder](sh.clusters[n]))) != tree.TreeID(r.Files)
+}
+
+// need keeps a recorded folder of an assignment.
+func (e *entries) need(folder, target string) {
+	if e.needed[folder] == nil {
+		e.needed[folder] = map[string]bool{}
+	}
+	e.needed[folder][target] = true
+}
+
+// find returns the number of the entry of a cluster, or where it would be.
+func (sh *shard) find(cluster string) (int, bool) {
+	return slices.BinarySearchFunc(sh.entries, cluster, func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
+}
+
+// drop takes the entry of a cluster out.
+func (sh *shard) drop(cluster string) {
+	if n, found := sh.find(cluster); found {
+		sh.entries, sh.clusters = slices.Delete(sh.entries, n, n+1), slices.Delete(sh.clusters, n, n+1)
+		sh.keeps = true
+	}
+}
+
+// hides says whether errors, or what this build is about, are why a recorded entry is not to
+// be made.
+func (e *entries) hides(r tree.EntryRecord) bool {
+	if e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
+		return true
+	}
+	c := e.Model.Cluster(r.Cluster)
+	if c == nil {
+		return !e.inRing(r.Folder)
+	}
+	ct := e.types[c.Folder]
+	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.inRing(ct.Name) || !e.inRing(r.Folder))
+}
+
+// classUnknown says whether errors may hide which class a cluster is of.
+func (e *entries) classUnknown() bool {
+	return e.Model.Incomplete ||
+		slices.ContainsFunc(e.Model.Configs, func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
+		slices.ContainsFunc(e.Model.ConfigSchemas, func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
+}
+
+// reportLeft warns of entries that stay although the platform has no such clusters any more,
+// or their cluster types have no entries.
+func (e *entries) reportLeft() {
+	slices.Sort(e.left)
+	var unlisted, without []string
+	for _, name := range e.left {
+		if e.Model.Cluster(name) == nil {
+			unlisted = append(unlisted, name)
+		} else {
+			without = append(without, name)
+		}
+	}
+	e.warn(unlisted, "no longer listed", "list it again, or remove what it pulls, once nothing runs there any more")
+	e.warn(without, "of a cluster type without entries", `give the cluster type entries: "cluster" again, or bootstrap the cluster anew, and then remove what it pulled`)
+}
+
+// warn warns of entries that stay.
+func (e *entries) warn(clusters []string, why, way string) {
+	n := len(clusters)
+	if n == 0 {
+		return
+	}
+	which := "cluster " + clusters[0] + " is " + why + ", and its entry stays"
+	if n > 1 {
+		which = fmt.Sprintf("%d clusters are %s, and their entries stay: %s", n, why, strings.Join(clusters[:min(n, 5)], ", "))
+	}
+	if n > 5 {
+		which += fmt.Sprintf(" and %d more", n-5)
+	}
+	ref := model.Ref{Collection: "environments", Name: e.Name}
+	e.reports.add(diag.New(diag.LeftCluster, which).At(ref, "").On(ref.At("removals.clusters").String()).
+		Hinting(fmt.Sprintf("%s: environments: %s: removals: clusters: [%q]", way, model.Label(e.Name), clusters[0])))
+}
+
+// digest identifies the entries, if the build makes all of them anew. The record keeps it.
+func (e *entries) digest(sh *shard) model.Digest {
+	if sh.digest != "" {
+		return sh.digest
+	}
+	h := cache.NewHash("entries").String(e.Name)
+	for i, c := range sh.clusters {
+		h.String(sh.entries[i].Cluster).Key(e.folderKey(sh.entries[i].Folder)).String(string(c.Digest))
+	}
+	sh.digest = model.Digest(h.Sum().String())
+	return sh.digest
+}
+
+// folderKey identifies the input of the entries that name a folder, except for their clusters.
+// It hashes the entry of an example, which covers the environment, the reconciler and this
+// version of kalypso: making every entry in each build would take too long.
+func (e *entries) folderKey(folder string) cache.Key {
+	key, known := e.keys[folder]
+	if !known {
+		values := model.StructOf(model.Field{Name: "value", Value: model.StringOf("value")})
+		example := &model.Cluster{Name: "example", Address: "example", Description: "example", Values: &values}
+		example.Labels = map[string]string{"label": "label"}
+		key = cache.NewHash("entry").String(folder).Bytes(model.Encode(e.makers[folder](example))).Sum()
+		e.keys[folder] = key
+	}
+	return key
+}
+
+// trees returns the folders of entries, in no order, and those that this build leaves alone.
+func (e *entries) trees() []tree.ClusterType {
+	var out []tree.ClusterType
+	if e.record != nil {
+		for _, entry := range e.record.ClusterTypes {
+			if tree.IsShard(entry.Name) && !e.request.Shard.Has(entry.Name) {
+				out = append(out, tree.ClusterType{Name: entry.Name, Outside: true})
+			}
+		}
+	}
+	for name, sh := range e.shards {
+		if len(sh.entries) == 0 {
+			continue
+		}
+		ct := tree.ClusterType{Name: name}
+		if !sh.keeps {
+			ct.Digest = e.digest(sh)
+		}
+		ct.Content = func(context.Context) (*tree.Content, error) {
+			sh.made.Do(func() { e.make(sh) })
+			return &tree.Content{Entries: sh.entries, Make: func(_ context.Context, folders []int) ([][]backends.File, error) {
+				made := make([][]backends.File, len(folders))
+				for i, n := range folders {
+					if n == tree.Root {
+						made[i] = e.files(sh)
+					} else {
+						made[i] = e.makers[sh.entries[n].Folder](sh.clusters[n])
+					}
+				}
+				return made, nil
+			}}, nil
+		}
+		out = append(out, ct)
+	}
+	return out
+}
+
+// entryFiles are what a maker returned last for a folder, which often is the same for all
+// clusters.
+type entryFiles struct {
+	made  *backends.File // the first one
+	files *tree.EntryFiles
+}
+
+// make sets the files of the entries of a shard that do not stay.
+func (e *entries) make(sh *shard) {
+	for i := range sh.entries {
+		entry := &sh.entries[i]
+		if entry.Kept {
+			continue
+		}
+		made := e.makers[entry.Folder](sh.clusters[i])
+		last, _ := e.last.Load(entry.Folder)
+		is, _ := last.(entryFiles)
+		if is.made != &made[0] {
+			is = entryFiles{&made[0], tree.EntryOf(made)}
+			e.last.Store(entry.Folder, is)
+		}
+		entry.Files = is.files
+	}
+}
+
+// files returns the files of the entries that do not stay, sorted by path.
+func (e *entries) files(sh *shard) []backends.File {
+	var out []backends.File
+	for i, entry := range sh.entries {
+		if entry.Kept {
+			continue
+		}
+		for _, f := range e.makers[entry.Folder](sh.clusters[i]) {
+			f.Path = entry.Cluster + "/" + f.Path
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b backends.File) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}

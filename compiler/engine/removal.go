@@ -1,0 +1,290 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/effect"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// checkRemovals compares the tree with the record of the output, cluster by cluster. It
+// refuses a tree that removes too much, and warns of other losses: namespaces, with everything
+// in them, and the objects that make agents apply single folders.
+func (e *Environment) checkRemovals(c *changes) error {
+	if !c.differs() {
+		return nil
+	}
+	before, after, err := c.sides()
+	if err != nil {
+		return err
+	}
+	of, err := effect.Of(before, after, c.same)
+	if err != nil {
+		return err
+	}
+	leaves, err := c.leaving(of)
+	if err != nil {
+		return err
+	}
+	e.Effect, e.Removals = of, c.bound(of, leaves)
+	losing := leaves
+	if r := e.Removals; r.Removed+r.Emptied+r.Clusters > 0 {
+		if after := c.withOtherShards(after); after != nil {
+			whole, err := effect.Of(before, after, c.ofThisBuild)
+			if err != nil {
+				return err
+			}
+			if losing, err = c.leaving(whole); err != nil {
+				return err
+			}
+			e.Removals = c.bound(whole, losing)
+		}
+	}
+	if e.Removals.Excess() != "" && !e.request.AllowRemovals {
+		c.refuse(e.Removals, losing)
+		if !e.request.Preview {
+			e.Tree, e.Counts = nil, Counts{}
+			return nil
+		}
+	}
+	c.reportLeaving(leaves)
+	for n := range c.types {
+		if name := c.Model.ClusterTypes[n].Name; c.types[n].kept == "" && c.builds(name) && !c.same(name) {
+			if err := c.reportIndex(name); err != nil {
+				return err
+			}
+		}
+	}
+	return c.reportOutliving(of)
+}
+
+// bound compares the removals of an effect with the environment's limits. leaves is the result
+// of leaving for the same effect.
+func (c *changes) bound(of *effect.Effect, leaves []leaving) effect.Removals {
+	loses := map[*effect.Pair]bool{}
+	for _, l := range leaves {
+		loses[l.pair] = !l.record.Orphan
+	}
+	limits := effect.Limits{Max: c.Model.MaxRemovals, Clusters: c.Model.RemovedClusters, Emptied: c.Model.MaxEmptied, MayEmpty: c.Model.EmptiedClusters}
+	return of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
+}
+
+// leaving is a pair that is removed, or whose namespace gets another name.
+type leaving struct {
+	pair   *effect.Pair
+	record *tree.AssignmentRecord
+}
+
+// renamed returns the namespace's new name; "" where the pair is removed.
+func (l leaving) renamed() string {
+	if l.pair.Removed() {
+		return ""
+	}
+	return l.pair.After.Namespace
+}
+
+// id returns the assignment's, without the class of its clusters.
+func (l leaving) id(environment string) string {
+	return environment + "/" + l.pair.ClusterType() + "/" + l.record.DeploymentTarget
+}
+
+// leaving returns the removed pairs, and the pairs whose namespace gets another name.
+func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
+	var out []leaving
+	parts := map[string]*tree.ClusterTypeRecord{}
+	for i := range of.Pairs {
+		p := &of.Pairs[i]
+		if !p.Removed() && !p.Renames() {
+			continue
+		}
+		if parts[p.Way.From] == nil {
+			part, err := c.record.ClusterType(p.Way.From)
+			if err != nil {
+				return nil, err
+			}
+			parts[p.Way.From] = part
+		}
+		a := parts[p.Way.From].Assignment(p.DeploymentTarget())
+		if p.Removed() || !c.forMachines(a.Backend) {
+			out = append(out, leaving{p, a})
+		}
+	}
+	return out, nil
+}
+
+// refuse leaves the environment's output as it is, and says why, and what assigned what
+// would go.
+func (c *changes) refuse(r effect.Removals, leaves []leaving) {
+	ref := model.Ref{Collection: "environments", Name: c.Name}
+	field := "removals.max"
+	switch {
+	case r.Emptied <= r.MostEmptied || r.Empty:
+	case r.Removed > r.Most && max(r.On, r.Assignments) > r.Least:
+		field = "removals.max and removals.emptied"
+	default:
+		field = "removals.emptied"
+	}
+	var ids []string
+	counts := map[model.Ref]int{}
+	for _, l := range leaves {
+		ids = append(ids, l.id(c.Name))
+		for _, policy := range l.record.Policies {
+			counts[model.Ref{Collection: "schedulingPolicies", Name: policy}] += l.pair.Way.Count()
+		}
+	}
+	slices.Sort(ids)
+	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.Name, r.Excess())).
+		On(ref.String()).For(slices.Compact(ids)...).
+		Hinting(fmt.Sprintf("nothing of the environment is written; to remove them, build with --allow-removals, or raise %s of environment %s", field, c.Name))
+	policies := make([]model.Ref, 0, len(counts))
+	for ref := range counts {
+		policies = append(policies, ref)
+	}
+	slices.SortFunc(policies, func(a, b model.Ref) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, ref := range policies[:min(len(policies), 3)] {
+		d = d.At(ref, fmt.Sprintf("policy %s assigned %d of them", ref.Name, counts[ref]))
+	}
+	c.reports.add(d.At(ref, ""))
+}
+
+// reportLeaving warns of namespaces that go or get other names. What goes alike is one
+// warning.
+func (c *changes) reportLeaving(leaves []leaving) {
+	var order []string
+	alike := map[string][]leaving{}
+	for _, l := range leaves {
+		if b := c.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) && b != nil && !b.Traits().DeletesUnlisted {
+			continue
+		}
+		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "", c.holdsUp(l))
+		if alike[key] == nil {
+			order = append(order, key)
+		}
+		alike[key] = append(alike[key], l)
+	}
+	for _, key := range order {
+		c.reports.add(c.departure(alike[key]))
+	}
+}
+
+// folderStays says whether clusters lose a pair because they are no longer listed, and not
+// because their cluster type goes. What runs on a cluster that is removed by name is gone.
+func (c *changes) folderStays(p *effect.Pair) bool {
+	byName := !slices.ContainsFunc(p.Way.Clusters, func(name string) bool { return !slices.Contains(c.Model.RemovedClusters, name) })
+	return byName || slices.ContainsFunc(c.tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == p.Way.From })
+}
+
+// departure warns of folders that go alike.
+func (c *changes) departure(leaves []leaving) diag.Diagnostic {
+	first := leaves[0]
+	on := first.pair.ClusterType()
+	if names := first.pair.Way.Clusters; len(names) == 1 {
+		on += " on cluster " + names[0]
+	}
+	d := removal(on, first.record.Folder, first.renamed())
+	if c.forMachines(first.record.Backend) {
+		d = machineRemoval(on, first.record.Folder)
+	}
+	number := 0
+	var ids []string
+	for _, l := range leaves {
+		number += l.pair.Way.Count()
+		ids = append(ids, l.id(c.Name))
+	}
+	if number > 1 {
+		d.Message = departures(leaves, number, c.forMachines(first.record.Backend))
+	}
+	if hint := c.holdsUp(first); hint != "" {
+		d = d.Hinting(strings.TrimPrefix(d.Hint+"; "+hint, "; "))
+	}
+	slices.Sort(ids)
+	return d.For(slices.Compact(ids)...)
+}
+
+// holdsUp returns what may hold up the removal of a pair, as a hint; "" where nothing is known to.
+func (c *changes) holdsUp(l leaving) string {
+	if b := c.request.Backends[l.record.Backend]; b != nil && l.renamed() == "" {
+		return b.Traits().Removal
+	}
+	return ""
+}
+
+// departures is the message for several folders that go alike, from machines or clusters.
+func departures(leaves []leaving, number int, machines bool) string {
+	first := leaves[0]
+	switch {
+	case machines && first.record.Orphan:
+		return fmt.Sprintf("%d deployment targets are removed from machines, and their users and directories stay, as their namespace services say", number)
+	case machines:
+		return fmt.Sprintf("%d deployment targets are removed from machines", number)
+	case first.renamed() != "" && first.record.Orphan:
+		return fmt.Sprintf("%d namespaces are replaced by others, and stay on the clusters, as their namespace services say: %s", number, renames(leaves))
+	case first.renamed() != "":
+		return fmt.Sprintf("%d namespaces are renamed: %s", number, renames(leaves))
+	case first.record.Orphan:
+		return fmt.Sprintf("%d namespaces lose their assignments, and stay on the clusters, as their namespace services say", number)
+	}
+	return fmt.Sprintf("%d namespaces are removed with their assignments", number)
+}
+
+// renames lists some namespaces that get other names.
+func renames(leaves []leaving) string {
+	var out []string
+	for _, l := range leaves[:min(len(leaves), 3)] {
+		out = append(out, l.record.Namespace+" to "+l.renamed())
+	}
+	if more := len(leaves) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// removal says what happens to the namespace of a folder that goes, or whose
+// namespace gets another name.
+func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnostic {
+	what := "is removed with its assignment"
+	switch {
+	case f.Orphan && renamed != "":
+		what = "is replaced by " + renamed + ", and stays on the clusters, as its namespace service says"
+	case f.Orphan:
+		what = "loses its assignment, and stays on the clusters, as its namespace service says"
+	case renamed != "":
+		what = "is renamed to " + renamed
+	}
+	d := diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s %s", f.Namespace, clusterType, what))
+	if f.Orphan {
+		return d
+	}
+	return d.
+		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
+}
+
+// reportIndex warns of a cluster type whose folders are no longer applied by an
+// object each, as they are with gitops: the objects go, with what they applied.
+func (c *changes) reportIndex(clusterType string) error {
+	if c.Model.GitOps != nil {
+		return nil
+	}
+	before, err := c.record.Part(clusterType, func(string, string, bool) bool { return false })
+	if err != nil || before == nil {
+		return err
+	}
+	if _, had := before.Files[backends.AssignmentsFile]; !had {
+		return nil
+	}
+	ref := model.Ref{Collection: "environments", Name: c.Name}
+	c.reports.add(diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", clusterType, backends.AssignmentsFile, c.Name)).
+		At(ref, "").On(ref.String()).
+		Hinting("the reconciler deletes what that file applied before it applies it again: restore gitops, or suspend pruning for the change"))
+	return nil
+}

@@ -1,0 +1,340 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// AllEmpty stands for all selectors in Request.AllowEmpty.
+const AllEmpty = "*"
+
+// retained is what stays as the record describes it because a selector that selected
+// it selects nothing any more.
+type retained struct {
+	*scope
+	// folders are those of assignments that no policy gives any more, by cluster type and
+	// deployment target.
+	folders map[string]map[string]bool
+	// denied are the pairs that stay taken away, by cluster type.
+	denied map[string][]tree.Denied
+	lost   []*lost // the selectors that select nothing, and may not
+}
+
+// keep retains the folder of an assignment.
+func (r *retained) keep(clusterType, target string) {
+	if r.folders[clusterType] == nil {
+		r.folders[clusterType] = map[string]bool{}
+	}
+	r.folders[clusterType][target] = true
+}
+
+// lost is a selector that selects nothing, or a policy that cannot be read, with what
+// of the record it had selected.
+type lost struct {
+	selector string // its path; "" for a policy that cannot be read
+	entity   model.Ref
+	warning  diag.Diagnostic
+	// assigns says that what it selected was assigned by the policy, and pins that the
+	// policy changes what is deployed.
+	assigns, pins bool
+	denies        bool // what it selected was taken away
+	spares        bool // what it selected was left alone by the policy's deny
+	follows       bool // whether it selects nothing because others do
+	concerned     []string
+}
+
+// retain finds the selectors that select nothing and, by the record, selected
+// something before. What they had selected stays as it is: recorded folders are kept,
+// and what is assigned because a policy takes nothing away any more is not built.
+func retain(s *scope, out *reports) (*retained, error) {
+	r := &retained{scope: s, folders: map[string]map[string]bool{}, denied: map[string][]tree.Denied{}}
+	all := r.lostSelectors()
+	if s.record != nil && len(all) > 0 {
+		for _, entry := range s.record.ClusterTypes {
+			if !s.builds(entry.Name) {
+				continue
+			}
+			ct, err := s.record.ClusterType(entry.Name)
+			if err != nil {
+				return nil, err
+			}
+			r.retainOf(ct, all)
+		}
+	}
+	r.lost = all
+	r.dropConsequences(out)
+	for _, l := range all {
+		switch {
+		case len(l.concerned) > 0:
+			r.reportLost(l, out)
+		case l.follows:
+			out.drop(diag.SelectsNothing, l.selector)
+		}
+	}
+	r.followHidden(out)
+	return r, nil
+}
+
+// followHidden lets it follow from errors that hide clusters that a selector of clusters selects
+// nothing.
+func (r *retained) followHidden(out *reports) {
+	if !r.Model.HidesClusters() {
+		return
+	}
+	var causes []string
+	for ref := range r.Model.Invalid {
+		if ref.Collection == clusters {
+			causes = append(causes, ref.Entity().String())
+		}
+	}
+	for i := range r.Model.Inventories {
+		causes = append(causes, model.Ref{Collection: "inventories", Name: r.Model.Inventories[i].Name}.String())
+	}
+	slices.Sort(causes)
+	for i := range out.all {
+		if d := &out.all[i]; (d.Code == diag.SelectsNothing || d.Code == diag.SelectsNoMore) && strings.HasSuffix(d.Path, ".clusters") {
+			d.Because = causes
+		}
+	}
+}
+
+// drop leaves a diagnostic out.
+func (r *reports) drop(code diag.Code, path string) {
+	r.all = slices.DeleteFunc(r.all, func(d diag.Diagnostic) bool { return d.Code == code && d.Path == path })
+}
+
+// dropConsequences leaves out that nothing is assigned to what is retained.
+func (r *retained) dropConsequences(out *reports) {
+	targets := map[string]bool{}
+	for clusterType, folders := range r.folders {
+		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}.String())
+		for target := range folders {
+			targets[target] = true
+		}
+	}
+	for i := range r.Model.Workloads {
+		w := &r.Model.Workloads[i]
+		for j := range w.Targets {
+			if targets[w.Targets[j].FullName] {
+				out.drop(diag.Unassigned, w.TargetRef(w.Targets[j].Name).String())
+			}
+		}
+	}
+}
+
+// lostSelectors returns the selectors that select nothing and may not, and the policies
+// that cannot be read.
+func (r *retained) lostSelectors() []*lost {
+	var out []*lost
+	add := func(l *lost, allowed bool) {
+		l.selector = l.warning.Path
+		if !allowed && !r.mayBeEmpty(l.entity) {
+			out = append(out, l)
+		}
+	}
+	for _, s := range r.Schedule.Empty() {
+		p := s.Policy
+		if r.Model.Incomplete && !p.Deny && !s.Except && p.Pin == nil {
+			continue // nothing is removed, and errors may be the reason
+		}
+		add(&lost{
+			entity: model.Ref{Collection: "schedulingPolicies", Name: p.Name}, warning: s.Warning,
+			assigns: !p.Deny && !s.Except, pins: p.Pin != nil && !s.Except,
+			denies: p.Deny != s.Except, spares: p.Deny && s.Except,
+		}, p.AllowEmpty)
+	}
+	for _, s := range r.Plan.Empty {
+		add(&lost{entity: s.Ref, warning: s.Warning}, s.Allowed)
+	}
+	for ref := range r.Model.Invalid {
+		if ref.Collection == "schedulingPolicies" && ref.Path == "" {
+			out = append(out, &lost{entity: ref, assigns: true, pins: true, denies: true, spares: true})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *lost) int { return strings.Compare(a.entity.String(), b.entity.String()) })
+	return out
+}
+
+// mayBeEmpty says whether the request allows the selectors of an entity to select
+// nothing.
+func (r *retained) mayBeEmpty(ref model.Ref) bool {
+	return slices.ContainsFunc(r.request.AllowEmpty, func(name string) bool {
+		return name == AllEmpty || name == ref.Name || name == ref.Collection+"."+ref.Name
+	})
+}
+
+// retainOf retains what selectors had selected of a cluster type.
+func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
+	gone := !slices.ContainsFunc(r.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name })
+	if gone && ct.Name != model.TypeOfFolder(ct.Name) && r.retainClass(ct, all) {
+		return
+	}
+	known := true // whether the record says what selected its assignments
+	for i := range ct.Assignments {
+		a := &ct.Assignments[i]
+		known = known && len(a.Policies) > 0
+		number, assigned := r.Schedule.Index(ct.Name, a.DeploymentTarget)
+		for _, l := range all {
+			switch selected := l.selected(a); {
+			case !selected:
+			case !assigned && l.selector != "" && (l.assigns || l.spares):
+				r.keep(ct.Name, a.DeploymentTarget)
+				l.concern(r.Name, ct.Name, a.DeploymentTarget)
+			case assigned && (l.pins || l.isConfig()):
+				r.Plan.Failed[number] = true
+				l.concern(r.Name, ct.Name, a.DeploymentTarget)
+			case assigned && l.selector != "" && l.assigns && len(a.Policies) > 0:
+				l.concern(r.Name, ct.Name, a.DeploymentTarget)
+			}
+		}
+	}
+	for i := range ct.Assignments {
+		a := &ct.Assignments[i]
+		for _, l := range all {
+			l.follows = l.follows || l.isConfig() && r.folders[ct.Name][a.DeploymentTarget] && l.selected(a)
+		}
+	}
+	for _, d := range ct.Denied {
+		r.retainDenied(ct.Name, d, all)
+	}
+	if !known {
+		r.retainUnknown(ct, all)
+	}
+	if gone && r.folders[ct.Name] != nil {
+		for i := range ct.Assignments { // what lists them is not made anew
+			r.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
+		}
+	}
+}
+
+// retainClass retains a class that has no clusters any more because a selector of clusters
+// holds for none; false where that is not why.
+func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lost) (retains bool) {
+	for _, l := range all {
+		selected := slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
+			l.denies && slices.ContainsFunc(ct.Denied, func(d tree.Denied) bool { return slices.Contains(d.Policies, l.entity.Name) })
+		if !selected || !strings.HasSuffix(l.selector, ".clusters") {
+			continue
+		}
+		for i := range ct.Assignments {
+			r.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
+			l.concern(r.Name, ct.Name, ct.Assignments[i].DeploymentTarget)
+		}
+		retains = true
+	}
+	return retains
+}
+
+// selected says whether the selector, by the record, selected an assignment; of a
+// record that does not say, it did.
+func (l *lost) selected(a *tree.AssignmentRecord) bool {
+	by := a.Policies
+	switch {
+	case len(a.Policies) == 0:
+		return l.selector != "" // a policy that cannot be read makes the environment uncertain anyway
+	case l.entity.Collection == "configs":
+		by = a.Configs
+	case l.entity.Collection == "configSchemas":
+		by = a.ConfigSchemas
+	case l.spares && slices.Contains(a.SparedBy, l.entity.Name):
+		return true
+	case !l.assigns:
+		return false
+	}
+	return slices.Contains(by, l.entity.Name)
+}
+
+func (l *lost) isConfig() bool { return l.entity.Collection != "schedulingPolicies" }
+
+func (l *lost) concern(environment, clusterType, target string) {
+	l.concerned = append(l.concerned, environment+"/"+clusterType+"/"+target)
+}
+
+// retainDenied keeps a pair away that policies took away which select nothing now.
+func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lost) {
+	var by []string
+	for _, l := range all {
+		if !l.denies || !slices.Contains(d.Policies, l.entity.Name) || slices.Contains(by, l.entity.Name) {
+			continue
+		}
+		by = append(by, l.entity.Name)
+		if number, assigned := r.Schedule.Index(clusterType, d.DeploymentTarget); assigned {
+			r.Plan.Failed[number] = true
+			l.concern(r.Name, clusterType, d.DeploymentTarget)
+		}
+	}
+	if len(by) > 0 {
+		r.denied[clusterType] = append(r.denied[clusterType], tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: by})
+	}
+}
+
+// retainUnknown keeps away what was not there, where the record does not say whether a
+// policy took it away that selects nothing now.
+func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
+	for _, l := range all {
+		if !l.denies || l.selector == "" {
+			continue
+		}
+		for i := range r.Schedule.Assignments {
+			a := &r.Schedule.Assignments[i]
+			if a.ClusterType.Name == ct.Name && ct.Assignment(a.Target.FullName) == nil {
+				r.Plan.Failed[i] = true
+				l.concern(r.Name, ct.Name, a.Target.FullName)
+			}
+		}
+	}
+}
+
+// reportLost reports a selector that selects nothing any more in the place of the
+// warning that it selects nothing, or that a policy cannot be read that did more than
+// to assign.
+func (r *retained) reportLost(l *lost, out *reports) {
+	kind := map[string]string{"schedulingPolicies": "policy", "configs": "config", "configSchemas": "config schema"}[l.entity.Collection]
+	if l.selector == "" {
+		d := diag.New(diag.SelectsNoMore, fmt.Sprintf("policy %s has errors, and says more of these assignments than that they are there", l.entity.Name))
+		out.add(d.At(l.entity, "").On(l.entity.String()).For(l.concerned...))
+		return
+	}
+	out.drop(diag.SelectsNothing, l.selector)
+	d := l.warning
+	d.Code, d.Severity = diag.SelectsNoMore, diag.SelectsNoMore.Severity()
+	d.Message += ", and selected something before"
+	way := fmt.Sprintf("what it had selected stays as it is; if it may select nothing, write allowEmpty: true on the %s, build once with --allow-empty %s, or remove the %s", kind, l.entity.Name, kind)
+	if d.Hint != "" {
+		way = d.Hint + "; " + way
+	}
+	out.add(d.Hinting(way).For(l.concerned...))
+}
+
+// deniedOf returns the pairs that are taken away from a cluster type, sorted.
+func (r *retained) deniedOf(clusterType string) []tree.Denied {
+	var out []tree.Denied
+	first, _ := slices.BinarySearchFunc(r.Schedule.Denied, clusterType, func(d schedule.Denial, name string) int { return strings.Compare(d.ClusterType, name) })
+	for _, d := range r.Schedule.Denied[first:] {
+		if d.ClusterType != clusterType {
+			break
+		}
+		out = append(out, tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: d.Policies})
+	}
+	for _, d := range r.denied[clusterType] {
+		i, found := slices.BinarySearchFunc(out, d.DeploymentTarget, func(d tree.Denied, target string) int { return strings.Compare(d.DeploymentTarget, target) })
+		if !found {
+			out = slices.Insert(out, i, d)
+			continue
+		}
+		out[i].Policies = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out[i].Policies, d.Policies))))
+	}
+	return out
+}
+
+// selection says what selects an assignment.
+func (p *Planned) selection(i int) tree.Selection {
+	a := &p.Schedule.Assignments[i]
+	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: p.Plan.Configs(i), ConfigSchemas: p.Plan.ConfigSchemas(i)}
+}
