@@ -33,6 +33,7 @@ type exceeded string
 // Error returns the bound, as a sentence about the template.
 func (e exceeded) Error() string { return string(e) }
 
+// spend counts steps, and panics with exceeded beyond the bound.
 func (r *run) spend(steps int) {
 	if r.steps += steps; r.steps > maxSteps {
 		panic(exceeded("it goes on for too long: a loop or a recursion has too many rounds, or works on too much"))
@@ -58,8 +59,9 @@ func walk(v reflect.Value, depth int, visit func(v reflect.Value, depth int)) {
 	}
 }
 
-// measure spends about the bytes of the text of values, and returns them. set can make a value
-// that contains itself, and whose text would end the process.
+// measure returns about how many bytes the text of values has, and spends them. It panics with
+// exceeded where they are too many: the function set can make a value that contains itself, and
+// fmt would overflow the stack on it, which ends the process.
 func (r *run) measure(values ...reflect.Value) int {
 	size := 0
 	for _, v := range values {
