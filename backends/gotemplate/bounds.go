@@ -2,166 +2,243 @@ package gotemplate
 
 import (
 	"fmt"
+	"math"
 	"reflect"
+	"regexp/syntax"
+	"strconv"
 	"strings"
 )
 
-// What one run of a template may take. Work is about a nanosecond, and the
-// weight of a value about the bytes of its text.
+// The bounds of one run of a template: bytes of output, and steps. They depend on the template and
+// its data only, so that a template fails in the same way on every machine. Not counted are the
+// comparisons of text/template, and how it sorts the keys of a mapping in range.
 const (
-	maxWork   = 1 << 26
-	maxWeight = 4 << 20
+	maxOutput = 4 << 20 // bytes of output, and of the values of a call
+	maxSteps  = 1 << 19 // a round of a loop, a node that writes, and a call are steps
 	maxDepth  = 100     // of values in values
-	maxCalls  = 200     // of templates in templates
-	maxOutput = 4 << 20 // bytes that a template makes
+	maxCalls  = 200     // of templates in templates: text/template needs hours to return from 100,000
 
-	stepWork  = 64 // of a node, and of a call
-	nodeWork  = 16 // of a value in a value
+	stepSize  = 128 // bytes that a function reads or makes are a step
+	nodeSize  = 16  // bytes, for a value in a value
 	maxNumber = 1 << 40
 )
 
 // mebibytes writes a bound for people.
 func mebibytes(n int) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// exceeded is the error of a run that is stopped.
+// exceeded is the error of a run that is stopped. text/template returns it where a function panics
+// with it.
 type exceeded string
 
+// Error returns the bound, as a sentence about the template.
 func (e exceeded) Error() string { return string(e) }
 
-// meter counts the work of one run. text/template makes errors of panics in
-// functions, so that is how a run is stopped.
-type meter struct {
-	work    int
-	calls   int // of templates in templates
-	stopped error
-}
-
-func (m *meter) stop(format string, args ...any) {
-	m.stopped = exceeded(fmt.Sprintf(format, args...))
-	panic(m.stopped)
-}
-
-func (m *meter) spend(work int) {
-	if m.work += work; m.work > maxWork {
-		m.stop("it goes on for too long: a loop or a recursion has too many rounds, or works on too much")
+// spend counts steps, and panics with exceeded beyond the bound.
+func (r *run) spend(steps int) {
+	if r.steps += steps; r.steps > maxSteps {
+		panic(exceeded("it goes on for too long: a loop or a recursion has too many rounds, or works on too much"))
 	}
 }
 
-// enter and leave count the templates that a run is in.
-func (m *meter) enter() string {
-	if m.calls++; m.calls > maxCalls {
-		m.stop("templates are in templates more than %d times: one calls itself without an end", maxCalls)
+// walk visits a value, and the values in it.
+func walk(v reflect.Value, depth int, visit func(v reflect.Value, depth int)) {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
 	}
-	return ""
-}
-
-func (m *meter) leave() string {
-	m.calls--
-	return ""
-}
-
-// weigh spends the work of going through a value once, which every use of it
-// does. A value of values may be far larger than what it is made of, or contain
-// itself.
-func (m *meter) weigh(v reflect.Value) int {
-	weight := m.weight(v, 0, 0)
-	m.spend(weight)
-	return weight
-}
-
-func (m *meter) weight(v reflect.Value, so, depth int) int {
-	if so += nodeWork; so > maxWeight {
-		m.stop("a value is larger than %s", mebibytes(maxWeight))
-	}
-	if depth > maxDepth {
-		m.stop("a value has more than %d levels, or contains itself", maxDepth)
-	}
+	visit(v, depth)
 	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer:
-		if !v.IsNil() {
-			if addressed(v) {
-				m.stop("a %s has no text but where it is in memory", v.Type())
-			}
-			return m.weight(v.Elem(), so, depth+1)
-		}
-	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		m.stop("a %s has no text but where it is in memory", v.Type())
-	case reflect.String:
-		if so += v.Len(); so > maxWeight {
-			m.stop("a value is larger than %s", mebibytes(maxWeight))
-		}
 	case reflect.Slice, reflect.Array:
-		if k := v.Type().Elem().Kind(); k <= reflect.Complex128 {
-			return so + v.Len()*nodeWork
-		}
 		for i := range v.Len() {
-			so = m.weight(v.Index(i), so, depth+1)
+			walk(v.Index(i), depth+1, visit)
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			so = m.weight(it.Value(), m.weight(it.Key(), so, depth+1), depth+1)
+			walk(it.Key(), depth+1, visit)
+			walk(it.Value(), depth+1, visit)
 		}
 	}
-	return so
 }
 
-// bound returns a function that does what another does, within bounds: what it is
-// given is weighed, what it makes of it is estimated before it does, and what it
-// gives is weighed again.
-func (m *meter) bound(name string, function any) any {
-	f := reflect.ValueOf(function)
+// measure returns about how many bytes the text of values has, and spends them. It panics with
+// exceeded where they are too many: the function set can make a value that contains itself, and
+// fmt would overflow the stack on it, which ends the process.
+func (r *run) measure(values ...reflect.Value) int {
+	size := 0
+	for _, v := range values {
+		walk(v, 0, func(v reflect.Value, depth int) {
+			size += nodeSize
+			if v.Kind() == reflect.String {
+				size += v.Len()
+			}
+			if size > maxOutput {
+				panic(exceeded("a value is larger than " + mebibytes(maxOutput)))
+			}
+			if depth > maxDepth {
+				panic(exceeded(fmt.Sprintf("a value has more than %d levels, or contains itself", maxDepth)))
+			}
+		})
+	}
+	r.spend(size / stepSize)
+	return size
+}
+
+// bounded returns a function of templates within the bounds of the run.
+func (r *run) bounded(name string) any {
+	f := reflect.ValueOf(functions()[name])
 	return reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
-		m.spend(stepWork)
-		given := 0
-		if !shallow[name] {
-			for _, a := range args {
-				given += m.weigh(a)
+		if last := len(args) - 1; f.Type().IsVariadic() {
+			rest := args[last]
+			args = args[:last:last]
+			for i := range rest.Len() {
+				args = append(args, rest.Index(i))
 			}
 		}
-		if makes, grows := growth[name]; grows {
-			estimate := makes(call{flat(args), given})
-			if estimate > maxWeight {
-				m.stop("%s makes more than %s, or works on too much", name, mebibytes(maxWeight))
+		r.spend(1)
+		if shallow[name] {
+			return f.Call(args)
+		}
+		c := call{args, r.measure(args...)}
+		if estimate := growth[name]; estimate != nil {
+			bytes := estimate(c)
+			if bytes > maxOutput {
+				panic(exceeded(fmt.Sprintf("%s makes more than %s, or works on too much", name, mebibytes(maxOutput))))
 			}
-			m.spend(estimate)
+			r.spend(int(bytes) / stepSize)
 		}
-		var out []reflect.Value
-		if f.Type().IsVariadic() {
-			out = f.CallSlice(args)
-		} else {
-			out = f.Call(args)
+		if arithmetic[name] {
+			floats(args)
 		}
-		if !shallow[name] {
-			for _, v := range out {
-				m.weigh(v)
-			}
-		}
+		out := f.Call(args)
+		r.measure(out...)
 		return out
 	}).Interface()
 }
 
-// flat returns the arguments of a call one by one.
-func flat(args []reflect.Value) []any {
-	var out []any
-	for i, a := range args {
-		if i == len(args)-1 && a.Kind() == reflect.Slice {
-			for j := range a.Len() {
-				out = append(out, a.Index(j).Interface())
-			}
-			return out
-		}
-		out = append(out, a.Interface())
-	}
-	return out
-}
-
-// shallow are the functions that look at no more of a value than its kind, or one
-// of its fields.
-var shallow = func() map[string]bool {
+func namesOf(text string) map[string]bool {
 	all := map[string]bool{}
-	for name := range strings.FieldsSeq("get hasKey set unset dig index default empty coalesce ternary list tuple dict first mustFirst last mustLast " +
-		"kindOf kindIs typeOf typeIs typeIsLike fail") {
+	for name := range strings.FieldsSeq(text) {
 		all[name] = true
 	}
 	return all
-}()
+}
+
+// shallow are the functions that read no more of a value than its kind, or one of its fields.
+var shallow = namesOf("get hasKey set unset dig index default empty coalesce ternary list tuple dict first mustFirst" +
+	" last mustLast kindOf kindIs typeOf typeIs typeIsLike fail")
+
+// call is a call of a function, with the size of its arguments. Its numbers are floats, which do
+// not overflow.
+type call struct {
+	args []reflect.Value
+	size int
+}
+
+func (c call) number(i int) float64 { return float64(c.args[i].Int()) }
+
+// length returns that of a text or a list.
+func (c call) length(i int) float64 {
+	v := c.args[i]
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.String, reflect.Slice, reflect.Array:
+		return float64(v.Len())
+	}
+	return 0
+}
+
+// count returns how often a text is in an argument.
+func (c call) count(i int, text string) float64 {
+	return float64(strings.Count(c.args[i].String(), text))
+}
+
+// growth are the functions whose result or work is not in proportion to their arguments, with an
+// estimate of its bytes.
+var growth = map[string]func(call) float64{
+	"repeat":    func(c call) float64 { return c.number(0) * c.length(1) },
+	"indent":    indented,
+	"nindent":   indented,
+	"join":      func(c call) float64 { return c.length(0) * c.length(1) },
+	"until":     func(c call) float64 { return counted(0, c.number(0), 1) },
+	"untilStep": func(c call) float64 { return counted(c.number(0), c.number(1), c.number(2)) },
+	"seq": func(c call) float64 {
+		switch len(c.args) {
+		case 1:
+			return counted(1, c.number(0), 1)
+		case 2:
+			return counted(c.number(0), c.number(1), 1)
+		case 3:
+			return counted(c.number(0), c.number(2), c.number(1))
+		}
+		return 0
+	},
+	"replace":  func(c call) float64 { return c.count(2, c.args[0].String()) * c.length(1) },
+	"wrapWith": func(c call) float64 { return (c.length(2)/max(c.number(0), 1) + 1) * c.length(1) },
+	"printf":   formatted,
+
+	"uniq": square, "mustUniq": square, "without": square, "mustWithout": square,
+
+	"regexMatch": searchedOnce, "mustRegexMatch": searchedOnce, "regexFind": searchedOnce, "mustRegexFind": searchedOnce,
+	"regexFindAll": searched, "mustRegexFindAll": searched, "regexSplit": searched, "mustRegexSplit": searched,
+	"regexReplaceAll": replaced, "mustRegexReplaceAll": replaced,
+	"regexReplaceAllLiteral": replaced, "mustRegexReplaceAllLiteral": replaced,
+}
+
+func indented(c call) float64 { return (c.count(1, "\n") + 1) * c.number(0) }
+
+// counted is for a list of numbers.
+func counted(from, to, step float64) float64 {
+	if max(math.Abs(from), math.Abs(to), math.Abs(step)) >= maxNumber {
+		return math.Inf(1) // adding up to it may overflow, and begin again below
+	}
+	return (math.Abs(to-from)/max(math.Abs(step), 1) + 2) * 2 * nodeSize
+}
+
+// square is for functions that compare all values with all others.
+func square(c call) float64 {
+	values := float64(c.size / nodeSize)
+	return values * values / 64
+}
+
+// formatted is for printf: directives have widths, numbers or arguments, and may all write the same
+// argument.
+func formatted(c call) float64 {
+	star := 0.0
+	for _, a := range c.args[1:] {
+		if n, err := numberOf(a.Interface()); err == nil {
+			star = max(star, math.Abs(float64(n)))
+		}
+	}
+	bytes := float64(c.size)
+	for _, d := range directive.FindAllStringSubmatch(c.args[0].String(), -1) {
+		for _, digits := range strings.FieldsFunc(d[1], func(r rune) bool { return r < '0' || r > '9' }) {
+			width, _ := strconv.ParseFloat(digits, 64) // infinite where it is an error
+			bytes += width
+		}
+		bytes += float64(strings.Count(d[1], "*"))*star + float64(strings.Count(d[1], "[")*c.size)
+	}
+	return bytes
+}
+
+// searchedOnce is for one search with a regular expression: each instruction of its program for each
+// character. Sixteen of them take the time of a byte.
+func searchedOnce(c call) float64 {
+	re, err := syntax.Parse(c.args[0].String(), syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0
+	}
+	return float64(len(program.Inst)) * (c.length(1) + 1) / 16
+}
+
+// searched is for all matches: the search for each may read the whole rest.
+func searched(c call) float64 { return searchedOnce(c) * (c.length(1)/64 + 1) }
+
+// replaced is for a match at every character, and $ in the replacement that stands for all of it.
+func replaced(c call) float64 {
+	return searched(c) + (c.length(1)+1)*c.length(2) + c.count(2, "$")*c.length(1)
+}

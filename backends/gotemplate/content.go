@@ -1,6 +1,7 @@
 package gotemplate
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
 	if err := json.Unmarshal(o.text, &v); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return content{}, o.broken("JSON", newLines(string(o.text)).at(max(int(syntax.Offset)-1, 0)), err.Error())
+			return content{}, o.broken("JSON", 1+bytes.Count(o.text[:max(int(syntax.Offset)-1, 0)], []byte("\n")), err.Error())
 		}
 		return content{}, o.broken("JSON", 1, err.Error())
 	}
@@ -97,7 +98,14 @@ func (o *output) broken(what string, line int, why string) *diag.Diagnostic {
 
 // beginning returns where the first character of a line of the output is.
 func (o *output) beginning(line int) int {
-	at := newLines(string(o.text)).start(line)
+	at := 0
+	for ; line > 1; line-- {
+		next := bytes.IndexByte(o.text[at:], '\n')
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
 	for at < len(o.text) && o.text[at] == ' ' {
 		at++
 	}

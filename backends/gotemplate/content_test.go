@@ -134,6 +134,11 @@ func TestFunctions(t *testing.T) {
 			t.Errorf("there is no function %s", name)
 		}
 	}
+	for name := range arithmetic {
+		if functions()[name] == nil {
+			t.Errorf("there is no function %s", name)
+		}
+	}
 	for name := range growth {
 		if functions()[name] == nil {
 			t.Errorf("there is no function %s", name)

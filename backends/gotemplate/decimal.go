@@ -28,43 +28,17 @@ func (d decimal) Format(state fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(state, fmt.FormatString(state, verb), x) // to a buffer of fmt's
 }
 
-// arithmetic are the functions of sprig that count.
-var arithmetic = []string{
-	"int", "int64", "float64", "add1", "add", "sub", "div", "mod", "mul", "biggest", "max", "min",
-	"add1f", "addf", "subf", "divf", "mulf", "maxf", "minf", "ceil", "floor", "round",
-}
+// arithmetic are the functions of sprig that count. Their arguments are floats for decimals.
+var arithmetic = namesOf("int int64 float64 add1 add sub div mod mul biggest max min" +
+	" add1f addf subf divf mulf maxf minf ceil floor round")
 
-// counting returns a function that does what another does, with floats for decimals.
-func counting(function any) any {
-	f := reflect.ValueOf(function)
-	return reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
-		for i, a := range args {
-			args[i] = asFloats(a)
-		}
-		if f.Type().IsVariadic() {
-			return f.CallSlice(args)
-		}
-		return f.Call(args)
-	}).Interface()
-}
-
-// asFloats returns an argument, which may be several, with floats for decimals.
-func asFloats(a reflect.Value) reflect.Value {
-	out := reflect.New(a.Type()).Elem()
-	switch a.Kind() {
-	case reflect.Interface:
+// floats replaces decimals by floats.
+func floats(args []reflect.Value) {
+	for i, a := range args {
 		if d, is := a.Interface().(decimal); is {
 			if f, err := d.Float64(); err == nil {
-				out.Set(reflect.ValueOf(f))
-				return out
+				args[i] = reflect.ValueOf(f)
 			}
 		}
-	case reflect.Slice:
-		out.Set(reflect.MakeSlice(a.Type(), a.Len(), a.Len()))
-		for i := range a.Len() {
-			out.Index(i).Set(asFloats(a.Index(i)))
-		}
-		return out
 	}
-	return a
 }

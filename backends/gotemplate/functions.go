@@ -25,9 +25,6 @@ var functions = sync.OnceValue(func() map[string]any {
 	for name := range refused {
 		delete(all, name)
 	}
-	for _, name := range arithmetic {
-		all[name] = counting(all[name])
-	}
 	maps.Copy(all, map[string]any{
 		// Of the original Kalypso.
 		"toYaml": toYAML, "stringify": stringify, "hash": hash, "unquote": unquote,

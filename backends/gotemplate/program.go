@@ -1,7 +1,7 @@
 package gotemplate
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"text/template"
@@ -21,28 +21,18 @@ type program struct {
 
 // place is where a node of the template stands.
 type place struct {
-	line int
-	text bool // it is text, whose own lines count on
+	line  int
+	text  bool // it is text, whose own lines count on
+	calls int  // 1 at the beginning of a template, -1 at its end
 }
 
-// The functions that the instrumentation calls. Nobody else may.
-const (
-	markFunction  = "kalypsoMark"  // notes where the run is, and counts it
-	weighFunction = "kalypsoWeigh" // weighs a value, and passes it on
-	showFunction  = "kalypsoShow"  // the same for a value that is printed
-	enterFunction = "kalypsoEnter" // before the call of a template
-	leaveFunction = "kalypsoLeave" // after it
-)
+// markFunction is the function that programOf inserts. It notes where the run is, and counts it.
+// What an action prints goes through it. Templates may not call it.
+const markFunction = "kalypsoMark"
 
 // parseFunctions is what the parser needs to know: that there are such functions.
 var parseFunctions = sync.OnceValue(func() template.FuncMap {
-	all := template.FuncMap{
-		markFunction:  func(int) string { return "" },
-		weighFunction: func(any) any { return nil },
-		showFunction:  func(any) any { return nil },
-		enterFunction: func() string { return "" },
-		leaveFunction: func() string { return "" },
-	}
+	all := template.FuncMap{markFunction: (*run)(nil).mark}
 	for name, f := range functions() {
 		all[name] = f
 	}
@@ -72,16 +62,17 @@ func programOf(s source) (*program, []diag.Diagnostic) {
 		return p, nil
 	}
 	if len(s.text) > maxOutput {
-		return nil, []diag.Diagnostic{s.problem("the template of %s has %d bytes, and %s is the most", s.path, len(s.text), mebibytes(maxOutput))}
+		return nil, []diag.Diagnostic{s.problem("the template of %s has %d bytes, and %s is the most",
+			s.path, len(s.text), mebibytes(maxOutput))}
 	}
 	t, err := template.New(s.path).Funcs(parseFunctions()).Option("missingkey=error").Parse(s.text)
 	if err != nil {
 		return nil, []diag.Diagnostic{s.failure(err, nil)}
 	}
-	i := newInstrument(s)
+	i := &instrument{source: s, used: map[string]bool{}, mentioned: map[string]bool{}}
 	for _, each := range t.Templates() {
 		if each.Tree != nil && each.Root != nil {
-			i.list(each.Root)
+			i.template(each.Root)
 		}
 	}
 	if len(i.ds) > 0 {
@@ -97,37 +88,51 @@ func programOf(s source) (*program, []diag.Diagnostic) {
 	return p, nil
 }
 
-// instrument changes the nodes of a template so that a run of it can be bounded,
-// and knows which line makes what.
+// instrument adds the marks to a template, and reads which functions and fields it uses.
 type instrument struct {
 	source
-	lines     *lines
 	used      map[string]bool
 	mentioned map[string]bool
 	places    []place
 	ds        []diag.Diagnostic
+
+	offset, newlines int // the last place that line was asked for, and the newlines before it
 }
 
-func newInstrument(s source) *instrument {
-	return &instrument{source: s, lines: newLines(s.text), used: map[string]bool{}, mentioned: map[string]bool{}}
+// line returns the line of a node. Nodes are visited about in their order.
+func (i *instrument) line(at parse.Pos) int {
+	if to := int(at); to >= i.offset {
+		i.newlines += strings.Count(i.text[i.offset:to], "\n")
+	} else {
+		i.newlines -= strings.Count(i.text[to:i.offset], "\n")
+	}
+	i.offset = int(at)
+	return i.newlines + 1
 }
 
-// list puts a mark before every node that writes, and at the start of the list,
-// which may be the body of a loop.
+// template marks the beginning and the end of a template.
+func (i *instrument) template(root *parse.ListNode) {
+	begin := len(i.places)
+	i.list(root)
+	i.places[begin].calls = 1
+	root.Nodes = append(root.Nodes, i.mark(place{line: i.places[begin].line, calls: -1}, root.Pos))
+}
+
+// list puts a mark at the beginning of a list, which may be the body of a loop, and before all in
+// it that writes.
 func (i *instrument) list(l *parse.ListNode) {
 	if l == nil {
 		return
 	}
-	nodes := []parse.Node{i.mark(l.Pos, false)}
+	nodes := []parse.Node{i.mark(place{line: i.line(l.Pos)}, l.Pos)}
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *parse.TextNode:
-			nodes = append(nodes, i.mark(n.Pos, true))
+			nodes = append(nodes, i.mark(place{line: i.line(n.Pos), text: true}, n.Pos))
 		case *parse.ActionNode:
-			nodes = append(nodes, i.mark(n.Pos, false))
 			i.pipe(n.Pipe)
 			if len(n.Pipe.Decl) == 0 {
-				n.Pipe.Cmds = append(n.Pipe.Cmds, i.command(showFunction, n.Pos))
+				n.Pipe.Cmds = append(n.Pipe.Cmds, i.command(place{line: i.line(n.Pos)}, n.Pos))
 			}
 		case *parse.IfNode:
 			i.branch(&n.BranchNode)
@@ -135,11 +140,8 @@ func (i *instrument) list(l *parse.ListNode) {
 			i.branch(&n.BranchNode)
 		case *parse.RangeNode:
 			i.branch(&n.BranchNode)
-			n.Pipe.Cmds = append(n.Pipe.Cmds, i.command(weighFunction, n.Pos)) // its keys are sorted
 		case *parse.TemplateNode:
 			i.pipe(n.Pipe)
-			nodes = append(nodes, action(i.command(enterFunction, n.Pos)), n, action(i.command(leaveFunction, n.Pos)))
-			continue
 		}
 		nodes = append(nodes, n)
 	}
@@ -152,43 +154,15 @@ func (i *instrument) branch(b *parse.BranchNode) {
 	i.list(b.ElseList)
 }
 
-// comparisons are the functions of text/template that cannot be replaced, and
-// look at all of a value: their arguments are weighed.
-var comparisons = map[string]bool{"eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true}
-
 func (i *instrument) pipe(p *parse.PipeNode) {
 	if p == nil {
 		return
 	}
-	var commands []*parse.CommandNode
-	for n, c := range p.Cmds {
-		compares := false
-		if id, ok := c.Args[0].(*parse.IdentifierNode); ok && comparisons[id.Ident] {
-			compares = true
-			if n > 0 {
-				commands = append(commands, i.command(weighFunction, c.Pos))
-			}
-		}
-		for k, arg := range c.Args {
+	for _, c := range p.Cmds {
+		for _, arg := range c.Args {
 			i.argument(arg)
-			if compares && weighable(arg) {
-				c.Args[k] = &parse.PipeNode{NodeType: parse.NodePipe, Pos: arg.Position(), Cmds: []*parse.CommandNode{
-					{NodeType: parse.NodeCommand, Pos: arg.Position(), Args: []parse.Node{arg}},
-					i.command(weighFunction, arg.Position()),
-				}}
-			}
 		}
-		commands = append(commands, c)
 	}
-	p.Cmds = commands
-}
-
-func weighable(n parse.Node) bool {
-	switch n.(type) {
-	case *parse.FieldNode, *parse.VariableNode, *parse.ChainNode, *parse.PipeNode, *parse.DotNode:
-		return true
-	}
-	return false
 }
 
 // argument looks at what a command is made of.
@@ -211,31 +185,32 @@ func (i *instrument) argument(n parse.Node) {
 
 // calls notes a function that is called, and reports one that must not be.
 func (i *instrument) calls(n *parse.IdentifierNode) {
-	line := i.lines.at(int(n.Pos))
+	line := i.line(n.Pos)
 	switch why, bad := refused[n.Ident]; {
 	case bad:
-		i.ds = append(i.ds, i.problem("the template of %s calls %s in line %d, which %s", i.path, n.Ident, line, why).Hinting(instead(n.Ident)))
+		i.ds = append(i.ds, i.problem("the template of %s calls %s in line %d, which %s",
+			i.path, n.Ident, line, why).Hinting(instead(n.Ident)))
 	case strings.HasPrefix(n.Ident, "kalypso"):
-		i.ds = append(i.ds, i.problem("the template of %s calls %s in line %d, which is kalypso's own", i.path, n.Ident, line))
+		i.ds = append(i.ds, i.problem("the template of %s calls %s in line %d, which is kalypso's own",
+			i.path, n.Ident, line))
 	case functions()[n.Ident] != nil:
 		i.used[n.Ident] = true
 	}
 }
 
-// mark returns a node that notes where the run is.
-func (i *instrument) mark(at parse.Pos, text bool) parse.Node {
-	i.places = append(i.places, place{i.lines.at(int(at)), text})
-	number := len(i.places) - 1
-	command := i.command(markFunction, at)
-	command.Args = append(command.Args, &parse.NumberNode{NodeType: parse.NodeNumber, Pos: at, IsInt: true, Int64: int64(number), Text: fmt.Sprint(number)})
-	return action(command)
+// mark returns a node that notes a place.
+func (i *instrument) mark(p place, at parse.Pos) parse.Node {
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: at, Pipe: &parse.PipeNode{
+		NodeType: parse.NodePipe, Pos: at, Cmds: []*parse.CommandNode{i.command(p, at)},
+	}}
 }
 
-// action returns a node that runs a command.
-func action(c *parse.CommandNode) parse.Node {
-	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: c.Pos, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Pos: c.Pos, Cmds: []*parse.CommandNode{c}}}
-}
-
-func (i *instrument) command(function string, at parse.Pos) *parse.CommandNode {
-	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{parse.NewIdentifier(function).SetPos(at)}}
+// command returns a call of the mark with a place.
+func (i *instrument) command(p place, at parse.Pos) *parse.CommandNode {
+	number := len(i.places)
+	i.places = append(i.places, p)
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{
+		parse.NewIdentifier(markFunction).SetPos(at),
+		&parse.NumberNode{NodeType: parse.NodeNumber, Pos: at, IsInt: true, Int64: int64(number), Text: strconv.Itoa(number)},
+	}}
 }

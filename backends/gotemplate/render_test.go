@@ -156,6 +156,8 @@ func TestBounds(t *testing.T) {
 		"replace-empty":    `{{ $x := repeat 100000 "x" }}{{ replace "" $x $x }}`,
 		"wrap-with":        `{{ $x := repeat 100000 "x" }}{{ wrapWith 1 $x $x }}`,
 		"printf-width":     `{{ printf "%999999d%999999d%999999d%999999d%999999d%999999d%999999d%999999d%999999d" 1 1 1 1 1 1 1 1 1 }}`,
+		"printf-gibibyte":  `{{ printf "` + strings.Repeat("%1000000d", 1074) + `" }}`,
+		"join":             `{{ $x := repeat 100000 "x" }}{{ join $x (until 100000) }}`,
 		"printf-star":      `{{ printf (repeat 100 "%[1]*[1]d") 999999 }}`,
 		"printf-many":      `{{ printf (repeat 100000 "%[1]v") (repeat 1000 "x") }}`,
 		"output":           `{{ $x := repeat 1000000 "x" }}{{ range until 100 }}{{ $x }}{{ end }}`,
@@ -167,7 +169,6 @@ func TestBounds(t *testing.T) {
 		"bomb":             `{{ $x := dict "a" 1 }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ $x }}`,
 		"bomb-yaml":        `{{ $x := dict "a" 1 }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ toYaml $x }}`,
 		"bomb-compared":    `{{ $x := dict "a" 1 }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ deepEqual $x $x }}`,
-		"bomb-ranged":      `{{ $x := dict "a" 1 }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ range $x }}{{ end }}`,
 		"cycle":            `{{ $x := dict }}{{ $_ := set $x "x" $x }}{{ $x }}`,
 		"cycle-yaml":       `{{ $x := dict }}{{ $_ := set $x "x" (list $x) }}{{ toYaml $x }}`,
 		"cycle-json":       `{{ $x := dict }}{{ $_ := set $x "x" $x }}{{ toJson $x }}`,
@@ -175,8 +176,8 @@ func TestBounds(t *testing.T) {
 		"cycle-copy":       `{{ $x := dict }}{{ $_ := set $x "x" $x }}{{ deepCopy $x }}`,
 		"cycle-merge":      `{{ $x := dict }}{{ $_ := merge $x (dict "x" $x) }}{{ toYaml $x }}`,
 		"cycle-default":    `{{ $x := dict }}{{ $_ := set $x "x" $x }}{{ default $x "" }}`,
-		"compare":          `{{ $x := repeat 4000000 "x" }}{{ range until 1000 }}{{ $y := eq $x $x }}{{ end }}`,
-		"compare-piped":    `{{ $x := repeat 4000000 "x" }}{{ range until 1000 }}{{ $y := $x | eq $x }}{{ end }}`,
+		"compare":          `{{ $x := repeat 4000000 "x" }}{{ range 10000000 }}{{ $y := eq $x $x }}{{ end }}`,
+		"compare-piped":    `{{ $x := repeat 4000000 "x" }}{{ range 10000000 }}{{ $y := $x | eq $x }}{{ end }}`,
 		"recursion":        `{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}`,
 		"recursion-binary": `{{ define "r" }}{{ if . }}{{ template "r" (rest .) }}{{ template "r" (rest .) }}{{ end }}{{ end }}{{ template "r" (until 40) }}`,
 		"recursion-output": `{{ define "r" }}xxxxxxxx{{ range until 3 }}{{ template "r" . }}{{ end }}{{ end }}{{ template "r" . }}`,
@@ -186,10 +187,29 @@ func TestBounds(t *testing.T) {
 			if len(ds) != 1 || ds[0].Code != diag.Template {
 				t.Fatalf("got %v", ds)
 			}
+			if _, again := render(t, a, text, "text"); len(again) != 1 || again[0].Message != ds[0].Message {
+				t.Errorf("got %v, and again %v", ds, again)
+			}
 			if d := ds[0]; len(d.Message) > 300 || !strings.Contains(d.Message, "in line 1") {
 				t.Errorf("got %s", d.Message)
 			}
 		})
+	}
+}
+
+// A bound is named with the line that exceeds it, and so is a value that cannot be written.
+func TestLineOfBound(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\n{{ range 10000000 }}\n{{ end }}":                                         "is stopped in line 2: it goes on for too long",
+		"a\n{{ define \"r\" }}\n\n{{ template \"r\" }}{{ end }}{{ template \"r\" }}": "is stopped in line 2: templates are in templates more than 200 times",
+		"{{ $x := \"a\" }}{{ range 40 }}\n\n{{ $x = print $x $x }}{{ end }}":         "is stopped in line 3: a value is larger than 4 MiB",
+		"a\n\n{{ repeat 1000000000 \"xx\" }}":                                        "is stopped in line 3: repeat makes more than 4 MiB",
+		"{{ $x := repeat 4000000 \"x\" }}\n{{ $x }}\n{{ $x }}":                       "is stopped in line 3: it makes more than 4 MiB",
+		"a\n\n{{ .ConfigData.NONE }}":                                                "fails in line 3: the value is null, and cannot be written",
+	} {
+		if _, ds := render(t, assignment(t), text, "text"); len(ds) != 1 || !strings.Contains(ds[0].Message, "out "+want) {
+			t.Errorf("%q\ngot  %+v\nwant %s", text, ds, want)
+		}
 	}
 }
 

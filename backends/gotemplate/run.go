@@ -47,70 +47,69 @@ func (o *output) origin(offset int) int {
 // run is one run of a program.
 type run struct {
 	output
-	meter
+	steps int
+	calls int // of templates in templates
 }
 
-// Write takes what text/template writes, up to the bound.
+// Write appends what text/template writes, up to the bound.
 func (r *run) Write(p []byte) (int, error) {
 	if len(r.text)+len(p) > maxOutput {
-		r.stopped = exceeded("it makes more than " + mebibytes(maxOutput))
-		return 0, r.stopped
+		return 0, exceeded("it makes more than " + mebibytes(maxOutput))
 	}
 	r.text = append(r.text, p...)
 	return len(p), nil
 }
 
-func (r *run) mark(n int) string {
-	r.spend(stepWork)
+var errNullShown = errors.New("the value is null, and cannot be written")
+
+// mark notes that the run is at a place. It returns the value that an action prints there.
+func (r *run) mark(n int, printed ...any) (any, error) {
+	r.spend(1)
+	if r.calls += r.from[n].calls; r.calls > maxCalls {
+		return nil, exceeded(fmt.Sprintf("templates are in templates more than %d times: "+
+			"one calls itself without an end", maxCalls))
+	}
 	if last := len(r.trace) - 1; last >= 0 && r.trace[last].offset == len(r.text) {
 		r.trace[last].place = n
 	} else {
 		r.trace = append(r.trace, made{len(r.text), n})
 	}
-	return ""
-}
-
-func (r *run) weighed(x any) any {
-	r.weigh(reflect.ValueOf(x))
-	return x
-}
-
-var errNullShown = errors.New("the value is null, and cannot be written")
-
-func (r *run) shown(x any) (any, error) {
-	if x == nil {
+	switch {
+	case len(printed) == 0:
+		return "", nil
+	case printed[0] == nil:
 		return nil, errNullShown
 	}
-	return r.weighed(x), nil
+	r.measure(reflect.ValueOf(printed[0]))
+	return printed[0], nil
 }
 
 // execute runs a program on what it may see.
 func (p *program) execute(s source, data map[string]any) (*output, *diag.Diagnostic) {
 	r := &run{output: output{source: s, from: p.places}}
-	bound := template.FuncMap{
-		markFunction: r.mark, weighFunction: r.weighed, showFunction: r.shown, enterFunction: r.enter, leaveFunction: r.leave,
-	}
+	bound := template.FuncMap{markFunction: r.mark}
 	for _, name := range p.used {
-		bound[name] = r.bound(name, functions()[name])
+		bound[name] = r.bounded(name)
 	}
 	t, err := p.template.Clone()
 	if err == nil {
 		err = t.Funcs(bound).Execute(r, data)
 	}
-	switch {
-	case r.stopped != nil:
-		line := 0
-		if at := len(r.trace) - 1; at >= 0 {
-			line = p.places[r.trace[at].place].line
-		}
-		d := s.problem("the template of %s is stopped in line %d: %s", s.path, line, r.stopped).
-			Hinting("make less: what a template works on comes from the platform, and is bounded so that one template cannot stop a build")
-		return nil, &d
-	case err != nil:
-		d := s.failure(err, data)
-		return nil, &d
+	if err == nil {
+		return &r.output, nil
 	}
-	return &r.output, nil
+	d := s.failure(err, data)
+	var stopped exceeded
+	if errors.As(err, &stopped) {
+		line := strconv.Itoa(r.origin(len(r.text)))
+		if m := failed.FindStringSubmatch(err.Error()); m != nil { // not an error of Write
+			line = m[1]
+		}
+		d = s.problem("the template of %s is stopped in line %s: %s", s.path, line, stopped).
+			Hinting("make less: what a template works on comes from the platform, and is bounded " +
+				"so that one template cannot stop a build")
+	}
+	return nil, &d
 }
 
 // problem returns a diagnostic about the template.
@@ -139,7 +138,8 @@ func (s source) failure(err error, data map[string]any) diag.Diagnostic {
 	key := missing.FindStringSubmatch(what)
 	if key == nil {
 		if errors.Is(err, errNullShown) {
-			return s.problem("the template of %s fails %s: %v", s.path, where, errNullShown).Hinting("give it a value with default, or leave it out with if")
+			return s.problem("the template of %s fails %s: %v", s.path, where, errNullShown).
+				Hinting("give it a value with default, or leave it out with if")
 		}
 		return s.problem("the template of %s fails %s: %s", s.path, where, withoutOwn(what))
 	}
@@ -165,8 +165,8 @@ func besides(chain, missing string, data map[string]any) []string {
 	return nil
 }
 
-// own are the calls that the instrumentation has put into an expression.
-var own = lazyregexp.New(` \| (?:` + weighFunction + `|` + showFunction + `)\b`)
+// own are the marks in an expression.
+var own = lazyregexp.New(` \| ` + markFunction + ` \d+`)
 
 func withoutOwn(text string) string { return own.ReplaceAllString(text, "") }
 
