@@ -19,8 +19,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // streams are where a command reads and writes: out is the result, err is talk.
