@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/AlecAivazis/survey/v2/terminal"
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/progress"
@@ -63,7 +62,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	var usage usageError
 	switch {
 	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(printedError)), isTold(err):
-	case errors.Is(ctx.Err(), context.Canceled), errors.Is(err, terminal.InterruptErr):
+	case errors.Is(ctx.Err(), context.Canceled), errors.Is(err, errInterrupted):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
 	case errors.As(err, &usage):
