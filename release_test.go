@@ -224,45 +224,67 @@ func checkRelease(t *testing.T, dist, tag string) {
 	checkVersion(t, filepath.Join(folder, "kalypso"), tag)
 }
 
-// TestReleaseRights: each job of the release has the rights that its steps need, and no other.
-func TestReleaseRights(t *testing.T) {
-	var workflow struct {
-		Permissions map[string]string
-		Jobs        map[string]struct {
+// TestWorkflowRights: each job of this repository's workflows has the rights that its steps need, and
+// no other. No job with more than contents: read runs what others wrote.
+func TestWorkflowRights(t *testing.T) {
+	files, err := filepath.Glob(".github/workflows/*")
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		var workflow struct {
 			Permissions map[string]string
-			Steps       []struct {
-				Uses, Run string
-				With      map[string]string
+			Jobs        map[string]struct {
+				Permissions map[string]string
+				Steps       []workflowStep
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = yaml.Unmarshal(text, &workflow)
+		}
+		if err != nil || len(workflow.Jobs) == 0 || workflow.Permissions == nil || len(workflow.Permissions) > 0 {
+			t.Fatal(file, err, workflow)
+		}
+		for name, job := range workflow.Jobs {
+			if want := rightsOf(job.Steps); !maps.Equal(job.Permissions, want) {
+				t.Errorf("%s: %s has the permissions %v, and its steps need %v", file, name, job.Permissions, want)
+			}
+			for _, s := range job.Steps {
+				runs := strings.HasPrefix(s.Run, "make ") || strings.Contains(s.Run, ".ci/upgrade")
+				if runs && !maps.Equal(job.Permissions, map[string]string{"contents": "read"}) {
+					t.Errorf("%s: %s runs %q with more than contents: read", file, name, s.Run)
+				}
 			}
 		}
 	}
-	text, err := os.ReadFile(".github/workflows/release.yaml")
-	if err == nil {
-		err = yaml.Unmarshal(text, &workflow)
-	}
-	if err != nil || len(workflow.Jobs) == 0 || workflow.Permissions == nil || len(workflow.Permissions) > 0 {
-		t.Fatal(err, workflow)
-	}
-	for name, job := range workflow.Jobs {
-		want := map[string]string{}
-		for _, s := range job.Steps {
-			switch uses, _, _ := strings.Cut(s.Uses, "@"); {
-			case uses == "actions/checkout" && want["contents"] == "":
-				want["contents"] = "read"
-			case uses == "docker/login-action":
-				want["packages"] = "write"
-			case uses == "actions/attest":
-				want["id-token"], want["attestations"] = "write", "write"
-			case strings.HasPrefix(s.Run, ".ci/goreleaser release"):
-				want["contents"], want["id-token"] = "write", "write" // the release, and cosign
-			case strings.HasPrefix(s.Run, "make ") && len(job.Permissions) > 1:
-				t.Errorf("%s runs %q with more than contents: read", name, s.Run)
-			}
+}
+
+// workflowStep is a step of a job of a workflow.
+type workflowStep struct{ Uses, Run string }
+
+// rightsOf returns the rights that the steps of a job need.
+func rightsOf(steps []workflowStep) map[string]string {
+	want := map[string]string{}
+	for _, s := range steps {
+		switch uses, _, _ := strings.Cut(s.Uses, "@"); {
+		case uses == "actions/checkout" && want["contents"] == "":
+			want["contents"] = "read"
+		case uses == "docker/login-action":
+			want["packages"] = "write"
+		case uses == "actions/attest":
+			want["id-token"], want["attestations"] = "write", "write"
+		case strings.HasPrefix(s.Run, ".ci/goreleaser release"):
+			want["contents"], want["id-token"] = "write", "write" // the release, and cosign
 		}
-		if !maps.Equal(job.Permissions, want) {
-			t.Errorf("%s has the permissions %v, and its steps need %v", name, job.Permissions, want)
+		if strings.Contains(s.Run, "git push ") {
+			want["contents"] = "write"
+		}
+		if strings.Contains(s.Run, "gh pr ") {
+			want["pull-requests"] = "write"
 		}
 	}
+	return want
 }
 
 // TestBaseImages: images are built on others by their digests, since a tag can be moved, and all

@@ -111,6 +111,44 @@ func blocks(t *testing.T) map[string]string {
 	return out
 }
 
+// TestRunEndsWithUnchecked: if vulnerabilities could not be looked up, the last line of .ci/run says so,
+// whether the tests pass or fail.
+func TestRunEndsWithUnchecked(t *testing.T) {
+	run, err := os.ReadFile(".ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unchecked = "vulnerabilities: NOT LOOKED FOR, there is no database here: govulncheck: no route"
+	for _, test := range []struct{ vulnerabilities, tests, last string }{
+		{"echo looking; echo '" + unchecked + "' >&2", "exit 0", unchecked},
+		{"echo looking; echo '" + unchecked + "' >&2", "exit 1", unchecked},
+		{"echo No vulnerabilities found.", "exit 0", "tested test-all"},
+		{"echo Vulnerability 1; exit 3", "exit 0", "Vulnerability 1"},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{
+			".ci/run": string(run), ".ci/vulnerabilities": "#!/bin/sh\n" + test.vulnerabilities + "\n",
+			"bin/make": "#!/bin/sh\necho tested $1\n[ $1 != test ] || " + test.tests + "\n",
+		} {
+			file := filepath.Join(dir, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("bash", filepath.Join(dir, ".ci", "run"))
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		fails := strings.Contains(test.vulnerabilities, "exit") || test.tests != "exit 0"
+		if lines[len(lines)-1] != test.last || (err != nil) != fails {
+			t.Errorf("%q and %q end with %v, and\n%s", test.vulnerabilities, test.tests, err, out)
+		}
+	}
+}
+
 // TestWorkflows: the workflows of this repository, and those in the docs, are such.
 func TestWorkflows(t *testing.T) {
 	own, err := filepath.Glob(".github/workflows/*")

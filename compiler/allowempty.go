@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/engine"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // AllEmpty stands for all selectors in Request.AllowEmpty.
@@ -21,7 +21,7 @@ type UnknownSelectorError struct {
 // Error names what is unknown, and the one that was probably meant.
 func (e *UnknownSelectorError) Error() string {
 	s := fmt.Sprintf("there is no scheduling policy, config or config schema %s", e.Name)
-	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
+	if hint := spelling.DidYouMean(e.Name, e.Known); hint != "" {
 		s += "; " + hint
 	}
 	return s

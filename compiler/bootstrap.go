@@ -10,6 +10,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Bootstrapping is what a cluster needs to pull its folder, or its entry.
@@ -62,7 +63,7 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, poli
 			return none, nil, fmt.Errorf("%s is a cluster of %s, and not a cluster type: kalypso bootstrap cluster %[2]s/%[1]s", clusterType, e.Name)
 		}
 		slices.Sort(names)
-		return none, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, diag.DidYouMean(clusterType, slices.Compact(names)))
+		return none, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, spelling.DidYouMean(clusterType, slices.Compact(names)))
 	}
 	ct := &e.Model.ClusterTypes[i]
 	if !e.Reconciled(ct) {
@@ -121,10 +122,10 @@ func followed(m *model.Environment, clusterType, cluster string) (string, error)
 		}
 	}
 	if cluster != "" && clusterType == "" {
-		return "", fmt.Errorf("the environment has no cluster %s; %s", cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none"))
+		return "", fmt.Errorf("the environment has no cluster %s; %s", cluster, cmp.Or(spelling.DidYouMean(cluster, names), "the platform lists none"))
 	}
 	if cluster != "" && len(names) > 0 {
-		return "", fmt.Errorf("cluster type %s has no cluster %s; %s", clusterType, cluster, diag.DidYouMean(cluster, names))
+		return "", fmt.Errorf("cluster type %s has no cluster %s; %s", clusterType, cluster, spelling.DidYouMean(cluster, names))
 	}
 	for i := range m.ClusterTypes {
 		if ct := &m.ClusterTypes[i]; ct.TypeName() == clusterType && ct.Entries == model.ClusterEntries {

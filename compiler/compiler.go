@@ -25,8 +25,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // allBackends are the backends, by their key in #Reconciler.
@@ -143,7 +144,7 @@ type UnknownEnvironmentError struct {
 // Error names the environment, and the one that was probably meant.
 func (e *UnknownEnvironmentError) Error() string {
 	s := fmt.Sprintf("there is no environment %s", e.Name)
-	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
+	if hint := spelling.DidYouMean(e.Name, e.Known); hint != "" {
 		s += "; " + hint
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // playbookToRun is a playbook that the host runs on itself: that of a repository
@@ -93,7 +94,7 @@ func (f *folder) playbookFiles(run *playbookToRun, ref model.Ref) {
 	}
 	if !slices.Contains(run.Files, run.Playbook) {
 		f.ds = append(f.ds, diag.New(diag.BadSource, "the repository has no file "+run.Playbook).
-			On("manifests.ansible.playbook").At(ref.At("playbook"), "").Hinting(diag.DidYouMean(run.Playbook, run.Files)))
+			On("manifests.ansible.playbook").At(ref.At("playbook"), "").Hinting(spelling.DidYouMean(run.Playbook, run.Files)))
 	}
 }
 

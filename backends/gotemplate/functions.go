@@ -1,8 +1,10 @@
 package gotemplate
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,7 +14,6 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
-	"github.com/mitchellh/hashstructure/v2"
 
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -87,11 +88,67 @@ func textOf(v model.Value) (string, error) {
 	return string(out), err
 }
 
-// hash returns a number that identifies a value, the same as the original
-// Kalypso: 64 bits of FNV by the second format of hashstructure.
+// hash returns a number that identifies a value: the same number as in the original Kalypso, since
+// existing trees contain it. The original uses the second format of github.com/mitchellh/hashstructure.
 func hash(x any) (string, error) {
-	sum, err := hashstructure.Hash(x, hashstructure.FormatV2, nil)
+	sum, err := sumOf(reflect.ValueOf(x))
 	return strconv.FormatUint(sum, 10), err
+}
+
+// sumOf returns the sum of a value; nil has the sum of the int 0. The sum of a list includes those
+// of its elements in their order, and the sum of a mapping those of its fields in any order.
+func sumOf(v reflect.Value) (sum uint64, err error) {
+	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	switch kind := v.Kind(); {
+	case kind == reflect.Invalid:
+		return fnv1(int64(0)), nil
+	case kind == reflect.Bool && v.Bool():
+		return fnv1(int8(1)), nil
+	case kind == reflect.Bool:
+		return fnv1(int8(0)), nil
+	case kind == reflect.Int:
+		return fnv1(v.Int()), nil
+	case kind == reflect.Uint:
+		return fnv1(v.Uint()), nil
+	case kind > reflect.Int && kind <= reflect.Float64 && kind != reflect.Uintptr:
+		return fnv1(v.Interface()), nil
+	case kind == reflect.String:
+		return fnv1([]byte(v.String())), nil
+	case kind == reflect.Slice, kind == reflect.Array:
+		for i := range v.Len() {
+			element, err := sumOf(v.Index(i))
+			if err != nil {
+				return 0, err
+			}
+			sum = fnv1([]uint64{sum, element})
+		}
+		return sum, nil
+	case kind == reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			key, err := sumOf(it.Key())
+			if err != nil {
+				return 0, err
+			}
+			value, err := sumOf(it.Value())
+			if err != nil {
+				return 0, err
+			}
+			sum ^= fnv1([]uint64{key, value})
+		}
+		return fnv1(sum), nil
+	}
+	return 0, fmt.Errorf("a %s has no hash; hash a text, a number, a list or a mapping", v.Type())
+}
+
+// fnv1 returns 64 bits of FNV-1 of numbers, the least significant byte first.
+func fnv1(numbers any) uint64 {
+	h := fnv.New64()
+	if err := binary.Write(h, binary.LittleEndian, numbers); err != nil {
+		panic(err) // the hash takes all bytes, and numbers have a fixed size
+	}
+	return h.Sum64()
 }
 
 // unquote takes quotes and white space off both ends of a text.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // output is what a run made, with where in the template it comes from.
@@ -145,8 +146,8 @@ func (s source) failure(err error, data map[string]any) diag.Diagnostic {
 	}
 	hint := "where it may be missing, read it with get or dig, or ask with hasKey"
 	if expression == "."+key[1] || expression == "$."+key[1] {
-		hint = diag.DidYouMean(key[1], fieldNames())
-	} else if near := diag.Nearest(key[1], besides(expression, key[1], data)); near != "" {
+		hint = spelling.DidYouMean(key[1], fieldNames())
+	} else if near := spelling.Nearest(key[1], besides(expression, key[1], data)); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return s.problem("the template of %s fails %s: there is no key %s", s.path, where, strconv.Quote(key[1])).Hinting(hint)

@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/hub/compiled"
-	"github.com/kalypso-io/kalypso/internal/worker"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	viewplatform "github.com/kalypso-io/kalypso/view/platform"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/project"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // workerArgument makes the program a process that works on what is not trusted.

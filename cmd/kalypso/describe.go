@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // description is all that is known of an entity in one environment.
@@ -108,7 +108,7 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 func (g *global) noSuch(b *compiler.Build, what, name string, known []string) error {
 	message := fmt.Sprintf("there is no %s %s", what, name)
 	slices.Sort(known)
-	if hint := diag.DidYouMean(name, slices.Compact(known)); hint != "" {
+	if hint := spelling.DidYouMean(name, slices.Compact(known)); hint != "" {
 		message += "; " + hint
 	}
 	if err := g.reportErrors(b); err != nil {

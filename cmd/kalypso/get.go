@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 func newGet(g *global) *cobra.Command {
@@ -43,7 +43,7 @@ func nothingCalled(cmd *cobra.Command, args []string) error {
 		names = append(names, c.Name())
 	}
 	hint := "kinds are: " + strings.Join(names, ", ")
-	if near := diag.Meant(args[0], names); near != "" {
+	if near := spelling.Meant(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return usagef("unknown kind %q to %s; %s", args[0], cmd.Name(), hint)

@@ -8,10 +8,10 @@ import (
 	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // The flags that filter lists.
@@ -123,7 +123,7 @@ func (f *filter) unknown(b *compiler.Build) string {
 				continue
 			}
 			said += "; there is no " + what + " " + name + in
-			if hint := diag.DidYouMean(name, known); hint != "" {
+			if hint := spelling.DidYouMean(name, known); hint != "" {
 				said += ", " + hint
 			}
 		}

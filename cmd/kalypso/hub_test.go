@@ -17,12 +17,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/follow"
 	"github.com/kalypso-io/kalypso/hub/server"
 	"github.com/kalypso-io/kalypso/hub/store"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // wantedProgram is `wanted`: what the platform of the folder wants, as a hub reads it.

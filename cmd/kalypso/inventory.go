@@ -15,12 +15,12 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/fleet/pull"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/apiserver"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -244,8 +244,8 @@ func (p *pulling) notDeclared(b *compiler.Build, name string) error {
 	if !model.IsName(name) {
 		return usagef("%q is no name of an inventory", name)
 	}
-	if diag.Nearest(name, known) != "" {
-		return fmt.Errorf("there is no inventory %s; %s", name, diag.DidYouMean(name, slices.Compact(known)))
+	if spelling.Nearest(name, known) != "" {
+		return fmt.Errorf("there is no inventory %s; %s", name, spelling.DidYouMean(name, slices.Compact(known)))
 	}
 	return fmt.Errorf("there is no inventory %[1]s: declare it, in a file of an environment or of the platform's root:\n\n"+
 		"\tinventories: schema.#Inventories\n\tinventories: %[1]q: file: \"%[1]s.csv\"", name)

@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // lockOptions are the flags of lock.
@@ -116,7 +117,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 		if !renewed[name] {
 			slices.Sort(known)
 			known = slices.Compact(known)
-			return usagef("nothing that is locked is used by %s; %s", name, diag.DidYouMean(name, known))
+			return usagef("nothing that is locked is used by %s; %s", name, spelling.DidYouMean(name, known))
 		}
 	}
 	if err := g.failures(sources); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/edit/lsp"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // cueServerArgument makes the program CUE's language server, for `kalypso lsp`.

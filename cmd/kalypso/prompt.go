@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,9 @@ import (
 	"github.com/cli/go-gh/v2/pkg/prompter"
 	"golang.org/x/term"
 )
+
+// errInterrupted is the error of ask if the user presses Ctrl-C at a question.
+var errInterrupted = errors.New("interrupted")
 
 // ask asks questions on the terminal that stdin and stderr are. It returns false, and asks
 // nothing, where they are none, or one of the results goes elsewhere. When the context ends, the
@@ -32,6 +36,12 @@ func (g *global) ask(ctx context.Context, questions func(*prompter.Prompter) err
 	go func() { done <- questions(prompter.New(in, out, out)) }()
 	select {
 	case err := <-done:
+		// prompter has no error of its own for Ctrl-C: it wraps this one of the library below it.
+		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+			if cause.Error() == "interrupt" {
+				return true, errInterrupted
+			}
+		}
 		return true, err
 	case <-ctx.Done():
 		fmt.Fprintln(out, "\x1b[?25h") // shows the cursor

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/AlecAivazis/survey/v2/terminal"
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/progress"
@@ -19,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // streams are where a command reads and writes: out is the result, err is talk.
@@ -63,7 +62,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	var usage usageError
 	switch {
 	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(printedError)), isTold(err):
-	case errors.Is(ctx.Err(), context.Canceled), errors.Is(err, terminal.InterruptErr):
+	case errors.Is(ctx.Err(), context.Canceled), errors.Is(err, errInterrupted):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
 	case errors.As(err, &usage):

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // unknownCommand returns the error of a command line with a hint, if a command below parent does not exist; otherwise
@@ -52,7 +52,7 @@ func commandsMeant(parent *cobra.Command, word string) []string {
 		return same
 	}
 	for _, known := range []map[string][]string{commandsBelow(parent, false), all} {
-		if near := diag.Nearest(word, slices.Sorted(maps.Keys(known))); near != "" {
+		if near := spelling.Nearest(word, slices.Sorted(maps.Keys(known))); near != "" {
 			return known[near]
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // newExplainWorkspace is `explain workspace WORKSPACE [ENVIRONMENT...]`.
@@ -85,7 +86,7 @@ func (g *global) unknownWorkspace(b *compiler.Build, name string, about []diag.D
 		known = append(known, w.Name)
 	}
 	slices.Sort(known)
-	hint := diag.DidYouMean(name, slices.Compact(known))
+	hint := spelling.DidYouMean(name, slices.Compact(known))
 	if diag.Errors(about) || hint == "" {
 		return g.noSuch(b, "workspace", name, known)
 	}

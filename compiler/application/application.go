@@ -31,7 +31,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Request says what to project.
@@ -187,7 +188,7 @@ type UnknownEnvironmentError struct {
 // Error names the environment, and the one that was probably meant.
 func (e *UnknownEnvironmentError) Error() string {
 	s := "there is no environment " + e.Name
-	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
+	if hint := spelling.DidYouMean(e.Name, e.Known); hint != "" {
 		return s + "; " + hint
 	}
 	if len(e.Known) == 0 {

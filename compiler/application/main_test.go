@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // childEnv holds the child that the test binary is instead of testing.

@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // misspelt adds to a diagnostic of a contract which key was probably meant: for one without a value
@@ -29,7 +30,7 @@ func (m *merger) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract, 
 		parent, name := cutPath(p.Path)
 		for i, names := range m.memo.contract(c).paths {
 			of, key := cutPath(c.Fields[i].Path)
-			if _, there := at(m.graph.Values, names); of == parent && !there && diag.Misspelt(name, key) {
+			if _, there := at(m.graph.Values, names); of == parent && !there && spelling.Misspelt(name, key) {
 				return m.meant(d, p.Path, c.Fields[i].Path).Hinting("did you mean " + key + "?")
 			}
 		}
@@ -82,7 +83,7 @@ func (m *merger) lookalike(path string, values model.Value, contracts []*model.C
 		return ""
 	}
 	for _, f := range parent.Fields() {
-		if !diag.Misspelt(f.Name, names[last]) {
+		if !spelling.Misspelt(f.Name, names[last]) {
 			continue
 		}
 		of, _ := cutPath(path)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // texts are the text fields of an entry.
@@ -40,7 +40,7 @@ func (r *reader) entry(v value) (Entry, bool) {
 			}
 			e.Size = size
 		case !isText:
-			hint := diag.DidYouMean(name.text, fieldNames) + "; otherwise " + hintRelock
+			hint := spelling.DidYouMean(name.text, fieldNames) + "; otherwise " + hintRelock
 			r.report(name.offset, fmt.Sprintf("a source has no field %q", name.text), hint)
 		case f.kind != '"' || !isPrintable(f.text):
 			r.report(f.offset, name.text+" is not a text of one line", hintRelock)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/credential"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Severity says whether a diagnostic stops what it concerns.
@@ -124,10 +125,10 @@ func (d Diagnostic) Hinting(hint string) Diagnostic {
 // meant to be, else which candidates there are.
 func (d Diagnostic) Suggesting(word string, candidates []string) Diagnostic {
 	d.Suggestion = Suggestion{}
-	if near := Meant(word, candidates); near != "" {
+	if near := spelling.Meant(word, candidates); near != "" {
 		d.Suggestion = Suggestion{Wrong: word, Right: near}
 	}
-	return d.Hinting(DidYouMean(word, candidates))
+	return d.Hinting(spelling.DidYouMean(word, candidates))
 }
 
 // EscalateMistakes returns the diagnostics with an error for each scheduling policy that selects nothing because of
@@ -266,81 +267,6 @@ func Errors(ds []Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Nearest returns the candidate that a misspelt word was probably meant to be:
-// the one fewest edits away, two at most and fewer than half the word; "" for none.
-func Nearest(word string, candidates []string) string {
-	best, least := "", 3
-	for _, c := range candidates {
-		if n := edits(strings.ToLower(word), strings.ToLower(c)); n < least && 2*n < max(len(word), 3) {
-			best, least = c, n
-		}
-	}
-	return best
-}
-
-// Meant returns the candidate that a wrong word was probably meant to be: the nearest, else the
-// only one that it is a longer or shorter form of, as repository is of repo and staging of
-// stage; "" for none.
-func Meant(word string, candidates []string) string {
-	if near := Nearest(word, candidates); near != "" {
-		return near
-	}
-	found := ""
-	for _, c := range candidates {
-		if !sameStem(strings.ToLower(word), strings.ToLower(c)) {
-			continue
-		}
-		if found != "" && found != c {
-			return ""
-		}
-		found = c
-	}
-	return found
-}
-
-// shortestStem is how many letters two forms of one word have in common.
-const shortestStem = 3
-
-// sameStem says whether one word begins with the other, or with all but its last letter, where
-// the stem is longer.
-func sameStem(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	if len(a) < shortestStem || len(b) < shortestStem {
-		return false
-	}
-	last := len(a) - 1
-	return strings.HasPrefix(b, a) || last > shortestStem && a[last] >= 'a' && a[last-1] != '-' && strings.HasPrefix(b, a[:last])
-}
-
-// edits is the optimal string alignment distance: insertions, deletions,
-// substitutions and swaps of neighbours
-// (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance).
-func edits(a, b string) int {
-	d := make([][]int, len(a)+1)
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
-}
-
 // FillIn says how a text that has a variable of a shell, or a template of Helm, is written in
 // CUE; "" for another text.
 func FillIn(text string) string {
@@ -348,21 +274,4 @@ func FillIn(text string) string {
 		return ""
 	}
 	return `nothing is filled in here: refer to a field, such as _name, by its name, or in a text by "\(_name)"`
-}
-
-// DidYouMean returns a hint that names the nearest candidate, or lists the
-// candidates where none is near.
-func DidYouMean(word string, candidates []string) string {
-	if near := Meant(word, candidates); near != "" {
-		return "did you mean " + near + "?"
-	}
-	if len(candidates) == 0 {
-		return ""
-	}
-	const most = 12
-	list := slices.Sorted(slices.Values(candidates))
-	if len(list) > most {
-		return "there are, among others: " + strings.Join(list[:most], ", ")
-	}
-	return "there are: " + strings.Join(list, ", ")
 }

@@ -10,18 +10,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-func TestNearest(t *testing.T) {
-	labels := []string{"labels", "reconciler", "name", "on"}
-	for word, want := range map[string]string{
-		"lables": "labels", "label": "labels", "Labels": "labels", "reconcilers": "reconciler", "nmae": "name",
-		"x": "", "size": "", "no": "on", "xy": "",
-	} {
-		if got := Nearest(word, labels); got != want {
-			t.Errorf("Nearest(%s) = %q, want %q", word, got, want)
-		}
-	}
-}
-
 func TestSortMergesWhatDiffersInAssignments(t *testing.T) {
 	at := func(line int) model.Position { return model.Position{File: "a.cue", Line: line, Column: 1} }
 	ds := Sort([]Diagnostic{
@@ -97,25 +85,5 @@ func TestSuggesting(t *testing.T) {
 	}
 	if d := d.Suggesting("colour", []string{"labels", "name"}); d.Suggestion != (Suggestion{}) || d.Hint != "there are: labels, name" {
 		t.Errorf("no candidate is near: %+v, %s", d.Suggestion, d.Hint)
-	}
-}
-
-func TestMeant(t *testing.T) {
-	for _, test := range []struct {
-		word       string
-		candidates []string
-		want       string
-	}{
-		{"repository", []string{"oci", "repo", "version"}, "repo"},
-		{"staging", []string{"dev", "prod", "stage"}, "stage"},
-		{"production", []string{"dev", "prod"}, "prod"},
-		{"east", []string{"east-us", "eastern"}, ""},
-		{"cart-b", []string{"cart-one"}, ""},
-		{"in", []string{"interval"}, ""},
-		{"regoin", []string{"reg", "region"}, "region"},
-	} {
-		if got := Meant(test.word, test.candidates); got != test.want {
-			t.Errorf("Meant(%s, %v) = %q, want %q", test.word, test.candidates, got, test.want)
-		}
 	}
 }

@@ -40,7 +40,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Request says how environments are built. It is the same for all of a build, and nothing

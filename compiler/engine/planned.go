@@ -23,6 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Planned is an environment of which it is known what is assigned where, and what each
@@ -319,7 +320,7 @@ func (p *Planned) checkClusterKeys() []diag.Diagnostic {
 				continue
 			}
 			seen[f.Name] = true
-			near := slices.IndexFunc(known, func(name string) bool { return diag.Misspelt(f.Name, name) })
+			near := slices.IndexFunc(known, func(name string) bool { return spelling.Misspelt(f.Name, name) })
 			if _, there := slices.BinarySearch(known, f.Name); there || near < 0 {
 				continue
 			}

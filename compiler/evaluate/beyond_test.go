@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // The test binary is its own worker.

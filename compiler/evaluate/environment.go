@@ -26,7 +26,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Package is an evaluated environment. It keeps the CUE values of entities that are

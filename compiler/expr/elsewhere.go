@@ -12,7 +12,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Elsewhere has calls answered by workers that may take any time and memory: what

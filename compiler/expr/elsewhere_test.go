@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // The test binary is its own worker.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // readCSV makes a row of each record after the first, which has the names of the columns.
@@ -80,8 +80,8 @@ func (inv *inventory) lacking(columns map[string]int) *fault {
 		if _, ok := columns[name]; ok {
 			continue
 		}
-		hint := diag.DidYouMean(name, there)
-		if diag.Nearest(name, there) == "" {
+		hint := spelling.DidYouMean(name, there)
+		if spelling.Nearest(name, there) == "" {
 			hint = "it has " + strings.Join(there[:min(len(there), 20)], ", ") + "; say with columns which of them it is"
 		}
 		for _, other := range []string{";", "\t", "|", ","} {

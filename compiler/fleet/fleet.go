@@ -23,6 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Fleet are the clusters of an environment.
@@ -271,7 +272,7 @@ func facts(all []model.Cluster) func(yield func(selector.Facts) bool) {
 func (r *reader) unknownType(c *model.Cluster, known map[string]bool) diag.Diagnostic {
 	names := slices.Sorted(maps.Keys(known))
 	return diag.New(diag.UnknownReference, fmt.Sprintf("there is no cluster type %s", c.ClusterType)).
-		At(ref(c.Name), "").On(ref(c.Name).At("clusterType").String()).Hinting(diag.DidYouMean(c.ClusterType, names))
+		At(ref(c.Name), "").On(ref(c.Name).At("clusterType").String()).Hinting(spelling.DidYouMean(c.ClusterType, names))
 }
 
 func (r *reader) noType(c *model.Cluster) diag.Diagnostic {

@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Job is something to render. Exactly one field is set. It is plain data.

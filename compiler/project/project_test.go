@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // The test binary is its own worker.

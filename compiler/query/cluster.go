@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/compose"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // ClusterExplanation says what runs on one cluster, and why.
@@ -87,7 +87,7 @@ func noCluster(e *engine.Environment, name string) error {
 	for i := range e.Model.Clusters {
 		names[i] = e.Model.Clusters[i].Name
 	}
-	return fmt.Errorf("there is no cluster %s in %s; %s", name, e.Name, cmp.Or(diag.DidYouMean(name, names), "it lists none"))
+	return fmt.Errorf("there is no cluster %s in %s; %s", name, e.Name, cmp.Or(spelling.DidYouMean(name, names), "it lists none"))
 }
 
 // classOf returns the selectors of clusters that hold for a class.

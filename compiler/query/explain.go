@@ -9,10 +9,10 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/compose"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Explanation says why a deployment target is, or is not, assigned to a cluster
@@ -169,7 +169,7 @@ func neither(e *engine.Environment, u schedule.Unknown) schedule.Unknown {
 		names = append(names, e.Model.Clusters[i].Name)
 	}
 	u.Kind += " or cluster"
-	if near := diag.Meant(u.Name, names); near != "" {
+	if near := spelling.Meant(u.Name, names); near != "" {
 		u.Hint = "did you mean " + near + "?"
 	} else {
 		u.Hint += fmt.Sprintf(", and %d listed clusters, which kalypso get clusters %s names", len(e.Model.Clusters), e.Name)
@@ -198,7 +198,7 @@ func noValue(target, key string, all []Value) error {
 	if len(paths) == 0 {
 		return fmt.Errorf("%s has no values", target)
 	}
-	return fmt.Errorf("%s has no value %s; %s", target, key, diag.DidYouMean(key, paths))
+	return fmt.Errorf("%s has no value %s; %s", target, key, spelling.DidYouMean(key, paths))
 }
 
 func valuesOf(e *engine.Environment, leaves []compose.Leaf) []Value {

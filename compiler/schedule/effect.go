@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // side is one of the selectors of a policy, with how many entities it selects.
@@ -203,6 +204,6 @@ func selectsNothing(policy string, s side, words selector.Vocabulary) diag.Diagn
 		On(s.ref.String()).At(s.ref, "")
 	d = words.Explain(d, s.kind, s.selector)
 	wrong, right := d.Suggestion.Wrong, d.Suggestion.Right
-	d.Suggestion.Mistake = right != "" && (words.HasName(right) || diag.OneEditAway(wrong, right))
+	d.Suggestion.Mistake = right != "" && (words.HasName(right) || spelling.OneEditAway(wrong, right))
 	return d
 }

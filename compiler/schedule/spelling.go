@@ -7,6 +7,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // maxVocabulary is how many different words may stand at one place for us to
@@ -32,18 +33,18 @@ func (u usage) add(word string, ref model.Ref, beside map[string]string) {
 	u[word] = &use{1, ref, beside}
 }
 
-// spelling is the usage of labels: as they are written, not as they are
+// labelUsage is the usage of labels: as they are written, not as they are
 // inherited.
-type spelling struct {
+type labelUsage struct {
 	keys   usage
 	values map[string]usage // by key
 }
 
-func (s *spelling) addKey(key string, ref model.Ref, beside map[string]string) {
+func (s *labelUsage) addKey(key string, ref model.Ref, beside map[string]string) {
 	s.keys.add(key, ref, beside)
 }
 
-func (s *spelling) addValue(key, value string, ref model.Ref, beside map[string]string) {
+func (s *labelUsage) addValue(key, value string, ref model.Ref, beside map[string]string) {
 	if s.values[key] == nil {
 		s.values[key] = make(usage)
 	}
@@ -53,7 +54,7 @@ func (s *spelling) addValue(key, value string, ref model.Ref, beside map[string]
 // warnOfSpelling reports labels that are used once and look like another one
 // that is used more often. A selector that selects nothing has its hint already.
 func (s *Schedule) warnOfSpelling(env *model.Environment, r *report) {
-	words := spelling{keys: make(usage), values: make(map[string]usage)}
+	words := labelUsage{keys: make(usage), values: make(map[string]usage)}
 	s.addEntities(&words)
 	for i := range s.selections {
 		for _, side := range s.selections[i].sides() {
@@ -80,7 +81,7 @@ func (s *Schedule) warnOfSpelling(env *model.Environment, r *report) {
 
 // addEntities adds the labels of workloads, of targets as far as they are their
 // own, and of cluster types.
-func (s *Schedule) addEntities(words *spelling) {
+func (s *Schedule) addEntities(words *labelUsage) {
 	seen := make(map[*model.Workload]bool)
 	for _, t := range s.fleet.targets {
 		if !seen[t.workload] {
@@ -96,7 +97,7 @@ func (s *Schedule) addEntities(words *spelling) {
 }
 
 // addLabels adds an entity's labels that it does not inherit.
-func (s *spelling) addLabels(labels, inherited map[string]string, entity model.Ref) {
+func (s *labelUsage) addLabels(labels, inherited map[string]string, entity model.Ref) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		value := labels[key]
 		if old, ok := inherited[key]; ok && old == value {
@@ -109,7 +110,7 @@ func (s *spelling) addLabels(labels, inherited map[string]string, entity model.R
 }
 
 // addSelector adds the labels that a selector of labels names.
-func (s *spelling) addSelector(labels *model.Selector, ref model.Ref) {
+func (s *labelUsage) addSelector(labels *model.Selector, ref model.Ref) {
 	switch labels.Op {
 	case model.OpAnd, model.OpOr:
 		for i := range labels.Args {
@@ -170,7 +171,7 @@ func warnOfMisspelt(what string, words usage, r *report) {
 			continue
 		}
 		for _, other := range sorted {
-			if _, both := u.beside[other]; words[other].count > 1 && !both && diag.Misspelt(word, other) {
+			if _, both := u.beside[other]; words[other].count > 1 && !both && spelling.Misspelt(word, other) {
 				r.add(diag.New(diag.LikelyMisspelt, fmt.Sprintf("%s %q is used once, and looks like %q, which is used %d times",
 					what, word, other, words[other].count)).
 					On(u.ref.String()).At(u.ref, "").Suggesting(word, []string{other}))

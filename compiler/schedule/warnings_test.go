@@ -3,7 +3,6 @@ package schedule
 import (
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -95,39 +94,5 @@ func TestSpelling(t *testing.T) {
 			_, ds := assign(t, env)
 			equal(t, "warnings", lines(ds), c.want)
 		})
-	}
-}
-
-func TestMisspelt(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{"region", "regoin", true},
-		{"restricted", "restrcted", true},
-		{"functional-test", "functionall-test", true},
-		{"Munich", "munich", true},
-		{"line2-munich", "line2-munick", true},
-		{"s1", "s2", false},
-		{"line-1", "line-2", false},
-		{"station1", "station2", false},
-		{"station", "station2", false},
-		{"plant-01-north", "plant-02-north", false},
-		{"east", "west", false},
-		{"east-us", "west-us", false},
-		{"zone-a", "zone-b", false},
-		{"large", "small", false},
-		{"large", "larger-one", false},
-		{"light", "right", false},
-		{"patch", "batch", false},
-		{"region", "region", false},
-		{"region", "religion", false},
-		{"north-plants-alpha", "north-plant-alphas", false},
-		{"", "a", false},
-		{"--", "-", false},
-	} {
-		if diag.Misspelt(c.a, c.b) != c.want || diag.Misspelt(c.b, c.a) != c.want {
-			t.Errorf("misspelt(%q, %q) is not %v", c.a, c.b, c.want)
-		}
 	}
 }

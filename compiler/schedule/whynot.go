@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // nearestPolicies is how many policies WhyNot shows.
@@ -78,11 +78,11 @@ func (s *Schedule) WhyNot(clusterType, fullName string) (Absence, bool) {
 	}
 	c, hasType := s.fleet.typeNamed(clusterType)
 	if !hasType {
-		a.Unknown = append(a.Unknown, Unknown{kindType, clusterType, diag.DidYouMean(clusterType, s.fleet.typeNames())})
+		a.Unknown = append(a.Unknown, Unknown{kindType, clusterType, spelling.DidYouMean(clusterType, s.fleet.typeNames())})
 	}
 	t, hasTarget := s.fleet.targetNamed(fullName)
 	if !hasTarget {
-		a.Unknown = append(a.Unknown, Unknown{kindTarget, fullName, diag.DidYouMean(fullName, s.fleet.fullNames())})
+		a.Unknown = append(a.Unknown, Unknown{kindTarget, fullName, spelling.DidYouMean(fullName, s.fleet.fullNames())})
 	}
 	if len(a.Unknown) > 0 {
 		return a, true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Vocabulary is what selectors can speak of: what stands at each path of the
@@ -78,7 +79,7 @@ func (v Vocabulary) Explain(d diag.Diagnostic, kind string, s *model.Selector) d
 			return d.Hinting(way)
 		}
 	}
-	near := func(u unknown) bool { return diag.Meant(u.word, u.known) != "" }
+	near := func(u unknown) bool { return spelling.Meant(u.word, u.known) != "" }
 	u := unknowns[max(0, slices.IndexFunc(unknowns, near))]
 	hint := fmt.Sprintf("no %s has %s", kind, u.text)
 	d = d.Suggesting(u.word, u.known)

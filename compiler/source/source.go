@@ -181,8 +181,9 @@ func readModule(files *Files) (module string, ds []diag.Diagnostic, err error) {
 		return "", []diag.Diagnostic{badModule("it has no module path")}, nil
 	}
 	if pin, _ := cuemodule.PinOf(moduleFile, data); pin.Newer() {
+		at := model.Position{File: pin.At.Filename, Line: pin.At.Line, Column: pin.At.Column}
 		ds = append(ds, diag.New(diag.LanguageVersion,
-			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, pin.Version, kalypso.ModuleVersion)).In(pin.At, "").
+			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, pin.Version, kalypso.ModuleVersion)).In(at, "").
 			Hinting("take a newer kalypso, or lower the version if nothing newer is used"))
 	}
 	return f.QualifiedModule(), ds, nil

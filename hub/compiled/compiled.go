@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/view"
 )
 

@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/desired"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
-	"github.com/kalypso-io/kalypso/internal/worker"
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 

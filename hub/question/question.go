@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // UnknownError is the error where nothing has a name.
@@ -55,7 +55,7 @@ func Environment(fleet *state.Fleet, name string, sees func(string) bool) error 
 	if name == "" || slices.Contains(all, name) {
 		return nil
 	}
-	return &UnknownError{"environment", name, diag.DidYouMean(name, slices.DeleteFunc(all, func(other string) bool { return !sees(other) }))}
+	return &UnknownError{"environment", name, spelling.DidYouMean(name, slices.DeleteFunc(all, func(other string) bool { return !sees(other) }))}
 }
 
 // Resolve returns a filter with the names in full of which it has a part: the beginning of a commit that
@@ -199,7 +199,7 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 		if slices.Contains(names, part.name) {
 			continue
 		}
-		unknown := &UnknownError{part.what, part.name, diag.DidYouMean(part.name, names)}
+		unknown := &UnknownError{part.what, part.name, spelling.DidYouMean(part.name, names)}
 		if part.what == "commit" { // one is like no other
 			unknown.Hint = "give the first 7 digits, or more, of one of the platform that a ring has or had"
 		}
@@ -243,7 +243,7 @@ func anyUnlisted(fleet *state.Fleet, of state.Environments) bool {
 
 // Cluster returns a hint to a cluster whose name is near to one that nothing has; "" for none.
 func Cluster(fleet *state.Fleet, of state.Environments, name string) string {
-	if near := diag.Meant(name, clusters(fleet, of)); near != "" {
+	if near := spelling.Meant(name, clusters(fleet, of)); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return ""

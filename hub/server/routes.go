@@ -10,7 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // described answers what is not in the description of the API: addresses, methods, and parameters of
@@ -74,7 +74,7 @@ func nearest(asked string, all []string) string {
 			}
 		}
 	}
-	return diag.DidYouMean(asked, all)
+	return spelling.DidYouMean(asked, all)
 }
 
 func methodsOf(item *huma.PathItem) map[string]*huma.Operation {
@@ -102,7 +102,7 @@ func misspelled(op *huma.Operation, query string) string {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {
 			detail := "there is no parameter " + quote(fmt.Sprintf("%.40s", name))
-			if hint := diag.DidYouMean(name, known); hint != "" {
+			if hint := spelling.DidYouMean(name, known); hint != "" {
 				detail += "; " + hint
 			}
 			return detail

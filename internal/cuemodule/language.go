@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
 	"cuelang.org/go/mod/modfile"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/regular"
 	"golang.org/x/mod/semver"
@@ -24,7 +24,7 @@ type LanguageError struct {
 	// Position is where the platform states it: its language.version, or its
 	// dependency on the imported module. It is zero for a module that only
 	// other modules depend on.
-	Position model.Position
+	Position token.Position
 }
 
 func (e *LanguageError) Error() string {
@@ -73,10 +73,10 @@ func languageError(err error, source []byte) *LanguageError {
 }
 
 // position finds what the error is about in the platform's module.cue.
-func (e *LanguageError) position(source []byte) model.Position {
+func (e *LanguageError) position(source []byte) token.Position {
 	f, err := parser.ParseFile(File, source)
 	if err != nil {
-		return model.Position{}
+		return token.Position{}
 	}
 	base, version, _ := strings.Cut(e.Module, "@")
 	for _, decl := range f.Decls {
@@ -89,10 +89,9 @@ func (e *LanguageError) position(source []byte) model.Position {
 			switch {
 			case e.Module == "" && section == "language" && key == "version",
 				e.Module != "" && section == "deps" && (key == base || key == base+"@"+semver.Major(version)):
-				pos := entry.Pos()
-				return model.Position{File: File, Line: pos.Line(), Column: pos.Column()}
+				return entry.Pos().Position()
 			}
 		}
 	}
-	return model.Position{}
+	return token.Position{}
 }

@@ -11,10 +11,10 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
 	"golang.org/x/mod/semver"
 
 	"github.com/kalypso-io/kalypso"
-	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // span is a part of a source text, in bytes.
@@ -55,7 +55,7 @@ func unpin(f *ast.File) []span {
 // Pin is what a module.cue or local-module.cue says of the module.
 type Pin struct {
 	Version string // such as "v0.1.0"; "" where it is not written as a string
-	At      model.Position
+	At      token.Position
 }
 
 // Newer says whether the platform needs a newer module than the binary has.
@@ -76,7 +76,7 @@ func PinOf(name string, source []byte) (pin Pin, found bool) {
 		}
 		for _, entry := range deps.Elts {
 			if key, dep := structField(entry); isModule(key, dep) {
-				return Pin{depVersion(dep), model.Position{File: name, Line: entry.Pos().Line(), Column: entry.Pos().Column()}}, true
+				return Pin{depVersion(dep), entry.Pos().Position()}, true
 			}
 		}
 	}

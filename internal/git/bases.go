@@ -1,6 +1,6 @@
 package git
 
-import "github.com/golang/groupcache/lru"
+import "github.com/hashicorp/golang-lru/v2/simplelru"
 
 // mostBases is how many bytes of bases are cached (git's core.deltaBaseCacheLimit is 96
 // MiB).
@@ -12,9 +12,10 @@ const baseCost = 256
 
 // bases caches the bases of deltas, up to mostBases: without it, each of many versions of a
 // file would be computed from all earlier ones. The least recently used are dropped first.
+// The zero value is empty.
 type bases struct {
 	size  int
-	cache lru.Cache // of Object, by place
+	cache *simplelru.LRU[place, Object] // nil until an object is added
 }
 
 // place is where an object is.
@@ -25,21 +26,26 @@ type place struct {
 
 // get returns an object, whose content must not be changed.
 func (b *bases) get(at place) (Object, bool) {
-	o, found := b.cache.Get(at)
-	if !found {
+	if b.cache == nil {
 		return Object{}, false
 	}
-	return o.(Object), true
+	return b.cache.Get(at)
 }
 
 // add caches an object, unless it is cached.
 func (b *bases) add(at place, o Object) {
-	if _, known := b.cache.Get(at); known || len(o.Data) > mostBases/2 {
+	if _, known := b.get(at); known || len(o.Data) > mostBases/2 {
 		return
 	}
-	b.cache.OnEvicted = func(_ lru.Key, o any) { b.size -= len(o.(Object).Data) + baseCost }
+	if b.cache == nil {
+		// The only error is a size that is not positive. This size is never exceeded: each base has its cost.
+		b.cache, _ = simplelru.NewLRU(mostBases/baseCost, func(_ place, o Object) {
+			b.size -= len(o.Data) + baseCost
+		})
+	}
+	b.size += len(o.Data) + baseCost
 	b.cache.Add(at, o)
-	for b.size += len(o.Data) + baseCost; b.size > mostBases; {
+	for b.size > mostBases {
 		b.cache.RemoveOldest()
 	}
 }

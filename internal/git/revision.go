@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Resolve returns the commit of a revision, as git rev-parse does: the name of a branch, a
@@ -115,7 +115,7 @@ func (r *Repository) unknown(name string) error {
 		return errors.New("the git repository has no commits yet; git commit makes the first one")
 	}
 	s := fmt.Sprintf("the git repository has no branch, tag or commit %s", name)
-	if hint := diag.DidYouMean(name, known); hint != "" {
+	if hint := spelling.DidYouMean(name, known); hint != "" {
 		s += "; " + hint
 	}
 	if r.isShallow() {

@@ -13,10 +13,11 @@ import (
 	"strings"
 	"text/template"
 
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/literal"
 
 	root "github.com/kalypso-io/kalypso"
-	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // Repository says what is the same for platforms and applications.
@@ -185,8 +186,8 @@ func (r Repository) All() []environment {
 // add adds the file that a template makes of its data, unless that is empty.
 func add(files []File, name string, text []byte, data any) ([]File, error) {
 	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(template.FuncMap{
-		"label":    model.Label,
-		"cue":      func(s string) string { return string(model.AppendJSONString(nil, s)) },
+		"label":    label,
+		"cue":      literal.String.Quote,
 		"yaml":     yamlString,
 		"language": func() string { return language },
 		"schema":   func() string { return root.ModulePath },
@@ -209,6 +210,14 @@ func add(files []File, name string, text []byte, data any) ([]File, error) {
 		}
 	}
 	return append(files, File{name, out}), nil
+}
+
+// label returns a name as the label of a field in CUE, quoted only if it needs quotes.
+func label(name string) string {
+	if ast.StringLabelNeedsQuoting(name) {
+		return literal.String.Quote(name)
+	}
+	return name
 }
 
 // yamlString writes a name so that YAML reads a string: plain, unless that is something else.

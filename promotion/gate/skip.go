@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // MayBeSkippable returns the names of gates that a policy may allow people to skip.
@@ -26,7 +26,7 @@ func CheckSkip(p Policy, s Skip) error {
 	for _, gate := range s.Gates {
 		switch {
 		case kindOf(gate).Name == "":
-			return fmt.Errorf("there is no gate %q: %s", gate, diag.DidYouMean(gate, MayBeSkippable()))
+			return fmt.Errorf("there is no gate %q: %s", gate, spelling.DidYouMean(gate, MayBeSkippable()))
 		case !p.skippable(gate):
 			return fmt.Errorf("gate %s cannot be passed over: %s", gate, p.lets())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
@@ -96,7 +97,7 @@ type UnknownError struct {
 // Error names what is unknown, and the nearest known name.
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("there is no %s %s", e.What, e.Name)
-	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
+	if hint := spelling.DidYouMean(e.Name, e.Known); hint != "" {
 		return text + "; " + hint
 	}
 	return text

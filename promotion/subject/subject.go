@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Subject is what is promoted: a platform, or an application of its own. It compiles

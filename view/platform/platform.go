@@ -16,6 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 	"github.com/kalypso-io/kalypso/view"
 	"github.com/kalypso-io/kalypso/view/graph"
 )
@@ -215,7 +216,7 @@ func (p *Platform) readable(name string) (*environment, error) {
 // missing is the error of a name that there is not in a place.
 func (p *Platform) missing(kind, name string, known []string, in string) error {
 	text := fmt.Sprintf("there is no %s %s in %s", kind, name, in)
-	if hint := diag.DidYouMean(name, known); hint != "" {
+	if hint := spelling.DidYouMean(name, known); hint != "" {
 		text += "; " + hint
 	}
 	return &view.NotFoundError{Message: text}

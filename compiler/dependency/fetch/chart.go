@@ -12,8 +12,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // chartRepositories fetches charts: from chart repositories, and from registries.
@@ -94,7 +94,7 @@ func (c *chartRepositories) releases(ctx context.Context, s dependency.Source) (
 		return released, err
 	}
 	there := i.charts()
-	if near := diag.Nearest(s.Chart, there); near != "" {
+	if near := spelling.Nearest(s.Chart, there); near != "" {
 		there = append([]string{near}, slices.DeleteFunc(there, func(name string) bool { return name == near })...)
 	}
 	return nil, &missing{problem: "the chart repository has no chart " + s.Chart, there: there}

@@ -14,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/problem"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // collectionChecker checks what is around entities: which there are, and what else
@@ -101,7 +102,7 @@ const inBraces = "put what belongs together between braces: configs: extra: {mat
 func (x *collectionChecker) unknownCollection(name string, v cue.Value) {
 	hint := "make it a hidden field, _" + name + ", or a definition, #" + name + "; the collections are " + strings.Join(slices.Sorted(slices.Values(model.CollectionNames)), ", ")
 	d := x.At(diag.New(diag.UnknownCollection, "unknown top-level field "+name), v).On(name)
-	if diag.Nearest(name, model.CollectionNames) != "" {
+	if spelling.Nearest(name, model.CollectionNames) != "" {
 		x.Report(d.Suggesting(name, model.CollectionNames))
 		return
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 	"github.com/kalypso-io/kalypso/internal/scratch"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // Evaluation evaluates what one registration provides to an environment. Others write

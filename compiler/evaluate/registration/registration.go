@@ -17,8 +17,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/archive"
-	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // Evaluator evaluates what registrations provide to an environment.

@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // job asks a worker for what a registration provides.

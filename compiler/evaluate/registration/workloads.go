@@ -13,6 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/yamlfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // schedulerGroup is the API group of the Kalypso scheduler, whose Workloads
@@ -167,7 +168,7 @@ func (s *scheduler) known(of *ast.StructLit, what string, names ...string) {
 			continue
 		}
 		if name, _, err := ast.LabelName(f.Label); err == nil && !slices.Contains(names, name) {
-			hint := diag.DidYouMean(name, names)
+			hint := spelling.DidYouMean(name, names)
 			if hint == "" {
 				hint = "what can be given: " + strings.Join(names, ", ")
 			}

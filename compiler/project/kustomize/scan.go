@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // scan looks through the kustomizations that a build reaches, before Kustomize
@@ -73,7 +74,7 @@ func (s *scan) folder(name string) (string, error) {
 	for f := range s.folders {
 		all = append(all, f)
 	}
-	return "", refusal.New(diag.BadSource, diag.DidYouMean(dir, all), "path %s is not in the source", name)
+	return "", refusal.New(diag.BadSource, spelling.DidYouMean(dir, all), "path %s is not in the source", name)
 }
 
 const hintRefused = "keep it as a file of the source"
@@ -221,7 +222,7 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	} else if at, why := s.why(name); why != "" {
 		return refuse(archive.WayOut(why, hintRefused), "%s is not in the source: %s %s", r.value, at, why)
 	} else if !s.folders[name] {
-		hint := cmp.Or(diag.DidYouMean(path.Base(name), s.beside(name)), "files are named from the folder of the kustomization")
+		hint := cmp.Or(spelling.DidYouMean(path.Base(name), s.beside(name)), "files are named from the folder of the kustomization")
 		return refuse(hint, "%s is not in the source", r.value)
 	}
 	return name, nil

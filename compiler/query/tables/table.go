@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Source is what the rows are read from.
@@ -99,7 +99,7 @@ func Find(name string) (*Table, error) {
 	}
 	names := Names()
 	hint := "there are: " + strings.Join(names, ", ")
-	if near := diag.Meant(name, names); near != "" {
+	if near := spelling.Meant(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return nil, fmt.Errorf("there is no table %s; %s", name, hint)

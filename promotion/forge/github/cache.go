@@ -3,7 +3,7 @@ package github
 import (
 	"sync"
 
-	"github.com/golang/groupcache/lru"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // The bounds of the cache of answers.
@@ -16,27 +16,32 @@ const (
 // The zero value is empty. Any number of goroutines may use it.
 type cache struct {
 	mu      sync.Mutex
-	answers lru.Cache
+	answers *simplelru.LRU[string, *answer] // nil until an answer is put
 	bytes   int
 }
 
 func (c *cache) get(address string) (*answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.answers.Get(address)
-	if !ok {
+	if c.answers == nil {
 		return nil, false
 	}
-	return a.(*answer), true
+	return c.answers.Get(address)
 }
 
 func (c *cache) put(address string, a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers.OnEvicted = func(_ lru.Key, a any) { c.bytes -= len(a.(*answer).body) }
+	if c.answers == nil {
+		// The only error is a size that is not positive.
+		c.answers, _ = simplelru.NewLRU(mostCached, func(_ string, a *answer) {
+			c.bytes -= len(a.body)
+		})
+	}
 	c.answers.Remove(address)
+	c.bytes += len(a.body)
 	c.answers.Add(address, a)
-	for c.bytes += len(a.body); c.answers.Len() > mostCached || c.bytes > mostCachedBytes; {
+	for c.bytes > mostCachedBytes {
 		c.answers.RemoveOldest()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Use is where something is referred to by its name.
@@ -75,7 +76,7 @@ func declaring(name string) string {
 	backends := shape.Of("reconcilers")
 	backend := name
 	if !slices.Contains(backends.OneOf[0], name) {
-		backend = diag.Meant(name, backends.OneOf[0])
+		backend = spelling.Meant(name, backends.OneOf[0])
 	}
 	if backend == "" {
 		return ""

@@ -110,6 +110,6 @@ func buildFolder(files *source.Files, dir, name, prefix string, overlay map[stri
 }
 
 func languageDiagnostic(e *cuemodule.LanguageError) diag.Diagnostic {
-	return diag.New(diag.LanguageVersion, e.Error()).In(e.Position, "").
+	return diag.New(diag.LanguageVersion, e.Error()).In(model.Position{File: e.Position.Filename, Line: e.Position.Line, Column: e.Position.Column}, "").
 		Hinting("take a newer kalypso, or lower language.version if nothing newer is used")
 }

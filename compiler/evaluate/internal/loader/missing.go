@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // missing adds to the diagnostic of a name that refers to nothing what it was probably meant
@@ -43,7 +44,7 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 		d.Suggestion = diag.Suggestion{Wrong: name, Right: yamlWords[name]}
 		return d.Hinting("write " + yamlWords[name])
 	}
-	if visible := p.visible(at); diag.Nearest(name, visible) != "" {
+	if visible := p.visible(at); spelling.Nearest(name, visible) != "" {
 		return d.Suggesting(name, visible)
 	}
 	return d

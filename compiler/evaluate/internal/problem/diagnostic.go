@@ -9,6 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // credentialsIn reports credentials in the addresses that messages of CUE repeat.
@@ -227,12 +228,12 @@ func (o Problem) Reason() (why, hint string) {
 	message := strings.TrimPrefix(o.Telling(), "invalid interpolation: ")
 	if name, ok := strings.CutPrefix(message, "undefined field: "); ok {
 		if of, names := o.places.Members(o.At, name); of != "" {
-			return fmt.Sprintf("package %s has no %s", of, name), diag.DidYouMean(of+"."+name, names)
+			return fmt.Sprintf("package %s has no %s", of, name), spelling.DidYouMean(of+"."+name, names)
 		}
-		if near := diag.Nearest(name, shape.FactNames()); near != "" {
+		if near := spelling.Nearest(name, shape.FactNames()); near != "" {
 			return "there is no field " + name, "did you mean " + near + "?"
 		}
-		if i := slices.IndexFunc(o.places.Labels(), func(label string) bool { return diag.Misspelt(name, label) }); i >= 0 {
+		if i := slices.IndexFunc(o.places.Labels(), func(label string) bool { return spelling.Misspelt(name, label) }); i >= 0 {
 			return "there is no field " + name, "did you mean " + o.places.Labels()[i] + "?"
 		}
 		return "there is no field " + name, "correct the reference, or declare " + name

@@ -10,8 +10,8 @@ import (
 
 	"cuelang.org/go/cue"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Shape has the fields of a value, or what else it may be, by the schema. CUE enforces
@@ -37,7 +37,7 @@ type Shape struct {
 // name, which is reported.
 func (s *Shape) Misspelt(name string, given map[string]cue.Value) bool {
 	for other := range given {
-		if _, known := s.Fields[other]; !known && diag.Meant(other, s.Names()) == name {
+		if _, known := s.Fields[other]; !known && spelling.Meant(other, s.Names()) == name {
 			return true
 		}
 	}

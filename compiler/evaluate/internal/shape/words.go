@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/credential"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // Article puts an article before the name of a type, or of several: (int|string).
@@ -110,7 +111,7 @@ func UnknownField(name string, parent *Shape) diag.Diagnostic {
 		d.Message = "a closed definition that it is combined with does not allow the field " + name
 		return d.Hinting("add the field to the definition, or open the definition with ...")
 	}
-	if parent.selects && diag.Nearest(name, parent.Names()) == "" {
+	if parent.selects && spelling.Nearest(name, parent.Names()) == "" {
 		return d.Hinting(Selecting(name, "labels: "))
 	}
 	return d.Suggesting(name, parent.Names())

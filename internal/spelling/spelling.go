@@ -1,0 +1,171 @@
+// Package spelling finds which known word a misspelt one was probably meant to be.
+package spelling
+
+import (
+	"slices"
+	"strings"
+)
+
+// DidYouMean returns a hint that names the nearest candidate, or lists the
+// candidates where none is near.
+func DidYouMean(word string, candidates []string) string {
+	if near := Meant(word, candidates); near != "" {
+		return "did you mean " + near + "?"
+	}
+	if len(candidates) == 0 {
+		return ""
+	}
+	const most = 12
+	list := slices.Sorted(slices.Values(candidates))
+	if len(list) > most {
+		return "there are, among others: " + strings.Join(list[:most], ", ")
+	}
+	return "there are: " + strings.Join(list, ", ")
+}
+
+// Nearest returns the candidate that a misspelt word was probably meant to be:
+// the one fewest edits away, two at most and fewer than half the word; "" for none.
+func Nearest(word string, candidates []string) string {
+	best, least := "", 3
+	for _, c := range candidates {
+		if n := edits(strings.ToLower(word), strings.ToLower(c)); n < least && 2*n < max(len(word), 3) {
+			best, least = c, n
+		}
+	}
+	return best
+}
+
+// Meant returns the candidate that a wrong word was probably meant to be: the nearest, else the
+// only one that it is a longer or shorter form of, as repository is of repo and staging of
+// stage; "" for none.
+func Meant(word string, candidates []string) string {
+	if near := Nearest(word, candidates); near != "" {
+		return near
+	}
+	found := ""
+	for _, c := range candidates {
+		if !sameStem(strings.ToLower(word), strings.ToLower(c)) {
+			continue
+		}
+		if found != "" && found != c {
+			return ""
+		}
+		found = c
+	}
+	return found
+}
+
+// shortestStem is how many letters two forms of one word have in common.
+const shortestStem = 3
+
+// sameStem says whether one word begins with the other, or with all but its last letter, where
+// the stem is longer.
+func sameStem(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < shortestStem || len(b) < shortestStem {
+		return false
+	}
+	last := len(a) - 1
+	return strings.HasPrefix(b, a) || last > shortestStem && a[last] >= 'a' && a[last-1] != '-' && strings.HasPrefix(b, a[:last])
+}
+
+// edits is the optimal string alignment distance: insertions, deletions,
+// substitutions and swaps of neighbours
+// (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance).
+func edits(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+// minWord is how many letters a word needs for one edit to be a likely mistake:
+// east and west, or s1 and l1, are different words.
+const minWord = 5
+
+// Misspelt says whether a was probably meant to be b: the two differ in one word,
+// of at least minWord letters each, by one letter that is missing, too many,
+// wrong or swapped with its neighbour, and that is neither the first letter, which
+// people seldom mistype, nor a digit, which tells lines and sites apart.
+func Misspelt(a, b string) bool {
+	as, bs := splitWords(a), splitWords(b)
+	if len(as) != len(bs) {
+		return false
+	}
+	different := 0
+	for i := range as {
+		if as[i] == bs[i] {
+			continue
+		}
+		different++
+		sameStart := strings.EqualFold(as[i][:1], bs[i][:1])
+		if !sameStart || min(letters(as[i]), letters(bs[i])) < minWord || digits(as[i]) != digits(bs[i]) || !oneEdit(as[i], bs[i]) {
+			return false
+		}
+	}
+	return different == 1
+}
+
+// OneEditAway says whether a, which nothing has, is one edit away from b, which something has. Another first letter
+// or digit makes another name: west and rest, or s1 and s2.
+func OneEditAway(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	return a != "" && b != "" && a[0] == b[0] && digits(a) == digits(b) && oneEdit(a, b)
+}
+
+func splitWords(s string) []string {
+	return strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune("-_./: ", c) })
+}
+
+// digits returns the digits of s.
+func digits(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		return c
+	}, s)
+}
+
+// letters counts what is no digit in s.
+func letters(s string) int { return len(s) - len(digits(s)) }
+
+// oneEdit says whether a and b differ by one byte inserted, removed or replaced,
+// or by two neighbours swapped.
+func oneEdit(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch rest := b[i:]; {
+	case len(b) == len(a)+1:
+		return a[i:] == rest[1:]
+	case len(a) != len(b) || rest == "":
+		return false
+	default:
+		swapped := len(rest) > 1 && a[i] == rest[1] && a[i+1] == rest[0] && a[i+2:] == rest[2:]
+		return a[i+1:] == rest[1:] || swapped
+	}
+}
