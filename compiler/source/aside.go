@@ -27,7 +27,11 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 		return nil
 	}
 	p.bar(rel)
-	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is a pipe, a device or a link to something that is too large, and CUE would read it").
+	is := "a link to a file of more than 16 MiB"
+	if !info.Mode().IsRegular() {
+		is = "a pipe, a socket or a device"
+	}
+	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is "+is+", and CUE reads every data file of a folder").
 		In(model.Position{File: rel, Line: 1, Column: 1}, "").
 		Hinting("remove it, or put a regular file in its place")}
 }
@@ -68,8 +72,7 @@ func (p *Platform) bar(rel string) {
 	dir := path.Dir(rel)
 	environment, deeper := environmentOf(dir)
 	switch {
-	case deeper != "":
-		environment = "" // a helper package, which any environment may import
+	case deeper != "": // a helper package of the environment, which barBorrowers looks for in others
 	case environment != "" && isSource(path.Base(rel)):
 		p.Folders = append(p.Folders, environment)
 	case dir == "." && isSource(path.Base(rel)):

@@ -54,6 +54,8 @@ type Platform struct {
 	barred  map[string]bool   // environments that CUE must not load; "" for the base
 	links   []string          // that lead nowhere, or to a folder that is named like a file
 	hasBase bool
+	// borrows are the environments of whose folders each environment imports helper packages; "" for the base.
+	borrows map[string][]string
 
 	reading sync.Mutex
 	read    map[string]Digest // what files were, by name, for quoting them
@@ -78,7 +80,7 @@ func OpenOver(dir string, over Overlay) (*Platform, []diag.Diagnostic, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &Platform{Root: root, files: NewFiles(root, over), first: map[string]string{}, hidden: map[string]bool{}, barred: map[string]bool{}}
+	p := &Platform{Root: root, files: NewFiles(root, over), first: map[string]string{}, hidden: map[string]bool{}, barred: map[string]bool{}, borrows: map[string][]string{}}
 	var ds []diag.Diagnostic
 	if p.Module, ds, err = readModule(p.files); err != nil {
 		return nil, nil, err
@@ -225,27 +227,48 @@ func (p *Platform) scan() ([]diag.Diagnostic, error) {
 	if err == nil {
 		ds = slices.Concat(ds, p.lookBeside(), p.lookForPin())
 	}
+	p.barBorrowers()
 	slices.Sort(p.Folders)
 	p.Folders = slices.Compact(p.Folders)
 	return ds, err
 }
 
-// importsSchema says whether a file imports a package of the module kalypso.io.
-func importsSchema(data []byte) bool {
-	module, _, _ := strings.Cut(kalypso.ModulePath, "@")
-	if !bytes.Contains(data, []byte(module+"/")) {
-		return false // most files need not be parsed for it
+// noteImports notes which packages of the module kalypso.io, and of environments, a file imports.
+func (p *Platform) noteImports(rel string, data []byte) {
+	schema, _, _ := strings.Cut(kalypso.ModulePath, "@")
+	own, _, _ := strings.Cut(p.Module, "@")
+	environments := own + "/" + Environments + "/"
+	if !bytes.Contains(data, []byte(schema+"/")) && !bytes.Contains(data, []byte(environments)) {
+		return // most files need not be parsed for it
 	}
 	f, err := parser.ParseFile("", data, parser.ImportsOnly)
 	if err != nil {
-		return false // loading it reports what is wrong with it
+		return // loading it reports what is wrong with it
 	}
+	importer, _ := environmentOf(path.Dir(rel))
 	for spec := range f.ImportSpecs() {
-		if path, err := literal.Unquote(spec.Path.Value); err == nil && strings.HasPrefix(path, module+"/") {
-			return true
+		imported, err := literal.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		p.imports = p.imports || strings.HasPrefix(imported, schema+"/")
+		if below, is := strings.CutPrefix(imported, environments); is {
+			of, _, _ := strings.Cut(below, "/")
+			p.borrows[importer] = append(p.borrows[importer], of)
 		}
 	}
-	return false
+}
+
+// barBorrowers keeps CUE from loading what imports packages of environments that it must not load.
+func (p *Platform) barBorrowers() {
+	for more := true; more; {
+		more = false
+		for importer, all := range p.borrows {
+			if !p.barred[importer] && slices.ContainsFunc(all, func(of string) bool { return p.barred[of] }) {
+				p.hidden[importer], p.barred[importer], more = true, true, true
+			}
+		}
+	}
 }
 
 // lookForPin warns where files import the schema, and plain cue cannot find it.
@@ -339,7 +362,7 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 		return nil, err
 	}
 	p.note(rel, sha256.Sum256(data))
-	p.imports = p.imports || importsSchema(data)
+	p.noteImports(rel, data)
 	if bytes.Contains(data, []byte("@embed")) || bytes.Contains(data, []byte("inventories")) {
 		p.embeds = append(p.embeds, rel)
 	}

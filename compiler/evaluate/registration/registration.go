@@ -176,6 +176,11 @@ func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 			for _, r := range by {
 				d = r.sites(d, ref)
 			}
+			for _, u := range x.Unread {
+				if u.Names.Allow(ref.Name) {
+					d = d.At(u.Ref(), "registration "+u.Name)
+				}
+			}
 			x.Fail(ref, d.Hinting(check.ClaimHint(ref.Name)))
 			continue
 		}
