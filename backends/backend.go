@@ -219,12 +219,15 @@ func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
 	s := b.Support(kind)
 	why, way, hint := s.Referenced, "", "render it: set render: true on the deployment target"
 	if a.Render {
-		why, way, hint = s.Rendered, " that are rendered", "let the reconciler fetch it: remove render: true from the deployment target"
+		why, way, hint = s.Rendered, " that are rendered", "let the reconciler fetch it: remove "+
+			"render: true from the deployment target"
 	}
 	if why == "" {
 		return nil
 	}
-	d := diag.New(diag.UnsupportedManifests, fmt.Sprintf("the reconciler %s cannot deliver manifests of kind %s%s: %s", a.Reconciler.Ref.Name, kind, way, why)).
+	d := diag.New(diag.UnsupportedManifests,
+		fmt.Sprintf("the reconciler %s cannot deliver manifests of kind %s%s: %s", a.Reconciler.Ref.Name,
+			kind, way, why)).
 		On("manifests."+string(kind)).At(a.Ref.At("manifests."+string(kind)), "").At(a.Reconciler.Ref, "").For(a.ID())
 	other := s.Rendered
 	if a.Render {
@@ -243,7 +246,8 @@ func NoRestart(a *Assignment, why, hint string) []diag.Diagnostic {
 		return nil
 	}
 	const field = "restartOnConfigChange"
-	return []diag.Diagnostic{diag.New(diag.NoRestart, fmt.Sprintf("restartOnConfigChange of %s has no effect: %s", a.DeploymentTarget, why)).
+	return []diag.Diagnostic{diag.New(diag.NoRestart,
+		fmt.Sprintf("restartOnConfigChange of %s has no effect: %s", a.DeploymentTarget, why)).
 		On(field).At(a.Ref.At(field), "").At(a.Reconciler.Ref, "").Hinting(hint).For(a.ID())}
 }
 

@@ -28,7 +28,8 @@ type Bootstrapping struct {
 // of the platform's errors and of the reconciler; with an error the stream may be a part of
 // it. With policies the stream ends with the bounds of workspaces, for the clusters
 // themselves.
-func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, policies bool) (Bootstrapping, []diag.Diagnostic, error) {
+func Bootstrap(ctx context.Context, r Request, clusterType, cluster string,
+	policies bool) (Bootstrapping, []diag.Diagnostic, error) {
 	var none Bootstrapping
 	b, err := Compile(ctx, r)
 	if err != nil {
@@ -60,10 +61,12 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, poli
 			names = append(names, c.TypeName())
 		}
 		if slices.ContainsFunc(e.Model.Clusters, func(c model.Cluster) bool { return c.Name == clusterType }) {
-			return none, nil, fmt.Errorf("%s is a cluster of %s, and not a cluster type: kalypso bootstrap cluster %[2]s/%[1]s", clusterType, e.Name)
+			return none, nil, fmt.Errorf("%s is a cluster of %s, and not a cluster type: kalypso "+
+				"bootstrap cluster %[2]s/%[1]s", clusterType, e.Name)
 		}
 		slices.Sort(names)
-		return none, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, spelling.DidYouMean(clusterType, slices.Compact(names)))
+		return none, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name,
+			spelling.DidYouMean(clusterType, slices.Compact(names)))
 	}
 	ct := &e.Model.ClusterTypes[i]
 	if !e.Reconciled(ct) {
@@ -122,10 +125,12 @@ func followed(m *model.Environment, clusterType, cluster string) (string, error)
 		}
 	}
 	if cluster != "" && clusterType == "" {
-		return "", fmt.Errorf("the environment has no cluster %s; %s", cluster, cmp.Or(spelling.DidYouMean(cluster, names), "the platform lists none"))
+		return "", fmt.Errorf("the environment has no cluster %s; %s", cluster,
+			cmp.Or(spelling.DidYouMean(cluster, names), "the platform lists none"))
 	}
 	if cluster != "" && len(names) > 0 {
-		return "", fmt.Errorf("cluster type %s has no cluster %s; %s", clusterType, cluster, spelling.DidYouMean(cluster, names))
+		return "", fmt.Errorf("cluster type %s has no cluster %s; %s", clusterType, cluster,
+			spelling.DidYouMean(cluster, names))
 	}
 	for i := range m.ClusterTypes {
 		if ct := &m.ClusterTypes[i]; ct.TypeName() == clusterType && ct.Entries == model.ClusterEntries {
@@ -133,7 +138,8 @@ func followed(m *model.Environment, clusterType, cluster string) (string, error)
 			if len(names) > 0 {
 				example = names[0]
 			}
-			return "", fmt.Errorf("each cluster of type %s pulls an entry of its own: kalypso bootstrap cluster %s/%s", clusterType, m.Name, example)
+			return "", fmt.Errorf("each cluster of type %s pulls an entry of its own: kalypso bootstrap "+
+				"cluster %s/%s", clusterType, m.Name, example)
 		}
 	}
 	return clusterType, nil

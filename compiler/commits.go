@@ -66,7 +66,8 @@ func checkOut(ctx context.Context, r Request, declarations []model.Declaration, 
 	return out, errors.Join(err, repo.Close())
 }
 
-func checkOutOwn(ctx context.Context, r Request, a source.Assembly, declarations []model.Declaration, base *checkout) (*checkout, error) {
+func checkOutOwn(ctx context.Context, r Request, a source.Assembly,
+	declarations []model.Declaration, base *checkout) (*checkout, error) {
 	var err error
 	if a.Own, err = ownFiles(a.Repository, declarations); err != nil {
 		return nil, err
@@ -74,7 +75,8 @@ func checkOutOwn(ctx context.Context, r Request, a source.Assembly, declarations
 	var sources map[string]tree.Source
 	if r.Revision != "" {
 		a.Folder, a.Base = "", base.base
-		if sources, err = sourcesOf(source.History{Repository: a.Repository, Head: a.Base, Path: a.Path}, declarations, a.Own); err != nil {
+		if sources, err = sourcesOf(source.History{Repository: a.Repository, Head: a.Base, Path: a.Path},
+			declarations, a.Own); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +92,8 @@ func checkOutOwn(ctx context.Context, r Request, a source.Assembly, declarations
 
 // repositoryOf opens the repository that a request's platform is in. It returns the
 // platform's root, and where that is in the repository.
-func repositoryOf(r Request, declarations []model.Declaration) (root string, repo *git.Repository, rel string, err error) {
+func repositoryOf(r Request, declarations []model.Declaration) (root string, repo *git.Repository,
+	rel string, err error) {
 	if root, err = source.Root(r.Dir); err != nil {
 		return "", nil, "", err
 	}
@@ -106,7 +109,8 @@ func repositoryOf(r Request, declarations []model.Declaration) (root string, rep
 func inNoRepository(root string, declarations []model.Declaration) error {
 	for _, s := range declarations {
 		if from := s.Promotion.Source; from != nil {
-			return fmt.Errorf("environments.%s.source: the environment's own files are in branch %s of the platform's repository, and that of %s cannot be read", s.Name, from.Branch, root)
+			return fmt.Errorf("environments.%s.source: the environment's own files are in branch %s of "+
+				"the platform's repository, and that of %s cannot be read", s.Name, from.Branch, root)
 		}
 	}
 	return nil
@@ -146,12 +150,14 @@ func branchOf(repo *git.Repository, name string) (git.Hash, error) {
 			return id, err
 		}
 	}
-	return git.Hash{}, fmt.Errorf("the repository %s has no branch %s; `git fetch origin %s:%s` brings it", filepath.Dir(repo.Dir()), name, name, name)
+	return git.Hash{}, fmt.Errorf("the repository %s has no branch %s; `git fetch origin %s:%s` "+
+		"brings it", filepath.Dir(repo.Dir()), name, name, name)
 }
 
 // sourcesOf returns the commits that environments are compiled from at a head: the newest
 // base commit, and the newest that changed the environment's own files.
-func sourcesOf(h source.History, declarations []model.Declaration, own map[string]source.Own) (map[string]tree.Source, error) {
+func sourcesOf(h source.History, declarations []model.Declaration,
+	own map[string]source.Own) (map[string]tree.Source, error) {
 	base, err := h.Base()
 	if err != nil {
 		return nil, err

@@ -221,7 +221,8 @@ func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error)
 	if err := b.open(ctx, r, base); err != nil {
 		return nil, err
 	}
-	declarations, ds, err := evaluate.Declarations(ctx, b.Platform, evaluate.Options{Cache: b.meter.Packages(), Supervisor: r.Supervisor})
+	declarations, ds, err := evaluate.Declarations(ctx, b.Platform,
+		evaluate.Options{Cache: b.meter.Packages(), Supervisor: r.Supervisor})
 	if err != nil {
 		return nil, err
 	}
@@ -308,9 +309,12 @@ func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error
 	}
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(r.Except, name) })
 	of := &engine.Request{
-		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
-		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings, Members: r.Members, Formerly: r.Formerly,
-		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Preview: r.preview, Progress: r.Progress, Incomplete: losesSome(ds),
+		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library,
+		Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
+		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings,
+		Members: r.Members, Formerly: r.Formerly,
+		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Preview: r.preview,
+		Progress: r.Progress, Incomplete: losesSome(ds),
 	}
 	b.Environments = make([]*engine.Environment, len(names))
 	if err := each(ctx, names, func(ctx context.Context, i int) (err error) {
@@ -348,7 +352,8 @@ func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) er
 // withoutConsequences leaves out that sources are not in kalypso.lock, where the
 // file cannot be read: correcting it is what is to be done.
 func withoutConsequences(ds []diag.Diagnostic) []diag.Diagnostic {
-	if !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.BadLock && d.Severity == diag.Error }) {
+	if !slices.ContainsFunc(ds,
+		func(d diag.Diagnostic) bool { return d.Code == diag.BadLock && d.Severity == diag.Error }) {
 		return ds
 	}
 	return slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.NotLocked })

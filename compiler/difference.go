@@ -193,7 +193,8 @@ func (s *side) open(ctx context.Context) (err error) {
 		}
 		for _, dir := range source.Outside(s.request.Dir) {
 			if rel, err := filepath.Rel(s.request.Dir, dir); err != nil || !filepath.IsLocal(rel) {
-				return fmt.Errorf("revision %s of the platform replaces a module by a folder outside of it (cue.mod/local-module.cue), of which the revision has nothing: compare folders of outputs instead", s.Revision)
+				return fmt.Errorf("revision %s of the platform replaces a module by a folder outside of it "+
+					"(cue.mod/local-module.cue), of which the revision has nothing: compare folders of outputs instead", s.Revision)
 			}
 		}
 	}
@@ -201,7 +202,8 @@ func (s *side) open(ctx context.Context) (err error) {
 	var unknown *UnknownEnvironmentError
 	if errors.As(err, &unknown) && s.Revision != "" {
 		// It is new, or gone: then there is nothing on this side.
-		s.request.Environments = slices.DeleteFunc(slices.Clone(s.request.Environments), func(name string) bool { return !slices.Contains(unknown.Known, name) })
+		s.request.Environments = slices.DeleteFunc(slices.Clone(s.request.Environments),
+			func(name string) bool { return !slices.Contains(unknown.Known, name) })
 		if len(s.request.Environments) > 0 {
 			s.build, err = plan(ctx, s.request)
 		} else {
@@ -247,7 +249,8 @@ func (s *side) outputs(ctx context.Context) map[string]*tree.Record {
 
 // asksPolicies says whether promotion asks policies about changes, which see all objects.
 func (b *Build) asksPolicies() bool {
-	return b != nil && slices.ContainsFunc(b.Declarations, func(d model.Declaration) bool { return len(d.Promotion.Gates.Policy) > 0 })
+	return b != nil && slices.ContainsFunc(b.Declarations,
+		func(d model.Declaration) bool { return len(d.Promotion.Gates.Policy) > 0 })
 }
 
 // environments returns the environments of the build; an output has none.
@@ -293,7 +296,9 @@ func (s *side) list(ctx context.Context, other *side, previous map[string]*tree.
 			s.unknown[e.Name] = true
 			continue
 		}
-		l := &listing{e: e, side: s, kept: kept, shards: other.shards(e.Name), follows: make(map[string]string, len(e.Model.Clusters)), entries: make(map[string]entry, len(e.Model.Clusters))}
+		l := &listing{e: e, side: s, kept: kept, shards: other.shards(e.Name),
+			follows: make(map[string]string, len(e.Model.Clusters)),
+			entries: make(map[string]entry, len(e.Model.Clusters))}
 		if err := l.all(ctx); err != nil {
 			return err
 		}

@@ -25,7 +25,8 @@ func (b *Build) warnOfGone(r Request, o Output, folders []string, record func(fo
 		if of == nil || of.Platform != b.Platform.Module || of.Environment != folder {
 			continue
 		}
-		b.report(folder, []diag.Diagnostic{diag.New(diag.EnvironmentGone, fmt.Sprintf("environment %s is no longer in the platform, and its output stays", folder)).
+		b.report(folder, []diag.Diagnostic{diag.New(diag.EnvironmentGone,
+			fmt.Sprintf("environment %s is no longer in the platform, and its output stays", folder)).
 			In(model.Position{File: at, Line: 1, Column: 1}, "").
 			Hinting("reconcilers go on applying it: take the clusters off it, then remove the folder")})
 	}

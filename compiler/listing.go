@@ -137,7 +137,8 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 	for i := range content.Folders {
 		f := &content.Folders[i]
 		folder := compare.Folder{
-			Environment: l.e.Name, ClusterType: name, Assignment: f.Info.DeploymentTarget, Backend: f.Info.Backend, Info: &f.Info,
+			Environment: l.e.Name, ClusterType: name, Assignment: f.Info.DeploymentTarget,
+			Backend: f.Info.Backend, Info: &f.Info,
 			Tree: tree.OfFiles(f.Files), Files: func() ([]backends.File, error) { return content.One(ctx, i) },
 		}
 		if f.Kept != nil {
@@ -168,7 +169,8 @@ func leftOut(e *engine.Environment, clusterType string) []compare.Folder {
 	out := []compare.Folder{{Environment: e.Name, ClusterType: clusterType, Tree: same}}
 	for i := range e.Schedule.Assignments {
 		if a := &e.Schedule.Assignments[i]; a.ClusterType.Name == clusterType {
-			out = append(out, compare.Folder{Environment: e.Name, ClusterType: clusterType, Assignment: a.Target.FullName, Tree: same})
+			out = append(out, compare.Folder{Environment: e.Name, ClusterType: clusterType,
+				Assignment: a.Target.FullName, Tree: same})
 		}
 	}
 	return out

@@ -73,7 +73,8 @@ func useOf(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget, 
 
 // broughtBy returns the registration that names the source of a deployment target; nil where
 // the platform does, in a workload of its own or in a pin.
-func broughtBy(m *model.Environment, w *model.Workload, t *model.DeploymentTarget, from model.Manifests) *model.Registration {
+func broughtBy(m *model.Environment, w *model.Workload, t *model.DeploymentTarget,
+	from model.Manifests) *model.Registration {
 	brought, _ := dependency.SourceOf(t.Manifests)
 	if source, _ := dependency.SourceOf(from); source.URL != brought.URL {
 		return nil
@@ -159,7 +160,8 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 				sources[i].Status, sources[i].Before = before.Status, before.Before
 				continue
 			}
-			first[s.Source], more = s, more || s.Status == dependency.Added || s.Status == dependency.Updated || s.Status == dependency.Fetched
+			first[s.Source], more = s, more || s.Status == dependency.Added ||
+				s.Status == dependency.Updated || s.Status == dependency.Fetched
 		}
 		out = &Locked{b, sources}
 		if !more {
@@ -182,7 +184,10 @@ func withRemoved(sources []dependency.Result, first map[dependency.Source]depend
 			sources = append(sources, s)
 		}
 	}
-	slices.SortFunc(sources, func(a, b dependency.Result) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	slices.SortFunc(sources, func(a,
+		b dependency.Result) int {
+		return strings.Compare(a.Source.String(), b.Source.String())
+	})
 	return sources
 }
 

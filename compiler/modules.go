@@ -56,7 +56,8 @@ func dependenciesOf(r *model.Registration, tree *archive.Tree) []cuemodule.Depen
 // installModules puts CUE modules that kalypso.lock pins where CUE looks for them,
 // unless it has them already. Those that nobody has, loading reports. Diagnostics
 // have no sites.
-func installModules(ctx context.Context, modules []cuemodule.Dependency, contents *dependency.Library) ([]diag.Diagnostic, error) {
+func installModules(ctx context.Context, modules []cuemodule.Dependency,
+	contents *dependency.Library) ([]diag.Diagnostic, error) {
 	var ds []diag.Diagnostic
 	for _, d := range modules {
 		entry, locked := contents.Lock.Find(moduleSource(d))

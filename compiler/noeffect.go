@@ -70,7 +70,8 @@ type effect struct {
 // hasNoEffect says whether a diagnostic is about a selector or a cluster type of an environment
 // that has no effect. The rings of an environment are of it alone, and name it.
 func hasNoEffect(d diag.Diagnostic) bool {
-	return (d.Code == diag.SelectsNothing || d.Code == diag.EmptyClusterType) && d.Environment != "" && entityOf(d).Collection != "environments"
+	return (d.Code == diag.SelectsNothing || d.Code == diag.EmptyClusterType) && d.Environment != "" &&
+		entityOf(d).Collection != "environments"
 }
 
 func ofEnvironment(s diag.Site) bool {
@@ -93,7 +94,8 @@ func where(d diag.Diagnostic, in string) diag.Diagnostic {
 // seenBy counts the environments that have the entity that a diagnostic is about; 0 where not
 // all that there are have been read.
 func (b *Build) seenBy(d diag.Diagnostic) int {
-	if len(b.Environments) != len(b.Declarations) || slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {
+	if len(b.Environments) != len(b.Declarations) ||
+		slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {
 		return 0
 	}
 	n := 0

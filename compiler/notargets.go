@@ -39,7 +39,8 @@ func (b *Build) warnOfNoTargets() {
 		if found[name] || slices.ContainsFunc(b.Diagnostics, ofTarget) {
 			continue
 		}
-		ds := []diag.Diagnostic{diag.New(diag.NoTargets, fmt.Sprintf("workload %s has no deployment target in any environment, so it is deployed nowhere", name)).
+		ds := []diag.Diagnostic{diag.New(diag.NoTargets,
+			fmt.Sprintf("workload %s has no deployment target in any environment, so it is deployed nowhere", name)).
 			At(ref, "").On(ref.String()).Hinting(`give it one: deploymentTargets: NAME: {environment: "…", manifests: …}`)}
 		diag.Resolve(ds, e.Model.Positions)
 		b.Diagnostics = append(b.Diagnostics, ds...)

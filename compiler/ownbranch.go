@@ -48,7 +48,9 @@ func (b *Build) checkOwnBranch(dir string) {
 		if what == "" {
 			continue
 		}
-		d := diag.New(diag.OwnBranch, fmt.Sprintf("the tree of environment %s would be kept in branch %s of %s, which has %s: each promotion would be a commit to be promoted", s.Name, g.Branch, g.Repo, what)).
+		d := diag.New(diag.OwnBranch,
+			fmt.Sprintf("the tree of environment %s would be kept in branch %s of %s, which has %s: each "+
+				"promotion would be a commit to be promoted", s.Name, g.Branch, g.Repo, what)).
 			Hinting("name a branch that has nothing else, or another repository")
 		if e := b.environment(s.Name); e != nil && e.Model != nil {
 			e.Displace()

@@ -32,7 +32,8 @@ func (p place) String() string {
 
 // holds says whether another place is within this one.
 func (p place) holds(other place) bool {
-	return p.in == other.in && p != other && p.folder != "" && (p.folder == "." || strings.HasPrefix(other.folder, p.folder+"/"))
+	return p.in == other.in && p != other && p.folder != "" &&
+		(p.folder == "." || strings.HasPrefix(other.folder, p.folder+"/"))
 }
 
 // placeOf returns where an environment's tree is kept; the zero place where that is not
@@ -46,7 +47,8 @@ func placeOf(environment string, g *model.GitOps) place {
 	case g.Repo == "" || g.Branch == "":
 		return place{}
 	}
-	return place{fmt.Sprintf("branch %s of %s", g.Branch, strings.TrimSuffix(strings.TrimSuffix(g.Repo, "/"), ".git")), path.Clean(g.Path)}
+	return place{fmt.Sprintf("branch %s of %s", g.Branch,
+		strings.TrimSuffix(strings.TrimSuffix(g.Repo, "/"), ".git")), path.Clean(g.Path)}
 }
 
 // checkPlaces reports environments whose trees are kept in one place, where the
@@ -67,11 +69,13 @@ func (b *Build) checkPlaces() {
 	for _, p := range sorted {
 		names := places[p]
 		if last := len(names) - 1; last > 0 {
-			b.displace(fmt.Sprintf("the trees of environments %s and %s are kept in one place, %s", strings.Join(names[:last], ", "), names[last], p), names)
+			b.displace(fmt.Sprintf("the trees of environments %s and %s are kept in one place, %s",
+				strings.Join(names[:last], ", "), names[last], p), names)
 		}
 		for _, inner := range sorted {
 			if p.holds(inner) {
-				b.displace(fmt.Sprintf("the tree of environment %s is kept within that of %s: folder %s in %s", places[inner][0], names[0], inner.folder, p), []string{names[0], places[inner][0]})
+				b.displace(fmt.Sprintf("the tree of environment %s is kept within that of %s: folder %s in %s",
+					places[inner][0], names[0], inner.folder, p), []string{names[0], places[inner][0]})
 			}
 		}
 	}
@@ -149,7 +153,8 @@ func (b *Build) moved(e *engine.Environment, at *model.GitOps, was *tree.Record)
 	if len(names) == 0 {
 		return d.Hinting("nothing pulls it: remove " + old)
 	}
-	return d.Hinting("bootstrap them again: apply what `kalypso bootstrap " + names[0] + "` prints" + others(names[1:]) + "; then remove " + old + ", which stays until then")
+	return d.Hinting("bootstrap them again: apply what `kalypso bootstrap " + names[0] + "` prints" +
+		others(names[1:]) + "; then remove " + old + ", which stays until then")
 }
 
 // pullers returns the clusters that pull a record's tree, as subject and verb of a sentence, and the
@@ -226,7 +231,9 @@ func (o Output) destination(environment string, g *model.GitOps) (destination, *
 			Hinting(fmt.Sprintf(`say where it is kept: environments: %s: gitops: {repo: "...", branch: "..."}, or name a branch with --branch`, model.Label(environment))),
 			model.Ref{Collection: "environments", Name: environment})
 	case g.OCI != "":
-		return refuse(diag.New(diag.Misplaced, fmt.Sprintf("the tree of environment %s would be written to a git repository, and its own objects point to %s", environment, placeOf(environment, g))).
+		return refuse(diag.New(diag.Misplaced,
+			fmt.Sprintf("the tree of environment %s would be written to a git repository, and its own "+
+				"objects point to %s", environment, placeOf(environment, g))).
 			Hinting("put it there with kalypso publish, or let gitops name a repository and a branch"), ref)
 	}
 	is := origin.TreeOf(g)
@@ -234,8 +241,11 @@ func (o Output) destination(environment string, g *model.GitOps) (destination, *
 	if named.branch == "" || named == own {
 		return own, nil
 	}
-	return refuse(diag.New(diag.Misplaced, fmt.Sprintf("the tree of environment %s would be written to %s, and its own objects point to %s", environment, named, own)).
-		Hinting("leave out --branch and --flat, and it is written where gitops says; or let gitops say where it is to be"), ref)
+	return refuse(diag.New(diag.Misplaced,
+		fmt.Sprintf("the tree of environment %s would be written to %s, and its own objects point to %s",
+			environment, named, own)).
+		Hinting("leave out --branch and --flat, and it is written where gitops says; or let gitops say "+
+			"where it is to be"), ref)
 }
 
 // environment returns one that is compiled, or nil.

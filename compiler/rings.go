@@ -71,7 +71,8 @@ func Members(ctx context.Context, r Request) (map[string]string, error) {
 // evaluate evaluates the package of an environment.
 func (b *Build) evaluate(ctx context.Context, r Request, name string) (*evaluate.Package, []diag.Diagnostic, error) {
 	return evaluate.Environment(ctx, b.Platform, name, b.Declarations,
-		evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers, Supervisor: r.Supervisor})
+		evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers,
+			Supervisor: r.Supervisor})
 }
 
 // beyond returns what says that an evaluation was beyond a bound of costs; "" for nothing.

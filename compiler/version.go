@@ -61,7 +61,8 @@ var identity = sync.OnceValue(func() cache.Key {
 // whose version says nothing of its source, also which binary it is.
 func describe() string {
 	v := Version()
-	id := strings.Join([]string{v.Version, v.CUE, v.Schema, runtime.Version(), os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG")}, "\n")
+	id := strings.Join([]string{v.Version, v.CUE, v.Schema, runtime.Version(),
+		os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG")}, "\n")
 	if v.Version != "devel" && !strings.HasSuffix(v.Version, "+dirty") {
 		return id
 	}

@@ -80,7 +80,8 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 
 // Options are those with which an environment's tree is written.
 func (b *Build) Options(e *engine.Environment) tree.Options {
-	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI(), Git: e.Git(), Formerly: e.Formerly()}
+	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(),
+		Source: e.Source, OCI: e.OCI(), Git: e.Git(), Formerly: e.Formerly()}
 }
 
 // options are those of an environment's tree.
@@ -248,7 +249,8 @@ func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 	defer func() { err = errors.Join(err, repository.Close()) }()
 	o.Branch = strings.TrimPrefix(o.Branch, "refs/heads/")
 	for range mostAttempts {
-		out := &gitOutput{Output: o, repository: repository, branches: map[string]*tree.Branch{}, places: map[string]destination{}}
+		out := &gitOutput{Output: o, repository: repository, branches: map[string]*tree.Branch{},
+			places: map[string]destination{}}
 		if err = out.open(o.Branch); err != nil {
 			return nil, nil, err
 		}
@@ -363,7 +365,8 @@ func (o *gitOutput) write(ctx context.Context, b *Build, environments []*engine.
 }
 
 // commit writes the environments that are kept in a branch.
-func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*engine.Environment, w *Written, name string) error {
+func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*engine.Environment,
+	w *Written, name string) error {
 	var placements []tree.Placement
 	var names []string
 	for _, e := range environments {
@@ -401,5 +404,6 @@ func (*gitOutput) close() error { return nil }
 
 // message is that of the commit with the trees of environments.
 func message(b *Build, environments []string) string {
-	return fmt.Sprintf("Build %s\n\nPlatform: %s\nCompiler: %s\n", strings.Join(environments, ", "), b.Platform.Module, Version().Version)
+	return fmt.Sprintf("Build %s\n\nPlatform: %s\nCompiler: %s\n", strings.Join(environments, ", "),
+		b.Platform.Module, Version().Version)
 }

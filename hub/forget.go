@@ -18,7 +18,8 @@ type ListedError struct {
 
 // Error names the environments, and says what to do.
 func (e *ListedError) Error() string {
-	return fmt.Sprintf("the platform lists cluster %s, in %s: take it out of the platform", terminal.Line(e.Cluster), strings.Join(e.Environments, ", "))
+	return fmt.Sprintf("the platform lists cluster %s, in %s: take it out of the platform",
+		terminal.Line(e.Cluster), strings.Join(e.Environments, ", "))
 }
 
 // Forget forgets a cluster that the platform does not list, until it reports again; false where there
@@ -30,7 +31,8 @@ func (h *Hub) Forget(ctx context.Context, cluster string) (there bool, err error
 			return nil, nil
 		}
 		there = true
-		return changes, tx.Clusters(ctx, []store.Cluster{{Cluster: cluster}}) // for other hubs: without a time it is forgotten
+		// for other hubs: without a time it is forgotten
+		return changes, tx.Clusters(ctx, []store.Cluster{{Cluster: cluster}})
 	}
 	err = h.ask(ctx, &request{cluster: cluster, do: forget})
 	if len(listed) > 0 {

@@ -174,7 +174,8 @@ func (h *Hub) Unwritable() error {
 }
 
 // ErrText is the error where a report has a text that no database keeps.
-var ErrText = errors.New("a text has a NUL, is not UTF-8 or is longer than 2,000 bytes, or the cluster's name has what cannot be printed")
+var ErrText = errors.New("a text has a NUL, is not UTF-8 or is longer than 2,000 bytes, or the " +
+	"cluster's name has what cannot be printed")
 
 // Report takes a report. Once it returns without an error, what it changed is stored.
 func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error) {

@@ -27,7 +27,8 @@ func (h *Hub) AboutPast(ctx context.Context, at time.Time) (string, error) {
 	case at.Before(oldest):
 		return fmt.Sprintf("this hub knows of nothing before %s", word(oldest)), nil
 	case keep > 0 && at.Before(now.Add(-keep)):
-		return fmt.Sprintf("this hub keeps what changed for %d days: of %s it knows only what nothing else has replaced until %s", int(keep.Hours()/24), word(at), word(now.Add(-keep))), nil
+		return fmt.Sprintf("this hub keeps what changed for %d days: of %s it knows only what nothing "+
+			"else has replaced until %s", int(keep.Hours()/24), word(at), word(now.Add(-keep))), nil
 	}
 	return "", nil
 }

@@ -67,7 +67,8 @@ func (h *Hub) Order(ctx context.Context, names []string) error {
 
 // judgeReleases notes when all of what a ring has now was ok for the first time, and again after a
 // failure, and when more of it had failed than may. It returns how much it has noted.
-func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Fleet, now time.Time) (noted int, err error) {
+func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Fleet,
+	now time.Time) (noted int, err error) {
 	for _, w := range fleet.Environments() {
 		newest := map[string]string{} // the commit that gave each ring what it has
 		for _, r := range store.ReleasesOf(w) {

@@ -47,8 +47,10 @@ func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error 
 		return err
 	}
 	style, script := style(), asset("file.js")
-	head := fileHead{About: about, Style: template.CSS(style), Script: template.JS(script), Packed: packed, Index: index, Policy: fmt.Sprintf(
-		"default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hashOf(style), hashOf(script))}
+	head := fileHead{About: about, Style: template.CSS(style), Script: template.JS(script),
+		Packed: packed, Index: index, Policy: fmt.Sprintf(
+			"default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'",
+			hashOf(style), hashOf(script))}
 	out := bufio.NewWriterSize(w, 1<<16)
 	if err := f.renderer.templates.ExecuteTemplate(out, "file-head", head); err != nil {
 		return err

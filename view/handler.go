@@ -20,7 +20,8 @@ import (
 var assetFiles embed.FS
 
 // policy lets a page load and run what the server itself has, and nothing else.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // Handler serves the pages of the source that a feed has, and tells pages that are open when
 // it has another, so that they show that. It is for a server on a loopback address that has no

@@ -38,7 +38,9 @@ type Count struct {
 // States returns the counts that are not 0, the worst first.
 func (c *Counts) States() []Count {
 	var out []Count
-	for _, s := range []Count{{"failed", c.Failed}, {"missing", c.Missing}, {"stale", c.Stale}, {"drifted", c.Drifted}, {"behind", c.Behind}, {"suspended", c.Suspended}, {"progressing", c.Progressing}, {"ok", c.OK}} {
+	for _, s := range []Count{{"failed", c.Failed}, {"missing", c.Missing}, {"stale", c.Stale},
+		{"drifted", c.Drifted}, {"behind", c.Behind}, {"suspended", c.Suspended},
+		{"progressing", c.Progressing}, {"ok", c.OK}} {
 		if s.N > 0 {
 			out = append(out, s)
 		}
@@ -50,7 +52,8 @@ func (c *Counts) States() []Count {
 type Selection struct {
 	// State may be some states, with commas between.
 	Environment, Ring, ClusterType, Class, Cluster, Workload, Target, Version, Base, State string
-	At                                                                                     time.Time // a moment; zero for now
+	// a moment; zero for now
+	At time.Time
 }
 
 // selector is a part of a Selection: its name in addresses, and before a value in words.
@@ -62,8 +65,11 @@ type selector struct {
 // selectors are the parts of a selection, in the order in which words name them.
 func (s *Selection) selectors() []selector {
 	return []selector{
-		{"state", "", &s.State}, {"environment", "environment ", &s.Environment}, {"ring", "ring ", &s.Ring}, {"clusterType", "cluster type ", &s.ClusterType}, {"class", "class ", &s.Class}, {"cluster", "cluster ", &s.Cluster},
-		{"workload", "workload ", &s.Workload}, {"deploymentTarget", "deployment target ", &s.Target}, {"version", "version ", &s.Version}, {"base", "commit ", &s.Base},
+		{"state", "", &s.State}, {"environment", "environment ", &s.Environment},
+		{"ring", "ring ", &s.Ring}, {"clusterType", "cluster type ", &s.ClusterType},
+		{"class", "class ", &s.Class}, {"cluster", "cluster ", &s.Cluster},
+		{"workload", "workload ", &s.Workload}, {"deploymentTarget", "deployment target ", &s.Target},
+		{"version", "version ", &s.Version}, {"base", "commit ", &s.Base},
 	}
 }
 
@@ -117,11 +123,14 @@ type RunningRow struct {
 	// Class and Ring are "" where they are not known.
 	Environment, Cluster, ClusterType, Class, Ring, Target, Workload string
 	State, Message                                                   string
-	Since                                                            time.Time // since when it is in that state; zero where it is not known
-	Version, Base                                                    string    // that is wanted
-	Digest, Running                                                  string    // of the folder: what is wanted, and what runs; "" where it is not known
-	Commit, By                                                       string
-	At, Seen                                                         time.Time // of the report; of the last news of the cluster
+	// since when it is in that state; zero where it is not known
+	Since         time.Time
+	Version, Base string // that is wanted
+	// of the folder: what is wanted, and what runs; "" where it is not known
+	Digest, Running string
+	Commit, By      string
+	// of the report; of the last news of the cluster
+	At, Seen time.Time
 }
 
 // Running are assignments on clusters.
@@ -191,8 +200,9 @@ type History struct {
 
 // Transition is a change of an assignment on a cluster.
 type Transition struct {
-	At                                                               time.Time
-	Environment, Cluster, ClusterType, Class, Ring, Workload, Target string // the class and the ring are "" where they are not known
+	At time.Time
+	// the class and the ring are "" where they are not known
+	Environment, Cluster, ClusterType, Class, Ring, Workload, Target string
 	Was, State, Version, Commit, Message                             string
 }
 
@@ -245,7 +255,8 @@ func bar(c *Counts) template.HTML {
 	x := 0
 	for _, s := range c.States() {
 		width := max(s.N*1000/c.Wanted, 4)
-		b.WriteString(`<rect class="is-` + s.State + `" x="` + strconv.Itoa(x) + `" width="` + strconv.Itoa(width) + `" height="10"/>`)
+		b.WriteString(`<rect class="is-` + s.State + `" x="` + strconv.Itoa(x) + `" width="` +
+			strconv.Itoa(width) + `" height="10"/>`)
 		x += width
 	}
 	b.WriteString("</svg>")

@@ -56,7 +56,8 @@ func find(ctx context.Context, s Source, escaped string, parameters url.Values, 
 			return page, err
 		}
 	}
-	out := &page{Path: path(segments...), Template: segments[0], Title: strings.Join(segments[min(1, len(segments)-1):], " / ")}
+	out := &page{Path: path(segments...), Template: segments[0],
+		Title: strings.Join(segments[min(1, len(segments)-1):], " / ")}
 	var err error
 	switch q := parameters.Get("q"); {
 	case is(segments, "", 0):

@@ -61,7 +61,8 @@ func (ansible) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnosti
 			f.units(m.Package.Units)
 		case m.Ansible != nil:
 			f.playbook(m.Ansible)
-			f.ds = append(f.ds, backends.NoRestart(a, "a playbook restarts what it manages itself", "let the playbook notify a handler when its variables change")...)
+			f.ds = append(f.ds, backends.NoRestart(a, "a playbook restarts what it manages itself",
+				"let the playbook notify a handler when its variables change")...)
 		}
 	}
 	return f.emission()

@@ -72,10 +72,12 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 	}{
 		{"repo", ct.GitOps.Repo, repository.MatchString(ct.GitOps.Repo)},
 		{"branch", ct.GitOps.Branch, revision.MatchString(ct.GitOps.Branch)},
-		{"path", ct.GitOps.Path, delivery.Path(ct.GitOps.Path) == "." || machinePath.MatchString("/"+delivery.Path(ct.GitOps.Path))},
+		{"path", ct.GitOps.Path, delivery.Path(ct.GitOps.Path) == "." ||
+			machinePath.MatchString("/"+delivery.Path(ct.GitOps.Path))},
 	} {
 		if !field.fits {
-			ds = append(ds, diag.New(diag.BadSpec, fmt.Sprintf("%q has characters that cannot stand in a unit of systemd", field.value)).
+			ds = append(ds, diag.New(diag.BadSpec,
+				fmt.Sprintf("%q has characters that cannot stand in a unit of systemd", field.value)).
 				At(delivery.Environment(ct.Environment, "gitops."+field.name), ""))
 		}
 	}
@@ -96,10 +98,12 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 		Name:  "Have the hosts of " + ct.Name + " in " + ct.Environment + " pull what is assigned to them",
 		Hosts: hosts, Become: o.become(),
 		Tasks: []bootstrapTask{
-			{Name: "Install Ansible and git", Apt: &aptTask{Name: []string{"ansible-core", "git", "python3-apt"}, State: "present", UpdateCache: true, CacheValidTime: 3600}},
+			{Name: "Install Ansible and git", Apt: &aptTask{Name: []string{"ansible-core", "git",
+				"python3-apt"}, State: "present", UpdateCache: true, CacheValidTime: 3600}},
 			file("Write the service that pulls", name+".service", pullService(ct, o)),
 			file("Write the timer", name+".timer", pullTimer(ct, o)),
-			{Name: "Start the timer", Systemd: &systemdTask{Name: name + ".timer", Enabled: true, State: "started", DaemonReload: true}},
+			{Name: "Start the timer", Systemd: &systemdTask{Name: name + ".timer", Enabled: true,
+				State: "started", DaemonReload: true}},
 		},
 	}}), nil
 }

@@ -34,13 +34,15 @@ func (f *folder) machineFiles(files map[string]model.MachineFile) {
 			f.report(diag.BadSpec, ref, "%q is no absolute path of plain names", name)
 			continue
 		case strings.HasPrefix(name+"/", f.options.StateDirectory+"/"):
-			f.report(diag.BadSpec, ref, "%s is in the folder in which kalypso keeps its records", name).hint("give it another path")
+			f.report(diag.BadSpec, ref, "%s is in the folder in which kalypso keeps its records",
+				name).hint("give it another path")
 			continue
 		case systemDirectory(name) && strings.Count(name, "/") > 1:
 			f.report(diag.BadSpec, ref, "%s is a directory of the system", name).hint("give the file's path, with its name")
 			continue
 		case !fileMode.MatchString(file.Mode) || !userName.MatchString(out.Owner) || !userName.MatchString(out.Group):
-			f.report(diag.BadSpec, ref, "%s has the mode %q, the owner %q and the group %q, which cannot be", name, file.Mode, out.Owner, out.Group)
+			f.report(diag.BadSpec, ref, "%s has the mode %q, the owner %q and the group %q, which cannot be",
+				name, file.Mode, out.Owner, out.Group)
 			continue
 		case (file.Content == nil) == (file.URL == ""):
 			f.report(diag.BadSpec, ref, "%s has neither a content nor a url, or both", name)
@@ -65,7 +67,8 @@ func (f *folder) placeable(name string, ref model.Ref) bool {
 	for e := range strings.SplitSeq(name, "/") {
 		e, _, _ = strings.Cut(strings.ToLower(e), ":")
 		if e = strings.TrimRight(e, ". "); e == ".git" || strings.HasPrefix(e, ".kalypso") {
-			f.report(diag.BadFile, ref, "a repository cannot hold %s", name).hint("fetch the file by url, or bring it with a package")
+			f.report(diag.BadFile, ref, "a repository cannot hold %s", name).hint("fetch the file by url, " +
+				"or bring it with a package")
 			return false
 		}
 	}

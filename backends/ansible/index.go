@@ -148,7 +148,8 @@ func tasks(ct *backends.ClusterType, folders []backends.Folder) []task {
 	out := []task{{Name: "Begin", Include: from("begin")}}
 	for _, f := range ordered {
 		vars := &assignment{Assignment: f.DeploymentTarget, DependsOn: append([]string{}, f.DependsOn...)}
-		if slices.ContainsFunc(ct.Clusters, func(c model.Cluster) bool { return len(c.Composed[f.DeploymentTarget].Fields()) > 0 }) {
+		if slices.ContainsFunc(ct.Clusters,
+			func(c model.Cluster) bool { return len(c.Composed[f.DeploymentTarget].Fields()) > 0 }) {
 			vars.Values = fmt.Sprintf(valuesOfHost, f.DeploymentTarget)
 		}
 		out = append(out, task{Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"), Vars: vars})
@@ -188,7 +189,8 @@ func readme(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 	file := kubernetes.README(ct, folders)
 	var out bytes.Buffer
 	out.Write(file.Data)
-	out.WriteString("\n`ansible-playbook site.yml` brings all of it to the hosts of `inventory/hosts.yml`, and `--check --diff` shows\n" +
+	out.WriteString("\n`ansible-playbook site.yml` brings all of it to the hosts of " +
+		"`inventory/hosts.yml`, and `--check --diff` shows\n" +
 		"what it would change. A host that pulls runs `local.yml`.\n")
 	return backends.File{Path: file.Path, Data: out.Bytes()}
 }
@@ -206,7 +208,8 @@ func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backend
 	}
 	connected, up := connectionOf(o), delivery.FromEntry(ct)+"/"
 	config := settingsFrom(up)
-	local := backends.File{Path: "local.yml", Data: ansibleYAML([]imported{{"Deploy what is assigned to the class of the host", up + "local.yml"}})}
+	local := backends.File{Path: "local.yml",
+		Data: ansibleYAML([]imported{{"Deploy what is assigned to the class of the host", up + "local.yml"}})}
 	return func(c *model.Cluster) []backends.File {
 		hosts, _ := inventory(ct, []model.Cluster{*c})
 		hosts.All.Vars = &connected

@@ -93,7 +93,8 @@ func unfitFor(v model.Field) string {
 	case !variable.MatchString(v.Name):
 		return "cannot be the name of a variable: use letters, digits and '_'"
 	case holdsNull(v.Value):
-		return "is null, or has a null, which takes nothing away on a single machine: give the cluster a cluster type of its own, and a config in which it is null"
+		return "is null, or has a null, which takes nothing away on a single machine: give the cluster " +
+			"a cluster type of its own, and a config in which it is null"
 	case slices.ContainsFunc(texts(v.Value), func(s string) bool { return strings.ContainsFunc(s, refusedBySystemd) }):
 		return "has a control character: encode it, for instance with base64.Encode"
 	}

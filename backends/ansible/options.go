@@ -24,7 +24,8 @@ type options struct {
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
 	if err := s.Decode(&o); err != nil {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
+			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
 	}
 	var ds []diag.Diagnostic
 	refuse := func(field, format string, args ...any) {

@@ -36,7 +36,8 @@ func (f *folder) packages(debs map[string]model.Deb) {
 			continue
 		}
 		f.thing(packageThing, name, ref)
-		f.wanted.Packages = append(f.wanted.Packages, debPackage{Name: name, Spec: name + "=" + d.Version, URL: d.URL, Checksum: d.Digest})
+		f.wanted.Packages = append(f.wanted.Packages,
+			debPackage{Name: name, Spec: name + "=" + d.Version, URL: d.URL, Checksum: d.Digest})
 		if pins.Len() > 0 {
 			pins.WriteByte('\n')
 		}
@@ -46,7 +47,8 @@ func (f *folder) packages(debs map[string]model.Deb) {
 		return
 	}
 	a := f.assignment
-	pin := "/etc/apt/preferences.d/" + model.ShortName("kalypso-"+a.Environment+"-"+a.ClusterType+"-"+a.DeploymentTarget, longestPin)
+	pin := "/etc/apt/preferences.d/" +
+		model.ShortName("kalypso-"+a.Environment+"-"+a.ClusterType+"-"+a.DeploymentTarget, longestPin)
 	f.wanted.Pins = &document{Path: pin, Source: source(pin)}
 	f.write(source(pin), []byte(pins.String()), false)
 	f.thing(fileThing, pin, a.Ref)

@@ -28,9 +28,10 @@ type playbookToRun struct {
 func (f *folder) playbook(p *model.Playbook) {
 	ref := f.manifest("ansible")
 	run := &playbookToRun{
-		Playbook:  p.Playbook,
-		Directory: f.options.state(f.assignment.Environment, f.assignment.ClusterType) + "/playbooks/" + f.assignment.DeploymentTarget,
-		Values:    f.etc("host-values.yml"),
+		Playbook: p.Playbook,
+		Directory: f.options.state(f.assignment.Environment, f.assignment.ClusterType) + "/playbooks/" +
+			f.assignment.DeploymentTarget,
+		Values: f.etc("host-values.yml"),
 	}
 	if !relative.MatchString(p.Playbook) {
 		f.report(diag.BadSpec, ref.At("playbook"), "%q is no path of a playbook", p.Playbook)
@@ -66,9 +67,11 @@ func (f *folder) checkout(run *playbookToRun, g *model.Git, ref model.Ref) {
 	run.Repo, run.Revision = g.Repo, g.Commit+g.Tag+g.Branch
 	switch {
 	case !repository.MatchString(g.Repo):
-		refuse("repo", g.Repo+" has characters that do not belong in the URL of a repository", "write them with % and their code")
+		refuse("repo", g.Repo+" has characters that do not belong in the URL of a repository",
+			"write them with % and their code")
 	case g.Semver != "":
-		refuse("semver", "a host checks out a branch, a tag or a commit, and no range of versions", "name a tag, or set render: true, so that kalypso.lock pins the newest one")
+		refuse("semver", "a host checks out a branch, a tag or a commit, and no range of versions",
+			"name a tag, or set render: true, so that kalypso.lock pins the newest one")
 	case !revision.MatchString(run.Revision) || strings.Contains(run.Revision, ".."):
 		refuse("branch", run.Revision+" is no name of a branch or tag", "")
 	}
@@ -77,7 +80,8 @@ func (f *folder) checkout(run *playbookToRun, g *model.Git, ref model.Ref) {
 	}
 	if g.SecretRef != "" {
 		at := ref.At("secretRef")
-		f.report(diag.NoEffect, at, "secretRef names a secret on a Kubernetes cluster: a host uses the credentials that git finds there").
+		f.report(diag.NoEffect, at, "secretRef names a secret on a Kubernetes cluster: a host uses the "+
+			"credentials that git finds there").
 			hint("give the hosts an SSH key or a credential helper, and remove secretRef")
 	}
 }

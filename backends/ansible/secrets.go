@@ -47,7 +47,8 @@ func (f *folder) secrets() {
 			f.undeliverable(s, s.Name+" refers to a secret, and the namespace service does not say how machines look it up",
 				`give the namespace service of machines secrets: lookup: {plugin: "..."}; externalSecret and secretProviderClass are for Kubernetes`)
 		case (format == model.Env || f.assignment.Manifests.Ansible != nil) && !variable.MatchString(s.Name):
-			f.undeliverable(s, s.Name+" cannot be the name of a variable", "name the value with letters, digits and '_' only, at the top level")
+			f.undeliverable(s, s.Name+" cannot be the name of a variable", "name the value with letters, "+
+				"digits and '_' only, at the top level")
 		default:
 			values = append(values, yaml.Entry{Key: s.Name, Value: "{{ " + how.expression(s) + " }}"})
 		}

@@ -77,7 +77,8 @@ func (f *folder) directives(out *strings.Builder, section model.Value, ref model
 // oneLine says whether systemd reads a text as one line: a backslash at its end
 // would continue it.
 func oneLine(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }) && !strings.HasSuffix(strings.TrimRight(s, " \t"), `\`)
+	return !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }) &&
+		!strings.HasSuffix(strings.TrimRight(s, " \t"), `\`)
 }
 
 // hardening confines a service (systemd.exec(5)). A directive that the service
@@ -140,7 +141,8 @@ func (f *folder) confinement(service *model.Value) []string {
 		if d.Path != "/etc/"+f.wanted.User {
 			writable = append(writable, d.Path)
 		}
-		home = home || strings.HasPrefix(d.Path, "/home/") || strings.HasPrefix(d.Path, "/root/") || strings.HasPrefix(d.Path, "/run/user/")
+		home = home || strings.HasPrefix(d.Path, "/home/") || strings.HasPrefix(d.Path, "/root/") ||
+			strings.HasPrefix(d.Path, "/run/user/")
 	}
 	for _, line := range append([]string{"User=" + f.wanted.User}, hardening...) {
 		name, _, _ := strings.Cut(line, "=")

@@ -86,9 +86,11 @@ func (f *folder) user() string {
 // noEffect warns of fields that mean something on Kubernetes only.
 func (f *folder) noEffect() {
 	v, ref := f.assignment.NamespaceService.Value, f.assignment.NamespaceService.Ref
-	for _, field := range []string{"limits", "manifests", "namespaces", "networkPolicy", "objects", "podSecurity", "quota", "rbac"} {
+	for _, field := range []string{"limits", "manifests", "namespaces", "networkPolicy", "objects",
+		"podSecurity", "quota", "rbac"} {
 		given, ok := v.Lookup(field)
-		if !ok || given.Kind() == model.String && given.Text() == "none" || given.Kind() == model.Struct && len(given.Fields()) == 0 {
+		if !ok || given.Kind() == model.String && given.Text() == "none" ||
+			given.Kind() == model.Struct && len(given.Fields()) == 0 {
 			continue
 		}
 		d := diag.New(diag.NoEffect, field+" of the namespace service is for Kubernetes, and means nothing on a machine").

@@ -63,14 +63,16 @@ func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.
 func (argocd) Traits() backends.Traits {
 	return backends.Traits{
 		PerCluster: true, DeletesUnlisted: true, KeepsDefinitions: true, SkipsDefinitions: true,
-		Removal: "Argo CD removes nothing while it retries a failed sync, for up to an hour by default: kalypso explain K3901 says how to end that",
-		Groups:  []string{"argoproj.io"},
+		Removal: "Argo CD removes nothing while it retries a failed sync, for up to an hour by " +
+			"default: kalypso explain K3901 says how to end that",
+		Groups: []string{"argoproj.io"},
 	}
 }
 
 // Reconciled names what is in assignments.yaml.
 func (argocd) Reconciled(environment, clusterType string, f backends.Folder) backends.Reconciled {
-	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType, f.DeploymentTarget), Objects: applications(environment, clusterType, f)}
+	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType,
+		f.DeploymentTarget), Objects: applications(environment, clusterType, f)}
 }
 
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
@@ -144,7 +146,8 @@ func (argocd) Central(ct *backends.ClusterType, deploymentTargets []string) []ba
 // one that argocd cluster add makes on others.
 func (argocd) Accounts(ct *backends.ClusterType) backends.Accounts {
 	o, _ := optionsOf(ct.Reconciler)
-	return backends.Accounts{Folders: []backends.Account{{Namespace: o.Namespace, Name: "argocd-application-controller"}, {Namespace: "kube-system", Name: "argocd-manager"}}}
+	return backends.Accounts{Folders: []backends.Account{{Namespace: o.Namespace,
+		Name: "argocd-application-controller"}, {Namespace: "kube-system", Name: "argocd-manager"}}}
 }
 
 func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
@@ -172,7 +175,8 @@ func reachesArgoCD(a *backends.Assignment, o options) []diag.Diagnostic {
 	if a.Namespace != o.Namespace || !o.eachCluster() && o.destination().remote() {
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("the namespace of %s would be %s, where Argo CD itself runs", a.DeploymentTarget, a.Namespace)).
+	return []diag.Diagnostic{diag.New(diag.BadSpec,
+		fmt.Sprintf("the namespace of %s would be %s, where Argo CD itself runs", a.DeploymentTarget, a.Namespace)).
 		At(a.NamespaceService.Ref, "").At(a.Reconciler.Ref.At("argocd.namespace"), "").
 		Hinting("give the namespace service a pattern that makes another name")}
 }

@@ -89,16 +89,19 @@ func applications(environment, clusterType string, f backends.Folder) map[string
 
 // set returns the ApplicationSet that makes an Application for each cluster. sources
 // are theirs, in the order of the clusters.
-func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, spec application, sources []source) kubernetes.Object {
+func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, spec application,
+	sources []source) kubernetes.Object {
 	names := make([]string, len(clusters))
 	for i, c := range clusters {
 		names[i] = c.Name
 	}
 	names = namesOn(names, meta.Name)
-	s := applicationSet{GoTemplate: true, GoTemplateOptions: []string{"missingkey=error"}, Generators: make([]generator, 1)}
+	s := applicationSet{GoTemplate: true, GoTemplateOptions: []string{"missingkey=error"},
+		Generators: make([]generator, 1)}
 	s.Template = template{
-		Metadata: kubernetes.Metadata{Name: "{{ .name }}", Labels: meta.Labels, Annotations: map[string]string{}, Finalizers: []string{finalizer}},
-		Spec:     templateSpec{Project: spec.Project, Destination: destination{Name: "{{ .cluster }}", Namespace: namespace}},
+		Metadata: kubernetes.Metadata{Name: "{{ .name }}", Labels: meta.Labels,
+			Annotations: map[string]string{}, Finalizers: []string{finalizer}},
+		Spec: templateSpec{Project: spec.Project, Destination: destination{Name: "{{ .cluster }}", Namespace: namespace}},
 	}
 	for key, value := range meta.Annotations {
 		if key != waveAnnotation { // of the set: its Applications are in no other
@@ -125,7 +128,8 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 func apart(spec application, sources []source) (common detail, details []*detail) {
 	sync := detail{SyncPolicy: spec.SyncPolicy, IgnoreDifferences: spec.IgnoreDifferences}
 	first := yaml.Must(sources[0])
-	sameSource := isPlain(first) && !slices.ContainsFunc(sources, func(s source) bool { return !bytes.Equal(first, yaml.Must(s)) })
+	sameSource := isPlain(first) &&
+		!slices.ContainsFunc(sources, func(s source) bool { return !bytes.Equal(first, yaml.Must(s)) })
 	if sameSource {
 		common.Source = &sources[0]
 	}
@@ -156,12 +160,15 @@ func isPlain(text []byte) bool { return !bytes.Contains(text, []byte("{{")) }
 // brings the folder, which is not in assignments.yaml, and of the workload's
 // Application. Values of single clusters are merged over the composed ones: in a
 // chart's values, and in the platform config by a patch of the folder.
-func onClusters(a *backends.Assignment, o options, c delivery.Content, share shared) (delivery.Content, []diag.Diagnostic) {
+func onClusters(a *backends.Assignment, o options, c delivery.Content,
+	share shared) (delivery.Content, []diag.Diagnostic) {
 	const field = "argocd.clusters"
 	if len(a.Clusters) == 0 {
-		return c, []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("cluster type %s has no cluster that the manifests could go to", a.ClusterType)).
+		return c, []diag.Diagnostic{diag.New(diag.BadSpec,
+			fmt.Sprintf("cluster type %s has no cluster that the manifests could go to", a.ClusterType)).
 			On(field).At(a.Reconciler.Ref.At(field), "").At(model.Ref{Collection: "clusterTypes", Name: a.ClusterType}, "").
-			Hinting(fmt.Sprintf("list its clusters: clusters: \"...\": clusterType: %q, each by its name in Argo CD", a.ClusterType)).
+			Hinting(fmt.Sprintf("list its clusters: clusters: \"...\": clusterType: %q, each by its name "+
+				"in Argo CD", a.ClusterType)).
 			Following("clusters", "inventories")}
 	}
 	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
@@ -174,7 +181,8 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 		objects = append(objects, set(meta, a.Namespace, a.Clusters, spec, sources))
 	}
 	add(backends.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget), application{
-		Project: clustersProject(a.Environment, a.ClusterType, a.DeploymentTarget), SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
+		Project:    clustersProject(a.Environment, a.ClusterType, a.DeploymentTarget),
+		SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
 	}, folders)
 	for _, w := range c.Reconciler {
 		spec := w.Spec.(application)
@@ -201,7 +209,8 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 	for i := range a.Clusters {
 		c := &a.Clusters[i]
 		if own, has := ownOf(a, c); has {
-			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
+			ds = append(ds, diag.New(diag.ClusterValues,
+				"the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
 				On(valuesOf(c).String()).At(valuesOf(c), "").At(a.Reconciler.Ref, "").
 				Hinting(wayToCluster(a, c, own)))
 		}
@@ -223,7 +232,8 @@ func wayToCluster(a *backends.Assignment, c *model.Cluster, own model.Value) str
 	if contradicts(a.Values, own) {
 		field = "overrides"
 	}
-	return fmt.Sprintf("move them to a config: configs: %q: {match: clusterType: %q, clusters: name: %q, %s: {...}}", c.Name, a.ClusterType, c.Name, field)
+	return fmt.Sprintf("move them to a config: configs: %q: {match: clusterType: %q, clusters: "+
+		"name: %q, %s: {...}}", c.Name, a.ClusterType, c.Name, field)
 }
 
 // contradicts says whether values have a leaf of others otherwise.
@@ -243,7 +253,9 @@ func unordered(a *backends.Assignment) []diag.Diagnostic {
 	if len(a.DependsOn) == 0 {
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.NotWaitedFor, fmt.Sprintf("%s is synced without waiting for %s: Argo CD does not wait for the Applications of an ApplicationSet", a.DeploymentTarget, kubernetes.Few(a.DependsOn))).
+	return []diag.Diagnostic{diag.New(diag.NotWaitedFor,
+		fmt.Sprintf("%s is synced without waiting for %s: Argo CD does not wait for the Applications "+
+			"of an ApplicationSet", a.DeploymentTarget, kubernetes.Few(a.DependsOn))).
 		On("dependsOn").At(a.Ref.At("dependsOn"), "").At(a.Reconciler.Ref.At("argocd.clusters"), "").
 		Hinting("let the workload wait for what it needs, or give each cluster a cluster type of its own")}
 }
@@ -265,7 +277,8 @@ func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, 
 			ds = append(ds, d.At(valuesOf(c), ""))
 		}
 		if err != nil {
-			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" cannot be written: "+err.Error()).At(valuesOf(c), ""))
+			ds = append(ds, diag.New(diag.ClusterValues,
+				"the values of cluster "+c.Name+" cannot be written: "+err.Error()).At(valuesOf(c), ""))
 		}
 		if text == nil {
 			continue

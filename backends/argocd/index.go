@@ -52,7 +52,8 @@ func (argocd) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends
 	case diag.Errors(ds):
 		return nil, ds
 	case o.remote():
-		return nil, delivery.NoEntries(ct, "Argo CD runs elsewhere, and an Application that goes from one class to another would be deleted between")
+		return nil, delivery.NoEntries(ct, "Argo CD runs elsewhere, and an Application that goes from "+
+			"one class to another would be deleted between")
 	}
 	files := []backends.File{delivery.Entry(ct)}
 	return func(*model.Cluster) []backends.File { return files }, nil
@@ -116,11 +117,13 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	for _, f := range folders {
 		id := delivery.FolderID(ct, f.DeploymentTarget)
 		for _, name := range namesOn(f.Clusters, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget)) {
-			out = append(out, delivery.Owner{Name: "Application " + name, Of: "the assignment of " + f.DeploymentTarget, Assignment: id})
+			out = append(out, delivery.Owner{Name: "Application " + name,
+				Of: "the assignment of " + f.DeploymentTarget, Assignment: id})
 		}
 		if f.hasApplication() {
 			for _, name := range namesOn(f.Clusters, applicationName(ct.Environment, ct.Name, f.DeploymentTarget)) {
-				out = append(out, delivery.Owner{Name: "Application " + name, Of: "the workload of " + f.DeploymentTarget, Assignment: id})
+				out = append(out, delivery.Owner{Name: "Application " + name,
+					Of: "the workload of " + f.DeploymentTarget, Assignment: id})
 			}
 		}
 		for _, name := range assignmentProjects(ct, f) {

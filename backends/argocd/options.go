@@ -36,7 +36,8 @@ func (a *automated) UnmarshalJSON(b []byte) error {
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
 	if err := s.Decode(&o); err != nil {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
+			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
 	}
 	if d := o.Destination; d != nil && (d.Server == "") == (d.Name == "") {
 		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "a destination has either a server or a name").
@@ -44,7 +45,8 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	}
 	if o.Destination != nil && o.Clusters != "" {
 		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the manifests go either to a destination or to clusters").
-			On("argocd.clusters").At(s.Ref.At("argocd.clusters"), "").At(s.Ref.At("argocd.destination"), "").Hinting("keep one of them")}
+			On("argocd.clusters").At(s.Ref.At("argocd.clusters"), "").At(s.Ref.At("argocd.destination"),
+			"").Hinting("keep one of them")}
 	}
 	return o, nil
 }

@@ -107,7 +107,8 @@ func (p *permits) lacking(a *backends.Assignment, o options, objects []backends.
 		case object.Namespace == "" && !p.ClusterScoped.Allow(kind):
 			brings, kinds = append(brings, kind+" "+object.Name), append(kinds, strconv.Quote(kind))
 		case object.Namespace != "" && !p.Namespaces.Allow(object.Namespace):
-			brings, namespaces = append(brings, fmt.Sprintf("%s %s in %s", kind, object.Name, object.Namespace)), append(namespaces, strconv.Quote(object.Namespace))
+			brings, namespaces = append(brings, fmt.Sprintf("%s %s in %s", kind, object.Name,
+				object.Namespace)), append(namespaces, strconv.Quote(object.Namespace))
 		}
 	}
 	if len(brings) == 0 {
@@ -120,10 +121,13 @@ func (p *permits) lacking(a *backends.Assignment, o options, objects []backends.
 	}{{"namespaces", namespaces}, {"objects: clusterScoped", kinds}} {
 		slices.Sort(l.names)
 		if names := slices.Compact(l.names); len(names) > 0 {
-			lines = append(lines, fmt.Sprintf("namespaceServices: %q: %s: [%s]", a.NamespaceService.Ref.Name, l.field, strings.Join(names, ", ")))
+			lines = append(lines, fmt.Sprintf("namespaceServices: %q: %s: [%s]", a.NamespaceService.Ref.Name,
+				l.field, strings.Join(names, ", ")))
 		}
 	}
-	d := diag.New(diag.BadSpec, fmt.Sprintf("namespace service %s brings what the AppProject of %s does not permit: %s", a.NamespaceService.Ref.Name, a.DeploymentTarget, kubernetes.Few(brings))).
+	d := diag.New(diag.BadSpec,
+		fmt.Sprintf("namespace service %s brings what the AppProject of %s does not permit: %s",
+			a.NamespaceService.Ref.Name, a.DeploymentTarget, kubernetes.Few(brings))).
 		At(a.NamespaceService.Ref, "").At(a.Reconciler.Ref, "").
 		Hinting("permit it, and keep that for as long as a cluster may have such objects: " + strings.Join(lines, "; "))
 	return []diag.Diagnostic{d}
@@ -185,7 +189,8 @@ func (p permits) clusterScoped(spec *appProject) {
 	if slices.Contains(allowed, anyKind) {
 		allowed = []groupKind{anyKind}
 	} else {
-		allowed = append([]groupKind{namespace}, slices.DeleteFunc(allowed, func(k groupKind) bool { return k == namespace })...)
+		allowed = append([]groupKind{namespace},
+			slices.DeleteFunc(allowed, func(k groupKind) bool { return k == namespace })...)
 	}
 	for _, k := range allowed {
 		spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist, clusterObject{Group: k.Group, Kind: k.Kind})

@@ -60,7 +60,8 @@ var anyKind = groupKind{Group: "*", Kind: "*"}
 // it holds.
 func projectsOfAssignment(ct *backends.ClusterType, o options, f folder) []kubernetes.Object {
 	spec := appProject{
-		Description:                fmt.Sprintf("Assignment of %s to cluster type %s in %s", f.DeploymentTarget, ct.Name, ct.Environment),
+		Description: fmt.Sprintf("Assignment of %s to cluster type %s in %s",
+			f.DeploymentTarget, ct.Name, ct.Environment),
 		SourceRepos:                []string{ct.GitOps.URL()},
 		NamespaceResourceWhitelist: []groupKind{anyKind},
 	}
@@ -91,7 +92,8 @@ func assignmentProjects(ct *backends.ClusterType, f folder) []string {
 // workspace allows, and nothing else.
 func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes.Object {
 	spec := appProject{
-		Description:                fmt.Sprintf("Workload of %s on cluster type %s in %s", f.DeploymentTarget, ct.Name, ct.Environment),
+		Description: fmt.Sprintf("Workload of %s on cluster type %s in %s",
+			f.DeploymentTarget, ct.Name, ct.Environment),
 		SourceRepos:                []string{f.Repo},
 		Destinations:               []destination{{Server: "*", Namespace: f.Namespace}},
 		NamespaceResourceWhitelist: []groupKind{anyKind},
@@ -141,7 +143,8 @@ func workspaceProjects(ct *backends.ClusterType, o options, folders []folder) []
 		p := specs[f.Workspace]
 		if p == nil {
 			p = &appProject{
-				Description:                fmt.Sprintf("Workloads of %s on cluster type %s in %s", f.Workspace, ct.Name, ct.Environment),
+				Description: fmt.Sprintf("Workloads of %s on cluster type %s in %s", f.Workspace,
+					ct.Name, ct.Environment),
 				NamespaceResourceWhitelist: []groupKind{anyKind},
 			}
 			specs[f.Workspace] = p
@@ -155,7 +158,8 @@ func workspaceProjects(ct *backends.ClusterType, o options, folders []folder) []
 		spec.SourceRepos = slices.Compact(spec.SourceRepos)
 		slices.SortFunc(spec.Destinations, func(a, b destination) int { return cmp.Compare(a.Namespace, b.Namespace) })
 		spec.Destinations = slices.Compact(spec.Destinations)
-		out = append(out, projectObject(delivery.ClusterTypeMeta(workspaceProject(ct.Environment, ct.Name, workspace), o.Namespace), *spec))
+		out = append(out, projectObject(delivery.ClusterTypeMeta(workspaceProject(ct.Environment, ct.Name,
+			workspace), o.Namespace), *spec))
 	}
 	slices.SortFunc(out, func(a, b kubernetes.Object) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	return out

@@ -33,7 +33,8 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 		objects[i].Value = kept(serverSide(objects[i].Value))
 	}
 	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace, ConfigAnnotations: workspace}
-	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions, IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
+	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions,
+		IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
 
 // preSync is the phase of a sync before anything else is applied, and inSync the one
@@ -118,7 +119,8 @@ func waveOf(object model.Value) int {
 // itself: first the workspace and CRDs, then these hooks by their waves, then the rest in
 // its own waves. A hook that runs in other phases too is in the same wave there, as an
 // object has but one.
-func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Projected, map[string]string, []diag.Diagnostic) {
+func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Projected,
+	map[string]string, []diag.Diagnostic) {
 	rest := 0                                   // the first wave of the others
 	least, most := math.MaxInt32, math.MinInt32 // waves of the hooks
 	for _, o := range objects {

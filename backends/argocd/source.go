@@ -54,7 +54,8 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 	}
 	// A project lists the URL, and reads it as a glob.
 	if o.Project == "" && strings.ContainsAny(s.RepoURL, `*?[]{}\`) {
-		ds = append(ds, delivery.Unsupported(a, from.Field+"."+field, "Argo CD's projects would read "+s.RepoURL+" as a pattern").
+		ds = append(ds, delivery.Unsupported(a, from.Field+"."+field,
+			"Argo CD's projects would read "+s.RepoURL+" as a pattern").
 			Hinting("give the reconciler a project of your own"))
 	}
 	return s, ds

@@ -55,12 +55,14 @@ func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	folder, ds := files.Describe(a, described, ref)
 	if len(described.Fields()) == 0 {
 		ds = append(ds, files.Bad(ref, "the reconciler gives no file for "+a.DeploymentTarget).
-			Hinting("let files give at least one for every assignment, or leave the deployment target out of the policy that selects the cluster type"))
+			Hinting("let files give at least one for every assignment, or leave the deployment target out "+
+				"of the policy that selects the cluster type"))
 	}
 	ds = append(ds, folder.Projected(a)...)
 	_, unstable := kubernetes.Split(delivery.Rendered(a), kubernetes.IsStable)
 	ds = append(ds, delivery.Hooks(a, nil, unstable)...)
-	ds = append(ds, backends.NoRestart(a, "the reconciler's files are a function of the assignment", "let files hold an annotation that changes with the config on pod templates")...)
+	ds = append(ds, backends.NoRestart(a, "the reconciler's files are a function of the assignment",
+		"let files hold an annotation that changes with the config on pod templates")...)
 	ds = append(ds, folder.OfService(a)...)
 	ds = append(ds, folder.Twice(ref)...)
 	for i := range ds {
@@ -87,7 +89,8 @@ func (cue) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backend
 		readme = readme || strings.EqualFold(first, kubernetes.ReadmeFile)
 		for _, folder := range folders {
 			if strings.EqualFold(first, folder.DeploymentTarget) {
-				ds = append(ds, files.Bad(ref.At(model.Label(f.Path)), f.Path+" is in the place of the folder of "+folder.DeploymentTarget).
+				ds = append(ds, files.Bad(ref.At(model.Label(f.Path)), f.Path+" is in the place of the "+
+					"folder of "+folder.DeploymentTarget).
 					Hinting("give the file another path").For(delivery.FolderID(ct, folder.DeploymentTarget)))
 			}
 		}

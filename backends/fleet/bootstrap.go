@@ -58,9 +58,11 @@ func checkGitOps(ct *backends.ClusterType) []diag.Diagnostic {
 	case g.Repo == "":
 		return delivery.NeedsRepository(ct, "Fleet")
 	case local(g.Repo):
-		return refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods", "give the URL by which Fleet reaches the repository")
+		return refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods",
+			"give the URL by which Fleet reaches the repository")
 	case pattern(delivery.Path(g.Path)):
-		return refuse("path", "Fleet would read the path "+g.Path+" as a pattern", `keep the tree in a folder without *, ?, [ and \ in its path`)
+		return refuse("path", "Fleet would read the path "+g.Path+" as a pattern",
+			`keep the tree in a folder without *, ?, [ and \ in its path`)
 	}
 	return nil
 }

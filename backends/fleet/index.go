@@ -47,7 +47,8 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 			listed = append(listed, f.DeploymentTarget+"/"+delivery.ReconcilerFile)
 		}
 	}
-	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders), delivery.Kustomization(listed), notForManagement()}), nil
+	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders),
+		delivery.Kustomization(listed), notForManagement()}), nil
 }
 
 // notForManagement returns the .fleetignore of the cluster type's root. It does not
@@ -68,5 +69,6 @@ func hasReconciler(f backends.Folder) bool {
 
 // Entries says why there are none.
 func (fleet) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
-	return nil, delivery.NoEntries(ct, "Fleet selects them by their labels where it runs, and a bundle that goes from one class to another would be uninstalled between")
+	return nil, delivery.NoEntries(ct, "Fleet selects them by their labels where it runs, and a "+
+		"bundle that goes from one class to another would be uninstalled between")
 }

@@ -32,10 +32,12 @@ type options struct {
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
 	if err := s.Decode(&o); err != nil {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
+			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
 	}
 	if o.ClusterSelector != nil && len(*o.ClusterSelector) == 0 {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "a clusterSelector without labels selects every cluster of the Fleet workspace").
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "a clusterSelector without labels selects "+
+			"every cluster of the Fleet workspace").
 			On("fleet.clusterSelector").At(s.Ref.At("fleet.clusterSelector"), "").
 			Hinting("name the labels of the cluster type's clusters, or leave clusterSelector out")}
 	}

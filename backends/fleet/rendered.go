@@ -64,7 +64,9 @@ func (f *folder) manifests(p part, spec fleetYAML, data []byte) {
 		backends.File{Path: delivery.Path(string(p), kubernetes.ManifestsFile), Data: data})
 	f.ignored = append(f.ignored, string(p))
 	if n := stored(data); n > maxRelease {
-		f.ds = append(f.ds, diag.New(diag.TooLarge, fmt.Sprintf("what is rendered has %d bytes when it is compressed, and Helm keeps a release of at most %d in a Secret", n, maxRelease)).
+		f.ds = append(f.ds, diag.New(diag.TooLarge,
+			fmt.Sprintf("what is rendered has %d bytes when it is compressed, and Helm keeps a release of "+
+				"at most %d in a Secret", n, maxRelease)).
 			At(a.Ref.At("manifests"), "").
 			Hinting("split the workload, or leave out what it does not need"))
 	}
@@ -76,7 +78,9 @@ func (f *folder) twice(rendered []backends.Object) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, o := range rendered {
 		if slices.Contains(f.objects, o) {
-			ds = append(ds, diag.New(diag.NameCollision, fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s", f.assignment.DeploymentTarget, o.Kind, o.Name)).
+			ds = append(ds, diag.New(diag.NameCollision,
+				fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s",
+					f.assignment.DeploymentTarget, o.Kind, o.Name)).
 				At(f.assignment.Ref.At("manifests"), "").At(f.assignment.NamespaceService.Ref, "").
 				Hinting("leave it out of one of them, or give it another name in one of them"))
 		}

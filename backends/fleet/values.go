@@ -29,7 +29,8 @@ func (f *folder) checkValues(values model.Value, at model.Ref) {
 	if path != "" {
 		path = " at " + path
 	}
-	f.ds = append(f.ds, diag.New(diag.UnsupportedManifests, fmt.Sprintf("Fleet cannot pass on the chart's values%s: %s", path, why)).
+	f.ds = append(f.ds, diag.New(diag.UnsupportedManifests,
+		fmt.Sprintf("Fleet cannot pass on the chart's values%s: %s", path, why)).
 		On("manifests.helm.values").At(at, "").At(f.assignment.Ref.At("manifests.helm"), "").
 		Hinting("render the chart: set render: true on the deployment target"))
 }

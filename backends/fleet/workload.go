@@ -40,8 +40,11 @@ func (f *folder) referenced() {
 // unconfined reports that Fleet would apply what it fetches with all rights that it has.
 func (f *folder) unconfined(s delivery.Source) diag.Diagnostic {
 	a := f.assignment
-	return delivery.Unsupported(a, s.Field, "what Fleet fetches for workspace "+a.Workspace+" needs a service account on the clusters, in cattle-fleet-system, that may do what the workspace allows").
-		Hinting(fmt.Sprintf("make one, and name it: workspaces: %q: reconciler: serviceAccount; or render the manifests: set render: true on the deployment target", a.Workspace))
+	return delivery.Unsupported(a, s.Field,
+		"what Fleet fetches for workspace "+a.Workspace+" needs a service account on the clusters, in "+
+			"cattle-fleet-system, that may do what the workspace allows").
+		Hinting(fmt.Sprintf("make one, and name it: workspaces: %q: reconciler: serviceAccount; or "+
+			"render the manifests: set render: true on the deployment target", a.Workspace))
 }
 
 // gitRepo adds the GitRepo of a folder in the application's repository. Its labels
@@ -74,21 +77,25 @@ func (f *folder) checkGit(s delivery.Source) {
 	}
 	g := s.Git
 	if g.Semver != "" {
-		refuse("semver", "a GitRepo of Fleet follows a branch, or stays at a tag or a commit", "name a branch, a tag or a commit, "+render)
+		refuse("semver", "a GitRepo of Fleet follows a branch, or stays at a tag or a commit",
+			"name a branch, a tag or a commit, "+render)
 	}
 	if g.Verify != nil {
 		refuse("verify", "Fleet verifies no signatures", "remove verify")
 	}
 	if local(g.Repo) {
-		refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods", "give the URL by which Fleet reaches the repository, "+render)
+		refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods", "give the URL by which Fleet "+
+			"reaches the repository, "+render)
 	}
 	if pattern(delivery.Path(g.Path)) {
 		refuse("path", "Fleet would read the path "+g.Path+" as a pattern", "name a folder without *, ?, [ and \\, "+render)
 	}
 	if len(f.assignment.DependsOn) > 0 {
-		f.ds = append(f.ds, diag.New(diag.UnsupportedManifests, "what Fleet fetches from the application's repository cannot wait for another deployment target: a GitRepo has no dependsOn").
+		f.ds = append(f.ds, diag.New(diag.UnsupportedManifests, "what Fleet fetches from the "+
+			"application's repository cannot wait for another deployment target: a GitRepo has no dependsOn").
 			On("dependsOn").At(f.assignment.Ref.At("dependsOn"), "").
-			Hinting("render it: set render: true on the deployment target; or write dependsOn into the repository's own fleet.yaml"))
+			Hinting("render it: set render: true on the deployment target; or write dependsOn into the "+
+				"repository's own fleet.yaml"))
 	}
 }
 
@@ -149,7 +156,8 @@ func (f *folder) onClusters(s delivery.Source) []target {
 		out = append(out, t)
 	}
 	if len(out) > 0 && !delivery.Exact(s.Helm.Version) {
-		f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".version", "clusters with values of their own do not follow a range of versions in Fleet").
+		f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".version",
+			"clusters with values of their own do not follow a range of versions in Fleet").
 			At(valuesOf(&model.Cluster{Name: out[0].Name}), "").
 			Hinting("name one version, or render the chart: set render: true on the deployment target"))
 	}
@@ -173,7 +181,8 @@ func (f *folder) checkChart(s delivery.Source, values *model.Value) {
 			"publish the chart with a version without build metadata, or render it: set render: true on the deployment target")
 	}
 	if isArchive(h.Chart) {
-		refuse("chart", "Fleet would take "+h.Chart+" for the URL of an archive", "name the chart as its repository's index does")
+		refuse("chart", "Fleet would take "+h.Chart+" for the URL of an archive",
+			"name the chart as its repository's index does")
 	}
 	if values != nil {
 		f.checkValues(*values, f.assignment.Ref.At(model.JoinPath("manifests", s.Field+".values")))

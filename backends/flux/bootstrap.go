@@ -40,7 +40,8 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 		docs = append(docs, *values)
 		root.DependsOn = []reference{{values.Metadata.Name}}
 	}
-	docs = append(docs, kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: source.Metadata, Spec: root})
+	docs = append(docs, kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization",
+		Metadata: source.Metadata, Spec: root})
 	return yaml.Must(docs...), nil
 }
 
@@ -52,8 +53,10 @@ func valuesOn(ct *backends.ClusterType, o options) (*kubernetes.Object, []diag.D
 	case diag.Errors(ds) || len(variables) == 0 || ct.Entries: // its entry has them
 		return nil, ds
 	case ct.Cluster == "":
-		return nil, []diag.Diagnostic{diag.New(diag.ClusterValues, "each cluster of cluster type "+ct.Name+" has values of its own, and pulls a folder of its own").
-			At(ct.Ref, "").Hinting("print what one of them needs: kalypso bootstrap cluster " + ct.Environment + "/" + ct.Clusters[0].Name)}
+		return nil, []diag.Diagnostic{diag.New(diag.ClusterValues,
+			"each cluster of cluster type "+ct.Name+" has values of its own, and pulls a folder of its own").
+			At(ct.Ref, "").Hinting("print what one of them needs: kalypso bootstrap cluster " +
+			ct.Environment + "/" + ct.Clusters[0].Name)}
 	}
 	return &kubernetes.Object{
 		APIVersion: kustomizeAPI, Kind: "Kustomization",
@@ -79,7 +82,8 @@ func treeRef(ct *backends.ClusterType) kindReference {
 // kalypso's has one layer, which Flux takes without its media type.
 func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.Diagnostic) {
 	g, ref := ct.GitOps, treeRef(ct)
-	source := kubernetes.Object{APIVersion: sourceAPI, Kind: ref.Kind, Metadata: delivery.ClusterTypeMeta(ref.Name, o.Namespace)}
+	source := kubernetes.Object{APIVersion: sourceAPI, Kind: ref.Kind,
+		Metadata: delivery.ClusterTypeMeta(ref.Name, o.Namespace)}
 	if g.OCI != "" {
 		spec := ociSpec(o, &model.OCI{URL: g.OCI, Tag: g.Tag}, o.OfTree(g))
 		spec.Ignore = ignored(ct)
@@ -88,7 +92,8 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 	}
 	url, ok := gitURL(g.Repo)
 	if !ok {
-		return source, []diag.Diagnostic{diag.New(diag.BadSpec, "Flux fetches git repositories by https, http or ssh, not "+g.Repo).
+		return source, []diag.Diagnostic{diag.New(diag.BadSpec, "Flux fetches git repositories by "+
+			"https, http or ssh, not "+g.Repo).
 			At(delivery.Environment(ct.Environment, "gitops.repo"), "").Hinting("give the repository's https or ssh URL")}
 	}
 	spec := gitSpec(o, url, &model.Git{Branch: g.Branch}, o.OfTree(g))

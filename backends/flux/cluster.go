@@ -137,13 +137,17 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 		message, hint := "", ""
 		switch of {
 		case absent:
-			message = fmt.Sprintf("%s has no value on %s, and has one on other clusters of the type: Flux would fail there", v.name, which)
+			message = fmt.Sprintf("%s has no value on %s, and has one on other clusters of the type: Flux "+
+				"would fail there", v.name, which)
 			hint = "give it to every cluster of the type, or to none"
 		case misnamed:
-			message, hint = fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(v.name)), "use letters, digits and '_'"
+			message, hint = fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(v.name)),
+				"use letters, digits and '_'"
 		case model.Null.String():
-			message = fmt.Sprintf("Flux cannot take %s away on %s alone: the folder is the same for all clusters of the type", v.name, which)
-			hint = fmt.Sprintf("give the cluster a cluster type of its own, and write configs: %[1]q: {match: clusterType: %[1]q, values: {%[2]s: null}}", reasons[of][0].Name, model.Label(v.name))
+			message = fmt.Sprintf("Flux cannot take %s away on %s alone: the folder is the same for all "+
+				"clusters of the type", v.name, which)
+			hint = fmt.Sprintf("give the cluster a cluster type of its own, and write configs: %[1]q: "+
+				"{match: clusterType: %[1]q, values: {%[2]s: null}}", reasons[of][0].Name, model.Label(v.name))
 		default:
 			message = fmt.Sprintf("Flux cannot give clusters a %s, as %s of %s is", of, v.name, which)
 			hint = "give each of its values a name of its own"
@@ -224,11 +228,14 @@ func withVariables(values model.Value, of []variable, name func(variable) string
 
 // onClusters returns the assignment with variables in its platform config, and the
 // folder with all else kept from being replaced.
-func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*backends.Assignment, delivery.Content, []diag.Diagnostic) {
+func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*backends.Assignment,
+	delivery.Content, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	if a.ConfigFormat != model.ConfigMap && a.ConfigFormat != "" {
 		ref := model.Ref{Collection: "clusterTypes", Name: a.ClusterType, Path: "configFormat"}
-		ds = append(ds, diag.New(diag.ClusterValues, fmt.Sprintf("Flux cannot put the values of clusters into a platform config of the format %s, which is one text", a.ConfigFormat)).
+		ds = append(ds, diag.New(diag.ClusterValues,
+			fmt.Sprintf("Flux cannot put the values of clusters into a platform config of the format %s, "+
+				"which is one text", a.ConfigFormat)).
 			On(ref.String()).At(ref, "").Hinting(`use configFormat: "configmap", or remove the values of the clusters`))
 	}
 	if a.GitOps == nil {
@@ -338,8 +345,11 @@ func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable
 			if slices.ContainsFunc(all, func(v variable) bool { return v.id() == name }) {
 				continue
 			}
-			ds = append(ds, diag.New(diag.ClusterValues, fmt.Sprintf("the folder of %s is kept, and was built for a value %s of the clusters, which have none now", f.DeploymentTarget, strings.TrimPrefix(name, f.DeploymentTarget+"/"))).
-				At(ct.Ref, "").Hinting("give the clusters the value until the folder can be built again").For(delivery.FolderID(ct, f.DeploymentTarget)))
+			ds = append(ds, diag.New(diag.ClusterValues,
+				fmt.Sprintf("the folder of %s is kept, and was built for a value %s of the clusters, which "+
+					"have none now", f.DeploymentTarget, strings.TrimPrefix(name, f.DeploymentTarget+"/"))).
+				At(ct.Ref, "").Hinting("give the clusters the value until the folder can be built again").
+				For(delivery.FolderID(ct, f.DeploymentTarget)))
 		}
 	}
 	return ds

@@ -77,7 +77,8 @@ func decrypting(a *backends.Assignment, o *options) *backends.Assignment {
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
 	if err := s.Decode(&o); err != nil {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
+			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
 	}
 	var ds []diag.Diagnostic
 	for _, d := range []struct{ field, value string }{
@@ -116,7 +117,8 @@ func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Su
 
 // Traits are those of Flux: values of single clusters reach them in their ConfigMaps.
 func (flux) Traits() backends.Traits {
-	return backends.Traits{PerCluster: true, SkipsDefinitions: true, Groups: []string{"kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"}}
+	return backends.Traits{PerCluster: true, SkipsDefinitions: true,
+		Groups: []string{"kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"}}
 }
 
 // Reconciled names what is in assignments.yaml.
@@ -154,13 +156,15 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	}
 	for i := range ds {
 		if ds[i] = ds[i].For(a.ID()); ds[i].Code == diag.Encrypted && withheld != o.Decryption {
-			ds[i] = ds[i].Hinting(fmt.Sprintf("Flux decrypts for workspaces that may use the secret: write workspaces: %q: secrets: [%q]", a.Workspace, withheld.SecretRef))
+			ds[i] = ds[i].Hinting(fmt.Sprintf("Flux decrypts for workspaces that may use the secret: "+
+				"write workspaces: %q: secrets: [%q]", a.Workspace, withheld.SecretRef))
 		}
 	}
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Variables: idsOf(variables), Decryption: o.Decryption}.encode()
+	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0,
+		Variables: idsOf(variables), Decryption: o.Decryption}.encode()
 	return emission, ds
 }
 
@@ -202,7 +206,8 @@ func referenced(a *backends.Assignment, o options, variables []variable) (delive
 }
 
 // workload returns the objects of reconciler.yaml.
-func workload(a *backends.Assignment, o options, name string, s delivery.Source, variables []variable) ([]kubernetes.Object, []diag.Diagnostic) {
+func workload(a *backends.Assignment, o options, name string, s delivery.Source,
+	variables []variable) ([]kubernetes.Object, []diag.Diagnostic) {
 	source, ds := sourceObject(a, o, name, s)
 	if diag.Errors(ds) {
 		return nil, ds
@@ -224,10 +229,14 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 	}
 	switch {
 	case !model.IsDNSSubdomain(name):
-		return "", []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("%q is no name for the Flux objects of %s", name, a.DeploymentTarget)).
+		return "", []diag.Diagnostic{diag.New(diag.BadSpec,
+			fmt.Sprintf("%q is no name for the Flux objects of %s", name, a.DeploymentTarget)).
 			On("flux.namePattern").At(ref, "").Hinting("a name has lower case letters, digits, dashes and dots")}
-	case a.GitOps != nil && (delivery.Reserved(a, name) || model.ShortName(name, model.MaxLabel) == clusterConfig(a.Environment, a.ClusterType)):
-		return "", []diag.Diagnostic{diag.New(diag.NameCollision, fmt.Sprintf("the Flux objects of %s cannot be named %s, as those that bring folders to the cluster are", a.DeploymentTarget, name)).
+	case a.GitOps != nil && (delivery.Reserved(a, name) ||
+		model.ShortName(name, model.MaxLabel) == clusterConfig(a.Environment, a.ClusterType)):
+		return "", []diag.Diagnostic{diag.New(diag.NameCollision,
+			fmt.Sprintf("the Flux objects of %s cannot be named %s, as those that bring folders to the "+
+				"cluster are", a.DeploymentTarget, name)).
 			At(ref, "").Hinting("give the reconciler another namePattern")}
 	}
 	return model.ShortName(name, model.MaxLabel), nil

@@ -36,7 +36,8 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 		object := assignment(ct, o, f)
 		assignments = append(assignments, object)
 		owners = append(owners, delivery.Owner{
-			Name: object.Metadata.Name, Of: "the assignment of " + f.DeploymentTarget, Assignment: delivery.FolderID(ct, f.DeploymentTarget),
+			Name: object.Metadata.Name, Of: "the assignment of " + f.DeploymentTarget,
+			Assignment: delivery.FolderID(ct, f.DeploymentTarget),
 		})
 	}
 	ds = append(delivery.Collisions(ct, owners), unready(ct, folders)...)
@@ -71,12 +72,14 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 		Decryption: workload.Decryption.object(),
 	}
 	if len(workload.Variables) > 0 {
-		spec.PostBuild = &postBuild{SubstituteFrom: []kindReference{{Kind: "ConfigMap", Name: clusterConfig(ct.Environment, ct.Name)}}}
+		spec.PostBuild = &postBuild{SubstituteFrom: []kindReference{{Kind: "ConfigMap",
+			Name: clusterConfig(ct.Environment, ct.Name)}}}
 	}
 	for _, target := range f.DependsOn {
 		spec.DependsOn = append(spec.DependsOn, reference{backends.AssignmentName(ct.Environment, ct.Name, target)})
 	}
-	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: delivery.AssignmentMeta(ct, f, o.Namespace), Spec: spec}
+	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization",
+		Metadata: delivery.AssignmentMeta(ct, f, o.Namespace), Spec: spec}
 }
 
 // unready warns of dependencies that Flux takes for ready once they are applied.
@@ -91,7 +94,9 @@ func unready(ct *backends.ClusterType, folders []backends.Folder) []diag.Diagnos
 			if !hasty[target] {
 				continue
 			}
-			d := diag.New(diag.NotWaitedFor, fmt.Sprintf("%s waits until %s is applied, not until it is ready: the reconciler has wait: false", f.DeploymentTarget, target)).
+			d := diag.New(diag.NotWaitedFor,
+				fmt.Sprintf("%s waits until %s is applied, not until it is ready: the reconciler "+
+					"has wait: false", f.DeploymentTarget, target)).
 				On("flux.wait").At(ct.Reconciler.Ref.At("flux.wait"), "").
 				Hinting("let the reconciler wait").For(delivery.FolderID(ct, f.DeploymentTarget))
 			ds = append(ds, d)

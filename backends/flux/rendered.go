@@ -29,7 +29,8 @@ func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content
 		return content, append(ds, problems...)
 	case o.ServiceAccountName != "":
 		const field = "flux.serviceAccountName"
-		d := diag.New(diag.UnsupportedManifests, "rendered manifests cannot be applied in the name of a service account: Flux itself applies the folder, which creates the namespace").
+		d := diag.New(diag.UnsupportedManifests, "rendered manifests cannot be applied in the name of "+
+			"a service account: Flux itself applies the folder, which creates the namespace").
 			On(field).At(a.Reconciler.Ref.At(field), "").At(a.Ref.At("render"), "").
 			Hinting(`let Flux apply them apart: rendered: "apart" on the reconciler, or remove serviceAccountName`)
 		ds = append(ds, d)
@@ -47,7 +48,8 @@ func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content
 func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.Diagnostic {
 	name, ds := nameOf(a, o)
 	if a.GitOps == nil {
-		ds = append(ds, delivery.NeedsGitOps(a.Environment, "what Flux applies apart from the folder").At(a.Reconciler.Ref.At("flux.rendered"), ""))
+		ds = append(ds, delivery.NeedsGitOps(a.Environment,
+			"what Flux applies apart from the folder").At(a.Reconciler.Ref.At("flux.rendered"), ""))
 	}
 	if diag.Errors(ds) {
 		return ds
@@ -58,13 +60,15 @@ func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.
 	}
 	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
 	content.Access, content.Apart = access, "manifests"
-	content.Reconciler = []kubernetes.Object{{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: kustomization{
-		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
-		ServiceAccountName: o.ServiceAccountName,
-		SourceRef:          treeRef(ct),
-		Path:               dotSlash(delivery.FolderPath(ct, a.DeploymentTarget), content.Apart), Prune: o.Prune, Wait: o.Wait,
-		Decryption: o.Decryption.object(),
-	}}}
+	content.Reconciler = []kubernetes.Object{{APIVersion: kustomizeAPI, Kind: "Kustomization",
+		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: kustomization{
+			Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
+			ServiceAccountName: o.ServiceAccountName,
+			SourceRef:          treeRef(ct),
+			Path:               dotSlash(delivery.FolderPath(ct, a.DeploymentTarget), content.Apart),
+			Prune:              o.Prune, Wait: o.Wait,
+			Decryption: o.Decryption.object(),
+		}}}
 	return ds
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // sourceObject returns the object that fetches the manifests or the chart.
-func sourceObject(a *backends.Assignment, o options, name string, s delivery.Source) (kubernetes.Object, []diag.Diagnostic) {
+func sourceObject(a *backends.Assignment, o options, name string,
+	s delivery.Source) (kubernetes.Object, []diag.Diagnostic) {
 	object := kubernetes.Object{APIVersion: sourceAPI, Metadata: kubernetes.Meta(a, name, o.Namespace)}
 	secret, ds := o.Of(a, s, "flux")
 	switch {
@@ -21,7 +22,8 @@ func sourceObject(a *backends.Assignment, o options, name string, s delivery.Sou
 		url, ok := gitURL(s.Git.Repo)
 		if !ok {
 			field := s.Field + ".repo"
-			ds = append(ds, delivery.Unsupported(a, field, "Flux fetches git repositories by https, http or ssh, not "+s.Git.Repo))
+			ds = append(ds, delivery.Unsupported(a, field, "Flux fetches git repositories by https, http "+
+				"or ssh, not "+s.Git.Repo))
 		}
 		object.Kind, object.Spec = gitKind, gitSpec(o, url, s.Git, secret)
 	case s.OCI != nil:
@@ -57,7 +59,8 @@ func ociSpec(o options, c *model.OCI, secret string) ociRepository {
 	if v := c.Verify; v != nil {
 		spec.Verify = &ociVerify{Provider: v.Provider, SecretRef: referenceTo(v.SecretRef)}
 		for _, id := range v.MatchOIDCIdentity {
-			spec.Verify.MatchOIDCIdentity = append(spec.Verify.MatchOIDCIdentity, oidcIdentity{Issuer: id.Issuer, Subject: id.Subject})
+			spec.Verify.MatchOIDCIdentity = append(spec.Verify.MatchOIDCIdentity,
+				oidcIdentity{Issuer: id.Issuer, Subject: id.Subject})
 		}
 	}
 	return spec

@@ -9,7 +9,8 @@ import (
 )
 
 // workloadKustomization applies the manifests of a git or OCI source.
-func workloadKustomization(a *backends.Assignment, o options, name string, source kubernetes.Object, s delivery.Source) kubernetes.Object {
+func workloadKustomization(a *backends.Assignment, o options, name string, source kubernetes.Object,
+	s delivery.Source) kubernetes.Object {
 	path := ""
 	if s.Git != nil {
 		path = s.Git.Path
@@ -30,7 +31,8 @@ func workloadKustomization(a *backends.Assignment, o options, name string, sourc
 	for _, p := range kubernetes.RestartPatches(a) {
 		spec.Patches = append(spec.Patches, patch{Patch: p.Patch, Target: p.Target})
 	}
-	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}
+	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization",
+		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}
 }
 
 // change adds the changes to an overlay.
@@ -103,10 +105,12 @@ type strategy struct {
 
 // releaseObject installs a chart. The release's name and namespaces are always
 // written: Flux derives others, and a change of them would install it anew.
-func releaseObject(a *backends.Assignment, o options, name string, source kubernetes.Object, h *model.Helm, variables []variable) (kubernetes.Object, []diag.Diagnostic) {
+func releaseObject(a *backends.Assignment, o options, name string, source kubernetes.Object,
+	h *model.Helm, variables []variable) (kubernetes.Object, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	if !o.Prune {
-		d := diag.New(diag.NoEffect, "prune: false has no effect on Helm releases: Helm deletes what a new chart no longer holds").
+		d := diag.New(diag.NoEffect, "prune: false has no effect on Helm releases: Helm deletes what a "+
+			"new chart no longer holds").
 			On("flux.prune").At(a.Reconciler.Ref.At("flux.prune"), "").For(a.ID())
 		ds = append(ds, d)
 	}
@@ -131,7 +135,8 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 	if patches := kubernetes.RestartPatches(a); len(patches) > 0 {
 		spec.PostRenderers = make([]postRenderer, 1)
 		for _, p := range patches {
-			spec.PostRenderers[0].Kustomize.Patches = append(spec.PostRenderers[0].Kustomize.Patches, patch{Patch: p.Patch, Target: p.Target})
+			spec.PostRenderers[0].Kustomize.Patches = append(spec.PostRenderers[0].Kustomize.Patches,
+				patch{Patch: p.Patch, Target: p.Target})
 		}
 	}
 	ref := kindReference{Kind: source.Kind, Name: name}
@@ -140,5 +145,6 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 	} else {
 		spec.Chart = &chartTemplate{Spec: chart{Chart: h.Chart, Version: h.Version, SourceRef: ref}}
 	}
-	return kubernetes.Object{APIVersion: helmAPI, Kind: "HelmRelease", Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}, ds
+	return kubernetes.Object{APIVersion: helmAPI, Kind: "HelmRelease",
+		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}, ds
 }

@@ -41,7 +41,8 @@ func (o *output) content(a *backends.Assignment) (content, *diag.Diagnostic) {
 	case "yaml":
 		return o.yaml(a)
 	}
-	d := o.problem("the template of %s has the content type %s, and there are yaml, json, sh and text", o.path, o.contentType).
+	d := o.problem("the template of %s has the content type %s, and there are yaml, json, sh and text",
+		o.path, o.contentType).
 		Hinting("text is for what kalypso does not know")
 	return content{}, &d
 }
@@ -70,7 +71,8 @@ func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
 	if err != nil {
 		return content{}, o.broken("JSON", 0, err.Error())
 	}
-	return content{data: data, objects: t.Objects, plaintext: kubernetes.PlainSecrets(v), encrypted: kubernetes.Encrypted(a, v)}, nil
+	return content{data: data, objects: t.Objects, plaintext: kubernetes.PlainSecrets(v),
+		encrypted: kubernetes.Encrypted(a, v)}, nil
 }
 
 // broken returns the diagnostic of an output that is not what it should be, with
@@ -87,7 +89,8 @@ func (o *output) broken(what string, line int, why string) *diag.Diagnostic {
 	d := o.problem("the template of %s makes what is no %s%s: %s", o.path, what, where, why)
 	switch {
 	case strings.Contains(why, "quote it"):
-		d = d.Hinting("quote the value in the template, write it with quote or toYaml, or a mapping of strings with stringify")
+		d = d.Hinting("quote the value in the template, write it with quote or toYaml, or a mapping of " +
+			"strings with stringify")
 	case strings.Contains(why, ", which is no "):
 		d = d.Hinting("write a value of the type that API servers read there, or give the file the content type text")
 	case what == "YAML" || what == "JSON":
@@ -118,7 +121,8 @@ var numbered = lazyregexp.New(`line (\d+): `)
 
 // parser is what go.yaml.in/yaml/v2 says where its parser fails, which names the
 // line before: it counts from 0 there, and from 1 where its scanner fails.
-var parser = lazyregexp.New(`did not find expected (',' or '[\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)`)
+var parser = lazyregexp.New(
+	`did not find expected (',' or '[\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)`)
 
 // lineIn returns the line that a message names, and the message without it.
 func lineIn(message string) (line int, rest string) {

@@ -27,7 +27,8 @@ func dataOf(a *backends.Assignment) map[string]any {
 		}
 	}
 	for _, s := range a.Secrets {
-		secrets = append(secrets, map[string]any{"name": s.Name, "store": s.Store, "key": s.Key, "property": s.Property, "version": s.Version})
+		secrets = append(secrets, map[string]any{"name": s.Name, "store": s.Store, "key": s.Key,
+			"property": s.Property, "version": s.Version})
 	}
 	manifests := a.Manifests
 	if a.Registration != "" {

@@ -55,8 +55,10 @@ func (e *emission) build() {
 	e.mentioned = map[string]bool{}
 	reconciler, _ := sourcesOf(a.Reconciler, "reconciler")
 	if len(reconciler) == 0 && !a.Render {
-		e.report(diag.New(diag.BadSpec, "no template of the reconciler brings the manifests of "+a.DeploymentTarget+" to the cluster type").
-			At(a.Reconciler.Ref.At(backend), "").Hinting("write one under gotemplate.reconciler, or set render: true on the deployment target"))
+		e.report(diag.New(diag.BadSpec,
+			"no template of the reconciler brings the manifests of "+a.DeploymentTarget+" to the cluster type").
+			At(a.Reconciler.Ref.At(backend), "").Hinting("write one under gotemplate.reconciler, or set " +
+			"render: true on the deployment target"))
 	}
 	namespace, given := sourcesOf(a.Reconciler, "namespace")
 	if !given {
@@ -98,7 +100,9 @@ func (e *emission) rendered() {
 	e.report(e.folder.Projected(a)...)
 	hooks := len(left) > 0 || slices.ContainsFunc(applied, func(o model.Projected) bool { return len(o.Hooks) > 0 })
 	if hooks {
-		e.report(diag.New(diag.Hook, fmt.Sprintf("the chart of %s has hooks, which no template can run: those of an installation or upgrade are applied with the rest, the others not at all", a.DeploymentTarget)).
+		e.report(diag.New(diag.Hook,
+			fmt.Sprintf("the chart of %s has hooks, which no template can run: those of an installation "+
+				"or upgrade are applied with the rest, the others not at all", a.DeploymentTarget)).
 			At(a.Ref.At("manifests"), "").Hinting("refer to the chart instead of rendering it where its hooks matter"))
 	}
 }
@@ -141,7 +145,8 @@ func (e *emission) add(s source) {
 		e.report(d.On(s.ref.String()).At(s.ref.At("template"), ""))
 	}
 	if len(made.plaintext) > 0 {
-		e.report(kubernetes.Plaintext(s.path, made.plaintext).On(s.ref.String()).At(s.ref.At("template"), "").Hinting(files.InsteadOfSecret))
+		e.report(kubernetes.Plaintext(s.path, made.plaintext).On(s.ref.String()).At(s.ref.At("template"),
+			"").Hinting(files.InsteadOfSecret))
 	}
 	e.folder.Add(backends.File{Path: s.path, Data: made.data, Executable: s.executable}, made.objects, made.resource)
 }
@@ -153,7 +158,8 @@ func (e *emission) undelivered() {
 		return
 	}
 	for _, s := range e.assignment.Secrets {
-		e.report(diag.New(diag.UndeliverableSecret, fmt.Sprintf("%s is a secret, and no template delivers it", s.Name)).On(s.Name).
+		e.report(diag.New(diag.UndeliverableSecret,
+			fmt.Sprintf("%s is a secret, and no template delivers it", s.Name)).On(s.Name).
 			At(e.assignment.Reconciler.Ref.At(backend+".namespace"), "").
 			Hinting("range over .Secrets in a template, or leave namespace out, so that the namespace service delivers them"))
 	}
@@ -165,7 +171,9 @@ func (e *emission) unordered() {
 	if len(a.DependsOn) == 0 || e.mentioned["DependsOn"] || e.mentioned["Wave"] {
 		return
 	}
-	e.report(diag.New(diag.NotWaitedFor, fmt.Sprintf("%s depends on %s, and no template says so to the reconciler", a.DeploymentTarget, strings.Join(a.DependsOn, ", "))).
+	e.report(diag.New(diag.NotWaitedFor,
+		fmt.Sprintf("%s depends on %s, and no template says so to the reconciler", a.DeploymentTarget,
+			strings.Join(a.DependsOn, ", "))).
 		At(a.Ref.At("dependsOn"), "").Hinting("use .DependsOn or .Wave in a template"))
 }
 
@@ -175,7 +183,8 @@ func (e *emission) kustomization() {
 	resources := e.folder.Resources
 	switch err := e.folder.Collides(kubernetes.KustomizationFile); {
 	case err != nil:
-		e.kustomized = slices.ContainsFunc(e.folder.Files, func(f backends.File) bool { return f.Path == kubernetes.KustomizationFile })
+		e.kustomized = slices.ContainsFunc(e.folder.Files,
+			func(f backends.File) bool { return f.Path == kubernetes.KustomizationFile })
 	case len(resources) > 0:
 		e.folder.Add(delivery.Kustomization(resources), nil, false)
 		e.kustomized = true

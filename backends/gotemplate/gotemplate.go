@@ -64,7 +64,8 @@ func (gotemplate) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagno
 	e := &emission{assignment: a}
 	e.build()
 	if !a.Render {
-		e.ds = append(e.ds, backends.NoRestart(a, "templates write what brings the workload", "let the template add an annotation to pod templates, or render the manifests")...)
+		e.ds = append(e.ds, backends.NoRestart(a, "templates write what brings the workload",
+			"let the template add an annotation to pod templates, or render the manifests")...)
 	}
 	for i := range e.ds {
 		e.ds[i] = e.ds[i].For(a.ID())

@@ -25,7 +25,9 @@ func (o *output) shell() *diag.Diagnostic {
 	interpreter := interpreterOf(string(o.text))
 	language, known := shells[interpreter]
 	if !known {
-		d := o.broken("shell script", 1, "its first line names "+interpreter).Hinting("name sh or bash, or give the file the content type text, which is not looked at")
+		d := o.broken("shell script", 1,
+			"its first line names "+interpreter).Hinting("name sh or bash, or give the file the content " +
+			"type text, which is not looked at")
 		return &d
 	}
 	_, err := syntax.NewParser(syntax.Variant(language)).Parse(&shallowReader{strings.NewReader(string(o.text))}, o.path)

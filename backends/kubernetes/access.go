@@ -75,9 +75,12 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 			return nil, nil
 		}
 		return nil, []diag.Diagnostic{unsaid(a, "namespaces", unlisted).
-			Hinting(fmt.Sprintf("name namespaces in full; name a service account that may do what the workspace allows: workspaces: %q: reconciler: serviceAccount; or render the manifests: set render: true on the deployment target", a.Workspace))}
+			Hinting(fmt.Sprintf("name namespaces in full; name a service account that may do what the "+
+				"workspace allows: workspaces: %q: reconciler: serviceAccount; or render the manifests: set "+
+				"render: true on the deployment target", a.Workspace))}
 	}
-	out := &Access{Account: name + workloadSuffix, Namespace: namespace, namespaces: append([]string{a.Namespace}, names...)}
+	out := &Access{Account: name + workloadSuffix, Namespace: namespace,
+		namespaces: append([]string{a.Namespace}, names...)}
 	var bad []string
 	out.namespaced, bad = rulesOf(a.Bounds.Objects.Namespaced, func(string, string) bool { return true })
 	clusterScoped, worse := rulesOf(a.Bounds.Objects.ClusterScoped, ofCluster)
@@ -85,7 +88,8 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 		if slices.Equal(r.APIGroups, []string{""}) && slices.Equal(r.Resources, []string{"namespaces"}) {
 			// No Role says which may be made. One that is there is changed by name.
 			r.Verbs = []string{"create", "get", "list", "watch"}
-			out.clusterScoped = append(out.clusterScoped, rule{r.APIGroups, r.Resources, []string{"delete", "patch", "update"}, out.namespaces})
+			out.clusterScoped = append(out.clusterScoped,
+				rule{r.APIGroups, r.Resources, []string{"delete", "patch", "update"}, out.namespaces})
 		}
 		out.clusterScoped = append(out.clusterScoped, r)
 	}
@@ -102,7 +106,9 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	out.stays = deletion.Text() == "orphan" || len(out.namespaces) > 1 || len(out.clusterScoped) > 0
 	// What reconcilers look at to see whether all is ready, and where Helm keeps releases.
 	out.namespaced = append(out.namespaced,
-		rule{[]string{"", "apps", "batch"}, []string{"daemonsets", "deployments", "events", "jobs", "persistentvolumeclaims", "pods", "replicasets", "services", "statefulsets"}, []string{"get", "list", "watch"}, nil})
+		rule{[]string{"", "apps", "batch"}, []string{"daemonsets", "deployments", "events", "jobs",
+			"persistentvolumeclaims", "pods", "replicasets", "services", "statefulsets"},
+			[]string{"get", "list", "watch"}, nil})
 	if a.Manifests.Helm != nil && !a.Render {
 		out.namespaced = append(out.namespaced, rule{[]string{""}, []string{"secrets"}, changing, nil})
 	}
@@ -112,8 +118,12 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 // unsaid reports patterns of a field of a workspace that no Role of Kubernetes says.
 func unsaid(a *backends.Assignment, field string, patterns []string) diag.Diagnostic {
 	kind := string(a.Manifests.Kind())
-	return diag.New(diag.Bounds, fmt.Sprintf("what the reconciler %s fetches for %s cannot be held to the bounds of workspace %s: no Role of Kubernetes says %s", a.Reconciler.Ref.Name, a.DeploymentTarget, a.Workspace, Few(patterns))).
-		On("manifests."+kind).At(a.Ref.At("manifests."+kind), "").At(model.Ref{Collection: "workspaces", Name: a.Workspace, Path: field}, "").For(a.ID())
+	return diag.New(diag.Bounds,
+		fmt.Sprintf("what the reconciler %s fetches for %s cannot be held to the bounds of workspace "+
+			"%s: no Role of Kubernetes says %s", a.Reconciler.Ref.Name, a.DeploymentTarget, a.Workspace,
+			Few(patterns))).
+		On("manifests."+kind).At(a.Ref.At("manifests."+kind),
+		"").At(model.Ref{Collection: "workspaces", Name: a.Workspace, Path: field}, "").For(a.ID())
 }
 
 // changing are the verbs with which a reconciler applies objects. Those that give more rights
@@ -186,7 +196,8 @@ func (c *Access) meta(a *backends.Assignment, namespace string) Metadata {
 }
 
 // role adds a role in a namespace, "" for the whole cluster, and what binds the account to it.
-func (c *Access) role(a *backends.Assignment, docs []any, ids []backends.Object, namespace string, rules []rule) ([]any, []backends.Object) {
+func (c *Access) role(a *backends.Assignment, docs []any, ids []backends.Object, namespace string,
+	rules []rule) ([]any, []backends.Object) {
 	type accountRef struct {
 		Kind      string `yaml:"kind"`
 		Name      string `yaml:"name"`
@@ -208,6 +219,7 @@ func (c *Access) role(a *backends.Assignment, docs []any, ids []backends.Object,
 			Object   `yaml:",inline"`
 			Subjects []accountRef `yaml:"subjects"`
 			RoleRef  roleRef      `yaml:"roleRef"`
-		}{object(kind + "Binding"), []accountRef{{"ServiceAccount", c.Account, c.Namespace}}, roleRef{rbacGroup, kind, c.Account}})
+		}{object(kind + "Binding"), []accountRef{{"ServiceAccount", c.Account, c.Namespace}},
+			roleRef{rbacGroup, kind, c.Account}})
 	return docs, append(ids, object(kind).Identity(), object(kind+"Binding").Identity())
 }

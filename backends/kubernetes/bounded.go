@@ -67,7 +67,8 @@ var hookAnnotations = []string{HelmHookAnnotation, ArgoHookAnnotation}
 
 // IsHook says whether an object that was rendered is a hook.
 func IsHook(o model.Projected) bool {
-	return len(o.Hooks) > 0 || slices.ContainsFunc(hookAnnotations, func(name string) bool { return annotation(o.Value, name) != "" })
+	return len(o.Hooks) > 0 || slices.ContainsFunc(hookAnnotations,
+		func(name string) bool { return annotation(o.Value, name) != "" })
 }
 
 // IsArgoHook says whether an object that was rendered is a hook of Argo CD's syncs, and none
@@ -81,5 +82,6 @@ func annotation(v model.Value, name string) string { return text(v, "metadata", 
 
 // Lacks returns those of some labels that an object does not have.
 func Lacks(v model.Value, labels []string) []string {
-	return slices.DeleteFunc(slices.Clone(labels), func(label string) bool { return text(v, "metadata", "labels", label) != "" })
+	return slices.DeleteFunc(slices.Clone(labels),
+		func(label string) bool { return text(v, "metadata", "labels", label) != "" })
 }

@@ -50,7 +50,8 @@ func ConfigPatch(a *backends.Assignment, values model.Value) ([]byte, []diag.Dia
 
 // clusterData returns the data of the platform config on a cluster, and on the others,
 // and the keys that only those have.
-func clusterData(a *backends.Assignment, values model.Value) (data, base map[string]string, gone []string, ds []diag.Diagnostic) {
+func clusterData(a *backends.Assignment, values model.Value) (data, base map[string]string,
+	gone []string, ds []diag.Diagnostic) {
 	kept, _ := values.WithoutNulls()
 	data, ds = ConfigData(a.ConfigFormat, kept)
 	base, _ = ConfigData(a.ConfigFormat, a.Values) // Emission tells what is wrong with it

@@ -32,7 +32,8 @@ func (w *workspace) platformConfig() {
 func (w *workspace) configMap(data map[string]string, gone []string) {
 	a := w.assignment
 	if n := size(data); n > maxConfigMap {
-		w.ds = append(w.ds, diag.New(diag.TooLarge, fmt.Sprintf("the platform config has %d bytes, and a ConfigMap holds %d", n, maxConfigMap)).
+		w.ds = append(w.ds, diag.New(diag.TooLarge,
+			fmt.Sprintf("the platform config has %d bytes, and a ConfigMap holds %d", n, maxConfigMap)).
 			At(a.Ref, "").Hinting("keep files and other bulk in the application's manifests"))
 	}
 	meta := w.meta(configName)

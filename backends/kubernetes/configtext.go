@@ -38,7 +38,8 @@ func ConfigText(format model.ConfigFormat, values model.Value) ([]byte, []diag.D
 		}
 		return out, nil
 	case model.Sh:
-		return assignments(values, func(name, value string) string { return "export " + name + "=" + singleQuoted(value) + "\n" })
+		return assignments(values,
+			func(name, value string) string { return "export " + name + "=" + singleQuoted(value) + "\n" })
 	case model.Env, model.ConfigMap:
 		return assignments(values, func(name, value string) string { return name + "=" + doubleQuoted(value) + "\n" })
 	}

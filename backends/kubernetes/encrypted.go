@@ -46,7 +46,8 @@ func Encrypted(a *backends.Assignment, doc model.Value) []diag.Diagnostic {
 	case text(doc, "sops", "encrypted_comment_regex")+text(doc, "sops", "unencrypted_comment_regex") != "":
 		return report(dataOnly, "SOPS has encrypted %s by its comments, which a render does not keep", name)
 	case text(doc, "sops", "mac") != "" && encryptsMetadata(doc):
-		return report(dataOnly, "SOPS has encrypted the metadata of %s, and could not decrypt what kalypso adds to them", name)
+		return report(dataOnly, "SOPS has encrypted the metadata of %s, and could not decrypt what "+
+			"kalypso adds to them", name)
 	}
 	return nil
 }

@@ -96,7 +96,8 @@ func (w *workspace) serviceAccount() {
 		name = w.assignment.Workload
 	}
 	if !model.IsDNSSubdomain(name) {
-		w.misfit("serviceAccount.name", "%q cannot be the name of a service account: use lower case letters, digits, '-' and '.'", name)
+		w.misfit("serviceAccount.name", "%q cannot be the name of a service account: use lower case "+
+			"letters, digits, '-' and '.'", name)
 		return
 	}
 	meta := w.meta(name)
@@ -109,7 +110,8 @@ func (w *workspace) serviceAccount() {
 		Object           `yaml:",inline"`
 		Automount        bool             `yaml:"automountServiceAccountToken"`
 		ImagePullSecrets []localReference `yaml:"imagePullSecrets,omitempty"`
-	}{Object{APIVersion: "v1", Kind: "ServiceAccount", Metadata: meta}, account.AutomountToken, pullSecrets}, "serviceAccount")
+	}{Object{APIVersion: "v1", Kind: "ServiceAccount", Metadata: meta}, account.AutomountToken,
+		pullSecrets}, "serviceAccount")
 }
 
 // roleRef names a role, and subject who gets it.
@@ -137,7 +139,8 @@ func (w *workspace) roleBindings() {
 			Object   `yaml:",inline"`
 			Subjects []subject `yaml:"subjects"`
 			RoleRef  roleRef   `yaml:"roleRef"`
-		}{Object{APIVersion: rbacGroup + "/v1", Kind: "RoleBinding", Metadata: w.meta(name)}, subjects, role}, "rbac."+model.Label(name))
+		}{Object{APIVersion: rbacGroup + "/v1", Kind: "RoleBinding", Metadata: w.meta(name)}, subjects,
+			role}, "rbac."+model.Label(name))
 	}
 }
 

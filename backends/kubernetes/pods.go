@@ -74,7 +74,8 @@ func (t *podTemplate) read(v model.Value, kind string) bool {
 	if !known {
 		counts = "replicas"
 	}
-	ok := field("template", &template) && (counts == "" || field(counts, &count)) && (kind != "StatefulSet" || field("volumeClaimTemplates", &claims))
+	ok := field("template", &template) && (counts == "" || field(counts, &count)) &&
+		(kind != "StatefulSet" || field("volumeClaimTemplates", &claims))
 	t.pod.ObjectMeta, t.pod.Spec = template.ObjectMeta, template.Spec
 	if count != nil {
 		t.count = *count
@@ -146,7 +147,8 @@ func Insecure(p *model.Projection, level string) []string {
 		out = append(out, object+": a field has another type than Kubernetes has for it")
 	}
 	for _, t := range templates {
-		results := evaluator.EvaluatePod(api.LevelVersion{Level: of, Version: api.LatestVersion()}, &t.pod.ObjectMeta, &t.pod.Spec)
+		results := evaluator.EvaluatePod(api.LevelVersion{Level: of, Version: api.LatestVersion()},
+			&t.pod.ObjectMeta, &t.pod.Spec)
 		if all := policy.AggregateCheckResults(results); !all.Allowed {
 			out = append(out, t.object+": "+all.ForbiddenDetail())
 		}

@@ -23,7 +23,8 @@ type Team struct {
 func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team) []byte {
 	var docs []any
 	for _, t := range teams {
-		spec := policySpec{FailurePolicy: "Fail", MatchConditions: []namedCEL{{"by-what-applies-assignments", t.users(accounts)}}}
+		spec := policySpec{FailurePolicy: "Fail",
+			MatchConditions: []namedCEL{{"by-what-applies-assignments", t.users(accounts)}}}
 		spec.MatchConstraints.NamespaceSelector.MatchLabels = placeOf(ct.Environment, ct.Name, t.Workspace)
 		for _, b := range objectBounds {
 			if v := b.of(t, "variables.exempt"); v != nil {
@@ -34,14 +35,16 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules, changes("*", "*", "Namespaced"))
 		}
 		if v := namespaceBound.of(t, `variables.kind != "Namespace"`); v != nil {
-			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules, changes("", "namespaces", "Cluster"))
+			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules,
+				changes("", "namespaces", "Cluster"))
 			spec.Validations = append(spec.Validations, *v)
 		}
 		if len(spec.Validations) == 0 {
 			continue
 		}
 		spec.Variables = variables(accounts)
-		meta := Metadata{Name: strings.Join([]string{managedBy, ct.Environment, ct.Name, t.Workspace}, "."), Labels: placeOf(ct.Environment, ct.Name, t.Workspace)}
+		meta := Metadata{Name: strings.Join([]string{managedBy, ct.Environment, ct.Name, t.Workspace},
+			"."), Labels: placeOf(ct.Environment, ct.Name, t.Workspace)}
 		docs = append(docs,
 			Object{policyAPI, "ValidatingAdmissionPolicy", meta, spec},
 			Object{policyAPI, "ValidatingAdmissionPolicyBinding", meta, policyBinding{meta.Name, []string{"Deny"}}})

@@ -86,10 +86,13 @@ var (
 	objectBounds = []bound{
 		{kindAllowed, "may not bring %s", "leave it out, or let the platform allow it: workspaces: %q: objects: namespaced"},
 		{labelled, "may not bring %s without its labels", "add those that workspaces: %q: requiredLabels has"},
-		{noHook, "may not bring %s as a hook", "leave it out, or let the platform allow it: workspaces: %q: reconciler: hooks"},
-		{notKept, "may not keep %s when its assignment goes", "remove the annotation, or let the platform allow it: workspaces: %q: reconciler: keep"},
+		{noHook, "may not bring %s as a hook", "leave it out, or let the platform allow it: " +
+			"workspaces: %q: reconciler: hooks"},
+		{notKept, "may not keep %s when its assignment goes", "remove the annotation, or let the " +
+			"platform allow it: workspaces: %q: reconciler: keep"},
 	}
-	namespaceBound = bound{podsSecure, "may not have a %s that enforces less than its pod security standard", "give the namespace service the podSecurity that workspaces: %q: podSecurity has"}
+	namespaceBound = bound{podsSecure, "may not have a %s that enforces less than its pod security " +
+		"standard", "give the namespace service the podSecurity that workspaces: %q: podSecurity has"}
 )
 
 // of returns the validation of a bound for a team, but for objects of which a condition holds;
@@ -103,7 +106,8 @@ func (b bound) of(t Team, but string) *policyRule {
 		}
 		out = append(out, holds)
 	}
-	before, after, _ := strings.Cut(fmt.Sprintf("workspace %s "+b.not+": "+b.way, t.Workspace, "\x00", t.Workspace), "\x00")
+	before, after, _ := strings.Cut(fmt.Sprintf("workspace %s "+b.not+": "+b.way, t.Workspace, "\x00",
+		t.Workspace), "\x00")
 	return &policyRule{
 		Expression:        either(out),
 		MessageExpression: fmt.Sprintf("%q + variables.kind + %q", before, after),
@@ -170,7 +174,9 @@ func notKept(w *model.Workspace) string {
 	}
 	var asks []string
 	for _, a := range sortedKeys(staying) {
-		asks = append(asks, fmt.Sprintf("%q in variables.annotations && variables.annotations[%q].lowerAscii().split(\",\").exists(o, o.trim() in %s)", a, a, listOf(options(staying[a]))))
+		asks = append(asks, fmt.Sprintf("%q in variables.annotations && "+
+			"variables.annotations[%q].lowerAscii().split(\",\").exists(o, o.trim() in %s)", a, a,
+			listOf(options(staying[a]))))
 	}
 	return "!(" + either(asks) + ")"
 }
@@ -181,7 +187,8 @@ func podsSecure(w *model.Workspace) string {
 	if least <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("%q in variables.labels && variables.labels[%[1]q] in %s", api.EnforceLevelLabel, listOf(levels[least:]))
+	return fmt.Sprintf("%q in variables.labels && variables.labels[%[1]q] in %s",
+		api.EnforceLevelLabel, listOf(levels[least:]))
 }
 
 // either joins conditions, of which one is enough.

@@ -26,7 +26,8 @@ const ManifestsFile = "manifests.yaml"
 // What is no object, or another one in each render, is a diagnostic about the
 // assignment; with one of severity error there is no file. A Secret that holds its data is a warning: the file is
 // kept where everybody who may see the platform's output can read it.
-func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File,
+	objects []backends.Object, ds []diag.Diagnostic) {
 	items := Items(projected)
 	if a.Render && a.Restart {
 		var any bool
@@ -52,7 +53,8 @@ func Manifests(a *backends.Assignment, projected []model.Projected) (files []bac
 	}
 	data, err := yaml.Marshal(p.docs...)
 	if err != nil {
-		p.ds = append(p.ds, diag.New(diag.NotRendered, "what was rendered cannot be written: "+err.Error()).At(a.Ref.At("manifests"), "").For(a.ID()))
+		p.ds = append(p.ds, diag.New(diag.NotRendered,
+			"what was rendered cannot be written: "+err.Error()).At(a.Ref.At("manifests"), "").For(a.ID()))
 		return nil, nil, p.ds
 	}
 	return []backends.File{{Path: ManifestsFile, Data: data}}, p.objects, p.ds
@@ -143,7 +145,8 @@ func Identities(p *model.Projection, namespace string) []Placed {
 func Ordered(v model.Value) yaml.Mapping {
 	out := first(v, "apiVersion", "kind")
 	if metadata, ok := v.Lookup("metadata"); ok && metadata.Kind() == model.Struct {
-		out = append(out, yaml.Entry{Key: "metadata", Value: append(first(metadata, "name", "namespace", "labels", "annotations"), rest(metadata, "name", "namespace", "labels", "annotations")...)})
+		out = append(out, yaml.Entry{Key: "metadata", Value: append(first(metadata, "name", "namespace",
+			"labels", "annotations"), rest(metadata, "name", "namespace", "labels", "annotations")...)})
 		return append(out, rest(v, "apiVersion", "kind", "metadata")...)
 	}
 	return append(out, rest(v, "apiVersion", "kind")...)
@@ -173,9 +176,11 @@ type projection struct {
 // add adds an object.
 func (p *projection) add(v model.Value) {
 	apiVersion, kind, name := text(v, "apiVersion"), text(v, "kind"), text(v, "metadata", "name")
-	for _, f := range [...]struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind}, {"metadata.name", name}} {
+	for _, f := range [...]struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind},
+		{"metadata.name", name}} {
 		if f.value == "" {
-			p.report(hintShape, "%s has no %s, so it is no Kubernetes object", strings.TrimSpace(orObject(kind)+" "+name), f.name)
+			p.report(hintShape, "%s has no %s, so it is no Kubernetes object",
+				strings.TrimSpace(orObject(kind)+" "+name), f.name)
 			return
 		}
 	}
@@ -192,7 +197,8 @@ func (p *projection) add(v model.Value) {
 		p.report("give it a shorter one", "%s %.40s... has a name or a namespace that is too long for Kubernetes", kind, name)
 		return
 	case p.seen[id]:
-		p.report("keep one of the two: remove the other from what is rendered, or give it another name or namespace", "%s %s is there twice", kind, name)
+		p.report("keep one of the two: remove the other from what is rendered, or give it another name "+
+			"or namespace", "%s %s is there twice", kind, name)
 		return
 	}
 	for _, d := range Encrypted(p.assignment, v) {
@@ -249,7 +255,8 @@ func (p *projection) warnOfSecrets() {
 		return
 	}
 	p.ds = append(p.ds, Plaintext("what is rendered", p.plaintext).On("manifests").
-		Hinting("let the manifests refer to a Secret that exists, or let the reconciler fetch them: remove render: true from the deployment target"))
+		Hinting("let the manifests refer to a Secret that exists, or let the reconciler fetch them: "+
+			"remove render: true from the deployment target"))
 }
 
 // Few lists names for people, the first ones where there are many.
@@ -299,7 +306,8 @@ func scopesOf(projected []model.Projected) map[string]bool {
 	scopes := map[string]bool{}
 	for _, o := range projected {
 		if isDefinition(o.Value) && strings.Contains(text(o.Value, "spec", "group"), ".") {
-			scopes[text(o.Value, "spec", "group")+"/"+text(o.Value, "spec", "names", "kind")] = text(o.Value, "spec", "scope") == "Cluster"
+			scopes[text(o.Value, "spec", "group")+"/"+text(o.Value, "spec", "names", "kind")] = text(o.Value,
+				"spec", "scope") == "Cluster"
 		}
 	}
 	return scopes

@@ -55,7 +55,8 @@ func (w *workspace) secretProviderClass(how secretProviderClass, name, store str
 	}
 	objects, text := w.providerObjects(how.Provider, store, secrets)
 	if _, ok := parameters[objects]; ok {
-		w.misfit(path+".parameters."+objects, "%s is made from the secrets that configs refer to, and cannot be given", objects)
+		w.misfit(path+".parameters."+objects, "%s is made from the secrets that configs refer to, and "+
+			"cannot be given", objects)
 		return
 	}
 	parameters[objects] = text
@@ -109,7 +110,8 @@ func (w *workspace) azureObjects(secrets []backends.Secret) any {
 	var array []string
 	for _, s := range secrets {
 		if s.Property != "" {
-			w.undeliverable(s, s.Name+" refers to the property "+s.Property+" of a secret, and Azure's provider mounts secrets as a whole",
+			w.undeliverable(s, s.Name+" refers to the property "+s.Property+" of a secret, and Azure's "+
+				"provider mounts secrets as a whole",
 				"remove property, or deliver secrets by an externalSecret")
 		}
 		array = append(array, w.yamlText(object{s.Key, "secret", s.Name, s.Version}))
@@ -129,7 +131,8 @@ func (w *workspace) vaultObjects(secrets []backends.Secret) any {
 	var objects []object
 	for _, s := range secrets {
 		if s.Property == "" {
-			w.undeliverable(s, s.Name+" refers to all of a secret, and Vault's provider would mount the whole response of its API",
+			w.undeliverable(s, s.Name+" refers to all of a secret, and Vault's provider would mount the "+
+				"whole response of its API",
 				"name the field of the secret by property")
 		}
 		path := s.Key

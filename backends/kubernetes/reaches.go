@@ -13,7 +13,8 @@ import (
 // writes to for them, by the end of their API group. * stands for each element of a list.
 var reaching = map[string][]string{
 	".fluxcd.io": {
-		"spec.sourceRef.namespace", "spec.chartRef.namespace", "spec.chart.spec.sourceRef.namespace", "spec.imageRepositoryRef.namespace",
+		"spec.sourceRef.namespace", "spec.chartRef.namespace", "spec.chart.spec.sourceRef.namespace",
+		"spec.imageRepositoryRef.namespace",
 		"spec.sources.*.namespace", "spec.eventSources.*.namespace", "spec.resources.*.namespace",
 		"spec.targetNamespace", "spec.storageNamespace",
 	},
@@ -46,7 +47,8 @@ func Reaches(v model.Value) []string {
 // ActsAsFlux says whether an object has Flux apply what it fetches with Flux's own rights, on
 // the cluster that it runs on.
 func ActsAsFlux(v model.Value) bool {
-	if kind := text(v, "kind"); !strings.HasSuffix(group(text(v, "apiVersion")), ".toolkit.fluxcd.io") || kind != "Kustomization" && kind != "HelmRelease" {
+	if kind := text(v, "kind"); !strings.HasSuffix(group(text(v, "apiVersion")),
+		".toolkit.fluxcd.io") || kind != "Kustomization" && kind != "HelmRelease" {
 		return false
 	}
 	_, elsewhere := lookup(v, "spec", "kubeConfig")
@@ -67,7 +69,8 @@ func FilesOf(v model.Value) []string {
 }
 
 // free are fields of Prometheus' objects whose keys are anybody's.
-var free = []string{"labels", "annotations", "matchLabels", "nodeSelector", "externalLabels", "params", "headers", "httpHeaders", "expandedParams"}
+var free = []string{"labels", "annotations", "matchLabels", "nodeSelector", "externalLabels",
+	"params", "headers", "httpHeaders", "expandedParams"}
 
 // filesIn adds the fields that name files anywhere in a value: those that end in File, such as
 // caFile of a tlsConfig, but for logs, and lists of targets.
@@ -76,7 +79,8 @@ func filesIn(v model.Value, out []string) []string {
 		out = filesIn(elem, out)
 	}
 	for _, f := range v.Fields() {
-		file := strings.HasSuffix(f.Name, "File") && !strings.HasSuffix(f.Name, "LogFile") && f.Value.Kind() == model.String && f.Value.Text() != ""
+		file := strings.HasSuffix(f.Name, "File") && !strings.HasSuffix(f.Name, "LogFile") &&
+			f.Value.Kind() == model.String && f.Value.Text() != ""
 		if file || f.Name == "fileSDConfigs" && len(f.Value.Elems()) > 0 {
 			out = append(out, f.Name)
 		} else if !slices.Contains(free, f.Name) {

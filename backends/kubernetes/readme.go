@@ -29,7 +29,8 @@ func README(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 	fmt.Fprint(&out, "| deployment target | workload | version | workspace | namespace |\n")
 	fmt.Fprint(&out, "|---|---|---|---|---|\n")
 	for _, f := range folders {
-		fmt.Fprintf(&out, "| [%s](%[1]s) | %s | %s | %s | %s |\n", f.DeploymentTarget, f.Workload, f.Version, f.Workspace, f.Namespace)
+		fmt.Fprintf(&out, "| [%s](%[1]s) | %s | %s | %s | %s |\n", f.DeploymentTarget, f.Workload,
+			f.Version, f.Workspace, f.Namespace)
 	}
 	return backends.File{Path: ReadmeFile, Data: out.Bytes()}
 }

@@ -51,7 +51,8 @@ func RestartPatches(a *backends.Assignment) []model.KustomPatch {
 			Kind       string   `yaml:"kind"`
 			Metadata   Metadata `yaml:"metadata"`
 			Spec       spec     `yaml:"spec"`
-		}{"apps/v1", kind, Metadata{Name: "any"}, spec{template{annotated{map[string]string{RestartAnnotation: configDigest(a)}}}}})
+		}{"apps/v1", kind, Metadata{Name: "any"},
+			spec{template{annotated{map[string]string{RestartAnnotation: configDigest(a)}}}}})
 		if err != nil {
 			panic("kubernetes: " + err.Error()) // strings alone
 		}

@@ -6,8 +6,10 @@ import "strings"
 // those of Kubernetes (`kubectl api-resources --namespaced=false`) and of what
 // platforms often install. Others say so with an empty metadata.namespace.
 var clusterScopedKinds = map[string]string{
-	"":                             "Namespace Node PersistentVolume ComponentStatus",
-	"admissionregistration.k8s.io": "MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+	"": "Namespace Node PersistentVolume ComponentStatus",
+	"admissionregistration.k8s.io": "MutatingWebhookConfiguration ValidatingWebhookConfiguration " +
+		"ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy " +
+		"MutatingAdmissionPolicyBinding",
 	"apiextensions.k8s.io":         "CustomResourceDefinition",
 	"apiregistration.k8s.io":       "APIService",
 	"certificates.k8s.io":          "CertificateSigningRequest ClusterTrustBundle",
@@ -25,8 +27,9 @@ var clusterScopedKinds = map[string]string{
 	"internal.apiserver.k8s.io":    "StorageVersion",
 	"gateway.networking.k8s.io":    "GatewayClass",
 
-	"cert-manager.io":           "ClusterIssuer",
-	"cilium.io":                 "CiliumClusterwideNetworkPolicy CiliumClusterwideEnvoyConfig CiliumLoadBalancerIPPool CiliumCIDRGroup",
+	"cert-manager.io": "ClusterIssuer",
+	"cilium.io": "CiliumClusterwideNetworkPolicy CiliumClusterwideEnvoyConfig " +
+		"CiliumLoadBalancerIPPool CiliumCIDRGroup",
 	"crd.projectcalico.org":     "GlobalNetworkPolicy GlobalNetworkSet IPPool Tier",
 	"projectcalico.org":         "GlobalNetworkPolicy GlobalNetworkSet IPPool Tier",
 	"external-secrets.io":       "ClusterSecretStore ClusterExternalSecret ClusterPushSecret",

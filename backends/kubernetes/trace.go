@@ -52,9 +52,11 @@ func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (Tr
 			return Traced{}, err
 		}
 		if t.Objects == nil {
-			return Traced{}, fmt.Errorf("an item of a %s is no Kubernetes object: it needs apiVersion, kind and metadata.name", text(doc, "kind"))
+			return Traced{}, fmt.Errorf("an item of a %s is no Kubernetes object: it needs apiVersion, "+
+				"kind and metadata.name", text(doc, "kind"))
 		}
-		out.Docs, out.Objects, values = append(out.Docs, t.Docs...), append(out.Objects, t.Objects...), append(values, t.Value)
+		out.Docs, out.Objects, values = append(out.Docs, t.Docs...), append(out.Objects, t.Objects...),
+			append(values, t.Value)
 	}
 	out.Value = with(doc, "items", model.ListOf(values...))
 	return out, nil
@@ -120,7 +122,8 @@ func addTexts(own map[string]string, theirs model.Value, of, field string) error
 			return fmt.Errorf("%s in the %s of %s is %s, which is no string: quote it", f.Name, field, of, f.Value)
 		}
 		if mine, taken := own[f.Name]; taken && mine != f.Value.Text() {
-			return fmt.Errorf("%s in the %s of %s is kalypso's own: it is %q, and cannot be %q", f.Name, field, of, mine, f.Value.Text())
+			return fmt.Errorf("%s in the %s of %s is kalypso's own: it is %q, and cannot be %q", f.Name,
+				field, of, mine, f.Value.Text())
 		}
 		own[f.Name] = f.Value.Text()
 	}

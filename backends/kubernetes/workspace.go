@@ -32,7 +32,8 @@ func Workspace(a *backends.Assignment) (files []backends.File, objects []backend
 // AnnotatedWorkspace is Workspace with further annotations, which the namespace
 // service cannot replace: those of the objects in namespace.yaml, and those of the
 // platform config.
-func AnnotatedWorkspace(a *backends.Assignment, namespaceFile, platformConfig map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+func AnnotatedWorkspace(a *backends.Assignment, namespaceFile,
+	platformConfig map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	w := &workspace{assignment: a, annotations: namespaceFile}
 	if w.decode() {
 		w.namespaceService()
@@ -133,7 +134,8 @@ func (w *workspace) metaIn(name, namespace string) Metadata {
 func (w *workspace) merge(own, theirs map[string]string, path string) {
 	for _, key := range sortedKeys(theirs) {
 		if mine, ok := own[key]; ok && mine != theirs[key] {
-			w.misfit(model.JoinPath(path, model.Label(key)), "%s is kalypso's own here: it is %q, and cannot be %q", key, mine, theirs[key])
+			w.misfit(model.JoinPath(path, model.Label(key)), "%s is kalypso's own here: it is %q, and "+
+				"cannot be %q", key, mine, theirs[key])
 			continue
 		}
 		own[key] = theirs[key]

@@ -30,7 +30,8 @@ func (f *folder) chart(h *model.Helm) {
 	case h.OCI != "":
 		c.URL = delivery.ChartURL(h)
 	case h.Chart == "":
-		f.refuse("helm.chart", "a chart repository holds many charts, and chart does not say which", "name the chart with chart")
+		f.refuse("helm.chart", "a chart repository holds many charts, and chart does not say which",
+			"name the chart with chart")
 	case strings.HasSuffix(strings.TrimRight(h.Repo, "/"), ".git"):
 		f.refuse("helm.repo", "Zarf takes "+h.Repo+" for a git repository", render)
 	default:

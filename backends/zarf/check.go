@@ -26,12 +26,14 @@ func (f *folder) checkFiles() {
 	for _, file := range f.files {
 		if found := string(marker.Find(file.Data)); found != "" {
 			ref, on := f.origin(file.Path, found)
-			f.report(diag.New(diag.UnsupportedManifests, fmt.Sprintf("Zarf would replace %s in %s when it deploys the package", found, file.Path)).
+			f.report(diag.New(diag.UnsupportedManifests,
+				fmt.Sprintf("Zarf would replace %s in %s when it deploys the package", found, file.Path)).
 				On(on).At(ref, "").Hinting("write it otherwise: the site gets what the platform says, as every other cluster does"))
 		}
 		if n := longestLine(file.Data); n >= maxLine {
 			ref, on := f.origin(file.Path, "")
-			f.report(diag.New(diag.TooLarge, fmt.Sprintf("%s has a line of %d bytes: Zarf loses what follows one of %d", file.Path, n, maxLine)).
+			f.report(diag.New(diag.TooLarge,
+				fmt.Sprintf("%s has a line of %d bytes: Zarf loses what follows one of %d", file.Path, n, maxLine)).
 				On(on).At(ref, "").Hinting("break the value into lines, or into several values"))
 		}
 	}
@@ -89,6 +91,7 @@ func checkDefinition(ct *backends.ClusterType, file backends.File) []diag.Diagno
 	if found == nil {
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("Zarf would replace %s in %s when it makes the package", found, path.Join(ct.Name, file.Path))).
+	return []diag.Diagnostic{diag.New(diag.BadSpec,
+		fmt.Sprintf("Zarf would replace %s in %s when it makes the package", found, path.Join(ct.Name, file.Path))).
 		At(ct.Ref, "").Hinting("write it otherwise in the cluster type's description or the assignments' sources")}
 }

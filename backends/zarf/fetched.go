@@ -15,7 +15,8 @@ import (
 func (f *folder) fetched() {
 	images, bad := kubernetes.Images(f.deployed())
 	for _, b := range bad {
-		f.report(diag.New(diag.UnsupportedManifests, fmt.Sprintf("the package cannot hold an image of %s: %s: %s", b.Object, b.Path, b.Why)).
+		f.report(diag.New(diag.UnsupportedManifests,
+			fmt.Sprintf("the package cannot hold an image of %s: %s: %s", b.Object, b.Path, b.Why)).
 			On("manifests").At(f.a.Ref.At("manifests"), "").
 			Hinting("give it an image that is named in full, in the manifests or the chart's values"))
 	}
@@ -85,7 +86,8 @@ func (f *folder) deployed() []model.Value {
 // sources reports what is wrong with what GitOps agents pull.
 func (f *folder) sources(s *sources) {
 	for _, problem := range s.impossible {
-		f.report(diag.New(diag.UnsupportedManifests, problem.what).On("manifests").At(f.a.Ref.At("manifests"), "").Hinting(problem.hint))
+		f.report(diag.New(diag.UnsupportedManifests,
+			problem.what).On("manifests").At(f.a.Ref.At("manifests"), "").Hinting(problem.hint))
 	}
 	if len(s.unpinned) > 0 {
 		f.report(diag.New(diag.Unpinned, "sources are at no commit, tag or digest: "+few(sorted(s.unpinned))).
@@ -93,7 +95,8 @@ func (f *folder) sources(s *sources) {
 			Hinting("pin them: the package holds what they are when it is made"))
 	}
 	if len(s.outside) > 0 {
-		f.report(diag.New(diag.NoEffect, "a package cannot hold chart repositories, so the site must reach them: "+few(sorted(s.outside))).
+		f.report(diag.New(diag.NoEffect, "a package cannot hold chart repositories, so the site must "+
+			"reach them: "+few(sorted(s.outside))).
 			On("manifests").At(f.a.Ref.At("manifests"), "").Hinting("take the charts from an OCI registry"))
 	}
 }

@@ -22,7 +22,8 @@ const filesFolder = "files"
 // machine that deploys, as the user who deploys, and nothing else: it installs no
 // Debian packages, and knows nothing of systemd.
 func (f *folder) machineFiles(p *model.Package) {
-	const elsewhere = "give the cluster type a reconciler for machines, such as Ansible, or leave it out of the policy that selects it"
+	const elsewhere = "give the cluster type a reconciler for machines, such as Ansible, or leave " +
+		"it out of the policy that selects it"
 	if len(p.Deb) > 0 {
 		f.refuse("package.deb", "Zarf installs no Debian packages", elsewhere)
 	}
@@ -36,7 +37,8 @@ func (f *folder) machineFiles(p *model.Package) {
 		for dir := path.Dir(target); dir != "/" && dir != "."; dir = path.Dir(dir) {
 			if _, ok := p.Files[dir]; ok {
 				f.report(diag.New(diag.BadFile, dir+" is a file and the folder of "+target).
-					On("manifests.package.files").At(f.a.Ref.At("manifests.package.files"), "").Hinting("give one of them another path"))
+					On("manifests.package.files").At(f.a.Ref.At("manifests.package.files"),
+					"").Hinting("give one of them another path"))
 			}
 		}
 		if m.Content == nil && m.Digest == "" {
@@ -77,7 +79,8 @@ func (f *folder) machineFile(target string, m model.MachineFile) {
 			return
 		}
 		if strings.Contains(*m.Content, "\r\n") {
-			f.refuse(field+".content", "Zarf makes line feeds of the line ends of Windows", "give the file a url, or other line ends")
+			f.refuse(field+".content", "Zarf makes line feeds of the line ends of Windows",
+				"give the file a url, or other line ends")
 		}
 		sum := sha256.Sum256([]byte(*m.Content))
 		out.Source, out.Shasum = f.in(name), hex.EncodeToString(sum[:])

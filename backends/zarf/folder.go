@@ -55,8 +55,10 @@ func (f *folder) workspace() {
 	f.report(ds...)
 	for _, o := range objects {
 		if o.Group == "" && o.Kind == "ServiceAccount" && o.Name == "default" {
-			f.report(diag.New(diag.BadSpec, "Kubernetes makes the service account default in each namespace, and Helm, which Zarf deploys with, takes over nothing that is there").
-				On(f.a.NamespaceService.Ref.At("serviceAccount.name").String()).At(f.a.NamespaceService.Ref.At("serviceAccount.name"), "").
+			f.report(diag.New(diag.BadSpec, "Kubernetes makes the service account default in each "+
+				"namespace, and Helm, which Zarf deploys with, takes over nothing that is there").
+				On(f.a.NamespaceService.Ref.At("serviceAccount.name").String()).
+				At(f.a.NamespaceService.Ref.At("serviceAccount.name"), "").
 				Hinting("give the service account of the namespace service another name"))
 		}
 	}

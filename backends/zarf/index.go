@@ -65,7 +65,8 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 	for _, f := range folders {
 		c, ok := componentOf(f)
 		if !ok {
-			ds = append(ds, diag.New(diag.ReconcilerChange, "the folder of "+f.DeploymentTarget+" was not made for Zarf by this kalypso").
+			ds = append(ds, diag.New(diag.ReconcilerChange,
+				"the folder of "+f.DeploymentTarget+" was not made for Zarf by this kalypso").
 				At(ct.Ref, "").For(delivery.FolderID(ct, f.DeploymentTarget)).
 				Hinting("make the assignment's errors good, so that its folder is built anew"))
 			continue
@@ -77,7 +78,9 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 		out = append(out, all[f.DeploymentTarget])
 		for _, target := range f.DependsOn {
 			if c, ok := all[target]; ok && optional(c, all[f.DeploymentTarget]) {
-				ds = append(ds, diag.New(diag.NotWaitedFor, fmt.Sprintf("%s waits for %s only where that is deployed: its component can be left out", f.DeploymentTarget, target)).
+				ds = append(ds, diag.New(diag.NotWaitedFor,
+					fmt.Sprintf("%s waits for %s only where that is deployed: its component can be left out",
+						f.DeploymentTarget, target)).
 					On("zarf.required").At(ct.Reconciler.Ref.At("zarf.required"), "").
 					Hinting("make both required, for the same clusters").For(delivery.FolderID(ct, f.DeploymentTarget)))
 			}
@@ -143,7 +146,8 @@ func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Fo
 			return !slices.ContainsFunc(f.DependsOn, func(target string) bool { return waiting[target] })
 		})
 		if next < 0 {
-			return folders, []diag.Diagnostic{diag.New(diag.DependsOn, "components depend on each other, among them "+rest[0].DeploymentTarget).
+			return folders, []diag.Diagnostic{diag.New(diag.DependsOn, "components depend on each other, "+
+				"among them "+rest[0].DeploymentTarget).
 				At(ct.Ref, "").For(delivery.FolderID(ct, rest[0].DeploymentTarget)).
 				Hinting("one of the folders is kept from an earlier build: make its errors good")}
 		}

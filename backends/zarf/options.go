@@ -21,7 +21,8 @@ type options struct {
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
 	if err := s.Decode(&o); err != nil {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
+			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
 	}
 	if o.Only.everywhere() {
 		o.Only = nil
@@ -34,8 +35,11 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	}
 	if o.Only != nil && o.Only.Cluster != nil {
 		if wanted := o.Only.Cluster.Architecture; wanted != "" && wanted != o.Architecture {
-			ds = append(ds, diag.New(diag.BadSpec, fmt.Sprintf("a component for clusters of %s would be left out of a package for %s", wanted, o.Architecture)).
-				On("zarf.only.cluster.architecture").At(s.Ref.At("zarf.only.cluster.architecture"), "").At(s.Ref.At("zarf.architecture"), "").
+			ds = append(ds, diag.New(diag.BadSpec,
+				fmt.Sprintf("a component for clusters of %s would be left out of a package for %s", wanted,
+					o.Architecture)).
+				On("zarf.only.cluster.architecture").At(s.Ref.At("zarf.only.cluster.architecture"),
+				"").At(s.Ref.At("zarf.architecture"), "").
 				Hinting("set architecture to that of the clusters"))
 		}
 	}

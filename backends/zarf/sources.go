@@ -142,7 +142,8 @@ func (s *sources) ociRepository(o model.Value) {
 	case digest != "":
 		s.artifact(nameOf(o), url+"@"+digest)
 	case textAt(o, "spec", "ref", "semver") != "":
-		s.cannot("pin it with ref: tag or digest", "a package cannot hold the artifact of %s, which is a range of versions", nameOf(o))
+		s.cannot("pin it with ref: tag or digest", "a package cannot hold the artifact of %s, which is "+
+			"a range of versions", nameOf(o))
 	case tag != "":
 		s.artifact(nameOf(o), url+":"+tag)
 	default:
@@ -185,7 +186,8 @@ func (s *sources) helmRelease(o model.Value) {
 	}
 	version := textAt(spec, "version")
 	if !exact(version) {
-		s.cannot("give the chart one version, such as 1.2.3", "a package cannot hold the chart of %s, which is at no single version", nameOf(o))
+		s.cannot("give the chart one version, such as 1.2.3", "a package cannot hold the chart of %s, "+
+			"which is at no single version", nameOf(o))
 		return
 	}
 	s.artifact(nameOf(o), registry+"/"+textAt(spec, "chart")+":"+delivery.ChartTag(version))
@@ -218,7 +220,8 @@ func (s *sources) application(of string, spec model.Value) {
 		case strings.HasPrefix(url, "oci://"):
 			s.argoArtifact(of, strings.TrimRight(url, "/"), revision)
 		case textAt(source, "chart") != "":
-			s.cannot(`take the chart as an artifact: repoURL: "oci://...", path: "."`, "Zarf takes %s, where %s has a chart from, for a git repository", url, of)
+			s.cannot(`take the chart as an artifact: repoURL: "oci://...", path: "."`,
+				"Zarf takes %s, where %s has a chart from, for a git repository", url, of)
 		default:
 			s.argoRepo(of, url, revision)
 		}

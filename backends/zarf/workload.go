@@ -20,7 +20,9 @@ func (f *folder) workload() {
 	case m.Package != nil:
 		f.machineFiles(m.Package)
 	case f.a.Projection == nil:
-		f.report(diag.New(diag.NotLocked, "what the manifests of "+f.a.DeploymentTarget+" render to is not known, so a package cannot hold its images").
+		f.report(diag.New(diag.NotLocked,
+			"what the manifests of "+f.a.DeploymentTarget+" render to is not known, so a package cannot "+
+				"hold its images").
 			At(f.a.Ref.At("manifests"), "").Hinting("run kalypso lock"))
 	case f.a.Render:
 		f.rendered()
@@ -45,7 +47,8 @@ const definitionsFile = "definitions.yaml"
 func (f *folder) rendered() {
 	tests, applied := kubernetes.Split(f.a.Projection.Objects, kubernetes.IsTest)
 	if len(tests) > 0 {
-		f.report(diag.New(diag.Hook, "the tests among the rendered manifests of "+f.a.DeploymentTarget+" are left out: Zarf runs none").
+		f.report(diag.New(diag.Hook,
+			"the tests among the rendered manifests of "+f.a.DeploymentTarget+" are left out: Zarf runs none").
 			On("manifests").At(f.a.Ref.At("manifests"), ""))
 	}
 	argo, _ := kubernetes.Split(kubernetes.Items(applied), kubernetes.IsArgoHook)
@@ -64,7 +67,8 @@ func (f *folder) rendered() {
 		} {
 			if len(part.data) > 0 {
 				f.add([]backends.File{{Path: part.file, Data: part.data}}, nil)
-				f.component.Manifests = append(f.component.Manifests, manifest{Name: part.name, Namespace: f.a.Namespace, Files: []string{f.in(part.file)}})
+				f.component.Manifests = append(f.component.Manifests,
+					manifest{Name: part.name, Namespace: f.a.Namespace, Files: []string{f.in(part.file)}})
 			}
 		}
 	}
@@ -77,7 +81,9 @@ func twice(a *backends.Assignment, workspace, workload []backends.Object) []diag
 	var ds []diag.Diagnostic
 	for _, o := range workload {
 		if slices.Contains(workspace, o) {
-			ds = append(ds, diag.New(diag.NameCollision, fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s", a.DeploymentTarget, o.Kind, o.Name)).
+			ds = append(ds, diag.New(diag.NameCollision,
+				fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s",
+					a.DeploymentTarget, o.Kind, o.Name)).
 				At(a.Ref.At("manifests"), "").At(a.NamespaceService.Ref, "").
 				Hinting("leave it out of one of them, or give it another name in one of them"))
 		}
@@ -119,22 +125,27 @@ var commit = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
 func (f *folder) kustomization(g *model.Git, at, field string) {
 	if g.Verify != nil {
-		f.refuse(field+".verify", "Zarf verifies no signatures of git", "remove verify: the package holds the commit that kalypso.lock names")
+		f.refuse(field+".verify", "Zarf verifies no signatures of git", "remove verify: the package "+
+			"holds the commit that kalypso.lock names")
 	}
 	url, ok := kustomizeURL(g.Repo)
 	if !ok {
-		f.refuse(field+".repo", "Kustomize, with which Zarf builds the folder, cannot read "+g.Repo+" as a repository", render)
+		f.refuse(field+".repo", "Kustomize, with which Zarf builds the folder, cannot read "+g.Repo+
+			" as a repository", render)
 	}
 	if strings.ContainsAny(at, "?#") {
-		f.refuse(model.JoinPath(strings.TrimSuffix(field, ".git"), "path"), "Kustomize cannot read "+at+" as a folder of a repository", render)
+		f.refuse(model.JoinPath(strings.TrimSuffix(field, ".git"), "path"),
+			"Kustomize cannot read "+at+" as a folder of a repository", render)
 	}
 	revision := f.a.Projection.Revision
 	if !commit.MatchString(revision) {
-		f.report(diag.New(diag.NotLocked, fmt.Sprintf("the manifests of %s are at no commit: %q", f.a.DeploymentTarget, revision)).
+		f.report(diag.New(diag.NotLocked,
+			fmt.Sprintf("the manifests of %s are at no commit: %q", f.a.DeploymentTarget, revision)).
 			At(f.a.Ref.At("manifests."+field), "").Hinting("run kalypso lock"))
 	}
 	if kind := defined(f.a.Projection.Objects); kind != "" {
-		f.refuse(field, "the manifests bring the definition of "+kind+" and objects of it, which Helm cannot install in one release, as Zarf would", render)
+		f.refuse(field, "the manifests bring the definition of "+kind+" and objects of it, which Helm "+
+			"cannot install in one release, as Zarf would", render)
 	}
 	if at = delivery.Path(at); at == "." {
 		at = ""
@@ -158,7 +169,8 @@ func kustomizeURL(repo string) (string, bool) {
 	}
 	rest = strings.TrimRight(rest, "/")
 	readable := scheme == "https" || scheme == "http" || scheme == "ssh"
-	return scheme + "://" + rest, readable && strings.Contains(rest, "/") && !strings.Contains(rest, "//") && !strings.ContainsAny(rest, "?#")
+	return scheme + "://" + rest, readable && strings.Contains(rest, "/") &&
+		!strings.Contains(rest, "//") && !strings.ContainsAny(rest, "?#")
 }
 
 // defined returns a kind that objects bring the definition of, and of which they

@@ -75,7 +75,8 @@ func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	f.workload()
 	f.fetched()
 	if !a.Render {
-		f.report(backends.NoRestart(a, "a package changes nothing of what it holds", "render it: set render: true on the deployment target")...)
+		f.report(backends.NoRestart(a, "a package changes nothing of what it holds",
+			"render it: set render: true on the deployment target")...)
 	}
 	f.checkFiles()
 	if diag.Errors(f.ds) {
@@ -103,7 +104,9 @@ func (zarf) Accounts(*backends.ClusterType) backends.Accounts {
 // Bootstrap returns a diagnostic that says what to do instead: there is nothing
 // that a cluster could pull.
 func (zarf) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
-	return nil, []diag.Diagnostic{diag.New(diag.NoBootstrap, "a cluster of type "+ct.Name+" pulls nothing: it gets a package of Zarf").
+	return nil, []diag.Diagnostic{diag.New(diag.NoBootstrap,
+		"a cluster of type "+ct.Name+" pulls nothing: it gets a package of Zarf").
 		At(ct.Ref, "").At(ct.Reconciler.Ref, "").
-		Hinting("in the environment's folder, run zarf package create " + ct.Dir() + " where there is a connection, and zarf package deploy with what it makes at the site")}
+		Hinting("in the environment's folder, run zarf package create " + ct.Dir() +
+			" where there is a connection, and zarf package deploy with what it makes at the site")}
 }

@@ -30,13 +30,15 @@ const (
 )
 
 func (p *platform) pool() *compiled.Pool {
-	return &compiled.Pool{Most: mostCompiled, Idle: idleCompiled, Limit: compileLimit, Start: func(at compiled.At) (*exec.Cmd, error) {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		return exec.Command(self, append(p.args("compiled"), "--env", at.Environment, "--base", at.Base, "--own", at.Own)...), nil
-	}}
+	return &compiled.Pool{Most: mostCompiled, Idle: idleCompiled, Limit: compileLimit,
+		Start: func(at compiled.At) (*exec.Cmd, error) {
+			self, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			return exec.Command(self,
+				append(p.args("compiled"), "--env", at.Environment, "--base", at.Base, "--own", at.Own)...), nil
+		}}
 }
 
 func newCompiled() *cobra.Command {
@@ -66,7 +68,9 @@ func (p *platform) compiled(ctx context.Context, at compiled.At) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	request := compiler.Request{Cache: c, Workers: workers, Supervisor: s, Environments: []string{at.Environment}, Source: &tree.Source{Base: tree.Revision(at.Base), Environment: tree.Revision(at.Own)}}
+	request := compiler.Request{Cache: c, Workers: workers, Supervisor: s,
+		Environments: []string{at.Environment},
+		Source:       &tree.Source{Base: tree.Revision(at.Base), Environment: tree.Revision(at.Own)}}
 	st, err := session.Open(ctx, p.request(request))
 	if err != nil {
 		return said(err)
@@ -89,6 +93,8 @@ func (p *platform) compiled(ctx context.Context, at compiled.At) (err error) {
 	defer func() { err = errors.Join(err, b.Close()) }()
 	// The environment's own files are those of another commit.
 	inBase := func(file string) bool { return at.Base == at.Own || !strings.HasPrefix(file, "environments/") }
-	source := viewplatform.New(b, viewplatform.Options{Link: viewplatform.Linker(st.Platform.Repository.URL, os.Getenv, at.Base, p.path, inBase)})
+	source := viewplatform.New(b,
+		viewplatform.Options{Link: viewplatform.Linker(st.Platform.Repository.URL, os.Getenv, at.Base,
+			p.path, inBase)})
 	return compiled.Serve(ctx, os.Stdin, os.Stdout, source, at.Environment)
 }

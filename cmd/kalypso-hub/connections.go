@@ -32,7 +32,8 @@ func bounded(s *http.Server, listener net.Listener, most int, full func(error)) 
 		case http.StateNew:
 			if open.Add(1) >= int64(most) {
 				warning.Do(func() {
-					full(fmt.Errorf("%d connections are open, and others wait: is there who opens them and says nothing? ulimit -n bounds them, to seven eighths and %d at most", most, mostConnections))
+					full(fmt.Errorf("%d connections are open, and others wait: is there who opens them and says "+
+						"nothing? ulimit -n bounds them, to seven eighths and %d at most", most, mostConnections))
 				})
 			}
 		case http.StateClosed, http.StateHijacked:

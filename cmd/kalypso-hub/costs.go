@@ -21,8 +21,10 @@ type costs struct {
 }
 
 func (c *costs) flags(flags *pflag.FlagSet) {
-	flags.DurationVar(&c.cpu, "evaluation-cpu", 0, "how much `TIME` of processors reading and compiling an environment may take (else what the base says, or 5m)")
-	flags.StringVar(&c.memory, "evaluation-memory", "", "how much memory each process may have that reads or compiles the platform, as a `SIZE` such as 4Gi (default: 2Gi, or a quarter of the machine's)")
+	flags.DurationVar(&c.cpu, "evaluation-cpu", 0, "how much `TIME` of processors reading and "+
+		"compiling an environment may take (else what the base says, or 5m)")
+	flags.StringVar(&c.memory, "evaluation-memory", "", "how much memory each process may have that "+
+		"reads or compiles the platform, as a `SIZE` such as 4Gi (default: 2Gi, or a quarter of the machine's)")
 }
 
 // bounds returns the bounds. That of memory is not left to the platform.
@@ -61,9 +63,10 @@ func (c *costs) supervise(what string) (*supervisor.Supervisor, error) {
 		fmt.Fprintln(os.Stderr, "kalypso-hub:", err)
 		os.Exit(1)
 	}
-	o := supervisor.Options{Bounds: bounds, Otherwise: what, Fail: func(t supervisor.Trip) { end(&t) }, Again: func(s supervisor.State) {
-		end(fmt.Errorf("cannot begin again: %w", again.With(s)))
-	}, Guard: again.Guard}
+	o := supervisor.Options{Bounds: bounds, Otherwise: what, Fail: func(t supervisor.Trip) { end(&t) },
+		Again: func(s supervisor.State) {
+			end(fmt.Errorf("cannot begin again: %w", again.With(s)))
+		}, Guard: again.Guard}
 	// The collector works harder before the system gives no more.
 	soft := bounds.Memory / 8 * 7
 	debug.SetMemoryLimit(soft)

@@ -24,7 +24,8 @@ const workerArgument = "worker"
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == workerArgument {
 		handlers := map[string]worker.Handler{
-			project.HandlerName: project.Handler(), registration.HandlerName: registration.Handler(), expr.HandlerName: expr.Handler(),
+			project.HandlerName: project.Handler(), registration.HandlerName: registration.Handler(),
+			expr.HandlerName: expr.Handler(),
 		}
 		if err := worker.Serve(os.Stdin, os.Stdout, handlers); err != nil {
 			os.Exit(1)

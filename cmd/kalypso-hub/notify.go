@@ -22,8 +22,10 @@ type notifyOptions struct {
 
 func (o *notifyOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.file, "notify", "", "a `FILE` that lists webhooks and chats to tell of promotions, failures, drift and stale clusters")
-	f.BoolVar(&o.statuses, "forge-status", false, "show rollouts on the forge, as statuses of commits and as a comment on their change requests; it needs the token of kalypso promote")
+	f.StringVar(&o.file, "notify", "", "a `FILE` that lists webhooks and chats to tell of "+
+		"promotions, failures, drift and stale clusters")
+	f.BoolVar(&o.statuses, "forge-status", false, "show rollouts on the forge, as statuses of "+
+		"commits and as a comment on their change requests; it needs the token of kalypso promote")
 }
 
 // check reads the file.

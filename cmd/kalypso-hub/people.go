@@ -22,13 +22,19 @@ type peopleOptions struct {
 
 func (o *peopleOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.issuer, "oidc-issuer", "", "where people sign in by OpenID Connect, a `URL`; it needs --url, --oidc-client-id and --oidc-roles")
+	f.StringVar(&o.issuer, "oidc-issuer", "", "where people sign in by OpenID Connect, a `URL`; it "+
+		"needs --url, --oidc-client-id and --oidc-roles")
 	f.StringVar(&o.client, "oidc-client-id", "", "the hub's `ID` at that issuer")
-	f.StringVar(&o.secret, "oidc-client-secret-file", "", "the `FILE` of the hub's secret at that issuer (default: none, which issuers allow for public clients)")
-	f.StringVar(&o.groups, "oidc-groups-claim", "groups", "the `CLAIM` that has a person's groups; realm_access.roles is one in another")
-	f.StringVar(&o.rules, "oidc-roles", "", "a `FILE` that says which groups and which CI jobs have which role; it is read again when it changes")
-	f.DurationVar(&o.session, "oidc-session", time.Hour, "how long a sign-in holds; then the issuer is asked again, also for groups")
-	f.StringVar(&o.key, "session-key", "", "the `FILE` of a key that encrypts sessions, of at least 32 characters (default: one that is kept in the database)")
+	f.StringVar(&o.secret, "oidc-client-secret-file", "", "the `FILE` of the hub's secret at that "+
+		"issuer (default: none, which issuers allow for public clients)")
+	f.StringVar(&o.groups, "oidc-groups-claim", "groups", "the `CLAIM` that has a person's groups; "+
+		"realm_access.roles is one in another")
+	f.StringVar(&o.rules, "oidc-roles", "", "a `FILE` that says which groups and which CI jobs have "+
+		"which role; it is read again when it changes")
+	f.DurationVar(&o.session, "oidc-session", time.Hour, "how long a sign-in holds; then the issuer "+
+		"is asked again, also for groups")
+	f.StringVar(&o.key, "session-key", "", "the `FILE` of a key that encrypts sessions, of at least "+
+		"32 characters (default: one that is kept in the database)")
 }
 
 func (o *peopleOptions) check(local bool, url string) error {
@@ -46,13 +52,15 @@ func (o *peopleOptions) check(local bool, url string) error {
 	case o.issuer != "" && url == "":
 		return errors.New("--oidc-issuer needs --url, this hub's own address: the issuer sends people back to it")
 	case o.session < time.Minute || o.session > 24*time.Hour:
-		return fmt.Errorf("--oidc-session %s: a sign-in holds between a minute and a day, so that groups are asked for again", o.session)
+		return fmt.Errorf("--oidc-session %s: a sign-in holds between a minute and a day, so that "+
+			"groups are asked for again", o.session)
 	}
 	return nil
 }
 
 // open returns what finds out who people and jobs are; nil for nothing.
-func (o *peopleOptions) open(ctx context.Context, db *store.Store, url string, problem func(error)) (*people.People, error) {
+func (o *peopleOptions) open(ctx context.Context, db *store.Store, url string,
+	problem func(error)) (*people.People, error) {
 	if o.rules == "" {
 		return nil, nil
 	}

@@ -51,7 +51,8 @@ type serveOptions struct {
 const databaseEnv = "KALYPSO_HUB_DATABASE"
 
 func databaseFlag(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVar(into, "database", "", "the database: a `FILE` for SQLite, or the address of a PostgreSQL; an address with a password is better given as "+databaseEnv+" (default: hub.db)")
+	cmd.Flags().StringVar(into, "database", "", "the database: a `FILE` for SQLite, or the address "+
+		"of a PostgreSQL; an address with a password is better given as "+databaseEnv+" (default: hub.db)")
 }
 
 func databaseName(given string) string { return cmp.Or(given, os.Getenv(databaseEnv), "hub.db") }
@@ -78,7 +79,8 @@ func openStore(ctx context.Context, given string) (*store.Store, error) {
 // file is meant, and it may have a password.
 func checkDatabase(name string) error {
 	if !store.IsPostgres(name) && (strings.Contains(name, "://") || addressWord.MatchString(name)) {
-		return fmt.Errorf("the database is a FILE, or the address of a PostgreSQL, postgres://USER@HOST/NAME: what --database or %s has is neither", databaseEnv)
+		return fmt.Errorf("the database is a FILE, or the address of a PostgreSQL, "+
+			"postgres://USER@HOST/NAME: what --database or %s has is neither", databaseEnv)
 	}
 	return nil
 }
@@ -111,16 +113,19 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on")
 	f.BoolVar(&o.local, "local", false, "let everybody on this machine do everything")
-	f.DurationVar(&o.staleAfter, "stale-after", 5*time.Minute, "how old the news of a cluster may be, where the platform does not say")
+	f.DurationVar(&o.staleAfter, "stale-after", 5*time.Minute, "how old the news of a cluster may "+
+		"be, where the platform does not say")
 	f.Var(&o.keep, "keep", "for how many `DAYS` history is kept, as 180d; 0d for always")
 	f.DurationVar(&o.poll, "poll", 30*time.Second, "how often to look whether a GitOps branch has moved")
 	f.StringVar(&o.certificate.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
 	f.StringVar(&o.certificate.key, "tls-key", "", "its key, a `FILE`")
-	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of flux, argocd or forge, as `KIND=FILE`; again for more, also of one kind")
+	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of flux, argocd "+
+		"or forge, as `KIND=FILE`; again for more, also of one kind")
 	f.StringVar(&o.url, "url", "", "this hub's own address, as people have it, a `URL` such as https://hub.example.com")
 	o.people.flags(cmd)
 	o.notify.flags(cmd)
-	f.BoolVar(&o.perWorkload, "metrics-per-workload", false, "give metrics of assignments a label with the workload: Prometheus keeps a series for each, by ring and state")
+	f.BoolVar(&o.perWorkload, "metrics-per-workload", false, "give metrics of assignments a label "+
+		"with the workload: Prometheus keeps a series for each, by ring and state")
 	return cmd
 }
 
@@ -155,15 +160,19 @@ func (o *serveOptions) run(ctx context.Context) error {
 	defer func() { _ = db.Close() }()
 	problem := distinct(time.Minute, time.Now, func(err error) { log.Error(err.Error()) })
 	db.OnProblem(problem)
-	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Grace: max(2*o.poll, leastGrace), Keep: time.Duration(o.keep), Now: time.Now, Problem: problem})
+	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter,
+		Grace: max(2*o.poll, leastGrace), Keep: time.Duration(o.keep), Now: time.Now, Problem: problem})
 	if err != nil {
 		return err
 	}
-	f := follow.New(follow.Options{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem, Over: func(text string) { log.Info(text) }})
+	f := follow.New(follow.Options{Hub: h, Process: o.process, Repository: o.repository,
+		Remote: o.remote, Every: o.poll, Problem: problem, Over: func(text string) { log.Info(text) }})
 	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why, Compiled: o.pool()}, &view.Feed{}
 	defer source.Compiled.Close()
 	go source.Follow(ctx, feed)
-	options := server.Options{Pages: view.ObserverHandler(feed, "/diagnostics", "/changes"), Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version(), WantedAt: f.Looked, MetricsPerWorkload: o.perWorkload}
+	options := server.Options{Pages: view.ObserverHandler(feed, "/diagnostics", "/changes"), Hub: h,
+		Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version(), WantedAt: f.Looked,
+		MetricsPerWorkload: o.perWorkload}
 	if !o.local {
 		options.Tokens = access.NewTokens(db, time.Now)
 	}
@@ -199,7 +208,8 @@ func (o *serveOptions) check() error {
 	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
 	switch {
 	case o.local && !loopback:
-		return fmt.Errorf("--local lets everybody in, and --listen %s is open to other machines: listen on 127.0.0.1, or leave out --local", o.listen)
+		return fmt.Errorf("--local lets everybody in, and --listen %s is open to other machines: "+
+			"listen on 127.0.0.1, or leave out --local", o.listen)
 	case (o.certificate.cert == "") != (o.certificate.key == ""):
 		return errors.New("--tls-cert and --tls-key go together")
 	case o.poll < time.Second:
@@ -209,7 +219,9 @@ func (o *serveOptions) check() error {
 	case o.url != "" && !isAddress(o.url):
 		return fmt.Errorf("--url %s: write this hub's own address, as https://hub.example.com", o.url)
 	case !loopback && o.certificate.cert == "":
-		return fmt.Errorf("--listen %s is open to other machines, which would send their tokens unencrypted: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind something that ends TLS", o.listen)
+		return fmt.Errorf("--listen %s is open to other machines, which would send their tokens "+
+			"unencrypted: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind something that "+
+			"ends TLS", o.listen)
 	}
 	if o.certificate.cert != "" {
 		if _, err := o.certificate.get(nil); err != nil {
@@ -222,7 +234,8 @@ func (o *serveOptions) check() error {
 // isAddress says whether a text is the address of a server, without a path.
 func isAddress(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 func (o *serveOptions) keys() (map[string][]string, error) {
@@ -252,20 +265,24 @@ const answerLimit = 10 * time.Minute
 // grace is how long requests may take to end.
 const grace = 10 * time.Second
 
-func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, f *follow.Follower, handler http.Handler) error {
+func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, f *follow.Follower,
+	handler http.Handler) error {
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("%w; --listen names another address, as 127.0.0.1:8081", err)
 	}
 	s := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: answerLimit, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+		WriteTimeout: answerLimit, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	listener = bounded(s, listener, connections(mostFiles()), func(err error) { log.Warn(err.Error()) })
 	scheme := "http"
 	if o.certificate.cert != "" {
 		scheme = "https"
-		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: o.certificate.get})
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12,
+			NextProtos: []string{"h2", "http/1.1"}, GetCertificate: o.certificate.get})
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -44,11 +44,14 @@ first one. With an admin's token, kalypso hub token makes others.`,
 			if warning := access.Absent(environment, known); warning != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "kalypso-hub: warning: %s\n", warning)
 			}
-			text, made, err := access.NewTokens(db, time.Now).Make(cmd.Context(), store.Token{Role: role, Cluster: cluster, Environment: environment, Note: note, MadeBy: "kalypso-hub token"})
+			text, made, err := access.NewTokens(db, time.Now).Make(cmd.Context(),
+				store.Token{Role: role, Cluster: cluster, Environment: environment, Note: note,
+					MadeBy: "kalypso-hub token"})
 			if err != nil {
 				return err
 			}
-			if err := db.Audit(cmd.Context(), store.Event{At: made.Made, Who: "kalypso-hub token", Action: "make token", Subject: made.ID, Detail: role}); err != nil {
+			if err := db.Audit(cmd.Context(), store.Event{At: made.Made, Who: "kalypso-hub token",
+				Action: "make token", Subject: made.ID, Detail: role}); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)

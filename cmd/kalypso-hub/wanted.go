@@ -39,7 +39,8 @@ func (p *platform) flags(cmd *cobra.Command) {
 	f.StringVar(&p.branch, "from", "", "the `BRANCH` of that repository (default: the repository's own)")
 	f.StringVar(&p.path, "path", ".", "the `FOLDER` of the platform in the repository")
 	p.costs.flags(f)
-	f.StringVar(&p.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none (default: by their URLs)")
+	f.StringVar(&p.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none "+
+		"(default: by their URLs)")
 }
 
 // locate finds the repository where it is in a folder.
@@ -56,7 +57,8 @@ func (p *platform) locate() error {
 			return err
 		}
 		if !isThere(p.repository, ".git") && !isThere(p.repository, "HEAD") {
-			return fmt.Errorf("--repo %s: this folder is no git repository; where the platform is in a folder of one, give the repository, and that folder with --path", p.repository)
+			return fmt.Errorf("--repo %s: this folder is no git repository; where the platform is in a "+
+				"folder of one, give the repository, and that folder with --path", p.repository)
 		}
 	case !strings.Contains(p.repository, ":"): // as every URL has
 		return fmt.Errorf("--repo %s: there is no such folder, and a URL begins with https:// or ssh://", p.repository)
@@ -71,7 +73,8 @@ func isThere(dir, name string) bool {
 
 // args are those of a process that reads the platform.
 func (p *platform) args(command string) []string {
-	return append([]string{command, "--repo", p.repository, "--from", p.branch, "--path", p.path, "--forge", p.forge}, p.costs.args()...)
+	return append([]string{command, "--repo", p.repository, "--from", p.branch, "--path", p.path,
+		"--forge", p.forge}, p.costs.args()...)
 }
 
 // process returns the process that reads what the platform wants.
@@ -91,7 +94,8 @@ func newWanted() *cobra.Command {
 	var p platform
 	cmd := &cobra.Command{
 		Use: "wanted", Short: "Print what a platform's GitOps branches want, as the hub reads it", Args: cobra.NoArgs,
-		Long: "wanted prints what a platform's GitOps branches want of clusters: a line of JSON for each\nenvironment. serve runs it in a process of its own.",
+		Long: "wanted prints what a platform's GitOps branches want of clusters: a line of JSON for " +
+			"each\nenvironment. serve runs it in a process of its own.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.wanted(cmd.Context()) },
 	}
 	p.flags(cmd)

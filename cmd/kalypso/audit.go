@@ -57,7 +57,8 @@ has other files.`,
 			if events == nil {
 				events = []audit.Event{}
 			}
-			return g.print(*o.output, list[audit.Event]{apiVersion, "Audit", events}, func(w *tabwriter.Writer) { auditTable(w, events) })
+			return g.print(*o.output, list[audit.Event]{apiVersion, "Audit", events},
+				func(w *tabwriter.Writer) { auditTable(w, events) })
 		},
 	}
 	o.flags(g, cmd)
@@ -112,7 +113,8 @@ func changeText(e audit.Event) string {
 	return e.Change.String()
 }
 
-var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason", "gates", "clock", "change"}
+var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason",
+	"gates", "clock", "change"}
 
 func (g *global) auditCSV(events []audit.Event) error {
 	w := csv.NewWriter(g.out)

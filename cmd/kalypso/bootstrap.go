@@ -76,11 +76,13 @@ type bootstrapExtra struct {
 func extraFlags(cmd *cobra.Command, named bool) *bootstrapExtra {
 	x := &bootstrapExtra{}
 	f := cmd.Flags()
-	f.BoolVar(&x.policies, "policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
+	f.BoolVar(&x.policies, "policies", false, "print the bounds of workspaces too, as policies for "+
+		"each cluster of the type")
 	f.StringVar(&x.hub, "hub", "", "also print the objects that report to the hub at this `URL`")
 	f.StringVar(&x.image, "image", "", "the container `IMAGE` that has kalypso, for --hub (default: that of this version)")
 	if !named {
-		f.StringVar(&x.cluster, "cluster", "", "for --hub, the name of the one `CLUSTER` that reports (default: the one in its Secret)")
+		f.StringVar(&x.cluster, "cluster", "", "for --hub, the name of the one `CLUSTER` that reports "+
+			"(default: the one in its Secret)")
 	}
 	return x
 }

@@ -72,14 +72,19 @@ of n parts of the cluster types, for n machines that together build them all.`,
 	}
 	o.output, o.failOn = outputFlag(cmd), failOnFlag(cmd)
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the trees to `DIR`/<environment>")
-	cmd.Flags().StringVar(&o.Git, "git", "", "write the trees to the git repository in `DIR`, bare or not, where each environment's gitops says")
-	cmd.Flags().StringVar(&o.Branch, "branch", "", "the `BRANCH` of the repository that gets a commit with <environment>/..., for environments without gitops")
-	cmd.Flags().BoolVar(&o.TreeOnly, "tree", false, "write the tree that BRANCH would have, tell its id, and leave BRANCH as it is")
+	cmd.Flags().StringVar(&o.Git, "git", "", "write the trees to the git repository in `DIR`, bare "+
+		"or not, where each environment's gitops says")
+	cmd.Flags().StringVar(&o.Branch, "branch", "", "the `BRANCH` of the repository that gets a "+
+		"commit with <environment>/..., for environments without gitops")
+	cmd.Flags().BoolVar(&o.TreeOnly, "tree", false, "write the tree that BRANCH would have, tell "+
+		"its id, and leave BRANCH as it is")
 	cmd.Flags().BoolVar(&o.Flat, "flat", false, "write the one environment straight into DIR, or the root of BRANCH")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
-	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "remove more assignments than removals.max of an environment, or all")
-	cmd.Flags().StringArrayVar(&o.allowEmpty, "allow-empty", nil, "let the selectors of the policy, config or config schema `NAME` select nothing any more")
+	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "remove more assignments than "+
+		"removals.max of an environment, or all")
+	cmd.Flags().StringArrayVar(&o.allowEmpty, "allow-empty", nil, "let the selectors of the policy, "+
+		"config or config schema `NAME` select nothing any more")
 	completeFlag(cmd, "allow-empty", g.selecting())
 	cmd.Flags().BoolVar(&o.Verify, "verify", false, "read every file of DIR again, whatever its size and time say")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "build only the part `i/n` of the cluster types, such as 1/4")
@@ -105,9 +110,11 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 	case o.Git != "" && o.Branch == "" && (o.Flat || o.TreeOnly):
 		return usagef("--flat and --tree are about one branch: name it with --branch")
 	case o.Flat && (len(environments) != 1 || !writes):
-		return usagef("--flat writes one environment straight into --to DIR, or the root of --branch: name the environment and where")
+		return usagef("--flat writes one environment straight into --to DIR, or the root of --branch: " +
+			"name the environment and where")
 	case (o.allowRemovals || len(o.allowEmpty) > 0) && !writes:
-		return usagef("--allow-removals and --allow-empty say what a build may take out of a tree: they need --to DIR, or --git DIR --branch BRANCH")
+		return usagef("--allow-removals and --allow-empty say what a build may take out of a tree: " +
+			"they need --to DIR, or --git DIR --branch BRANCH")
 	case (o.Adopt || o.Strict) && !writes:
 		return usagef("--adopt and --strict say how to write: they need --to DIR, or --git DIR")
 	case o.TreeOnly && o.Git == "":
@@ -153,7 +160,8 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 		c.Flush()
 		b.Recount()
 	}
-	if err := g.print(*o.output, document[builtPlatform]{apiVersion, "Build", builtOf(b, written, o.stats)}, func(w *tabwriter.Writer) {
+	if err := g.print(*o.output, document[builtPlatform]{apiVersion, "Build",
+		builtOf(b, written, o.stats)}, func(w *tabwriter.Writer) {
 		summary(w, b, written)
 		if o.stats {
 			stats(w, b.Stats)
@@ -291,7 +299,8 @@ func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) 
 			fmt.Fprintf(w, "%s\t-\t-\tall\t-\t-\t-\n", e.Name)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, s.ClusterTypes, s.Assignments, s.Kept, s.Failed, files, removed)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, s.ClusterTypes, s.Assignments, s.Kept,
+			s.Failed, files, removed)
 	}
 }
 
@@ -299,6 +308,7 @@ func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) 
 func stats(w *tabwriter.Writer, s engine.Stats) {
 	fmt.Fprintln(w, "\nLEVEL\tCOMPUTED\tREUSED\tSECONDS\tREAD\tWRITTEN")
 	for _, l := range s.Levels {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, bytesText(l.ReadBytes), bytesText(l.WrittenBytes))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds,
+			bytesText(l.ReadBytes), bytesText(l.WrittenBytes))
 	}
 }

@@ -31,9 +31,11 @@ type caching struct {
 
 func (c *caching) flags(flags *pflag.FlagSet) {
 	c.given = flags
-	flags.StringVar(&c.mode, "cache", string(cache.On), "how to use the cache: on, off, or verify, which computes everything and fails if the cache was wrong")
+	flags.StringVar(&c.mode, "cache", string(cache.On), "how to use the cache: on, off, or verify, "+
+		"which computes everything and fails if the cache was wrong")
 	flags.StringVar(&c.remote, "remote-cache", "", "share the cache through `oci://HOST/REPOSITORY` (else $"+remoteEnv+")")
-	flags.BoolVar(&c.remoteReadOnly, "remote-cache-read-only", false, "only read from the remote cache (else $"+remoteReadOnlyEnv+"=1)")
+	flags.BoolVar(&c.remoteReadOnly, "remote-cache-read-only", false, "only read from the remote "+
+		"cache (else $"+remoteReadOnlyEnv+"=1)")
 }
 
 // withCache calls a function with the open cache. One that cannot be used is no
@@ -69,7 +71,8 @@ func (g *global) withCache(use func(*cache.Cache) error) error {
 		for _, lie := range lies {
 			fmt.Fprintf(g.err, "kalypso: the cache was wrong about %s\n", lie)
 		}
-		fmt.Fprintln(g.err, "kalypso: nothing of that was used, and the cache is corrected; if nobody changed its files, please report it")
+		fmt.Fprintln(g.err, "kalypso: nothing of that was used, and the cache is corrected; if nobody "+
+			"changed its files, please report it")
 		if err == nil {
 			err = errDifference
 		}

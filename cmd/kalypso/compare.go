@@ -72,7 +72,8 @@ single clusters. The exit code is 3 where there are errors.`,
 }
 
 // compare compiles the environments and compares them. Two of one revision are of one build.
-func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string, use func(x *query.Comparison, failed bool) error) (err error) {
+func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string,
+	use func(x *query.Comparison, failed bool) error) (err error) {
 	if len(at) < 2 && names[0] == names[1] {
 		return usagef("%s is compared with itself; with --at twice it is compared at two commits", names[0])
 	}

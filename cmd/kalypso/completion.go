@@ -36,32 +36,36 @@ func values(all ...string) cobra.CompletionFunc {
 // is declared.
 func (g *global) words() map[string]cobra.CompletionFunc {
 	words := map[string]cobra.CompletionFunc{
-		"ENVIRONMENT":              g.environmentNames,
-		"RING":                     g.rings,
-		"GATE":                     values(gate.MayBeSkippable()...),
-		"CLUSTER-TYPE":             nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Name }),
-		"WORKLOAD":                 nameValues(g, query.Workloads, func(w query.Workload) string { return w.Name }),
-		"WORKSPACE":                nameValues(g, query.Workspaces, func(w query.Workspace) string { return w.Name }),
-		"INVENTORY":                nameValues(g, query.Inventories, func(i query.Inventory) string { return i.Name }),
-		"ENVIRONMENT/NAME":         nameValues(g, query.Clusters, func(c query.Cluster) string { return c.Environment + "/" + c.Name }),
-		"ENVIRONMENT/CLUSTER-TYPE": nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Environment + "/" + c.Name }),
-		"TABLE":                    values(tables.Names()...),
-		"LABELS":                   g.labels,
-		"REV":                      g.revisions,
-		"REVISION":                 g.revisions,
-		"COMMIT":                   g.revisions,
-		"REV|DIR":                  g.sides,
-		"BRANCH":                   g.branches,
-		"CONTEXT":                  g.contexts,
-		"DIR":                      g.folders,
-		"FILE":                     g.files(),
-		"KEY":                      g.files(), // that signs
-		"PLAN":                     g.files("json"),
-		"FILE|DIR":                 g.files("cue"),
+		"ENVIRONMENT":  g.environmentNames,
+		"RING":         g.rings,
+		"GATE":         values(gate.MayBeSkippable()...),
+		"CLUSTER-TYPE": nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Name }),
+		"WORKLOAD":     nameValues(g, query.Workloads, func(w query.Workload) string { return w.Name }),
+		"WORKSPACE":    nameValues(g, query.Workspaces, func(w query.Workspace) string { return w.Name }),
+		"INVENTORY":    nameValues(g, query.Inventories, func(i query.Inventory) string { return i.Name }),
+		"ENVIRONMENT/NAME": nameValues(g, query.Clusters,
+			func(c query.Cluster) string { return c.Environment + "/" + c.Name }),
+		"ENVIRONMENT/CLUSTER-TYPE": nameValues(g, query.ClusterTypes,
+			func(c query.ClusterType) string { return c.Environment + "/" + c.Name }),
+		"TABLE":    values(tables.Names()...),
+		"LABELS":   g.labels,
+		"REV":      g.revisions,
+		"REVISION": g.revisions,
+		"COMMIT":   g.revisions,
+		"REV|DIR":  g.sides,
+		"BRANCH":   g.branches,
+		"CONTEXT":  g.contexts,
+		"DIR":      g.folders,
+		"FILE":     g.files(),
+		"KEY":      g.files(), // that signs
+		"PLAN":     g.files("json"),
+		"FILE|DIR": g.files("cue"),
 	}
 	words["ENVIRONMENT|ENVIRONMENT/CLUSTER-TYPE/TARGET"] = g.environmentsOrAssignments
 	// Text that nobody else can know, and numbers.
-	for _, free := range []string{"LABEL", "NAMES", "NAMESPACE", "CLASS", "CLUSTER", "TARGET", "VERSION", "TOKEN", "ASSIGNMENT", "DIGEST", "REASON", "SELECTOR", "SIZE", "TIME", "ADDRESS", "DURATION", "URL", "IMAGE", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
+	for _, free := range []string{"LABEL", "NAMES", "NAMESPACE", "CLASS", "CLUSTER", "TARGET",
+		"VERSION", "TOKEN", "ASSIGNMENT", "DIGEST", "REASON", "SELECTOR", "SIZE", "TIME", "ADDRESS",
+		"DURATION", "URL", "IMAGE", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
 		words[free] = cobra.NoFileCompletions
 	}
 	return words
@@ -151,7 +155,8 @@ const completionEnv = "KALYPSO_COMPLETION_TIMEOUT"
 // offer completes with what names returns, as far as it begins with the prefix, and with nothing
 // where that takes too long or too much memory. Nothing is written but what the caches keep, and
 // no server is asked.
-func (g *global) offer(cmd *cobra.Command, prefix string, names func(context.Context, compiler.Request) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) offer(cmd *cobra.Command, prefix string, names func(context.Context,
+	compiler.Request) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	most, err := time.ParseDuration(os.Getenv(completionEnv))
 	if err != nil {
 		most = 3 * time.Second
@@ -164,7 +169,8 @@ func (g *global) offer(cmd *cobra.Command, prefix string, names func(context.Con
 	}
 	bounds, _ := g.costs.bounds() // none where a flag is wrong
 	g.supervisor = supervisor.New(supervisor.Options{
-		Bounds: bounds, Again: func(supervisor.State) { giveUp() }, Fail: func(supervisor.Trip) { giveUp() }, Ceiling: setMemoryCeiling,
+		Bounds: bounds, Again: func(supervisor.State) { giveUp() },
+		Fail: func(supervisor.Trip) { giveUp() }, Ceiling: setMemoryCeiling,
 	})
 	found := make(chan []string, 1)
 	go func() {

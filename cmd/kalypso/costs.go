@@ -23,8 +23,10 @@ type costs struct {
 
 func (c *costs) flags(flags *pflag.FlagSet) {
 	c.given = flags
-	flags.DurationVar(&c.cpu, "evaluation-cpu", 0, "how much `TIME` of processors the evaluation of an environment's CUE may take (else what the base says, or 5m)")
-	flags.StringVar(&c.memory, "evaluation-memory", "", "how much memory the process may have meanwhile, as a `SIZE` such as 8Gi (else what the base says, or 4Gi, or 3/4 of the machine's)")
+	flags.DurationVar(&c.cpu, "evaluation-cpu", 0, "how much `TIME` of processors the evaluation of "+
+		"an environment's CUE may take (else what the base says, or 5m)")
+	flags.StringVar(&c.memory, "evaluation-memory", "", "how much memory the process may have "+
+		"meanwhile, as a `SIZE` such as 8Gi (else what the base says, or 4Gi, or 3/4 of the machine's)")
 }
 
 // bounds returns the bounds that the flags give; zero for none.

@@ -93,7 +93,8 @@ With --own, the base commit stays and the environment's own files go back.`,
 	cmd.Flags().IntVar(&to.Steps, "steps", 1, "how many base commits, or with --own commits of own files, to go back")
 	cmd.Flags().BoolVar(&to.Exact, "exact", false, "bring back the very files, without compiling")
 	cmd.Flags().BoolVar(&to.Own, "own", false, "keep the base commit, and go back with the environment's own files")
-	cmd.Flags().StringVar(&d.until, "until", "", "hold until this `TIME`, or for that long; without it until somebody releases it")
+	cmd.Flags().StringVar(&d.until, "until", "", "hold until this `TIME`, or for that long; without "+
+		"it until somebody releases it")
 	return cmd
 }
 
@@ -102,7 +103,8 @@ func newHold(g *global) *cobra.Command {
 	cmd := newDecision(g, "hold ENVIRONMENT... --reason REASON", "Keep environments at what they have",
 		`hold writes into the record of an environment's tree that nothing is promoted to it,
 or to a ring of it. release ends that.`, `  kalypso hold prod --reason "waiting for the audit" --until 48h`, "Hold", d, o, (*promotion.Session).Hold)
-	cmd.Flags().StringVar(&d.until, "until", "", "until this `TIME`, or for that long; without it until somebody releases it")
+	cmd.Flags().StringVar(&d.until, "until", "", "until this `TIME`, or for that long; without it "+
+		"until somebody releases it")
 	return cmd
 }
 

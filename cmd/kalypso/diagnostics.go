@@ -138,7 +138,8 @@ func (g *global) unready(ctx context.Context, c *cache.Cache) error {
 	if err != nil {
 		return err
 	}
-	return g.report(g.err, slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Code != diag.Module && d.Code != diag.NoEnvironments }))
+	return g.report(g.err, slices.DeleteFunc(ds,
+		func(d diag.Diagnostic) bool { return d.Code != diag.Module && d.Code != diag.NoEnvironments }))
 }
 
 // emphasis returns what sets off text on a terminal that has colour, where nobody

@@ -89,11 +89,14 @@ If a folder and a revision have the same name, write the folder with a slash, su
 			})
 		},
 	}
-	choiceFlag(cmd, cmd.Flags(), &o.output, "output", "o", "how to print the result", "table", "wide", "json", "yaml", "ndjson")
+	choiceFlag(cmd, cmd.Flags(), &o.output, "output", "o", "how to print the result", "table", "wide",
+		"json", "yaml", "ndjson")
 	cmd.Flags().BoolVar(&o.stat, "stat", false, "only count the assignments of each cluster type")
 	cmd.Flags().BoolVar(&o.all, "all", false, "name all assignments and clusters, not only the first three")
-	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "allow removals beyond removals.max and removals.emptied of an environment")
-	cmd.Flags().StringVar(&o.against, "against", "", "build the second side on the records of the output in `DIR`, or in a branch as REPOSITORY:BRANCH")
+	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "allow removals beyond "+
+		"removals.max and removals.emptied of an environment")
+	cmd.Flags().StringVar(&o.against, "against", "", "build the second side on the records of the "+
+		"output in `DIR`, or in a branch as REPOSITORY:BRANCH")
 	cmd.Flags().BoolVar(&o.exitCode, "exit-code", false, "exit with 1 if there are differences")
 	return cmd
 }
@@ -111,7 +114,8 @@ func (g *global) side(arg string, s *compiler.Side) error {
 	case arg == "":
 		return usagef("a side of diff is a revision or a folder, and not empty")
 	case isDir && !named && source.HasRevision(g.dir, arg):
-		return usagef("%s is both a folder and a revision: write ./%s for the folder, or refs/heads/%s for the branch", arg, arg, arg)
+		return usagef("%s is both a folder and a revision: write ./%s for the folder, or refs/heads/%s "+
+			"for the branch", arg, arg, arg)
 	case isDir:
 		*s = compiler.Side{Output: path}
 	case isPath(arg):
@@ -128,7 +132,8 @@ func (g *global) side(arg string, s *compiler.Side) error {
 // like that.
 func isPath(arg string) bool {
 	slashed := "/" + filepath.ToSlash(arg) + "/"
-	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "/./") || strings.Contains(slashed, "/../") || strings.HasSuffix(slashed, "//")
+	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "/./") ||
+		strings.Contains(slashed, "/../") || strings.HasSuffix(slashed, "//")
 }
 
 // against reads the value of --against; "" for nothing.
@@ -147,7 +152,8 @@ func (g *global) against(arg string) (compiler.Output, error) {
 }
 
 // diff compares two sides and prints the change on clusters.
-func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side, against compiler.Output, o *diffOptions) error {
+func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side,
+	against compiler.Output, o *diffOptions) error {
 	stop := g.showProgress(cmd.Context(), &r)
 	d, err := compiler.Compare(cmd.Context(), r, before, after, against)
 	stop()
@@ -160,7 +166,8 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	verdicts := changeGates(cmd.Context(), r, d)
 	if g.diagnostics == "text" {
 		for _, v := range verdicts {
-			fmt.Fprintf(g.err, "promotion to %s: %s %s: %s\n", v.Environment, strings.TrimSpace(v.Gate+" "+v.Name), v.State, terminal.Line(v.Reason))
+			fmt.Fprintf(g.err, "promotion to %s: %s %s: %s\n", v.Environment,
+				strings.TrimSpace(v.Gate+" "+v.Name), v.State, terminal.Line(v.Reason))
 		}
 	}
 	routes := ringRoutes(d)
@@ -171,7 +178,8 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	}
 	switch o.output {
 	case "table", "wide":
-		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, Wide: o.output == "wide", All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
+		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat,
+			Wide: o.output == "wide", All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
 	case "ndjson":
 		err = compare.WriteLines(g.out, d.Report)
 	default:
@@ -186,7 +194,9 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	}
 	switch {
 	case len(d.Report.Counts) == 0 && before.Output+after.Output != "" && len(d.Diagnostics()) == 0:
-		return usagef("nothing was compared: a folder is compared by the environments that a build wrote to it, and there is none that the other side has; kalypso compare ENVIRONMENT ENVIRONMENT compares two environments")
+		return usagef("nothing was compared: a folder is compared by the environments that a build " +
+			"wrote to it, and there is none that the other side has; kalypso compare ENVIRONMENT " +
+			"ENVIRONMENT compares two environments")
 	case d.After != nil && d.After.Failed(), d.After == nil && d.Before != nil && d.Before.Failed():
 		return errPlatform
 	case o.exitCode && !d.Report.Empty():

@@ -93,7 +93,8 @@ func (g *global) examine(ctx context.Context) []check {
 	}
 	root, err := source.Root(g.dir)
 	if none := (*source.NotAPlatformError)(nil); errors.As(err, &none) {
-		checks = append(checks, check{"platform", checkWarning, "none here", "name its folder with -C, or let kalypso init write one"})
+		checks = append(checks, check{"platform", checkWarning, "none here",
+			"name its folder with -C, or let kalypso init write one"})
 	} else if err != nil {
 		checks = append(checks, check{"platform", checkError, err.Error(), "name a platform's folder with -C"})
 	} else {
@@ -132,7 +133,8 @@ func checkSchema(ctx context.Context) check {
 
 // checkCUE says which cue command there is: editors use it.
 func checkCUE(ctx context.Context, language string) check {
-	hint := "cue is for editors and for cue vet; kalypso does not need it: https://cuelang.org/docs/introduction/installation/"
+	hint := "cue is for editors and for cue vet; kalypso does not need it: " +
+		"https://cuelang.org/docs/introduction/installation/"
 	name, err := exec.LookPath("cue")
 	if err != nil {
 		return check{"cue", checkWarning, "no such command", hint}
@@ -144,7 +146,8 @@ func checkCUE(ctx context.Context, language string) check {
 	first, _, _ := strings.Cut(string(out), "\n")
 	version := strings.TrimPrefix(strings.TrimSpace(first), "cue version ")
 	if version != language {
-		return check{"cue", checkWarning, fmt.Sprintf("%s at %s", version, name), "kalypso compiles with CUE " + language + ": another version may judge a platform otherwise"}
+		return check{"cue", checkWarning, fmt.Sprintf("%s at %s", version, name),
+			"kalypso compiles with CUE " + language + ": another version may judge a platform otherwise"}
 	}
 	return check{"cue", checkOK, fmt.Sprintf("%s at %s", version, name), ""}
 }
@@ -159,7 +162,8 @@ func checkEditors() check {
 		}
 	}
 	if len(found) == 0 {
-		return check{"editors", checkWarning, "there is no " + listed(editors, "or"), "kalypso lsp serves them, and others: docs/editors.md says how"}
+		return check{"editors", checkWarning, "there is no " + listed(editors, "or"),
+			"kalypso lsp serves them, and others: docs/editors.md says how"}
 	}
 	return check{"editors", checkOK, strings.Join(found, ", "), "docs/editors.md says how kalypso lsp serves them"}
 }
@@ -172,7 +176,8 @@ func (g *global) checkPlatform(ctx context.Context, root string) []check {
 		return []check{{"platform", checkError, err.Error(), "kalypso has to read its files"}}
 	}
 	if p.Module == kalypso.ModulePath {
-		return []check{{"platform", checkWarning, root + " is the repository of kalypso", "name a platform's folder with -C, as examples/hello-world"}}
+		return []check{{"platform", checkWarning, root + " is the repository of kalypso",
+			"name a platform's folder with -C, as examples/hello-world"}}
 	}
 	platform := check{"platform", checkOK, root, ""}
 	if _, found, err := compiler.Declarations(ctx, g.request(nil, nil)); err == nil {
@@ -185,7 +190,8 @@ func (g *global) checkPlatform(ctx context.Context, root string) []check {
 			}
 		}
 	}
-	pin := check{"pin", checkOK, "none, and the schema is vendored, or local-module.cue pins it, or nothing imports it", ""}
+	pin := check{"pin", checkOK, "none, and the schema is vendored, or local-module.cue pins it, or " +
+		"nothing imports it", ""}
 	if p.Module == "" {
 		pin = check{"pin", checkError, "cue.mod/module.cue cannot be used", "kalypso vet says why"}
 	} else if data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File))); err != nil {
@@ -219,7 +225,8 @@ func checkGit(dir string) []check {
 	if who := userOf(dir); who != "" {
 		checks = append(checks, check{"identity", checkOK, who, ""})
 	} else {
-		checks = append(checks, check{"identity", checkWarning, "none", "say who decides a promotion: git config --global user.name NAME, and user.email ADDRESS"})
+		checks = append(checks, check{"identity", checkWarning, "none", "say who decides a promotion: " +
+			"git config --global user.name NAME, and user.email ADDRESS"})
 	}
 	return append(checks, checkForge(repo.RemoteURL("origin")))
 }
@@ -235,7 +242,8 @@ var tokens = map[string]string{
 // takes it, only the forge knows.
 func checkForge(remote string) check {
 	if remote == "" {
-		return check{"forge", checkWarning, "no remote origin", "promotion by pull request needs a forge: git remote add origin URL"}
+		return check{"forge", checkWarning, "no remote origin", "promotion by pull request needs a " +
+			"forge: git remote add origin URL"}
 	}
 	kind, base, _, err := detect.Detect(remote, os.Getenv, "")
 	if err != nil {

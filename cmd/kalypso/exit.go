@@ -71,11 +71,13 @@ func exitOf(err error) exitCode {
 		return exitDone
 	case errors.Is(err, tree.ErrLostRace), errors.Is(err, plan.ErrMoved):
 		return exitLostRace
-	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)), errors.As(err, new(*forge.AuthError)), errors.As(err, new(*apiserver.AuthError)), api.IsAuth(err):
+	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)),
+		errors.As(err, new(*forge.AuthError)), errors.As(err, new(*apiserver.AuthError)), api.IsAuth(err):
 		return exitAuth
 	case errors.Is(err, errDifference):
 		return exitDifference
-	case errors.As(err, new(*forge.UnavailableError)), errors.As(err, new(*apiserver.UnavailableError)), api.IsUnavailable(err):
+	case errors.As(err, new(*forge.UnavailableError)),
+		errors.As(err, new(*apiserver.UnavailableError)), api.IsUnavailable(err):
 		return exitForge
 	case errors.Is(err, errPlatform), diag.Errors(reasonsOf(err)):
 		return exitPlatform

@@ -44,7 +44,8 @@ With the code of a diagnostic it explains the code.`,
 		}
 		environment, clusterType, target, ok := query.Parse(args[0])
 		if !ok {
-			return usagef("%s is neither ENVIRONMENT/CLUSTER-TYPE/TARGET nor a code of a diagnostic; kalypso describe shows a workload, cluster type or other entity", args[0])
+			return usagef("%s is neither ENVIRONMENT/CLUSTER-TYPE/TARGET nor a code of a diagnostic; "+
+				"kalypso describe shows a workload, cluster type or other entity", args[0])
 		}
 		key := ""
 		if len(args) == 2 {
@@ -77,7 +78,8 @@ func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, t
 		if !ok {
 			return g.reportErrors(b)
 		}
-		err = g.print(output, document[query.Explanation]{apiVersion, "Explanation", x}, func(w *tabwriter.Writer) { explainText(w, &x, key) })
+		err = g.print(output, document[query.Explanation]{apiVersion, "Explanation", x},
+			func(w *tabwriter.Writer) { explainText(w, &x, key) })
 		if err != nil {
 			return err
 		}

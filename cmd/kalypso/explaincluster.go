@@ -43,7 +43,8 @@ from.`,
 			if !ok {
 				return g.reportErrors(b)
 			}
-			return g.print(*output, document[query.ClusterExplanation]{apiVersion, "ClusterExplanation", x}, func(w *tabwriter.Writer) { clusterText(w, &x) })
+			return g.print(*output, document[query.ClusterExplanation]{apiVersion, "ClusterExplanation", x},
+				func(w *tabwriter.Writer) { clusterText(w, &x) })
 		})
 	}
 	return cmd

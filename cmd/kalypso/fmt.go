@@ -43,7 +43,8 @@ then 3.`,
   kalypso fmt --diff configs.cue`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
 	}
-	cmd.Flags().BoolVar(&f.check, "check", false, "write nothing, list what is not formatted, and exit with 1 if there is something")
+	cmd.Flags().BoolVar(&f.check, "check", false, "write nothing, list what is not formatted, and "+
+		"exit with 1 if there is something")
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "write nothing, and print the differences")
 	return cmd
 }
@@ -78,7 +79,8 @@ func (f *formatting) run(args []string) error {
 	case len(f.ds) > 0:
 		return errPlatform
 	case !f.seen:
-		fmt.Fprintln(f.streams.err, "kalypso: no CUE files are there to format; let kalypso init write a platform, or name a folder with some")
+		fmt.Fprintln(f.streams.err, "kalypso: no CUE files are there to format; let kalypso init write "+
+			"a platform, or name a folder with some")
 	case f.check && f.changed:
 		return errDifference
 	}
@@ -145,6 +147,7 @@ func (f *formatting) failed(called string, err error) {
 		f.err = errors.Join(f.err, err)
 	}
 	for _, p := range problems {
-		f.ds = append(f.ds, diag.New(diag.Syntax, p.Message).In(model.Position{File: called, Line: p.Line, Column: p.Column}, ""))
+		f.ds = append(f.ds, diag.New(diag.Syntax,
+			p.Message).In(model.Position{File: called, Line: p.Line, Column: p.Column}, ""))
 	}
 }

@@ -83,7 +83,8 @@ func (l listing[T]) command(g *global) *cobra.Command {
 	filter := newFilter(cmd, l.filters)
 	expand := new(string)
 	if l.byCluster != nil {
-		choiceFlag(cmd, cmd.Flags(), expand, "expand", "", "list each item once for each of its clusters, or only once", "none", "clusters")
+		choiceFlag(cmd, cmd.Flags(), expand, "expand", "", "list each item once for each of its "+
+			"clusters, or only once", "none", "clusters")
 	}
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
 		l := l

@@ -64,13 +64,15 @@ func newFilter(cmd *cobra.Command, names []string) *filter {
 	for _, name := range names {
 		switch name {
 		case byLabels:
-			flags.StringVarP(&f.selector, byLabels, "l", "", "list only what the `LABELS` select, written as for kubectl: key=value,key!=value,key in (a,b),key,!key")
+			flags.StringVarP(&f.selector, byLabels, "l", "", "list only what the `LABELS` select, written "+
+				"as for kubectl: key=value,key!=value,key in (a,b),key,!key")
 		case byWorkload:
 			flags.StringSliceVar(&f.workloads, byWorkload, nil, "list only what is of this `WORKLOAD`")
 		case byClusterType:
 			flags.StringSliceVar(&f.clusterTypes, byClusterType, nil, "list only what is on this `CLUSTER-TYPE`")
 		case byCluster:
-			flags.StringSliceVar(&f.clusters, byCluster, nil, "list only what is on this `CLUSTER`, which is NAME or ENVIRONMENT/NAME")
+			flags.StringSliceVar(&f.clusters, byCluster, nil, "list only what is on this `CLUSTER`, which "+
+				"is NAME or ENVIRONMENT/NAME")
 		case byState:
 			choiceFlag(cmd, flags, &f.state, byState, "", "list only what is in this state", stateAny, stateOK, stateFailed)
 		}
@@ -87,11 +89,13 @@ func (f *filter) matcher() (func(facets) bool, error) {
 	return func(item facets) bool {
 		labelled := func(set map[string]string) bool { return selector.Matches(klabels.Set(set)) }
 		return (selector.Empty() || slices.ContainsFunc(item.labels, labelled)) &&
-			(len(f.workloads) == 0 || slices.ContainsFunc(item.workloads, func(w string) bool { return slices.Contains(f.workloads, w) })) &&
+			(len(f.workloads) == 0 || slices.ContainsFunc(item.workloads,
+				func(w string) bool { return slices.Contains(f.workloads, w) })) &&
 			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool {
 				return slices.Contains(f.clusterTypes, c) || slices.Contains(f.clusterTypes, model.TypeOfFolder(c))
 			})) &&
-			(len(f.clusters) == 0 || slices.ContainsFunc(f.clusters, func(name string) bool { return isNamed(item.cluster, name) })) &&
+			(len(f.clusters) == 0 || slices.ContainsFunc(f.clusters,
+				func(name string) bool { return isNamed(item.cluster, name) })) &&
 			(f.state == stateAny || f.state == item.state())
 	}, nil
 }

@@ -37,9 +37,12 @@ func placeListings() []lister {
 		},
 		listing[query.ClusterType]{
 			name: "cluster-types", short: "ct", kind: "ClusterTypeList", what: "the cluster types", of: query.ClusterTypes,
-			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "RECONCILER", "NAMESPACE SERVICE", "CONFIG", "CLUSTERS", "ASSIGNMENTS", "LABELS", "ENTRIES", "CLASSES", "KUBERNETES", "DESCRIPTION"}, wide: 4,
+			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "RECONCILER", "NAMESPACE SERVICE", "CONFIG",
+				"CLUSTERS", "ASSIGNMENTS", "LABELS", "ENTRIES", "CLASSES", "KUBERNETES", "DESCRIPTION"}, wide: 4,
 			cells: func(c query.ClusterType) []any {
-				return []any{c.Environment, c.Name, c.Reconciler, c.NamespaceService, c.ConfigFormat, len(c.Clusters), c.Assignments, labels(c.Labels), c.Entries, len(c.Classes), c.KubernetesVersion, c.Description}
+				return []any{c.Environment, c.Name, c.Reconciler, c.NamespaceService, c.ConfigFormat,
+					len(c.Clusters), c.Assignments, labels(c.Labels), c.Entries, len(c.Classes),
+					c.KubernetesVersion, c.Description}
 			},
 			facets:  func(c query.ClusterType) facets { return facets{id: c.Name, labels: []map[string]string{c.Labels}} },
 			filters: []string{byLabels},
@@ -49,12 +52,15 @@ func placeListings() []lister {
 		},
 		listing[query.Cluster]{
 			name: "clusters", short: "cl", kind: "ClusterList", what: "the clusters", of: query.Clusters,
-			header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "ADDRESS", "LABELS", "FOLDER", "WORKLOADS", "DESCRIPTION"}, wide: 3,
+			header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "ADDRESS", "LABELS", "FOLDER",
+				"WORKLOADS", "DESCRIPTION"}, wide: 3,
 			cells: func(c query.Cluster) []any {
-				return []any{c.Environment, c.Name, c.ClusterType, c.Address, labels(c.Labels), c.Folder, join(c.Workloads), c.Description}
+				return []any{c.Environment, c.Name, c.ClusterType, c.Address, labels(c.Labels), c.Folder,
+					join(c.Workloads), c.Description}
 			},
 			facets: func(c query.Cluster) facets {
-				return facets{id: c.Name, clusterTypes: []string{c.Folder}, workloads: c.Workloads, labels: []map[string]string{c.Labels}}
+				return facets{id: c.Name, clusterTypes: []string{c.Folder}, workloads: c.Workloads,
+					labels: []map[string]string{c.Labels}}
 			},
 			filters: []string{byLabels, byWorkload, byClusterType},
 			ref: func(i query.Cluster) (string, model.Ref) {
@@ -79,7 +85,8 @@ func placeListings() []lister {
 func settingListings() []lister {
 	return []lister{
 		listing[query.NamespaceService]{
-			name: "namespace-services", short: "ns", kind: "NamespaceServiceList", what: "the namespace services", of: query.NamespaceServices,
+			name: "namespace-services", short: "ns", kind: "NamespaceServiceList",
+			what: "the namespace services", of: query.NamespaceServices,
 			header: []string{"ENVIRONMENT", "NAMESPACE SERVICE", "CLUSTER TYPES"},
 			cells: func(s query.NamespaceService) []any {
 				return []any{s.Environment, s.Name, join(s.ClusterTypes)}
@@ -112,10 +119,13 @@ func workloadListings() []lister {
 	return []lister{
 		workspaceListing,
 		listing[query.Workload]{
-			name: "workloads", short: "wl", kind: "WorkloadList", what: "the workloads with deployment targets", of: query.Workloads,
-			header: []string{"ENVIRONMENT", "WORKLOAD", "WORKSPACE", "APPLICATION", "DEPLOYMENT TARGETS", "CLUSTERS", "LABELS", "DESCRIPTION"}, wide: 3,
+			name: "workloads", short: "wl", kind: "WorkloadList",
+			what: "the workloads with deployment targets", of: query.Workloads,
+			header: []string{"ENVIRONMENT", "WORKLOAD", "WORKSPACE", "APPLICATION", "DEPLOYMENT TARGETS",
+				"CLUSTERS", "LABELS", "DESCRIPTION"}, wide: 3,
 			cells: func(w query.Workload) []any {
-				return []any{w.Environment, w.Name, w.Workspace, w.Application, join(w.DeploymentTargets), w.Clusters, labels(w.Labels), w.Description}
+				return []any{w.Environment, w.Name, w.Workspace, w.Application, join(w.DeploymentTargets),
+					w.Clusters, labels(w.Labels), w.Description}
 			},
 			facets: func(w query.Workload) facets {
 				return facets{id: w.Name, workloads: []string{w.Name}, labels: []map[string]string{w.Labels}}
@@ -126,21 +136,27 @@ func workloadListings() []lister {
 			},
 		},
 		listing[query.DeploymentTarget]{
-			name: "deployment-targets", short: "dt", kind: "DeploymentTargetList", what: "the deployment targets", of: query.DeploymentTargets,
-			header: []string{"ENVIRONMENT", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "CLUSTER TYPES", "LABELS", "CLUSTERS", "WORKLOAD", "DEPENDS ON", "FOLDERS"}, wide: 4,
+			name: "deployment-targets", short: "dt", kind: "DeploymentTargetList",
+			what: "the deployment targets", of: query.DeploymentTargets,
+			header: []string{"ENVIRONMENT", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "CLUSTER TYPES",
+				"LABELS", "CLUSTERS", "WORKLOAD", "DEPENDS ON", "FOLDERS"}, wide: 4,
 			cells: func(t query.DeploymentTarget) []any {
-				return []any{t.Environment, t.DeploymentTarget, t.Workspace, t.Version, typesOf(t.ClusterTypes), labels(t.Labels), t.Clusters, t.Workload, join(t.DependsOn), join(t.ClusterTypes)}
+				return []any{t.Environment, t.DeploymentTarget, t.Workspace, t.Version, typesOf(t.ClusterTypes),
+					labels(t.Labels), t.Clusters, t.Workload, join(t.DependsOn), join(t.ClusterTypes)}
 			},
 			facets: func(t query.DeploymentTarget) facets {
-				return facets{id: t.DeploymentTarget, workloads: []string{t.Workload}, clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
+				return facets{id: t.DeploymentTarget, workloads: []string{t.Workload},
+					clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
 			},
 			filters: []string{byLabels, byWorkload, byClusterType},
 			ref: func(i query.DeploymentTarget) (string, model.Ref) {
-				return i.Environment, model.Ref{Collection: "workloads", Name: i.Workload, Path: "deploymentTargets." + model.Label(i.Name)}
+				return i.Environment, model.Ref{Collection: "workloads", Name: i.Workload,
+					Path: "deploymentTargets." + model.Label(i.Name)}
 			},
 		},
 		listing[query.Registration]{
-			name: "registrations", short: "reg", kind: "RegistrationList", what: "the registrations, by which other teams bring workloads and configs", of: query.Registrations,
+			name: "registrations", short: "reg", kind: "RegistrationList", what: "the registrations, by " +
+				"which other teams bring workloads and configs", of: query.Registrations,
 			header: []string{"ENVIRONMENT", "REGISTRATION", "WORKSPACE", "REPOSITORY", "BRINGS", "WORKLOADS"},
 			cells: func(r query.Registration) []any {
 				return []any{r.Environment, r.Name, r.Workspace, r.Git.Repo, join(r.Brings), join(r.Workloads)}
@@ -157,7 +173,8 @@ func workloadListings() []lister {
 func policyListings() []lister {
 	return []lister{
 		listing[query.SchedulingPolicy]{
-			name: "scheduling-policies", short: "sp", kind: "SchedulingPolicyList", what: "the scheduling policies", of: query.SchedulingPolicies,
+			name: "scheduling-policies", short: "sp", kind: "SchedulingPolicyList",
+			what: "the scheduling policies", of: query.SchedulingPolicies,
 			header: []string{"ENVIRONMENT", "SCHEDULING POLICY", "DEPLOYMENT TARGETS", "CLUSTER TYPES", "DENY", "ASSIGNMENTS"},
 			cells: func(p query.SchedulingPolicy) []any {
 				return []any{p.Environment, p.Name, p.DeploymentTargets, p.ClusterTypes, p.Deny, p.Assignments}
@@ -169,17 +186,22 @@ func policyListings() []lister {
 		},
 		listing[query.Assignment]{
 			name: "assignments", short: "as", kind: "AssignmentList", what: "what is assigned where", of: query.Assignments,
-			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE", "CLUSTERS", "RECONCILER", "WORKLOAD", "DEPENDS ON", "FOLDER"}, wide: 5,
+			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION",
+				"NAMESPACE", "POLICIES", "STATE", "CLUSTERS", "RECONCILER", "WORKLOAD", "DEPENDS ON", "FOLDER"}, wide: 5,
 			cells: func(a query.Assignment) []any {
-				return []any{a.Environment, model.TypeOfFolder(a.ClusterType), a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.Clusters, a.Reconciler, a.Workload, join(a.DependsOn), a.ClusterType}
+				return []any{a.Environment, model.TypeOfFolder(a.ClusterType), a.DeploymentTarget, a.Workspace,
+					a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.Clusters,
+					a.Reconciler, a.Workload, join(a.DependsOn), a.ClusterType}
 			},
 			facets:  assignmentFacets,
 			filters: []string{byLabels, byWorkload, byClusterType, byCluster, byState},
 			byCluster: &listing[query.Assignment]{
 				kind: "AssignmentList", of: query.ClusterAssignments,
-				header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE", "FOLDER"}, wide: 1,
+				header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE",
+					"VERSION", "NAMESPACE", "POLICIES", "STATE", "FOLDER"}, wide: 1,
 				cells: func(a query.Assignment) []any {
-					return []any{a.Environment, a.Cluster, model.TypeOfFolder(a.ClusterType), a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.ClusterType}
+					return []any{a.Environment, a.Cluster, model.TypeOfFolder(a.ClusterType), a.DeploymentTarget,
+						a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.ClusterType}
 				},
 				facets: func(a query.Assignment) facets {
 					f := assignmentFacets(a)
@@ -253,7 +275,9 @@ func assignmentFacets(a query.Assignment) facets {
 		return both
 	}
 	return facets{
-		id: a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget, workloads: []string{a.Workload}, clusterTypes: []string{a.ClusterType},
-		labels: []map[string]string{over(a.ClusterTypeLabels, a.TargetLabels), over(a.TargetLabels, a.ClusterTypeLabels)}, failed: a.Failed,
+		id:        a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget,
+		workloads: []string{a.Workload}, clusterTypes: []string{a.ClusterType},
+		labels: []map[string]string{over(a.ClusterTypeLabels, a.TargetLabels),
+			over(a.TargetLabels, a.ClusterTypeLabels)}, failed: a.Failed,
 	}
 }

@@ -33,7 +33,8 @@ type drawn struct {
 }
 
 // graphFormats are the formats by the endings of files, and the words of -o.
-var graphFormats = map[string]string{".dot": "dot", ".gv": "dot", ".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".json": "json"}
+var graphFormats = map[string]string{".dot": "dot", ".gv": "dot", ".svg": "svg", ".mmd": "mermaid",
+	".mermaid": "mermaid", ".json": "json"}
 
 func newGraph(g *global) *cobra.Command {
 	o := &drawn{}
@@ -60,8 +61,10 @@ the graph has what can be known.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.graph(cmd, o, nil, query.ConfigGraph) },
 	}
 	choiceFlag(cmd, cmd.PersistentFlags(), &o.format, "output", "o", "what to write", "dot", "svg", "mermaid", "json")
-	cmd.PersistentFlags().StringVar(&o.to, "to", "", "write to `FILE`, by its ending: .svg, .dot, .gv, .mmd, .mermaid or .json")
-	cmd.PersistentFlags().IntVar(&o.fold, "fold", mostNodes, "fold nodes of one kind where there are more than this many nodes")
+	cmd.PersistentFlags().StringVar(&o.to, "to", "", "write to `FILE`, by its ending: .svg, .dot, "+
+		".gv, .mmd, .mermaid or .json")
+	cmd.PersistentFlags().IntVar(&o.fold, "fold", mostNodes, "fold nodes of one kind where there "+
+		"are more than this many nodes")
 	cmd.PersistentFlags().BoolVar(&o.noFold, "no-fold", false, "fold nothing")
 	for _, of := range []struct {
 		name, short, long string
@@ -97,13 +100,15 @@ branches. Of an environment it highlights what a commit passes before it comes t
 // oneGraph refuses more than one argument.
 func oneGraph(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usagef("graph %s draws one environment, or all without a name, and not %s", cmd.Name(), strings.Join(args, " and "))
+		return usagef("graph %s draws one environment, or all without a name, and not %s", cmd.Name(),
+			strings.Join(args, " and "))
 	}
 	return nil
 }
 
 // graph draws a graph of what is compiled.
-func (g *global) graph(cmd *cobra.Command, o *drawn, args []string, of func(*compiler.Build, string) (*graph.Graph, error)) error {
+func (g *global) graph(cmd *cobra.Command, o *drawn, args []string,
+	of func(*compiler.Build, string) (*graph.Graph, error)) error {
 	if err := g.checkDrawn(cmd, o); err != nil {
 		return err
 	}
@@ -154,7 +159,8 @@ func (g *global) promotionGraph(cmd *cobra.Command, o *drawn, args []string) err
 	}
 	if len(args) == 1 && strings.Contains(args[0], "/") {
 		environment, _, _ := strings.Cut(args[0], "/")
-		return usagef("graph promotion takes an environment, as in kalypso graph promotion %s, and not %s", cmp.Or(environment, "prod"), args[0])
+		return usagef("graph promotion takes an environment, as in kalypso graph promotion %s, and not %s",
+			cmp.Or(environment, "prod"), args[0])
 	}
 	return g.withCache(func(c *cache.Cache) error {
 		all, ds, err := g.readDeclarations(cmd.Context(), c)
@@ -198,9 +204,11 @@ func (g *global) checkDrawn(cmd *cobra.Command, o *drawn) error {
 		format := graphFormats[strings.ToLower(filepath.Ext(o.to))]
 		switch {
 		case !cmd.Flags().Changed("output") && format == "":
-			return usagef("--to %s: the ending says no format; there are .svg, .dot, .gv, .mmd, .mermaid and .json, or give -o", o.to)
+			return usagef("--to %s: the ending says no format; there are .svg, .dot, .gv, .mmd, .mermaid "+
+				"and .json, or give -o", o.to)
 		case cmd.Flags().Changed("output") && format != "" && format != o.format:
-			return usagef("-o %s and --to %s: the ending is that of %s; leave out -o, or name another file", o.format, o.to, format)
+			return usagef("-o %s and --to %s: the ending is that of %s; leave out -o, or name another file",
+				o.format, o.to, format)
 		case !cmd.Flags().Changed("output"):
 			o.format = format
 		}

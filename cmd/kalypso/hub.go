@@ -45,7 +45,8 @@ assignment on a cluster is in one of these states:
 	}
 	a.hub.flags(cmd.PersistentFlags(), "token-file", "ask the hub at this address")
 	a.output = outputFlagIn(cmd, cmd.PersistentFlags())
-	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a), newHubPerformance(a), newHubCluster(a), newHubForget(a), newHubToken(a))
+	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a),
+		newHubPerformance(a), newHubCluster(a), newHubForget(a), newHubToken(a))
 	return cmd
 }
 
@@ -74,7 +75,8 @@ func (s *selection) kept(cmd *cobra.Command) {
 	f.StringVar(&s.query.Workload, "workload", "", "only this `WORKLOAD`")
 	f.StringVar(&s.query.Version, "version", "", "only this `VERSION` of workloads")
 	f.StringVar(&s.query.Target, "deployment-target", "", "only this `TARGET`, by its full name")
-	f.StringVar(&s.query.Base, "base", "", "only what was compiled from this `COMMIT` of the platform, of which 7 digits are enough")
+	f.StringVar(&s.query.Base, "base", "", "only what was compiled from this `COMMIT` of the "+
+		"platform, of which 7 digits are enough")
 }
 
 // stateFlag adds the flag for states.
@@ -114,7 +116,8 @@ func (s *selection) read(args []string) (api.Query, error) {
 }
 
 // dimensionNames are the values of --by, and the headers of columns.
-var dimensionNames = map[state.Dimension]string{state.ByClusterType: "cluster-type", state.ByTarget: "deployment-target"}
+var dimensionNames = map[state.Dimension]string{state.ByClusterType: "cluster-type",
+	state.ByTarget: "deployment-target"}
 
 func dimensionName(d state.Dimension) string { return cmp.Or(dimensionNames[d], string(d)) }
 
@@ -202,7 +205,8 @@ func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) 
 		return err
 	}
 	var empty map[string]string
-	environments, whole := []state.Dimension{state.ByEnvironment}, reflect.DeepEqual(q, api.Query{Environment: q.Environment})
+	environments, whole := []state.Dimension{state.ByEnvironment},
+		reflect.DeepEqual(q, api.Query{Environment: q.Environment})
 	if whole && len(found.Groups) == 0 && *a.output == "table" {
 		by = environments // which says why there is nothing
 	}
@@ -335,7 +339,8 @@ func (a *asking) printRows(found *api.Assignments) error {
 	var rows [][]any
 	for i := range found.Assignments {
 		r := &found.Assignments[i]
-		rows = append(rows, []any{r.Cluster, r.ID(), cmp.Or(r.Version, "-"), r.State, when(r.Holds()), cmp.Or(reasonOf(r), "-")})
+		rows = append(rows, []any{r.Cluster, r.ID(), cmp.Or(r.Version, "-"), r.State, when(r.Holds()),
+			cmp.Or(reasonOf(r), "-")})
 	}
 	return a.table([]string{"CLUSTER", "ASSIGNMENT", "VERSION", "STATE", "SINCE", "REASON"}, rows)
 }

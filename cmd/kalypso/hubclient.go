@@ -22,7 +22,8 @@ type hubOptions struct{ address, tokenFile string }
 // flags adds them; token is the name of the flag with the token's file.
 func (o *hubOptions) flags(f *pflag.FlagSet, token, usage string) {
 	f.StringVar(&o.address, "hub", "", usage+", a `URL` (default: "+hubEnv+")")
-	f.StringVar(&o.tokenFile, token, "", "a `FILE` with the token that the hub wants (default: "+hubTokenEnv+", for none no token)")
+	f.StringVar(&o.tokenFile, token, "",
+		"a `FILE` with the token that the hub wants (default: "+hubTokenEnv+", for none no token)")
 }
 
 // given returns the address of the hub; "" for none.

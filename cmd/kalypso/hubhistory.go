@@ -71,7 +71,8 @@ func (a *asking) history(ctx context.Context, q api.HistoryQuery, limit int) err
 	var rows [][]any
 	for _, t := range all.Transitions {
 		id := t.Environment + "/" + t.ClusterType + "/" + t.Target
-		rows = append(rows, []any{when(t.At), t.Cluster, id, cmp.Or(t.Version, "-"), cmp.Or(t.Was, "-"), t.State, shortOrNone(t.Commit), cmp.Or(terminal.Line(t.Message), "-")})
+		rows = append(rows, []any{when(t.At), t.Cluster, id, cmp.Or(t.Version, "-"), cmp.Or(t.Was, "-"),
+			t.State, shortOrNone(t.Commit), cmp.Or(terminal.Line(t.Message), "-")})
 	}
 	return a.table([]string{"TIME", "CLUSTER", "ASSIGNMENT", "VERSION", "WAS", "STATE", "COMMIT", "REASON"}, rows)
 }
@@ -119,7 +120,8 @@ the platform allows.`,
 				if r.Ring != "" {
 					of += "/" + r.Ring
 				}
-				rows = append(rows, []any{when(r.At), of, shortOrNone(r.Commit), shortOrNone(r.Base), when(r.Completed), when(r.Failed), cmp.Or(r.Author, "-"), cmp.Or(terminal.Line(r.Subject), "-")})
+				rows = append(rows, []any{when(r.At), of, shortOrNone(r.Commit), shortOrNone(r.Base),
+					when(r.Completed), when(r.Failed), cmp.Or(r.Author, "-"), cmp.Or(terminal.Line(r.Subject), "-")})
 			}
 			return a.table([]string{"TIME", "ENVIRONMENT", "COMMIT", "BASE", "COMPLETE", "FAILED", "AUTHOR", "SUBJECT"}, rows)
 		},

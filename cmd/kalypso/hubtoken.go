@@ -65,7 +65,8 @@ said about it is on stderr.`,
 			if *a.output != "table" {
 				return a.printDocument(*a.output, document[*api.Token]{apiVersion, "HubToken", made})
 			}
-			fmt.Fprintf(a.err, "kalypso: this is token %s, which is shown this once; kalypso hub token revoke %s ends it\n", made.ID, made.ID)
+			fmt.Fprintf(a.err, "kalypso: this is token %s, which is shown this once; kalypso hub token "+
+				"revoke %s ends it\n", made.ID, made.ID)
 			_, err = fmt.Fprintln(a.out, made.Secret)
 			return err
 		},
@@ -102,7 +103,8 @@ func newTokenList(a *asking) *cobra.Command {
 			}
 			var rows [][]any
 			for _, t := range found.Tokens {
-				rows = append(rows, []any{t.ID, t.Role, cmp.Or(t.Cluster, t.Environment, "-"), when(t.Made), cmp.Or(t.MadeBy, "-"), when(t.Used), when(t.Expires), when(t.Revoked), cmp.Or(t.Note, "-")})
+				rows = append(rows, []any{t.ID, t.Role, cmp.Or(t.Cluster, t.Environment, "-"), when(t.Made),
+					cmp.Or(t.MadeBy, "-"), when(t.Used), when(t.Expires), when(t.Revoked), cmp.Or(t.Note, "-")})
 			}
 			return a.table([]string{"ID", "ROLE", "FOR", "MADE", "BY", "USED", "EXPIRES", "REVOKED", "NOTE"}, rows)
 		},

@@ -64,11 +64,15 @@ them that cannot be parsed, nothing is written.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.app && cmd.Flags().Changed("reconciler") {
-				return usagef("--reconciler is for platforms: an application's tree is the same for all of them; leave it out, or --app")
+				return usagef("--reconciler is for platforms: an application's tree is the same for all of " +
+					"them; leave it out, or --app")
 			}
 			o.dir = strings.Join(args, "")
 			if !o.yes {
-				if _, err := g.ask(cmd.Context(), func(p *prompter.Prompter) error { return o.ask(p, cmd.Flags().Changed, g.err) }, g.out); err != nil {
+				if _, err := g.ask(cmd.Context(), func(p *prompter.Prompter) error {
+					return o.ask(p,
+						cmd.Flags().Changed, g.err)
+				}, g.out); err != nil {
 					return fmt.Errorf("nothing is written: %w", err)
 				}
 			}
@@ -82,12 +86,16 @@ them that cannot be parsed, nothing is written.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Name, "name", "", "the `NAME` of the platform or application, in addresses too (else that of its folder)")
+	f.StringVar(&o.Name, "name", "", "the `NAME` of the platform or application, in addresses too "+
+		"(else that of its folder)")
 	f.BoolVar(&o.app, "app", false, "write an application's own repository, and no platform")
-	f.StringSliceVar(&o.Environments, "environments", []string{"dev", "stage", "prod"}, "the `NAMES` of the environments, in the order in which commits come to them")
-	f.StringVar(&o.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
+	f.StringSliceVar(&o.Environments, "environments", []string{"dev", "stage", "prod"},
+		"the `NAMES` of the environments, in the order in which commits come to them")
+	f.StringVar(&o.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is "+
+		"assigned to them: "+strings.Join(starter.Reconcilers, ", "))
 	f.StringVar(&o.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
-	choiceFlag(cmd, f, &o.Rollout, "rollout", "", "who reports whether clusters run a commit, so that it may go on", starter.Rollouts...)
+	choiceFlag(cmd, f, &o.Rollout, "rollout", "", "who reports whether clusters run a commit, so "+
+		"that it may go on", starter.Rollouts...)
 	f.StringVar(&o.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
 	f.BoolVarP(&o.yes, "yes", "y", false, "take the defaults, and ask nothing")
 	completeFlag(cmd, "name", cobra.NoFileCompletions)
@@ -98,7 +106,8 @@ them that cannot be parsed, nothing is written.`,
 
 // init writes a platform, or an application, into a folder, which is called as the user does, and returns
 // what it wrote.
-func (g *global) init(ctx context.Context, dir, called string, p starter.Platform, app bool) (of starter.Repository, err error) {
+func (g *global) init(ctx context.Context, dir, called string, p starter.Platform,
+	app bool) (of starter.Repository, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return of, usagef("%s is not a folder", called)
 	}
@@ -134,7 +143,8 @@ func (g *global) init(ctx context.Context, dir, called string, p starter.Platfor
 		foreign = append(foreign, applications(dir, files)...)
 	}
 	if len(foreign) > 0 {
-		return of, fmt.Errorf("%s has %s already: nothing is written; move what is there away, or name a new folder", called, strings.Join(foreign, ", "))
+		return of, fmt.Errorf("%s has %s already: nothing is written; move what is there away, or name "+
+			"a new folder", called, strings.Join(foreign, ", "))
 	}
 	for _, f := range missing {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
@@ -169,7 +179,8 @@ func checkGitOps(ctx context.Context, url string) (err error) {
 	if url == "" {
 		return nil
 	}
-	p := starter.Platform{Repository: starter.Repository{Name: "platform", Environments: []string{"dev"}, GitOps: url, CI: "none"}, Reconciler: starter.Reconcilers[0]}
+	p := starter.Platform{Repository: starter.Repository{Name: "platform",
+		Environments: []string{"dev"}, GitOps: url, CI: "none"}, Reconciler: starter.Reconcilers[0]}
 	files, err := p.Files()
 	if err != nil {
 		return err
@@ -223,7 +234,8 @@ func nameOf(dir string) (string, error) {
 }
 
 // mayStay are the files that people have before they have a platform.
-var mayStay = []string{".editorconfig", ".github/CODEOWNERS", ".gitignore", ".vscode/extensions.json", ".vscode/settings.json", "README.md"}
+var mayStay = []string{".editorconfig", ".github/CODEOWNERS", ".gitignore",
+	".vscode/extensions.json", ".vscode/settings.json", "README.md"}
 
 // applications returns the files of a folder that make it an application's, and are not to be
 // written.
@@ -250,7 +262,8 @@ func (g *global) checkCUE(dir, called string) error {
 	}
 	f := &formatting{global: g}
 	for _, name := range there {
-		if _, err := cueformat.Read(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, cueformat.ErrLink) {
+		if _, err := cueformat.Read(filepath.Join(dir, filepath.FromSlash(name))); err != nil &&
+			!errors.Is(err, cueformat.ErrLink) {
 			f.failed(path.Join(filepath.ToSlash(called), name), err)
 		}
 	}

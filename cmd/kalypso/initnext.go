@@ -45,13 +45,15 @@ func (g *global) printNext(dir, called string, r starter.Repository, app bool) e
 			command{line: "git init --quiet --bare " + bare},
 			command{line: `git config url."file://$PWD/` + bare + `".insteadOf ` + r.PlaceholderGitOps()})
 	}
-	promote = append(promote, command{"kalypso promote --all" + r.PromoteFlags(), "to " + strings.Join(r.Environments, ", ")})
+	promote = append(promote,
+		command{"kalypso promote --all" + r.PromoteFlags(), "to " + strings.Join(r.Environments, ", ")})
 	fmt.Fprintln(g.err, "\nNext:")
 	if err := g.printCommands(slices.Concat(first, commit)); err != nil {
 		return err
 	}
 	if r.GitOps == "" {
-		fmt.Fprintf(g.err, "\nTo try promotion on this machine, let a repository beside this one stand for %s:\n", r.PlaceholderGitOps())
+		fmt.Fprintf(g.err, "\nTo try promotion on this machine, let a repository beside this one stand "+
+			"for %s:\n", r.PlaceholderGitOps())
 	} else {
 		fmt.Fprintf(g.err, "\nTo promote, create %s, and run:\n", r.GitOps)
 	}

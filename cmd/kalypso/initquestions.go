@@ -15,7 +15,9 @@ import (
 // what is no answer is refused, and asked for again.
 func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, told io.Writer) error {
 	if !given("app") && !given("reconciler") {
-		kind, err := p.Select("What do you begin?", "", []string{"a platform: what runs where, with which configuration", "an application: its own repository, for any platform"})
+		kind, err := p.Select("What do you begin?", "",
+			[]string{"a platform: what runs where, with which configuration", "an application: its own " +
+				"repository, for any platform"})
 		if err != nil {
 			return err
 		}

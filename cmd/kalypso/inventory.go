@@ -94,11 +94,15 @@ the inventory has allowEmpty.`,
 	f.Var(&choice{&p.from, pull.Sources()}, "from", "what knows the clusters: "+listed(pull.Sources(), "or"))
 	completeFlag(cmd, "from", values(pull.Sources()...))
 	f.StringArrayVar(&p.files, "file", nil, "read a `FILE`, the YAML and JSON files of a folder, or stdin for -")
-	f.StringVar(&p.kubeconfig, "kubeconfig", "", "list objects on the server of a kubeconfig `FILE`, or with --from kubeconfig read its contexts")
-	f.StringVar(&p.context, "context", "", "the `CONTEXT` of the kubeconfig; the current one, or with --from kubeconfig all")
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "list objects on the server of a kubeconfig "+
+		"`FILE`, or with --from kubeconfig read its contexts")
+	f.StringVar(&p.context, "context", "", "the `CONTEXT` of the kubeconfig; the current one, or "+
+		"with --from kubeconfig all")
 	f.StringVarP(&p.namespace, "namespace", "n", "", "only objects of this `NAMESPACE`")
-	f.StringVarP(&p.selector, "selector", "l", "", "only clusters with labels that this `SELECTOR` of Kubernetes holds for")
-	f.StringArrayVar(&p.nameLabels, "name-label", nil, "a `LABEL` that holds a cluster's name, before the object's own; the first that there is")
+	f.StringVarP(&p.selector, "selector", "l", "", "only clusters with labels that this `SELECTOR` "+
+		"of Kubernetes holds for")
+	f.StringArrayVar(&p.nameLabels, "name-label", nil, "a `LABEL` that holds a cluster's name, "+
+		"before the object's own; the first that there is")
 	f.BoolVar(&p.dryRun, "dry-run", false, "show the difference, and write nothing")
 	f.BoolVarP(&p.yes, "yes", "y", false, "write without a question")
 	f.BoolVar(&p.exitCode, "exit-code", false, "exit with 1 if there are differences")
@@ -152,13 +156,15 @@ func (p *pulling) reader() (*pull.Reader, error) {
 	case len(p.files) > 0 && p.kubeconfig != "":
 		return nil, usagef("--file and --kubeconfig are two places to read from: give one of them")
 	case p.from == pull.Ansible && (p.kubeconfig != "" || len(p.files) == 0):
-		return nil, usagef("--from ansible reads files: --file inventory.ini, or ansible-inventory --list | kalypso ... --file -")
+		return nil, usagef("--from ansible reads files: --file inventory.ini, or ansible-inventory " +
+			"--list | kalypso ... --file -")
 	case len(p.files) == 0 && p.kubeconfig == "":
 		return nil, usagef("say where to read from: --kubeconfig FILE, or --file FILE with what kubectl get -o yaml printed")
 	case p.context != "" && p.kubeconfig == "" && objects:
 		return nil, usagef("--context is one of --kubeconfig")
 	case p.namespace != "" && !objects, p.selector != "" && p.from == pull.Kubeconfig, len(p.nameLabels) > 0 && !objects:
-		return nil, usagef("--namespace, --selector and --name-label are about objects, and --from %s has none with that", p.from)
+		return nil, usagef("--namespace, --selector and --name-label are about objects, and --from %s "+
+			"has none with that", p.from)
 	case p.dryRun && p.yes:
 		return nil, usagef("--dry-run writes nothing, and --yes writes: give one of them")
 	}
@@ -174,7 +180,8 @@ func (p *pulling) reader() (*pull.Reader, error) {
 
 // find returns the inventory of a name, and its file, which must be one in all environments
 // that are asked for.
-func (p *pulling) find(ctx context.Context, name string, environments []string) (inv *model.Inventory, file *pull.File, err error) {
+func (p *pulling) find(ctx context.Context, name string,
+	environments []string) (inv *model.Inventory, file *pull.File, err error) {
 	err = p.withCache(func(c *cache.Cache) error {
 		b, err := compiler.Evaluate(ctx, p.request(environments, c))
 		if err != nil {
@@ -210,9 +217,11 @@ func (p *pulling) findIn(b *compiler.Build, name string) (inv *model.Inventory, 
 	case inv == nil:
 		return nil, nil, p.notDeclared(b, name)
 	case len(found) > 1:
-		return nil, nil, usagef("inventory %s has another file in each of several environments: name one of them (%s)", name, strings.Join(found, "; "))
+		return nil, nil, usagef("inventory %s has another file in each of several environments: name "+
+			"one of them (%s)", name, strings.Join(found, "; "))
 	case root != b.Platform.Root:
-		return nil, nil, fmt.Errorf("the files of environment %s come from another branch: pull the inventory in a worktree of that", in[file.Name])
+		return nil, nil, fmt.Errorf("the files of environment %s come from another branch: pull the "+
+			"inventory in a worktree of that", in[file.Name])
 	}
 	return inv, file, nil
 }
@@ -247,7 +256,8 @@ func (p *pulling) notDeclared(b *compiler.Build, name string) error {
 	if spelling.Nearest(name, known) != "" {
 		return fmt.Errorf("there is no inventory %s; %s", name, spelling.DidYouMean(name, slices.Compact(known)))
 	}
-	return fmt.Errorf("there is no inventory %[1]s: declare it, in a file of an environment or of the platform's root:\n\n"+
+	return fmt.Errorf("there is no inventory %[1]s: declare it, in a file of an environment or of "+
+		"the platform's root:\n\n"+
 		"\tinventories: schema.#Inventories\n\tinventories: %[1]q: file: \"%[1]s.csv\"", name)
 }
 
@@ -302,7 +312,8 @@ func (p *pulling) show(d *pull.Difference) error {
 	if err := p.table([]string{"CHANGE", "CLUSTER", "FIELDS"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.out, "inventory %s, %s: %d added, %d changed, %d removed\n", d.Inventory, terminal.Line(d.File), counts["added"], counts["changed"], counts["removed"])
+	_, err := fmt.Fprintf(p.out, "inventory %s, %s: %d added, %d changed, %d removed\n", d.Inventory,
+		terminal.Line(d.File), counts["added"], counts["changed"], counts["removed"])
 	return err
 }
 
@@ -338,7 +349,8 @@ func (p *pulling) confirm(ctx context.Context, question string) (yes bool, err e
 	case err != nil:
 		return false, fmt.Errorf("nothing is written: %w", err)
 	case !asked:
-		return false, usagef("nothing is written, because there is no terminal to ask on: --yes writes without a question, and --dry-run only shows the difference")
+		return false, usagef("nothing is written, because there is no terminal to ask on: --yes writes " +
+			"without a question, and --dry-run only shows the difference")
 	}
 	return yes, nil
 }

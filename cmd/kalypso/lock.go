@@ -143,7 +143,8 @@ func namesOf(u dependency.Use) []string {
 }
 
 // lockFolder locks the platform, or the application, that the command works in.
-func (g *global) lockFolder(ctx context.Context, f dependency.Fetcher, renew func(dependency.Use) bool) (sources []dependency.Result, ds []diag.Diagnostic, err error) {
+func (g *global) lockFolder(ctx context.Context, f dependency.Fetcher,
+	renew func(dependency.Use) bool) (sources []dependency.Result, ds []diag.Diagnostic, err error) {
 	if application.Is(g.dir) {
 		return application.Lock(ctx, application.Request{Dir: g.dir, Supervisor: g.supervisor}, f, renew)
 	}
@@ -193,7 +194,8 @@ func (g *global) printSources(output string, sources []dependency.Result) error 
 			if revision == "" {
 				revision = "-"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", item.Source, shortRevision(revision), item.Status, strings.Join(item.UsedBy, ", "))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", item.Source, shortRevision(revision), item.Status,
+				strings.Join(item.UsedBy, ", "))
 		}
 	})
 }

@@ -32,7 +32,8 @@ The pages have a date, which SOURCE_DATE_EPOCH sets.`,
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // it would be the day on which this runs
-			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "kalypso " + compiler.Version().Version, Manual: "Kalypso"}, dir)
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1",
+				Source: "kalypso " + compiler.Version().Version, Manual: "Kalypso"}, dir)
 		},
 	}
 }

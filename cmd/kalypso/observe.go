@@ -87,14 +87,20 @@ has none yet gets its own.`,
 	f.Var(&choice{&o.from, sources}, "from", "where to read: "+listed(sources, "or"))
 	completeFlag(cmd, "from", values(sources...))
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "read the clusters of a kubeconfig `FILE`")
-	f.StringSliceVar(&o.contexts, "context", nil, "a `CONTEXT` of the kubeconfig; again for more (default: the current one)")
-	f.StringVar(&o.cluster, "cluster", "", "the `CLUSTER`, where the platform has another one than the context, or than a file without one")
+	f.StringSliceVar(&o.contexts, "context", nil, "a `CONTEXT` of the kubeconfig; again for more "+
+		"(default: the current one)")
+	f.StringVar(&o.cluster, "cluster", "", "the `CLUSTER`, where the platform has another one than "+
+		"the context, or than a file without one")
 	f.DurationVar(&o.every, "every", 0, "go on, and read again after about this `DURATION`")
-	f.DurationVar(&o.timeout, "request-timeout", 0, "how long the API server of one cluster may take, a `DURATION` (default: half of --every, but 2s at least and 30s at most; 30s without --every)")
-	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, signed where there is a token, or write them to stdout for -, and send nothing")
+	f.DurationVar(&o.timeout, "request-timeout", 0, "how long the API server of one cluster may "+
+		"take, a `DURATION` (default: half of --every, but 2s at least and 30s at most; 30s without --every)")
+	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, signed "+
+		"where there is a token, or write them to stdout for -, and send nothing")
 	f.StringVar(&o.imported, "import", "", "send the reports of a `FILE`, or those on stdin for -, as --from file does")
-	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, for which the cluster gets its own, which --token-file keeps; remove that file for another one")
-	f.StringVar(&o.item.Assignment, "assignment", "", "report one `ASSIGNMENT`: <environment>/<cluster type>/<deployment target>")
+	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, "+
+		"for which the cluster gets its own, which --token-file keeps; remove that file for another one")
+	f.StringVar(&o.item.Assignment, "assignment", "", "report one `ASSIGNMENT`: "+
+		"<environment>/<cluster type>/<deployment target>")
 	f.StringVar(&o.item.Commit, "commit", "", "the `COMMIT` of the GitOps branch that is applied, in full")
 	f.StringVar(&o.item.Digest, "digest", "", "the `DIGEST` of the folder that is applied: its git tree id")
 	states := []string{"ok", "progressing", "drifted", "failed"}
@@ -127,7 +133,8 @@ func (o *observing) check() error {
 	case !single && o.item != (api.Item{}):
 		return usagef("--commit, --digest, --state and --message are about one --assignment")
 	case !single && o.from == "":
-		return usagef("--from says where to read: there are kubeconfig, in-cluster, ansible and file; --assignment reports a single one")
+		return usagef("--from says where to read: there are kubeconfig, in-cluster, ansible and file; " +
+			"--assignment reports a single one")
 	case o.from == fromKubeconfig && o.kubeconfig == "":
 		return usagef("--from kubeconfig needs a file: --kubeconfig FILE")
 	case o.from != fromKubeconfig && (o.kubeconfig != "" || len(o.contexts) > 0):

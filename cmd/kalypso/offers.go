@@ -51,13 +51,15 @@ func (g *global) evaluated(names func(*compiler.Build) []string) cobra.Completio
 // declarations returns the environments of the platform, or of the application, that the command
 // works in: of one whose base cannot be read, those that have folders. Those of another
 // repository are not known.
-func (g *global) declarations(ctx context.Context, cmd *cobra.Command, r compiler.Request) (found []model.Declaration, err error) {
+func (g *global) declarations(ctx context.Context, cmd *cobra.Command,
+	r compiler.Request) (found []model.Declaration, err error) {
 	if repository := cmd.Flag("repo"); repository != nil && repository.Changed {
 		return nil, nil
 	}
 	root := g.dir
 	if application.Is(root) {
-		found, _, err = subject.Application(application.Request{Workers: g.workers, Supervisor: g.supervisor}).Declarations(ctx, root)
+		found, _, err = subject.Application(application.Request{Workers: g.workers,
+			Supervisor: g.supervisor}).Declarations(ctx, root)
 	} else if root, err = source.Root(root); err == nil {
 		found, _, err = compiler.Declarations(ctx, r)
 	}
@@ -74,7 +76,8 @@ func (g *global) declarations(ctx context.Context, cmd *cobra.Command, r compile
 }
 
 // environmentNames completes the names of environments.
-func (g *global) environmentNames(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) environmentNames(cmd *cobra.Command, _ []string,
+	prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) (names []string, _ error) {
 		found, err := g.declarations(ctx, cmd, r)
 		for _, d := range found {
@@ -85,7 +88,8 @@ func (g *global) environmentNames(cmd *cobra.Command, _ []string, prefix string)
 }
 
 // rings completes the rings of the environments that are given, or of all.
-func (g *global) rings(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) rings(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	if flag, err := cmd.Flags().GetStringSlice("env"); err == nil {
 		given = append(given, flag...)
 	}
@@ -104,7 +108,8 @@ func (g *global) rings(cmd *cobra.Command, given []string, prefix string) ([]cob
 
 // explained completes assignments, or codes of diagnostics, and then the keys of an assignment's
 // values.
-func (g *global) explained(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) explained(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	switch {
 	case len(given) > 1:
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -123,7 +128,8 @@ func (g *global) explained(cmd *cobra.Command, given []string, prefix string) ([
 }
 
 // assignmentIDs completes assignments.
-func (g *global) assignmentIDs(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) assignmentIDs(cmd *cobra.Command, given []string,
+	prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return g.evaluated(func(b *compiler.Build) (ids []string) {
 		for _, e := range b.Environments {
 			if e.Model == nil {
@@ -138,7 +144,8 @@ func (g *global) assignmentIDs(cmd *cobra.Command, given []string, prefix string
 }
 
 // environmentsOrAssignments completes environments, and assignments once there is a slash.
-func (g *global) environmentsOrAssignments(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) environmentsOrAssignments(cmd *cobra.Command, given []string,
+	prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if strings.Contains(prefix, "/") {
 		return g.assignmentIDs(cmd, given, prefix)
 	}
@@ -198,7 +205,8 @@ func (g *global) selecting() cobra.CompletionFunc {
 }
 
 // labels completes the keys of labels, and after = the values that a key has.
-func (g *global) labels(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) labels(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	_, _, hasKey := strings.Cut(prefix, "=")
 	found, directive := g.evaluated(func(b *compiler.Build) (out []string) {
 		add := func(labels map[string]string) {
@@ -273,7 +281,9 @@ func (g *global) branches(cmd *cobra.Command, _ []string, _ string) ([]cobra.Com
 
 // ofRepository completes from the repository that a folder is in, whose branches and tags it
 // gives.
-func ofRepository(dir string, of func(repo *git.Repository, names []string) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
+func ofRepository(dir string,
+	of func(repo *git.Repository, names []string) []cobra.Completion) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	repo, err := git.Discover(dir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -287,7 +297,8 @@ func ofRepository(dir string, of func(repo *git.Repository, names []string) []co
 }
 
 // sides completes revisions, and folders where none begins like that.
-func (g *global) sides(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) sides(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	found, directive := g.revisions(cmd, given, prefix)
 	if slices.ContainsFunc(found, func(c cobra.Completion) bool { return strings.HasPrefix(c, prefix) }) {
 		return found, directive

@@ -47,7 +47,8 @@ A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
 	return cmd
 }
 
-func (g *global) project(cmd *cobra.Command, environments []string, o application.Output, output, failOn string) (err error) {
+func (g *global) project(cmd *cobra.Command, environments []string, o application.Output, output,
+	failOn string) (err error) {
 	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers, Supervisor: g.supervisor}
 	var a *application.Application
 	var changes map[string]*tree.Changes

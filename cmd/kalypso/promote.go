@@ -82,7 +82,8 @@ func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
 	f.StringVar(&o.reason, "reason", "", "the `REASON` for --commit, --skip-gate or --at-once")
 	f.BoolVar(&o.overwrite, "overwrite", false, "restore what somebody changed in the tree")
 	f.BoolVar(&o.adopt, "adopt", false, "take over files that kalypso did not write, and begin a branch anew that is gone")
-	f.BoolVar(&o.atOnce, "at-once", false, "let changes of an environment's own files reach all rings at once, for a --reason")
+	f.BoolVar(&o.atOnce, "at-once", false, "let changes of an environment's own files reach all "+
+		"rings at once, for a --reason")
 	f.BoolVar(&o.allRings, "all-rings", false, "")
 	if err := f.MarkHidden("all-rings"); err != nil {
 		panic(err)
@@ -262,7 +263,8 @@ func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) 
 	if o.allRings { // which needed no reason
 		o.atOnce, o.reason = true, cmp.Or(o.reason, "--all-rings")
 	}
-	intent := promotion.Intent{Commit: o.commit, Reason: o.reason, By: s.By(), Skip: gate.Skip{Gates: o.skip, OwnAtOnce: o.atOnce, Reason: o.reason, By: s.By()}}
+	intent := promotion.Intent{Commit: o.commit, Reason: o.reason, By: s.By(),
+		Skip: gate.Skip{Gates: o.skip, OwnAtOnce: o.atOnce, Reason: o.reason, By: s.By()}}
 	if intent.Skip.IsZero() {
 		intent.Skip = gate.Skip{}
 	}
@@ -315,7 +317,8 @@ func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string)
 			return err
 		}
 	}
-	if err := g.print(*o.output, document[*plan.Plan]{apiVersion, "PromotionPlan", planned}, func(w *tabwriter.Writer) { stageTable(w, planned.Stages) }); err != nil {
+	if err := g.print(*o.output, document[*plan.Plan]{apiVersion, "PromotionPlan", planned},
+		func(w *tabwriter.Writer) { stageTable(w, planned.Stages) }); err != nil {
 		return err
 	}
 	if *o.output == "table" {

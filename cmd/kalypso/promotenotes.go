@@ -44,13 +44,14 @@ func (g *global) noteFolder(ctx context.Context, s *promotion.Session, f *workFo
 	}
 	status := exec.CommandContext(ctx, "git", "--no-optional-locks", "-C", f.path, "status", "--porcelain", "--", ".")
 	if out, err := status.Output(); err == nil && len(out) > 0 {
-		fmt.Fprintf(g.err, "kalypso: this folder has changes that are not committed, and only commits are promoted: %s\n", pushed)
+		fmt.Fprintf(g.err, "kalypso: this folder has changes that are not committed, and only commits "+
+			"are promoted: %s\n", pushed)
 	}
 	return nil
 }
 
-// noteUnreported prints how reports of rollouts reach promote, if stages wait for them, the run names no source, and no one
-// has reported on any stage. It prints it once.
+// noteUnreported prints how reports of rollouts reach promote, if stages wait for them, the run
+// names no source, and no one has reported on any stage. It prints it once.
 func (g *global) noteUnreported(o *promotionOptions, stages []*plan.StageStatus) {
 	if o.noted || len(o.reports) > 0 || len(o.kubeconfigs) > 0 || o.hub.given() != "" {
 		return
@@ -71,8 +72,10 @@ func (g *global) noteUnreported(o *promotionOptions, stages []*plan.StageStatus)
 		return
 	}
 	o.noted = true
-	fmt.Fprintf(g.err, "hint: no one has reported whether %s what it has. Let a hub, report files or the clusters say it, with --hub, --report or --kubeconfig, "+
-		"or Flux or Argo CD with commit statuses in the GitOps repository; if no one is going to report, write gates: rollout: source: \"none\" into the environment\n",
+	fmt.Fprintf(g.err, "hint: no one has reported whether %s what it has. Let a hub, report files "+
+		"or the clusters say it, with --hub, --report or --kubeconfig, "+
+		"or Flux or Argo CD with commit statuses in the GitOps repository; if no one is going to "+
+		"report, write gates: rollout: source: \"none\" into the environment\n",
 		runs(waiting))
 }
 

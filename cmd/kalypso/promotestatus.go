@@ -36,7 +36,8 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 				return err
 			}
 			g.noteUnreported(&o.promotionOptions, status.Stages)
-			return g.print(*o.output, document[*plan.Status]{apiVersion, "PromotionStatus", status}, func(w *tabwriter.Writer) { statusTable(w, status) })
+			return g.print(*o.output, document[*plan.Status]{apiVersion, "PromotionStatus", status},
+				func(w *tabwriter.Writer) { statusTable(w, status) })
 		},
 	}
 	cmd.Flags().IntVar(&most, "commits", 10, "show this many of the newest commits")
@@ -70,14 +71,16 @@ func statusTable(w *tabwriter.Writer, s *plan.Status) {
 		}
 	}
 	commitTable(w, "COMMIT", s.Stages, s.Commits)
-	for _, stage := range slices.CompactFunc(slices.Clone(s.Stages), func(a, b *plan.StageStatus) bool { return a.Environment == b.Environment }) {
+	for _, stage := range slices.CompactFunc(slices.Clone(s.Stages),
+		func(a, b *plan.StageStatus) bool { return a.Environment == b.Environment }) {
 		var own []plan.CommitStatus
 		for _, c := range s.Own {
 			if c.Environment == stage.Environment {
 				own = append(own, c.CommitStatus)
 			}
 		}
-		rings := slices.DeleteFunc(slices.Clone(s.Stages), func(of *plan.StageStatus) bool { return of.Environment != stage.Environment })
+		rings := slices.DeleteFunc(slices.Clone(s.Stages),
+			func(of *plan.StageStatus) bool { return of.Environment != stage.Environment })
 		commitTable(w, "OWN FILES", rings, own)
 	}
 }

@@ -58,19 +58,25 @@ func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringSliceVar(&o.environments, "env", nil, "the `ENVIRONMENT`; again for more")
 	f.StringVar(&o.ring, "ring", "", "only this `RING` of the environment")
-	f.StringVar(&o.repository, "repo", "", "the git repository of the platform, or of the application, a `URL` or a folder (default: that of the folder, or what its remote origin is)")
+	f.StringVar(&o.repository, "repo", "", "the git repository of the platform, or of the "+
+		"application, a `URL` or a folder (default: that of the folder, or what its remote origin is)")
 	f.StringVar(&o.from, "from", "", "the `BRANCH` of that repository to promote from (default: the repository's own)")
-	f.StringVar(&o.path, "path", "", "the `FOLDER` of the platform, or of the application, in the repository (default: that of the folder)")
-	f.StringVar(&o.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none (default: by their URLs)")
-	f.StringVar(&o.gitBackend, "git-backend", "", "how to speak git: native, or git for the command (default: native where that can)")
+	f.StringVar(&o.path, "path", "", "the `FOLDER` of the platform, or of the application, in the "+
+		"repository (default: that of the folder)")
+	f.StringVar(&o.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none "+
+		"(default: by their URLs)")
+	f.StringVar(&o.gitBackend, "git-backend", "", "how to speak git: native, or git for the command "+
+		"(default: native where that can)")
 	f.StringSliceVar(&o.reports, "report", nil, "count the rollout reports in a `FILE` or folder")
-	f.StringSliceVar(&o.kubeconfigs, "kubeconfig", nil, "count what Flux and Argo CD say on the clusters of a kubeconfig `FILE`")
+	f.StringSliceVar(&o.kubeconfigs, "kubeconfig", nil, "count what Flux and Argo CD say on the "+
+		"clusters of a kubeconfig `FILE`")
 	o.hub.flags(f, "hub-token-file", "count what a hub knows of the clusters")
 	completeFlag(cmd, "repo", g.folders)
 	completeFlag(cmd, "path", g.repositoryFolders)
 	completeFlag(cmd, "forge", values("github", "gitlab", "gitea", "none"))
 	completeFlag(cmd, "git-backend", values("native", "git"))
-	f.StringVar(&o.sign, "sign", "", "sign commits with the `KEY`: a file with an SSH key, or gpg:FILE with an exported one")
+	f.StringVar(&o.sign, "sign", "", "sign commits with the `KEY`: a file with an SSH key, or "+
+		"gpg:FILE with an exported one")
 }
 
 // decisionFlags adds who decides, and why.
@@ -179,7 +185,8 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 	}
 	store := remote.DefaultStore()
 	r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
-		opened, err := remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend, Local: r.ClockSet, Pushing: func() { g.supervisor.MayBeginAgain(false) }})
+		opened, err := remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend,
+			Local: r.ClockSet, Pushing: func() { g.supervisor.MayBeginAgain(false) }})
 		if errors.Is(err, remote.ErrNotLocal) {
 			return nil, usagef("%s sets the clock for repositories on this machine alone: %w", nowEnv, err)
 		}
@@ -235,7 +242,8 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 	}
 	repo, err := git.Discover(root)
 	if errors.Is(err, git.ErrNoRepository) {
-		return fmt.Errorf("%s is not in a git repository, and commits are what is promoted: run git init and commit it, or name a repository with --repo", root)
+		return fmt.Errorf("%s is not in a git repository, and commits are what is promoted: run git "+
+			"init and commit it, or name a repository with --repo", root)
 	}
 	if err != nil {
 		return err
@@ -297,7 +305,8 @@ const mostRaces = 5
 
 // withSession opens a session and calls a function with it. Where somebody else moves
 // what it rests on, it begins anew.
-func (g *global) withSession(cmd *cobra.Command, o *promotionOptions, use func(context.Context, *promotion.Session) error) error {
+func (g *global) withSession(cmd *cobra.Command, o *promotionOptions,
+	use func(context.Context, *promotion.Session) error) error {
 	return g.withCache(func(c *cache.Cache) error {
 		r, err := g.promotionRequest(o, c)
 		if err != nil {
@@ -315,7 +324,8 @@ func (g *global) withSession(cmd *cobra.Command, o *promotionOptions, use func(c
 	})
 }
 
-func (g *global) once(ctx context.Context, r promotion.Request, use func(context.Context, *promotion.Session) error) (err error) {
+func (g *global) once(ctx context.Context, r promotion.Request,
+	use func(context.Context, *promotion.Session) error) (err error) {
 	s, err := promotion.Open(ctx, r)
 	if broken := (*session.PlatformError)(nil); errors.As(err, &broken) {
 		if err := g.report(g.err, broken.Diagnostics); err != nil {

@@ -17,7 +17,8 @@ var errInterrupted = errors.New("interrupted")
 // ask asks questions on the terminal that stdin and stderr are. It returns false, and asks
 // nothing, where they are none, or one of the results goes elsewhere. When the context ends, the
 // terminal becomes again what it was, and the answers are not to be used.
-func (g *global) ask(ctx context.Context, questions func(*prompter.Prompter) error, results ...io.Writer) (asked bool, err error) {
+func (g *global) ask(ctx context.Context, questions func(*prompter.Prompter) error,
+	results ...io.Writer) (asked bool, err error) {
 	for _, w := range append(results, g.err) {
 		if sizeOf(w) == nil {
 			return false, nil

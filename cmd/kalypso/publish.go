@@ -48,7 +48,8 @@ those that docker has.`,
 				return usageError{err}
 			}
 			if what := credential.In(o.Origin); what != "" {
-				return usageError{errors.New("--source becomes a part of the artifact, and has a credential, " + what + ": leave that out")}
+				return usageError{errors.New("--source becomes a part of the artifact, and has a credential, " +
+					what + ": leave that out")}
 			}
 			if o.from != "" {
 				return g.publishFolder(cmd.Context(), to, o)
@@ -60,9 +61,11 @@ those that docker has.`,
 	}
 	o.output = outputFlag(cmd)
 	cmd.Flags().StringVar(&o.from, "from", "", "publish the tree in `DIR`, the folder of one environment that build wrote")
-	cmd.Flags().StringVar(&o.Path, "path", "", "the `FOLDER` of the artifact that holds the tree; else that of gitops, else the root")
+	cmd.Flags().StringVar(&o.Path, "path", "", "the `FOLDER` of the artifact that holds the tree; "+
+		"else that of gitops, else the root")
 	cmd.Flags().StringVar(&o.Origin, "source", "", "the `URL` of the platform's own repository, as an annotation")
-	cmd.Flags().StringVar(&o.Revision, "revision", "", "the `REVISION` of the platform, such as a commit, as an annotation")
+	cmd.Flags().StringVar(&o.Revision, "revision", "", "the `REVISION` of the platform, such as a "+
+		"commit, as an annotation")
 	completeFlag(cmd, "path", cobra.NoFileCompletions)
 	cmd.Flags().BoolVar(&o.adopt, "adopt", false, "take over a tag that holds something else")
 	return cmd
@@ -78,7 +81,8 @@ func (o *publishOptions) target(args []string) (to publish.Target, environments 
 	}
 	for _, a := range args {
 		if strings.ContainsAny(a, "/:") {
-			return to, nil, fmt.Errorf("%s is no environment; name a repository before the environments, as oci://%s", a, strings.TrimPrefix(a, "//"))
+			return to, nil, fmt.Errorf("%s is no environment; name a repository before the environments, "+
+				"as oci://%s", a, strings.TrimPrefix(a, "//"))
 		}
 	}
 	if o.from != "" && (to.Repository == "" || len(args) > 0) {

@@ -54,10 +54,13 @@ the tables have what can be known.`,
   kalypso query --to fleet.db --at v1.4.0
   kalypso query assignments versions dev --to fleet.db`,
 	}
-	cmd.Flags().StringVar(&o.to, "to", "", "write the tables into the SQLite database `FILE`, whose name ends with .db or .sqlite")
+	cmd.Flags().StringVar(&o.to, "to", "", "write the tables into the SQLite database `FILE`, whose "+
+		"name ends with .db or .sqlite")
 	cmd.Flags().StringVar(&o.at, "at", "", "git `REV` of the platform to compile, instead of what is in its folder")
-	cmd.Flags().IntVar(&o.history, "history", 0, "read this many of the newest commits of each GitOps branch for the table history")
-	cmd.Flags().StringVar(&o.git, "git", "", "read the history from the git repository in `DIR`, instead of those that the environments' gitops name")
+	cmd.Flags().IntVar(&o.history, "history", 0, "read this many of the newest commits of each "+
+		"GitOps branch for the table history")
+	cmd.Flags().StringVar(&o.git, "git", "", "read the history from the git repository in `DIR`, "+
+		"instead of those that the environments' gitops name")
 	completeFlag(cmd, "to", g.files("db", "sqlite"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		of, environments, err := o.check(args)
@@ -83,7 +86,8 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 	case o.git != "" && o.history == 0:
 		return nil, nil, usagef("--git is where --history reads commits: say how many, as in --history 100")
 	case o.to == "" && len(args) == 0 && o.history > 0:
-		return nil, nil, usagef("--history is for the table history, and without arguments the tables are listed: kalypso query history --history %d", o.history)
+		return nil, nil, usagef("--history is for the table history, and without arguments the tables "+
+			"are listed: kalypso query history --history %d", o.history)
 	case o.to == "" && len(args) == 0:
 		return nil, nil, nil
 	case o.to != "" && !slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(o.to)):
@@ -92,7 +96,8 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 	for len(args) > 0 && (o.to != "" || len(of) == 0) {
 		t, err := tables.Find(args[0])
 		if err != nil && slices.ContainsFunc(database.Views(), func(v database.View) bool { return v.Name == args[0] }) {
-			return nil, nil, usagef("%s is a view, and views are in the file that --to writes, as in kalypso query --to fleet.db", args[0])
+			return nil, nil, usagef("%s is a view, and views are in the file that --to writes, as in "+
+				"kalypso query --to fleet.db", args[0])
 		}
 		if err != nil && o.to == "" {
 			return nil, nil, usageError{&unknownTableError{err}}
@@ -137,7 +142,8 @@ func hasHistory(of []*tables.Table) bool {
 }
 
 // query compiles the environments and writes the tables.
-func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of []*tables.Table, environments []string) (err error) {
+func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of []*tables.Table,
+	environments []string) (err error) {
 	if o.to != "" {
 		if err := database.Check(g.path(o.to)); err != nil {
 			return err // before it takes time
@@ -188,8 +194,10 @@ func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Dec
 
 // withHistory calls a function with a session that reads histories. The platform's repository
 // is the one of its folder, and no forge is asked.
-func (g *global) withHistory(ctx context.Context, c *cache.Cache, o *queryOptions, environments []string, use func(*promotion.Session) error) error {
-	r, err := g.promotionRequest(&promotionOptions{environments: environments, local: true, former: true, forge: "none"}, c)
+func (g *global) withHistory(ctx context.Context, c *cache.Cache, o *queryOptions,
+	environments []string, use func(*promotion.Session) error) error {
+	r, err := g.promotionRequest(&promotionOptions{environments: environments, local: true,
+		former: true, forge: "none"}, c)
 	if err != nil {
 		return err
 	}

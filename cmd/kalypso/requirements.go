@@ -36,7 +36,8 @@ what gives it a value, and which are missing.`,
 			err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
 				row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
 				for _, r := range items {
-					row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r), r.RequiredBy.Kind+" "+r.RequiredBy.Name, oneLine(r.Constraint))
+					row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r),
+						r.RequiredBy.Kind+" "+r.RequiredBy.Name, oneLine(r.Constraint))
 				}
 			})
 			if err != nil {

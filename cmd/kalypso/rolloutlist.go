@@ -42,9 +42,11 @@ func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 		if len(lines) == 0 && notAsked == "" {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s: %s\n", s.ID(), terminal.Line(strings.TrimSuffix(s.Rollout.Counts.Tally.String()+"; "+notAsked, "; ")))
+		fmt.Fprintf(w, "\n%s: %s\n", s.ID(),
+			terminal.Line(strings.TrimSuffix(s.Rollout.Counts.Tally.String()+"; "+notAsked, "; ")))
 		for _, l := range lines[:min(len(lines), mostLagging)] {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", l.state, strings.TrimSpace(l.of.Workload+" "+l.of.Version), model.WithoutClass(l.of.ID), l.text())
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", l.state, strings.TrimSpace(l.of.Workload+" "+l.of.Version),
+				model.WithoutClass(l.of.ID), l.text())
 			cut = cut || len(l.clusters) > mostClusters
 		}
 		if more := len(lines) - mostLagging; more > 0 {

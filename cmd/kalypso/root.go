@@ -44,7 +44,8 @@ type global struct {
 
 // request is one for the platform that the command works in.
 func (g *global) request(environments []string, c *cache.Cache) compiler.Request {
-	return compiler.Request{Dir: g.dir, Overlay: g.overlay, Environments: environments, Cache: c, Workers: g.workers, Supervisor: g.supervisor}
+	return compiler.Request{Dir: g.dir, Overlay: g.overlay, Environments: environments, Cache: c,
+		Workers: g.workers, Supervisor: g.supervisor}
 }
 
 // execute runs the command line and returns its exit code.
@@ -61,7 +62,8 @@ func execute(ctx context.Context, args []string, s streams) int {
 	}
 	var usage usageError
 	switch {
-	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(printedError)), isTold(err):
+	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference),
+		errors.As(err, new(printedError)), isTold(err):
 	case errors.Is(ctx.Err(), context.Canceled), errors.Is(err, errInterrupted):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
@@ -106,25 +108,33 @@ and builds need no network.`,
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "git kalypso"}
 	}
 	// The flags of all commands are listed once, by the root.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(),
+		"Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",
 		`Use "{{.Root.CommandPath}} --help" for the flags of all commands.`, 1))
 	root.SetIn(s.in)
 	root.SetOut(g.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it; other paths are relative to it")
-	g.diagnosticsFlag(root, root.PersistentFlags(), "diagnostics", "", "how to tell what is wrong (text folds what has one cause or is alike)")
-	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
+	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's "+
+		"folder or one in it; other paths are relative to it")
+	g.diagnosticsFlag(root, root.PersistentFlags(), "diagnostics", "", "how to tell what is wrong "+
+		"(text folds what has one cause or is alike)")
+	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto,
+		"how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines "+
+			"elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	g.costs.flags(root.PersistentFlags())
 	completeFlag(root, "progress", values(progressAuto, progressPlain, progressNone))
 	completeFlag(root, "cache", values(string(cache.On), string(cache.Off), string(cache.Verify)))
 	const start = "Start:"
 	addGroup(root, start, newInit(g), newDoctor(g), newMan(g), newVersion(g))
-	addGroup(root, "Author:", newFmt(g), newVet(g), newTest(g), newLSP(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newInventory(g), newProject(g))
+	addGroup(root, "Author:", newFmt(g), newVet(g), newTest(g), newLSP(g), newRequirements(g),
+		newLock(g), newVendor(g), newMod(g), newInventory(g), newProject(g))
 	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
-	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newGraph(g), newCompare(g), newQuery(g), newDiff(g), newView(g), newVerify(g), newAudit(g))
-	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))
+	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newGraph(g), newCompare(g),
+		newQuery(g), newDiff(g), newView(g), newVerify(g), newAudit(g))
+	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g),
+		newFreeze(g), newThaw(g))
 	addGroup(root, "Observe:", newObserve(g), newHub(g))
 	root.AddCommand(newExitCodes())
 	g.completeAll(root)

@@ -159,7 +159,8 @@ func changesOf(e *engine.Environment, written tree.AssignmentChanges) (lines []s
 		clusters[key] = append(clusters[key], p.Way.Clusters...)
 	}
 	for _, word := range []string{"removed", "added", "changed"} {
-		for _, key := range slices.SortedFunc(maps.Keys(clusters), func(a, b [2]string) int { return strings.Compare(a[1], b[1]) }) {
+		for _, key := range slices.SortedFunc(maps.Keys(clusters),
+			func(a, b [2]string) int { return strings.Compare(a[1], b[1]) }) {
 			if key[0] != word {
 				continue
 			}

@@ -39,7 +39,9 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 		return err
 	}
 	f := d.Report
-	item := affected{Since: o.since, Removed: f.Removed, Added: f.Added, Changed: f.Changed, Total: f.Total, Assignments: f.Assignments, ClusterTypes: f.ClusterTypes, Clusters: f.Clusters, ClusterSets: f.ClusterSets, LeftOut: f.LeftOut}
+	item := affected{Since: o.since, Removed: f.Removed, Added: f.Added, Changed: f.Changed,
+		Total: f.Total, Assignments: f.Assignments, ClusterTypes: f.ClusterTypes, Clusters: f.Clusters,
+		ClusterSets: f.ClusterSets, LeftOut: f.LeftOut}
 	if o.stats {
 		r.Cache.Flush()
 		d.After.Recount()

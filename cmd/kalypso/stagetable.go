@@ -11,7 +11,8 @@ import (
 
 // printStages prints stages as a table, or as a list of a kind.
 func (g *global) printStages(output, kind string, stages []*plan.StageStatus) error {
-	return g.print(output, list[*plan.StageStatus]{apiVersion, kind, stages}, func(w *tabwriter.Writer) { stageTable(w, stages) })
+	return g.print(output, list[*plan.StageStatus]{apiVersion, kind, stages},
+		func(w *tabwriter.Writer) { stageTable(w, stages) })
 }
 
 // stageTable prints stages, a line each.
@@ -32,7 +33,8 @@ func stageTableSince(w *tabwriter.Writer, stages []*plan.StageStatus) {
 		if !s.Since.IsZero() {
 			since = s.Since.UTC().Format("2006-01-02T15:04Z")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, since, rollout, reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next,
+			s.State, since, rollout, reason)
 	}
 }
 

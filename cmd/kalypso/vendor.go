@@ -76,7 +76,8 @@ func (g *global) vendorFolder(ctx context.Context, root string, fetcher dependen
 		uses = append(uses, dependency.Use{Source: e.Source, By: []string{"kalypso.lock"}})
 		digests = append(digests, e.Content)
 	}
-	_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{Root: root, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: fetcher})
+	_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{Root: root, Lock: contents.Lock,
+		Store: contents.Store, Uses: uses, Fetcher: fetcher})
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,7 @@ func (g *global) vendorFolder(ctx context.Context, root string, fetcher dependen
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.err, "%s: %d added, %d removed, %d in all\n", dependency.VendorDir, copied.Added, copied.Removed, len(digests))
+	fmt.Fprintf(g.err, "%s: %d added, %d removed, %d in all\n", dependency.VendorDir, copied.Added,
+		copied.Removed, len(digests))
 	return nil
 }

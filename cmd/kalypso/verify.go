@@ -37,7 +37,8 @@ where it is to be required. The exit code is 1 where something is not as it shou
 			if err != nil {
 				return err
 			}
-			if err := g.print(*o.output, list[*verify.Verification]{apiVersion, "Verification", all}, func(w *tabwriter.Writer) { verificationTable(w, all) }); err != nil {
+			if err := g.print(*o.output, list[*verify.Verification]{apiVersion, "Verification", all},
+				func(w *tabwriter.Writer) { verificationTable(w, all) }); err != nil {
 				return err
 			}
 			for _, v := range all {
@@ -50,7 +51,8 @@ where it is to be required. The exit code is 1 where something is not as it shou
 	}
 	o.flags(g, cmd)
 	o.output = outputFlag(cmd)
-	cmd.Flags().StringVar(&head, "head", "", "look at this branch, tag or `COMMIT` of the GitOps repository, instead of the environment's branch")
+	cmd.Flags().StringVar(&head, "head", "", "look at this branch, tag or `COMMIT` of the GitOps "+
+		"repository, instead of the environment's branch")
 	completeFlag(cmd, "head", cobra.NoFileCompletions) // it may be anywhere
 	return cmd
 }

@@ -58,7 +58,8 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 		},
 	}
 	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this `WORKSPACE` alone")
-	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the base commits that run there")
+	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the "+
+		"base commits that run there")
 	g.diagnosticsFlag(cmd, cmd.Flags(), "output", "o", "how to print what is found, as --diagnostics does")
 	failOn = failOnFlag(cmd)
 	return cmd

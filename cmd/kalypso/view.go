@@ -112,14 +112,16 @@ func (o *viewOptions) check(g *global, cmd *cobra.Command) error {
 		return usagef("--listen %s is no address such as %s", o.listen, viewAddress)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return usagef("--listen %s is not on this machine alone: pages have no access control; use localhost, or write a file with --to", o.listen)
+		return usagef("--listen %s is not on this machine alone: pages have no access control; use "+
+			"localhost, or write a file with --to", o.listen)
 	}
 	return nil
 }
 
 // pages is the source of pages of a build, for as long as close is not called. The error is about a revision
 // that was asked for.
-func (g *global) pages(b *compiler.Build, r compiler.Request, o *viewOptions) (pages *platform.Platform, close func() error, err error) {
+func (g *global) pages(b *compiler.Build, r compiler.Request,
+	o *viewOptions) (pages *platform.Platform, close func() error, err error) {
 	options := platform.Options{Title: strings.TrimSuffix(b.Platform.Module, "@v0")}
 	if o.to == "" { // equal platforms give equal files
 		options.Built = time.Now()
@@ -133,7 +135,8 @@ func (g *global) pages(b *compiler.Build, r compiler.Request, o *viewOptions) (p
 	if id, err := repo.Resolve(head); err == nil {
 		options.Commit = id.String()[:12]
 		folder, _ := filepath.Rel(repo.WorkTree(), resolved(b.Platform.Root))
-		options.Link = platform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(), filepath.ToSlash(folder), platform.AsCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
+		options.Link = platform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(),
+			filepath.ToSlash(folder), platform.AsCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
 	}
 	if _, err := repo.Resolve(o.since); err == nil {
 		options.Since, options.Compare = o.since, platform.CompareWith(r)
@@ -185,7 +188,8 @@ func (g *global) viewLive(ctx context.Context, environments []string, o *viewOpt
 		return err
 	}
 	feed := &view.Feed{}
-	server := &http.Server{Handler: view.Handler(feed), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: view.Handler(feed), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
 	ctx, end := context.WithCancelCause(ctx)
 	go func() { end(server.Serve(listener)) }()
 	defer func() {
@@ -244,7 +248,8 @@ func (o *viewOptions) listenOn(ctx context.Context) (net.Listener, error) {
 }
 
 // compileInto compiles the platform and lets pages show it.
-func (g *global) compileInto(ctx context.Context, feed *view.Feed, root string, environments []string, o *viewOptions, c *cache.Cache) error {
+func (g *global) compileInto(ctx context.Context, feed *view.Feed, root string,
+	environments []string, o *viewOptions, c *cache.Cache) error {
 	r, begin := g.request(environments, c), time.Now()
 	r.Dir = root
 	b, err := compiler.Compile(ctx, r)

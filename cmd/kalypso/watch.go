@@ -148,7 +148,8 @@ func (o *watchOptions) except(root string) (out []string, err error) {
 	case !inside:
 		return out, nil
 	case rel == ".", rel == source.Environments, strings.HasPrefix(rel, source.Environments+"/"):
-		return nil, usagef("--to %s is a folder of the platform itself, whose changes would not be told from those of a build: name another", o.Dir)
+		return nil, usagef("--to %s is a folder of the platform itself, whose changes would not be "+
+			"told from those of a build: name another", o.Dir)
 	}
 	return append(out, to), nil
 }

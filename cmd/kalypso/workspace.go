@@ -96,9 +96,11 @@ func (g *global) unknownWorkspace(b *compiler.Build, name string, about []diag.D
 // workspaceListing lists the workspaces.
 var workspaceListing = listing[query.Workspace]{
 	name: "workspaces", short: "ws", kind: "WorkspaceList", what: "the workspaces", of: query.Workspaces,
-	header: []string{"ENVIRONMENT", "WORKSPACE", "PROFILE", "WORKLOADS", "REGISTRATIONS", "ASSIGNMENTS", "FAILED", "OWNERS", "DESCRIPTION"}, wide: 1,
+	header: []string{"ENVIRONMENT", "WORKSPACE", "PROFILE", "WORKLOADS", "REGISTRATIONS",
+		"ASSIGNMENTS", "FAILED", "OWNERS", "DESCRIPTION"}, wide: 1,
 	cells: func(w query.Workspace) []any {
-		return []any{w.Environment, w.Name, w.Profile, len(w.Workloads), join(w.Registrations), w.Assignments, w.Failed, join(w.Owners), w.Description}
+		return []any{w.Environment, w.Name, w.Profile, len(w.Workloads), join(w.Registrations),
+			w.Assignments, w.Failed, join(w.Owners), w.Description}
 	},
 	facets: func(w query.Workspace) facets { return facets{id: w.Name} },
 	ref: func(w query.Workspace) (string, model.Ref) {

@@ -192,7 +192,8 @@ func (e *UnknownEnvironmentError) Error() string {
 		return s + "; " + hint
 	}
 	if len(e.Known) == 0 {
-		return s + "; there are none: make the folder " + "environments/" + e.Name + "/default, with a values.yaml that may be empty"
+		return s + "; there are none: make the folder " + "environments/" + e.Name +
+			"/default, with a values.yaml that may be empty"
 	}
 	return s + "; there are " + strings.Join(e.Known, ", ")
 }
@@ -222,14 +223,16 @@ func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, e
 	}
 	applied, hooks := kubernetes.WithoutHooks(rendered.Objects)
 	if len(hooks) > 0 {
-		ds = append(ds, at([]diag.Diagnostic{diag.New(diag.Hook, fmt.Sprintf("%d hooks of the chart are left out: no installation runs them", len(hooks))).
+		ds = append(ds, at([]diag.Diagnostic{diag.New(diag.Hook,
+			fmt.Sprintf("%d hooks of the chart are left out: no installation runs them", len(hooks))).
 			Hinting("tests, and hooks of deletions and rollbacks, are Helm's own")}, manifestsRef)...)
 	}
 	if ds = append(ds, at(encrypted(applied), manifestsRef)...); diag.Errors(ds) {
 		return ds, nil
 	}
 	if t.Files, err = files(applied); err != nil {
-		return append(ds, at([]diag.Diagnostic{diag.New(diag.NotRendered, "what was rendered cannot be written: "+err.Error())}, manifestsRef)...), nil
+		return append(ds, at([]diag.Diagnostic{diag.New(diag.NotRendered, "what was rendered cannot be "+
+			"written: "+err.Error())}, manifestsRef)...), nil
 	}
 	t.Failed = false
 	return ds, nil
@@ -250,7 +253,8 @@ func encrypted(objects []model.Projected) (ds []diag.Diagnostic) {
 		names = append(names, kind.Text()+" "+name.Text())
 	}
 	if len(names) > 0 {
-		ds = append(ds, diag.New(diag.EncryptedObject, "SOPS has encrypted what is rendered, and it is written as it is: "+kubernetes.Few(names)).
+		ds = append(ds, diag.New(diag.EncryptedObject, "SOPS has encrypted what is rendered, and it is "+
+			"written as it is: "+kubernetes.Few(names)).
 			Hinting("let what applies the tree decrypt it, such as a Kustomization of Flux with decryption"))
 	}
 	return ds

@@ -10,7 +10,8 @@ import (
 
 // Lock pins the chart that an application renders, unless it is in its own folder.
 // renew, and a lock that something is wrong with, are as in compiler.Lock.
-func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(dependency.Use) bool) ([]dependency.Result, []diag.Diagnostic, error) {
+func Lock(ctx context.Context, r Request, f dependency.Fetcher,
+	renew func(dependency.Use) bool) ([]dependency.Result, []diag.Diagnostic, error) {
 	app, ds, err := evaluate.Application(ctx, r.Dir, r.Supervisor)
 	if app == nil || err != nil {
 		return nil, ds, err
@@ -30,7 +31,8 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 	ds = append(ds, more...)
 	var uses []dependency.Use
 	if source, ok := lockSource(app); ok {
-		uses = append(uses, dependency.Use{Source: source, By: []string{app.Name}, At: app.Positions.Of(manifestsRef.At("helm"))})
+		uses = append(uses, dependency.Use{Source: source, By: []string{app.Name},
+			At: app.Positions.Of(manifestsRef.At("helm"))})
 	}
 	_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{
 		Root: r.Dir, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: f, Renew: renew, Prune: true,

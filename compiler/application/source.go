@@ -39,18 +39,21 @@ func lockSource(app *model.Application) (s dependency.Source, ok bool) {
 	if h == nil || h.Path != "" {
 		return s, false
 	}
-	return dependency.SourceOf(model.Manifests{Helm: &model.Helm{Repo: h.Repo, OCI: h.OCI, Chart: h.Chart, Version: h.Version}})
+	return dependency.SourceOf(model.Manifests{Helm: &model.Helm{Repo: h.Repo, OCI: h.OCI,
+		Chart: h.Chart, Version: h.Version}})
 }
 
 var manifestsRef = model.Ref{Collection: "application", Path: "manifests"}
 
 // openSource reads what is rendered.
-func openSource(r Request, app *model.Application, contents *dependency.Library) (s source, ds []diag.Diagnostic, err error) {
+func openSource(r Request, app *model.Application, contents *dependency.Library) (s source,
+	ds []diag.Diagnostic, err error) {
 	s.tree, err = readFolder(r.Dir, func(folder string) bool { return folder != r.without && enters(app, folder) })
 	if err != nil {
 		var own *badFolderError
 		if errors.As(err, &own) {
-			return s, at([]diag.Diagnostic{diag.New(diag.BadSource, own.Error()).Hinting("keep what is rendered small, and without links that lead out")}, manifestsRef), nil
+			return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+				own.Error()).Hinting("keep what is rendered small, and without links that lead out")}, manifestsRef), nil
 		}
 		return s, nil, err
 	}
@@ -69,14 +72,18 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	chart, err := s.tree.Sub(path.Clean(h.Path))
 	if err != nil {
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("there is no chart in %s: %v", h.Path, err)).
-			Hinting("helm.path is the folder with the chart's Chart.yaml, from the folder of kalypso.yaml")}, manifestsRef.At("helm.path")), nil
+			Hinting("helm.path is the folder with the chart's Chart.yaml, from the folder of kalypso.yaml")},
+			manifestsRef.At("helm.path")), nil
 	}
 	if refused := slices.Sorted(maps.Keys(chart.Refused)); len(refused) > 0 {
-		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %s %s", h.Path, refused[0], chart.Refused[refused[0]])).
-			Hinting(archive.WayOut(chart.Refused[refused[0]], "keep it as a file of the application's own folder"))}, manifestsRef.At("helm.path")), nil
+		return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+			fmt.Sprintf("the chart in %s cannot be read: %s %s", h.Path, refused[0], chart.Refused[refused[0]])).
+			Hinting(archive.WayOut(chart.Refused[refused[0]],
+				"keep it as a file of the application's own folder"))}, manifestsRef.At("helm.path")), nil
 	}
 	if s.chart, err = helm.Pack(chart.Data()); err != nil {
-		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
+		return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+			fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
 			Hinting("`helm lint` says more")}, manifestsRef.At("helm.path")), nil
 	}
 	return s, nil, nil
@@ -191,7 +198,8 @@ func entryOf(root *os.Root, name string, d fs.DirEntry) (e archive.Entry, ok boo
 func (s *source) job(app *model.Application, t *Target) *project.Job {
 	h := app.Manifests.Helm
 	if h == nil {
-		return &project.Job{Kustomize: &kustomize.Request{Files: s.files, Refused: s.tree.Refused, Path: path.Join(t.Dir, app.Manifests.Kustomize.Path)}}
+		return &project.Job{Kustomize: &kustomize.Request{Files: s.files, Refused: s.tree.Refused,
+			Path: path.Join(t.Dir, app.Manifests.Kustomize.Path)}}
 	}
 	release := h.ReleaseName
 	if release == "" {

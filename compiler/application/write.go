@@ -82,7 +82,8 @@ func gone(dir, application string, known []string) []string {
 		if !e.IsDir() || slices.Contains(known, e.Name()) {
 			continue
 		}
-		if record := recordIn(filepath.Join(dir, e.Name())); record != nil && record.Platform == application && record.Environment == e.Name() && len(record.ClusterTypes) > 0 {
+		if record := recordIn(filepath.Join(dir, e.Name())); record != nil &&
+			record.Platform == application && record.Environment == e.Name() && len(record.ClusterTypes) > 0 {
 			out = append(out, e.Name())
 		}
 	}
@@ -106,7 +107,8 @@ func recordIn(dir string) *tree.Record {
 }
 
 // write writes the targets of an environment.
-func (a *Application) write(ctx context.Context, environment string, o Output) (c *tree.Changes, ds []diag.Diagnostic, err error) {
+func (a *Application) write(ctx context.Context, environment string, o Output) (c *tree.Changes,
+	ds []diag.Diagnostic, err error) {
 	dir, err := tree.Open(filepath.Join(o.Dir, environment))
 	if err != nil {
 		return nil, nil, err
@@ -132,7 +134,8 @@ func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree
 			content.Kept = "the target has errors"
 		}
 		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{
-			Name: target.Name, Outside: !a.builds(target.Name), Content: func(context.Context) (*tree.Content, error) { return content, nil },
+			Name: target.Name, Outside: !a.builds(target.Name),
+			Content: func(context.Context) (*tree.Content, error) { return content, nil },
 		})
 	}
 	if previous == nil || a.request.Ring == "" {
@@ -154,5 +157,6 @@ func (a *Application) Options(environment string) tree.Options {
 	if of == nil {
 		of = &tree.Source{Base: tree.Revision(a.source.digest("")), Environment: tree.Revision(a.source.digest(environment))}
 	}
-	return tree.Options{Platform: a.Model.Name, Environment: environment, Compiler: compiler.Version(), Source: *of, Ring: a.request.Ring}
+	return tree.Options{Platform: a.Model.Name, Environment: environment, Compiler: compiler.Version(),
+		Source: *of, Ring: a.request.Ring}
 }

@@ -81,7 +81,8 @@ func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (
 			out.Diagnostics = append(out.Diagnostics, t.ds...)
 		}
 	}
-	out.Diagnostics = diag.Sort(append(out.Diagnostics, unmatched(environments, len(all) == len(b.Declarations), withoutAssignments(b))...))
+	out.Diagnostics = diag.Sort(append(out.Diagnostics,
+		unmatched(environments, len(all) == len(b.Declarations), withoutAssignments(b))...))
 	b.Platform.Quote(out.Diagnostics)
 	return out, nil
 }
@@ -149,7 +150,8 @@ func (e *environment) run(ctx context.Context, wants func(string) bool) error {
 
 // result returns the test's result.
 func (t *test) result() Result {
-	r := Result{Environment: t.in.Name, Test: t.Name, Description: t.Description, Status: Passed, Assignments: len(t.matches), Failures: []Failure{}}
+	r := Result{Environment: t.in.Name, Test: t.Name, Description: t.Description, Status: Passed,
+		Assignments: len(t.matches), Failures: []Failure{}}
 	switch {
 	case len(t.ds) > 0:
 		r.Status = Failed
@@ -159,7 +161,8 @@ func (t *test) result() Result {
 		r.Status = Empty
 	}
 	for _, d := range t.ds {
-		f := Failure{Message: d.Message, Path: d.Path, Assignments: append([]string{}, d.Assignments...), Positions: []model.Position{}}
+		f := Failure{Message: d.Message, Path: d.Path, Assignments: append([]string{}, d.Assignments...),
+			Positions: []model.Position{}}
 		for _, s := range d.Sites {
 			f.Positions = append(f.Positions, s.Position)
 		}
@@ -182,7 +185,8 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 	var out []diag.Diagnostic
 	warn := func(name string, in *engine.Environment) {
 		ref := model.Ref{Collection: "tests", Name: name, Path: "match"}
-		ds := []diag.Diagnostic{diag.New(diag.SelectsNothing, fmt.Sprintf("test %q matches no assignment", name)).At(ref, "").On(ref.String()).
+		ds := []diag.Diagnostic{diag.New(diag.SelectsNothing,
+			fmt.Sprintf("test %q matches no assignment", name)).At(ref, "").On(ref.String()).
 			Hinting("correct match and clusters, or say how many it is to match: count: 0").Following(because)}
 		diag.Resolve(ds, in.Model.Positions)
 		out = append(out, ds...)
@@ -192,7 +196,8 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 			t, concerns := asked[name]
 			if concerns && !matched[name] {
 				warn(name, t.in)
-			} else if !concerns && all && !slices.ContainsFunc(environments, func(e *environment) bool { return e.Model == nil }) {
+			} else if !concerns && all &&
+				!slices.ContainsFunc(environments, func(e *environment) bool { return e.Model == nil }) {
 				warn(name, e.Environment) // its match leaves every environment out
 			}
 		}

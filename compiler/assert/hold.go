@@ -20,7 +20,8 @@ func (t *test) count(h *compose.Holder) {
 	case t.in.Model.Incomplete:
 		t.unknown = true
 	default:
-		for _, d := range h.Facts(t.Count, model.IntOf(int64(len(t.matches))), func(string) model.Ref { return model.Ref{} }) {
+		for _, d := range h.Facts(t.Count, model.IntOf(int64(len(t.matches))),
+			func(string) model.Ref { return model.Ref{} }) {
 			d.Message += ", in " + t.in.Name
 			t.ds = append(t.ds, d)
 		}
@@ -34,7 +35,8 @@ func (t *test) facts(h *compose.Holder) {
 	}
 	for _, i := range t.matches {
 		a := &t.in.Schedule.Assignments[i]
-		for _, d := range h.Facts(t.Assignment, t.in.Plan.Tested(i), func(path string) model.Ref { return t.written(i, path) }) {
+		for _, d := range h.Facts(t.Assignment, t.in.Plan.Tested(i),
+			func(path string) model.Ref { return t.written(i, path) }) {
 			t.ds = append(t.ds, d.For(a.ID(t.in.Name)))
 		}
 	}
@@ -119,7 +121,8 @@ func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, 
 		of := a.test.clustersOf(folder)
 		plain, clusters = plain || len(of) == 0, append(clusters, of...)
 	}
-	own := slices.DeleteFunc(slices.Clone(clusters), func(c *model.Cluster) bool { return len(c.ValuesOf(a.target).Fields()) == 0 })
+	own := slices.DeleteFunc(slices.Clone(clusters),
+		func(c *model.Cluster) bool { return len(c.ValuesOf(a.target).Fields()) == 0 })
 	common := map[string]bool{} // paths
 	if plain || len(own) < len(clusters) {
 		for _, d := range h.Values(a.test.Values, g) {

@@ -204,7 +204,8 @@ func (c *comparison) environment(name string) error {
 		(*s).same = c.same
 	}
 	var err error
-	if e.Effect, err = effect.Of(e.before.effect(), e.after.effect(), func(folder string) bool { _, same := c.same[folder]; return same }); err != nil {
+	if e.Effect, err = effect.Of(e.before.effect(), e.after.effect(),
+		func(folder string) bool { _, same := c.same[folder]; return same }); err != nil {
 		return err
 	}
 	removes := map[string]bool{} // cluster types in which an added target may be a renamed one
@@ -218,7 +219,8 @@ func (c *comparison) environment(name string) error {
 			continue
 		}
 		e.jobs = append(e.jobs, len(c.jobs))
-		c.jobs = append(c.jobs, job{before: e.before.assignment(p.Way.From, p.Before), after: e.after.assignment(p.Way.To, p.After), pair: p})
+		c.jobs = append(c.jobs, job{before: e.before.assignment(p.Way.From, p.Before),
+			after: e.after.assignment(p.Way.To, p.After), pair: p})
 	}
 	both := func(list *[]int, before, after *Folder) {
 		if before != nil && after != nil && before.Tree != after.Tree {

@@ -44,7 +44,8 @@ func (r *Report) describe(c *comparison) {
 		if n >= 0 && c.jobs[n].found != nil && c.jobs[n].found.namespace != "" {
 			namespace = c.jobs[n].found.namespace
 		}
-		names := strings.NewReplacer("<environment>", e.Environment, "<clusterType>", e.ClusterType, "<deploymentTarget>", e.DeploymentTarget, "<namespace>", namespace)
+		names := strings.NewReplacer("<environment>", e.Environment, "<clusterType>", e.ClusterType,
+			"<deploymentTarget>", e.DeploymentTarget, "<namespace>", namespace)
 		e.Values = nil
 		for _, v := range values[n] {
 			for _, text := range []*json.RawMessage{&v.From, &v.To} {
@@ -70,7 +71,9 @@ func (r *Report) describe(c *comparison) {
 	r.Changed = append([]Entry{}, all...)
 	for _, list := range [][]Entry{r.Removed, r.Added, r.Changed} {
 		slices.SortStableFunc(list, func(a, b Entry) int {
-			return cmp.Or(strings.Compare(a.Environment, b.Environment), strings.Compare(a.ClusterType, b.ClusterType), strings.Compare(a.DeploymentTarget, b.DeploymentTarget), strings.Compare(first(&a), first(&b)))
+			return cmp.Or(strings.Compare(a.Environment, b.Environment),
+				strings.Compare(a.ClusterType, b.ClusterType), strings.Compare(a.DeploymentTarget,
+					b.DeploymentTarget), strings.Compare(first(&a), first(&b)))
 		})
 	}
 	for _, f := range []*Folders{&r.Assignments, &r.ClusterTypes} {

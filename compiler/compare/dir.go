@@ -198,7 +198,8 @@ func (e environment) folders() ([]diskFolder, error) {
 		record := e.clusterType(ct)
 		own := ownFolders(record)
 		out := []diskFolder{{
-			Folder: Folder{Environment: e.name, ClusterType: ct, Backend: backendOf(record)}, dir: at, own: true, below: own, executable: executables(record.Files),
+			Folder: Folder{Environment: e.name, ClusterType: ct, Backend: backendOf(record)}, dir: at,
+			own: true, below: own, executable: executables(record.Files),
 		}}
 		for _, name := range names {
 			if own[name] {

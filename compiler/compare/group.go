@@ -148,7 +148,8 @@ func digestOf(c Change, in of) digest {
 	if c.Object != nil {
 		o = *c.Object
 	}
-	for _, s := range []string{string(c.Kind), c.File, o.APIVersion, o.Kind, o.Namespace, o.Name, c.Path, string(c.From), string(c.To), c.Diff} {
+	for _, s := range []string{string(c.Kind), c.File, o.APIVersion, o.Kind, o.Namespace, o.Name,
+		c.Path, string(c.From), string(c.To), c.Diff} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	fmt.Fprintf(h, "%d %v %v %v %v", c.Document, c.Object != nil, c.From != nil, c.To != nil, in)

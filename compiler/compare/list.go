@@ -18,7 +18,8 @@ func WriteList(w io.Writer, r *Report) error {
 		change  string
 		entries []Entry
 		types   []string
-	}{{"removed", r.Removed, r.ClusterTypes.Removed}, {"added", r.Added, r.ClusterTypes.Added}, {"changed", r.Changed, r.ClusterTypes.Changed}} {
+	}{{"removed", r.Removed, r.ClusterTypes.Removed}, {"added", r.Added, r.ClusterTypes.Added},
+		{"changed", r.Changed, r.ClusterTypes.Changed}} {
 		for i := range list.entries {
 			fmt.Fprintf(table, "%s\tassignment\t%s\n", list.change, t.on(&list.entries[i]))
 		}
@@ -32,7 +33,8 @@ func WriteList(w io.Writer, r *Report) error {
 			ids    []string
 		}{{"emptied", c.Emptied}, {"unlisted", c.Unlisted}, {"listed", c.Listed}} {
 			if n := len(list.ids); n > named {
-				fmt.Fprintf(table, "%s\tclusters\t%s and %d more\n", list.change, printable(strings.Join(list.ids[:named], ", ")), n-named)
+				fmt.Fprintf(table, "%s\tclusters\t%s and %d more\n", list.change,
+					printable(strings.Join(list.ids[:named], ", ")), n-named)
 				continue
 			}
 			for _, id := range list.ids {
@@ -98,7 +100,9 @@ func WriteLines(w io.Writer, r *Report) error {
 				names = []string{""}
 			}
 			for _, name := range names {
-				if err := enc.Encode(pairLine{e.kind, e.Environment, e.ClusterType, e.DeploymentTarget, name, e.Namespaces, e.PersistentVolumeClaims, e.CustomResourceDefinitions, e.CustomResources, e.RenamedTo, e.RenamedFrom, e.Values, e.Objects}); err != nil {
+				if err := enc.Encode(pairLine{e.kind, e.Environment, e.ClusterType, e.DeploymentTarget, name,
+					e.Namespaces, e.PersistentVolumeClaims, e.CustomResourceDefinitions, e.CustomResources,
+					e.RenamedTo, e.RenamedFrom, e.Values, e.Objects}); err != nil {
 					return err
 				}
 			}

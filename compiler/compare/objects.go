@@ -130,7 +130,8 @@ func (o object) isBuiltIn() bool {
 func (o object) reconciles(f *Folder) bool {
 	b := known()[f.Backend]
 	group, _, _ := strings.Cut(o.apiVersion, "/")
-	return b != nil && (slices.Contains(b.Traits().Groups, group) || strings.HasSuffix(group, ".fluxcd.io") || group == "fleet.cattle.io")
+	return b != nil && (slices.Contains(b.Traits().Groups, group) ||
+		strings.HasSuffix(group, ".fluxcd.io") || group == "fleet.cattle.io")
 }
 
 // manifestsIn returns the Kubernetes objects of a file that kalypso wrote.
@@ -187,7 +188,8 @@ func scanned(doc []byte) (o object, sure bool) {
 		if within == "metadata" && indent > 0 && first == 0 {
 			first = indent
 		}
-		if text == "" || indent > 2 && first <= 2 || indent > 0 && within != "metadata" || text[0] == '-' && within != "metadata" && within != "" {
+		if text == "" || indent > 2 && first <= 2 || indent > 0 && within != "metadata" ||
+			text[0] == '-' && within != "metadata" && within != "" {
 			continue
 		}
 		name, value, isField := strings.Cut(text, ":")

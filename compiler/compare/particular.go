@@ -13,7 +13,8 @@ import (
 const mark = '\x00'
 
 // shown are the marks as a report has them.
-var shown = strings.NewReplacer("\x00e", "<environment>", "\x00c", "<clusterType>", "\x00t", "<deploymentTarget>", "\x00n", "<namespace>", "\x00k", "<cluster>",
+var shown = strings.NewReplacer("\x00e", "<environment>", "\x00c", "<clusterType>", "\x00t",
+	"<deploymentTarget>", "\x00n", "<namespace>", "\x00k", "<cluster>",
 	"\x00i", "<environment>/<clusterType>", "\x00j", "<environment>-<clusterType>")
 
 func display(c Change) Change { return c.replaced(shown) }
@@ -59,15 +60,18 @@ func namesOf(f *Folder, namespace string) particular {
 		{namespace, 'n'}, {f.Assignment, 't'},
 		{f.Environment + "/" + f.ClusterType, 'i'}, {f.Environment + "-" + f.ClusterType, 'j'},
 	}
-	return particular{names: in(append(values, name{f.Environment, 'e'}, name{f.ClusterType, 'c'})...), values: in(slices.Clone(values)...)}
+	return particular{names: in(append(values, name{f.Environment, 'e'}, name{f.ClusterType, 'c'})...),
+		values: in(slices.Clone(values)...)}
 }
 
 // generalize returns a change in which names are marked.
 func (p particular) generalize(c Change) Change {
 	c = c.clone()
-	c.File, c.Path, c.Diff = markNames(c.File, p.names, false), markNames(c.Path, p.names, false), markNames(c.Diff, p.values, false)
+	c.File, c.Path, c.Diff = markNames(c.File, p.names, false), markNames(c.Path, p.names, false),
+		markNames(c.Diff, p.values, false)
 	if c.Object != nil {
-		c.Object.Namespace, c.Object.Name = markNames(c.Object.Namespace, p.names, false), markNames(c.Object.Name, p.names, false)
+		c.Object.Namespace, c.Object.Name = markNames(c.Object.Namespace, p.names, false),
+			markNames(c.Object.Name, p.names, false)
 	}
 	for _, v := range []*json.RawMessage{&c.From, &c.To} {
 		if *v != nil {

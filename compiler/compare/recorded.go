@@ -127,7 +127,8 @@ func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
 	}
 	for _, f := range all {
 		if f.Entry != nil {
-			s.folder(Folder{Environment: s.record.Environment, Cluster: f.Cluster, Follows: f.Folder, Tree: tree.TreeID(f.Entry.Files)}, f.Entry.Files, contents)
+			s.folder(Folder{Environment: s.record.Environment, Cluster: f.Cluster, Follows: f.Folder,
+				Tree: tree.TreeID(f.Entry.Files)}, f.Entry.Files, contents)
 		} else {
 			s.folders = append(s.folders, pulling(s.record.Environment, f.Cluster, f.Folder))
 		}
@@ -137,17 +138,20 @@ func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
 }
 
 func (s *recorded) add(ct *tree.ClusterTypeRecord, contents Contents) {
-	s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Tree: tree.TreeID(ct.Files), Backend: backendOf(ct)}, ct.Files, contents)
+	s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name,
+		Tree: tree.TreeID(ct.Files), Backend: backendOf(ct)}, ct.Files, contents)
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
-		s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Assignment: a.DeploymentTarget, Tree: a.Tree, Backend: a.Backend, Info: &a.Folder}, a.Files, contents)
+		s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name,
+			Assignment: a.DeploymentTarget, Tree: a.Tree, Backend: a.Backend, Info: &a.Folder}, a.Files, contents)
 	}
 }
 
 // backendOf returns the backend of a cluster type's own files: that of all its folders, and ""
 // where it is not known.
 func backendOf(ct *tree.ClusterTypeRecord) string {
-	if len(ct.Assignments) == 0 || slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return a.Backend != ct.Assignments[0].Backend }) {
+	if len(ct.Assignments) == 0 || slices.ContainsFunc(ct.Assignments,
+		func(a tree.AssignmentRecord) bool { return a.Backend != ct.Assignments[0].Backend }) {
 		return ""
 	}
 	return ct.Assignments[0].Backend

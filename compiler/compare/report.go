@@ -57,14 +57,16 @@ func (r *Report) In(environment string) *Report {
 		to    *[]Entry
 		from  []Entry
 		total *int
-	}{{&out.Removed, r.Removed, &out.Total.Removed}, {&out.Added, r.Added, &out.Total.Added}, {&out.Changed, r.Changed, &out.Total.Changed}} {
+	}{{&out.Removed, r.Removed, &out.Total.Removed}, {&out.Added, r.Added, &out.Total.Added},
+		{&out.Changed, r.Changed, &out.Total.Changed}} {
 		for _, e := range of.from {
 			if e.Environment == environment {
 				*of.to, *of.total = append(*of.to, e), *of.total+e.Count
 			}
 		}
 	}
-	for _, of := range []struct{ to, from *Folders }{{&out.Assignments, &r.Assignments}, {&out.ClusterTypes, &r.ClusterTypes}} {
+	for _, of := range []struct{ to, from *Folders }{{&out.Assignments, &r.Assignments},
+		{&out.ClusterTypes, &r.ClusterTypes}} {
 		of.to.Added, of.to.Removed, of.to.Changed = within(of.from.Added), within(of.from.Removed), within(of.from.Changed)
 	}
 	for _, c := range r.Counts {
@@ -74,7 +76,8 @@ func (r *Report) In(environment string) *Report {
 		}
 	}
 	if r.Clusters != nil {
-		out.Clusters = &Clusters{Concerned: r.concerned[environment], Emptied: within(r.Clusters.Emptied), Unlisted: within(r.Clusters.Unlisted), Listed: within(r.Clusters.Listed), Moved: []Move{}}
+		out.Clusters = &Clusters{Concerned: r.concerned[environment], Emptied: within(r.Clusters.Emptied),
+			Unlisted: within(r.Clusters.Unlisted), Listed: within(r.Clusters.Listed), Moved: []Move{}}
 	}
 	return out
 }

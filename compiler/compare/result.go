@@ -160,7 +160,8 @@ func (out *result) pair(p *effect.Pair, n int) {
 		entry = ends(out.ends, "-"+key, entry)
 		counts.Removed += number
 	}
-	entry.kind, entry.Count, entry.sets, entry.jobs = kindOf(p), entry.Count+number, append(entry.sets, set), append(entry.jobs, n)
+	entry.kind, entry.Count, entry.sets, entry.jobs = kindOf(p), entry.Count+number,
+		append(entry.sets, set), append(entry.jobs, n)
 	for _, name := range set.names {
 		out.concerned[name] = true
 	}
@@ -174,7 +175,8 @@ func (out *result) pair(p *effect.Pair, n int) {
 		out.report.objects[out.name] = newObjects()
 	}
 	for _, to := range []Objects{out.report.Objects, out.report.objects[out.name]} {
-		for _, of := range []struct{ to, from map[string]int }{{to.Created, j.objects.created}, {to.Updated, j.objects.updated}, {to.Deleted, j.objects.deleted}} {
+		for _, of := range []struct{ to, from map[string]int }{{to.Created, j.objects.created},
+			{to.Updated, j.objects.updated}, {to.Deleted, j.objects.deleted}} {
 			for kind, count := range of.from {
 				of.to[kind] += count * number
 			}
@@ -224,7 +226,8 @@ func (out *result) attribute(n int, folder string, names []string) {
 		}
 		key := clusterType + "/" + f.Assignment
 		in := func(sets []*clusterSet, name string) bool {
-			return slices.ContainsFunc(sets, func(s *clusterSet) bool { _, has := slices.BinarySearch(s.names, name); return has })
+			return slices.ContainsFunc(sets,
+				func(s *clusterSet) bool { _, has := slices.BinarySearch(s.names, name); return has })
 		}
 		var rest, counted []string
 		for _, name := range names {
@@ -254,7 +257,8 @@ func (out *result) attribute(n int, folder string, names []string) {
 // add adds an entry of clusters that have other values by the job with the number n, which
 // counts for some of them.
 func (out *result) add(clusterType, target string, n int, set *clusterSet, count int) {
-	out.changed = append(out.changed, &Entry{Environment: out.name, ClusterType: clusterType, DeploymentTarget: target, Count: count, kind: Changed, sets: []*clusterSet{set}, jobs: []int{n}})
+	out.changed = append(out.changed, &Entry{Environment: out.name, ClusterType: clusterType,
+		DeploymentTarget: target, Count: count, kind: Changed, sets: []*clusterSet{set}, jobs: []int{n}})
 }
 
 // ownFiles notes the clusters that a cluster type's own files concern, unless the files differ
@@ -376,7 +380,8 @@ func (out *result) listClusters() (all int) {
 				out.concerned[name] = true
 			}
 		}
-		c.Moved = append(c.Moved, Move{Environment: out.name, From: w.From, To: w.To, Count: len(w.Clusters), set: out.set(w)})
+		c.Moved = append(c.Moved,
+			Move{Environment: out.name, From: w.From, To: w.To, Count: len(w.Clusters), set: out.set(w)})
 	}
 	for _, list := range [][]string{c.Emptied, c.Listed, c.Unlisted} {
 		slices.Sort(list)

@@ -62,7 +62,8 @@ func (s *side) effect() *effect.Side {
 		machines[f.ClusterType] = known()[f.Backend] != nil && known()[f.Backend].Traits().Machines
 	}
 	for i, f := range s.clusters {
-		out.Clusters[i] = effect.Cluster{Name: f.Cluster, Folder: f.Follows, Entry: f.Tree != tree.TreeID(nil), OnlyListed: machines[f.Follows]}
+		out.Clusters[i] = effect.Cluster{Name: f.Cluster, Folder: f.Follows,
+			Entry: f.Tree != tree.TreeID(nil), OnlyListed: machines[f.Follows]}
 	}
 	out.Assigned = func(folder string) ([]effect.Assignment, error) {
 		all := make([]effect.Assignment, len(s.assigned[folder]))
@@ -83,13 +84,15 @@ func (s *side) assignment(folder string, a *effect.Assignment) *Folder {
 		return nil
 	}
 	of := s.assigned[folder]
-	i, _ := slices.BinarySearchFunc(of, a.DeploymentTarget, func(f *Folder, target string) int { return strings.Compare(f.Assignment, target) })
+	i, _ := slices.BinarySearchFunc(of, a.DeploymentTarget,
+		func(f *Folder, target string) int { return strings.Compare(f.Assignment, target) })
 	return of[i]
 }
 
 // pulling is a cluster that pulls the folder of its cluster type.
 func pulling(environment, cluster, folder string) Folder {
-	return Folder{Environment: environment, Cluster: cluster, Follows: folder, Tree: tree.TreeID(nil), Files: func() ([]backends.File, error) { return nil, nil }}
+	return Folder{Environment: environment, Cluster: cluster, Follows: folder, Tree: tree.TreeID(nil),
+		Files: func() ([]backends.File, error) { return nil, nil }}
 }
 
 // key identifies the folder among all folders of an output.

@@ -159,7 +159,8 @@ func (t *textWriter) moves(c *Clusters) {
 	}
 	for _, m := range ordered(t, c.Moved, func(m Move) string { return m.Environment }) {
 		if m.From != "" && m.To != "" {
-			t.line("", '~', counted(m.Count, "cluster", "clusters")+" of "+printable(m.Environment)+": "+printable(m.From)+" -> "+printable(m.To)+t.onClusters(m.set.names))
+			t.line("", '~', counted(m.Count, "cluster",
+				"clusters")+" of "+printable(m.Environment)+": "+printable(m.From)+" -> "+printable(m.To)+t.onClusters(m.set.names))
 		}
 	}
 }
@@ -170,9 +171,11 @@ func (t *textWriter) moves(c *Clusters) {
 // the change concerns, where clusters are listed.
 func Summary(r *Report) string {
 	a, ct := r.Assignments, r.ClusterTypes
-	s := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged", r.Total.Added, r.Total.Changed, r.Total.Removed, a.Unchanged)
+	s := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged", r.Total.Added, r.Total.Changed,
+		r.Total.Removed, a.Unchanged)
 	if n := len(ct.Added) + len(ct.Changed) + len(ct.Removed); n > 0 {
-		s += fmt.Sprintf("; cluster types: %d added, %d changed, %d removed, %d unchanged", len(ct.Added), len(ct.Changed), len(ct.Removed), ct.Unchanged)
+		s += fmt.Sprintf("; cluster types: %d added, %d changed, %d removed, %d unchanged", len(ct.Added),
+			len(ct.Changed), len(ct.Removed), ct.Unchanged)
 	}
 	if c := r.Clusters; c != nil && c.Concerned > 0 {
 		s += "; " + counted(c.Concerned, "cluster", "clusters")
@@ -383,7 +386,8 @@ func inline(v json.RawMessage) (string, bool) {
 	if p := printable(s); p != s {
 		return p, true
 	}
-	if s == "" || s != strings.TrimSpace(s) || strings.Contains(s, " -> ") || strings.ContainsAny(s[:1], "\"'[{") || json.Valid([]byte(s)) {
+	if s == "" || s != strings.TrimSpace(s) || strings.Contains(s, " -> ") ||
+		strings.ContainsAny(s[:1], "\"'[{") || json.Valid([]byte(s)) {
 		return strconv.Quote(s), true
 	}
 	return s, true
@@ -418,7 +422,8 @@ func (t *textWriter) stat(r *Report) {
 		if c.Added+c.Changed+c.Removed == 0 && !own {
 			continue
 		}
-		s := fmt.Sprintf("%s/%s\t%d added\t%d changed\t%d removed\t%d unchanged", printable(c.Environment), printable(c.ClusterType), c.Added, c.Changed, c.Removed, c.Unchanged)
+		s := fmt.Sprintf("%s/%s\t%d added\t%d changed\t%d removed\t%d unchanged",
+			printable(c.Environment), printable(c.ClusterType), c.Added, c.Changed, c.Removed, c.Unchanged)
 		switch {
 		case r.Clusters == nil:
 		case c.Lists:

@@ -58,7 +58,8 @@ func (m *memo) contract(c *model.Contract) *contract {
 		known.paths = append(known.paths, model.Elements(f.Path))
 	}
 	if fields, ok := expr.Fields(c.Expr); ok {
-		known.apart = c.Mentions == nil || !slices.ContainsFunc(fields, func(f expr.Field) bool { return !slices.Contains(c.Mentions, f.Name) })
+		known.apart = c.Mentions == nil || !slices.ContainsFunc(fields,
+			func(f expr.Field) bool { return !slices.Contains(c.Mentions, f.Name) })
 		known.fields = fieldContracts("", fields)
 	}
 	return m.contracts.store(c, known)

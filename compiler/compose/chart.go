@@ -30,7 +30,8 @@ func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, e
 			m.parts = append(m.parts, rootNode(&root{FromValues, of.name, layer, of.ref.At("manifests.helm.values")}, of.Values))
 		}
 		if of.Defaults.Kind != model.Absent {
-			m.parts = append(m.parts, rootNode(&root{FromDefault, of.name, layer, of.ref.At("manifests.helm.defaults")}, of.Defaults))
+			m.parts = append(m.parts, rootNode(&root{FromDefault, of.name, layer,
+				of.ref.At("manifests.helm.defaults")}, of.Defaults))
 		}
 	}
 	m.unite(start)
@@ -51,7 +52,8 @@ func Application(t *model.ApplicationTarget, eval *expr.Evaluator) *Graph {
 			values = withoutReplaced(values, over.Values)
 		}
 		if values.Kind == model.StructTree {
-			m.parts = append(m.parts, rootNode(&root{FromDefault, of.File, layer, model.Ref{Collection: "values", Name: of.File}}, values))
+			m.parts = append(m.parts, rootNode(&root{FromDefault, of.File, layer,
+				model.Ref{Collection: "values", Name: of.File}}, values))
 		}
 	}
 	m.unite(0)
@@ -87,8 +89,10 @@ func (m *merger) withoutSecrets(target model.Ref) {
 	_, secrets := splitSecrets(m.graph.Values)
 	for _, s := range secrets {
 		ref := target.At(model.JoinPath("manifests.helm.values", s.Path))
-		m.fail(diag.New(diag.UndeliverableSecret, fmt.Sprintf("the chart's value %s refers to a secret, and would be written in plain text", s.Path)).
-			On(ref.String()).At(ref, "").Hinting("refer to the secret in a config, and let the chart read the Secret platform-secrets"))
+		m.fail(diag.New(diag.UndeliverableSecret,
+			fmt.Sprintf("the chart's value %s refers to a secret, and would be written in plain text", s.Path)).
+			On(ref.String()).At(ref, "").Hinting("refer to the secret in a config, and let the chart read " +
+			"the Secret platform-secrets"))
 	}
 }
 
@@ -110,9 +114,11 @@ func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (mode
 	for _, name := range path[:taken] {
 		there = model.JoinPath(there, model.Label(name))
 	}
-	message := fmt.Sprintf("the chart's values already hold something at %s, where platformValues puts the platform's", there)
+	message := fmt.Sprintf("the chart's values already hold something at %s, where platformValues "+
+		"puts the platform's", there)
 	if taken < len(path) {
-		message = fmt.Sprintf("%s of the chart's values is no struct, so platformValues cannot put the platform's at %s", there, at)
+		message = fmt.Sprintf("%s of the chart's values is no struct, so platformValues cannot put the "+
+			"platform's at %s", there, at)
 	}
 	target := a.Workload.TargetRef(a.Target.Name)
 	d := diag.New(diag.HelmValues, message).On(target.At(model.JoinPath("manifests.helm.values", there)).String()).

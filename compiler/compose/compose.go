@@ -54,13 +54,15 @@ type Plan struct {
 	functions   *functions
 	memo        *memo
 	elsewhere   *expr.Elsewhere
-	clusters    map[string][]*model.Cluster // by the class's folder, sorted by name; nil where no config uses facts of them
-	hidden      bool                        // whether errors hide some
-	configs     [][]int32                   // assignment -> the configs that match it, sorted by layer, then name
-	schemas     [][]int32                   // assignment -> the config schemas that match it
-	ds          []about
-	vocabulary  func() selector.Vocabulary // of matches
-	nothing     string                     // why there are no assignments, as diagnostics follow from it; "" where there are some
+	// by the class's folder, sorted by name; nil where no config uses facts of them
+	clusters   map[string][]*model.Cluster
+	hidden     bool      // whether errors hide some
+	configs    [][]int32 // assignment -> the configs that match it, sorted by layer, then name
+	schemas    [][]int32 // assignment -> the config schemas that match it
+	ds         []about
+	vocabulary func() selector.Vocabulary // of matches
+	// why there are no assignments, as diagnostics follow from it; "" where there are some
+	nothing string
 
 	configDigests, schemaDigests [][]byte
 	scratch                      []byte
@@ -94,7 +96,8 @@ type Tuple struct {
 // NewPlan plans the assignments of a schedule. The diagnostics are unresolved
 // and name the assignments that they concern. elsewhere evaluates expressions that
 // may take long; nil for where they are met.
-func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, f Functions, satisfies selector.Satisfier, elsewhere *expr.Elsewhere) (*Plan, []diag.Diagnostic, error) {
+func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, f Functions,
+	satisfies selector.Satisfier, elsewhere *expr.Elsewhere) (*Plan, []diag.Diagnostic, error) {
 	p := &Plan{
 		Namespaces:  make([]string, len(s.Assignments)),
 		Failed:      make([]bool, len(s.Assignments)),

@@ -113,7 +113,8 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem, contracts 
 		if leaf, there := m.leafAt(p.Path); there {
 			d = origins(d, leaf.From)
 		}
-		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(cmp.Or(m.retype(p), m.unlisted(p), hint(p, c.Ref)))
+		d = d.At(c.Ref.At(p.Path),
+			"("+describeContract(c.Ref)+")").Hinting(cmp.Or(m.retype(p), m.unlisted(p), hint(p, c.Ref)))
 		d = m.misspelt(d, p, c, contracts)
 		if c.Advise {
 			m.graph.ds = append(m.graph.ds, d)
@@ -173,7 +174,8 @@ func (m *merger) plain(p expr.Problem) string {
 		return fmt.Sprintf("it must be %s, and is %s", bound[2], bound[1])
 	}
 	if given, wanted := m.types(p); given != "" {
-		return fmt.Sprintf("it must be of type %s, and is of type %s", strings.ReplaceAll(strings.Trim(wanted, "()"), "|", " or "), given)
+		return fmt.Sprintf("it must be of type %s, and is of type %s",
+			strings.ReplaceAll(strings.Trim(wanted, "()"), "|", " or "), given)
 	}
 	return p.Message
 }
@@ -205,7 +207,8 @@ func (m *merger) retype(p expr.Problem) string {
 	leaf, _ := m.leafAt(p.Path)
 	switch text := leaf.Value.Text(); {
 	case plaintext(leaf.Path, leaf.Value):
-	case leaf.Value.Kind() == model.String && (number.MatchString(text) && strings.Contains(wanted, "int") || wanted == "bool" && (text == "true" || text == "false")):
+	case leaf.Value.Kind() == model.String && (number.MatchString(text) &&
+		strings.Contains(wanted, "int") || wanted == "bool" && (text == "true" || text == "false")):
 		return "write it without quotes: " + text
 	case wanted == "string" && slices.Contains([]model.Kind{model.Int, model.Float, model.Bool}, leaf.Value.Kind()):
 		return "write it as a string: " + string(model.AppendJSONString(nil, leaf.Value.String()))
@@ -221,7 +224,8 @@ func (m *merger) unlisted(p expr.Problem) string {
 	if !p.Missing || p.Path == "" || m.forClusters == "" {
 		return ""
 	}
-	return fmt.Sprintf("list the clusters of cluster type %s, for which config %s has values, or give %s a value in another config that matches the assignment", m.clusterType, m.forClusters, p.Path)
+	return fmt.Sprintf("list the clusters of cluster type %s, for which config %s has values, or "+
+		"give %s a value in another config that matches the assignment", m.clusterType, m.forClusters, p.Path)
 }
 
 // hint says what to do about a problem with a contract, which is of an assignment
@@ -283,7 +287,8 @@ func (m *merger) needs(c *model.Contract) {
 	m.graph.Needs = slices.Grow(m.graph.Needs, len(c.Fields))
 	for i, f := range c.Fields {
 		_, met := at(m.graph.Values, known.paths[i])
-		m.graph.Needs = append(m.graph.Needs, Need{Path: f.Path, Contract: c.Ref, Text: f.Text, Optional: f.Optional, Advise: c.Advise, Met: met})
+		m.graph.Needs = append(m.graph.Needs, Need{Path: f.Path, Contract: c.Ref, Text: f.Text,
+			Optional: f.Optional, Advise: c.Advise, Met: met})
 	}
 }
 

@@ -40,7 +40,8 @@ const ofClusterType = "clusterType"
 // implied returns the facts of an assignment that are no labels, and that all assignments of
 // its target have.
 func (p *Plan) implied(a *schedule.Assignment) map[string]string {
-	return map[string]string{"environment": p.env.Name, "workspace": a.Workload.Workspace, "workload": a.Workload.Name, "deploymentTarget": a.Target.FullName}
+	return map[string]string{"environment": p.env.Name, "workspace": a.Workload.Workspace,
+		"workload": a.Workload.Name, "deploymentTarget": a.Target.FullName}
 }
 
 // vocabularyOf returns what matches can speak of: everything that there is in the facts of
@@ -79,7 +80,8 @@ type known struct {
 }
 
 func newAsked(names []string) *asked {
-	return &asked{names, map[*model.ClusterType][]known{}, map[*model.DeploymentTarget][]known{}, map[*model.DeploymentTarget][]known{}}
+	return &asked{names, map[*model.ClusterType][]known{}, map[*model.DeploymentTarget][]known{},
+		map[*model.DeploymentTarget][]known{}}
 }
 
 func (a *asked) clusterType(ct *model.ClusterType) []known {
@@ -118,7 +120,8 @@ type Late struct {
 
 // clusterFact returns the facts of a single cluster.
 func clusterFact(c *model.Cluster, of *model.ClusterType) model.Value {
-	fields := []model.Field{{Name: "name", Value: model.StringOf(c.Name)}, {Name: "labels", Value: labels(of.Labels, c.Labels)}, {Name: "values", Value: model.StructOf()}}
+	fields := []model.Field{{Name: "name", Value: model.StringOf(c.Name)},
+		{Name: "labels", Value: labels(of.Labels, c.Labels)}, {Name: "values", Value: model.StructOf()}}
 	if c.Address != "" {
 		fields = append(fields, model.Field{Name: "address", Value: model.StringOf(c.Address)})
 	}
@@ -199,7 +202,8 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 // fields of #TestedAssignment in the schema.
 func (p *Plan) Tested(i int) model.Value {
 	a := &p.assignments[i]
-	known := p.facts(i, []string{"environment", "workspace", "application", "workload", "deploymentTarget", "clusterType", "namespace", "labels",
+	known := p.facts(i, []string{"environment", "workspace", "application", "workload",
+		"deploymentTarget", "clusterType", "namespace", "labels",
 		"version", "manifests", "dependsOn", "wave", "gitops", "configFormat"}, nil)
 	fields := append(known.Fields(),
 		model.Field{Name: "policies", Value: texts(a.Policies)},

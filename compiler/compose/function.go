@@ -162,7 +162,8 @@ func (p *Plan) sharedSpecs(ctx context.Context) error {
 				model.Field{Name: "environment", Value: model.StringOf(p.env.Name)},
 				model.Field{Name: "clusterType", Value: model.StringOf(ct.TypeName())},
 			)
-			calls = append(calls, newCall(function.Call{Entity: model.Ref{Collection: "reconcilers", Name: r.Name}, Facts: facts, Shared: true}))
+			calls = append(calls, newCall(function.Call{Entity: model.Ref{Collection: "reconcilers",
+				Name: r.Name}, Facts: facts, Shared: true}))
 			types = append(types, ct.Name)
 		}
 	}

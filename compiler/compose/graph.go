@@ -115,7 +115,8 @@ func (m *merger) compose(layers []layer) {
 			kind OriginKind
 			tree *model.Tree
 			name string
-		}{{FromValues, &l.values, "values"}, {FromDefault, &l.defaults, "defaults"}, {FromOverride, &l.overrides, "overrides"}} {
+		}{{FromValues, &l.values, "values"}, {FromDefault, &l.defaults, "defaults"},
+			{FromOverride, &l.overrides, "overrides"}} {
 			if side.tree.Kind != model.Absent {
 				m.parts = append(m.parts, m.memo.tree(l.config, side.kind, side.name, side.tree))
 			}

@@ -119,7 +119,10 @@ func (h *Holder) ask(c *model.Contract, v model.Value) []expr.Problem {
 // absent finds the keys that must be absent and are not: CUE does not say which these are,
 // nor anything of the others.
 func (h *Holder) absent(c *model.Contract, v model.Value, problems []expr.Problem) []expr.Problem {
-	if !slices.ContainsFunc(problems, func(p expr.Problem) bool { return p.Path == "" && strings.Contains(p.Message, explicitError) }) {
+	if !slices.ContainsFunc(problems, func(p expr.Problem) bool {
+		return p.Path == "" &&
+			strings.Contains(p.Message, explicitError)
+	}) {
 		return problems
 	}
 	var out []expr.Problem

@@ -22,7 +22,8 @@ func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) 
 	finals := only(parts, func(p *node) bool { return isFinal(p) && !isDefault(p) })
 	opens := only(parts, isOpen)
 	if len(finals) > 0 {
-		return m.final(path, finals, opens, append(slices.Clip(replaced), only(parts, func(p *node) bool { return isFinal(p) && isDefault(p) })...))
+		return m.final(path, finals, opens, append(slices.Clip(replaced),
+			only(parts, func(p *node) bool { return isFinal(p) && isDefault(p) })...))
 	}
 	if candidates := only(parts, hasDefault); len(candidates) > 0 {
 		return m.defaulted(path, candidates, opens, replaced)
@@ -100,7 +101,8 @@ func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (mod
 		return v, false
 	}
 	against, hint := m.against(v, opens)
-	d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: %s is not allowed", path, shown(path, v))).On(path).
+	d := diag.New(diag.ConflictingValues,
+		fmt.Sprintf("conflicting values for %s: %s is not allowed", path, shown(path, v))).On(path).
 		Hinting(hint)
 	m.fail(sites(sites(d, from), against))
 	return v, false
@@ -148,12 +150,14 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 		others = only(others, func(p *node) bool { return !m.yields(p, high[0].root.layer) })
 	}
 	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default
-		if r := m.ask(expr.Call{Terms: append(constraints(others), terms(high)...)}); len(r.Problems) > 0 || !r.Value.Same(v) {
+		if r := m.ask(expr.Call{Terms: append(constraints(others),
+			terms(high)...)}); len(r.Problems) > 0 || !r.Value.Same(v) {
 			if m.unanswered(path, r, opens) {
 				return v, false
 			}
 			against, hint := m.against(v, others)
-			d := diag.New(diag.NoValue, fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path, shown(path, v))).On(path).
+			d := diag.New(diag.NoValue,
+				fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path, shown(path, v))).On(path).
 				Hinting(strings.Replace(hint, "change the value", "give it a value, change the default", 1))
 			m.fail(sites(sites(d, high), against))
 			return v, false
@@ -173,9 +177,11 @@ func (m *merger) unit(path string, parts, replaced []*node) (model.Value, bool) 
 	if len(r.Problems) > 0 {
 		problem := r.Problems[0]
 		at := model.JoinPath(path, problem.Path)
-		d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: %s", at, problem.Message)).Hinting(loosen(problem))
+		d := diag.New(diag.ConflictingValues,
+			fmt.Sprintf("conflicting values for %s: %s", at, problem.Message)).Hinting(loosen(problem))
 		if problem.Missing {
-			d = diag.New(diag.NoValue, "no config gives "+at+" a value").Hinting("give it a value, or a default with *…|…, in a config that matches")
+			d = diag.New(diag.NoValue, "no config gives "+at+" a value").Hinting("give it a value, or a " +
+				"default with *…|…, in a config that matches")
 		}
 		m.fail(sites(d.On(at), parts))
 		return model.Value{}, false
@@ -281,16 +287,19 @@ func (m *merger) conflict(path, at string, parts []*node) {
 			Hinting("a key is a struct in all configs or in none: rename one of the two")
 	case lower.layer == higher.layer:
 		d = diag.New(diag.ConflictingValues, "conflicting values for "+where).
-			Hinting(fmt.Sprintf("if %s may override %s, move %s of %s from values to defaults", higher.name, lower.name, path, lower.name))
+			Hinting(fmt.Sprintf("if %s may override %s, move %s of %s from values to defaults", higher.name,
+				lower.name, path, lower.name))
 		d.Suggestion.ToDefaults = lower.value(path)
 		if a.tree.Final.Kind() == model.List && b.tree.Final.Kind() == model.List {
-			d = d.Hinting(fmt.Sprintf("lists unify element by element: give %s a list strategy in a config schema, or move it from values to defaults in one of the configs", path))
+			d = d.Hinting(fmt.Sprintf("lists unify element by element: give %s a list strategy in a "+
+				"config schema, or move it from values to defaults in one of the configs", path))
 		}
 	default:
 		d = diag.New(diag.FinalValue, "the final value of "+where+" is contradicted by a higher layer").
 			Hinting(fmt.Sprintf("to open it, move %s of %s from values to defaults", path, lower.name))
 		if takesAway(b) {
-			d = d.Hinting(fmt.Sprintf("%s, or write null under overrides of %s: under values it takes away defaults only", d.Hint, higher.name))
+			d = d.Hinting(fmt.Sprintf("%s, or write null under overrides of %s: under values it takes "+
+				"away defaults only", d.Hint, higher.name))
 		}
 		d.Suggestion.ToDefaults = lower.value(path)
 	}

@@ -64,7 +64,8 @@ func listsElements(e model.Expr) bool {
 }
 
 func (m *merger) noList(path string, rule listRule, p *node, why string) (model.Value, bool) {
-	d := diag.New(diag.ListStrategy, fmt.Sprintf("%s %s, and its lists compose by %s", path, why, rule.ListStrategy)).On(path).
+	d := diag.New(diag.ListStrategy,
+		fmt.Sprintf("%s %s, and its lists compose by %s", path, why, rule.ListStrategy)).On(path).
 		Hinting("lists under a strategy are written out: [\"a\", \"b\"]")
 	m.fail(sites(d, []*node{p}).At(rule.ref, rule.String()))
 	return model.Value{}, false

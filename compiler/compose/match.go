@@ -126,7 +126,8 @@ func (p *Plan) inLayers() []int {
 }
 
 // hits returns the assignments that a match and the clusters of an entity hold for.
-func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clusters *model.Selector, of model.Ref) []int32 {
+func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clusters *model.Selector,
+	of model.Ref) []int32 {
 	if unknown {
 		s = model.Selector{Op: model.OpAll}
 	}
@@ -135,7 +136,8 @@ func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clust
 		return hits
 	}
 	name := model.SelectorOf(of)
-	return slices.DeleteFunc(slices.Clone(hits), func(i int32) bool { return !p.assignments[i].ClusterType.Selects(clusters, name) })
+	return slices.DeleteFunc(slices.Clone(hits),
+		func(i int32) bool { return !p.assignments[i].ClusterType.Selects(clusters, name) })
 }
 
 // unmatched notes a config or config schema that matches no assignment.
@@ -166,14 +168,16 @@ func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *
 func (p *Plan) unknown(registration string, hits []int32) {
 	if len(hits) > 0 {
 		ref := model.Ref{Collection: "registrations", Name: registration}
-		p.report(diag.New(diag.BrokenConfig, "the configs of registration "+registration+" are not known, and these assignments may need them").
+		p.report(diag.New(diag.BrokenConfig,
+			"the configs of registration "+registration+" are not known, and these assignments may need them").
 			At(ref.At("git"), "").On(ref.String()).Following(ref.String()), numbers(hits)...)
 	}
 }
 
 func (p *Plan) broken(ref model.Ref, hits []int32) {
 	if len(hits) > 0 {
-		p.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these assignments need it").At(ref, "").On(ref.String()).
+		p.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these "+
+			"assignments need it").At(ref, "").On(ref.String()).
 			Following(ref.String()), numbers(hits)...)
 	}
 }

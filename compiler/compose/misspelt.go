@@ -25,7 +25,8 @@ func (m *merger) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract, 
 		if c.Ref.Collection == "tests" {
 			return d.Hinting(fmt.Sprintf("%s has a value: did you mean that?", like))
 		}
-		return m.meant(d, like, p.Path).Hinting(fmt.Sprintf("no contract names %s, which has a value: did you mean %s there?", like, p.Path))
+		return m.meant(d, like, p.Path).Hinting(fmt.Sprintf("no contract names %s, which has a value: "+
+			"did you mean %s there?", like, p.Path))
 	case p.Unknown:
 		parent, name := cutPath(p.Path)
 		for i, names := range m.memo.contract(c).paths {
@@ -56,9 +57,13 @@ func (m *merger) lookalikes(c *model.Contract, all []*model.Contract, given mode
 			slices.ContainsFunc(m.graph.ds, func(d diag.Diagnostic) bool { return d.Path == like }) {
 			continue
 		}
-		d := diag.New(diag.LikelyMisspelt, fmt.Sprintf("no contract names %s, and it looks like %s of the %s", like, path, describeContract(c.Ref))).On(like)
+		d := diag.New(diag.LikelyMisspelt,
+			fmt.Sprintf("no contract names %s, and it looks like %s of the %s", like, path,
+				describeContract(c.Ref))).On(like)
 		d = m.meant(d, like, path).At(c.Ref.At(path), "("+describeContract(c.Ref)+")")
-		m.graph.ds = append(m.graph.ds, d.Hinting(fmt.Sprintf("did you mean %s? If not, let the contract name it too: %s?: _", path, asFields(like))))
+		m.graph.ds = append(m.graph.ds,
+			d.Hinting(fmt.Sprintf("did you mean %s? If not, let the contract name it too: %s?: _", path,
+				asFields(like))))
 	}
 }
 

@@ -65,14 +65,18 @@ func (p *Plan) checkNamespaces() {
 		}
 		name := p.Namespaces[i]
 		if !model.IsDNSLabel(name) {
-			ref := model.Ref{Collection: "namespaceServices", Name: p.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
-			p.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %q is not a DNS label", name)).At(ref, "").On(ref.String()).
+			ref := model.Ref{Collection: "namespaceServices",
+				Name: p.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
+			p.report(diag.New(diag.BadNamespace,
+				fmt.Sprintf("the namespace %q is not a DNS label", name)).At(ref, "").On(ref.String()).
 				Hinting("use lower case letters, digits and dashes"), i)
 			continue
 		}
 		if isReserved(name) {
-			ref := model.Ref{Collection: "namespaceServices", Name: p.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
-			p.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %s belongs to Kubernetes itself", name)).At(ref, "").On(ref.String()).
+			ref := model.Ref{Collection: "namespaceServices",
+				Name: p.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
+			p.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %s belongs to Kubernetes itself",
+				name)).At(ref, "").On(ref.String()).
 				Hinting("let the pattern give a name of the platform's own"), i)
 			continue
 		}
@@ -91,7 +95,9 @@ func (p *Plan) checkNamespaces() {
 	for _, k := range order {
 		ct := p.assignments[k].ClusterType
 		ref := model.Ref{Collection: "namespaceServices", Name: ct.NamespaceService, Path: "pattern"}
-		d := diag.New(diag.NamespaceCollision, fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), ct.Name, p.Namespaces[k])).
+		d := diag.New(diag.NamespaceCollision,
+			fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), ct.Name,
+				p.Namespaces[k])).
 			At(ref, "").On(ref.String()).Hinting("let the pattern use what tells them apart: #assignment.deploymentTarget")
 		for _, i := range owners[k] {
 			a := &p.assignments[i]

@@ -144,7 +144,8 @@ func (n *node) grow() {
 			n.marks |= variableText
 		}
 	case model.OpenLeaf:
-		if d := n.tree.Open.Default; credential.Named(n.name) || d != nil && d.Kind() == model.String && credential.Looks(d.Text()) {
+		if d := n.tree.Open.Default; credential.Named(n.name) || d != nil && d.Kind() == model.String &&
+			credential.Looks(d.Text()) {
 			n.marks |= namedSecret
 		}
 		if strings.Contains(string(n.tree.Open.Text), "{") {

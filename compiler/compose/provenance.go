@@ -80,7 +80,8 @@ func (h head) append(b []byte) []byte {
 func readHead(b []byte) (head, int) {
 	first, n := binary.Uvarint(b)
 	replaced, m := binary.Uvarint(b[n:])
-	return head{from: int(first >> entryBits), replaced: int(replaced), placed: first&placedEntry != 0, whole: first&wholeEntry != 0}, n + m
+	return head{from: int(first >> entryBits), replaced: int(replaced), placed: first&placedEntry != 0,
+		whole: first&wholeEntry != 0}, n + m
 }
 
 // entry is a leaf, or a whole struct.

@@ -62,7 +62,8 @@ func (m *merger) plaintexts(layers []layer) {
 			continue
 		}
 		d := diag.New(diag.Plaintext, leaf.Path+looksPlain).On(leaf.Path).
-			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; if it is no secret, list the path under plain")
+			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; if it is no secret, " +
+				"list the path under plain")
 		for _, o := range leaf.From {
 			d = d.At(o.Ref, "("+describe(o)+")") // without the value, which may be one
 		}
@@ -104,7 +105,8 @@ func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
 		if plaintext(path, v) && !tellsWhere(path) {
 			at := ref.At(path)
 			ds = append(ds, diag.New(diag.Plaintext, at.Path+looksPlain).On(at.String()).At(at, "").
-				Hinting("refer to a secret store with schema.#Secret in a config, and let the manifests read what the namespace service delivers"))
+				Hinting("refer to a secret store with schema.#Secret in a config, and let the manifests read "+
+					"what the namespace service delivers"))
 		}
 		for _, f := range v.Fields() {
 			walk(model.JoinPath(path, model.Label(f.Name)), f.Value)
@@ -122,7 +124,8 @@ func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
 func tellsWhere(path string) bool {
 	names := model.Elements(path)
 	of := credential.Words(names[len(names)-1])
-	return slices.Contains(of, "existing") || slices.Contains([]string{"name", "ref", "file", "path", "url"}, of[len(of)-1])
+	return slices.Contains(of, "existing") ||
+		slices.Contains([]string{"name", "ref", "file", "path", "url"}, of[len(of)-1])
 }
 
 // marked are all leaves where one may have a mark, and none elsewhere.

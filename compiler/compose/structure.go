@@ -216,14 +216,16 @@ func (m *merger) fitsRest(path string, v model.Value, parts []*node) bool {
 		}
 		for _, problem := range r.Problems {
 			at := model.JoinPath(path, problem.Path)
-			d := diag.New(diag.ConflictingValues, fmt.Sprintf("%s does not fit what config %s says of it: %s", at, p.root.name, problem.Message)).On(at).
+			d := diag.New(diag.ConflictingValues,
+				fmt.Sprintf("%s does not fit what config %s says of it: %s", at, p.root.name, problem.Message)).On(at).
 				Hinting(loosen(problem))
 			for _, leaf := range m.leaves() {
 				if leaf.Path == at {
 					d = origins(d, leaf.From)
 				}
 			}
-			m.fail(d.At(p.root.ref.At(p.path), fmt.Sprintf("%s (config %s, layer %d)", short(string(p.opened.Rest)), p.root.name, p.root.layer)))
+			m.fail(d.At(p.root.ref.At(p.path), fmt.Sprintf("%s (config %s, layer %d)",
+				short(string(p.opened.Rest)), p.root.name, p.root.layer)))
 			ok = false
 		}
 	}

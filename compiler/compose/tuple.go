@@ -19,7 +19,8 @@ func (p *Plan) group() {
 	most := len(p.assignments)
 	digests := make([][sha256.Size]byte, 0, most)
 	first, sizes := make([]int32, 0, most), make([]int32, 0, most) // by tuple
-	numbers := make(map[uint64]int32, most)                        // of tuples, by what their digests begin with, or the next that is free
+	// of tuples, by what their digests begin with, or the next that is free
+	numbers := make(map[uint64]int32, most)
 	for i := range p.assignments {
 		digest := p.digest(i)
 		n := int32(len(digests))
@@ -41,8 +42,10 @@ func (p *Plan) group() {
 	p.Tuples = make([]Tuple, len(digests))
 	all := make([]int32, len(p.assignments))
 	for n := range p.Tuples {
-		p.Tuples[n] = Tuple{Digest: digests[n], Assignments: all[:0:sizes[n]], configs: p.configs[first[n]], schemas: p.schemas[first[n]]}
-		if p.clusters != nil && slices.ContainsFunc(p.configs[first[n]], func(c int32) bool { return usesCluster(&p.env.Configs[c]) }) {
+		p.Tuples[n] = Tuple{Digest: digests[n], Assignments: all[:0:sizes[n]],
+			configs: p.configs[first[n]], schemas: p.schemas[first[n]]}
+		if p.clusters != nil && slices.ContainsFunc(p.configs[first[n]],
+			func(c int32) bool { return usesCluster(&p.env.Configs[c]) }) {
 			t, ct := &p.Tuples[n], p.assignments[first[n]].ClusterType
 			t.PerCluster, t.Clusters, t.uncontracted = true, p.clusters[ct.Name], p.uncontracted(ct)
 		}
@@ -98,7 +101,8 @@ func (p *Plan) UnusedLists(used map[string]bool) []diag.Diagnostic {
 		}
 		for path := range s.Lists {
 			if ref := listRef(s, path); !used[path] {
-				out = append(out, diag.New(diag.SelectsNothing, fmt.Sprintf("config schema %s says how %s composes, and no assignment has it", s.Name, path)).
+				out = append(out, diag.New(diag.SelectsNothing,
+					fmt.Sprintf("config schema %s says how %s composes, and no assignment has it", s.Name, path)).
 					At(ref, "").On(ref.String()))
 			}
 		}
@@ -150,7 +154,9 @@ func (p *Plan) configCall(config *model.Config, t *Tuple, cluster *model.Cluster
 	ref := model.Ref{Collection: "configs", Name: config.Name}
 	facts := p.facts(int(t.Assignments[0]), config.Facts, nil)
 	if usesCluster(config) {
-		facts = model.StructOf(append(slices.Clone(facts.Fields()), model.Field{Name: model.ClusterFact, Value: clusterFact(cluster, p.assignments[t.Assignments[0]].ClusterType)})...)
+		facts = model.StructOf(append(slices.Clone(facts.Fields()),
+			model.Field{Name: model.ClusterFact,
+				Value: clusterFact(cluster, p.assignments[t.Assignments[0]].ClusterType)})...)
 	}
 	return newCall(function.Call{Entity: ref, Facts: facts})
 }

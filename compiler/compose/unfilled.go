@@ -14,7 +14,8 @@ import (
 // variable matches a variable of a shell or of Flux's postBuild, with or without a default, and an
 // expression of a template of Helm: only those that name an object of Helm, since what monitoring,
 // Ansible and others write between {{ and }} is for them. $${VAR} and \${VAR} are meant to stay.
-var variable = lazyregexp.New(`(?:^|[^$\\])(\$\{[A-Za-z_]\w*(?::?[-=][^{}]*)?\})|(\{\{-?\s*\.(?:Values|Release|Chart|Capabilities)\b[^{}]*\}\})`)
+var variable = lazyregexp.New(
+	`(?:^|[^$\\])(\$\{[A-Za-z_]\w*(?::?[-=][^{}]*)?\})|(\{\{-?\s*\.(?:Values|Release|Chart|Capabilities)\b[^{}]*\}\})`)
 
 // conversion matches what patterns of logs and formats of dates have beside variables.
 var conversion = lazyregexp.New(`%[-.0-9]*[a-z]`)
@@ -31,11 +32,13 @@ var ofPatterns = []string{
 func variableIn(name string, v model.Value) string {
 	if v.Kind() == model.String {
 		text := v.Text()
-		if !strings.Contains(text, "${") && !strings.Contains(text, "{{") || strings.Contains(text, "\n") || conversion.MatchString(text) {
+		if !strings.Contains(text, "${") && !strings.Contains(text, "{{") ||
+			strings.Contains(text, "\n") || conversion.MatchString(text) {
 			return ""
 		}
 		m := variable.FindStringSubmatch(text)
-		if m == nil || slices.ContainsFunc(credential.Words(name), func(word string) bool { return slices.Contains(ofPatterns, word) }) {
+		if m == nil || slices.ContainsFunc(credential.Words(name),
+			func(word string) bool { return slices.Contains(ofPatterns, word) }) {
 			return ""
 		}
 		return m[1] + m[2]
@@ -59,10 +62,13 @@ func (m *merger) unfilled(layers []layer) {
 	for leaf := range m.marked(variableText) {
 		names := model.Elements(leaf.Path)
 		found := variableIn(names[len(names)-1], leaf.Value)
-		if found == "" || slices.ContainsFunc(layers, func(l layer) bool { return slices.Contains(l.config.Plain, leaf.Path) }) {
+		if found == "" || slices.ContainsFunc(layers,
+			func(l layer) bool { return slices.Contains(l.config.Plain, leaf.Path) }) {
 			continue
 		}
-		d := diag.New(diag.Unfilled, fmt.Sprintf("%s has %s, which kalypso and the reconciler deliver as it is", leaf.Path, found)).On(leaf.Path).
+		d := diag.New(diag.Unfilled,
+			fmt.Sprintf("%s has %s, which kalypso and the reconciler deliver as it is", leaf.Path,
+				found)).On(leaf.Path).
 			Hinting(`write a field beside it as "\(NAME)", or a fact as "\(#assignment.environment)"; if the application fills it in, list the path under plain`)
 		for _, o := range leaf.From {
 			d = d.At(o.Ref, "("+describe(o)+")")

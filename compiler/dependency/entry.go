@@ -14,13 +14,15 @@ import (
 func (e *Entry) texts() map[string]*string {
 	return map[string]*string{
 		"kind": (*string)(&e.Kind), "url": &e.URL, "chart": &e.Chart,
-		"branch": &e.Branch, "tag": &e.Tag, "semver": &e.Semver, "commit": &e.Commit, "version": &e.Version, "digest": &e.Digest,
+		"branch": &e.Branch, "tag": &e.Tag, "semver": &e.Semver, "commit": &e.Commit,
+		"version": &e.Version, "digest": &e.Digest,
 		"revision": &e.Revision, "content": (*string)(&e.Content),
 	}
 }
 
 // fieldNames are all fields of an entry, in the file's order.
-var fieldNames = []string{"kind", "url", "chart", "branch", "tag", "semver", "commit", "version", "digest", "revision", "content", "size"}
+var fieldNames = []string{"kind", "url", "chart", "branch", "tag", "semver", "commit", "version",
+	"digest", "revision", "content", "size"}
 
 // entry reads an entry, and reports all its errors.
 func (r *reader) entry(v value) (Entry, bool) {
@@ -95,7 +97,8 @@ func (r *reader) check(v value, fields map[string]value, e Entry) {
 	case e.Kind == Chart && (e.Chart != "") == isOCI, e.Kind != Chart && e.Chart != "":
 		r.report(at("chart"), "chart is the name of a chart of a chart repository, and of nothing else", hintRelock)
 	case len(e.asked()) != 1:
-		r.report(v.offset, fmt.Sprintf("a source of the kind %s has not exactly one of: %s", e.Kind, strings.Join(allowed, ", ")), hintRelock)
+		r.report(v.offset, fmt.Sprintf("a source of the kind %s has not exactly one of: %s", e.Kind,
+			strings.Join(allowed, ", ")), hintRelock)
 	}
 	if !e.soundRevision() {
 		r.report(at("revision"), "revision is not "+revisions[e.Kind].what, hintRelock)

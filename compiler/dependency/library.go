@@ -103,8 +103,10 @@ func why(e Entry, err error) []diag.Diagnostic {
 	case err == nil:
 		return nil
 	case errors.As(err, &absent):
-		d = diag.New(diag.MissingContent, fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
-			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")
+		d = diag.New(diag.MissingContent,
+			fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
+			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a " +
+				"network, run `kalypso vendor` on one that has it")
 	case errors.As(err, &damaged):
 		d = diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, FileName, err)).
 			Hinting(damaged.Hint())
@@ -125,7 +127,8 @@ func (l *Library) Tree(e Entry) (*archive.Tree, []diag.Diagnostic) {
 	}
 	tree, err := archive.Read(data)
 	if err != nil {
-		return nil, []diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the content of %s cannot be used: %v", e.Source, err)).
+		return nil, []diag.Diagnostic{diag.New(diag.BadSource,
+			fmt.Sprintf("the content of %s cannot be used: %v", e.Source, err)).
 			Hinting("correct it where it is kept, and run `kalypso lock --update-all`")}
 	}
 	return tree, nil

@@ -20,7 +20,8 @@ import (
 const maxSize = 16 << 20
 
 // hintRelock is the hint for all errors in the file.
-const hintRelock = "restore kalypso.lock from git, or remove the file and run `kalypso lock`, which pins everything anew"
+const hintRelock = "restore kalypso.lock from git, or remove the file and run `kalypso lock`, " +
+	"which pins everything anew"
 
 // ReadLock reads the lock of the platform at root. A missing file is an empty lock. Errors in
 // the file are diagnostics with the code BadLock, positioned in it, in the file's order;
@@ -63,7 +64,8 @@ func parse(data []byte) (*Lock, []diag.Diagnostic) {
 	case len(data) > maxSize:
 		r.report(0, fmt.Sprintf("kalypso.lock has more than %d bytes", maxSize), hintRelock)
 	case found:
-		r.report(line, "kalypso.lock has a merge conflict", "take either side of the file, such as with `git checkout --ours kalypso.lock`, and run `kalypso lock`")
+		r.report(line, "kalypso.lock has a merge conflict", "take either side of the file, such as "+
+			"with `git checkout --ours kalypso.lock`, and run `kalypso lock`")
 	default:
 		r.file()
 	}

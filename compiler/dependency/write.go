@@ -22,7 +22,8 @@ func (s *Store) Put(data []byte) (Digest, error) {
 	d := DigestOf(data)
 	_, err := put(d, data, s.machine)
 	if err != nil {
-		return "", fmt.Errorf("the content of a source cannot be kept in %s (%s names another folder): %w", s.machine, EnvDir, err)
+		return "", fmt.Errorf("the content of a source cannot be kept in %s (%s names another folder): %w",
+			s.machine, EnvDir, err)
 	}
 	return d, nil
 }
@@ -113,5 +114,6 @@ func ownFiles(dir string) ([]string, error) {
 }
 
 func isOwn(folder, name string) bool {
-	return Digest(algorithm+":"+name).Valid() && strings.HasPrefix(name, folder) || strings.HasPrefix(name, regular.TempPrefix)
+	return Digest(algorithm+":"+name).Valid() && strings.HasPrefix(name, folder) ||
+		strings.HasPrefix(name, regular.TempPrefix)
 }

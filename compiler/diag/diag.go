@@ -258,7 +258,8 @@ func rank(d Diagnostic) int {
 }
 
 func same(a, b Diagnostic) bool {
-	return a.Code == b.Code && a.Severity == b.Severity && a.Path == b.Path && a.Message == b.Message && a.Hint == b.Hint &&
+	return a.Code == b.Code && a.Severity == b.Severity && a.Path == b.Path &&
+		a.Message == b.Message && a.Hint == b.Hint &&
 		slices.EqualFunc(a.Sites, b.Sites, func(s, t Site) bool { return s.Position == t.Position && s.Note == t.Note })
 }
 

@@ -39,7 +39,8 @@ const longest = 4096
 func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 	line = strings.TrimRight(line, "\r\n")
 	at := p.Column - 1
-	if len(line) > longest || at < 0 || at > len(line) || strings.TrimSpace(line) == "" || !utf8.ValidString(line) || at < len(line) && !utf8.RuneStart(line[at]) {
+	if len(line) > longest || at < 0 || at > len(line) || strings.TrimSpace(line) == "" ||
+		!utf8.ValidString(line) || at < len(line) && !utf8.RuneStart(line[at]) {
 		return Excerpt{}
 	}
 	e := Excerpt{Before: line[:at], At: " "}
@@ -47,7 +48,8 @@ func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 		e.At = word(line[at:])
 		e.After = line[at+len(e.At):]
 	}
-	if path.Ext(p.File) != ".cue" && (secret || namesSecret(line) || slices.ContainsFunc(strings.Fields(line), mayBeSecret)) {
+	if path.Ext(p.File) != ".cue" &&
+		(secret || namesSecret(line) || slices.ContainsFunc(strings.Fields(line), mayBeSecret)) {
 		return Excerpt{}
 	}
 	return e.masked(secret).cut()
@@ -57,7 +59,8 @@ func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 func (e Excerpt) cut() Excerpt {
 	indent := e.Before[:len(e.Before)-len(strings.TrimLeft(e.Before, "\t"))]
 	e.Before = terminal.Printable(e.Before[len(indent):])
-	if whole := 8*len(indent) + width(e.Before+terminal.Printable(e.At+e.After)); whole > mostLine && width(e.Before)+8*len(indent) > mostBefore {
+	if whole := 8*len(indent) + width(e.Before+terminal.Printable(e.At+e.After)); whole > mostLine &&
+		width(e.Before)+8*len(indent) > mostBefore {
 		e.Before, indent = "…"+last(e.Before, mostBefore/2), ""
 	}
 	left := mostLine - width(e.Before) - 8*len(indent)

@@ -25,7 +25,8 @@ func WriteSARIF(w io.Writer, ds []Diagnostic, version string) error {
 		if d.Hint != "" {
 			message += "\nhint: " + d.Hint
 		}
-		result := run.CreateResultForRule(string(d.Code)).WithLevel(string(d.Severity)).WithMessage(sarif.NewTextMessage(message))
+		result := run.CreateResultForRule(string(d.Code)).WithLevel(string(d.Severity)).
+			WithMessage(sarif.NewTextMessage(message))
 		for i, p := range d.positions() {
 			at := sarif.NewLocationWithPhysicalLocation(sarif.NewPhysicalLocation().
 				WithArtifactLocation(sarif.NewSimpleArtifactLocation(p.File)).

@@ -107,7 +107,8 @@ func WriteJSON(w io.Writer, ds []Diagnostic) error {
 	}
 	items := make([]item, len(ds))
 	for i, d := range ds {
-		items[i] = item{d.Code, d.Severity, d.Message, d.positions(), append([]string{}, d.Assignments...), d.Path, d.Also, d.Hint}
+		items[i] = item{d.Code, d.Severity, d.Message, d.positions(),
+			append([]string{}, d.Assignments...), d.Path, d.Also, d.Hint}
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

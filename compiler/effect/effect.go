@@ -174,7 +174,8 @@ func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
 		}
 	}
 	slices.SortStableFunc(e.Pairs, func(a, b Pair) int {
-		return cmp.Or(strings.Compare(a.ClusterType(), b.ClusterType()), strings.Compare(a.DeploymentTarget(), b.DeploymentTarget()))
+		return cmp.Or(strings.Compare(a.ClusterType(), b.ClusterType()),
+			strings.Compare(a.DeploymentTarget(), b.DeploymentTarget()))
 	})
 	return e, nil
 }

@@ -41,7 +41,8 @@ type recorded struct {
 func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 	c := &recordChange{Reader: r, busy: map[string]bool{}, moved: map[string]bool{}}
 	for n, record := range []*tree.Record{before, after} {
-		c.sides[n] = recordSide{record: record, listed: map[string]*tree.ClusterTypeEntry{}, follows: map[string]Cluster{}, hasEntries: map[string]bool{}}
+		c.sides[n] = recordSide{record: record, listed: map[string]*tree.ClusterTypeEntry{},
+			follows: map[string]Cluster{}, hasEntries: map[string]bool{}}
 		if record != nil {
 			for i := range record.ClusterTypes {
 				c.sides[n].listed[record.ClusterTypes[i].Name] = &record.ClusterTypes[i]
@@ -177,7 +178,8 @@ func (c *recordChange) readClusters() error {
 	for n := range c.sides {
 		s := &c.sides[n]
 		for name := range s.listed {
-			if clusterType := model.TypeOfFolder(name); !tree.IsShard(name) && c.busy[clusterType] && !s.hasEntries[clusterType] {
+			if clusterType := model.TypeOfFolder(name); !tree.IsShard(name) && c.busy[clusterType] &&
+				!s.hasEntries[clusterType] {
 				folders[n] = append(folders[n], name)
 			}
 		}
@@ -262,7 +264,8 @@ func (c *recordChange) read(n int, folder string) (*recorded, error) {
 	for _, l := range lines {
 		out.assignments = append(out.assignments, Assignment(l))
 	}
-	slices.SortFunc(out.assignments, func(a, b Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
+	slices.SortFunc(out.assignments,
+		func(a, b Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
 	for i := range rest.Entries {
 		out.entries = append(out.entries, Cluster{Name: rest.Entries[i].Cluster, Folder: rest.Entries[i].Folder, Entry: true})
 	}

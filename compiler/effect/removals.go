@@ -63,12 +63,14 @@ func (r Removals) Excess() string {
 	}
 	var reasons []string
 	if r.Clusters > r.MostClusters {
-		reasons = append(reasons, fmt.Sprintf("%d of %d clusters are removed (limit: %d)", r.Clusters, r.RecordedClusters, r.MostClusters))
+		reasons = append(reasons, fmt.Sprintf("%d of %d clusters are removed (limit: %d)", r.Clusters,
+			r.RecordedClusters, r.MostClusters))
 	}
 	if r.Emptied > r.MostEmptied {
 		which := "1 cluster is left empty: " + r.EmptiedNames[0]
 		if r.Emptied > 1 {
-			which = fmt.Sprintf("%d clusters are left empty: %s", r.Emptied, strings.Join(r.EmptiedNames[:min(3, r.Emptied)], ", "))
+			which = fmt.Sprintf("%d clusters are left empty: %s", r.Emptied,
+				strings.Join(r.EmptiedNames[:min(3, r.Emptied)], ", "))
 		}
 		if r.Emptied > 3 {
 			which += fmt.Sprintf(" and %d more", r.Emptied-3)
@@ -80,7 +82,8 @@ func (r Removals) Excess() string {
 		if r.On != r.Removed {
 			where = fmt.Sprintf(" from %d clusters", r.On)
 		}
-		reasons = append(reasons, fmt.Sprintf("%d of %d assignments are removed%s (limit: %d)", r.Removed, r.Recorded, where, r.Most))
+		reasons = append(reasons, fmt.Sprintf("%d of %d assignments are removed%s (limit: %d)", r.Removed,
+			r.Recorded, where, r.Most))
 	}
 	return strings.Join(reasons, "; ")
 }

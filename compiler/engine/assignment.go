@@ -58,7 +58,8 @@ func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *re
 	found := make([][]collision, len(as.spans))
 	central, concerned := as.centralCollisions(s), map[*model.ClusterType]bool{}
 	for _, c := range central {
-		concerned[as.Schedule.Assignments[c.first].ClusterType], concerned[as.Schedule.Assignments[c.second].ClusterType] = true, true
+		concerned[as.Schedule.Assignments[c.first].ClusterType] = true
+		concerned[as.Schedule.Assignments[c.second].ClusterType] = true
 	}
 	group, within := errgroup.WithContext(ctx) // which ends with the group
 	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
@@ -95,7 +96,8 @@ func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *re
 }
 
 // buildType emits the assignments of a cluster type, and returns its collisions.
-func (as *assignments) buildType(ctx context.Context, s *scope, ct int, composer *compose.Composer) ([]collision, error) {
+func (as *assignments) buildType(ctx context.Context, s *scope, ct int,
+	composer *compose.Composer) ([]collision, error) {
 	objects, err := as.buildClusterType(ctx, as.spans[ct], composer)
 	if err != nil {
 		return nil, err
@@ -162,7 +164,8 @@ func (as *assignments) putAway(ct int) {
 
 // buildClusterType makes the rows of a cluster type's assignments, and returns the
 // objects of those that had to be emitted, by assignment.
-func (as *assignments) buildClusterType(ctx context.Context, s span, composer *compose.Composer) (map[int][]backends.Object, error) {
+func (as *assignments) buildClusterType(ctx context.Context, s span,
+	composer *compose.Composer) (map[int][]backends.Object, error) {
 	if err := as.identify(ctx, s, composer); err != nil {
 		return nil, err
 	}
@@ -386,7 +389,8 @@ func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission
 	for n, i := range numbers {
 		if summary := emitted[n].summary; summary.failed {
 			// The content of its source has gone since: nothing else fails now and not before.
-			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.id(i), codes(summary.diagnostics))
+			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.id(i),
+				codes(summary.diagnostics))
 		}
 	}
 	return emitted, nil

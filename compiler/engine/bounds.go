@@ -21,8 +21,10 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	a := &e.Schedule.Assignments[i]
 	b := e.boundsOf(a.Workload, a.Workload.TargetRef(a.Target.Name))
 	if b.of == nil {
-		return []diag.Diagnostic{diag.New(diag.Bounds, "workspace "+b.workspace+" has errors, so that nobody knows what "+a.Target.FullName+" may bring").
-			At(b.at, "").Hinting("correct the errors of the workspace").Following(model.Ref{Collection: "workspaces", Name: b.workspace}.String())}
+		return []diag.Diagnostic{diag.New(diag.Bounds, "workspace "+b.workspace+" has errors, so that "+
+			"nobody knows what "+a.Target.FullName+" may bring").
+			At(b.at, "").Hinting("correct the errors of the workspace").
+			Following(model.Ref{Collection: "workspaces", Name: b.workspace}.String())}
 	}
 	if !b.of.Environments.Allow(e.Name) {
 		b.report("", "environments", "may not be in environment "+e.Name)
@@ -107,7 +109,8 @@ func (p *Planned) boundsOf(w *model.Workload, at model.Ref) *bounds {
 	switch {
 	case declared:
 	case w.Registration != "":
-		b.why = fmt.Sprintf("registration %s names no workspace that is declared, so what it brings has the bounds of %s", w.Registration, of.Name)
+		b.why = fmt.Sprintf("registration %s names no workspace that is declared, so what it brings "+
+			"has the bounds of %s", w.Registration, of.Name)
 	default:
 		b.why = "it is not declared, so it has the bounds of " + of.Name
 	}

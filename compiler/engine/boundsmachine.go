@@ -21,8 +21,10 @@ func (b *bounds) machine(m model.Manifests, user string) {
 		return
 	}
 	b.reportAll(b.manifests+".files", "machines.files", "may not put files on machines at ", outside(p, of.Files))
-	b.reportAll(b.manifests+".deb", "machines.packages", "may not install ", without(of.Packages, slices.Sorted(maps.Keys(p.Deb))))
-	b.reportAll(b.manifests+".units", "machines.units", "may not have the units ", without(of.Units, slices.Sorted(maps.Keys(p.Units))))
+	b.reportAll(b.manifests+".deb", "machines.packages", "may not install ",
+		without(of.Packages, slices.Sorted(maps.Keys(p.Deb))))
+	b.reportAll(b.manifests+".units", "machines.units", "may not have the units ",
+		without(of.Units, slices.Sorted(maps.Keys(p.Units))))
 	var users, capabilities []string
 	for _, name := range slices.Sorted(maps.Keys(p.Units)) {
 		u := p.Units[name]

@@ -16,7 +16,8 @@ const anyNamespace = "any"
 // the assignment's.
 func (b *bounds) rendered(p *model.Projection, namespace string) {
 	items := kubernetes.Items(p.Objects)
-	var namespaced, clusterScoped, unknown, elsewhere, reaching, secrets, traffic, files, fluxed, unlabelled, kept, hooks []string
+	var namespaced, clusterScoped, unknown, elsewhere, reaching, secrets, traffic, files, fluxed,
+		unlabelled, kept, hooks []string
 	for i, o := range kubernetes.Identities(p, namespace) {
 		kind := o.Kind
 		if o.Group != "" {
@@ -38,7 +39,8 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		if kind == "Namespace" && foreign(o.Name) { // which is there or goes with all that is in it
 			elsewhere = append(elsewhere, name)
 		}
-		if others := slices.DeleteFunc(kubernetes.Reaches(items[i].Value), func(other string) bool { return !foreign(other) }); len(others) > 0 {
+		if others := slices.DeleteFunc(kubernetes.Reaches(items[i].Value),
+			func(other string) bool { return !foreign(other) }); len(others) > 0 {
 			reaching = append(reaching, fmt.Sprintf("%s to %s", name, kubernetes.Few(others)))
 		}
 		if others := without(b.of.Secrets, kubernetes.SecretsOf(items[i].Value)); len(others) > 0 {
@@ -65,14 +67,16 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		}
 	}
 	b.reportAll(b.manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
-	b.reportAll(b.manifests, "objects.namespaced", "may not bring objects of kinds that may be for the whole cluster, unless it says which: ", unknown)
+	b.reportAll(b.manifests, "objects.namespaced", "may not bring objects of kinds that may be for "+
+		"the whole cluster, unless it says which: ", unknown)
 	b.reportAll(b.manifests, "objects.namespaced", "may not bring ", namespaced)
 	b.reportAll(b.manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
 	b.reportAll(b.manifests, "namespaces", "may not refer to other namespaces: ", reaching)
 	b.reportAll(b.manifests, "secrets", "may not refer to secrets: ", secrets)
 	b.reportAll(b.manifests, "namespaces", "may not take the traffic of other namespaces by externalIPs: ", traffic)
 	b.reportAll(b.manifests, "namespaces", "may not have Prometheus or Alertmanager use their own files: ", files)
-	b.reportAll(b.manifests, "namespaces", "may not have Flux fetch and apply as itself, without a serviceAccountName: ", fluxed)
+	b.reportAll(b.manifests, "namespaces", "may not have Flux fetch and apply as itself, without a "+
+		"serviceAccountName: ", fluxed)
 	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
 	if !*b.of.Reconciler.Keep {
 		b.reportAll(b.manifests, "reconciler.keep", "may not keep what it brings when its assignment goes: ", kept)
@@ -86,7 +90,8 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 	if b.of.PodSecurity != "privileged" {
 		b.reportAll(b.manifests, "podSecurity", "may not have pods that take the place of others: ", kubernetes.Preempting(p))
 	}
-	b.reportAll(b.manifests, "podSecurity", "may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
+	b.reportAll(b.manifests, "podSecurity",
+		"may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
 }
 
 // overlapping reports CronJobs of which nobody knows how much of a quota they take.

@@ -32,23 +32,35 @@ type run struct {
 // or does not say.
 var harmless = map[string]model.Patterns{
 	"Unit": {"After", "Assert*", "CollectMode", "Condition*", "DefaultDependencies", "Description", "Documentation",
-		"JobRunningTimeoutSec", "JobTimeoutSec", "PartOf", "RequiresMountsFor", "Requisite", "StartLimitBurst", "StartLimitIntervalSec"},
-	"Service": {"Allowed*", "AmbientCapabilities", "CPU*", "!CPUSchedulingPolicy", "!CPUWeight", "CapabilityBoundingSet", "CoredumpFilter", "Device*", "DynamicUser", "Environment", "ExecPaths",
-		"ExitType", "FileDescriptorStore*", "GuessMainPID", "IO*", "!IOSchedulingClass", "!IO*Weight", "IPA*", "InaccessiblePaths", "KeyringMode", "Kill*", "FinalKillSignal", "Limit*", "!LimitNICE", "!LimitRTPRIO", "LockPersonality",
-		"LogLevelMax", "LogRateLimit*", "ManagedOOM*", "!ManagedOOMPreference", "Memory*", "!MemoryLow", "!MemoryMin", "NoExecPaths", "NoNewPrivileges", "NotifyAccess", "OOMPolicy",
-		"Private*", "ProcSubset", "Protect*", "ReadOnlyPaths", "ReadWritePaths", "ReloadSignal", "RemainAfterExit", "RemoveIPC", "Restart*", "Restrict*",
-		"*DirectoryMode", "RuntimeDirectoryPreserve", "RuntimeMaxSec", "SendSIG*", "Slice", "SocketBind*", "SuccessExitStatus", "Syslog*", "SystemCall*",
-		"Tasks*", "TemporaryFileSystem", "Timeout*", "TimerSlackNSec", "Type", "UMask", "UnsetEnvironment", "WatchdogSec", "WatchdogSignal", "WorkingDirectory"},
-	"Socket": {"Accept", "Backlog", "BindIPv6Only", "DeferAcceptSec", "DirectoryMode", "FileDescriptorName", "FlushPending", "KeepAlive*", "Max*", "NoDelay",
+		"JobRunningTimeoutSec", "JobTimeoutSec", "PartOf", "RequiresMountsFor", "Requisite",
+		"StartLimitBurst", "StartLimitIntervalSec"},
+	"Service": {"Allowed*", "AmbientCapabilities", "CPU*", "!CPUSchedulingPolicy", "!CPUWeight",
+		"CapabilityBoundingSet", "CoredumpFilter", "Device*", "DynamicUser", "Environment", "ExecPaths",
+		"ExitType", "FileDescriptorStore*", "GuessMainPID", "IO*", "!IOSchedulingClass", "!IO*Weight",
+		"IPA*", "InaccessiblePaths", "KeyringMode", "Kill*", "FinalKillSignal", "Limit*", "!LimitNICE",
+		"!LimitRTPRIO", "LockPersonality",
+		"LogLevelMax", "LogRateLimit*", "ManagedOOM*", "!ManagedOOMPreference", "Memory*", "!MemoryLow",
+		"!MemoryMin", "NoExecPaths", "NoNewPrivileges", "NotifyAccess", "OOMPolicy",
+		"Private*", "ProcSubset", "Protect*", "ReadOnlyPaths", "ReadWritePaths", "ReloadSignal",
+		"RemainAfterExit", "RemoveIPC", "Restart*", "Restrict*",
+		"*DirectoryMode", "RuntimeDirectoryPreserve", "RuntimeMaxSec", "SendSIG*", "Slice", "SocketBind*",
+		"SuccessExitStatus", "Syslog*", "SystemCall*",
+		"Tasks*", "TemporaryFileSystem", "Timeout*", "TimerSlackNSec", "Type", "UMask",
+		"UnsetEnvironment", "WatchdogSec", "WatchdogSignal", "WorkingDirectory"},
+	"Socket": {"Accept", "Backlog", "BindIPv6Only", "DeferAcceptSec", "DirectoryMode",
+		"FileDescriptorName", "FlushPending", "KeepAlive*", "Max*", "NoDelay",
 		"Priority", "ReceiveBuffer", "RemoveOnStop", "ReusePort", "SendBuffer", "SocketMode", "TimeoutSec", "TriggerLimit*"},
-	"Timer":   {"AccuracySec", "DeferReactivation", "FixedRandomDelay", "On*", "Persistent", "RandomizedDelaySec", "RemainAfterElapse"},
+	"Timer": {"AccuracySec", "DeferReactivation", "FixedRandomDelay", "On*", "Persistent",
+		"RandomizedDelaySec", "RemainAfterElapse"},
 	"Path":    {"DirectoryNotEmpty", "PathChanged", "PathExists*", "PathModified", "TriggerLimit*"},
 	"Install": {"DefaultInstance"},
 }
 
 // waited are the targets that any unit may ask for: they are there on a machine that runs.
-var waited = []string{"basic.target", "local-fs.target", "network-online.target", "network.target", "nss-lookup.target", "nss-user-lookup.target",
-	"paths.target", "remote-fs.target", "sockets.target", "sysinit.target", "time-set.target", "time-sync.target", "timers.target"}
+var waited = []string{"basic.target", "local-fs.target", "network-online.target", "network.target",
+	"nss-lookup.target", "nss-user-lookup.target",
+	"paths.target", "remote-fs.target", "sockets.target", "sysinit.target", "time-set.target",
+	"time-sync.target", "timers.target"}
 
 // wanting are the targets that any unit may be started with. A target waits for what it wants,
 // and nothing waits for these.
@@ -61,7 +73,8 @@ func (u unit) runs() []run {
 	for _, section := range []struct {
 		name  string
 		value *model.Value
-	}{{"Unit", u.Unit.Unit}, {"Service", u.Service}, {"Socket", u.Socket}, {"Timer", u.Timer}, {"Path", u.Path}, {"Install", u.Install}} {
+	}{{"Unit", u.Unit.Unit}, {"Service", u.Service}, {"Socket", u.Socket}, {"Timer", u.Timer},
+		{"Path", u.Path}, {"Install", u.Install}} {
 		if section.value == nil {
 			continue
 		}
@@ -114,8 +127,10 @@ func (u unit) confined(section, name string, values []string) bool {
 	case name == "Nice" || name == "OOMScoreAdjust":
 		return every(func(v string) bool { n, err := strconv.Atoi(v); return err == nil && n >= 0 })
 	case name == "CPUWeight" || name == "IOWeight":
-		return every(func(v string) bool { n, err := strconv.Atoi(v); return v == "idle" || err == nil && n <= 100 }) // 100 is the default
-	case name == "Wants" || name == "Requires" || name == "BindsTo" || name == "OnFailure" || name == "OnSuccess" || name == "Unit" || name == "Sockets" || name == "Service":
+		// 100 is the default
+		return every(func(v string) bool { n, err := strconv.Atoi(v); return v == "idle" || err == nil && n <= 100 })
+	case name == "Wants" || name == "Requires" || name == "BindsTo" || name == "OnFailure" ||
+		name == "OnSuccess" || name == "Unit" || name == "Sockets" || name == "Service":
 		return every(u.mayStart)
 	case section == "Service" && strings.HasPrefix(name, "Exec"):
 		// Commands run as the user of the service, but for those with these marks
@@ -123,7 +138,8 @@ func (u unit) confined(section, name string, values []string) bool {
 		return !slices.ContainsFunc(values, privileged)
 	case name == "StandardInput" || name == "StandardOutput" || name == "StandardError":
 		return every(func(v string) bool { return !strings.Contains(v, ":/") }) // systemd opens the file
-	case name == "RuntimeDirectory" || name == "StateDirectory" || name == "CacheDirectory" || name == "LogsDirectory" || name == "ConfigurationDirectory":
+	case name == "RuntimeDirectory" || name == "StateDirectory" || name == "CacheDirectory" ||
+		name == "LogsDirectory" || name == "ConfigurationDirectory":
 		return every(u.owns) // systemd gives one that is there to the user
 	case name == "ListenStream" || name == "ListenDatagram":
 		return every(func(v string) bool { return !strings.ContainsAny(v, "/@") }) // a port, and no file
@@ -145,7 +161,8 @@ func (u unit) isOwn(name string) bool {
 
 // startedWith returns the target that systemd has for units of its type; "" for none.
 func (u unit) startedWith() string {
-	return map[string]string{".socket": "sockets.target", ".timer": "timers.target", ".path": "paths.target"}[path.Ext(u.name)]
+	return map[string]string{".socket": "sockets.target", ".timer": "timers.target",
+		".path": "paths.target"}[path.Ext(u.name)]
 }
 
 // owns says whether a directory of systemd's for services is the unit's own.

@@ -22,7 +22,8 @@ func (e *emitter) applicationValues(w *model.Workload, t *model.DeploymentTarget
 
 // chartValues returns what the chart of an assignment gets: what the application
 // gives it and, where the deployment target says so, the platform's values, with null
-// for those that configs take away: it takes a default of the chart away. Helm knows no texts of numbers, so that they are in canonical form.
+// for those that configs take away: it takes a default of the chart away. Helm knows no texts of
+// numbers, so that they are in canonical form.
 func (e *emitter) chartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value, []diag.Diagnostic) {
 	g := e.applicationValues(a.Workload, a.Target)
 	if g.Failed {

@@ -85,7 +85,8 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	}
 	defer y.assignments.putAway(n)
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, counts: Counts{ClusterTypes: 1}}
-	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n]) && y.lostClusters[ct.Name] == nil
+	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete &&
+		!y.assignments.failedIn(y.spans[n]) && y.lostClusters[ct.Name] == nil
 	var key cache.Key
 	if whole && y.reconciler(ct) != nil {
 		out.counts.Assignments = y.spans[n].next - y.spans[n].first
@@ -154,7 +155,8 @@ func (y *assembly) asRecorded(n int) clusterType {
 func (y *assembly) content(n int, files []tree.File, kept string, folders []tree.Folder) *tree.Content {
 	name := y.Model.ClusterTypes[n].Name
 	return &tree.Content{
-		Files: files, Kept: kept, Folders: folders, Clusters: y.recordedClusters(name), Facts: y.facts(&y.Model.ClusterTypes[n]), Denied: y.keeper.retained.deniedOf(name),
+		Files: files, Kept: kept, Folders: folders, Clusters: y.recordedClusters(name),
+		Facts: y.facts(&y.Model.ClusterTypes[n]), Denied: y.keeper.retained.deniedOf(name),
 		Make: func(ctx context.Context, wanted []int) ([][]backends.File, error) {
 			var numbers []int
 			for _, f := range wanted {
@@ -394,7 +396,8 @@ func hashRecorded(h *cache.Hash, a *tree.AssignmentRecord, id, shared, retained 
 		orphan = summaryOrphan
 	}
 	h.Bytes(id).String(string(a.Values))
-	h.String(a.DeploymentTarget).String(a.Workspace).String(a.Workload).String(a.Namespace).String(a.Version).String(a.Backend)
+	h.String(a.DeploymentTarget).String(a.Workspace).String(a.Workload).String(a.Namespace).
+		String(a.Version).String(a.Backend)
 	h.Int(orphan).Int(a.Wave).Bytes(shared).Bytes(retained)
 	for _, names := range [][]string{a.DependsOn, a.Policies, a.SparedBy, a.Configs, a.ConfigSchemas} {
 		hashStrings(h, names)
@@ -403,7 +406,8 @@ func hashRecorded(h *cache.Hash, a *tree.AssignmentRecord, id, shared, retained 
 
 // hashFolder adds all that a backend's Index sees of a folder.
 func hashFolder(h *cache.Hash, f *backends.Folder) {
-	h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
+	h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).
+		String(f.Version).String(f.Backend)
 	h.String(strconv.FormatBool(f.Orphan)).Int(f.Wave).Bytes(f.Shared)
 	hashStrings(h, f.DependsOn)
 	hashStrings(h, f.Retained)

@@ -75,7 +75,8 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 
 // collision says whether two assignments create one object, of which they have the same id,
 // and fills in which.
-func (as *assignments) collision(ctx context.Context, c *collision, id objectDigest, fresh map[int][]backends.Object) (bool, error) {
+func (as *assignments) collision(ctx context.Context, c *collision, id objectDigest,
+	fresh map[int][]backends.Object) (bool, error) {
 	definition, err := as.sharedDefinition(c, id)
 	if err != nil {
 		return false, err
@@ -129,8 +130,10 @@ func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 		if c.message == "" {
 			c.message = fmt.Sprintf("two assignments create the %s %s", c.object.Kind, c.object.Name)
 			c.hint = "let the name use what tells them apart: #assignment.deploymentTarget"
-			if as.Schedule.Assignments[c.first].ClusterType.TypeName() != as.Schedule.Assignments[c.second].ClusterType.TypeName() {
-				c.hint = "one reconciler may serve both cluster types, and their names run together: rename a cluster type or a workload"
+			if as.Schedule.Assignments[c.first].ClusterType.TypeName() !=
+				as.Schedule.Assignments[c.second].ClusterType.TypeName() {
+				c.hint = "one reconciler may serve both cluster types, and their names run together: rename " +
+					"a cluster type or a workload"
 			}
 		}
 		ds = append(ds, as.fail(c, c.message, c.hint))

@@ -84,7 +84,8 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 		p.Model.Invalid[model.Ref{Collection: clusters, Name: name}] = true
 	}
 	// The tuples point to those that there were.
-	p.Model.Clusters = slices.DeleteFunc(slices.Clone(p.Model.Clusters), func(c model.Cluster) bool { return invalid[c.Name] })
+	p.Model.Clusters = slices.DeleteFunc(slices.Clone(p.Model.Clusters),
+		func(c model.Cluster) bool { return invalid[c.Name] })
 	return ds, nil
 }
 
@@ -97,9 +98,12 @@ func (p *Planned) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
 		return d, false
 	}
 	config := p.Plan.OfClusters(tuple)[0]
-	d = diag.New(diag.ClusterValues, fmt.Sprintf("config %s has other values on each cluster, and the reconciler %s gives all clusters of %s the same", config.Name, ct.Reconciler, ct.Name)).
+	d = diag.New(diag.ClusterValues,
+		fmt.Sprintf("config %s has other values on each cluster, and the reconciler %s gives all "+
+			"clusters of %s the same", config.Name, ct.Reconciler, ct.Name)).
 		On(config.String()).At(config, "").At(reconcilerRef(ct), "").
-		Hinting(fmt.Sprintf("use other facts of the assignment, or leave the cluster type out: configs: %s: match: clusterType: !=%q", model.Label(config.Name), ct.TypeName()))
+		Hinting(fmt.Sprintf("use other facts of the assignment, or leave the cluster type out: "+
+			"configs: %s: match: clusterType: !=%q", model.Label(config.Name), ct.TypeName()))
 	p.fail(t)
 	return d.For(p.idsOf(t)...), true
 }
@@ -176,7 +180,8 @@ func (p *Planned) composeOn(ctx context.Context, n int32, composer *compose.Comp
 func onOne(shared, g *compose.Graph) composed {
 	var out composed
 	for _, d := range g.Diagnostics() {
-		if !slices.ContainsFunc(shared.Diagnostics(), func(s diag.Diagnostic) bool { return s.Code == d.Code && s.Path == d.Path && s.Message == d.Message }) {
+		if !slices.ContainsFunc(shared.Diagnostics(),
+			func(s diag.Diagnostic) bool { return s.Code == d.Code && s.Path == d.Path && s.Message == d.Message }) {
 			out.Diagnostics = append(out.Diagnostics, d)
 		}
 	}
@@ -186,7 +191,8 @@ func onOne(shared, g *compose.Graph) composed {
 	for _, s := range slices.Concat(g.Secrets, shared.Secrets) {
 		is := func(other compose.Secret) bool { return s.Path == other.Path && s.Ref.Equal(other.Ref) }
 		if !slices.ContainsFunc(g.Secrets, is) || !slices.ContainsFunc(shared.Secrets, is) {
-			d := diag.New(diag.ClusterValues, "the secret "+s.Path+" cannot be another one on each cluster: all clusters of a class have the same").On(s.Path)
+			d := diag.New(diag.ClusterValues, "the secret "+s.Path+" cannot be another one on each "+
+				"cluster: all clusters of a class have the same").On(s.Path)
 			out.Diagnostics = append(out.Diagnostics, locate(d, g).Hinting("give the secret one name on all clusters"))
 			return out
 		}

@@ -113,7 +113,8 @@ func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, 
 func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, error) {
 	out := map[string]bool{}
 	name := as.Model.ClusterTypes[ct].Name
-	if in.record == nil || !slices.ContainsFunc(in.record.ClusterTypes, func(c tree.ClusterTypeEntry) bool { return c.Name == name }) {
+	if in.record == nil || !slices.ContainsFunc(in.record.ClusterTypes,
+		func(c tree.ClusterTypeEntry) bool { return c.Name == name }) {
 		return out, nil
 	}
 	healthy := map[string]bool{}
@@ -197,11 +198,13 @@ func (as *assignments) definitionCollision(c collision) (message, hint string, e
 	name := c.object.Name
 	message = fmt.Sprintf("two assignments create the %s %s", c.object.Kind, name)
 	if first[name] == "" || second[name] == "" {
-		return message, "one of the two is not rendered from a source: leave it out there, or set crds: \"skip\" on the source that renders the other", nil
+		return message, "one of the two is not rendered from a source: leave it out there, or set " +
+			"crds: \"skip\" on the source that renders the other", nil
 	}
 	a, b := &as.Schedule.Assignments[c.first], &as.Schedule.Assignments[c.second]
 	if first[name] != second[name] {
-		return message + ", and not the same", "give both the same version of the chart, or set crds: \"skip\" on the source of one of them, if the definition of the other fits both", nil
+		return message + ", and not the same", "give both the same version of the chart, or set crds: " +
+			"\"skip\" on the source of one of them, if the definition of the other fits both", nil
 	}
 	for _, of := range []string{a.Target.FullName, b.Target.FullName} {
 		crds := a.Manifests.CRDs()
@@ -209,7 +212,8 @@ func (as *assignments) definitionCollision(c collision) (message, hint string, e
 			crds = b.Manifests.CRDs()
 		}
 		if crds == model.DeleteCRDs {
-			return message + ", and one would remove it from the other", "remove crds: \"delete\" from the source of " + of + ": what several share stays on the cluster", nil
+			return message + ", and one would remove it from the other", "remove crds: \"delete\" from " +
+				"the source of " + of + ": what several share stays on the cluster", nil
 		}
 	}
 	return "", "", nil
@@ -223,8 +227,10 @@ func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diag
 	switch {
 	case crds == "" || crds == model.KeepCRDs:
 		return nil
-	case a.Render && crds == model.DeleteCRDs && backend.Traits().KeepsDefinitions && len(kubernetes.DefinitionsOf(a.Projection)) > 0:
-		why, hint = "Argo CD never deletes CustomResourceDefinitions", "remove them by hand when nobody needs them any more: a build that lets the assignment go names them"
+	case a.Render && crds == model.DeleteCRDs && backend.Traits().KeepsDefinitions &&
+		len(kubernetes.DefinitionsOf(a.Projection)) > 0:
+		why, hint = "Argo CD never deletes CustomResourceDefinitions", "remove them by hand when "+
+			"nobody needs them any more: a build that lets the assignment go names them"
 	case a.Render:
 		return nil
 	case crds == model.SkipCRDs && a.Manifests.Helm != nil && backend.Traits().SkipsDefinitions:
@@ -233,6 +239,7 @@ func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diag
 		why, hint = "the reconciler fetches the manifests", "render them: set render: true on the deployment target"
 	}
 	field := "manifests." + string(a.Manifests.Kind()) + ".crds"
-	return []diag.Diagnostic{diag.New(diag.NoEffect, fmt.Sprintf("crds: %q of %s has no effect: %s", crds, a.DeploymentTarget, why)).
+	return []diag.Diagnostic{diag.New(diag.NoEffect,
+		fmt.Sprintf("crds: %q of %s has no effect: %s", crds, a.DeploymentTarget, why)).
 		On(field).At(a.Ref.At(field), "").Hinting(hint)}
 }

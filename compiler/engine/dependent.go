@@ -77,20 +77,26 @@ func (d *dependents) fail() (ds []diag.Diagnostic) {
 	return ds
 }
 
-func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept []backends.Folder, owner map[string]string, there map[string]bool) (diag.Diagnostic, bool) {
+func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept []backends.Folder,
+	owner map[string]string, there map[string]bool) (diag.Diagnostic, bool) {
 	ref := a.Workload.TargetRef(a.Target.Name)
 	if i := slices.IndexFunc(kept, func(k backends.Folder) bool { return k.Backend != f.Backend }); i >= 0 {
-		return diag.New(diag.ReconcilerChange, fmt.Sprintf("cluster type %s cannot go from %s to %s while %s keeps its last good folder", d.ct.Name, kept[i].Backend, f.Backend, kept[i].DeploymentTarget)).
+		return diag.New(diag.ReconcilerChange,
+			fmt.Sprintf("cluster type %s cannot go from %s to %s while %s keeps its last good folder",
+				d.ct.Name, kept[i].Backend, f.Backend, kept[i].DeploymentTarget)).
 			At(d.ct.Ref().At("reconciler"), "").
-			Hinting("correct the errors of " + kept[i].DeploymentTarget + " first").Following(d.id(kept[i].DeploymentTarget)), true
+			Hinting("correct the errors of " + kept[i].DeploymentTarget +
+				" first").Following(d.id(kept[i].DeploymentTarget)), true
 	}
 	if other := owner[f.Namespace]; other != "" && other != f.DeploymentTarget {
-		return diag.New(diag.NamespaceCollision, fmt.Sprintf("the namespace %s is still that of %s, which keeps its last good folder", f.Namespace, other)).
+		return diag.New(diag.NamespaceCollision,
+			fmt.Sprintf("the namespace %s is still that of %s, which keeps its last good folder", f.Namespace, other)).
 			At(ref, "").Hinting("correct the errors of " + other + " first").Following(d.id(other)), true
 	}
 	for _, target := range f.DependsOn {
 		if !there[target] {
-			return diag.New(diag.DependsOn, fmt.Sprintf("%s depends on %s, which has errors and was never built", f.DeploymentTarget, target)).
+			return diag.New(diag.DependsOn,
+				fmt.Sprintf("%s depends on %s, which has errors and was never built", f.DeploymentTarget, target)).
 				At(ref.At("dependsOn"), "").Hinting("correct the errors of " + target + " first").Following(d.id(target)), true
 		}
 	}

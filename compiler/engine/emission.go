@@ -70,7 +70,8 @@ func (h *emissionSummary) encode() []byte {
 	for _, f := range []struct {
 		set  bool
 		flag byte
-	}{{h.failed, summaryFailed}, {h.orphan, summaryOrphan}, {len(h.diagnostics) > 0, summaryDiagnostics}, {h.requests != nil, summaryRequests}} {
+	}{{h.failed, summaryFailed}, {h.orphan, summaryOrphan}, {len(h.diagnostics) > 0,
+		summaryDiagnostics}, {h.requests != nil, summaryRequests}} {
 		if f.set {
 			flags |= f.flag
 		}

@@ -81,7 +81,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 		if a := assigned[n]; a != nil {
 			a.Projection = projections[n].projection
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
-			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
+			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics,
+				projections[n].diagnostics, specs[n].Diagnostics)
 			beyond := e.beyond(i, a)
 			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
 			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0, projections[n].passing
@@ -108,7 +109,8 @@ func objectsOf(p *model.Projection) model.Value {
 // emit has the backend emit the assignment, unless it has failed.
 func (m *emission) emit(p *Planned, backend backends.Backend, a *backends.Assignment) {
 	summary := m.summary
-	summary.diagnostics = p.strict(slices.Concat(summary.diagnostics, backends.Refuse(backend, a), withoutEffect(backend, a)))
+	summary.diagnostics = p.strict(slices.Concat(summary.diagnostics, backends.Refuse(backend, a),
+		withoutEffect(backend, a)))
 	if summary.failed = summary.failed || diag.Errors(summary.diagnostics); summary.failed {
 		return
 	}
@@ -141,7 +143,8 @@ func (m *emission) emit(p *Planned, backend backends.Backend, a *backends.Assign
 // unwritable returns an error where files that a backend gives cannot be written:
 // beside each other, or beside the folders that lie where they do; of is what the
 // files are of.
-func unwritable(backend backends.Backend, of model.Ref, files []backends.File, folders []backends.Folder) []diag.Diagnostic {
+func unwritable(backend backends.Backend, of model.Ref, files []backends.File,
+	folders []backends.Folder) []diag.Diagnostic {
 	paths := make([]string, 0, len(files)+len(folders))
 	for _, f := range files {
 		paths = append(paths, f.Path)
@@ -158,7 +161,8 @@ func unwritable(backend backends.Backend, of model.Ref, files []backends.File, f
 	if err == nil {
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.BadFile, fmt.Sprintf("the backend %s gives files that cannot be written: %v", backend.Name(), err)).
+	return []diag.Diagnostic{diag.New(diag.BadFile,
+		fmt.Sprintf("the backend %s gives files that cannot be written: %v", backend.Name(), err)).
 		At(of, "").Hinting("this is a mistake in the backend, not in the platform: report it")}
 }
 
@@ -190,11 +194,12 @@ func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 		Values:            g.Plain,
 		Removed:           g.Removed,
 		Digest:            g.Digest,
-		NamespaceService:  backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}},
-		Reconciler:        backends.Spec{Ref: reconcilerRef(a.ClusterType)},
-		DependsOn:         a.DependsOn,
-		Wave:              a.Wave,
-		Ref:               a.Workload.TargetRef(a.Target.Name),
+		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices",
+			Name: a.ClusterType.NamespaceService}},
+		Reconciler: backends.Spec{Ref: reconcilerRef(a.ClusterType)},
+		DependsOn:  a.DependsOn,
+		Wave:       a.Wave,
+		Ref:        a.Workload.TargetRef(a.Target.Name),
 	}
 	out.Bounds, _ = e.Model.WorkspaceOf(a.Workload)
 	for _, secret := range g.Secrets {
@@ -211,5 +216,6 @@ func secretOf(s compose.Secret) backends.Secret {
 		}
 		return v.Text()
 	}
-	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"), Property: text("property"), Version: text("version")}
+	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"),
+		Property: text("property"), Version: text("version")}
 }

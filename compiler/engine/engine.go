@@ -122,7 +122,9 @@ func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
 	}
 	e.tuples = newTuples(e.Planned)
 	e.emitter = &emitter{Planned: e.Planned, tuples: e.tuples}
-	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter, rows: make([]row, len(e.Schedule.Assignments)), roots: make([]extent, len(e.Model.ClusterTypes)), known: make([]knownType, len(e.Model.ClusterTypes))}
+	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter,
+		rows: make([]row, len(e.Schedule.Assignments)), roots: make([]extent, len(e.Model.ClusterTypes)),
+		known: make([]knownType, len(e.Model.ClusterTypes))}
 	return e, nil
 }
 
@@ -133,7 +135,8 @@ func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 	if e.Model == nil {
 		return nil
 	}
-	if previous != nil && (previous.Platform != e.request.Platform.Module || previous.Environment != e.Name && !slices.Contains(e.Formerly(), previous.Environment)) {
+	if previous != nil && (previous.Platform != e.request.Platform.Module ||
+		previous.Environment != e.Name && !slices.Contains(e.Formerly(), previous.Environment)) {
 		previous = nil
 	}
 	err := e.build(ctx, &scope{Planned: e.Planned, record: previous, same: e.same, beside: e.beside})
@@ -299,7 +302,8 @@ func (e *Environment) MayMatch(s model.Selector) bool {
 // this number: the version of its configuration.
 func (e *Environment) Configuration(assignment int) model.Digest {
 	name := e.Schedule.Assignments[assignment].ClusterType.Name
-	ct, _ := slices.BinarySearchFunc(e.Model.ClusterTypes, name, func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
+	ct, _ := slices.BinarySearchFunc(e.Model.ClusterTypes, name,
+		func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
 	if err := e.assignments.complete(context.Background(), &scope{Planned: e.Planned, same: e.same}, ct); err != nil {
 		return ""
 	}
@@ -360,7 +364,8 @@ func (e *Environment) Clusters(clusterType string) *tree.ClusterTypeRecord {
 
 // HasEntries says whether the clusters that follow a folder pull entries of their own.
 func (e *Environment) HasEntries(folder string) bool {
-	i, found := slices.BinarySearchFunc(e.Model.ClusterTypes, folder, func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
+	i, found := slices.BinarySearchFunc(e.Model.ClusterTypes, folder,
+		func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
 	return found && e.Model.ClusterTypes[i].Entries == model.ClusterEntries
 }
 

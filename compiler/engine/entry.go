@@ -62,14 +62,18 @@ type shard struct {
 // that where errors hide its class, where the selectors of the class hold for nothing any
 // more, and where it is no longer listed: what runs is stopped by name alone.
 func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
-	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{}, shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{}, waits: waits{}}
+	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{},
+		makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{},
+		shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{},
+		waits: waits{}}
 	for n := range s.Model.ClusterTypes {
 		ct := &s.Model.ClusterTypes[n]
 		e.types[ct.Name] = ct
 	}
 	refused := map[string]bool{}
 	for n := range s.Model.ClusterTypes {
-		if ct := &s.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && s.Reconciled(ct) && e.refuse(ct, refused[ct.TypeName()]) {
+		if ct := &s.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && s.Reconciled(ct) &&
+			e.refuse(ct, refused[ct.TypeName()]) {
 			refused[ct.TypeName()] = true
 			s.hold(n)
 		}
@@ -83,12 +87,14 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 	}
 	if s.record != nil {
 		for name, sh := range e.shards {
-			if !slices.ContainsFunc(s.record.ClusterTypes, func(entry tree.ClusterTypeEntry) bool { return entry.Name == name }) {
+			if !slices.ContainsFunc(s.record.ClusterTypes,
+				func(entry tree.ClusterTypeEntry) bool { return entry.Name == name }) {
 				e.addFresh(sh, nil)
 			}
 		}
 		for _, entry := range s.record.ClusterTypes {
-			if !tree.IsShard(entry.Name) || !s.request.Shard.Has(entry.Name) || entry.Digest != "" && e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
+			if !tree.IsShard(entry.Name) || !s.request.Shard.Has(entry.Name) || entry.Digest != "" &&
+				e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
 				continue
 			}
 			recorded, err := s.record.ClusterType(entry.Name)
@@ -114,7 +120,9 @@ func (e *entries) shard(name string) *shard {
 func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 	var ds []diag.Diagnostic
 	if same := e.types[backends.EntriesDir]; same != nil {
-		ds = append(ds, diag.New(diag.NoEntries, fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in", backends.EntriesDir)).
+		ds = append(ds, diag.New(diag.NoEntries,
+			fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in",
+				backends.EntriesDir)).
 			At(same.Ref(), "").At(ct.Ref().At("entries"), "").On(same.Ref().String()).Hinting("give it another name"))
 	}
 	maker, problems := e.backend(ct).Entries(e.delivered(ct))
@@ -163,7 +171,8 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 // addFresh notes the entries of a shard that are not recorded.
 func (e *entries) addFresh(sh *shard, recorded []tree.EntryRecord) {
 	for _, entry := range sh.entries {
-		if _, is := slices.BinarySearchFunc(recorded, entry.Cluster, func(r tree.EntryRecord, cluster string) int { return strings.Compare(r.Cluster, cluster) }); !is {
+		if _, is := slices.BinarySearchFunc(recorded, entry.Cluster,
+			func(r tree.EntryRecord, cluster string) int { return strings.Compare(r.Cluster, cluster) }); !is {
 			e.fresh = append(e.fresh, move{sh, tree.EntryRecord{Cluster: entry.Cluster}, entry.Folder})
 		}
 	}
@@ -207,7 +216,8 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 			if len(keeps[r.Folder]) == 0 {
 				continue
 			}
-			if n, listed := sh.find(r.Cluster); listed && sh.entries[n].Folder == r.Folder && !sh.entries[n].Kept && e.changes(sh, n, r) {
+			if n, listed := sh.find(r.Cluster); listed && sh.entries[n].Folder == r.Folder &&
+				!sh.entries[n].Kept && e.changes(sh, n, r) {
 				e.waits.add(wait{ct: e.types[r.Folder].TypeName(), to: r.Folder, why: keepValues}, r.Cluster, keeps[r.Folder]...)
 				e.stay(sh, n, r)
 			}
@@ -266,7 +276,8 @@ func (e *entries) need(folder, target string) {
 
 // find returns the number of the entry of a cluster, or where it would be.
 func (sh *shard) find(cluster string) (int, bool) {
-	return slices.BinarySearchFunc(sh.entries, cluster, func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
+	return slices.BinarySearchFunc(sh.entries, cluster,
+		func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
 }
 
 // drop takes the entry of a cluster out.
@@ -280,7 +291,8 @@ func (sh *shard) drop(cluster string) {
 // hides says whether errors, or what this build is about, are why a recorded entry is not to
 // be made.
 func (e *entries) hides(r tree.EntryRecord) bool {
-	if e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
+	if e.Model.Incomplete || e.Model.ClustersIncomplete ||
+		e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
 		return true
 	}
 	c := e.Model.Cluster(r.Cluster)
@@ -311,7 +323,8 @@ func (e *entries) reportLeft() {
 		}
 	}
 	e.warn(unlisted, "no longer listed", "list it again, or remove what it pulls, once nothing runs there any more")
-	e.warn(without, "of a cluster type without entries", `give the cluster type entries: "cluster" again, or bootstrap the cluster anew, and then remove what it pulled`)
+	e.warn(without, "of a cluster type without entries",
+		`give the cluster type entries: "cluster" again, or bootstrap the cluster anew, and then remove what it pulled`)
 }
 
 // warn warns of entries that stay.
@@ -322,7 +335,8 @@ func (e *entries) warn(clusters []string, why, way string) {
 	}
 	which := "cluster " + clusters[0] + " is " + why + ", and its entry stays"
 	if n > 1 {
-		which = fmt.Sprintf("%d clusters are %s, and their entries stay: %s", n, why, strings.Join(clusters[:min(n, 5)], ", "))
+		which = fmt.Sprintf("%d clusters are %s, and their entries stay: %s", n, why,
+			strings.Join(clusters[:min(n, 5)], ", "))
 	}
 	if n > 5 {
 		which += fmt.Sprintf(" and %d more", n-5)

@@ -27,7 +27,8 @@ type folderKey struct{ clusterType, target string }
 
 // newKeeper reads the records of cluster types of which something may have to be kept.
 func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, error) {
-	k := &keeper{scope: s, retained: r, entries: e, records: map[string]*tree.ClusterTypeRecord{}, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
+	k := &keeper{scope: s, retained: r, entries: e, records: map[string]*tree.ClusterTypeRecord{},
+		recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
 	if s.record == nil {
 		return k, nil
 	}
@@ -40,7 +41,8 @@ func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, err
 			continue
 		}
 		gone := e.types[entry.Name] == nil && e.followed[entry.Name]
-		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && !s.holdsLost(entry.Name) && e.needed[entry.Name] == nil && !gone {
+		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil &&
+			!s.holdsLost(entry.Name) && e.needed[entry.Name] == nil && !gone {
 			continue
 		}
 		ct, err := s.record.ClusterType(entry.Name)
@@ -186,15 +188,18 @@ func (k *keeper) clusterTypes() []clusterType {
 		case !k.builds(ct.Name):
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
 		case k.whole(ct.Name) != "":
-			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil), Denied: k.retained.deniedOf(ct.Name)}
+			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil),
+				Denied: k.retained.deniedOf(ct.Name)}
 			if was := k.records[ct.Name]; was != nil {
 				content.Facts = was.Facts
 				if !k.pulledByEntries(ct.Name) {
-					content.Clusters = slices.DeleteFunc(slices.Clone(was.Clusters), func(name string) bool { return k.record.FolderOf(name) != "" })
+					content.Clusters = slices.DeleteFunc(slices.Clone(was.Clusters),
+						func(name string) bool { return k.record.FolderOf(name) != "" })
 				}
 			}
 			kept := clusterType{
-				tree:   tree.ClusterType{Name: ct.Name, Content: func(context.Context) (*tree.Content, error) { return content, nil }},
+				tree: tree.ClusterType{Name: ct.Name,
+					Content: func(context.Context) (*tree.Content, error) { return content, nil }},
 				counts: Counts{ClusterTypes: 1},
 			}
 			kept.counts.count(content.Folders)

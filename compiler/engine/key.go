@@ -84,7 +84,8 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 	if a.Manifests.Helm == nil {
 		w.Chart, t.Chart = model.ChartValues{}, model.ChartValues{}
 	}
-	h := cache.NewHash("deployment target").Bytes(model.Encode(w)).Bytes(model.Encode(t)).String(as.workspaceDigest(a.Workload))
+	h := cache.NewHash("deployment target").Bytes(model.Encode(w)).Bytes(model.Encode(t)).
+		String(as.workspaceDigest(a.Workload))
 	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
 		entry, _ := as.request.Library.Lock.Find(source)
 		h.Bytes(model.Encode(entry))

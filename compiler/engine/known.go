@@ -51,7 +51,8 @@ func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
 	if !ok || json.Unmarshal(text, &known.whole) != nil || s.record == nil {
 		return false
 	}
-	known.same = known.Digest != "" && slices.ContainsFunc(s.record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Name == of.Name && e.Digest == known.Digest })
+	known.same = known.Digest != "" && slices.ContainsFunc(s.record.ClusterTypes,
+		func(e tree.ClusterTypeEntry) bool { return e.Name == of.Name && e.Digest == known.Digest })
 	if known.same {
 		as.request.Meter.count(cache.Assignment, 0, as.spans[ct].next-as.spans[ct].first)
 	}

@@ -61,7 +61,9 @@ func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
 			continue
 		}
 		s.addLost(ct, r, l.clusters)
-		out.add(s.hides(ct, l.clusters, fmt.Sprintf("errors hide %%s of cluster type %s: the cluster type goes on with what is recorded of that", ct.Name)))
+		out.add(s.hides(ct, l.clusters,
+			fmt.Sprintf("errors hide %%s of cluster type %s: the cluster type goes on with what is "+
+				"recorded of that", ct.Name)))
 		out.add(s.takesNew(n, r, l.clusters)...)
 	}
 	return all, nil
@@ -82,10 +84,12 @@ func (s *scope) addLost(ct *model.ClusterType, r *tree.ClusterTypeRecord, names 
 	all := slices.Clone(s.clusters[ct.Name])
 	for _, name := range names {
 		f := r.FactsOf(name)
-		c := model.Cluster{Name: name, ClusterType: ct.TypeName(), Folder: ct.Name, Address: f.Address, Labels: f.Labels, Values: f.Values, Composed: f.Composed}
+		c := model.Cluster{Name: name, ClusterType: ct.TypeName(), Folder: ct.Name, Address: f.Address,
+			Labels: f.Labels, Values: f.Values, Composed: f.Composed}
 		text, _ := f.Encode() // as it was read
 		c.Digest = model.DigestBytes(append([]byte("recorded "), text...))
-		if n, there := slices.BinarySearchFunc(all, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) }); !there {
+		if n, there := slices.BinarySearchFunc(all, name,
+			func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) }); !there {
 			all = slices.Insert(all, n, c)
 		}
 	}
@@ -130,14 +134,17 @@ func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []
 			continue
 		}
 		s.Plan.Failed[i] = true
-		ds = append(ds, s.hides(ct, lost, fmt.Sprintf("errors hide %%s of cluster type %s, and %s takes a new value from each cluster: %s", ct.Name, target, added[target])).For(s.id(i)))
+		ds = append(ds, s.hides(ct, lost,
+			fmt.Sprintf("errors hide %%s of cluster type %s, and %s takes a new value from each cluster: %s",
+				ct.Name, target, added[target])).For(s.id(i)))
 	}
 	return ds
 }
 
 func (s *scope) lostOf(n int, names []string) diag.Diagnostic {
 	ct := &s.Model.ClusterTypes[n]
-	d := s.hides(ct, names, fmt.Sprintf("errors hide %%s of cluster type %s, which stays as it is, because its record does not say what of single clusters is in its files", ct.Name))
+	d := s.hides(ct, names, fmt.Sprintf("errors hide %%s of cluster type %s, which stays as it is, "+
+		"because its record does not say what of single clusters is in its files", ct.Name))
 	for i := s.spans[n].first; i < s.spans[n].next; i++ {
 		d.Assignments = append(d.Assignments, s.id(i))
 	}
@@ -149,7 +156,8 @@ func (s *scope) lostOf(n int, names []string) diag.Diagnostic {
 func (s *scope) hides(ct *model.ClusterType, names []string, message string) diag.Diagnostic {
 	which, hint := "cluster "+names[0], "correct the errors of "+names[0]+", or remove it from the platform"
 	if len(names) > 1 {
-		which, hint = fmt.Sprintf("clusters %s and %d more", names[0], len(names)-1), "correct the errors of these clusters, or remove them from the platform"
+		which, hint = fmt.Sprintf("clusters %s and %d more", names[0], len(names)-1),
+			"correct the errors of these clusters, or remove them from the platform"
 	}
 	d := diag.New(diag.LostCluster, fmt.Sprintf(message, which))
 	for _, name := range names[:min(len(names), 3)] {

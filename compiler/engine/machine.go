@@ -22,11 +22,14 @@ func (p *Planned) forMachines(backend string) bool {
 // machineHints say what to do about two assignments that create one thing on a
 // machine, by its kind.
 var machineHints = map[string]string{
-	"user":      "leave machine.user out, or let it use what tells them apart: #assignment.deploymentTarget; a daemon that brings its own user takes harden: false",
+	"user": "leave machine.user out, or let it use what tells them apart: " +
+		"#assignment.deploymentTarget; a daemon that brings its own user takes harden: false",
 	"directory": "let the directory's path use what tells them apart: #assignment.deploymentTarget",
 	"package":   "give the package to one deployment target, and let the others depend on that with dependsOn",
-	"file":      "give the file to one deployment target, and let the others depend on that with dependsOn, or give each a path of its own",
-	"unit":      "give the unit to one deployment target, and let the others depend on that with dependsOn, or give each a name of its own",
+	"file": "give the file to one deployment target, and let the others depend on that with " +
+		"dependsOn, or give each a path of its own",
+	"unit": "give the unit to one deployment target, and let the others depend on that with " +
+		"dependsOn, or give each a name of its own",
 }
 
 // onMachines takes the collisions of things on machines out of found, and returns
@@ -93,5 +96,8 @@ func machineRemoval(clusterType string, f backends.Folder) diag.Diagnostic {
 		return diag.New(diag.RemovesNamespace, what+", and its user and directories stay, as its namespace service says")
 	}
 	return diag.New(diag.RemovesNamespace, what).
-		Hinting("its user goes with /etc/<user>, /var/lib/<user> and what is in them, and so do packages, files and units that nothing else on the machine needs; to leave the user and the directories, build and deploy it once with deletion: \"orphan\" on the namespace service before this change")
+		Hinting("its user goes with /etc/<user>, /var/lib/<user> and what is in them, and so do " +
+			"packages, files and units that nothing else on the machine needs; to leave the user and the " +
+			"directories, build and deploy it once with deletion: \"orphan\" on the namespace service " +
+			"before this change")
 }

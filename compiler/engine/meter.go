@@ -62,7 +62,8 @@ type counts struct {
 // NewMeter returns the meter of a build with a cache, which may be nil. identity tells the
 // compiler from any other that may give other results for the same input.
 func NewMeter(c *cache.Cache, identity cache.Key) *Meter {
-	m := &Meter{cache: c, identity: identity, levels: map[cache.Level]*counts{cache.Model: {}, cache.Tuple: {}, cache.Projection: {}, cache.Assignment: {}}}
+	m := &Meter{cache: c, identity: identity, levels: map[cache.Level]*counts{cache.Model: {},
+		cache.Tuple: {}, cache.Projection: {}, cache.Assignment: {}}}
 	if c != nil {
 		m.before = c.Stats()
 	}

@@ -120,9 +120,12 @@ func (c *changes) reportRetained(clusterType, target string, left, clusters []st
 	}
 	hint := "remove an object by hand once nothing on the cluster uses it"
 	if slices.ContainsFunc(left, isDefinition) {
-		hint += "; with a CustomResourceDefinition go all objects of its kind, including those of other workloads. To let definitions go with the assignment, build and sync it once with crds: \"delete\" on its source before this change"
+		hint += "; with a CustomResourceDefinition go all objects of its kind, including those of " +
+			"other workloads. To let definitions go with the assignment, build and sync it once with " +
+			"crds: \"delete\" on its source before this change"
 	}
-	c.reports.add(diag.New(diag.RetainsObjects, fmt.Sprintf("%s leaves objects on %s: %s", target, where, kubernetes.Few(left))).
+	c.reports.add(diag.New(diag.RetainsObjects,
+		fmt.Sprintf("%s leaves objects on %s: %s", target, where, kubernetes.Few(left))).
 		Hinting(hint).
 		For(c.Name + "/" + clusterType + "/" + target))
 }

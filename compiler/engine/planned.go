@@ -252,7 +252,8 @@ func (p *Planned) checkContent() []diag.Diagnostic {
 		return nil
 	}
 	ref := model.Ref{Collection: "environments", Name: p.Name}
-	return []diag.Diagnostic{diag.New(diag.NoContent, "environment "+p.Name+" has no cluster types").At(ref, "").On(ref.String()).
+	return []diag.Diagnostic{diag.New(diag.NoContent,
+		"environment "+p.Name+" has no cluster types").At(ref, "").On(ref.String()).
 		Hinting("declare clusterTypes in environments/" + p.Name)}
 }
 
@@ -263,7 +264,9 @@ func (p *Planned) checkNumbers() []diag.Diagnostic {
 		return nil
 	}
 	ref := model.Ref{Collection: "environments", Name: p.Name}.At("removals.max")
-	return []diag.Diagnostic{diag.New(diag.NumberOfPairs, fmt.Sprintf("removals.max of environment %s is a number, and counts an assignment on each cluster for itself", p.Name)).
+	return []diag.Diagnostic{diag.New(diag.NumberOfPairs,
+		fmt.Sprintf("removals.max of environment %s is a number, and counts an assignment on each "+
+			"cluster for itself", p.Name)).
 		At(ref, "").On(ref.String()).Hinting("write a percentage, or check the number")}
 }
 
@@ -278,8 +281,11 @@ func (p *Planned) checkClusterValues() (ds []diag.Diagnostic) {
 		for _, c := range p.clusters[ct.Name] {
 			if c.Values != nil {
 				ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
-				ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler "+r.Name+" has one folder for all clusters of a type").
-					On(ref.String()).At(ref, "").Hinting(fmt.Sprintf("copy cluster type %s to clusterTypes: %[2]q, add that to the policies that name %[1]s, and write clusters: %[2]q: clusterType: %[2]q "+
+				ds = append(ds, diag.New(diag.ClusterValues,
+					"the values of cluster "+c.Name+" reach nothing: the reconciler "+r.Name+
+						" has one folder for all clusters of a type").
+					On(ref.String()).At(ref, "").Hinting(fmt.Sprintf("copy cluster type %s to clusterTypes: "+
+					"%[2]q, add that to the policies that name %[1]s, and write clusters: %[2]q: clusterType: %[2]q "+
 					"without values and configs: %[2]q: {match: clusterType: %[2]q, values: {...}}", ct.TypeName(), c.Name)))
 			}
 		}
@@ -325,7 +331,9 @@ func (p *Planned) checkClusterKeys() []diag.Diagnostic {
 				continue
 			}
 			ref := model.Ref{Collection: clusters, Name: c.Name, Path: model.JoinPath("values", model.Label(f.Name))}
-			ds = append(ds, diag.New(diag.LikelyMisspelt, fmt.Sprintf("no config has a value %s, which cluster %s has, and it looks like %s", f.Name, c.Name, known[near])).
+			ds = append(ds, diag.New(diag.LikelyMisspelt,
+				fmt.Sprintf("no config has a value %s, which cluster %s has, and it looks like %s", f.Name,
+					c.Name, known[near])).
 				At(ref, "").On(ref.String()).Suggesting(f.Name, known[near:near+1]))
 		}
 	}

@@ -18,7 +18,8 @@ func (p *Planned) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 	if accounts.Unknown == "" {
 		return kubernetes.Policies(of, accounts, p.teams(ct)), nil
 	}
-	ds := []diag.Diagnostic{diag.New(diag.NoPolicies, "the bounds of workspaces cannot be policies on clusters of type "+ct.Name+": "+accounts.Unknown).
+	ds := []diag.Diagnostic{diag.New(diag.NoPolicies, "the bounds of workspaces cannot be policies "+
+		"on clusters of type "+ct.Name+": "+accounts.Unknown).
 		At(of.Reconciler.Ref, "").At(of.Ref, "").Hinting("leave --policies out: the build checks the bounds")}
 	diag.Resolve(ds, p.Model.Positions)
 	return nil, ds

@@ -59,7 +59,8 @@ func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backen
 	return out, group.Wait()
 }
 
-func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source dependency.Source, assigned *backends.Assignment) (projected, error) {
+func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source dependency.Source,
+	assigned *backends.Assignment) (projected, error) {
 	entry, ds := e.pinned(a, source)
 	if len(ds) > 0 {
 		return projected{diagnostics: ds, passing: true}, nil
@@ -147,7 +148,8 @@ func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency
 	return r.(rendered), nil
 }
 
-func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job, entry dependency.Entry) (r rendered, err error) {
+func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job,
+	entry dependency.Entry) (r rendered, err error) {
 	if data, ok := e.request.Meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
 		e.request.Meter.count(cache.Projection, 0, 1)
 		return r, nil
@@ -193,7 +195,8 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree.Refused)) {
 		ds = append(ds, diag.New(diag.BadSource, fmt.Sprintf("%s of %s %s", name, entry.Source, tree.Refused[name])).
-			Hinting(archive.WayOut(tree.Refused[name], "keep it as a file of the repository")+", or let the machines fetch the playbook: remove render: true"))
+			Hinting(archive.WayOut(tree.Refused[name],
+				"keep it as a file of the repository")+", or let the machines fetch the playbook: remove render: true"))
 	}
 	if len(ds) > 0 {
 		return projected{diagnostics: ds}

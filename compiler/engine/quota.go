@@ -60,7 +60,9 @@ func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
 		}
 		as.rows[i].failed = true
 		ref := model.Ref{Collection: "workspaces", Name: of.Name, Path: "quota"}
-		ds = append(ds, diag.New(diag.Bounds, fmt.Sprintf("with %s on cluster type %s, workspace %s requests more than its quota: %s", a.Target.FullName, a.ClusterType.Name, of.Name, strings.Join(over, ", "))).
+		ds = append(ds, diag.New(diag.Bounds,
+			fmt.Sprintf("with %s on cluster type %s, workspace %s requests more than its quota: %s",
+				a.Target.FullName, a.ClusterType.Name, of.Name, strings.Join(over, ", "))).
 			At(a.Workload.TargetRef(a.Target.Name), "").At(ref, "").For(as.id(i)).
 			Hinting("let the workspace's workloads request less, or raise the quota"))
 	}

@@ -70,7 +70,8 @@ func (c *changes) bound(of *effect.Effect, leaves []leaving) effect.Removals {
 	for _, l := range leaves {
 		loses[l.pair] = !l.record.Orphan
 	}
-	limits := effect.Limits{Max: c.Model.MaxRemovals, Clusters: c.Model.RemovedClusters, Emptied: c.Model.MaxEmptied, MayEmpty: c.Model.EmptiedClusters}
+	limits := effect.Limits{Max: c.Model.MaxRemovals, Clusters: c.Model.RemovedClusters,
+		Emptied: c.Model.MaxEmptied, MayEmpty: c.Model.EmptiedClusters}
 	return of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
 }
 
@@ -140,7 +141,8 @@ func (c *changes) refuse(r effect.Removals, leaves []leaving) {
 	slices.Sort(ids)
 	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.Name, r.Excess())).
 		On(ref.String()).For(slices.Compact(ids)...).
-		Hinting(fmt.Sprintf("nothing of the environment is written; to remove them, build with --allow-removals, or raise %s of environment %s", field, c.Name))
+		Hinting(fmt.Sprintf("nothing of the environment is written; to remove them, build with "+
+			"--allow-removals, or raise %s of environment %s", field, c.Name))
 	policies := make([]model.Ref, 0, len(counts))
 	for ref := range counts {
 		policies = append(policies, ref)
@@ -163,7 +165,8 @@ func (c *changes) reportLeaving(leaves []leaving) {
 	var order []string
 	alike := map[string][]leaving{}
 	for _, l := range leaves {
-		if b := c.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) && b != nil && !b.Traits().DeletesUnlisted {
+		if b := c.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) &&
+			b != nil && !b.Traits().DeletesUnlisted {
 			continue
 		}
 		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "", c.holdsUp(l))
@@ -180,8 +183,10 @@ func (c *changes) reportLeaving(leaves []leaving) {
 // folderStays says whether clusters lose a pair because they are no longer listed, and not
 // because their cluster type goes. What runs on a cluster that is removed by name is gone.
 func (c *changes) folderStays(p *effect.Pair) bool {
-	byName := !slices.ContainsFunc(p.Way.Clusters, func(name string) bool { return !slices.Contains(c.Model.RemovedClusters, name) })
-	return byName || slices.ContainsFunc(c.tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == p.Way.From })
+	byName := !slices.ContainsFunc(p.Way.Clusters,
+		func(name string) bool { return !slices.Contains(c.Model.RemovedClusters, name) })
+	return byName || slices.ContainsFunc(c.tree.ClusterTypes,
+		func(ct tree.ClusterType) bool { return ct.Name == p.Way.From })
 }
 
 // departure warns of folders that go alike.
@@ -224,15 +229,18 @@ func departures(leaves []leaving, number int, machines bool) string {
 	first := leaves[0]
 	switch {
 	case machines && first.record.Orphan:
-		return fmt.Sprintf("%d deployment targets are removed from machines, and their users and directories stay, as their namespace services say", number)
+		return fmt.Sprintf("%d deployment targets are removed from machines, and their users and "+
+			"directories stay, as their namespace services say", number)
 	case machines:
 		return fmt.Sprintf("%d deployment targets are removed from machines", number)
 	case first.renamed() != "" && first.record.Orphan:
-		return fmt.Sprintf("%d namespaces are replaced by others, and stay on the clusters, as their namespace services say: %s", number, renames(leaves))
+		return fmt.Sprintf("%d namespaces are replaced by others, and stay on the clusters, as their "+
+			"namespace services say: %s", number, renames(leaves))
 	case first.renamed() != "":
 		return fmt.Sprintf("%d namespaces are renamed: %s", number, renames(leaves))
 	case first.record.Orphan:
-		return fmt.Sprintf("%d namespaces lose their assignments, and stay on the clusters, as their namespace services say", number)
+		return fmt.Sprintf("%d namespaces lose their assignments, and stay on the clusters, as their "+
+			"namespace services say", number)
 	}
 	return fmt.Sprintf("%d namespaces are removed with their assignments", number)
 }
@@ -266,7 +274,8 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 		return d
 	}
 	return d.
-		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
+		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, " +
+			"build and sync it once with deletion: \"orphan\" on the namespace service before this change")
 }
 
 // reportIndex warns of a cluster type whose folders are no longer applied by an
@@ -283,8 +292,11 @@ func (c *changes) reportIndex(clusterType string) error {
 		return nil
 	}
 	ref := model.Ref{Collection: "environments", Name: c.Name}
-	c.reports.add(diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", clusterType, backends.AssignmentsFile, c.Name)).
+	c.reports.add(diag.New(diag.IndexGoes,
+		fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", clusterType,
+			backends.AssignmentsFile, c.Name)).
 		At(ref, "").On(ref.String()).
-		Hinting("the reconciler deletes what that file applied before it applies it again: restore gitops, or suspend pruning for the change"))
+		Hinting("the reconciler deletes what that file applied before it applies it again: restore " +
+			"gitops, or suspend pruning for the change"))
 	return nil
 }

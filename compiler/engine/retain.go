@@ -98,7 +98,8 @@ func (r *retained) followHidden(out *reports) {
 	}
 	slices.Sort(causes)
 	for i := range out.all {
-		if d := &out.all[i]; (d.Code == diag.SelectsNothing || d.Code == diag.SelectsNoMore) && strings.HasSuffix(d.Path, ".clusters") {
+		if d := &out.all[i]; (d.Code == diag.SelectsNothing || d.Code == diag.SelectsNoMore) &&
+			strings.HasSuffix(d.Path, ".clusters") {
 			d.Because = causes
 		}
 	}
@@ -218,7 +219,8 @@ func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
 func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lost) (retains bool) {
 	for _, l := range all {
 		selected := slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
-			l.denies && slices.ContainsFunc(ct.Denied, func(d tree.Denied) bool { return slices.Contains(d.Policies, l.entity.Name) })
+			l.denies && slices.ContainsFunc(ct.Denied,
+				func(d tree.Denied) bool { return slices.Contains(d.Policies, l.entity.Name) })
 		if !selected || !strings.HasSuffix(l.selector, ".clusters") {
 			continue
 		}
@@ -295,9 +297,12 @@ func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
 // warning that it selects nothing, or that a policy cannot be read that did more than
 // to assign.
 func (r *retained) reportLost(l *lost, out *reports) {
-	kind := map[string]string{"schedulingPolicies": "policy", "configs": "config", "configSchemas": "config schema"}[l.entity.Collection]
+	kind := map[string]string{"schedulingPolicies": "policy", "configs": "config",
+		"configSchemas": "config schema"}[l.entity.Collection]
 	if l.selector == "" {
-		d := diag.New(diag.SelectsNoMore, fmt.Sprintf("policy %s has errors, and says more of these assignments than that they are there", l.entity.Name))
+		d := diag.New(diag.SelectsNoMore,
+			fmt.Sprintf("policy %s has errors, and says more of these assignments than that they are there",
+				l.entity.Name))
 		out.add(d.At(l.entity, "").On(l.entity.String()).For(l.concerned...))
 		return
 	}
@@ -305,7 +310,8 @@ func (r *retained) reportLost(l *lost, out *reports) {
 	d := l.warning
 	d.Code, d.Severity = diag.SelectsNoMore, diag.SelectsNoMore.Severity()
 	d.Message += ", and selected something before"
-	way := fmt.Sprintf("what it had selected stays as it is; if it may select nothing, write allowEmpty: true on the %s, build once with --allow-empty %s, or remove the %s", kind, l.entity.Name, kind)
+	way := fmt.Sprintf("what it had selected stays as it is; if it may select nothing, write "+
+		"allowEmpty: true on the %s, build once with --allow-empty %s, or remove the %s", kind, l.entity.Name, kind)
 	if d.Hint != "" {
 		way = d.Hint + "; " + way
 	}
@@ -315,7 +321,8 @@ func (r *retained) reportLost(l *lost, out *reports) {
 // deniedOf returns the pairs that are taken away from a cluster type, sorted.
 func (r *retained) deniedOf(clusterType string) []tree.Denied {
 	var out []tree.Denied
-	first, _ := slices.BinarySearchFunc(r.Schedule.Denied, clusterType, func(d schedule.Denial, name string) int { return strings.Compare(d.ClusterType, name) })
+	first, _ := slices.BinarySearchFunc(r.Schedule.Denied, clusterType,
+		func(d schedule.Denial, name string) int { return strings.Compare(d.ClusterType, name) })
 	for _, d := range r.Schedule.Denied[first:] {
 		if d.ClusterType != clusterType {
 			break
@@ -323,7 +330,8 @@ func (r *retained) deniedOf(clusterType string) []tree.Denied {
 		out = append(out, tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: d.Policies})
 	}
 	for _, d := range r.denied[clusterType] {
-		i, found := slices.BinarySearchFunc(out, d.DeploymentTarget, func(d tree.Denied, target string) int { return strings.Compare(d.DeploymentTarget, target) })
+		i, found := slices.BinarySearchFunc(out, d.DeploymentTarget,
+			func(d tree.Denied, target string) int { return strings.Compare(d.DeploymentTarget, target) })
 		if !found {
 			out = slices.Insert(out, i, d)
 			continue
@@ -336,5 +344,6 @@ func (r *retained) deniedOf(clusterType string) []tree.Denied {
 // selection says what selects an assignment.
 func (p *Planned) selection(i int) tree.Selection {
 	a := &p.Schedule.Assignments[i]
-	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: p.Plan.Configs(i), ConfigSchemas: p.Plan.ConfigSchemas(i)}
+	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: p.Plan.Configs(i),
+		ConfigSchemas: p.Plan.ConfigSchemas(i)}
 }

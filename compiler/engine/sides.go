@@ -123,7 +123,8 @@ func (c *changes) followedBefore() ([]effect.Cluster, error) {
 		}
 	}
 	// As tree.Record.Followers does, which does not see the folders skipped here.
-	out = slices.DeleteFunc(out, func(of effect.Cluster) bool { return !of.Entry && hasEntries[model.TypeOfFolder(of.Folder)] })
+	out = slices.DeleteFunc(out,
+		func(of effect.Cluster) bool { return !of.Entry && hasEntries[model.TypeOfFolder(of.Folder)] })
 	return sortClusters(out), nil
 }
 
@@ -232,9 +233,13 @@ func unmade(int) tree.ID { return "" }
 func (c *changes) scheduled(n int, files func(i int) tree.ID) []effect.Assignment {
 	var out []effect.Assignment
 	for i := c.spans[n].first; i < c.spans[n].next; i++ {
-		out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName, Namespace: c.Plan.Namespaces[i], Tree: files(i)})
+		out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName,
+			Namespace: c.Plan.Namespaces[i], Tree: files(i)})
 	}
-	slices.SortFunc(out, func(a, b effect.Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
+	slices.SortFunc(out, func(a,
+		b effect.Assignment) int {
+		return strings.Compare(a.DeploymentTarget, b.DeploymentTarget)
+	})
 	return out
 }
 
@@ -278,7 +283,11 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	for i := range folders {
 		f := &folders[i]
 		out[i] = effect.Assignment{DeploymentTarget: f.Info.DeploymentTarget, Namespace: f.Info.Namespace, Tree: f.Tree}
-		if at, recorded := slices.BinarySearchFunc(was, f.Info.DeploymentTarget, func(a effect.Assignment, target string) int { return strings.Compare(a.DeploymentTarget, target) }); f.Kept != nil && recorded {
+		if at, recorded := slices.BinarySearchFunc(was, f.Info.DeploymentTarget,
+			func(a effect.Assignment, target string) int {
+				return strings.Compare(a.DeploymentTarget,
+					target)
+			}); f.Kept != nil && recorded {
 			out[i] = was[at]
 		}
 	}

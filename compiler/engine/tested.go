@@ -68,7 +68,8 @@ func (e *Environment) SelectClusters(s *model.Selector) []*model.Cluster {
 
 // GraphsOn calls f with the configuration graph of a tuple on each of some clusters, without
 // the clusters' own values.
-func (e *Environment) GraphsOn(ctx context.Context, tuple int32, clusters []*model.Cluster, f func(c *model.Cluster, g *compose.Graph)) error {
+func (e *Environment) GraphsOn(ctx context.Context, tuple int32, clusters []*model.Cluster,
+	f func(c *model.Cluster, g *compose.Graph)) error {
 	const atOnce = 256 // whose functions of the assignment are evaluated together
 	composer := e.Plan.NewComposer()
 	for some := range slices.Chunk(clusters, atOnce) {

@@ -39,9 +39,12 @@ func (u unlisted) diagnostics(environment string) (ds []diag.Diagnostic) {
 		if last := len(types) - 1; last > 0 {
 			which = "cluster types " + strings.Join(types[:last], ", ") + " and " + types[last]
 		}
-		d := diag.New(diag.NoClusters, fmt.Sprintf("config %s has values for single clusters, and no cluster of %s is listed", config.Name, which)).
+		d := diag.New(diag.NoClusters,
+			fmt.Sprintf("config %s has values for single clusters, and no cluster of %s is listed",
+				config.Name, which)).
 			At(config, "").On(config.String()).Following(assignments...).
-			Hinting(fmt.Sprintf("list them: clusters: NAME: clusterType: %q, or in an inventory; or leave the cluster type out of the config's match", types[0]))
+			Hinting(fmt.Sprintf("list them: clusters: NAME: clusterType: %q, or in an inventory; or leave "+
+				"the cluster type out of the config's match", types[0]))
 		d.Environment = environment
 		ds = append(ds, d)
 	}

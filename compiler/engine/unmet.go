@@ -68,7 +68,10 @@ func (e *entries) unmet(as *assignments) (bool, error) {
 // lacking says that the entry of a cluster has no value that a folder would take from it.
 func (e *entries) lacking(ct *model.ClusterType, cluster, target, value string) diag.Diagnostic {
 	ref := model.Ref{Collection: clusters, Name: cluster}
-	return diag.New(diag.ClusterValues, fmt.Sprintf("%s takes a new value from each cluster, %s, and the entry of cluster %s stays as it is, without one", target, value, cluster)).
+	return diag.New(diag.ClusterValues,
+		fmt.Sprintf("%s takes a new value from each cluster, %s, and the entry of cluster %s stays as "+
+			"it is, without one", target, value, cluster)).
 		At(ct.Ref(), "").At(ref, "").On(ref.String()).
-		Hinting(fmt.Sprintf("correct what is wrong with %s, list it again, or remove it: environments: %s: removals: clusters: [%q]", cluster, model.Label(e.Name), cluster))
+		Hinting(fmt.Sprintf("correct what is wrong with %s, list it again, or remove it: environments: "+
+			"%s: removals: clusters: [%q]", cluster, model.Label(e.Name), cluster))
 }

@@ -67,11 +67,13 @@ func (e *entries) reportWaits() {
 		case lacksAssignment:
 			message = fmt.Sprintf("%s %s: errors keep %s out of %s, which comes next", which, stay, what, of.to)
 		case keptWithValues:
-			message = fmt.Sprintf("%s %s: errors keep %s as it was in %s, which comes next, with values of single clusters as they were", which, stay, what, of.to)
+			message = fmt.Sprintf("%s %s: errors keep %s as it was in %s, which comes next, with values "+
+				"of single clusters as they were", which, stay, what, of.to)
 		case keepValues:
 			message = fmt.Sprintf("%s %s as errors keep %s as it was in %s", which, have, what, of.to)
 		case noEntry:
-			message = fmt.Sprintf("%s %s: errors keep %s as it was in %s, with values of single clusters as they were", which, get, what, of.to)
+			message = fmt.Sprintf("%s %s: errors keep %s as it was in %s, with values of single clusters "+
+				"as they were", which, get, what, of.to)
 		}
 		if n > 1 {
 			message += " (" + kubernetes.Few(clusters) + ")"
@@ -90,15 +92,19 @@ func (e *entries) reportOtherTypes() {
 			all[[2]string{from, to}] = append(all[[2]string{from, to}], m.from.Cluster)
 		}
 	}
-	for _, types := range slices.SortedFunc(maps.Keys(all), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+	for _, types := range slices.SortedFunc(maps.Keys(all),
+		func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		clusters := slices.Sorted(slices.Values(all[types]))
 		which, goes := "cluster "+clusters[0], "goes"
-		hint := fmt.Sprintf("apply to it what kalypso bootstrap cluster %s/%s prints: its reconciler may not read the other folder before", e.Name, clusters[0])
+		hint := fmt.Sprintf("apply to it what kalypso bootstrap cluster %s/%s prints: its reconciler "+
+			"may not read the other folder before", e.Name, clusters[0])
 		if n := len(clusters); n > 1 {
 			which, goes = fmt.Sprintf("%d clusters", n), "go"
-			hint = fmt.Sprintf("apply to each of them what kalypso bootstrap cluster prints for it, as for %s/%s: its reconciler may not read the other folder before", e.Name, clusters[0])
+			hint = fmt.Sprintf("apply to each of them what kalypso bootstrap cluster prints for it, as "+
+				"for %s/%s: its reconciler may not read the other folder before", e.Name, clusters[0])
 		}
-		message := fmt.Sprintf("%s %s from cluster type %s to %s: what ran there is removed, and runs anew", which, goes, types[0], types[1])
+		message := fmt.Sprintf("%s %s from cluster type %s to %s: what ran there is removed, "+
+			"and runs anew", which, goes, types[0], types[1])
 		if len(clusters) > 1 {
 			message += " (" + kubernetes.Few(clusters) + ")"
 		}

@@ -31,13 +31,15 @@ var ApplicationFiles = source.ApplicationMarker.Files
 type NotAnApplicationError struct{ Dir string }
 
 func (e *NotAnApplicationError) Error() string {
-	return fmt.Sprintf("%s is no application: it has neither %s; run kalypso where one is, name that folder with -C, or let kalypso init --app write one", e.Dir, strings.Join(ApplicationFiles, " nor "))
+	return fmt.Sprintf("%s is no application: it has neither %s; run kalypso where one is, name "+
+		"that folder with -C, or let kalypso init --app write one", e.Dir, strings.Join(ApplicationFiles, " nor "))
 }
 
 // Application evaluates the folder of an application: what to render, and the values
 // of each target. Diagnostics are sorted. The application is nil where that is not known.
 // The error is about files that cannot be read. The supervisor may be nil.
-func Application(ctx context.Context, dir string, s *supervisor.Supervisor) (*model.Application, []diag.Diagnostic, error) {
+func Application(ctx context.Context, dir string, s *supervisor.Supervisor) (*model.Application,
+	[]diag.Diagnostic, error) {
 	a, err := openApplication(dir)
 	if err != nil {
 		return nil, nil, err
@@ -68,7 +70,8 @@ func Application(ctx context.Context, dir string, s *supervisor.Supervisor) (*mo
 // as Declarations does for a platform, and those that are only folders: these have nothing
 // but a name. They are nil where the file cannot be read. Diagnostics are about that
 // file alone, and not about values. The supervisor may be nil.
-func ApplicationDeclarations(ctx context.Context, dir string, s *supervisor.Supervisor) ([]model.Declaration, []diag.Diagnostic, error) {
+func ApplicationDeclarations(ctx context.Context, dir string,
+	s *supervisor.Supervisor) ([]model.Declaration, []diag.Diagnostic, error) {
 	a, err := openApplication(dir)
 	if err != nil {
 		return nil, nil, err
@@ -85,7 +88,8 @@ func ApplicationDeclarations(ctx context.Context, dir string, s *supervisor.Supe
 	}
 	targets, _ := a.targets() // what is wrong with them is no matter of policies
 	for _, t := range targets {
-		if model.IsName(t.Environment) && !slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == t.Environment }) {
+		if model.IsName(t.Environment) && !slices.ContainsFunc(declarations,
+			func(s model.Declaration) bool { return s.Name == t.Environment }) {
 			declarations = append(declarations, model.Declaration{Name: t.Environment})
 		}
 	}
@@ -114,7 +118,8 @@ func (a *application) read(ctx context.Context) (*model.Application, []model.Dec
 // declared evaluates the application's own file. The application is nil where it is not
 // known what it renders; errors in its environments leave that alone. Declarations are nil
 // where it is not known which there are.
-func (a *application) declared(ctx context.Context) (*model.Application, []model.Declaration, []diag.Diagnostic, error) {
+func (a *application) declared(ctx context.Context) (*model.Application, []model.Declaration,
+	[]diag.Diagnostic, error) {
 	l, ds, err := a.load(ctx, "kalypso_application", []string{a.file}, "schema.#Application")
 	if l == nil || err != nil {
 		return nil, nil, ds, err
@@ -133,7 +138,9 @@ func (a *application) declared(ctx context.Context) (*model.Application, []model
 
 // noTargets warns that the application has no environment.
 func (a *application) noTargets() diag.Diagnostic {
-	return noEnvironments(model.Position{File: a.file, Line: 1, Column: 1}, "make the folder of a target, as "+source.Environments+"/dev/default, with a values.yaml that may be empty; docs/applications.md says more")
+	return noEnvironments(model.Position{File: a.file, Line: 1, Column: 1},
+		"make the folder of a target, as "+source.Environments+"/dev/default, with a values.yaml that "+
+			"may be empty; docs/applications.md says more")
 }
 
 // withoutFolder warns of environments that are declared and have no target.
@@ -141,10 +148,12 @@ func (a *application) withoutFolder(declarations []model.Declaration) []diag.Dia
 	var ds []diag.Diagnostic
 	targets, _ := a.targets()
 	for _, s := range declarations {
-		if s.Promotion.Source != nil || slices.ContainsFunc(targets, func(t model.ApplicationTarget) bool { return t.Environment == s.Name }) {
+		if s.Promotion.Source != nil || slices.ContainsFunc(targets,
+			func(t model.ApplicationTarget) bool { return t.Environment == s.Name }) {
 			continue
 		}
-		ds = append(ds, diag.New(diag.NoContent, fmt.Sprintf("environment %s has no target: there is no %s/%s", s.Name, source.Environments, s.Name)).
+		ds = append(ds, diag.New(diag.NoContent,
+			fmt.Sprintf("environment %s has no target: there is no %s/%s", s.Name, source.Environments, s.Name)).
 			At(model.Ref{Collection: "environments", Name: s.Name}, "").
 			Hinting("make the folder, with a values.yaml that may be empty, or remove the entry"))
 	}
@@ -173,7 +182,8 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 		environments[parts[1]], found[parts[1]+"/"+parts[2]] = true, name
 	}
 	for environment := range environments {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(id string) bool { return strings.HasPrefix(id, environment+"/") }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(found)),
+			func(id string) bool { return strings.HasPrefix(id, environment+"/") }) {
 			found[environment+"/default"] = path.Join(source.Environments, environment)
 		}
 	}
@@ -181,12 +191,14 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		environment, name, _ := strings.Cut(id, "/")
-		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id], Invalid: slices.Contains(a.astray, found[id])}
+		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id],
+			Invalid: slices.Contains(a.astray, found[id])}
 		for _, n := range []string{environment, name} {
 			if !model.IsName(n) {
 				t.Invalid = true
 				ds = append(ds, diag.New(diag.BadName, fmt.Sprintf("folder %s: %q is no name", t.Dir, n)).
-					In(model.Position{File: t.Dir, Line: 1, Column: 1}, "").Hinting("a name has at most 63 lower case letters, digits and dashes"))
+					In(model.Position{File: t.Dir, Line: 1, Column: 1}, "").Hinting("a name has at most 63 "+
+					"lower case letters, digits and dashes"))
 			}
 		}
 		out = append(out, t)
@@ -203,7 +215,8 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 }
 
 // target reads the values of a target.
-func (a *application) target(ctx context.Context, t *model.ApplicationTarget, positions *model.Positions) ([]diag.Diagnostic, error) {
+func (a *application) target(ctx context.Context, t *model.ApplicationTarget,
+	positions *model.Positions) ([]diag.Diagnostic, error) {
 	if t.Invalid {
 		return nil, nil
 	}
@@ -257,7 +270,8 @@ func (a *application) refusals(dir string) (ds []diag.Diagnostic) {
 		file := path.Join(dir, name)
 		if why := a.refused[file]; why != "" {
 			ds = append(ds, diag.New(diag.BadSource, file+" "+why).
-				In(model.Position{File: file, Line: 1, Column: 1}, "").Hinting("keep values in small files of the application's own folder"))
+				In(model.Position{File: file, Line: 1, Column: 1}, "").Hinting("keep values in small files "+
+				"of the application's own folder"))
 		}
 	}
 	return ds
@@ -275,7 +289,8 @@ func above(dir string) []string {
 }
 
 // valuesOf reads a file of values, once.
-func (a *application) valuesOf(ctx context.Context, file string, positions *model.Positions) (*applicationValues, error) {
+func (a *application) valuesOf(ctx context.Context, file string,
+	positions *model.Positions) (*applicationValues, error) {
 	if of := a.values[file]; of != nil {
 		return of, nil
 	}
@@ -294,7 +309,8 @@ func (a *application) valuesOf(ctx context.Context, file string, positions *mode
 
 // load builds a package of files of the application, and of a declaration that it
 // is of a type. Its positions are those of the files.
-func (a *application) load(ctx context.Context, name string, files []string, is string) (*loader.Package, []diag.Diagnostic, error) {
+func (a *application) load(ctx context.Context, name string, files []string,
+	is string) (*loader.Package, []diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -318,7 +334,8 @@ func (a *application) load(ctx context.Context, name string, files []string, is 
 		overlay[filepath.Join(a.tmp, name, fmt.Sprintf("f%d.cue", i))] = load.FromFile(f)
 	}
 	if is != "" {
-		overlay[filepath.Join(a.tmp, name, loader.DeclarationsFile)] = load.FromString("package " + name + "\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
+		overlay[filepath.Join(a.tmp, name, loader.DeclarationsFile)] = load.FromString("package " + name +
+			"\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
 	}
 	return loader.Folder(source.NewFiles(a.tmp, nil), name, name, "", overlay)
 }
@@ -343,7 +360,8 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	}
 	if len(docs) > 1 {
 		d := diag.New(diag.WrongValue, fmt.Sprintf("%s has %d documents", name, len(docs))).
-			In(model.Position{File: name, Line: max(docs[1].Line, 1), Column: 1}, "").Hinting("keep one document: Helm reads the first alone")
+			In(model.Position{File: name, Line: max(docs[1].Line, 1), Column: 1},
+				"").Hinting("keep one document: Helm reads the first alone")
 		return nil, &d
 	}
 	if d, twice := yamlfile.GivenTwice(name, docs); twice {

@@ -41,7 +41,8 @@ type application struct {
 
 // supervise begins the evaluation of the application, within bounds, until end is called.
 // Where it was beyond them, the diagnostics say so, and end is nil.
-func (a *application) supervise(ctx context.Context, s *supervisor.Supervisor) (end func(), ds []diag.Diagnostic, err error) {
+func (a *application) supervise(ctx context.Context, s *supervisor.Supervisor) (end func(),
+	ds []diag.Diagnostic, err error) {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(a.files)) {
 		fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(a.files[name]))
@@ -66,7 +67,8 @@ type applicationValues struct {
 const mostApplicationFile = source.MostEmbedded
 
 func openApplication(dir string) (*application, error) {
-	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{}, values: map[string]*applicationValues{}}
+	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{},
+		values: map[string]*applicationValues{}}
 	for _, name := range ApplicationFiles {
 		info, err := os.Stat(filepath.Join(dir, name))
 		switch {
@@ -163,7 +165,8 @@ func isFile(name string) bool {
 func (a *application) strayed() (ds []diag.Diagnostic, unknown bool) {
 	for _, name := range a.astray {
 		d := diag.New(diag.BadSource, "folder "+name+" "+leadsOut).
-			In(model.Position{File: name, Line: 1, Column: 1}, "").Hinting("make it a folder, or a link to one of the application's own")
+			In(model.Position{File: name, Line: 1, Column: 1}, "").Hinting("make it a folder, or a link " +
+			"to one of the application's own")
 		if parts := strings.Split(name, "/"); len(parts) == 3 {
 			d = d.For(parts[1] + "/" + parts[2])
 		} else {
@@ -200,7 +203,8 @@ func (a *application) wants(name string) bool {
 
 func (a *application) copy() error {
 	if a.files["cue.mod/module.cue"] == nil {
-		a.files["cue.mod/module.cue"] = fmt.Appendf(nil, "module: \"application.kalypso.io@v0\"\nlanguage: version: %q\n", cue.LanguageVersion())
+		a.files["cue.mod/module.cue"] = fmt.Appendf(nil,
+			"module: \"application.kalypso.io@v0\"\nlanguage: version: %q\n", cue.LanguageVersion())
 		defer delete(a.files, "cue.mod/module.cue")
 	}
 	for name, data := range a.files {

@@ -22,9 +22,11 @@ func noBase(p *source.Platform) diag.Diagnostic {
 	d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
 		In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
 	if p.Module == kalypso.ModulePath {
-		return d.Hinting("this is the repository of kalypso, and no platform: name one of its examples, as with -C examples/hello-world, or run kalypso in a platform")
+		return d.Hinting("this is the repository of kalypso, and no platform: name one of its " +
+			"examples, as with -C examples/hello-world, or run kalypso in a platform")
 	}
-	return d.Hinting("declare the collections there, in a file that begins with: package " + source.Package + "; or let kalypso init DIR write a platform into a new folder")
+	return d.Hinting("declare the collections there, in a file that begins with: package " +
+		source.Package + "; or let kalypso init DIR write a platform into a new folder")
 }
 
 // noEnvironments warns that a platform, or an application, has none. at is the file that the
@@ -59,7 +61,8 @@ func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.D
 		s.Declared(r.Declarations)
 		diag.Resolve(x.Diagnostics, x.Positions)
 		if len(r.Declarations) == 0 && !diag.Errors(x.Diagnostics) && !p.Hides("") {
-			x.Diagnostics = append(x.Diagnostics, noEnvironments(p.FirstFile(""), "declare one, as in: environments: dev: {}; docs/tutorial.md says what else it needs"))
+			x.Diagnostics = append(x.Diagnostics, noEnvironments(p.FirstFile(""),
+				"declare one, as in: environments: dev: {}; docs/tutorial.md says what else it needs"))
 		}
 	}
 	return r.Declarations, x.Diagnostics, nil

@@ -69,7 +69,8 @@ type Options struct {
 //
 // declarations are of the environments that the base has; nil where it cannot be
 // read.
-func Environment(ctx context.Context, p *source.Platform, name string, declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
+func Environment(ctx context.Context, p *source.Platform, name string,
+	declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Declarations or source.Open has reported it
 	}
@@ -78,7 +79,8 @@ func Environment(ctx context.Context, p *source.Platform, name string, declarati
 	return evaluateEnvironment(ctx, e, declarations, o)
 }
 
-func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
+func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation,
+	declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
 	r, ds, err := e.Evaluate(ctx)
 	if r == nil || err != nil {
 		return &Package{}, ds, err

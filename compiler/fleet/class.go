@@ -38,7 +38,8 @@ func (r *reader) classify() {
 	}
 	folders := map[string]map[int]string{}
 	for i := range r.env.ClusterTypes {
-		folders[r.env.ClusterTypes[i].Name] = r.foldersOf(&r.env.ClusterTypes[i], used[r.env.ClusterTypes[i].Name], class, selectors)
+		folders[r.env.ClusterTypes[i].Name] = r.foldersOf(&r.env.ClusterTypes[i],
+			used[r.env.ClusterTypes[i].Name], class, selectors)
 	}
 	slices.SortFunc(r.fleet.ClusterTypes, func(a, b model.ClusterType) int { return strings.Compare(a.Name, b.Name) })
 	for n := range r.fleet.Clusters {
@@ -49,7 +50,8 @@ func (r *reader) classify() {
 
 // foldersOf adds the classes of a cluster type to the fleet, and returns the name of the
 // folder of each.
-func (r *reader) foldersOf(ct *model.ClusterType, used map[int]bool, class *classes, selectors []clusterSelector) map[int]string {
+func (r *reader) foldersOf(ct *model.ClusterType, used map[int]bool, class *classes,
+	selectors []clusterSelector) map[int]string {
 	all := make([]int, 0, len(used))
 	for k := range used {
 		all = append(all, k)
@@ -206,7 +208,8 @@ type types struct {
 func newTypes(env *model.Environment, satisfies selector.Satisfier) *types {
 	return &types{env, satisfies, selector.NewIndex(func(yield func(selector.Facts) bool) {
 		for i := range env.ClusterTypes {
-			if ct := &env.ClusterTypes[i]; !yield(selector.Facts{"name": selector.Values(ct.Name), "labels": selector.Labels(ct.Labels)}) {
+			if ct := &env.ClusterTypes[i]; !yield(selector.Facts{"name": selector.Values(ct.Name),
+				"labels": selector.Labels(ct.Labels)}) {
 				return
 			}
 		}
@@ -264,7 +267,9 @@ func (r *reader) split(ct *model.ClusterType, all []int, class *classes, selecto
 			holds[name] += sizes[k]
 		}
 	}
-	d := diag.New(diag.SplitClusterType, fmt.Sprintf("the %d clusters of cluster type %s are of %d classes, and pull one folder", total, ct.Name, len(all))).
+	d := diag.New(diag.SplitClusterType,
+		fmt.Sprintf("the %d clusters of cluster type %s are of %d classes, and pull one folder", total,
+			ct.Name, len(all))).
 		At(ct.Ref(), "").On(ct.Ref().At("entries").String())
 	for i := range selectors {
 		if n := holds[selectors[i].name]; n > 0 && n < total && len(d.Sites) < 6 {

@@ -30,7 +30,8 @@ func (inv *inventory) readCSV(data []byte) *fault {
 		name = strings.TrimSpace(name)
 		if _, there := c.columns[name]; there && name != "" {
 			line, column := r.FieldPos(i)
-			return &fault{message: fmt.Sprintf("has the column %s twice", name), line: line, column: column, hint: "leave one of them"}
+			return &fault{message: fmt.Sprintf("has the column %s twice", name), line: line, column: column,
+				hint: "leave one of them"}
 		}
 		c.columns[name] = i
 		for _, of := range []string{"labels", "values"} {
@@ -66,7 +67,8 @@ func (inv *inventory) lacking(columns map[string]int) *fault {
 	for _, c := range inv.Columns.Values {
 		named = append(named, c.Column)
 	}
-	for usual, name := range map[string]string{"clusterType": inv.Columns.ClusterType, "address": inv.Columns.Address, "description": inv.Columns.Description} {
+	for usual, name := range map[string]string{"clusterType": inv.Columns.ClusterType,
+		"address": inv.Columns.Address, "description": inv.Columns.Description} {
 		if name != usual {
 			named = append(named, name)
 		}
@@ -102,12 +104,14 @@ func (inv *inventory) wrongWidth(c *csvCells, columns int) {
 	}
 	line, column := c.reader.FieldPos(0)
 	inv.refuse("width", name, model.Position{File: inv.file, Line: line, Column: column},
-		fmt.Sprintf("the row has %d fields, and there are %d columns", len(c.record), columns), "quote what holds the separator, and leave no field out")
+		fmt.Sprintf("the row has %d fields, and there are %d columns", len(c.record), columns),
+		"quote what holds the separator, and leave no field out")
 }
 
 // broken says where CSV cannot be read any further.
 func broken(err error) *fault {
-	f := &fault{message: "cannot be read any further: " + err.Error(), hint: `quote a field that holds a quote, and write the quote twice: "5"" disk"`}
+	f := &fault{message: "cannot be read any further: " + err.Error(),
+		hint: `quote a field that holds a quote, and write the quote twice: "5"" disk"`}
 	if parse := (*csv.ParseError)(nil); errors.As(err, &parse) {
 		f.message, f.line, f.column = "cannot be read any further: "+parse.Err.Error(), parse.Line, parse.Column
 		if parse.StartLine < parse.Line {

@@ -52,7 +52,8 @@ type Pinned func(model.Manifests) (tree *archive.Tree, revision string, ds []dia
 
 // Read reads the inventories of an environment, and joins their rows with the clusters
 // that the platform declares. The diagnostics have positions or references.
-func Read(files *source.Files, pinned Pinned, env *model.Environment, satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
+func Read(files *source.Files, pinned Pinned, env *model.Environment,
+	satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
 	r := &reader{files: files, pinned: pinned, env: env, satisfies: satisfies, fleet: &Fleet{}, untyped: map[string]bool{}}
 	var all []*inventory
 	for i := range env.Inventories {
@@ -160,7 +161,8 @@ func (r *reader) locate(rows []row) {
 		places[i] = place{rows[i].Name, rows[i].at}
 	}
 	r.env.Positions.Elsewhere("clusters", func(name string) (out []model.Position) {
-		i, found := slices.BinarySearchFunc(places, name, func(p place, name string) int { return strings.Compare(p.name, name) })
+		i, found := slices.BinarySearchFunc(places, name,
+			func(p place, name string) int { return strings.Compare(p.name, name) })
 		for ; found && i < len(places) && places[i].name == name; i++ {
 			out = append(out, places[i].at)
 		}
@@ -172,7 +174,8 @@ func (r *reader) twice(rows []row, declared bool) diag.Diagnostic {
 	name := rows[0].Name
 	d := diag.New(diag.DuplicateCluster, fmt.Sprintf("cluster %s is there %d times", name, len(rows)))
 	if declared {
-		d = diag.New(diag.DuplicateCluster, fmt.Sprintf("cluster %s is a row of inventory %s, and declared in CUE", name, rows[0].Inventory))
+		d = diag.New(diag.DuplicateCluster,
+			fmt.Sprintf("cluster %s is a row of inventory %s, and declared in CUE", name, rows[0].Inventory))
 	}
 	for _, row := range rows[:min(len(rows), 5)] {
 		d = d.In(row.at, "inventory "+row.Inventory)
@@ -219,7 +222,8 @@ func (r *reader) assignTypes() {
 			}
 		} else if c.Inventory != "" && !known[c.ClusterType] {
 			r.invalid(c.Name)
-			if !r.env.Invalid[model.Ref{Collection: "clusterTypes", Name: c.ClusterType}] && !r.env.Invalid[model.Ref{Collection: "inventories", Name: c.Inventory}] {
+			if !r.env.Invalid[model.Ref{Collection: "clusterTypes", Name: c.ClusterType}] &&
+				!r.env.Invalid[model.Ref{Collection: "inventories", Name: c.Inventory}] {
 				unknown.add(func() diag.Diagnostic { return r.unknownType(c, known) })
 			}
 			continue
@@ -227,7 +231,8 @@ func (r *reader) assignTypes() {
 		kept = append(kept, *c)
 	}
 	r.fleet.Clusters = kept
-	r.diagnostics = append(r.diagnostics, slices.Concat(unknown.diagnostics("cluster types"), none.diagnostics("clusters"), several.diagnostics("clusters"))...)
+	r.diagnostics = append(r.diagnostics, slices.Concat(unknown.diagnostics("cluster types"),
+		none.diagnostics("clusters"), several.diagnostics("clusters"))...)
 }
 
 // typesByLabels returns the cluster types whose clusters select a cluster that names
@@ -278,14 +283,19 @@ func (r *reader) unknownType(c *model.Cluster, known map[string]bool) diag.Diagn
 func (r *reader) noType(c *model.Cluster) diag.Diagnostic {
 	hint := "give it a cluster type, give its inventory one, or let clusters of a cluster type select its labels"
 	if r.untyped[c.Inventory] {
-		hint = fmt.Sprintf("the file has no column for it: say which one has cluster types, inventories: %s: columns: clusterType, give the inventory a clusterType for all, or let clusters of a cluster type select their labels", model.Label(c.Inventory))
+		hint = fmt.Sprintf("the file has no column for it: say which one has cluster types, "+
+			"inventories: %s: columns: clusterType, give the inventory a clusterType for all, or let "+
+			"clusters of a cluster type select their labels", model.Label(c.Inventory))
 	}
-	return diag.New(diag.ClusterWithoutType, fmt.Sprintf("cluster %s is of no cluster type: it names none, and no cluster type selects it with clusters", c.Name)).
+	return diag.New(diag.ClusterWithoutType,
+		fmt.Sprintf("cluster %s is of no cluster type: it names none, and no cluster type selects it "+
+			"with clusters", c.Name)).
 		At(ref(c.Name), "").On(ref(c.Name).String()).Hinting(hint)
 }
 
 func (r *reader) severalTypes(name string, types []string) diag.Diagnostic {
-	d := diag.New(diag.ClusterWithoutType, fmt.Sprintf("cluster %s is selected by several cluster types: %s", name, strings.Join(types, ", "))).
+	d := diag.New(diag.ClusterWithoutType,
+		fmt.Sprintf("cluster %s is selected by several cluster types: %s", name, strings.Join(types, ", "))).
 		At(ref(name), "").On(ref(name).String())
 	for _, t := range types {
 		d = d.At(model.Ref{Collection: "clusterTypes", Name: t, Path: "clusters"}, "cluster type "+t)

@@ -44,7 +44,8 @@ type inventory struct {
 
 // inventory reads an inventory. Of one that cannot be read the fleet is incomplete.
 func (r *reader) inventory(m *model.Inventory) *inventory {
-	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{}, shared: map[string]map[string]string{}, labelNames: slices.Sorted(maps.Keys(m.Columns.Labels))}
+	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{},
+		shared: map[string]map[string]string{}, labelNames: slices.Sorted(maps.Keys(m.Columns.Labels))}
 	data, problem, unpinned := inv.open()
 	if problem == nil && !unpinned {
 		problem = inv.read(data)
@@ -77,7 +78,8 @@ type fault struct {
 func (inv *inventory) ref() model.Ref { return model.Ref{Collection: "inventories", Name: inv.Name} }
 
 func (inv *inventory) cannot(f *fault) diag.Diagnostic {
-	d := diag.New(diag.BadInventory, fmt.Sprintf("which clusters inventory %s has is not known: %s %s", inv.Name, inv.File, f.message))
+	d := diag.New(diag.BadInventory, fmt.Sprintf("which clusters inventory %s has is not known: %s %s",
+		inv.Name, inv.File, f.message))
 	if f.line > 0 {
 		d = d.In(model.Position{File: inv.file, Line: f.line, Column: max(f.column, 1)}, "")
 	}
@@ -92,7 +94,8 @@ func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 	}
 	tree, revision, ds := inv.reader.pinned(inv.From.Manifests())
 	for _, d := range ds {
-		inv.reader.diagnostics = append(inv.reader.diagnostics, d.At(inv.ref().At("from"), "").On(inv.ref().At("from").String()))
+		inv.reader.diagnostics = append(inv.reader.diagnostics,
+			d.At(inv.ref().At("from"), "").On(inv.ref().At("from").String()))
 	}
 	if tree == nil {
 		return nil, nil, true
@@ -101,7 +104,8 @@ func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 	inv.file = inv.Name + "@" + revision[:min(12, len(revision))] + "/" + name
 	file, err := tree.File(name)
 	if err != nil {
-		return nil, &fault{message: "cannot be read of what is pinned: " + err.Error(), hint: "name a file of the source, from its root, and run `kalypso lock`"}, false
+		return nil, &fault{message: "cannot be read of what is pinned: " + err.Error(),
+			hint: "name a file of the source, from its root, and run `kalypso lock`"}, false
 	}
 	if len(file.Data) > mostBytes {
 		return nil, tooLarge, false
@@ -109,7 +113,8 @@ func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 	return file.Data, nil, false // the lock's digest is a part of the base
 }
 
-var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20), hint: "keep what is needed of it, or divide it into several inventories"}
+var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20),
+	hint: "keep what is needed of it, or divide it into several inventories"}
 
 // locate returns the name of an inventory's file from the platform's root. One that is
 // outside the platform, or in several folders, is a fault.
@@ -119,7 +124,8 @@ func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (
 		folders[path.Dir(p.File)] = true
 	}
 	if len(folders) > 1 {
-		return "", &fault{message: "is named in several folders", hint: "a file is found from the folder of the CUE file that names it: name it in one"}
+		return "", &fault{message: "is named in several folders", hint: "a file is found from the " +
+			"folder of the CUE file that names it: name it in one"}
 	}
 	name := path.Clean(inv.File)
 	for folder := range folders {
@@ -140,7 +146,8 @@ func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (
 // or not. The error says why it has none in the platform.
 func Locate(files *source.Files, env *model.Environment, inv *model.Inventory) (string, error) {
 	if inv.From != nil {
-		return "", fmt.Errorf("the file of inventory %s is in another place, of which kalypso.lock pins the content: change it there, and run kalypso lock --update %[1]s", inv.Name)
+		return "", fmt.Errorf("the file of inventory %s is in another place, of which kalypso.lock "+
+			"pins the content: change it there, and run kalypso lock --update %[1]s", inv.Name)
 	}
 	name, wrong := locate(files, env, inv)
 	if wrong != nil {
@@ -166,7 +173,8 @@ func (inv *inventory) openOwn() ([]byte, *fault) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &fault{message: "is not there", hint: "a file is found from the folder of the CUE file that names it: " + inv.file}
+		return nil, &fault{message: "is not there", hint: "a file is found from the folder of the CUE " +
+			"file that names it: " + inv.file}
 	case err != nil:
 		return nil, &fault{message: "cannot be read: " + cause(err), hint: "let kalypso read the file"}
 	}
@@ -198,7 +206,8 @@ func (inv *inventory) read(data []byte) *fault {
 	case model.YAMLInventory:
 		return inv.readYAML(data)
 	}
-	return &fault{message: "has an ending that says nothing", hint: `say what it is: format: "csv", "json", "ndjson" or "yaml"`}
+	return &fault{message: "has an ending that says nothing",
+		hint: `say what it is: format: "csv", "json", "ndjson" or "yaml"`}
 }
 
 // Format returns what the file of an inventory is, by its ending where the inventory does not

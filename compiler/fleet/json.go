@@ -48,7 +48,9 @@ func (c valueCells) at(string) model.Position { return c.position }
 // object adds an element of the list.
 func (inv *inventory) object(v model.Value, at model.Position) {
 	if v.Kind() != model.Struct {
-		inv.refuse("element", "", at, fmt.Sprintf("an element of the list must be an object, and is of type %s", v.Kind()), "each cluster is an object with its fields")
+		inv.refuse("element", "", at,
+			fmt.Sprintf("an element of the list must be an object, and is of type %s", v.Kind()),
+			"each cluster is an object with its fields")
 		return
 	}
 	inv.add(valueCells{v, at})
@@ -198,13 +200,15 @@ const mostAliased = 100_000
 func (inv *inventory) readYAML(data []byte) *fault {
 	docs, cost, err := yamlnodes.Parse(data)
 	if refused := (*yamlnodes.Error)(nil); errors.As(err, &refused) {
-		return &fault{message: "is no YAML that can be read: " + refused.Message, line: max(refused.Line, 1), column: refused.Column, hint: "correct the file"}
+		return &fault{message: "is no YAML that can be read: " + refused.Message,
+			line: max(refused.Line, 1), column: refused.Column, hint: "correct the file"}
 	}
 	switch {
 	case err != nil:
 		return &fault{message: "cannot be read: " + err.Error()}
 	case cost.Aliased > mostAliased:
-		return &fault{message: fmt.Sprintf("writes out more than %d values with its aliases", mostAliased), line: 1, hint: "write them without aliases"}
+		return &fault{message: fmt.Sprintf("writes out more than %d values with its aliases",
+			mostAliased), line: 1, hint: "write them without aliases"}
 	case len(docs) == 0:
 		return nil
 	}
@@ -214,7 +218,8 @@ func (inv *inventory) readYAML(data []byte) *fault {
 		list = fieldOf(list, inv.Rows)
 	}
 	if len(docs) > 1 || list == nil || list.Kind != yaml.SequenceNode {
-		return &fault{message: "holds no list" + inv.in(), line: 1, hint: "the file is one list of objects, or rows names the field that holds the list"}
+		return &fault{message: "holds no list" + inv.in(), line: 1, hint: "the file is one list of " +
+			"objects, or rows names the field that holds the list"}
 	}
 	for _, n := range list.Content {
 		at := model.Position{File: inv.file, Line: n.Line, Column: n.Column}
@@ -244,7 +249,8 @@ var octal = lazyregexp.New(`^[-+]?0[0-9_]+$`)
 // valueOf returns a node as a value. Numbers keep their digits where they have those of JSON.
 func valueOf(n *yaml.Node) (model.Value, error) {
 	if yamlnodes.Retagged(n) {
-		return model.Value{}, fmt.Errorf("line %d: the tag %s gives %q another meaning: write the value without it", n.Line, n.Tag, n.Value)
+		return model.Value{}, fmt.Errorf("line %d: the tag %s gives %q another meaning: write the "+
+			"value without it", n.Line, n.Tag, n.Value)
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
@@ -271,7 +277,8 @@ func valueOf(n *yaml.Node) (model.Value, error) {
 		return model.BoolOf(b), err
 	case "!!int", "!!float":
 		if octal.MatchString(n.Value) {
-			return model.Value{}, fmt.Errorf("line %d: %s is another number in YAML 1.1: quote it if it is a text, %q", n.Line, n.Value, n.Value)
+			return model.Value{}, fmt.Errorf("line %d: %s is another number in YAML 1.1: quote it if it "+
+				"is a text, %q", n.Line, n.Value, n.Value)
 		}
 		if v, err := model.NumberOf(n.Value); err == nil {
 			return v, nil
@@ -282,7 +289,8 @@ func valueOf(n *yaml.Node) (model.Value, error) {
 		}
 		data, err := json.Marshal(number)
 		if err != nil {
-			return model.Value{}, fmt.Errorf("line %d: %s is no number that JSON has: quote it if it is a text, %q", n.Line, n.Value, n.Value)
+			return model.Value{}, fmt.Errorf("line %d: %s is no number that JSON has: quote it if it is a "+
+				"text, %q", n.Line, n.Value, n.Value)
 		}
 		return model.NumberOf(string(data))
 	}

@@ -34,10 +34,12 @@ func (inv *inventory) add(of cells) {
 	if b.cluster.ClusterType == "" {
 		b.cluster.ClusterType = inv.ClusterType
 	} else if !model.IsName(b.cluster.ClusterType) {
-		b.refuse("cluster type", inv.Columns.ClusterType, fmt.Sprintf("%q is no name of a cluster type", short(b.cluster.ClusterType)), "")
+		b.refuse("cluster type", inv.Columns.ClusterType,
+			fmt.Sprintf("%q is no name of a cluster type", short(b.cluster.ClusterType)), "")
 	}
 	if b.cluster.Address = b.word(inv.Columns.Address); b.cluster.Address != "" && !IsAddress(b.cluster.Address) {
-		b.refuse("address", inv.Columns.Address, fmt.Sprintf("the address %q is neither a DNS name nor an IP address", short(b.cluster.Address)), "")
+		b.refuse("address", inv.Columns.Address,
+			fmt.Sprintf("the address %q is neither a DNS name nor an IP address", short(b.cluster.Address)), "")
 	}
 	b.cluster.Description = b.word(inv.Columns.Description)
 	b.labels()
@@ -92,13 +94,15 @@ func (b *builder) name() {
 	switch lower := strings.ToLower(name); {
 	case b.bad:
 	case name == "":
-		b.refuse("no name", column, "a row has no name in "+column, "which cluster it is must be known: until then none is taken away")
+		b.refuse("no name", column, "a row has no name in "+column, "which cluster it is must be "+
+			"known: until then none is taken away")
 	case model.IsName(name):
 		b.cluster.Name = name
 	case model.IsName(lower):
 		b.refuse("name", column, fmt.Sprintf("%q is no name: names have lower case letters", name), "write "+lower)
 	default:
-		b.refuse("name", column, fmt.Sprintf("%q is no name", short(name)), "a name is a DNS label: lower case letters, digits and dashes, at most 63")
+		b.refuse("name", column, fmt.Sprintf("%q is no name", short(name)), "a name is a DNS label: "+
+			"lower case letters, digits and dashes, at most 63")
 	}
 }
 
@@ -192,7 +196,8 @@ func (b *builder) values() {
 		}
 		v, err := typed(v, column.Type)
 		if err != nil {
-			b.refuse("value "+name, column.Column, fmt.Sprintf("%s must be of type %s, and is %s", column.Column, column.Type, short(v.String())), "")
+			b.refuse("value "+name, column.Column, fmt.Sprintf("%s must be of type %s, and is %s",
+				column.Column, column.Type, short(v.String())), "")
 			continue
 		}
 		fields = append(fields, model.Field{Name: name, Value: v})

@@ -16,7 +16,8 @@ const (
 
 // Cluster returns the cluster with a name; nil for none.
 func (e *Environment) Cluster(name string) *Cluster {
-	i, found := slices.BinarySearchFunc(e.Clusters, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
+	i, found := slices.BinarySearchFunc(e.Clusters, name,
+		func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
 	if !found {
 		return nil
 	}

@@ -59,7 +59,8 @@ func StructTreeOf(fields ...TreeField) Tree {
 
 // Field returns a struct's field.
 func (t Tree) Field(name string) (Tree, bool) {
-	i, ok := slices.BinarySearchFunc(t.Fields, name, func(f TreeField, name string) int { return strings.Compare(f.Name, name) })
+	i, ok := slices.BinarySearchFunc(t.Fields, name,
+		func(f TreeField, name string) int { return strings.Compare(f.Name, name) })
 	if !ok {
 		return Tree{}, false
 	}
@@ -157,7 +158,8 @@ func (s Selector) constraint() string {
 	case OpSatisfy:
 		return string(s.Expr)
 	case OpOr, OpAnd:
-		if s.Op == OpAnd && slices.ContainsFunc(s.Args, func(a Selector) bool { return a.Op == OpField || a.Op == OpOptional }) {
+		if s.Op == OpAnd && slices.ContainsFunc(s.Args,
+			func(a Selector) bool { return a.Op == OpField || a.Op == OpOptional }) {
 			return s.String()
 		}
 		var parts []string

@@ -127,7 +127,9 @@ const (
 
 // ChangeFields are the fields of the planned change that a policy gate may constrain, sorted.
 // They are the fields of gate.Change, which a test compares.
-var ChangeFields = []string{"added", "assignments", "base", "changed", "clusterTypes", "clusters", "counts", "created", "deleted", "emptied", "environment", "errors", "kept", "own", "removals", "removed", "ring", "updated"}
+var ChangeFields = []string{"added", "assignments", "base", "changed", "clusterTypes", "clusters",
+	"counts", "created", "deleted", "emptied", "environment", "errors", "kept", "own", "removals",
+	"removed", "ring", "updated"}
 
 // RolloutGate says when the clusters have come far enough with a commit.
 type RolloutGate struct {

@@ -141,7 +141,8 @@ func profile(name string) *Workspace {
 		w.PodSecurity = "privileged"
 		w.Objects.ClusterScoped = Patterns{"*", "!admissionregistration.k8s.io/*", "!apiregistration.k8s.io/*"}
 		w.Namespaces = Patterns{"*", "!kube-*"}
-		w.Machines.Files = Patterns{"*", "!/etc/sudoers*", "!/etc/ssh/*", "!/etc/pam.d/*", "!/etc/passwd", "!/etc/shadow", "!/etc/group", "!/etc/gshadow", "!/root/*"}
+		w.Machines.Files = Patterns{"*", "!/etc/sudoers*", "!/etc/ssh/*", "!/etc/pam.d/*", "!/etc/passwd",
+			"!/etc/shadow", "!/etc/group", "!/etc/gshadow", "!/root/*"}
 	}
 	w.identify(nil)
 	return w
@@ -183,7 +184,8 @@ func (w *Workspace) Complete() {
 // that has errors.
 func (m *Environment) WorkspaceOf(w *Workload) (of *Workspace, declared bool) {
 	if w.Registration != "" {
-		i, found := slices.BinarySearchFunc(m.Registrations, w.Registration, func(r Registration, name string) int { return strings.Compare(r.Name, name) })
+		i, found := slices.BinarySearchFunc(m.Registrations, w.Registration,
+			func(r Registration, name string) int { return strings.Compare(r.Name, name) })
 		if !found || m.Registrations[i].Workspace == "" {
 			return tenant, false
 		}
@@ -191,7 +193,8 @@ func (m *Environment) WorkspaceOf(w *Workload) (of *Workspace, declared bool) {
 	if m.Invalid[Ref{Collection: "workspaces", Name: w.Workspace}] {
 		return nil, true
 	}
-	i, found := slices.BinarySearchFunc(m.Workspaces, w.Workspace, func(s Workspace, name string) int { return strings.Compare(s.Name, name) })
+	i, found := slices.BinarySearchFunc(m.Workspaces, w.Workspace,
+		func(s Workspace, name string) int { return strings.Compare(s.Name, name) })
 	switch {
 	case found:
 		return &m.Workspaces[i], true

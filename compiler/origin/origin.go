@@ -47,7 +47,8 @@ func (o Origin) Clean() Origin {
 
 // TreeOf returns the place that an environment's gitops names.
 func TreeOf(g *model.GitOps) Tree {
-	return Tree{Repository: g.Repo, Mirrors: g.Mirrors, Branch: strings.TrimPrefix(g.Branch, "refs/heads/"), Path: cleanPath(g.Path)}
+	return Tree{Repository: g.Repo, Mirrors: g.Mirrors,
+		Branch: strings.TrimPrefix(g.Branch, "refs/heads/"), Path: cleanPath(g.Path)}
 }
 
 // Folder describes the tree's folder for people.

@@ -85,7 +85,8 @@ func (w inWorkers) Render(ctx context.Context, job *Job) (Outcome, error) {
 	var beyond *worker.BeyondError
 	switch {
 	case errors.As(err, &beyond):
-		return failed(refusal.New(diag.Unbounded, "give the source values with which it does less, or let the reconciler render it",
+		return failed(refusal.New(diag.Unbounded, "give the source values with which it does less, or "+
+			"let the reconciler render it",
 			"the render cannot be finished: %s", beyond.Reason)), nil
 	case err != nil:
 		return Outcome{}, err

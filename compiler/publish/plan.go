@@ -18,7 +18,8 @@ type Publication struct {
 }
 
 // ErrNowhere says that no environment of a build is kept in an OCI registry.
-var ErrNowhere = errors.New(`no environment keeps its tree in an OCI registry: name a repository, or say environments: <name>: gitops: {oci: "oci://..."}`)
+var ErrNowhere = errors.New(
+	`no environment keeps its tree in an OCI registry: name a repository, or say environments: <name>: gitops: {oci: "oci://..."}`)
 
 // SeveralError says that one repository was named for several environments.
 type SeveralError struct{ Environments []string }
@@ -34,7 +35,8 @@ type MisplacedError struct{ Environment, Path, Own string }
 
 // Error says both folders, and the way out.
 func (e *MisplacedError) Error() string {
-	return fmt.Sprintf("the tree of environment %s would be in folder %s of the artifact, and its own objects point to folder %s, as gitops says: leave out the path, or choose another tag",
+	return fmt.Sprintf("the tree of environment %s would be in folder %s of the artifact, and its "+
+		"own objects point to folder %s, as gitops says: leave out the path, or choose another tag",
 		e.Environment, e.Path, e.Own)
 }
 

@@ -62,10 +62,12 @@ func FromFolder(dir string, o Options) (*Artifact, error) {
 		return nil, err
 	}
 	if idOf(files) != record.Tree {
-		return nil, fmt.Errorf("%s is not the tree that was built there: files were changed, added or removed; build it again, and keep other files out of it", dir)
+		return nil, fmt.Errorf("%s is not the tree that was built there: files were changed, added or "+
+			"removed; build it again, and keep other files out of it", dir)
 	}
 	return newArtifact(files, o, provenance{
-		platform: record.Platform, environment: record.Environment, tree: record.Tree, source: record.Source, compiler: record.Compiler,
+		platform: record.Platform, environment: record.Environment, tree: record.Tree,
+		source: record.Source, compiler: record.Compiler,
 	})
 }
 

@@ -74,7 +74,8 @@ func Push(ctx context.Context, t Target, a *Artifact, adopt bool) (digest string
 	op := "read"
 	defer func() {
 		if taken := (*TakenError)(nil); err != nil && !errors.As(err, &taken) {
-			err = &oci.RegistryError{Repository: r.Reference.Registry + "/" + r.Reference.Repository, Op: op, Tag: t.Tag, Err: err}
+			err = &oci.RegistryError{Repository: r.Reference.Registry + "/" + r.Reference.Repository, Op: op,
+				Tag: t.Tag, Err: err}
 		}
 	}()
 	before, there, err := current(ctx, r, t.Tag)
@@ -141,7 +142,8 @@ func current(ctx context.Context, r *remote.Repository, tag string) (*held, stri
 // is says whether the tag holds the artifact's tree, as the artifact has it.
 func (h *held) is(a *Artifact) bool {
 	return h != nil && h.stranger(a) == "" && h.Config.MediaType == ConfigType && h.MediaType == manifestType &&
-		len(h.Layers) == 1 && h.Layers[0].MediaType == LayerType && h.Layers[0].Digest == content.NewDescriptorFromBytes(LayerType, a.layer).Digest
+		len(h.Layers) == 1 && h.Layers[0].MediaType == LayerType &&
+		h.Layers[0].Digest == content.NewDescriptorFromBytes(LayerType, a.layer).Digest
 }
 
 // stranger says what the tag holds that is no tree of the artifact's platform and

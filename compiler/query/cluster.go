@@ -45,14 +45,16 @@ type ClusterAssignment struct {
 // ExplainCluster explains a cluster. ok is false where nothing of the environment can be
 // read, or errors hide the cluster. The error says that there is no such cluster, and what
 // may have been meant.
-func ExplainCluster(ctx context.Context, b *compiler.Build, environment, name string) (x ClusterExplanation, ok bool, err error) {
+func ExplainCluster(ctx context.Context, b *compiler.Build, environment,
+	name string) (x ClusterExplanation, ok bool, err error) {
 	e := find(b, environment)
 	if e == nil || e.Model == nil {
 		return x, false, nil
 	}
 	c := e.Model.Cluster(name)
 	if c == nil {
-		if e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: "clusters", Name: name}] {
+		if e.Model.Incomplete || e.Model.ClustersIncomplete ||
+			e.Model.Invalid[model.Ref{Collection: "clusters", Name: name}] {
 			return x, false, nil
 		}
 		return x, false, noCluster(e, name)
@@ -60,7 +62,8 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment, name st
 	n := slices.IndexFunc(e.Model.ClusterTypes, func(ct model.ClusterType) bool { return ct.Name == c.Folder })
 	ct := &e.Model.ClusterTypes[n]
 	x = ClusterExplanation{
-		Environment: environment, Name: name, Description: c.Description, ClusterType: c.ClusterType, Address: c.Address, Inventory: c.Inventory,
+		Environment: environment, Name: name, Description: c.Description, ClusterType: c.ClusterType,
+		Address: c.Address, Inventory: c.Inventory,
 		Labels: labels(ct.Labels), Folder: c.Folder, Pulls: c.Folder, Class: classOf(e, ct), Values: masked(c.Values),
 		Positions: positions(e, model.Ref{Collection: "clusters", Name: name}), Assignments: []ClusterAssignment{},
 	}
@@ -87,14 +90,16 @@ func noCluster(e *engine.Environment, name string) error {
 	for i := range e.Model.Clusters {
 		names[i] = e.Model.Clusters[i].Name
 	}
-	return fmt.Errorf("there is no cluster %s in %s; %s", name, e.Name, cmp.Or(spelling.DidYouMean(name, names), "it lists none"))
+	return fmt.Errorf("there is no cluster %s in %s; %s", name, e.Name,
+		cmp.Or(spelling.DidYouMean(name, names), "it lists none"))
 }
 
 // classOf returns the selectors of clusters that hold for a class.
 func classOf(e *engine.Environment, ct *model.ClusterType) []Place {
 	out := []Place{}
 	for _, s := range e.Model.ClusterSelectors() {
-		kind := map[string]string{"configs": "config", "configSchemas": "config schema", "schedulingPolicies": "policy"}[s.Of.Collection]
+		kind := map[string]string{"configs": "config", "configSchemas": "config schema",
+			"schedulingPolicies": "policy"}[s.Of.Collection]
 		if s.Of.Path != "" {
 			kind += "'s except"
 		}
@@ -153,8 +158,10 @@ func onCluster(e *engine.Environment, c *model.Cluster, all []Value) []Value {
 		path := model.Label(f.Name)
 		ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
 		shown := shownIn(path, f.Value)
-		own := Value{Path: path, Value: shown, From: []Origin{{Kind: "value", Name: c.Name, Text: shown.String(), Positions: positions(e, ref.At(path))}}, Replaced: []Origin{}}
-		n, found := slices.BinarySearchFunc(all, path, func(v Value, path string) int { return strings.Compare(v.Path, path) })
+		own := Value{Path: path, Value: shown, From: []Origin{{Kind: "value", Name: c.Name,
+			Text: shown.String(), Positions: positions(e, ref.At(path))}}, Replaced: []Origin{}}
+		n, found := slices.BinarySearchFunc(all, path,
+			func(v Value, path string) int { return strings.Compare(v.Path, path) })
 		if found {
 			own.Replaced = all[n].From
 			all[n] = own

@@ -115,15 +115,18 @@ func byWorkload(e *engine.Environment) map[string][]int {
 	return out
 }
 
-func differencesOf(ctx context.Context, workload string, before, after compared, clusters *onClusters) ([]WorkloadDifference, error) {
+func differencesOf(ctx context.Context, workload string, before, after compared,
+	clusters *onClusters) ([]WorkloadDifference, error) {
 	var out []WorkloadDifference
 	for _, of := range []struct {
 		kind DifferenceKind
 		of   func(compared, int) []string
 	}{
-		{DiffersInPlacement, placement}, {DiffersInVersion, version}, {DiffersInNamespace, namespace}, {DiffersInContract, contracts},
+		{DiffersInPlacement, placement}, {DiffersInVersion, version}, {DiffersInNamespace, namespace},
+		{DiffersInContract, contracts},
 	} {
-		if d := (WorkloadDifference{Kind: of.kind, Before: before.set(of.of), After: after.set(of.of)}); !slices.Equal(d.Before, d.After) {
+		if d := (WorkloadDifference{Kind: of.kind, Before: before.set(of.of),
+			After: after.set(of.of)}); !slices.Equal(d.Before, d.After) {
 			out = append(out, d)
 		}
 		if of.kind != DiffersInPlacement {
@@ -164,7 +167,8 @@ func version(c compared, i int) []string {
 func namespace(c compared, i int) []string {
 	a := &c.e.Schedule.Assignments[i]
 	open := "-" + c.e.Plan.Namespaces[i] + "-"
-	for _, of := range [][2]string{{a.Target.FullName, "DEPLOYMENT-TARGET"}, {a.ClusterType.TypeName(), "CLUSTER-TYPE"}, {c.e.Name, "ENVIRONMENT"}} {
+	for _, of := range [][2]string{{a.Target.FullName, "DEPLOYMENT-TARGET"},
+		{a.ClusterType.TypeName(), "CLUSTER-TYPE"}, {c.e.Name, "ENVIRONMENT"}} {
 		open = strings.ReplaceAll(open, "-"+of[0]+"-", "-"+of[1]+"-")
 	}
 	return []string{strings.Trim(open, "-")}
@@ -190,7 +194,8 @@ func contracts(c compared, i int) []string {
 // the workload have together comes first, then what is otherwise on a cluster type that both
 // sides have, on clusters that both list, and in folders of other clusters. A difference of
 // other cluster types does not hide one of a type whose clusters both list, in classes.
-func valuesThatDiffer(ctx context.Context, workload string, before, after compared, both *onClusters) ([]WorkloadDifference, error) {
+func valuesThatDiffer(ctx context.Context, workload string, before, after compared,
+	both *onClusters) ([]WorkloadDifference, error) {
 	was, is := before.outside(both.classified), after.outside(both.classified)
 	pairs := []valuePair{pairOf("", was, is)}
 	for _, name := range was.set(placement) {
@@ -205,7 +210,8 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after compar
 	}
 	// Only one side lists the clusters of other folders.
 	apart := func(c compared, i int) []string {
-		if ct := c.e.Schedule.Assignments[i].ClusterType; (ct.Class != "" || both.classified[ct.TypeName()]) && !both.stays[ct.Name] {
+		if ct := c.e.Schedule.Assignments[i].ClusterType; (ct.Class != "" ||
+			both.classified[ct.TypeName()]) && !both.stays[ct.Name] {
 			return []string{ct.Name}
 		}
 		return nil
@@ -236,9 +242,11 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after compar
 		paths := maps.Clone(x)
 		maps.Copy(paths, y)
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
-			d := WorkloadDifference{Kind: DiffersInValue, Path: path, ClusterType: p.clusterType, Before: sorted(x[path]), After: sorted(y[path])}
+			d := WorkloadDifference{Kind: DiffersInValue, Path: path, ClusterType: p.clusterType,
+				Before: sorted(x[path]), After: sorted(y[path])}
 			of := model.TypeOfFolder(p.clusterType)
-			if slices.Equal(d.Before, d.After) || !both.classified[of] && (told[[2]string{"", path}] || told[[2]string{of, path}]) {
+			if slices.Equal(d.Before, d.After) || !both.classified[of] &&
+				(told[[2]string{"", path}] || told[[2]string{of, path}]) {
 				continue
 			}
 			if d.Clusters = p.clusters; d.Clusters != nil {

@@ -54,7 +54,8 @@ func clustersOfBoth(before, after *engine.Environment) (*onClusters, error) {
 		s.Assigned = func(folder string) (all []effect.Assignment, err error) {
 			for _, workload := range slices.Sorted(maps.Keys(configured[folder])) {
 				slices.Sort(configured[folder][workload])
-				all = append(all, effect.Assignment{DeploymentTarget: workload, Tree: tree.ID(strings.Join(configured[folder][workload], " "))})
+				all = append(all, effect.Assignment{DeploymentTarget: workload,
+					Tree: tree.ID(strings.Join(configured[folder][workload], " "))})
 			}
 			return all, nil
 		}
@@ -95,7 +96,8 @@ func merged(all []WorkloadDifference) []WorkloadDifference {
 	var out []WorkloadDifference
 	for _, d := range all {
 		n := slices.IndexFunc(out, func(o WorkloadDifference) bool {
-			return o.Clusters != nil && d.Clusters != nil && o.Kind == d.Kind && o.Path == d.Path && slices.Equal(o.Before, d.Before) && slices.Equal(o.After, d.After)
+			return o.Clusters != nil && d.Clusters != nil && o.Kind == d.Kind && o.Path == d.Path &&
+				slices.Equal(o.Before, d.Before) && slices.Equal(o.After, d.After)
 		})
 		if n < 0 {
 			out = append(out, d)
@@ -126,7 +128,8 @@ func clustersThatDiffer(before, after compared) []WorkloadDifference {
 				found[path] = &WorkloadDifference{Kind: DiffersInValue, Path: path}
 			}
 			d := found[path]
-			d.Before, d.After, d.Clusters = append(d.Before, sorted(x[path])...), append(d.After, sorted(y[path])...), append(d.Clusters, name)
+			d.Before, d.After, d.Clusters = append(d.Before, sorted(x[path])...),
+				append(d.After, sorted(y[path])...), append(d.Clusters, name)
 		}
 	}
 	var out []WorkloadDifference

@@ -23,7 +23,8 @@ func Registrations(b *compiler.Build) []Registration {
 	out := []Registration{}
 	for e := range readable(b) {
 		for _, r := range e.Model.Registrations {
-			item := Registration{Environment: e.Name, Name: r.Name, Workspace: r.Workspace, Git: r.Git, Brings: []string{}, Workloads: []string{}}
+			item := Registration{Environment: e.Name, Name: r.Name, Workspace: r.Workspace, Git: r.Git,
+				Brings: []string{}, Workloads: []string{}}
 			if r.Workloads {
 				item.Brings = append(item.Brings, "workloads")
 			}
@@ -77,8 +78,9 @@ func SchedulingPolicies(b *compiler.Build) []SchedulingPolicy {
 				except = append(except, Except{x.DeploymentTargets.String(), x.ClusterTypes.String(), optionalSelector(x.Clusters)})
 			}
 			out = append(out, SchedulingPolicy{
-				Environment: e.Name, Name: p.Name, DeploymentTargets: p.DeploymentTargets.String(), ClusterTypes: p.ClusterTypes.String(),
-				Clusters: optionalSelector(p.Clusters), Except: except, Deny: p.Deny, Pin: p.Pin, Assignments: made[p.Name],
+				Environment: e.Name, Name: p.Name, DeploymentTargets: p.DeploymentTargets.String(),
+				ClusterTypes: p.ClusterTypes.String(),
+				Clusters:     optionalSelector(p.Clusters), Except: except, Deny: p.Deny, Pin: p.Pin, Assignments: made[p.Name],
 			})
 		}
 	}
@@ -108,7 +110,8 @@ func ConfigSchemas(b *compiler.Build) []ConfigSchema {
 	out := []ConfigSchema{}
 	for e := range readable(b) {
 		for _, s := range e.Model.ConfigSchemas {
-			item := ConfigSchema{Environment: e.Name, Name: s.Name, Match: s.Match.String(), Clusters: optionalSelector(s.Clusters), Fields: []string{}, Failed: s.Invalid}
+			item := ConfigSchema{Environment: e.Name, Name: s.Name, Match: s.Match.String(),
+				Clusters: optionalSelector(s.Clusters), Fields: []string{}, Failed: s.Invalid}
 			if s.Schema != nil {
 				for _, f := range s.Schema.Fields {
 					item.Fields = append(item.Fields, f.Path)
@@ -201,7 +204,8 @@ func Tests(b *compiler.Build) []Test {
 		}
 		hits := e.SelectTested(tests)
 		for i, t := range tests {
-			out = append(out, Test{e.Name, t.Name, t.Description, t.Match.String(), optionalSelector(t.Clusters), len(hits[i]), t.Invalid})
+			out = append(out, Test{e.Name, t.Name, t.Description, t.Match.String(),
+				optionalSelector(t.Clusters), len(hits[i]), t.Invalid})
 		}
 	}
 	return out

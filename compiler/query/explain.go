@@ -76,7 +76,8 @@ func folderOf(e *engine.Environment, name string) (folder string, cluster *model
 		}
 	}
 	if len(classes) > 0 {
-		return "", nil, fmt.Errorf("the clusters of %s are of several classes: give one of %s, or the name of a cluster", name, strings.Join(classes, ", "))
+		return "", nil, fmt.Errorf("the clusters of %s are of several classes: give one of %s, or the "+
+			"name of a cluster", name, strings.Join(classes, ", "))
 	}
 	if c := e.Model.Cluster(name); c != nil {
 		return c.Folder, c, nil
@@ -90,7 +91,8 @@ func folderOf(e *engine.Environment, name string) (folder string, cluster *model
 // error names a cluster type, a deployment target or a value that the environment does not
 // have, and what it may have meant; where errors hide a part of the environment, it is not
 // known what there is, and they are no error.
-func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, target, key string) (x Explanation, ok bool, err error) {
+func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, target,
+	key string) (x Explanation, ok bool, err error) {
 	x = Explanation{Environment: environment, ClusterType: clusterType, DeploymentTarget: target}
 	e := find(b, environment)
 	if e == nil || e.Model == nil {
@@ -101,7 +103,8 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 		return x, false, err
 	}
 	absence, absent := e.Schedule.WhyNot(folder, target)
-	if i := slices.IndexFunc(absence.Unknown, func(u schedule.Unknown) bool { return u.Kind == "cluster type" }); i >= 0 && len(e.Model.Clusters) > 0 {
+	if i := slices.IndexFunc(absence.Unknown,
+		func(u schedule.Unknown) bool { return u.Kind == "cluster type" }); i >= 0 && len(e.Model.Clusters) > 0 {
 		absence.Unknown[i] = neither(e, absence.Unknown[i])
 	}
 	if err := unknown(&absence); err != nil {
@@ -138,7 +141,8 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	}
 	if len(x.Values) == 0 && key != "" && !a.Failed {
 		if c := composedFor(e, folder, target, key); c != nil && cluster == nil {
-			return x, false, fmt.Errorf("%s has another value of %s on each cluster: kalypso explain %s/%s/%s %s", target, key, environment, c.Name, target, key)
+			return x, false, fmt.Errorf("%s has another value of %s on each cluster: kalypso explain "+
+				"%s/%s/%s %s", target, key, environment, c.Name, target, key)
 		}
 		return x, false, noValue(target, key, all)
 	}

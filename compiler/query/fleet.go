@@ -52,14 +52,17 @@ func ClusterTypes(b *compiler.Build) []ClusterType {
 			c := &e.Model.ClusterTypes[i]
 			if n := len(out); n == 0 || out[n-1].Environment != e.Name || out[n-1].Name != c.TypeName() {
 				out = append(out, ClusterType{
-					Environment: e.Name, Name: c.TypeName(), Description: c.Description, Labels: labels(c.Labels), Reconciler: c.Reconciler,
-					NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat, Clusters: append([]string{}, clusters[c.TypeName()]...),
+					Environment: e.Name, Name: c.TypeName(), Description: c.Description, Labels: labels(c.Labels),
+					Reconciler:       c.Reconciler,
+					NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat,
+					Clusters:          append([]string{}, clusters[c.TypeName()]...),
 					KubernetesVersion: c.KubernetesVersion, APIVersions: append([]string{}, c.APIVersions...), Entries: c.Entries,
 				})
 			}
 			item := &out[len(out)-1]
 			item.Assignments += assignments[c.Name]
-			item.Classes = append(item.Classes, Class{c.Name, append([]string{}, c.SelectedBy...), followers[c.Name], assignments[c.Name]})
+			item.Classes = append(item.Classes,
+				Class{c.Name, append([]string{}, c.SelectedBy...), followers[c.Name], assignments[c.Name]})
 		}
 	}
 	return out
@@ -97,7 +100,8 @@ func Clusters(b *compiler.Build) []Cluster {
 		}
 		for _, c := range e.Model.Clusters {
 			out = append(out, Cluster{
-				Environment: e.Name, Name: c.Name, Description: c.Description, ClusterType: c.ClusterType, Folder: c.Folder, Address: c.Address,
+				Environment: e.Name, Name: c.Name, Description: c.Description, ClusterType: c.ClusterType,
+				Folder: c.Folder, Address: c.Address,
 				Inventory: c.Inventory, Labels: labels(c.Labels), Workloads: workloads[c.Folder],
 			})
 		}
@@ -125,7 +129,8 @@ func Inventories(b *compiler.Build) []Inventory {
 		}
 		for _, i := range e.Model.Inventories {
 			out = append(out, Inventory{
-				Environment: e.Name, Name: i.Name, Description: i.Description, File: i.File, ClusterType: i.ClusterType, Clusters: rows[i.Name],
+				Environment: e.Name, Name: i.Name, Description: i.Description, File: i.File,
+				ClusterType: i.ClusterType, Clusters: rows[i.Name],
 			})
 		}
 	}

@@ -22,7 +22,8 @@ type drawing struct {
 // nodeLooks are the looks of kinds of nodes, the same in all graphs. DOT and Mermaid have eight
 // shapes: those of one graph differ modulo 8.
 var nodeLooks = map[string]int{
-	"assignment": 0, "config of the base": 1, "config of the environment": 2, "config schema": 3, "contract of the application": 4, "assignment with errors": 5,
+	"assignment": 0, "config of the base": 1, "config of the environment": 2, "config schema": 3,
+	"contract of the application": 4, "assignment with errors": 5,
 	"scheduling policy": 6, "scheduling policy that denies": 7, "deployment target": 8, "cluster type": 9,
 	"registration": 10, "inventory": 11, "git repository": 12, "Helm chart": 13, "OCI artifact": 14, "CUE module": 15,
 	"environment": 16, "ring": 17,
@@ -44,7 +45,8 @@ func newDrawing(title string, environments []*engine.Environment) *drawing {
 	if len(names) > 0 {
 		title += " of " + strings.Join(names, ", ")
 	}
-	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{}, Edges: []graph.Edge{}, NodeLooks: nodeLooks, EdgeLooks: edgeLooks}, len(names) > 1, map[string]bool{}}
+	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{},
+		Edges: []graph.Edge{}, NodeLooks: nodeLooks, EdgeLooks: edgeLooks}, len(names) > 1, map[string]bool{}}
 }
 
 // group adds a group of an environment, and returns its id.
@@ -131,7 +133,8 @@ func chosen(b *compiler.Build, id string) (*engine.Environment, int, error) {
 	if absence.Uncertain {
 		return nil, 0, nil
 	}
-	return nil, 0, fmt.Errorf("%s is not assigned to %s in %s: kalypso explain %s says why", target, clusterType, environment, id)
+	return nil, 0, fmt.Errorf("%s is not assigned to %s in %s: kalypso explain %s says why", target,
+		clusterType, environment, id)
 }
 
 func assignmentID(e *engine.Environment, i int) string {

@@ -55,7 +55,8 @@ func ConfigPath(e *engine.Environment, assignment int) *graph.Graph {
 	}
 	slices.Sort(layers)
 	layers = slices.Compact(layers)
-	d.configs(e, layers, func(name string) bool { return slices.Contains(configs, name) }, func(name string) bool { return slices.Contains(schemas, name) })
+	d.configs(e, layers, func(name string) bool { return slices.Contains(configs, name) },
+		func(name string) bool { return slices.Contains(schemas, name) })
 	d.configured(e, assignment)
 	return d.finish()
 }
@@ -79,7 +80,8 @@ func (d *drawing) configs(e *engine.Environment, layers []int, config, schema fu
 			for _, t := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
 				keys("", t, &sets)
 			}
-			d.node(groups[c.Layer], e.Name+"/config/"+c.Name, originKind(e, c), c.Name, c.Match.String(), clustersText(c.Clusters), strings.Join(sets, ", "), errorText(c.Invalid))
+			d.node(groups[c.Layer], e.Name+"/config/"+c.Name, originKind(e, c), c.Name, c.Match.String(),
+				clustersText(c.Clusters), strings.Join(sets, ", "), errorText(c.Invalid))
 		}
 	}
 	for i := range e.Model.ConfigSchemas {
@@ -87,7 +89,8 @@ func (d *drawing) configs(e *engine.Environment, layers []int, config, schema fu
 		if !schema(s.Name) {
 			continue
 		}
-		d.node(contracts, e.Name+"/configSchema/"+s.Name, "config schema", s.Name, s.Match.String(), clustersText(s.Clusters), errorText(s.Invalid))
+		d.node(contracts, e.Name+"/configSchema/"+s.Name, "config schema", s.Name, s.Match.String(),
+			clustersText(s.Clusters), errorText(s.Invalid))
 	}
 }
 

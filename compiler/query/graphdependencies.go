@@ -19,7 +19,8 @@ import (
 // none. The error is that there is no such assignment.
 func DependencyGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	environments := readableOf(b)
-	d := &dependencies{drawing: newDrawing("Dependencies", environments), lock: b.Lock(), known: map[dependency.Source]bool{}}
+	d := &dependencies{drawing: newDrawing("Dependencies", environments), lock: b.Lock(),
+		known: map[dependency.Source]bool{}}
 	for _, e := range environments {
 		d.environment(e)
 	}
@@ -48,7 +49,8 @@ func (d *dependencies) environment(e *engine.Environment) {
 	registered := d.group(e, "registrations", "registrations", 1)
 	for i := range e.Model.Registrations {
 		r := &e.Model.Registrations[i]
-		d.from(d.node(registered, e.Name+"/registration/"+r.Name, "registration", r.Name, r.Workspace), model.Manifests{Git: &r.Git})
+		d.from(d.node(registered, e.Name+"/registration/"+r.Name, "registration", r.Name, r.Workspace),
+			model.Manifests{Git: &r.Git})
 	}
 	inventories := d.group(e, "inventories", "inventories", 1)
 	for i := range e.Model.Inventories {

@@ -50,7 +50,8 @@ func (d *drawing) schedule(e *engine.Environment) {
 		if p.Pin != nil && p.Pin.Version != "" {
 			pin = "pins version " + p.Pin.Version
 		}
-		d.node(policies, policyID(e, p.Name), kind, p.Name, "targets "+p.DeploymentTargets.String(), "cluster types "+p.ClusterTypes.String(), clustersText(p.Clusters), pin)
+		d.node(policies, policyID(e, p.Name), kind, p.Name, "targets "+p.DeploymentTargets.String(),
+			"cluster types "+p.ClusterTypes.String(), clustersText(p.Clusters), pin)
 	}
 	d.targets(e, 1)
 	reconcilers := map[string]string{}

@@ -215,8 +215,9 @@ func assignmentOf(e *engine.Environment, i int) Assignment {
 	item := Assignment{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
-		Namespace: e.Plan.Namespaces[i], Version: a.Version, Policies: append([]string{}, a.Policies...), Reconciler: a.ClusterType.Reconciler,
-		Render: a.Target.Render, DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
+		Namespace: e.Plan.Namespaces[i], Version: a.Version, Policies: append([]string{}, a.Policies...),
+		Reconciler: a.ClusterType.Reconciler,
+		Render:     a.Target.Render, DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
 		TargetLabels: a.Target.Labels, ClusterTypeLabels: a.ClusterType.Labels,
 	}
 	if !item.Failed {
@@ -242,7 +243,9 @@ func Configs(b *compiler.Build) []Config {
 	out := []Config{}
 	for e := range readable(b) {
 		for i, c := range e.Model.Configs {
-			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Clusters: optionalSelector(c.Clusters), Keys: []string{}, Assignments: e.Plan.Matches[i], Failed: c.Invalid}
+			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(),
+				Clusters: optionalSelector(c.Clusters), Keys: []string{}, Assignments: e.Plan.Matches[i],
+				Failed: c.Invalid}
 			for _, t := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
 				keys("", t, &item.Keys)
 			}

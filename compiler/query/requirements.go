@@ -41,7 +41,8 @@ func Requirements(ctx context.Context, b *compiler.Build) ([]Requirement, error)
 				r := Requirement{
 					Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
 					Key: n.Path, Constraint: n.Text, Optional: n.Optional, Enforce: "block", Given: n.Met, By: []Origin{},
-					RequiredBy: Place{Kind: kindOf(n.Contract), Name: nameOf(n.Contract), Positions: positions(e, n.Contract.At(n.Path))},
+					RequiredBy: Place{Kind: kindOf(n.Contract), Name: nameOf(n.Contract),
+						Positions: positions(e, n.Contract.At(n.Path))},
 				}
 				if n.Advise {
 					r.Enforce = "advise"

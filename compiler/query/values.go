@@ -78,7 +78,8 @@ func eachLeaf(path string, v model.Value, f func(path string, v model.Value) err
 	if v.Kind() != model.Struct || path != "" && len(v.Fields()) == 0 {
 		return f(path, compose.Shown(path, v))
 	}
-	fields := slices.SortedFunc(slices.Values(v.Fields()), func(x, y model.Field) int { return strings.Compare(x.Name, y.Name) })
+	fields := slices.SortedFunc(slices.Values(v.Fields()),
+		func(x, y model.Field) int { return strings.Compare(x.Name, y.Name) })
 	for _, field := range fields {
 		if err := eachLeaf(model.JoinPath(path, model.Label(field.Name)), field.Value, f); err != nil {
 			return err
@@ -88,14 +89,16 @@ func eachLeaf(path string, v model.Value, f func(path string, v model.Value) err
 }
 
 // valuesOfEach composes the tuples of some assignments, each once.
-func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int, f func(*Assignment, []Value) error) error {
+func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int,
+	f func(*Assignment, []Value) error) error {
 	of := map[int32][]Value{}
 	var tuples []int32
 	for _, i := range assignments {
 		tuples = append(tuples, e.Plan.TupleOf[i])
 	}
 	slices.Sort(tuples)
-	err := e.Graphs(ctx, slices.Compact(tuples), func(tuple int32, g *compose.Graph) { of[tuple] = valuesOf(e, g.Leaves()) })
+	err := e.Graphs(ctx, slices.Compact(tuples),
+		func(tuple int32, g *compose.Graph) { of[tuple] = valuesOf(e, g.Leaves()) })
 	if err != nil {
 		return err
 	}

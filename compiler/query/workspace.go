@@ -114,7 +114,8 @@ func workspaceOf(e *engine.Environment, name string, of *model.Workspace, profil
 		{"objects.namespaced", of.Objects.Namespaced}, {"objects.clusterScoped", of.Objects.ClusterScoped},
 		{"namespaces", of.Namespaces}, {"environments", of.Environments}, {"clusterTypes", of.ClusterTypes},
 		{"labels", of.Labels}, {"policies", of.Policies}, {"sources", of.Sources}, {"secrets", of.Secrets},
-		{"machines.files", of.Machines.Files}, {"machines.packages", of.Machines.Packages}, {"machines.units", of.Machines.Units},
+		{"machines.files", of.Machines.Files}, {"machines.packages", of.Machines.Packages},
+		{"machines.units", of.Machines.Units},
 		{"machines.users", of.Machines.Users}, {"machines.capabilities", of.Machines.Capabilities},
 	} {
 		if b.Field == "clusterTypes" && of.SelectedTypes != nil {

@@ -42,7 +42,10 @@ func (c *causes) ofTarget(target int) string {
 
 // ofType does the same for a cluster type.
 func (c *causes) ofType(clusterType int) string {
-	return cmp.Or(c.of("clusterTypes", func(p *selection) bool { return contains(p.types, clusterType) }), c.schedule.WithoutAssignments())
+	return cmp.Or(c.of("clusterTypes", func(p *selection) bool {
+		return contains(p.types,
+			clusterType)
+	}), c.schedule.WithoutAssignments())
 }
 
 func (c *causes) of(side string, selects func(*selection) bool) string {

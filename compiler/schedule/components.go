@@ -7,7 +7,8 @@ import "slices"
 // graph algorithms, SIAM J. Comput. 1, 1972). Nodes are positions in edges;
 // those of a component are ascending.
 func components(edges [][]int) [][]int {
-	t := tarjan{edges: edges, index: make([]int, len(edges)), low: make([]int, len(edges)), onStack: make([]bool, len(edges))}
+	t := tarjan{edges: edges, index: make([]int, len(edges)), low: make([]int, len(edges)),
+		onStack: make([]bool, len(edges))}
 	for n := range edges {
 		if t.index[n] == 0 {
 			t.visit(n)

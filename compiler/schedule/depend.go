@@ -56,9 +56,11 @@ func (s *Schedule) impossible(env *model.Environment, t target, name string) (di
 	if _, ok := s.fleet.targetNamed(name); ok {
 		return diag.Diagnostic{}, false
 	}
-	message := fmt.Sprintf("%s depends on %s, which is no deployment target of environment %s", t.FullName, name, s.Environment)
+	message := fmt.Sprintf("%s depends on %s, which is no deployment target of environment %s",
+		t.FullName, name, s.Environment)
 	if workload, ok := invalid(env, name); ok {
-		return dependencyError(t, message, name+" has errors of its own: correct them first").Following(workload.String()), true
+		return dependencyError(t, message,
+			name+" has errors of its own: correct them first").Following(workload.String()), true
 	}
 	others := slices.DeleteFunc(s.fleet.fullNames(), func(other string) bool { return other == t.FullName })
 	if i := slices.IndexFunc(others, func(other string) bool { return strings.HasSuffix(other, "-"+name) }); i >= 0 {
@@ -124,7 +126,8 @@ func (s *Schedule) edges(assignments []Assignment, r *report) [][]int {
 				message := fmt.Sprintf("%s depends on %s, which is not assigned to the same cluster type", a.Target.FullName, name)
 				hint := fmt.Sprintf("schedule %s wherever %s goes, or remove it from dependsOn", name, a.Target.FullName)
 				// A policy that has errors assigns nothing.
-				r.add(dependencyError(target{a.Target, a.Workload}, message, hint).Following("schedulingPolicies"), a.ID(s.Environment))
+				r.add(dependencyError(target{a.Target, a.Workload}, message,
+					hint).Following("schedulingPolicies"), a.ID(s.Environment))
 			}
 		}
 	}

@@ -74,7 +74,8 @@ func (s *Schedule) Empty() []Empty {
 				continue
 			}
 			if len(words) == 0 {
-				words[kindTarget], words[kindType] = selector.VocabularyOf(s.fleet.targetFacts()), selector.VocabularyOf(s.fleet.typeFacts())
+				words[kindTarget], words[kindType] = selector.VocabularyOf(s.fleet.targetFacts()),
+					selector.VocabularyOf(s.fleet.typeFacts())
 				words[kindCluster] = selector.VocabularyOf(s.fleet.clusterFacts())
 			}
 			d := selectsNothing(p.policy.Name, side, words[side.kind])
@@ -110,7 +111,8 @@ func (s *Schedule) warnOfDevices(r *report) {
 	add := func(collection, kind, name string) {
 		if model.IsDevice(name) {
 			ref := model.Ref{Collection: collection, Name: name}
-			r.add(diag.New(diag.Unportable, fmt.Sprintf("%s %s has the name of a device on Windows, so its folder cannot be checked out there", kind, name)).
+			r.add(diag.New(diag.Unportable,
+				fmt.Sprintf("%s %s has the name of a device on Windows, so its folder cannot be checked out there", kind, name)).
 				On(ref.String()).At(ref, "").Hinting("give it another name"))
 		}
 	}
@@ -143,7 +145,9 @@ func (s *Schedule) warnOfUnassigned(c *causes, r *report) {
 		}
 		hint := "if that is meant, write allowEmpty: true on the deployment target"
 		if len(sites) == 0 {
-			hint = fmt.Sprintf("write a policy for it, such as schedulingPolicies: %s: {deploymentTargets: workload: %q, clusterTypes: {}}; %s", model.Label(t.workload.Name), t.workload.Name, hint)
+			hint = fmt.Sprintf("write a policy for it, such as schedulingPolicies: %s: "+
+				"{deploymentTargets: workload: %q, clusterTypes: {}}; %s", model.Label(t.workload.Name),
+				t.workload.Name, hint)
 		}
 		r.add(d.Hinting(hint).Following(c.ofTarget(i)))
 	}
@@ -170,9 +174,11 @@ func (s *Schedule) unassigned(target int, denied map[string][]string) (why strin
 	case len(selecting) == 0:
 		return "no scheduling policy selects deployment target " + name, nil
 	case !some:
-		return fmt.Sprintf("deployment target %s is assigned to nothing: no cluster type is selected by %s", name, named(selecting)), policies
+		return fmt.Sprintf("deployment target %s is assigned to nothing: no cluster type is "+
+			"selected by %s", name, named(selecting)), policies
 	default:
-		return fmt.Sprintf("deployment target %s is assigned to nothing: all its pairs are taken away by %s", name, named(taking)), policies
+		return fmt.Sprintf("deployment target %s is assigned to nothing: all its pairs are "+
+			"taken away by %s", name, named(taking)), policies
 	}
 }
 

@@ -88,7 +88,8 @@ func (f *fleet) typeFacts() iter.Seq[selector.Facts] {
 func (f *fleet) clusterFacts() iter.Seq[selector.Facts] {
 	return func(yield func(selector.Facts) bool) {
 		for i := range f.clusters {
-			if !yield(selector.Facts{"name": selector.Values(f.clusters[i].Name), "labels": selector.Labels(f.clusters[i].Labels)}) {
+			if !yield(selector.Facts{"name": selector.Values(f.clusters[i].Name),
+				"labels": selector.Labels(f.clusters[i].Labels)}) {
 				return
 			}
 		}

@@ -32,7 +32,8 @@ func versionOf(p *model.Pin) string {
 	if p.Version != "" || p.Manifests == nil {
 		return p.Version
 	}
-	for _, path := range [][]string{{"helm", "version"}, {"git", "tag"}, {"oci", "tag"}, {"kustomize", "git", "tag"}, {"kustomize", "oci", "tag"}} {
+	for _, path := range [][]string{{"helm", "version"}, {"git", "tag"}, {"oci", "tag"},
+		{"kustomize", "git", "tag"}, {"kustomize", "oci", "tag"}} {
 		v, ok := *p.Manifests, true
 		for _, name := range path {
 			if v, ok = v.Lookup(name); !ok {

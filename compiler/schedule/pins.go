@@ -152,7 +152,8 @@ func misfits(t target, p *model.SchedulingPolicy, changes []change, fields map[s
 }
 
 // conflicts reports the slots that policies fill differently.
-func conflicts(t target, slots []string, bySlot map[string][]change, policies []*model.SchedulingPolicy) []diag.Diagnostic {
+func conflicts(t target, slots []string, bySlot map[string][]change,
+	policies []*model.SchedulingPolicy) []diag.Diagnostic {
 	way := "or write highest: true in each pin to take the highest version"
 	if !slices.ContainsFunc(policies, func(p *model.SchedulingPolicy) bool { return !p.Pin.Highest }) {
 		way = "or pin versions that highest: true can compare, such as 1.2.3 or v1.2.3"
@@ -172,7 +173,8 @@ func conflicts(t target, slots []string, bySlot map[string][]change, policies []
 		for _, c := range changes {
 			d = d.At(ref(c), fmt.Sprintf("%s (policy %s)", c, c.policy))
 		}
-		out = append(out, d.Hinting("leave the assignments of one pin out of the other policies with except, pin the same, "+way))
+		out = append(out, d.Hinting("leave the assignments of one pin out of the other policies with "+
+			"except, pin the same, "+way))
 	}
 	return out
 }

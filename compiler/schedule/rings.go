@@ -16,7 +16,8 @@ import (
 // select nothing are warnings. The diagnostics are unresolved references, into the
 // environment's rings and cluster types. Without rings there is nothing to say, and
 // the map is nil.
-func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterType, satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
+func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterType,
+	satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
 	if len(rings) == 0 {
 		return nil, nil
 	}
@@ -60,7 +61,8 @@ func notInOneRing(environment, clusterType string, found []string, rings []model
 	d := diag.New(diag.RingMembership, "").On(ref.String()).At(ref, "")
 	if len(found) > 0 {
 		last := len(found) - 1
-		d.Message = fmt.Sprintf("cluster type %s is in several rings of environment %s: %s and %s", clusterType, environment, strings.Join(found[:last], ", "), found[last])
+		d.Message = fmt.Sprintf("cluster type %s is in several rings of environment %s: %s and %s",
+			clusterType, environment, strings.Join(found[:last], ", "), found[last])
 		return d.Hinting("let only one of them select it, for instance by a label of its own for each ring")
 	}
 	var names []string
@@ -68,6 +70,7 @@ func notInOneRing(environment, clusterType string, found []string, rings []model
 		names = append(names, rings[i].Name)
 	}
 	slices.Sort(names)
-	d.Message = fmt.Sprintf("cluster type %s is in no ring of environment %s: %s", clusterType, environment, strings.Join(names, ", "))
+	d.Message = fmt.Sprintf("cluster type %s is in no ring of environment %s: %s", clusterType,
+		environment, strings.Join(names, ", "))
 	return d.Hinting("let one of them select it; a ring with select: {} has all that are in no other")
 }

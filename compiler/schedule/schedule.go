@@ -77,7 +77,8 @@ type Schedule struct {
 // warnings are left out, because what is missing may be the reason for them.
 func Assign(env *model.Environment, satisfies selector.Satisfier) (*Schedule, []diag.Diagnostic) {
 	f := newFleet(env, satisfies)
-	s := &Schedule{Environment: env.Name, fleet: f, selections: f.selections(env.SchedulingPolicies), uncertain: env.Incomplete}
+	s := &Schedule{Environment: env.Name, fleet: f, selections: f.selections(env.SchedulingPolicies),
+		uncertain: env.Incomplete}
 	s.lenient = lenient(s.selections)
 	r := &report{environment: env.Name}
 	s.assign(r)

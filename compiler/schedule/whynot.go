@@ -119,15 +119,18 @@ func (s *Schedule) nearest(t, c int) []NearMiss {
 	var out []NearMiss
 	for i := range s.selections {
 		if p := s.selections[i].policy; !p.Deny {
-			miss := NearMiss{Policy: p.Name, DeploymentTarget: s.fleet.targetIndex.Why(p.DeploymentTargets, t), ClusterType: s.fleet.typeIndex.Why(p.ClusterTypes, c)}
-			if !s.fleet.types[c].Selects(p.Clusters, model.SelectorOf(model.Ref{Collection: "schedulingPolicies", Name: p.Name})) {
+			miss := NearMiss{Policy: p.Name, DeploymentTarget: s.fleet.targetIndex.Why(p.DeploymentTargets,
+				t), ClusterType: s.fleet.typeIndex.Why(p.ClusterTypes, c)}
+			if !s.fleet.types[c].Selects(p.Clusters,
+				model.SelectorOf(model.Ref{Collection: "schedulingPolicies", Name: p.Name})) {
 				miss.Clusters = p.Clusters.String()
 			}
 			out = append(out, miss)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b NearMiss) int {
-		return cmp.Or(cmp.Compare(a.mismatches(), b.mismatches()), cmp.Compare(len(a.DeploymentTarget), len(b.DeploymentTarget)))
+		return cmp.Or(cmp.Compare(a.mismatches(), b.mismatches()),
+			cmp.Compare(len(a.DeploymentTarget), len(b.DeploymentTarget)))
 	})
 	return out[:min(len(out), nearestPolicies)]
 }

@@ -115,7 +115,8 @@ func (v Vocabulary) unknowns(s *model.Selector, path string) []unknown {
 		}
 	case model.OpEqual:
 		if values := v[path].values; !values[s.Text] {
-			return []unknown{{path + ": " + string(model.AppendJSONString(nil, s.Text)), s.Text, slices.Sorted(maps.Keys(values))}}
+			return []unknown{{path + ": " + string(model.AppendJSONString(nil, s.Text)), s.Text,
+				slices.Sorted(maps.Keys(values))}}
 		}
 	}
 	return out

@@ -31,7 +31,8 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 	if !info.Mode().IsRegular() {
 		is = "a pipe, a socket or a device"
 	}
-	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is "+is+", and CUE reads every data file of a folder").
+	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is "+is+", and CUE reads every "+
+		"data file of a folder").
 		In(model.Position{File: rel, Line: 1, Column: 1}, "").
 		Hinting("remove it, or put a regular file in its place")}
 }

@@ -41,9 +41,11 @@ func (p *Platform) lookBeside() []diag.Diagnostic {
 		if embedded[rel] || path.Dir(rel) == "." && !p.describesPlatform(rel) {
 			continue
 		}
-		ds = append(ds, diag.New(diag.NotCUE, fmt.Sprintf("%s is YAML, and no file of the platform embeds it, so nothing in it counts", path.Base(rel))).
+		ds = append(ds, diag.New(diag.NotCUE,
+			fmt.Sprintf("%s is YAML, and no file of the platform embeds it, so nothing in it counts", path.Base(rel))).
 			In(model.Position{File: rel, Line: 1, Column: 1}, "").
-			Hinting(fmt.Sprintf("write it in CUE, as cue import -p %s %s does, embed it with @embed, or move it into a folder of its own", Package, path.Base(rel))))
+			Hinting(fmt.Sprintf("write it in CUE, as cue import -p %s %s does, embed it with @embed, or "+
+				"move it into a folder of its own", Package, path.Base(rel))))
 	}
 	return ds
 }

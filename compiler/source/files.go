@@ -100,7 +100,8 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 		}
 		there[child] = fs.FileInfoToDirEntry(info)
 	}
-	return slices.SortedFunc(maps.Values(there), func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }), nil
+	return slices.SortedFunc(maps.Values(there),
+		func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }), nil
 }
 
 // within are the files of a folder of Files, as CUE looks for embedded ones.

@@ -36,8 +36,10 @@ func (p *Platform) lookPassedOver(rel string) ([]diag.Diagnostic, error) {
 		return nil, nil // no file of the platform
 	}
 	if pkg, at := packageOf(f, rel); pkg == Package {
-		return []diag.Diagnostic{diag.New(diag.PassedOver, fmt.Sprintf("CUE passes over files named like %s, so nothing in it counts", path.Base(rel))).
-			In(at, "").Hinting("give it a name that ends in .cue, and neither begins with _ nor ends in _test.cue, or remove it")}, nil
+		return []diag.Diagnostic{diag.New(diag.PassedOver,
+			fmt.Sprintf("CUE passes over files named like %s, so nothing in it counts", path.Base(rel))).
+			In(at, "").Hinting("give it a name that ends in .cue, and neither begins with _ nor ends in " +
+			"_test.cue, or remove it")}, nil
 	}
 	return nil, nil
 }

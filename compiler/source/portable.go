@@ -28,5 +28,6 @@ func unportable(rel string, names map[string]string) []diag.Diagnostic {
 	default:
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.Unportable, why).In(model.Position{File: rel, Line: 1, Column: 1}, "").Hinting("give it another name")}
+	return []diag.Diagnostic{diag.New(diag.Unportable,
+		why).In(model.Position{File: rel, Line: 1, Column: 1}, "").Hinting("give it another name")}
 }

@@ -85,15 +85,18 @@ func openRepository(root string) (*git.Repository, error) {
 	var format *git.FormatError
 	switch {
 	case errors.Is(err, git.ErrNoRepository):
-		return nil, fmt.Errorf("%s is not in a git repository, so it has no revisions; run git init and commit it, or name a folder instead of a revision", root)
+		return nil, fmt.Errorf("%s is not in a git repository, so it has no revisions; run git init "+
+			"and commit it, or name a folder instead of a revision", root)
 	case errors.As(err, &format):
-		return nil, fmt.Errorf("%w; check the revision out (git worktree add --detach DIR REVISION) and name that folder", err)
+		return nil, fmt.Errorf("%w; check the revision out (git worktree add --detach DIR REVISION) "+
+			"and name that folder", err)
 	}
 	return repo, err
 }
 
 // checkOut returns the folder it made also with an error.
-func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (platform string, remove func() error, err error) {
+func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (platform string,
+	remove func() error, err error) {
 	commit, err := repo.Resolve(rev)
 	if err != nil {
 		return "", nil, err
@@ -146,9 +149,11 @@ func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) 
 		}
 		return entries, nil
 	case rel == ".":
-		return nil, fmt.Errorf("the repository's root has no %s in commit %s; name a revision that has the %s", strings.Join(marker.Files, " or "), git.Short(commit), marker.What)
+		return nil, fmt.Errorf("the repository's root has no %s in commit %s; name a revision "+
+			"that has the %s", strings.Join(marker.Files, " or "), git.Short(commit), marker.What)
 	}
-	return nil, fmt.Errorf("there is no %s in %s in commit %s; name a revision that has it there", marker.What, rel, git.Short(commit))
+	return nil, fmt.Errorf("there is no %s in %s in commit %s; name a revision that has it there",
+		marker.What, rel, git.Short(commit))
 }
 
 // entryOf returns what a tree has under a name; the zero Entry for nothing.

@@ -66,7 +66,8 @@ type NotAPlatformError struct{ Dir string }
 
 // Error says what is missing, and what to do.
 func (e *NotAPlatformError) Error() string {
-	return fmt.Sprintf("%s is not in a platform: no cue.mod/module.cue there or in a folder above; run kalypso in the platform, name it with -C, or let kalypso init write one", e.Dir)
+	return fmt.Sprintf("%s is not in a platform: no cue.mod/module.cue there or in a folder above; "+
+		"run kalypso in the platform, name it with -C, or let kalypso init write one", e.Dir)
 }
 
 // Open finds the platform that dir is in, and looks at its files. The
@@ -80,7 +81,8 @@ func OpenOver(dir string, over Overlay) (*Platform, []diag.Diagnostic, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &Platform{Root: root, files: NewFiles(root, over), first: map[string]string{}, hidden: map[string]bool{}, barred: map[string]bool{}, borrows: map[string][]string{}}
+	p := &Platform{Root: root, files: NewFiles(root, over), first: map[string]string{},
+		hidden: map[string]bool{}, barred: map[string]bool{}, borrows: map[string][]string{}}
 	var ds []diag.Diagnostic
 	if p.Module, ds, err = readModule(p.files); err != nil {
 		return nil, nil, err
@@ -185,7 +187,8 @@ func readModule(files *Files) (module string, ds []diag.Diagnostic, err error) {
 	if pin, _ := cuemodule.PinOf(moduleFile, data); pin.Newer() {
 		at := model.Position{File: pin.At.Filename, Line: pin.At.Line, Column: pin.At.Column}
 		ds = append(ds, diag.New(diag.LanguageVersion,
-			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, pin.Version, kalypso.ModuleVersion)).In(at, "").
+			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, pin.Version,
+				kalypso.ModuleVersion)).In(at, "").
 			Hinting("take a newer kalypso, or lower the version if nothing newer is used"))
 	}
 	return f.QualifiedModule(), ds, nil
@@ -277,7 +280,8 @@ func (p *Platform) lookForPin() []diag.Diagnostic {
 	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath || !cuemodule.Unpinned(p.Root, p.files.Over) {
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.UnpinnedSchema, fmt.Sprintf("the module does not pin %s, so cue and editors cannot find the schema", kalypso.ModulePath)).
+	return []diag.Diagnostic{diag.New(diag.UnpinnedSchema,
+		fmt.Sprintf("the module does not pin %s, so cue and editors cannot find the schema", kalypso.ModulePath)).
 		In(model.Position{File: moduleFile, Line: 1, Column: 1}, "").
 		Hinting(fmt.Sprintf("add this line: deps: %q: v: %q", kalypso.ModulePath, kalypso.ModuleVersion))}
 }
@@ -411,17 +415,20 @@ func environmentOf(dir string) (environment, deeper string) {
 func misplaced(dir, pkg string, loaded bool, at model.Position) (diag.Diagnostic, bool) {
 	switch {
 	case dir == Environments && pkg == Package:
-		return diag.New(diag.StrayFile, "package "+Package+" is not loaded from "+Environments+" for every environment").In(at, "").
+		return diag.New(diag.StrayFile,
+			"package "+Package+" is not loaded from "+Environments+" for every environment").In(at, "").
 			Hinting("move the file to the platform's root, which all environments share, or to environments/<name>"), true
 	case loaded && pkg == "":
 		return diag.New(diag.OtherPackage, "the file has no package clause, so it is not part of the platform").In(at, "").
 			Hinting("begin the file with: package " + Package), true
 	case loaded && pkg != Package:
-		return diag.New(diag.OtherPackage, fmt.Sprintf("the file is of package %s, so it is not part of the platform", pkg)).In(at, "").
+		return diag.New(diag.OtherPackage,
+			fmt.Sprintf("the file is of package %s, so it is not part of the platform", pkg)).In(at, "").
 			Hinting(fmt.Sprintf("write package %s, or move the file into a folder of its own", Package)), true
 	case !loaded && pkg == Package:
 		return diag.New(diag.StrayFile, fmt.Sprintf("package %s is never loaded from %s", Package, dir)).In(at, "").
-			Hinting("move the file to the platform's root or to environments/<name>, or give a helper package a name of its own"), true
+			Hinting("move the file to the platform's root or to environments/<name>, or give a helper " +
+				"package a name of its own"), true
 	}
 	return diag.Diagnostic{}, false
 }

@@ -37,7 +37,8 @@ type measurement struct {
 
 // newMeter returns what measures the process. It allocates nothing.
 func newMeter() func() measurement {
-	of := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	of := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	var last measurement
 	return func() measurement {
 		if cpu, err := cputime.OfProcess(); err == nil {

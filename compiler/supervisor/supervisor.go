@@ -254,7 +254,8 @@ func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 			return e.beyondCPU(), false
 		}
 	}
-	if bounds := s.options.Bounds.or(Default()); len(s.active) == 0 && s.options.Otherwise != "" && now.memory > bounds.Memory {
+	if bounds := s.options.Bounds.or(Default()); len(s.active) == 0 && s.options.Otherwise != "" &&
+		now.memory > bounds.Memory {
 		return &Trip{What: s.options.Otherwise, Why: beyondMemory(bounds), Bound: "memory"}, false
 	}
 	for _, e := range s.active {

@@ -64,7 +64,8 @@ func (c *checker) clusterType(e *ClusterTypeEntry) error {
 	for i := range recorded.Assignments {
 		a := &recorded.Assignments[i]
 		if id := TreeID(a.Files); id != a.Tree {
-			c.problem("the record says that the folder %s/%s is %s, and the files that it lists make %s", e.Name, a.DeploymentTarget, a.Tree, id)
+			c.problem("the record says that the folder %s/%s is %s, and the files that it lists make %s",
+				e.Name, a.DeploymentTarget, a.Tree, id)
 		}
 	}
 	return nil

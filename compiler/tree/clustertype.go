@@ -278,7 +278,8 @@ func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
 // entry returns this one's entry in the environment's record, whose bytes it
 // is given.
 func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTypeEntry {
-	e := ClusterTypeEntry{Name: c.Name, Tree: c.treeID(), Digest: digest, Assignments: len(c.Assignments), Record: BlobID(encoded)}
+	e := ClusterTypeEntry{Name: c.Name, Tree: c.treeID(), Digest: digest,
+		Assignments: len(c.Assignments), Record: BlobID(encoded)}
 	for i := range c.Assignments {
 		if c.Assignments[i].Kept != nil {
 			e.Kept++
@@ -305,10 +306,12 @@ func (c *ClusterTypeRecord) treeID() ID {
 		entries = append(entries, git.Entry{Name: p, Mode: b.mode(), ID: hash(b.ID)})
 	}
 	for i := range c.Entries {
-		entries = append(entries, git.Entry{Name: c.Entries[i].Cluster, Mode: git.FolderMode, ID: hash(TreeID(c.Entries[i].Files))})
+		entries = append(entries, git.Entry{Name: c.Entries[i].Cluster, Mode: git.FolderMode,
+			ID: hash(TreeID(c.Entries[i].Files))})
 	}
 	for i := range c.Assignments {
-		entries = append(entries, git.Entry{Name: c.Assignments[i].DeploymentTarget, Mode: git.FolderMode, ID: hash(c.Assignments[i].Tree)})
+		entries = append(entries, git.Entry{Name: c.Assignments[i].DeploymentTarget, Mode: git.FolderMode,
+			ID: hash(c.Assignments[i].Tree)})
 	}
 	return treeOfEntries(entries)
 }

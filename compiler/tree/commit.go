@@ -53,7 +53,8 @@ type CommitResult struct {
 // The error is an ErrLostRace where the branch is not what it was when it was
 // opened; see also CheckWritable. A process that is killed leaves the branch as
 // it was or with the commit, and at most objects that `git gc` removes.
-func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInfo) (*CommitResult,
+	[]diag.Diagnostic, error) {
 	if err := b.CheckWritable(); err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +115,8 @@ func (b *Branch) commit(result *CommitResult, pack *git.PackWriter, placements [
 
 // seal adds a commit of the result's tree to the pack.
 func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) (committer git.Signature, err error) {
-	author, committer, err := b.repository.git.Signatures(git.Signature{Name: c.Name, Email: c.Email, When: c.When}, fallback())
+	author, committer, err := b.repository.git.Signatures(git.Signature{Name: c.Name, Email: c.Email,
+		When: c.When}, fallback())
 	if err != nil {
 		return committer, err
 	}
@@ -138,7 +140,8 @@ func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) 
 // the files and a commit, on top of what the branch was when it was opened. It does
 // not move the branch, and does not finish the pack: who pushes it does. Where
 // nothing differs there is no commit; diagnostics are those of Commit.
-func (b *Branch) Make(ctx context.Context, placements []Placement, pack *git.PackWriter, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) Make(ctx context.Context, placements []Placement, pack *git.PackWriter,
+	c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
 	result, report, err := b.place(ctx, placements, pack)
 	if err == nil && result != nil && string(result.Tree) != b.root.String() {
 		_, err = b.seal(result, pack, c)
@@ -160,7 +163,8 @@ func defaultMessage(placements []Placement) string {
 
 // place finds the branch's tree with the placements. With a pack, it writes what
 // is new into it. With diagnostics there is no result.
-func (b *Branch) place(ctx context.Context, placements []Placement, pack *git.PackWriter) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) place(ctx context.Context, placements []Placement,
+	pack *git.PackWriter) (*CommitResult, []diag.Diagnostic, error) {
 	if err := checkFolders(placements); err != nil {
 		return nil, nil, err
 	}

@@ -129,13 +129,15 @@ func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, 
 	for _, path := range pl.before.unfinished[p.name] {
 		owned[path] = true
 	}
-	c := &comparison{planner: pl, survey: s, typePlan: p, known: seen.known(p.name), owned: owned, refused: map[string]bool{}}
+	c := &comparison{planner: pl, survey: s, typePlan: p, known: seen.known(p.name), owned: owned,
+		refused: map[string]bool{}}
 	return c.compare(out, before)
 }
 
 // sides returns the record of the folder, and what it will be. Of a git tree both are without
 // the assignments that are the same, as far as that is known.
-func (pl *planner) sides(ctx context.Context, s surveyor, p *typePlan) (before *ClusterTypeRecord, out *outcome, err error) {
+func (pl *planner) sides(ctx context.Context, s surveyor, p *typePlan) (before *ClusterTypeRecord,
+	out *outcome, err error) {
 	if old := pl.lines(p); old != nil {
 		if out, err = outcomeOf(ctx, p.wanted, nil, pl.before.record); err != nil {
 			return nil, nil, err

@@ -158,7 +158,8 @@ func (d *Dir) Write(ctx context.Context, t *Tree, o Options) (*Changes, []diag.D
 
 // writeLocked carries out a plan, or, if it has to take the lock first and
 // something is there by then, the plan for that.
-func (d *Dir) writeLocked(ctx context.Context, p *writePlan, t *Tree, o Options) (*writePlan, []diag.Diagnostic, error) {
+func (d *Dir) writeLocked(ctx context.Context, p *writePlan, t *Tree, o Options) (*writePlan,
+	[]diag.Diagnostic, error) {
 	if d.unlockable != nil {
 		return nil, nil, d.unlockable
 	}

@@ -188,7 +188,8 @@ func (s *driftSurvey) others() error {
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		switch {
 		case name == ownFolder || s.record.entry(name) != nil || isBeside(entries[name]):
-		case name == backends.EntriesDir && slices.ContainsFunc(s.record.ClusterTypes, func(e ClusterTypeEntry) bool { return IsShard(e.Name) }):
+		case name == backends.EntriesDir && slices.ContainsFunc(s.record.ClusterTypes,
+			func(e ClusterTypeEntry) bool { return IsShard(e.Name) }):
 			shards, err := s.read(name)
 			if err != nil {
 				return err

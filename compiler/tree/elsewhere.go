@@ -43,7 +43,8 @@ func (r *Repository) Find(platform, environment, first string) (branch, folder s
 // Newer returns the folder and the record of the tree of an environment in the branch that was written
 // after the one in a folder of it, and says that it is kept there; nil for none. history has the branch's
 // commits, newest first, and ready is called with the ids of records before they are read; both may be nil.
-func (b *Branch) Newer(environment, than string, history iter.Seq2[git.Link, error], ready func(records []git.Hash) error) (folder string, newer *Record, err error) {
+func (b *Branch) Newer(environment, than string, history iter.Seq2[git.Link, error],
+	ready func(records []git.Hash) error) (folder string, newer *Record, err error) {
 	if history == nil {
 		history = b.repository.git.Mainline(b.tip)
 	}
@@ -67,7 +68,8 @@ func (b *Branch) Newer(environment, than string, history iter.Seq2[git.Link, err
 		if err != nil {
 			return "", nil, err
 		}
-		if record == nil || record.Environment != environment || record.Git == nil || path.Clean(record.Git.Path) != path.Clean(cmp.Or(at, ".")) {
+		if record == nil || record.Environment != environment || record.Git == nil ||
+			path.Clean(record.Git.Path) != path.Clean(cmp.Or(at, ".")) {
 			continue
 		}
 		if last, err := b.lastWritten(history, than, at); err != nil || last == at {
@@ -137,7 +139,8 @@ func (b *Branch) trees(f func(folder string, record git.Hash) (bool, error)) err
 		if err != nil {
 			return err
 		}
-		own := slices.IndexFunc(entries, func(e git.Entry) bool { return e.Name == path.Dir(RecordPath) && e.Mode == git.FolderMode })
+		own := slices.IndexFunc(entries,
+			func(e git.Entry) bool { return e.Name == path.Dir(RecordPath) && e.Mode == git.FolderMode })
 		if own >= 0 {
 			record, _, err := b.repository.git.Find(entries[own].ID, path.Base(RecordPath))
 			if err != nil {

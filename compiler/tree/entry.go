@@ -168,7 +168,8 @@ func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecor
 	}
 	rest = slices.Concat(data[:at], left)
 	// What else is called so, or may be, is not taken for them.
-	if len(entries) == 0 || !bytes.HasPrefix(left, []byte(end)) || bytes.Count(rest, []byte(`"entries"`)) != 1 || bytes.Contains(rest, []byte(`\u`)) {
+	if len(entries) == 0 || !bytes.HasPrefix(left, []byte(end)) ||
+		bytes.Count(rest, []byte(`"entries"`)) != 1 || bytes.Contains(rest, []byte(`\u`)) {
 		return data, nil
 	}
 	return rest, entries
@@ -285,7 +286,8 @@ func (r *Record) Followers(skip func(folder string) bool) ([]Follower, error) {
 		}
 		return strings.Compare(a.Cluster, b.Cluster)
 	})
-	return slices.CompactFunc(out, func(a, b Follower) bool { return a.Cluster == b.Cluster }), nil // those with entries stay
+	// those with entries stay
+	return slices.CompactFunc(out, func(a, b Follower) bool { return a.Cluster == b.Cluster }), nil
 }
 
 // FolderTree returns the id of the recorded folder of a cluster type; "" where the record does
@@ -312,7 +314,8 @@ func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
 	if c == nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(c.Entries, cluster, func(e EntryRecord, name string) int { return strings.Compare(e.Cluster, name) })
+	i, found := slices.BinarySearchFunc(c.Entries, cluster,
+		func(e EntryRecord, name string) int { return strings.Compare(e.Cluster, name) })
 	if !found {
 		return nil
 	}

@@ -31,7 +31,8 @@ func (f *ClusterFacts) IsEmpty() bool {
 
 // FactsOf returns the recorded facts of a cluster, where Facts are known.
 func (c *ClusterTypeRecord) FactsOf(cluster string) ClusterFacts {
-	i, found := slices.BinarySearchFunc(c.Facts, cluster, func(f ClusterFacts, cluster string) int { return strings.Compare(f.Cluster, cluster) })
+	i, found := slices.BinarySearchFunc(c.Facts, cluster,
+		func(f ClusterFacts, cluster string) int { return strings.Compare(f.Cluster, cluster) })
 	if !found {
 		return ClusterFacts{Cluster: cluster}
 	}

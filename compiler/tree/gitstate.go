@@ -90,7 +90,8 @@ func (b *Branch) read(environment string) (*gitState, []problem, error) {
 	}
 	if blocker != "" {
 		whole := b.location("")
-		return st, []problem{{whole.foreign(blocker, "is not a folder, and kalypso has to write into it").Hinting(moveHint), false}}, nil
+		return st, []problem{{whole.foreign(blocker,
+			"is not a folder, and kalypso has to write into it").Hinting(moveHint), false}}, nil
 	}
 	st.root = root
 	at, s := b.location(environment), newGitSurvey(b.repository.git, root)
@@ -101,7 +102,8 @@ func (b *Branch) read(environment string) (*gitState, []problem, error) {
 			return nil, nil, err
 		}
 		if there.kind == regular || there.kind == other {
-			return st, []problem{{at.foreign(dir, "is not a folder, and kalypso keeps its record in it").Hinting(moveHint), false}}, nil
+			return st, []problem{{at.foreign(dir,
+				"is not a folder, and kalypso keeps its record in it").Hinting(moveHint), false}}, nil
 		}
 		if there.kind == folder && dir == recordsFolder {
 			if st.records, err = s.read(dir); err != nil {

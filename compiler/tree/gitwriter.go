@@ -119,7 +119,8 @@ func (e *gitEnvironment) survey() *gitSurvey {
 // planner returns one for a single cluster type, which is held in memory until it
 // is written.
 func (e *gitEnvironment) planner(s *gitSurvey) *planner {
-	return &planner{at: e.at, survey: func() surveyor { return s }, maxHeld: math.MaxInt64, o: e.o, before: &e.before.state}
+	return &planner{at: e.at, survey: func() surveyor { return s }, maxHeld: math.MaxInt64, o: e.o,
+		before: &e.before.state}
 }
 
 // clusterTypes compares and makes the cluster types, several at once, and returns
@@ -245,7 +246,8 @@ func (e *gitEnvironment) edit(ctx context.Context, s *gitSurvey, p *typePlan, ou
 	case p.next == nil && p.before != nil:
 		all = append(all, treeEdit{path: record})
 	case p.record && file.Mode == git.FolderMode:
-		p.report = append(p.report, e.at.foreign(record, "is a folder, and kalypso has to write a file there").Hinting(moveHint))
+		p.report = append(p.report,
+			e.at.foreign(record, "is a folder, and kalypso has to write a file there").Hinting(moveHint))
 	case p.record:
 		id, err := e.addAs(hash(out.entry.Record), git.BlobKind, out.encoded)
 		if err != nil {

@@ -196,7 +196,8 @@ func (d *Dir) recover(s *survey, st *state, adopt bool) ([]problem, error) {
 		r.remember(e.Name, func() (*ClusterTypeRecord, error) { return c, nil })
 	}
 	if adopt {
-		r.ClusterTypes = slices.DeleteFunc(r.ClusterTypes, func(e ClusterTypeEntry) bool { return slices.Contains(bad, e.Name) })
+		r.ClusterTypes = slices.DeleteFunc(r.ClusterTypes,
+			func(e ClusterTypeEntry) bool { return slices.Contains(bad, e.Name) })
 	}
 	r.Tree = r.treeID()
 	return problems, nil

@@ -39,7 +39,8 @@ func (at location) belongs(st *state, o Options) []problem {
 		report := at.at(diag.New(diag.ForeignRecord, message), p)
 		hint := "write to a folder, or a branch, of its own"
 		if platform == o.Platform {
-			hint += fmt.Sprintf("; if %s was renamed to %s, write environments: %[2]s: formerly: %[1]q", environment, o.Environment)
+			hint += fmt.Sprintf("; if %s was renamed to %s, write environments: %[2]s: formerly: %[1]q",
+				environment, o.Environment)
 		}
 		return []problem{{report.Hinting(hint), false}}
 	}

@@ -103,7 +103,8 @@ func (out *outcome) entries(shard string, content *Content, before *ClusterTypeR
 		if was == nil {
 			return fmt.Errorf("keeping the entry of cluster %s: the previous record does not list it", e.Cluster)
 		}
-		out.record.Entries = append(out.record.Entries, EntryRecord{e.Cluster, e.Folder, out.keep(shard+"/"+e.Cluster, was.Files)})
+		out.record.Entries = append(out.record.Entries,
+			EntryRecord{e.Cluster, e.Folder, out.keep(shard+"/"+e.Cluster, was.Files)})
 	}
 	out.record.Files = map[string]Blob{}
 	return nil
@@ -124,12 +125,14 @@ func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, who
 // cluster type has. A cluster type's content is made when its record is asked for; a cluster
 // type that is Outside has no known content.
 func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterType string) int) *Record {
-	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform, Environment: o.Environment, Compiler: o.Compiler, Source: o.Source, OCI: o.OCI, Git: o.Git}
+	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform,
+		Environment: o.Environment, Compiler: o.Compiler, Source: o.Source, OCI: o.OCI, Git: o.Git}
 	types := map[string]*ClusterType{}
 	for i := range t.ClusterTypes {
 		ct := &t.ClusterTypes[i]
 		types[ct.Name] = ct
-		r.ClusterTypes = append(r.ClusterTypes, ClusterTypeEntry{Name: ct.Name, Digest: ct.Digest, Assignments: assignments(ct.Name)})
+		r.ClusterTypes = append(r.ClusterTypes,
+			ClusterTypeEntry{Name: ct.Name, Digest: ct.Digest, Assignments: assignments(ct.Name)})
 	}
 	r.load = func(name string) (*ClusterTypeRecord, error) {
 		if types[name].Outside {
@@ -196,7 +199,8 @@ func (out *outcome) release() {
 }
 
 // assignment records a folder, and adds its files to those to have or to keep.
-func (out *outcome) assignment(clusterType string, number int, f *Folder, before *AssignmentRecord, whole *Record) (AssignmentRecord, error) {
+func (out *outcome) assignment(clusterType string, number int, f *Folder, before *AssignmentRecord,
+	whole *Record) (AssignmentRecord, error) {
 	dir := clusterType + "/" + f.Info.DeploymentTarget
 	if f.Kept == nil {
 		for _, f := range f.Files {
@@ -274,7 +278,8 @@ func (out *outcome) read(ctx context.Context, all []missing, each func(missing, 
 			return fmt.Errorf("the content of cluster type %s: %w", out.record.Name, err)
 		}
 		if len(made) != len(folders) {
-			return fmt.Errorf("cluster type %s gives the content of %d folders, and not of %d", out.record.Name, len(made), len(folders))
+			return fmt.Errorf("cluster type %s gives the content of %d folders, and not of %d",
+				out.record.Name, len(made), len(folders))
 		}
 		for i, m := range part {
 			wanted, err := out.wanted(m, made[i])

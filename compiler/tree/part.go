@@ -147,7 +147,8 @@ func (r *Record) lines(name string) (*recordLines, error) {
 // deployment target, namespace, and whether something outlives them; nil where the record
 // does not list the cluster type. The others need not be read, and so cost little. It may be
 // called by several goroutines, and its errors are those of ClusterType.
-func (r *Record) Part(name string, wanted func(target, namespace string, retains bool) bool) (*ClusterTypeRecord, error) {
+func (r *Record) Part(name string,
+	wanted func(target, namespace string, retains bool) bool) (*ClusterTypeRecord, error) {
 	if r.entry(name) == nil {
 		return nil, nil
 	}
@@ -261,7 +262,8 @@ func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old *recordL
 
 // sameLines returns the numbers, in each, of the lines that a record and an outcome have and
 // whose folders are held.
-func sameLines(old *recordLines, out *outcome, held func(*AssignmentRecord) (bool, error)) (same, stays map[int]bool, err error) {
+func sameLines(old *recordLines, out *outcome, held func(*AssignmentRecord) (bool, error)) (same,
+	stays map[int]bool, err error) {
 	same, stays = map[int]bool{}, map[int]bool{}
 	for i, n := 0, 0; i < len(old.lines) && n < len(out.lines); {
 		a := &out.record.Assignments[n]

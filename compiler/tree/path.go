@@ -143,7 +143,8 @@ func elementError(e string) error {
 	if isPlain(e) {
 		return nil
 	}
-	if strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+	if strings.ContainsFunc(e,
+		func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 		return errors.New("has a backslash or an invisible character")
 	}
 	if len(e) > maxName {

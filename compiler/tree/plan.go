@@ -101,7 +101,8 @@ type planner struct {
 func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*writePlan, []diag.Diagnostic, error) {
 	s := newSurvey(d.root)
 	defer s.close()
-	pl := &planner{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d, maxHeld: d.maxHeld, o: o, began: time.Now()}
+	pl := &planner{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d,
+		maxHeld: d.maxHeld, o: o, began: time.Now()}
 	before, problems, err := d.load(s, o.Adopt)
 	if err != nil {
 		return nil, nil, err
@@ -202,7 +203,8 @@ func (pl *planner) finish(ctx context.Context, parts []*typePlan) *writePlan {
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
 		Platform: pl.o.Platform, Environment: pl.o.Environment,
-		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold, Named: pl.o.Named, Clock: pl.o.Clock, OCI: pl.o.OCI, Git: pl.o.Git,
+		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold,
+		Named: pl.o.Named, Clock: pl.o.Clock, OCI: pl.o.OCI, Git: pl.o.Git,
 		ClusterTypes: []ClusterTypeEntry{},
 	}
 	made := map[string]*typePlan{}

@@ -10,14 +10,16 @@ import (
 // Restate adds to a pack a commit in which the record of the environment in a folder
 // says something else, and everything else is as it is: a hold, above all. Where
 // change changes nothing, there is none, unless CommitInfo says Always. Make says what holds beside that.
-func (b *Branch) Restate(dir string, change func(*Record) error, pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
+func (b *Branch) Restate(dir string, change func(*Record) error, pack *git.PackWriter,
+	c CommitInfo) (*CommitResult, error) {
 	return b.Restore(dir, b, change, pack, c)
 }
 
 // Restore adds to a pack a commit in which the environment in a folder is, byte for
 // byte, what it is in another commit of the branch, but for what change changes in its
 // record. Nothing is compiled for it. Make says what holds beside that.
-func (b *Branch) Restore(dir string, from *Branch, change func(*Record) error, pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
+func (b *Branch) Restore(dir string, from *Branch, change func(*Record) error, pack *git.PackWriter,
+	c CommitInfo) (*CommitResult, error) {
 	result, err := b.restore(dir, from, change, pack)
 	if err == nil && (c.Always || string(result.Tree) != b.root.String()) {
 		_, err = b.seal(result, pack, c)
@@ -28,7 +30,8 @@ func (b *Branch) Restore(dir string, from *Branch, change func(*Record) error, p
 	return result, nil
 }
 
-func (b *Branch) restore(dir string, from *Branch, change func(*Record) error, pack *git.PackWriter) (*CommitResult, error) {
+func (b *Branch) restore(dir string, from *Branch, change func(*Record) error,
+	pack *git.PackWriter) (*CommitResult, error) {
 	root, _, err := from.environment(dir)
 	if err != nil {
 		return nil, err

@@ -35,8 +35,8 @@ func OpenUnchanged(dir string) (*Unchanged, error) {
 func (u *Unchanged) Close() error { return u.root.Close() }
 
 // Files yields the unchanged files in the folder of a cluster type, or of entries, in the order
-// of the index, by path in it. It looks at each file, and reads none. Unlike a build it follows folders that are symbolic links: who needs to know
-// looks at the folders.
+// of the index, by path in it. It looks at each file, and reads none. Unlike a build it follows
+// folders that are symbolic links: who needs to know looks at the folders.
 func (u *Unchanged) Files(name string, yield func(path string, b Blob)) error {
 	section := u.index.section(name)
 	if section == nil {

@@ -81,9 +81,12 @@ func moment(text string) (t time.Time, weekly bool, err error) {
 	day := slices.Index(days, name)
 	t, err = time.Parse("15:04", clock)
 	if day < 0 || err != nil || len(clock) != len("15:04") {
-		return time.Time{}, false, fmt.Errorf("%q is neither a time of the week, as %q, nor a date and time that there is, as %q", text, "fri 16:00", "2026-12-20T00:00")
+		return time.Time{}, false,
+			fmt.Errorf("%q is neither a time of the week, as %q, nor a date and time that there is, as %q",
+				text, "fri 16:00", "2026-12-20T00:00")
 	}
-	return someWeek.AddDate(0, 0, day).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute), true, nil
+	return someWeek.AddDate(0, 0,
+		day).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute), true, nil
 }
 
 // Contains says whether t is in the window: whether clocks show a time in it then. Of a time that they show

@@ -73,7 +73,8 @@ func (c *cue) restart(one *child) {
 	}
 	c.now = nil
 	if c.starts == mostStarts {
-		c.say("CUE's language server has ended too often, and is not started again: only what kalypso itself knows is answered until the editor starts it again")
+		c.say("CUE's language server has ended too often, and is not started again: only what kalypso " +
+			"itself knows is answered until the editor starts it again")
 		return
 	}
 	c.startLocked()

@@ -111,7 +111,8 @@ func (n named) edit(edits []names.Edit) map[string]any {
 
 // kinds are the protocol's numbers of kinds of completions: a field, an enum's member, a
 // reference, a property, a value.
-var kinds = map[names.Kind]int{names.OfField: 5, names.OfEnum: 20, names.OfName: 18, names.OfLabel: 10, names.OfValue: 12, names.OfKey: 10}
+var kinds = map[names.Kind]int{names.OfField: 5, names.OfEnum: 20, names.OfName: 18,
+	names.OfLabel: 10, names.OfValue: 12, names.OfKey: 10}
 
 // complete returns what kalypso knows can be written, and whether that is all: a name or a
 // value, and no field, beside which CUE knows more.
@@ -185,7 +186,8 @@ func (n named) fixes(within span) (out []any) {
 		}
 		for i, f := range n.Fixes(d) {
 			out = append(out, map[string]any{
-				"title": f.Title, "kind": "quickfix", "diagnostics": []diagnostic{shown}, "isPreferred": i == 0, "edit": n.edit(f.Edits),
+				"title": f.Title, "kind": "quickfix", "diagnostics": []diagnostic{shown}, "isPreferred": i == 0,
+				"edit": n.edit(f.Edits),
 			})
 		}
 	}

@@ -125,7 +125,8 @@ func (s *server) compile(p *platform, version int) {
 	p.results = r
 	s.foundLocked(p, r.Diagnostics)
 	if s.refreshes {
-		go func() { _ = s.editor.Call(context.Background(), "workspace/codeLens/refresh", nil, nil) }() // its answer says nothing
+		// its answer says nothing
+		go func() { _ = s.editor.Call(context.Background(), "workspace/codeLens/refresh", nil, nil) }()
 	}
 }
 

@@ -108,7 +108,8 @@ type results struct {
 // compileApart compiles a platform, with text over its files, in the process that a command
 // is: its last argument is a file with the overlay. It is killed when ctx ends before it has
 // printed its first line.
-func compileApart(ctx context.Context, start func(root, overlay string) (*exec.Cmd, error), root string, over source.Overlay) (_ *results, err error) {
+func compileApart(ctx context.Context, start func(root, overlay string) (*exec.Cmd, error),
+	root string, over source.Overlay) (_ *results, err error) {
 	dir, remove, err := scratch.Dir("lsp")
 	if err != nil {
 		return nil, err

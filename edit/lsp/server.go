@@ -38,7 +38,8 @@ var ErrNoShutdown = errors.New("the editor has ended the connection without the 
 // Serve serves an editor on two streams, until it says exit, or the streams or ctx end.
 // Everything that was started has ended then.
 func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options) error {
-	s := &server{options: o, findings: findings{}, platforms: map[string]*platform{}, running: map[jsonrpc2.ID]context.CancelFunc{}}
+	s := &server{options: o, findings: findings{}, platforms: map[string]*platform{},
+		running: map[jsonrpc2.ID]context.CancelFunc{}}
 	s.cue = &cue{options: o, publish: s.foundByCUE}
 	ready := make(chan struct{})
 	s.editor = jsonrpc2.NewConn(ctx, streamOf(in, out), &opening{ready, s}, jsonrpc2.SetLogger(silent{}))
@@ -259,5 +260,6 @@ func (s *server) shutdown(string, json.RawMessage) (reply, error) {
 
 // say shows a message in the editor.
 func (s *server) say(text string) {
-	_ = s.editor.Notify(context.Background(), "window/showMessage", map[string]any{"type": severityWarning, "message": text})
+	_ = s.editor.Notify(context.Background(), "window/showMessage",
+		map[string]any{"type": severityWarning, "message": text})
 }

@@ -89,9 +89,11 @@ func (s *server) initialized(string, json.RawMessage) error {
 			watchers = append(watchers, map[string]any{"globPattern": pattern})
 		}
 		go func() { // its answer says nothing
-			_ = s.editor.Call(context.Background(), "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
-				"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": map[string]any{"watchers": watchers},
-			}}}, nil)
+			_ = s.editor.Call(context.Background(), "client/registerCapability",
+				map[string]any{"registrations": []any{map[string]any{
+					"id": "files", "method": "workspace/didChangeWatchedFiles",
+					"registerOptions": map[string]any{"watchers": watchers},
+				}}}, nil)
 		}()
 	}
 	s.mu.Lock()

@@ -61,7 +61,10 @@ func (x *Index) Complete(path string, offset int) []Completion {
 		c.labels(at.path)
 		c.values(at.path)
 	}
-	slices.SortFunc(c.out, func(a, b Completion) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Label, b.Label)) })
+	slices.SortFunc(c.out, func(a,
+		b Completion) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Label, b.Label))
+	})
 	return slices.CompactFunc(c.out, func(a, b Completion) bool { return a.Kind == b.Kind && a.Label == b.Label })
 }
 
@@ -123,7 +126,8 @@ func (c *completer) labels(path []string) {
 func (c *completer) fields(s *slot, path []string) {
 	there := map[string]bool{"name": len(path) == 2 || len(path) == 4 && path[0] == "workloads"} // the key is the name
 	for i := range c.file.words {
-		if w := &c.file.words[i]; w.kind == label && w.start != c.word.start && len(w.path) == len(path)+1 && slices.Equal(w.path[:len(path)], path) {
+		if w := &c.file.words[i]; w.kind == label && w.start != c.word.start &&
+			len(w.path) == len(path)+1 && slices.Equal(w.path[:len(path)], path) {
 			there[w.text] = true
 		}
 	}
@@ -277,7 +281,8 @@ func (x *Index) description(path ...string) string {
 // path for all of them, and nil where it leads elsewhere.
 func contractPath(path []string) []string {
 	switch {
-	case len(path) >= 3 && path[0] == "configs" && (path[2] == "values" || path[2] == "defaults" || path[2] == "overrides"),
+	case len(path) >= 3 && path[0] == "configs" &&
+		(path[2] == "values" || path[2] == "defaults" || path[2] == "overrides"),
 		len(path) >= 3 && path[0] == "tests" && path[2] == "values",
 		len(path) >= 3 && path[0] == "configSchemas" && path[2] == "schema",
 		len(path) >= 3 && path[0] == "workloads" && path[2] == "requires":
@@ -297,7 +302,8 @@ func (c *completer) keys(path []string) {
 		for i := range f.words {
 			w := &f.words[i]
 			key := contractPath(w.path)
-			if w.kind != label || len(key) != len(path)+1 || !slices.Equal(key[:len(path)], path) || w.start == c.word.start && f == c.file {
+			if w.kind != label || len(key) != len(path)+1 || !slices.Equal(key[:len(path)], path) ||
+				w.start == c.word.start && f == c.file {
 				continue
 			}
 			detail := "of config " + w.path[1]

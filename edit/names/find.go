@@ -27,7 +27,8 @@ func (x *Index) meant(environment string, u *use) []use {
 		var out []use
 		for _, name := range x.declared(environment, model.DeploymentTargets) {
 			t := split(name)
-			if u.name == t.full() && u.collection == model.DeploymentTargets || u.name == t.name && u.collection == model.TargetNames {
+			if u.name == t.full() && u.collection == model.DeploymentTargets || u.name == t.name &&
+				u.collection == model.TargetNames {
 				out = append(out, use{collection: model.DeploymentTargets, name: name})
 			}
 		}
@@ -65,7 +66,8 @@ func (x *Index) occurrences(f *file, u *use) []occurrence {
 		x.each(scope, func(g *file, v *use) {
 			same := v.collection == m.collection && v.name == m.name
 			if m.collection == model.DeploymentTargets {
-				same = same || v.collection == model.DeploymentTargets && v.name == t.full() || v.collection == model.TargetNames && v.name == t.name
+				same = same || v.collection == model.DeploymentTargets && v.name == t.full() ||
+					v.collection == model.TargetNames && v.name == t.name
 			}
 			if o := (occurrence{g, v}); same && !slices.Contains(out, o) {
 				out = append(out, o)

@@ -141,14 +141,17 @@ func (f *file) moved(w *word) []Edit {
 		return nil
 	}
 	indent := indent(f.Text, outer.start)
-	moved := strings.TrimSpace(string(f.Text[outer.start:values.start])) + " defaults: " + string(f.Text[of.start:of.end]) + "\n" + indent
+	moved := strings.TrimSpace(string(f.Text[outer.start:values.start])) + " defaults: " +
+		string(f.Text[of.start:of.end]) + "\n" + indent
 	start, end := f.lines(of)
-	return []Edit{{Place{f.Path, outer.start, outer.start}, strings.TrimPrefix(moved, " ")}, {Place{f.Path, start, end}, ""}}
+	return []Edit{{Place{f.Path, outer.start, outer.start}, strings.TrimPrefix(moved, " ")},
+		{Place{f.Path, start, end}, ""}}
 }
 
 // isValues says whether a path is that of a config's values, or of a chart's.
 func isValues(path []string) bool {
-	return len(path) == 3 && path[0] == "configs" && path[2] == "values" || len(path) > 3 && path[0] == "workloads" && path[len(path)-2] == "helm"
+	return len(path) == 3 && path[0] == "configs" && path[2] == "values" || len(path) > 3 &&
+		path[0] == "workloads" && path[len(path)-2] == "helm"
 }
 
 // around returns the smallest field that the field with a label is in.
@@ -168,7 +171,8 @@ func (f *file) lines(of *field) (start, end int) {
 	start, end = of.start, of.end
 	first := bytes.LastIndexByte(f.Text[:start], '\n') + 1
 	rest := f.Text[end:]
-	if newline := bytes.IndexByte(rest, '\n'); newline >= 0 && len(bytes.Trim(rest[:newline], " \t,")) == 0 && len(bytes.TrimSpace(f.Text[first:start])) == 0 {
+	if newline := bytes.IndexByte(rest, '\n'); newline >= 0 &&
+		len(bytes.Trim(rest[:newline], " \t,")) == 0 && len(bytes.TrimSpace(f.Text[first:start])) == 0 {
 		return first, end + newline + 1
 	}
 	if after := bytes.TrimLeft(rest, " \t"); bytes.HasPrefix(after, []byte(",")) {
@@ -206,7 +210,8 @@ func (x *Index) pin() []Fix {
 		text = "\n" + text
 	}
 	for _, of := range f.fields {
-		if w := &f.words[of.words[0]]; len(w.path) == 1 && w.text == "deps" && len(of.words) == 1 && of.value < at && f.Text[of.value] == '{' {
+		if w := &f.words[of.words[0]]; len(w.path) == 1 && w.text == "deps" && len(of.words) == 1 &&
+			of.value < at && f.Text[of.value] == '{' {
 			at, text = of.value+1, "\n"+indent(f.Text, of.start)+"\t"+entry
 			if of.value+1 < len(f.Text) && f.Text[of.value+1] != '\n' && f.Text[of.value+1] != '\r' {
 				text += ", "

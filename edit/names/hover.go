@@ -68,7 +68,8 @@ func (x *Index) describe(f *file, u *use, r *Results) []string {
 	case n == 0:
 		lines = append(lines, "not declared in the platform's files")
 	case n > mostGroups:
-		lines = append(lines, fmt.Sprintf("declared at %s and %d more places", strings.Join(declared[:mostGroups], ", "), n-mostGroups))
+		lines = append(lines, fmt.Sprintf("declared at %s and %d more places",
+			strings.Join(declared[:mostGroups], ", "), n-mostGroups))
 	default:
 		lines = append(lines, "declared at "+strings.Join(declared, ", "))
 	}
@@ -105,7 +106,8 @@ func (f *file) wordAt(p model.Position) *word {
 	}
 	var before *word
 	for i := range f.words {
-		if w := &f.words[i]; w.kind == label && w.start <= offset && w.field.value >= offset && (before == nil || w.start > before.start) {
+		if w := &f.words[i]; w.kind == label && w.start <= offset && w.field.value >= offset &&
+			(before == nil || w.start > before.start) {
 			before = w
 		}
 	}

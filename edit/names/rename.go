@@ -30,7 +30,8 @@ func (x *Index) Rename(path string, offset int, to string) ([]Edit, error) {
 	}
 	meant := x.meant(f.environment, u)
 	if len(meant) > 1 {
-		return nil, fmt.Errorf("%d workloads have a deployment target %s: rename it where one of them declares it", len(meant), u.name)
+		return nil, fmt.Errorf("%d workloads have a deployment target %s: rename it where one of them "+
+			"declares it", len(meant), u.name)
 	}
 	if len(meant) == 0 {
 		return nil, notDeclared(u.collection, u.name)
@@ -46,7 +47,8 @@ func (x *Index) Rename(path string, offset int, to string) ([]Edit, error) {
 	for _, o := range x.occurrences(f, &m) {
 		e := o.renamed(m, to)
 		if w := &o.file.words[o.use.word]; w.kind == bare && strings.HasPrefix(e.Text, `"`) {
-			return nil, fmt.Errorf("%s refers to it by the identifier %s, and %s is none: write %s[%q] there first", o.file.where(w), w.text, to, m.collection, m.name)
+			return nil, fmt.Errorf("%s refers to it by the identifier %s, and %s is none: write %s[%q] "+
+				"there first", o.file.where(w), w.text, to, m.collection, m.name)
 		}
 		out = append(out, e)
 	}
@@ -63,7 +65,9 @@ func (x *Index) Rename(path string, offset int, to string) ([]Edit, error) {
 }
 
 func notDeclared(collection, name string) error {
-	return fmt.Errorf("%s %s is not written in the platform's files: a comprehension, an imported package or a registration gives it its name, and has to give it another", kindOf(collection), strings.ReplaceAll(name, "/", "-"))
+	return fmt.Errorf("%s %s is not written in the platform's files: a comprehension, an imported "+
+		"package or a registration gives it its name, and has to give it another", kindOf(collection),
+		strings.ReplaceAll(name, "/", "-"))
 }
 
 // mayRename returns why something cannot have another name.
@@ -76,21 +80,26 @@ func (x *Index) mayRename(f *file, m use, to string) error {
 		taken, own = split(m.name).workload+"/"+to, split(m.name).name
 	}
 	switch {
-	case m.collection == "tests" && (to == "" || strings.TrimSpace(to) != to || strings.ContainsFunc(to, unicode.IsControl)):
+	case m.collection == "tests" &&
+		(to == "" || strings.TrimSpace(to) != to || strings.ContainsFunc(to, unicode.IsControl)):
 		return fmt.Errorf("%q is no name of a test: it is a line of text, without white space at its ends", to)
 	case m.collection != "tests" && !model.IsName(to):
-		return fmt.Errorf("%q is no name: at most %d lower case letters, digits and dashes, with a letter or digit first and last", to, model.MaxLabel)
+		return fmt.Errorf("%q is no name: at most %d lower case letters, digits and dashes, with a "+
+			"letter or digit first and last", to, model.MaxLabel)
 	case to == own:
 		return fmt.Errorf("it is called %s already", to)
 	case m.collection == "namespaceServices" && m.name == "default":
-		return fmt.Errorf("the schema itself names the namespace service default: declare another, and name it in the cluster types")
+		return fmt.Errorf("the schema itself names the namespace service default: declare another, and " +
+			"name it in the cluster types")
 	case !slices.Contains(declared, m.name):
 		return notDeclared(m.collection, m.name)
 	case slices.Contains(declared, taken):
 		return fmt.Errorf("there is a %s %s already", kind, to)
 	}
-	if m.collection == "environments" && slices.ContainsFunc(x.files, func(g *file) bool { return g.environment == m.name && g.part }) {
-		return fmt.Errorf("the folder %s/%s has the name of the environment: rename the folder as well, and begin with it", source.Environments, m.name)
+	if m.collection == "environments" &&
+		slices.ContainsFunc(x.files, func(g *file) bool { return g.environment == m.name && g.part }) {
+		return fmt.Errorf("the folder %s/%s has the name of the environment: rename the folder as "+
+			"well, and begin with it", source.Environments, m.name)
 	}
 	if m.collection == model.DeploymentTargets {
 		return x.mayRenameTarget(scope, split(m.name), to)
@@ -109,12 +118,14 @@ func (x *Index) mayRenameTarget(scope string, t target, to string) (err error) {
 			same++
 		}
 		if other.full() == full {
-			err = fmt.Errorf("deployment target %s of workload %s has the full name %s already", other.name, other.workload, full)
+			err = fmt.Errorf("deployment target %s of workload %s has the full name %s already", other.name,
+				other.workload, full)
 		}
 	}
 	x.each(scope, func(g *file, u *use) {
 		if u.collection == model.TargetNames && u.name == t.name && same > 1 && err == nil {
-			err = fmt.Errorf("a selector in %s names %s, which %d workloads have: write there what it is to select, and rename then", g.Path, t.name, same)
+			err = fmt.Errorf("a selector in %s names %s, which %d workloads have: write there what it is "+
+				"to select, and rename then", g.Path, t.name, same)
 		}
 	})
 	return err
@@ -163,7 +174,9 @@ func kindOf(collection string) string {
 
 var kinds = map[string]string{
 	"environments": "environment", "clusterTypes": "cluster type", "clusters": "cluster", "workspaces": "workspace",
-	"workloads": "workload", "registrations": "registration", "schedulingPolicies": "scheduling policy", "configs": "config",
-	"configSchemas": "config schema", "namespaceServices": "namespace service", "reconcilers": "reconciler", "tests": "test", "inventories": "inventory",
+	"workloads": "workload", "registrations": "registration",
+	"schedulingPolicies": "scheduling policy", "configs": "config",
+	"configSchemas": "config schema", "namespaceServices": "namespace service",
+	"reconcilers": "reconciler", "tests": "test", "inventories": "inventory",
 	model.DeploymentTargets: "deployment target", model.TargetNames: "deployment target",
 }

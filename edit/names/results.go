@@ -48,7 +48,8 @@ type tally struct {
 type key struct{ environment, collection, name string }
 
 // counted are the collections whose entities concern assignments.
-var counted = []string{"environments", "clusterTypes", "workloads", model.DeploymentTargets, "workspaces", "reconcilers", "namespaceServices", "schedulingPolicies", "configs", "configSchemas"}
+var counted = []string{"environments", "clusterTypes", "workloads", model.DeploymentTargets,
+	"workspaces", "reconcilers", "namespaceServices", "schedulingPolicies", "configs", "configSchemas"}
 
 // tallies counts all of the build, once.
 func (r *Results) tallies() map[key]*tally {

@@ -14,8 +14,8 @@ import (
 type word struct {
 	kind wordKind
 	// path is that of the field that a label makes, or that a text is a value or a part of a
-	// value of; of a reference, the identifier that it begins with and what is selected. An element of a list has the name "[]", and
-	// what is computed or a pattern has "*".
+	// value of; of a reference, the identifier that it begins with and what is selected. An element of
+	// a list has the name "[]", and what is computed or a pattern has "*".
 	path       []string
 	text       string
 	start, end int
@@ -375,7 +375,8 @@ func (s *reader) element(path []string, f *frame) {
 // compared returns the path of the fact that the text at hand is compared with, as in
 // #assignment.clusterType == "drone"; nil for none.
 func (s *reader) compared() []string {
-	if i := s.i; i >= 4 && (s.at(i-1) == token.EQL || s.at(i-1) == token.NEQ) && s.at(i-2) == token.IDENT && s.at(i-3) == token.PERIOD && s.pieces[i-4].lit == "#assignment" {
+	if i := s.i; i >= 4 && (s.at(i-1) == token.EQL || s.at(i-1) == token.NEQ) &&
+		s.at(i-2) == token.IDENT && s.at(i-3) == token.PERIOD && s.pieces[i-4].lit == "#assignment" {
 		return []string{"#assignment", s.pieces[i-2].lit}
 	}
 	return nil

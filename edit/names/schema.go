@@ -125,7 +125,8 @@ func (d *definitions) add(s *shape, e ast.Expr, in string) {
 }
 
 func (d *definitions) addField(s *shape, f *ast.Field, in string) {
-	p := &property{shape: &shape{fields: map[string]*property{}}, in: in, doc: docOf(f), required: f.Constraint == token.NOT}
+	p := &property{shape: &shape{fields: map[string]*property{}}, in: in, doc: docOf(f),
+		required: f.Constraint == token.NOT}
 	d.add(p.shape, f.Value, in)
 	if _, pattern := f.Label.(*ast.ListLit); pattern {
 		s.member = p
@@ -239,7 +240,8 @@ func (s *slot) enter() {
 // fact makes it the slot of a label, or of another fact of an assignment.
 func (s *slot) fact(name string) {
 	s.shape = &shape{}
-	if s.names = model.References["#Assignment."+name]; s.names == "" || s.labels == ofClusterTypes || s.labels == ofClusters || s.labels == ofTargets && name != "workload" && name != "workspace" {
+	if s.names = model.References["#Assignment."+name]; s.names == "" || s.labels == ofClusterTypes ||
+		s.labels == ofClusters || s.labels == ofTargets && name != "workload" && name != "workspace" {
 		s.names, s.key = "", name
 	}
 }

@@ -255,8 +255,9 @@ func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
 		return nil, err
 	}
 	k = &known{
-		identity: Identity{Name: name(&token), Grants: []Grant{{Role(token.Role), token.Environment}}, Cluster: token.Cluster},
-		expires:  token.Expires, noted: token.Used, limiter: rate.NewLimiter(perSecond, burst),
+		identity: Identity{Name: name(&token), Grants: []Grant{{Role(token.Role), token.Environment}},
+			Cluster: token.Cluster},
+		expires: token.Expires, noted: token.Used, limiter: rate.NewLimiter(perSecond, burst),
 	}
 	if !k.identity.May(Cluster) {
 		k.limiter = rate.NewLimiter(perSecond*ofMany, burst*ofMany)
@@ -323,5 +324,6 @@ func Absent(environment string, known []string) string {
 	if n := len(known) - mostListed; n > 0 {
 		known, more = known[:mostListed], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("the platform has no environment %s, or its branch was not read yet: there %s %s%s", environment, are, strings.Join(known, ", "), more)
+	return fmt.Sprintf("the platform has no environment %s, or its branch was not read yet: "+
+		"there %s %s%s", environment, are, strings.Join(known, ", "), more)
 }

@@ -57,7 +57,8 @@ type Counts struct {
 
 // CountsOf returns a tally as it is sent.
 func CountsOf(t *state.Tally) Counts {
-	return Counts{t.Wanted(), t[state.OK], t[state.Progressing], t[state.Behind], t[state.Drifted], t[state.Stale], t[state.Missing], t[state.Failed], t[state.Suspended]}
+	return Counts{t.Wanted(), t[state.OK], t[state.Progressing], t[state.Behind], t[state.Drifted],
+		t[state.Stale], t[state.Missing], t[state.Failed], t[state.Suspended]}
 }
 
 // Of returns the count of a state.

@@ -50,7 +50,8 @@ type Query struct {
 func (q *Query) values() url.Values {
 	out := url.Values{}
 	for name, value := range map[string]string{
-		"environment": q.Environment, "ring": q.Ring, "clusterType": q.ClusterType, "class": q.Class, "cluster": q.Cluster, "workload": q.Workload,
+		"environment": q.Environment, "ring": q.Ring, "clusterType": q.ClusterType, "class": q.Class,
+		"cluster": q.Cluster, "workload": q.Workload,
 		"workspace": q.Workspace, "deploymentTarget": q.Target, "version": q.Version, "base": q.Base,
 	} {
 		if value != "" {
@@ -152,7 +153,8 @@ func (c *Client) Performance(ctx context.Context, environment string, since time
 // Rollout calls f with each assignment on a cluster that an environment wants, of a ring where
 // that is not "", and returns the commit of the GitOps branch that it is about. All of it is of
 // one moment.
-func (c *Client) Rollout(ctx context.Context, environment, ring string, f func(*state.Row) error) (commit string, err error) {
+func (c *Client) Rollout(ctx context.Context, environment, ring string,
+	f func(*state.Row) error) (commit string, err error) {
 	values := url.Values{"environment": {environment}}
 	if ring != "" {
 		values.Set("ring", ring)

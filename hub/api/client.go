@@ -31,12 +31,15 @@ func NewClient(address, token string) (*Client, error) {
 	if u.User != nil {
 		return nil, errors.New("the address of the hub has a password in it: give a token instead")
 	}
-	if host := u.Hostname(); token != "" && u.Scheme == "http" && host != "localhost" && host != "127.0.0.1" && host != "::1" {
+	if host := u.Hostname(); token != "" && u.Scheme == "http" && host != "localhost" &&
+		host != "127.0.0.1" && host != "::1" {
 		return nil, fmt.Errorf("%s would get the token unencrypted: use https", u.Host)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)} // a third of the time of a handshake
-	client := &http.Client{Transport: transport, Timeout: 2 * time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	// a third of the time of a handshake
+	transport.TLSClientConfig = &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	client := &http.Client{Transport: transport, Timeout: 2 * time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Client{strings.TrimSuffix(u.String(), "/"), token, client}, nil
 }
 
@@ -92,7 +95,9 @@ func IsAuth(err error) bool {
 func IsUnavailable(err error) bool {
 	e := (*Error)(nil)
 	return errors.As(err, new(*UnavailableError)) ||
-		errors.As(err, &e) && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusBadGateway || e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout)
+		errors.As(err, &e) && (e.Status == http.StatusTooManyRequests ||
+			e.Status == http.StatusBadGateway || e.Status == http.StatusServiceUnavailable ||
+			e.Status == http.StatusGatewayTimeout)
 }
 
 // IsResend reports whether a hub needs the items of a snapshot that had only a digest.

@@ -45,7 +45,8 @@ func Sign(token string, r *Report) (*Signed, error) {
 	if !ok {
 		return nil, errors.New("reports are signed with a token of a hub, kalypso_..., and this is none")
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: SigningKey(secret), KeyID: id}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA,
+		Key: jose.JSONWebKey{Key: SigningKey(secret), KeyID: id}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,4 +81,5 @@ func (s *Signed) Verify(key func(id string) (ed25519.PublicKey, error)) (id stri
 }
 
 // ErrSignature is the error where a signature is not that of a report.
-var ErrSignature = errors.New("the signature is not that of the report: it was changed after it was signed, or the token was made before hubs verified signatures")
+var ErrSignature = errors.New("the signature is not that of the report: it was changed after it " +
+	"was signed, or the token was made before hubs verified signatures")

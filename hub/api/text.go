@@ -14,7 +14,8 @@ func (c Counts) String() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d/%d ok", c.OK, c.Wanted)
-	for _, s := range []state.State{state.Failed, state.Drifted, state.Suspended, state.Behind, state.Progressing, state.Stale, state.Missing} {
+	for _, s := range []state.State{state.Failed, state.Drifted, state.Suspended, state.Behind,
+		state.Progressing, state.Stale, state.Missing} {
 		if n := c.Of(s); n > 0 {
 			fmt.Fprintf(&b, ", %d %s", n, s)
 		}

@@ -142,7 +142,8 @@ func lagging(of source) *page {
 		return list{"/v1/assignments?state=" + states + "&limit=500&" + chosenNames, "assignments",
 			"environment ring cluster workload deploymentTarget state message changed=since:timestamp"}
 	}
-	p := newPage(of, "kalypso-lagging", "Kalypso drift and history", "What does not run what is wanted, since when and why.", "now-24h")
+	p := newPage(of, "kalypso-lagging", "Kalypso drift and history", "What does not run what is "+
+		"wanted, since when and why.", "now-24h")
 	p.rows("Failed, stale and missing", 12, question{
 		sql: `SELECT environment, ` + ring + ` AS ring, cluster, workload, deployment_target, state, message, TO_TIMESTAMP(changed_ms / 1000.0) AS since
 FROM v_assignments WHERE state IN ('failed', 'stale', 'missing') AND ` + chosen + ` ORDER BY changed_ms LIMIT 500`,
@@ -164,18 +165,22 @@ FROM v_history WHERE environment IN ($environment) AND $__timeFilter(TO_TIMESTAM
 func releases(of source) *page {
 	const since = `$__timeFilter(TO_TIMESTAMP(at_ms / 1000.0)) AND ` + chosen
 	lead := func(part string) question {
-		return question{sql: `SELECT PERCENTILE_CONT(` + part + `) WITHIN GROUP (ORDER BY (completed_ms - committed_ms) / 1000.0) FROM v_releases WHERE completed_ms IS NOT NULL AND ` + since}
+		return question{sql: `SELECT PERCENTILE_CONT(` + part +
+			`) WITHIN GROUP (ORDER BY (completed_ms - committed_ms) / 1000.0) FROM v_releases WHERE completed_ms IS NOT NULL AND ` + since}
 	}
-	p := newPage(of, "kalypso-releases", "Kalypso releases", "How often something is released, how long it takes, and how often it fails.", "now-30d")
+	p := newPage(of, "kalypso-releases", "Kalypso releases", "How often something is released, how "+
+		"long it takes, and how often it fails.", "now-30d")
 	if of == views {
 		p.number("Releases", "short", 6, question{sql: `SELECT COUNT(*) FROM v_releases WHERE ` + since})
 		p.number("Lead time (median)", "s", 6, lead("0.5"))
 		p.number("Lead time (9 of 10)", "s", 6, lead("0.9"))
-		p.number("Failed", "percentunit", 6, question{sql: `SELECT AVG(CASE WHEN failed_ms IS NULL THEN 0.0 ELSE 1 END) FROM v_releases WHERE (completed_ms IS NOT NULL OR failed_ms IS NOT NULL) AND ` + since})
+		p.number("Failed", "percentunit", 6,
+			question{sql: `SELECT AVG(CASE WHEN failed_ms IS NULL THEN 0.0 ELSE 1 END) FROM v_releases WHERE (completed_ms IS NOT NULL OR failed_ms IS NOT NULL) AND ` + since})
 	} else {
-		p.rows("Environments, until now", 7, question{list: list{"/v1/performance?since=${__from:date:iso}&" + chosenNames, "environments",
-			"environment releases:number perWeek=per_week:number leadMedianSeconds=lead_time_median:number " +
-				"leadP90Seconds=lead_time_p90:number failureRate=failed:number restoreMedianSeconds=time_to_restore:number"}},
+		p.rows("Environments, until now", 7,
+			question{list: list{"/v1/performance?since=${__from:date:iso}&" + chosenNames, "environments",
+				"environment releases:number perWeek=per_week:number leadMedianSeconds=lead_time_median:number " +
+					"leadP90Seconds=lead_time_p90:number failureRate=failed:number restoreMedianSeconds=time_to_restore:number"}},
 			map[string]string{"lead_time_median": "s", "lead_time_p90": "s", "failed": "percentunit", "time_to_restore": "s"})
 	}
 	p.lines("Releases in a day", "short", question{sql: `SELECT DATE_TRUNC('day', TO_TIMESTAMP(at_ms / 1000.0)) AS "time", environment AS metric, COUNT(*) AS releases

@@ -57,7 +57,8 @@ func (q *question) target(of source, over bool) (cog.Builder[variants.Dataquery]
 			format = "time_series"
 		}
 		return raw{
-			"refId": "A", "datasource": ref(postgresql), "format": format, "editorMode": "code", "rawQuery": true, "rawSql": q.sql,
+			"refId": "A", "datasource": ref(postgresql), "format": format, "editorMode": "code",
+			"rawQuery": true, "rawSql": q.sql,
 		}, ref(postgresql)
 	case q.promQL == "":
 		query, _ := q.list.query()
@@ -114,5 +115,7 @@ func variable(of source, name, label string, q question) *dashboard.QueryVariabl
 	}
 	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(from).Query(query).
 		Refresh(dashboard.VariableRefreshOnDashboardLoad).Multi(true).IncludeAll(true).
-		Current(dashboard.VariableOption{Selected: &chosen, Text: dashboard.StringOrArrayOfString{String: &everything}, Value: dashboard.StringOrArrayOfString{String: &value}})
+		Current(dashboard.VariableOption{Selected: &chosen,
+			Text:  dashboard.StringOrArrayOfString{String: &everything},
+			Value: dashboard.StringOrArrayOfString{String: &value}})
 }

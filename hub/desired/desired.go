@@ -32,7 +32,8 @@ const mostDifferences = 1_000_000
 // Read calls f with what is wanted of each environment that has a GitOps branch, in the order
 // of promotion. It returns the names of environments of which nothing can be read now, each
 // with the reason: for those, what was wanted before holds.
-func Read(ctx context.Context, of *session.State, f func(*state.Wanted) error) (unreadable map[string]error, err error) {
+func Read(ctx context.Context, of *session.State,
+	f func(*state.Wanted) error) (unreadable map[string]error, err error) {
 	unreadable = map[string]error{}
 	seen := map[string]bool{}
 	for _, st := range of.Stages {
@@ -79,10 +80,12 @@ type reader struct {
 	parsed map[tree.ID]*tree.ClusterTypeRecord
 }
 
-func read(ctx context.Context, of *session.Platform, env *session.Environment, st *session.Stage) (*state.Wanted, error) {
+func read(ctx context.Context, of *session.Platform, env *session.Environment,
+	st *session.Stage) (*state.Wanted, error) {
 	gate := st.RolloutGate()
 	r := &reader{env: env, of: of, parsed: map[tree.ID]*tree.ClusterTypeRecord{}, wanted: &state.Wanted{
-		Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder, Mirrors: env.Policy.GitOps.Mirrors,
+		Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder,
+		Mirrors:    env.Policy.GitOps.Mirrors,
 		StaleAfter: gate.StaleAfter, Min: gate.Min, MaxFailed: gate.MaxFailed,
 	}}
 	if env.Record == nil {
@@ -112,7 +115,8 @@ func (r *reader) now(ctx context.Context) error {
 		}
 		if tree.IsShard(e.Name) {
 			for _, entry := range c.Entries {
-				r.wanted.Clusters = append(r.wanted.Clusters, state.Cluster{Name: entry.Cluster, Folder: entry.Folder, Entry: string(tree.TreeID(entry.Files))})
+				r.wanted.Clusters = append(r.wanted.Clusters, state.Cluster{Name: entry.Cluster,
+					Folder: entry.Folder, Entry: string(tree.TreeID(entry.Files))})
 				listed[entry.Cluster] = entry.Folder
 			}
 			continue
@@ -235,7 +239,8 @@ type releases struct {
 
 // before sets what the last of some commits changes, given the one before it: the zero Past
 // for none. It does so where that commit is the newest release of a ring.
-func (r *releases) before(ctx context.Context, commits []state.Commit, past session.Past, ringsOf func(*tree.Record) []state.Ring) error {
+func (r *releases) before(ctx context.Context, commits []state.Commit, past session.Past,
+	ringsOf func(*tree.Record) []state.Ring) error {
 	newer := r.newer
 	r.newer = past
 	if len(commits) == 0 {
@@ -262,7 +267,8 @@ func (r *releases) before(ctx context.Context, commits []state.Commit, past sess
 		return err
 	}
 	counts := e.Counts()
-	c.Effect = &state.Effect{Removed: counts.Removed, RemovedFrom: e.RemovedFrom(), Added: counts.Added, Changed: counts.Changed, Emptied: counts.Emptied}
+	c.Effect = &state.Effect{Removed: counts.Removed, RemovedFrom: e.RemovedFrom(),
+		Added: counts.Added, Changed: counts.Changed, Emptied: counts.Emptied}
 	return nil
 }
 
@@ -277,7 +283,8 @@ func (r *reader) forget(but *tree.Record) {
 
 func (r *reader) ringsOf(record *tree.Record) []state.Ring {
 	ring := func(name string, of tree.Source) state.Ring {
-		return state.Ring{Name: name, Base: string(of.Base), Own: string(of.Environment), BaseTime: r.of.Committed(of.Base), OwnTime: r.of.Committed(of.Environment)}
+		return state.Ring{Name: name, Base: string(of.Base), Own: string(of.Environment),
+			BaseTime: r.of.Committed(of.Base), OwnTime: r.of.Committed(of.Environment)}
 	}
 	if len(record.Rings) == 0 {
 		return []state.Ring{ring("", record.Source)}

@@ -300,7 +300,8 @@ func reference(repository, name string) string { return repository + " " + name 
 // read runs the process, and gives the hub what it writes, given the branches. What was wanted of
 // an environment that cannot be read holds.
 func (f *Follower) read(ctx context.Context, refs map[string]string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.Patience, fmt.Errorf("the platform and its GitOps branches were not read within %s", f.Patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, f.Patience,
+		fmt.Errorf("the platform and its GitOps branches were not read within %s", f.Patience))
 	defer cancel()
 	process, err := f.Process(ctx)
 	if err != nil {
@@ -384,12 +385,14 @@ func (f *Follower) of(environment string) *state.Wanted {
 // nothing, so that somebody has deleted it. It is "" of others, and where the tree is now kept
 // elsewhere.
 func lost(had, has *state.Wanted, refs map[string]string) string {
-	if had == nil || len(had.Commits) == 0 || len(has.Commits) > 0 || had.Repository != has.Repository || had.Branch != has.Branch || had.Path != has.Path {
+	if had == nil || len(had.Commits) == 0 || len(has.Commits) > 0 ||
+		had.Repository != has.Repository || had.Branch != has.Branch || had.Path != has.Path {
 		return ""
 	}
 	what := "the tree that branch " + has.Branch + " had is gone"
 	if _, there := refs[reference(has.Repository, "refs/heads/"+has.Branch)]; !there {
 		what = "branch " + has.Branch + ", which was there, is gone"
 	}
-	return fmt.Sprintf("%s from %s: what was wanted at its commit %.12s holds until the branch is back, or something is promoted", what, has.Repository, had.Commits[0].ID)
+	return fmt.Sprintf("%s from %s: what was wanted at its commit %.12s holds until the branch is "+
+		"back, or something is promoted", what, has.Repository, had.Commits[0].ID)
 }

@@ -19,17 +19,25 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	assignments = describe("kalypso_assignments", "Assignments on clusters that are wanted, by state.", "environment", "ring", "state")
-	workloads   = describe("kalypso_assignments", "Assignments on clusters that are wanted, by state.", "environment", "ring", "workload", "state")
-	ratio       = describe("kalypso_rollout_ratio", "The part of wanted assignments on clusters that is ok, from 0 to 1.", "environment", "ring")
-	clusters    = describe("kalypso_clusters", "Clusters, by what is known of them: heard, stale (no news lately) or never.", "environment", "state")
-	conflicts   = describe("kalypso_cluster_conflicts", "Names of clusters that two clusters report by, within an hour.", "environment")
-	leadTime    = describe("kalypso_release_lead_time_seconds", "From the commit of a release until all of it was ok.", "environment")
-	releases    = describe("kalypso_releases_total", "Releases of rings: all that were started, and those of them that were completed, and that failed, which may be the same.", "environment", "result")
+	assignments = describe("kalypso_assignments", "Assignments on clusters that are wanted, by state.",
+		"environment", "ring", "state")
+	workloads = describe("kalypso_assignments", "Assignments on clusters that are wanted, by state.",
+		"environment", "ring", "workload", "state")
+	ratio = describe("kalypso_rollout_ratio", "The part of wanted assignments on clusters "+
+		"that is ok, from 0 to 1.", "environment", "ring")
+	clusters = describe("kalypso_clusters", "Clusters, by what is known of them: heard, stale "+
+		"(no news lately) or never.", "environment", "state")
+	conflicts = describe("kalypso_cluster_conflicts", "Names of clusters that two clusters report "+
+		"by, within an hour.", "environment")
+	leadTime = describe("kalypso_release_lead_time_seconds", "From the commit of a release until "+
+		"all of it was ok.", "environment")
+	releases = describe("kalypso_releases_total", "Releases of rings: all that were started, and "+
+		"those of them that were completed, and that failed, which may be the same.", "environment", "result")
 )
 
 // leadBuckets are the upper bounds of lead times: a minute to a week.
-var leadBuckets = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
+var leadBuckets = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 
 // Describe sends nothing: the labels of kalypso_assignments are chosen when the hub starts.
 func (f *fleet) Describe(chan<- *prometheus.Desc) {}

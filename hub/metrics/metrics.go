@@ -36,16 +36,25 @@ type Metrics struct {
 func New(h *hub.Hub, wantedAt func() time.Time, perWorkload bool) *Metrics {
 	m := &Metrics{
 		hub: h, perWorkload: perWorkload, registry: prometheus.NewRegistry(),
-		reports: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kalypso_hub_reports_total", Help: "Reports, by their result: taken, unlisted (no environment has the cluster), resend (the hub needs the items), invalid, busy or error."}, []string{"result"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kalypso_hub_report_seconds", Help: "How long a report took until it was stored.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}),
+		reports: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kalypso_hub_reports_total",
+			Help: "Reports, by their result: taken, unlisted (no environment has the cluster), resend " +
+				"(the hub needs the items), invalid, busy or error."}, []string{"result"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kalypso_hub_report_seconds",
+			Help:    "How long a report took until it was stored.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}),
 	}
 	for _, result := range []string{resultTaken, resultUnlisted, resultResend, resultInvalid, resultBusy, resultError} {
 		m.reports.WithLabelValues(result)
 	}
-	m.registry.MustRegister(m.reports, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kalypso_hub_queue", Help: "Reports that wait to be stored."}, func() float64 { return float64(h.Waiting()) }))
+	m.registry.MustRegister(m.reports, m.seconds, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kalypso_hub_queue",
+			Help: "Reports that wait to be stored."}, func() float64 { return float64(h.Waiting()) }))
 	if wantedAt != nil {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kalypso_hub_wanted_age_seconds", Help: "How long ago it was last seen what the GitOps branches want; since the hub began where it never was."},
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "kalypso_hub_wanted_age_seconds",
+			Help: "How long ago it was last seen what the GitOps " +
+				"branches want; since the hub began where it never was."},
 			func() float64 { return h.Now().Sub(wantedAt()).Seconds() }))
 	}
 	return m

@@ -62,7 +62,8 @@ func (a attempt) next(at, now time.Time) int {
 }
 
 // claim begins an attempt; false where another hub was first. was is nil for the first one.
-func (n *Notifier) claim(ctx context.Context, key string, was *store.Notification, a attempt) (*store.Notification, bool, error) {
+func (n *Notifier) claim(ctx context.Context, key string, was *store.Notification,
+	a attempt) (*store.Notification, bool, error) {
 	is := &store.Notification{Key: key, At: n.Hub.Now().Truncate(time.Millisecond), Reference: a.String()}
 	if was == nil {
 		ok, err := n.Hub.Store().AddNotification(ctx, *is)
@@ -73,7 +74,8 @@ func (n *Notifier) claim(ctx context.Context, key string, was *store.Notificatio
 }
 
 // try makes an attempt at a message, and keeps the result.
-func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.Notification, a attempt, m *Message) error {
+func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.Notification,
+	a attempt, m *Message) error {
 	a.state = sending
 	claimed, ok, err := n.claim(ctx, key, was, a)
 	if err != nil || !ok {

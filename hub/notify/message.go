@@ -122,7 +122,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 // it may be without.
 func samples(e Event) []*Message {
 	const id = "0123456789012345678901234567890123456789"
-	full := &Message{ID: "chat/" + string(e) + "/prod/canary/" + id, Event: e, Environment: "prod", Link: "https://hub.example.com/rollouts/prod"}
+	full := &Message{ID: "chat/" + string(e) + "/prod/canary/" + id, Event: e, Environment: "prod",
+		Link: "https://hub.example.com/rollouts/prod"}
 	least := &Message{ID: full.ID, Event: e, Environment: "p"}
 	for _, m := range []*Message{full, least} {
 		switch e {
@@ -156,7 +157,8 @@ func (t *Target) text(m *Message) error {
 		plain = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	}
 	safe := *m
-	for _, field := range []*string{&safe.Environment, &safe.Ring, &safe.Commit, &safe.Base, &safe.Own, &safe.Author, &safe.Subject} {
+	for _, field := range []*string{&safe.Environment, &safe.Ring, &safe.Commit, &safe.Base, &safe.Own,
+		&safe.Author, &safe.Subject} {
 		*field = plain(terminal.Line(*field))
 	}
 	safe.First = nil

@@ -36,7 +36,8 @@ type Notifier struct {
 
 // New returns a Notifier. Problem may be called by several goroutines.
 func New(h *hub.Hub, targets []*Target, url string, problem func(error)) *Notifier {
-	return &Notifier{Hub: h, Targets: targets, URL: strings.TrimSuffix(url, "/"), Problem: problem, client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{}, bad: map[string]bool{}}
+	return &Notifier{Hub: h, Targets: targets, URL: strings.TrimSuffix(url, "/"), Problem: problem,
+		client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{}, bad: map[string]bool{}}
 }
 
 // lookEvery is the time between two looks for what happened.
@@ -112,9 +113,11 @@ func (n *Notifier) warn(t *Target, environments []*state.Wanted) {
 	defer n.mu.Unlock()
 	for _, name := range t.Environments {
 		key := t.Name + "/" + name
-		if len(environments) > 0 && !n.absent[key] && !slices.ContainsFunc(environments, func(w *state.Wanted) bool { return w.Environment == name }) {
+		if len(environments) > 0 && !n.absent[key] && !slices.ContainsFunc(environments,
+			func(w *state.Wanted) bool { return w.Environment == name }) {
 			n.absent[key] = true
-			n.Problem(fmt.Errorf("notification %s: the platform has no environment %s, or its branch was not read yet", t.Name, name))
+			n.Problem(fmt.Errorf("notification %s: the platform has no environment %s, or its branch was "+
+				"not read yet", t.Name, name))
 		}
 	}
 }
@@ -126,7 +129,8 @@ func (n *Notifier) template(t *Target, e Event, err error) {
 	key := t.Name + "/" + string(e)
 	if !n.bad[key] {
 		n.bad[key] = true
-		n.Problem(fmt.Errorf("notification %s: the template fails for a message of the event %s, which has the default text: %w", t.Name, e, err))
+		n.Problem(fmt.Errorf("notification %s: the template fails for a message of the event %s, which "+
+			"has the default text: %w", t.Name, e, err))
 	}
 }
 
@@ -156,7 +160,8 @@ func of(releases []store.Release, after time.Time) []happened {
 }
 
 // environment sends what is to be sent of an environment.
-func (n *Notifier) environment(ctx context.Context, t *Target, environment string, known map[string]store.Notification) error {
+func (n *Notifier) environment(ctx context.Context, t *Target, environment string,
+	known map[string]store.Notification) error {
 	now := n.Hub.Now()
 	releases, err := n.Hub.Store().Releases(ctx, state.In(environment), mostReleases)
 	if err != nil {
@@ -217,7 +222,9 @@ func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []
 // released returns the message of what happened to a release.
 func (n *Notifier) released(h *happened) *Message {
 	r := h.release
-	m := &Message{Event: h.event, Environment: r.Environment, Ring: r.Ring, At: h.at, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, Link: n.link("/rollouts/"+url.PathEscape(r.Environment), nil)}
+	m := &Message{Event: h.event, Environment: r.Environment, Ring: r.Ring, At: h.at, Commit: r.Commit,
+		Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject,
+		Link: n.link("/rollouts/"+url.PathEscape(r.Environment), nil)}
 	filter := state.Filter{Environments: state.In(r.Environment), Ring: r.Ring}
 	m.Counts = n.counts(filter)
 	switch h.event {
@@ -287,9 +294,11 @@ const (
 
 // counted sends a message where assignments have drifted, clusters are stale, or names are those
 // of two clusters: one when it begins, and one each time that it has doubled.
-func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment string, known map[string]store.Notification) error {
+func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment string,
+	known map[string]store.Notification) error {
 	now := n.Hub.Now()
-	m := &Message{Event: e, Environment: environment, At: now, Counts: n.counts(state.Filter{Environments: state.In(environment)})}
+	m := &Message{Event: e, Environment: environment, At: now,
+		Counts: n.counts(state.Filter{Environments: state.In(environment)})}
 	count, detail := n.seen(m)
 	key := strings.Join([]string{t.Name, string(e), environment}, "/")
 	was, found := known[key]

@@ -21,7 +21,8 @@ const sendTimeout = 15 * time.Second
 // newClient returns the client for targets. It follows no redirects: the address is a secret,
 // and a signature is for one.
 func newClient() *http.Client {
-	return &http.Client{Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Timeout: sendTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // send sends a message that has a text. No error has the address.

@@ -47,9 +47,11 @@ type shown struct {
 type replaced struct{ name, commit, by string }
 
 // NewStatuses returns Statuses.
-func NewStatuses(h *hub.Hub, open func(context.Context, string) (forge.Forge, error), url string, problem func(error)) *Statuses {
+func NewStatuses(h *hub.Hub, open func(context.Context, string) (forge.Forge, error), url string,
+	problem func(error)) *Statuses {
 	return &Statuses{Hub: h, Open: open, URL: strings.TrimSuffix(url, "/"), Problem: problem, holder: rand.Text(),
-		forges: map[string]forge.Forge{}, written: map[string]shown{}, replaced: map[string][]replaced{}, changes: map[string]*forge.Change{}, comments: map[string]string{}}
+		forges: map[string]forge.Forge{}, written: map[string]shown{}, replaced: map[string][]replaced{},
+		changes: map[string]*forge.Change{}, comments: map[string]string{}}
 }
 
 // The times of statuses: how often they are written, at most, and how long a hub that has
@@ -155,7 +157,8 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 
 // failing names the first clusters with failures.
 func (s *Statuses) failing(environment, ring string) (names []string) {
-	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Ring: ring, States: []state.State{state.Failed}}, state.Position{}, func(r state.Row) bool {
+	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Ring: ring,
+		States: []state.State{state.Failed}}, state.Position{}, func(r state.Row) bool {
 		if len(names) == 0 || names[len(names)-1] != r.Cluster {
 			names = append(names, r.Cluster)
 		}
@@ -188,7 +191,8 @@ func stateOf(c *api.Counts, maxFailed int) forge.State {
 // status writes the status of a ring, where it has changed.
 func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r *ring) error {
 	name := strings.TrimSuffix("kalypso-hub/"+r.Environment+"/"+r.Ring, "/")
-	is := shown{r.Commit, forge.Status{Name: name, State: stateOf(&r.counts, w.MaxFailed), Description: summary(&r.counts), URL: s.link(r.Environment)}}
+	is := shown{r.Commit, forge.Status{Name: name, State: stateOf(&r.counts, w.MaxFailed),
+		Description: summary(&r.counts), URL: s.link(r.Environment)}}
 	was, there := s.written[name]
 	if there && was == is {
 		return nil
@@ -265,11 +269,13 @@ func end(ctx context.Context, f forge.Forge, old replaced) error {
 	if err != nil {
 		return err
 	}
-	last := forge.Newest(all[commit], old.name, func(author string) bool { return viewer == "" || strings.EqualFold(author, viewer) })
+	last := forge.Newest(all[commit], old.name,
+		func(author string) bool { return viewer == "" || strings.EqualFold(author, viewer) })
 	if last == nil || last.State == forge.Success || strings.Contains(last.Description, replacedBy) {
 		return nil
 	}
-	return f.SetStatus(ctx, commit, forge.Status{Name: last.Name, State: last.State, Description: last.Description + replacedBy + short(old.by), URL: last.URL})
+	return f.SetStatus(ctx, commit, forge.Status{Name: last.Name, State: last.State,
+		Description: last.Description + replacedBy + short(old.by), URL: last.URL})
 }
 
 func (s *Statuses) link(environment string) string {

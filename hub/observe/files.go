@@ -64,7 +64,8 @@ func (s *RunReports) Reports(ctx context.Context) ([]api.Report, error) {
 	return sorted(out), errors.Join(problems...)
 }
 
-var runStates = map[rollout.State]state.Reported{rollout.Healthy: state.ReportedOK, rollout.Progressing: state.ReportedProgressing, rollout.Failed: state.ReportedFailed}
+var runStates = map[rollout.State]state.Reported{rollout.Healthy: state.ReportedOK,
+	rollout.Progressing: state.ReportedProgressing, rollout.Failed: state.ReportedFailed}
 
 // reportsOf returns a report for each time that a file has.
 func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {

@@ -43,13 +43,15 @@ type finding struct {
 
 // find returns the finding of an object on a cluster; false for what kalypso did not write,
 // and for what is no part of an assignment.
-func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory, of reconcilers.Sources) (finding, bool) {
+func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory,
+	of reconcilers.Sources) (finding, bool) {
 	f := finding{title: k.Title(o), created: o.GetCreationTimestamp().Time, uid: string(o.GetUID())}
 	f.cluster = destination(k, o, on)
 	switch assignment := assignmentOf(k, o); {
 	case assignment != "":
 		f.assignment, f.applies = assignment, applies(k, o.GetName(), assignment, f.cluster)
-	case (k.Name == reconcilers.Kustomizations.Name || k.Name == reconcilers.Applications.Name) && strings.HasSuffix(o.GetName(), assignmentSuffix):
+	case (k.Name == reconcilers.Kustomizations.Name || k.Name == reconcilers.Applications.Name) &&
+		strings.HasSuffix(o.GetName(), assignmentSuffix):
 		f.object, f.applies = o.GetName(), 2
 	default:
 		return f, false
@@ -99,7 +101,8 @@ func assignmentOf(k reconcilers.Kind, o *unstructured.Unstructured) string {
 		return o.GetAnnotations()[reconcilers.AssignmentAnnotation]
 	}
 	labels := o.GetLabels()
-	environment, clusterType, target := labels["kalypso.io/environment"], labels["kalypso.io/cluster-type"], labels["kalypso.io/deployment-target"]
+	environment, clusterType, target := labels["kalypso.io/environment"],
+		labels["kalypso.io/cluster-type"], labels["kalypso.io/deployment-target"]
 	if environment == "" || clusterType == "" || target == "" {
 		return ""
 	}
@@ -202,7 +205,8 @@ func itemsOf(found []finding) map[string][]api.Item {
 		if alone := len(group) == 1 || group[1].state.Compare(worst.state) < 0; alone && worst.title == applied.title {
 			item.Before = applied.before // all else is ready
 		}
-		if worst.state == state.ReportedFailed && applied.state != worst.state && applied.last != "" { // the failure is of what was applied before
+		// the failure is of what was applied before
+		if worst.state == state.ReportedFailed && applied.state != worst.state && applied.last != "" {
 			item.Commit = applied.last
 		}
 		if worst.state != state.ReportedOK {
@@ -218,7 +222,8 @@ func itemsOf(found []finding) map[string][]api.Item {
 func uidsOf(found []finding) map[string]string {
 	oldest := map[string]finding{}
 	for _, f := range found {
-		if is, there := oldest[f.cluster]; !there || cmp.Or(f.created.Compare(is.created), strings.Compare(f.uid, is.uid)) < 0 {
+		if is, there := oldest[f.cluster]; !there ||
+			cmp.Or(f.created.Compare(is.created), strings.Compare(f.uid, is.uid)) < 0 {
 			oldest[f.cluster] = f
 		}
 	}

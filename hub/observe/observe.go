@@ -47,8 +47,11 @@ func DigestOf(items []api.Item) string {
 }
 
 func compare(a, b api.Item) int {
-	return cmp.Or(strings.Compare(a.Assignment, b.Assignment), strings.Compare(a.Object, b.Object), strings.Compare(a.Commit, b.Commit),
-		strings.Compare(a.Path, b.Path), strings.Compare(a.Branch, b.Branch), strings.Compare(a.Repository, b.Repository), strings.Compare(a.Digest, b.Digest), strings.Compare(a.State, b.State), strings.Compare(a.Message, b.Message))
+	return cmp.Or(strings.Compare(a.Assignment, b.Assignment), strings.Compare(a.Object, b.Object),
+		strings.Compare(a.Commit, b.Commit),
+		strings.Compare(a.Path, b.Path), strings.Compare(a.Branch, b.Branch),
+		strings.Compare(a.Repository, b.Repository), strings.Compare(a.Digest, b.Digest),
+		strings.Compare(a.State, b.State), strings.Compare(a.Message, b.Message))
 }
 
 // snapshot returns the report of all that there is on a cluster.
@@ -59,6 +62,9 @@ func snapshot(cluster, by string, at time.Time, items []api.Item) api.Report {
 
 // sorted sorts reports by cluster, then by time.
 func sorted(reports []api.Report) []api.Report {
-	slices.SortFunc(reports, func(a, b api.Report) int { return cmp.Or(strings.Compare(a.Cluster, b.Cluster), a.At.Compare(b.At)) })
+	slices.SortFunc(reports, func(a,
+		b api.Report) int {
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), a.At.Compare(b.At))
+	})
 	return reports
 }

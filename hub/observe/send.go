@@ -197,7 +197,8 @@ func (s *Sent) String() string {
 		out = append(out, "the hub knows no assignment for "+some(s.Unknown))
 	}
 	if len(s.Early) > 0 {
-		out = append(out, "no environment has cluster "+some(s.Early)+" yet: the hub keeps the report until it has read the GitOps branches")
+		out = append(out, "no environment has cluster "+some(s.Early)+" yet: the hub keeps the report "+
+			"until it has read the GitOps branches")
 	}
 	return strings.Join(out, "; ")
 }

@@ -19,7 +19,8 @@ func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow 
 		if of != "" && of != f.ClusterType && of != f.Name {
 			continue
 		}
-		row := view.ClusterTypeRow{Environment: w.Environment, Name: f.Name, ClusterType: f.ClusterType, Ring: f.Ring, Clusters: clusters[f.Name], Assignments: len(f.Targets)}
+		row := view.ClusterTypeRow{Environment: w.Environment, Name: f.Name, ClusterType: f.ClusterType,
+			Ring: f.Ring, Clusters: clusters[f.Name], Assignments: len(f.Targets)}
 		if len(f.Targets) > 0 {
 			row.Reconciler = f.Targets[0].Backend
 		}
@@ -101,13 +102,14 @@ func clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
 // cluster counts what is on a cluster, and calls f, if not nil, with it.
 func (s *Source) cluster(environment, name string, f func(state.Row)) (counts *view.Counts, assignments int) {
 	var tally state.Tally
-	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Cluster: name}, state.Position{}, func(r state.Row) bool {
-		tally[r.State]++
-		if f != nil {
-			f(r)
-		}
-		return true
-	})
+	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Cluster: name},
+		state.Position{}, func(r state.Row) bool {
+			tally[r.State]++
+			if f != nil {
+				f(r)
+			}
+			return true
+		})
 	return countsOf(&tally), tally.Wanted()
 }
 

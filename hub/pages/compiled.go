@@ -51,7 +51,8 @@ func notCompiled() error {
 
 // inRing returns what is compiled of an environment in a ring, or in its first one, and all rings; none
 // where it has none. An error has them too.
-func inRing[T any](ctx context.Context, s *Source, environment, ring string, of func(context.Context, compiled.At) (T, error)) (out T, rings []view.RingSource, err error) {
+func inRing[T any](ctx context.Context, s *Source, environment, ring string,
+	of func(context.Context, compiled.At) (T, error)) (out T, rings []view.RingSource, err error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {
 		return out, nil, err
@@ -74,7 +75,8 @@ func ringsOf(w *state.Wanted, ring string) (rings []view.RingSource) {
 		return nil
 	}
 	for i, r := range w.Commits[0].Rings {
-		rings = append(rings, view.RingSource{Name: r.Name, Base: r.Base, Own: r.Own, Shown: r.Name == ring || ring == "" && i == 0})
+		rings = append(rings, view.RingSource{Name: r.Name, Base: r.Base, Own: r.Own,
+			Shown: r.Name == ring || ring == "" && i == 0})
 	}
 	return rings
 }

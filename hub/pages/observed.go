@@ -25,8 +25,10 @@ func running(r *state.Row) view.RunningRow {
 		digest = ""
 	}
 	return view.RunningRow{
-		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
-		State: r.State.String(), Message: r.Message, Since: r.Holds(), Version: r.Version, Base: r.Base, Digest: r.Digest, Running: digest,
+		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder,
+		Ring: r.Ring, Target: r.Target, Workload: r.Workload,
+		State: r.State.String(), Message: r.Message, Since: r.Holds(), Version: r.Version, Base: r.Base,
+		Digest: r.Digest, Running: digest,
 		Commit: r.Runs(), By: r.By, At: r.At, Seen: r.Seen,
 	}
 }
@@ -70,8 +72,10 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 			out.Rings = append(out.Rings, row)
 		}
 	}
-	for _, g := range s.Hub.Fleet().Count(state.Filter{Environments: state.In(environment)}, state.ByWorkload, state.ByVersion) {
-		out.Workloads = append(out.Workloads, view.WorkloadCounts{Environment: environment, Workload: g.Values[0], Version: g.Values[1], Counts: *countsOf(&g.Tally)})
+	for _, g := range s.Hub.Fleet().Count(state.Filter{Environments: state.In(environment)},
+		state.ByWorkload, state.ByVersion) {
+		out.Workloads = append(out.Workloads, view.WorkloadCounts{Environment: environment,
+			Workload: g.Values[0], Version: g.Values[1], Counts: *countsOf(&g.Tally)})
 	}
 	out.Lagging = s.worst(state.Filter{Environments: state.In(environment)})
 	out.NotOK = s.Hub.Fleet().Len(state.Filter{Environments: state.In(environment), States: state.States()[1:]})
@@ -84,7 +88,8 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 		releases, out.Older = releases[:newest], true
 	}
 	for _, r := range releases {
-		out.Releases = append(out.Releases, view.Release{Ring: r.Ring, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed, Failed: r.Failed})
+		out.Releases = append(out.Releases, view.Release{Ring: r.Ring, Commit: r.Commit, Base: r.Base,
+			Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed, Failed: r.Failed})
 	}
 	out.Performance, err = s.performance(ctx, environment)
 	return out, err
@@ -109,7 +114,8 @@ func (s *Source) performance(ctx context.Context, environment string) (*view.Per
 			return d.String()
 		}
 		return &view.Performance{
-			Days: performanceDays, Releases: p.Releases, PerWeek: fmt.Sprintf("%.1f", p.PerWeek), Lead: words(p.Completed, p.Lead.Median), Slow: words(p.Completed, p.Lead.P90),
+			Days: performanceDays, Releases: p.Releases, PerWeek: fmt.Sprintf("%.1f", p.PerWeek),
+			Lead: words(p.Completed, p.Lead.Median), Slow: words(p.Completed, p.Lead.P90),
 			Restore: words(p.Restored, p.Restore.Median), Failed: fmt.Sprintf("%.0f %%", 100*p.FailureRate),
 		}, nil
 	}
@@ -118,7 +124,9 @@ func (s *Source) performance(ctx context.Context, environment string) (*view.Per
 
 // filter returns what a selection selects, of what who asks may see.
 func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, error) {
-	f := state.Filter{Environments: state.In(of.Environment), Ring: of.Ring, ClusterType: of.ClusterType, Class: of.Class, Cluster: of.Cluster, Workload: of.Workload, Target: of.Target, Version: of.Version, Base: of.Base}
+	f := state.Filter{Environments: state.In(of.Environment), Ring: of.Ring,
+		ClusterType: of.ClusterType, Class: of.Class, Cluster: of.Cluster, Workload: of.Workload,
+		Target: of.Target, Version: of.Version, Base: of.Base}
 	i := access.From(ctx)
 	switch {
 	case i == nil:
@@ -204,12 +212,15 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 		return nil, err
 	}
 	if !whole || next != nil && len(rows) < p.Size {
-		out.Warning = question.Join(out.Warning, "not all of it is here, because to find it takes too long: select an environment and a workload, or a cluster")
+		out.Warning = question.Join(out.Warning, "not all of it is here, because to find it takes too "+
+			"long: select an environment and a workload, or a cluster")
 	}
 	out.Counts, out.Part = *countsOf(&tally), partOf(&tally, f, p)
 	for _, r := range rows {
-		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
-			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Base: r.Base, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
+		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster,
+			ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
+			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Base: r.Base,
+			Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
 	}
 	if len(rows) == 0 {
 		out.Warning = question.Join(out.Warning, s.unknown(f))
@@ -219,7 +230,8 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 
 // countAt counts what a filter selects in any state as it was: of much, by what was counted then.
 // whole is false where that took too long.
-func (s *Source) countAt(ctx context.Context, past store.Filter, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
+func (s *Source) countAt(ctx context.Context, past store.Filter, f state.Filter,
+	at time.Time) (tally state.Tally, whole bool, err error) {
 	few := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1
 	if few || f.Class != "" || f.Target != "" {
 		past.States = nil
@@ -249,7 +261,8 @@ func partOf(tally *state.Tally, f state.Filter, p view.Page) view.Part {
 func transitions(rows []store.Transition) []view.Transition {
 	out := make([]view.Transition, 0, len(rows))
 	for _, r := range rows {
-		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Workload: r.Workload, Target: r.Target,
+		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster,
+			ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Workload: r.Workload, Target: r.Target,
 			Was: r.Was, State: r.State, Version: r.Version, Commit: r.Commit, Message: r.Message})
 	}
 	return out

@@ -55,14 +55,17 @@ func (s *Source) environment(ctx context.Context, name string) (*state.Wanted, e
 	}
 	text := fmt.Sprintf("there is no environment %s, or you may not see it", name)
 	var unknown *question.UnknownError
-	if i := access.From(ctx); i != nil && errors.As(question.Environment(s.Hub.Fleet(), name, i.Sees), &unknown) && unknown.Hint != "" {
+	if i := access.From(ctx); i != nil &&
+		errors.As(question.Environment(s.Hub.Fleet(), name, i.Sees), &unknown) && unknown.Hint != "" {
 		text += "; " + unknown.Hint
 	}
 	return nil, missing("%s", text)
 }
 
 func countsOf(t *state.Tally) *view.Counts {
-	return &view.Counts{Wanted: t.Wanted(), OK: t[state.OK], Progressing: t[state.Progressing], Suspended: t[state.Suspended], Behind: t[state.Behind], Drifted: t[state.Drifted], Stale: t[state.Stale], Missing: t[state.Missing], Failed: t[state.Failed]}
+	return &view.Counts{Wanted: t.Wanted(), OK: t[state.OK], Progressing: t[state.Progressing],
+		Suspended: t[state.Suspended], Behind: t[state.Behind], Drifted: t[state.Drifted],
+		Stale: t[state.Stale], Missing: t[state.Missing], Failed: t[state.Failed]}
 }
 
 // count counts by one dimension.
@@ -158,12 +161,14 @@ func (s *Source) Search(ctx context.Context, contains string, most int) (*view.S
 	for _, w := range of {
 		for _, f := range w.Folders {
 			if strings.Contains(f.Name, contains) {
-				hits = append(hits, view.Hit{Kind: "cluster type", Name: f.Name, Of: w.Environment, Page: []string{"cluster-types", w.Environment, f.Name}})
+				hits = append(hits, view.Hit{Kind: "cluster type", Name: f.Name, Of: w.Environment,
+					Page: []string{"cluster-types", w.Environment, f.Name}})
 			}
 		}
 		for _, c := range w.Clusters {
 			if strings.Contains(c.Name, contains) {
-				hits = append(hits, view.Hit{Kind: "cluster", Name: c.Name, Of: w.Environment, Page: []string{"clusters", w.Environment, c.Name}})
+				hits = append(hits, view.Hit{Kind: "cluster", Name: c.Name, Of: w.Environment,
+					Page: []string{"clusters", w.Environment, c.Name}})
 			}
 		}
 	}

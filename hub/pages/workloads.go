@@ -27,7 +27,8 @@ func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []vi
 				}
 				r := rows[t.Workload]
 				if r == nil {
-					r = &row{WorkloadRow: view.WorkloadRow{Name: t.Workload, Workspace: t.Workspace, Cells: make([]view.Cell, len(of))}, versions: make([]map[string]int, len(of))}
+					r = &row{WorkloadRow: view.WorkloadRow{Name: t.Workload, Workspace: t.Workspace,
+						Cells: make([]view.Cell, len(of))}, versions: make([]map[string]int, len(of))}
 					for m, other := range of {
 						r.Cells[m].Environment = other.Environment
 					}
@@ -65,8 +66,10 @@ func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
 }
 
 // assignment is a row of an assignment, whose folder some clusters pull.
-func assignment(w *state.Wanted, f *state.Folder, t *state.Target, clusters int, counts *view.Counts) view.AssignmentRow {
-	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name, Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Clusters: clusters, Counts: counts}
+func assignment(w *state.Wanted, f *state.Folder, t *state.Target, clusters int,
+	counts *view.Counts) view.AssignmentRow {
+	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name,
+		Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Clusters: clusters, Counts: counts}
 }
 
 // Workload returns a workload.
@@ -92,7 +95,8 @@ func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.
 	out.Assignments, out.Part = view.Of(all, p)
 	for i := range out.Assignments {
 		a := &out.Assignments[i]
-		_, a.Counts = s.count(state.Filter{Environments: state.In(a.Environment), Class: a.ClusterType, Target: a.Target}, state.ByEnvironment)
+		_, a.Counts = s.count(state.Filter{Environments: state.In(a.Environment), Class: a.ClusterType,
+			Target: a.Target}, state.ByEnvironment)
 	}
 	return out, nil
 }
@@ -117,13 +121,16 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType, targe
 			}
 			f := state.Filter{Environments: state.In(environment), Class: folder.Name, Target: target}
 			_, counts := s.count(f, state.ByEnvironment)
-			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, clustersOf(w)[folder.Name], counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
+			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, clustersOf(w)[folder.Name],
+				counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
 			s.why(ctx, w, folder, out)
 			out.Running, out.Runs = s.worst(f), s.Hub.Fleet().Len(f)
 			return out, nil
 		}
 	}
-	return &view.Assignment{AssignmentRow: view.AssignmentRow{Environment: environment, ClusterType: clusterType, Target: target}, Why: "The environment's GitOps branch does not have it. kalypso explain says why."}, nil
+	return &view.Assignment{AssignmentRow: view.AssignmentRow{Environment: environment,
+		ClusterType: clusterType, Target: target}, Why: "The environment's GitOps branch does not have " +
+		"it. kalypso explain says why."}, nil
 }
 
 // why adds what only the compiled platform knows. Where that cannot be had, the page says why.

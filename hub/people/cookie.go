@@ -66,7 +66,8 @@ func (j *jar) set(w http.ResponseWriter, name string, value any, life time.Durat
 }
 
 func (j *jar) cookie(name, value string, seconds int) *http.Cookie {
-	return &http.Cookie{Name: j.name(name), Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: j.secure, SameSite: http.SameSiteLaxMode}
+	return &http.Cookie{Name: j.name(name), Value: value, Path: "/", MaxAge: seconds, HttpOnly: true,
+		Secure: j.secure, SameSite: http.SameSiteLaxMode}
 }
 
 // clear ends a cookie.

@@ -36,8 +36,9 @@ const askAgain = 10 * time.Second
 func newClient() *http.Client {
 	const most = 1 << 20
 	return &http.Client{
-		Timeout:       15 * time.Second,
-		Transport:     httpclient.Transport(httpclient.Options{Dial: 5 * time.Second, Answer: 10 * time.Second, Body: func(*http.Response) int64 { return most }}),
+		Timeout: 15 * time.Second,
+		Transport: httpclient.Transport(httpclient.Options{Dial: 5 * time.Second,
+			Answer: 10 * time.Second, Body: func(*http.Response) int64 { return most }}),
 		CheckRedirect: httpclient.Redirect,
 	}
 }
@@ -59,7 +60,8 @@ func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 	i.tried = now
 	// The client that leaves takes nothing from those that wait for the same answer.
 	provider, err := oidc.NewProvider(i.in(context.WithoutCancel(ctx)), i.address)
-	if other := (*oidc.IssuerMismatchError)(nil); errors.As(err, &other) && trimIssuer(other.Discovered) == trimIssuer(i.address) {
+	if other := (*oidc.IssuerMismatchError)(nil); errors.As(err, &other) &&
+		trimIssuer(other.Discovered) == trimIssuer(i.address) {
 		provider, err = oidc.NewProvider(i.in(context.WithoutCancel(ctx)), other.Discovered)
 	}
 	if err != nil {

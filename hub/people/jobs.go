@@ -52,7 +52,9 @@ const (
 )
 
 func newJobs(o Options, client *http.Client) *jobs {
-	return &jobs{store: o.Store, rules: o.Rules, client: client, now: o.Now, problem: o.Problem, refusals: newRefusals(), issuers: map[string]*issuer{}, limits: map[string]*rate.Limiter{}, known: map[[sha256.Size]byte]job{}}
+	return &jobs{store: o.Store, rules: o.Rules, client: client, now: o.Now, problem: o.Problem,
+		refusals: newRefusals(), issuers: map[string]*issuer{}, limits: map[string]*rate.Limiter{},
+		known: map[[sha256.Size]byte]job{}}
 }
 
 // addresses returns the issuers that rules name.
@@ -102,7 +104,8 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 		return identity, nil
 	}
 	// The first use is what the audit has: a job asks often.
-	if err := j.store.Audit(ctx, store.Event{At: j.now(), Who: known.name, Action: "CI token", Subject: known.issuer, Detail: identity.Roles()}); err != nil {
+	if err := j.store.Audit(ctx, store.Event{At: j.now(), Who: known.name, Action: "CI token",
+		Subject: known.issuer, Detail: identity.Roles()}); err != nil {
 		return nil, err
 	}
 	j.mu.Lock()

@@ -36,7 +36,8 @@ var document = template.Must(template.New("").Parse(`<!doctype html>
 // policy lets a page have its style, and send its form to this hub.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 }()
 
 type content struct {
@@ -76,7 +77,8 @@ func (p *People) over(w http.ResponseWriter) {
 
 // unreachable answers that the issuer does not.
 func (p *People) unreachable(w http.ResponseWriter) {
-	p.page(w, http.StatusServiceUnavailable, "Nobody can sign in now", p.Issuer+" does not answer as it should. The hub's log has the reason.", "/sign-in/", "Try again")
+	p.page(w, http.StatusServiceUnavailable, "Nobody can sign in now",
+		p.Issuer+" does not answer as it should. The hub's log has the reason.", "/sign-in/", "Try again")
 }
 
 // failed answers that something of the hub's own failed.

@@ -56,7 +56,8 @@ func New(ctx context.Context, o Options) (*People, error) {
 		return nil, err
 	}
 	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" &&
+		u.Path != "/" || u.RawQuery != "" || u.User != nil {
 		return nil, fmt.Errorf("%q is no address of this hub, such as https://hub.example.com", o.URL)
 	}
 	if o.ClientID == "" {
@@ -135,7 +136,8 @@ func (p *People) audit(ctx context.Context, who, action, subject, detail string)
 }
 
 func audit(ctx context.Context, in *store.Store, at time.Time, who, action, subject, detail string) error {
-	return in.Audit(ctx, store.Event{At: at, Who: who, Action: action, Subject: line(subject, 200), Detail: line(detail, 200)})
+	return in.Audit(ctx, store.Event{At: at, Who: who, Action: action, Subject: line(subject, 200),
+		Detail: line(detail, 200)})
 }
 
 // line is a text of others as one line of so many bytes at most.

@@ -76,8 +76,9 @@ func checkRole(r access.Role) error {
 // shared are issuers whose tokens anybody can get, with claims of which a rule must have one:
 // the others do not say whose job it is.
 var shared = map[string][]string{
-	"https://token.actions.githubusercontent.com": {"repository", "repository_id", "repository_owner", "repository_owner_id", "sub"},
-	"https://gitlab.com":                          {"project_path", "project_id", "namespace_path", "namespace_id", "sub"},
+	"https://token.actions.githubusercontent.com": {"repository", "repository_id", "repository_owner",
+		"repository_owner_id", "sub"},
+	"https://gitlab.com": {"project_path", "project_id", "namespace_path", "namespace_id", "sub"},
 }
 
 func (c *CI) check() error {
@@ -90,8 +91,10 @@ func (c *CI) check() error {
 	if len(c.Claims) == 0 {
 		return errors.New("it has no claims, and would let in every job of " + c.Issuer)
 	}
-	if whose := shared[c.Issuer]; whose != nil && !slices.ContainsFunc(whose, func(name string) bool { return c.Claims[name] != "" }) {
-		return fmt.Errorf("its claims do not say whose jobs it lets in, and everybody has jobs at %s: add one of %v", c.Issuer, whose)
+	if whose := shared[c.Issuer]; whose != nil &&
+		!slices.ContainsFunc(whose, func(name string) bool { return c.Claims[name] != "" }) {
+		return fmt.Errorf("its claims do not say whose jobs it lets in, and everybody has jobs at %s: "+
+			"add one of %v", c.Issuer, whose)
 	}
 	return nil
 }
@@ -100,7 +103,8 @@ func (c *CI) check() error {
 // what is known of who gives the keys: so it is https, but on this machine.
 func checkIssuer(address string) error {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Scheme != "https" && u.Scheme != "http" {
 		return fmt.Errorf("%q is no address of an issuer, such as https://login.example.com", address)
 	}
 	if u.Scheme == "http" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {

@@ -45,7 +45,8 @@ func (p *People) config(provider *oidc.Provider) *oauth2.Config {
 	if provider.Claims(&says) == nil && slices.Contains(says.Scopes, "groups") {
 		scopes = append(scopes, "groups")
 	}
-	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: provider.Endpoint(), RedirectURL: p.URL + "/sign-in/callback", Scopes: scopes}
+	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret,
+		Endpoint: provider.Endpoint(), RedirectURL: p.URL + "/sign-in/callback", Scopes: scopes}
 }
 
 // begin sends somebody to the issuer.
@@ -55,20 +56,24 @@ func (p *People) begin(w http.ResponseWriter, r *http.Request) {
 		p.unreachable(w)
 		return
 	}
-	s := signIn{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: inside(r.URL.Query().Get("to"))}
+	s := signIn{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
+		To: inside(r.URL.Query().Get("to"))}
 	if err := p.jar.set(w, signInCookie, s, signInLife); err != nil {
 		p.failed(w, err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, p.config(provider).AuthCodeURL(s.State, oidc.Nonce(s.Nonce), oauth2.S256ChallengeOption(s.Verifier)), http.StatusSeeOther)
+	http.Redirect(w, r, p.config(provider).AuthCodeURL(s.State, oidc.Nonce(s.Nonce),
+		oauth2.S256ChallengeOption(s.Verifier)), http.StatusSeeOther)
 }
 
 // inside returns a path of this hub; / for anything else, such as the address of another server.
 func inside(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || len(to) > 1000 || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") ||
-		u.IsAbs() || u.Host != "" || u.User != nil || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/sign-in/") {
+	if err != nil || len(to) > 1000 || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsAny(to, "\\\r\n\t") ||
+		u.IsAbs() || u.Host != "" || u.User != nil || strings.HasPrefix(u.Path, "//") ||
+		strings.HasPrefix(u.Path, "/sign-in/") {
 		return "/"
 	}
 	return to
@@ -86,7 +91,8 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	}
 	again := "/sign-in/?" + url.Values{"to": {s.To}}.Encode()
 	if code := q.Get("error"); code != "" {
-		p.page(w, http.StatusForbidden, "Not signed in", fmt.Sprintf("%s says: %s", p.Issuer, line(code+" "+q.Get("error_description"), 300)), again, "Sign in")
+		p.page(w, http.StatusForbidden, "Not signed in", fmt.Sprintf("%s says: %s", p.Issuer,
+			line(code+" "+q.Get("error_description"), 300)), again, "Sign in")
 		return
 	}
 	who, groups, subject, err := p.exchange(r.Context(), q.Get("code"), &s)
@@ -96,7 +102,8 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		p.Problem(fmt.Errorf("a sign-in failed: %w", err))
-		p.page(w, http.StatusForbidden, "Not signed in", "The answer of "+p.Issuer+" cannot be trusted. The hub's log has the reason.", again, "Sign in")
+		p.page(w, http.StatusForbidden, "Not signed in",
+			"The answer of "+p.Issuer+" cannot be trusted. The hub's log has the reason.", again, "Sign in")
 		return
 	}
 	// Somebody may have kept the cookie, and have a second code. The database is written only now: who
@@ -118,10 +125,14 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 			p.failed(w, err)
 			return
 		}
-		p.page(w, http.StatusForbidden, "No role", fmt.Sprintf("You are %s, and none of your groups has a role here. Ask the people who run this hub.", strings.TrimPrefix(who, person)), again, "Sign in again")
+		p.page(w, http.StatusForbidden, "No role",
+			fmt.Sprintf("You are %s, and none of your groups has a role here. Ask the people who "+
+				"run this hub.", strings.TrimPrefix(who, person)), again, "Sign in again")
 		return
 	}
-	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, identity.Roles()), p.jar.set(w, sessionCookie, session{rand.Text(), p.Now().Add(p.Session), who, groups}, p.Session)); err != nil {
+	if err := errors.Join(p.audit(r.Context(), who, "sign in", subject, identity.Roles()),
+		p.jar.set(w, sessionCookie, session{rand.Text(), p.Now().Add(p.Session), who, groups},
+			p.Session)); err != nil {
 		p.failed(w, err)
 		return
 	}
@@ -130,7 +141,8 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 }
 
 // exchange returns who the issuer says that somebody is.
-func (p *People) exchange(ctx context.Context, code string, s *signIn) (who string, groups []string, subject string, err error) {
+func (p *People) exchange(ctx context.Context, code string, s *signIn) (who string, groups []string,
+	subject string, err error) {
 	provider, err := p.issuer.get(ctx)
 	if err != nil {
 		return "", nil, "", &unreachableError{err}
@@ -157,7 +169,8 @@ func (p *People) exchange(ctx context.Context, code string, s *signIn) (who stri
 	if find(claims, p.GroupsClaim) == nil && provider.UserInfoEndpoint() != "" {
 		more, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			return "", nil, "", fmt.Errorf("the ID token has no claim %s, and the issuer does not say more: %w", p.GroupsClaim, short(err))
+			return "", nil, "", fmt.Errorf("the ID token has no claim %s, and the issuer does not say "+
+				"more: %w", p.GroupsClaim, short(err))
 		}
 		if more.Subject != verified.Subject {
 			return "", nil, "", errors.New("the issuer answers about somebody else than it gave the token to")
@@ -233,5 +246,6 @@ func (p *People) out(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.jar.clear(w, sessionCookie)
-	p.page(w, http.StatusOK, "Signed out", "You are signed out of this hub. "+p.Issuer+" may still know you.", "/sign-in/", "Sign in")
+	p.page(w, http.StatusOK, "Signed out",
+		"You are signed out of this hub. "+p.Issuer+" may still know you.", "/sign-in/", "Sign in")
 }

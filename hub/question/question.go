@@ -42,7 +42,8 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s %s is ambiguous: there are %s", e.What, printable(e.Name), strings.Join(e.Names[:min(len(e.Names), mostNames)], ", "))
+	return fmt.Sprintf("%s %s is ambiguous: there are %s", e.What, printable(e.Name),
+		strings.Join(e.Names[:min(len(e.Names), mostNames)], ", "))
 }
 
 // mostNames is how many names an error has.
@@ -55,14 +56,17 @@ func Environment(fleet *state.Fleet, name string, sees func(string) bool) error 
 	if name == "" || slices.Contains(all, name) {
 		return nil
 	}
-	return &UnknownError{"environment", name, spelling.DidYouMean(name, slices.DeleteFunc(all, func(other string) bool { return !sees(other) }))}
+	return &UnknownError{"environment", name, spelling.DidYouMean(name,
+		slices.DeleteFunc(all, func(other string) bool { return !sees(other) }))}
 }
 
 // Resolve returns a filter with the names in full of which it has a part: the beginning of a commit that
 // some ring has or had, of at least 7 digits as git has it, and a class without its cluster type.
 func Resolve(fleet *state.Fleet, f state.Filter) (_ state.Filter, err error) {
-	if prefix := strings.ToLower(f.Base); len(prefix) >= leastDigits && !isWhole(prefix) && strings.Trim(prefix, "0123456789abcdef") == "" {
-		f.Base, err = one("commit", f.Base, bases(fleet, f.Environments), func(id string) bool { return strings.HasPrefix(id, prefix) })
+	if prefix := strings.ToLower(f.Base); len(prefix) >= leastDigits && !isWhole(prefix) &&
+		strings.Trim(prefix, "0123456789abcdef") == "" {
+		f.Base, err = one("commit", f.Base, bases(fleet, f.Environments),
+			func(id string) bool { return strings.HasPrefix(id, prefix) })
 	}
 	if names := classes(fleet, f.Environments); f.Class != "" && err == nil && !slices.Contains(names, f.Class) {
 		// The cluster type has no dot in its name.
@@ -185,7 +189,10 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 		{"workspace", f.Workspace, false, func() []string {
 			return targets(fleet, f.Environments, func(t *state.Target) string { return t.Workspace })
 		}},
-		{"deployment target", f.Target, false, func() []string { return targets(fleet, f.Environments, func(t *state.Target) string { return t.Name }) }},
+		{"deployment target", f.Target, false, func() []string {
+			return targets(fleet, f.Environments,
+				func(t *state.Target) string { return t.Name })
+		}},
 		{"version", f.Version, true, func() []string {
 			return targets(fleet, f.Environments, func(t *state.Target) string { return t.Version })
 		}},
@@ -232,7 +239,8 @@ func known(fleet *state.Fleet, f state.Filter) []string {
 func isWhole(id string) bool { return len(id) == 40 || len(id) == 64 }
 
 func promoted(fleet *state.Fleet, of state.Environments) bool {
-	return slices.ContainsFunc(fleet.Environments(), func(w *state.Wanted) bool { return of.Has(w.Environment) && len(w.Folders) > 0 })
+	return slices.ContainsFunc(fleet.Environments(),
+		func(w *state.Wanted) bool { return of.Has(w.Environment) && len(w.Folders) > 0 })
 }
 
 func anyUnlisted(fleet *state.Fleet, of state.Environments) bool {

@@ -74,7 +74,8 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 			"sync":         object{"status": e.Sync, "revision": strings.ToLower(e.Revision), "revisions": e.Revisions},
 			"health":       object{"status": e.Health, "lastTransitionTime": set(e.Changed)},
 			"operationState": object{
-				"phase": e.Phase, "message": e.Message, "startedAt": set(e.StartedAt), "finishedAt": set(e.FinishedAt), "retryCount": e.Retries,
+				"phase": e.Phase, "message": e.Message, "startedAt": set(e.StartedAt),
+				"finishedAt": set(e.FinishedAt), "retryCount": e.Retries,
 				"syncResult": object{"revision": strings.ToLower(e.SyncedRevision), "revisions": e.SyncedRevisions},
 			},
 		},
@@ -115,7 +116,9 @@ func (s *server) argocd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, listed := s.Hub.Fleet().News(cluster); cluster == reconcilers.InCluster && !listed {
-		problem(w, http.StatusUnprocessableEntity, fmt.Sprintf("the notification is about the cluster that Argo CD runs on: send the token of that cluster, or write its name instead of %q into the template", cluster))
+		problem(w, http.StatusUnprocessableEntity,
+			fmt.Sprintf("the notification is about the cluster that Argo CD runs on: send the token of "+
+				"that cluster, or write its name instead of %q into the template", cluster))
 		return
 	}
 	if !sure && !s.knows(&item) {

@@ -130,7 +130,8 @@ func (s *server) flux(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent) // it is not about the folder of an assignment
 		return
 	}
-	item := state.Item{Object: e.InvolvedObject.Name, Commit: commit, State: fluxState(e), Message: message(e.Reason + ": " + e.Message), Since: e.Timestamp}
+	item := state.Item{Object: e.InvolvedObject.Name, Commit: commit, State: fluxState(e),
+		Message: message(e.Reason + ": " + e.Message), Since: e.Timestamp}
 	at := e.Timestamp
 	if item.State != state.ReportedProgressing { // the times are whole seconds, and in each it progresses before it ends
 		at = at.Add(time.Millisecond)

@@ -92,9 +92,12 @@ func pastFilter(f state.Filter, by []state.Dimension) (store.Filter, error) {
 }
 
 // countParts counts by what was counted then.
-func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension, group func(map[state.Dimension]string) *state.Tally) error {
-	if f.Class != "" || f.Target != "" || slices.ContainsFunc(by, func(d state.Dimension) bool { return d == state.ByCluster || d == state.ByTarget }) {
-		return huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by class, cluster or deployment target, but for those of one cluster: name it, or ask for the assignments")
+func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension,
+	group func(map[state.Dimension]string) *state.Tally) error {
+	if f.Class != "" || f.Target != "" || slices.ContainsFunc(by,
+		func(d state.Dimension) bool { return d == state.ByCluster || d == state.ByTarget }) {
+		return huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by class, " +
+			"cluster or deployment target, but for those of one cluster: name it, or ask for the assignments")
 	}
 	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
 	if err != nil {
@@ -102,7 +105,9 @@ func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, b
 	}
 	for p, tally := range parts {
 		if p.In(f) {
-			group(map[state.Dimension]string{state.ByEnvironment: p.Environment, state.ByRing: p.Ring, state.ByClusterType: p.ClusterType, state.ByWorkload: p.Workload, state.ByVersion: p.Version, state.ByBase: p.Base}).Add(&tally)
+			group(map[state.Dimension]string{state.ByEnvironment: p.Environment, state.ByRing: p.Ring,
+				state.ByClusterType: p.ClusterType, state.ByWorkload: p.Workload, state.ByVersion: p.Version,
+				state.ByBase: p.Base}).Add(&tally)
 		}
 	}
 	return nil
@@ -112,7 +117,8 @@ func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, b
 const mostOnCluster = 10_000
 
 // countCluster counts what was on a cluster.
-func (s *server) countCluster(ctx context.Context, at time.Time, f store.Filter, group func(map[state.Dimension]string) *state.Tally) error {
+func (s *server) countCluster(ctx context.Context, at time.Time, f store.Filter,
+	group func(map[state.Dimension]string) *state.Tally) error {
 	f.States = nil
 	for after := (&store.Place{}); after != nil; {
 		rows, next, err := s.Hub.Store().At(ctx, f, at, *after, 0, mostOnCluster)
@@ -125,7 +131,8 @@ func (s *server) countCluster(ctx context.Context, at time.Time, f store.Filter,
 				return err
 			}
 			group(map[state.Dimension]string{
-				state.ByEnvironment: r.Environment, state.ByRing: r.Ring, state.ByClusterType: r.ClusterType, state.ByCluster: r.Cluster, state.ByWorkload: r.Workload, state.ByTarget: r.Target,
+				state.ByEnvironment: r.Environment, state.ByRing: r.Ring, state.ByClusterType: r.ClusterType,
+				state.ByCluster: r.Cluster, state.ByWorkload: r.Workload, state.ByTarget: r.Target,
 				state.ByVersion: r.Version, state.ByBase: r.Base,
 			})[r.State]++
 		}
@@ -172,7 +179,8 @@ func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter
 func rowAt(t *store.Transition) (state.Row, error) {
 	st, err := state.Parse(t.State) // an error where it is of a later version
 	return state.Row{
-		Environment: t.Environment, Cluster: t.Cluster, ClusterType: t.ClusterType, Folder: t.Folder, Ring: t.Ring, Target: t.Target, Workload: t.Workload, State: st, Message: t.Message,
+		Environment: t.Environment, Cluster: t.Cluster, ClusterType: t.ClusterType, Folder: t.Folder,
+		Ring: t.Ring, Target: t.Target, Workload: t.Workload, State: st, Message: t.Message,
 		Changed: t.At, Version: t.Version, Digest: t.Wanted, Base: t.Base, Running: t.Running, Commit: t.Commit,
 	}, err
 }

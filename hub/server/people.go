@@ -17,10 +17,15 @@ import (
 
 // people registers what those ask for who say who may do what.
 func (s *server) people() {
-	huma.Register(s.api, huma.Operation{OperationID: "new-token", Method: http.MethodPost, Path: "/v1/tokens", Summary: "Make a token", Description: "Its secret is in this answer, and nowhere else.", DefaultStatus: http.StatusCreated}, s.newToken)
-	huma.Register(s.api, huma.Operation{OperationID: "tokens", Method: http.MethodGet, Path: "/v1/tokens", Summary: "All tokens, without their secrets"}, s.getTokens)
-	huma.Register(s.api, huma.Operation{OperationID: "revoke-token", Method: http.MethodDelete, Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent}, s.revokeToken)
-	huma.Register(s.api, huma.Operation{OperationID: "audit", Method: http.MethodGet, Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"}, s.getAudit)
+	huma.Register(s.api, huma.Operation{OperationID: "new-token", Method: http.MethodPost,
+		Path: "/v1/tokens", Summary: "Make a token", Description: "Its secret is in this answer, and " +
+			"nowhere else.", DefaultStatus: http.StatusCreated}, s.newToken)
+	huma.Register(s.api, huma.Operation{OperationID: "tokens", Method: http.MethodGet,
+		Path: "/v1/tokens", Summary: "All tokens, without their secrets"}, s.getTokens)
+	huma.Register(s.api, huma.Operation{OperationID: "revoke-token", Method: http.MethodDelete,
+		Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent}, s.revokeToken)
+	huma.Register(s.api, huma.Operation{OperationID: "audit", Method: http.MethodGet,
+		Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"}, s.getAudit)
 }
 
 // newToken makes a token.
@@ -37,11 +42,14 @@ func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[ap
 	case (of.Role == string(access.Cluster)) != (of.Cluster != ""):
 		return nil, huma.Error422UnprocessableEntity("a token of role cluster names its cluster, and no other does")
 	case terminal.Line(of.Cluster) != of.Cluster || terminal.Line(of.Environment) != of.Environment:
-		return nil, huma.Error422UnprocessableEntity("the name of the cluster or of the environment has what cannot be printed")
+		return nil, huma.Error422UnprocessableEntity("the name of the cluster or of the environment " +
+			"has what cannot be printed")
 	case !i.MayIn(access.Admin, of.Environment):
-		return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name, strings.Join(i.Scope(access.Admin), ", ")))
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name,
+			strings.Join(i.Scope(access.Admin), ", ")))
 	}
-	t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment, Note: terminal.Line(of.Note), MadeBy: i.Name}
+	t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment,
+		Note: terminal.Line(of.Note), MadeBy: i.Name}
 	if of.Days > 0 {
 		t.Expires = s.Hub.Now().Add(time.Duration(of.Days) * 24 * time.Hour)
 	}
@@ -137,7 +145,8 @@ func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Ev
 		return nil, err
 	}
 	if !i.Audits() {
-		return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name + " is admin of " + strings.Join(i.Scope(access.Admin), ", "))
+		return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name +
+			" is admin of " + strings.Join(i.Scope(access.Admin), ", "))
 	}
 	before, err := in.before()
 	if err != nil {
@@ -159,5 +168,7 @@ func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Ev
 }
 
 func tokenOf(t store.Token, secret string) api.Token {
-	return api.Token{ID: t.ID, Role: t.Role, Cluster: t.Cluster, Environment: t.Environment, Note: t.Note, Made: t.Made, MadeBy: t.MadeBy, Expires: t.Expires, Used: t.Used, Revoked: t.Revoked, Secret: secret}
+	return api.Token{ID: t.ID, Role: t.Role, Cluster: t.Cluster, Environment: t.Environment,
+		Note: t.Note, Made: t.Made, MadeBy: t.MadeBy, Expires: t.Expires, Used: t.Used,
+		Revoked: t.Revoked, Secret: secret}
 }

@@ -16,8 +16,10 @@ const sinceDays = 30
 
 // performance registers the question how well releases go.
 func (s *server) performance() {
-	huma.Register(s.api, huma.Operation{OperationID: "performance", Method: http.MethodGet, Path: "/v1/performance", Summary: "How well releases go, by environment",
-		Description: "The measures of DORA: how often, how long until all of it was ok, how many failed, and how long until the ring was ok again."},
+	huma.Register(s.api, huma.Operation{OperationID: "performance", Method: http.MethodGet,
+		Path: "/v1/performance", Summary: "How well releases go, by environment",
+		Description: "The measures of DORA: how often, how long until all of it was ok, how many " +
+			"failed, and how long until the ring was ok again."},
 		func(ctx context.Context, in *struct {
 			Environment string    `query:"environment" doc:"Some environments, with commas between; all where it is absent."`
 			Since       time.Time `query:"since" doc:"30 days ago where it is absent."`
@@ -41,7 +43,8 @@ func (s *server) performance() {
 			if err != nil {
 				return nil, unavailable()
 			}
-			out := api.Performances{Since: since, Until: now, Environments: []api.Performance{}, Caveats: s.caveats(environments)}
+			out := api.Performances{Since: since, Until: now, Environments: []api.Performance{},
+				Caveats: s.caveats(environments)}
 			for _, p := range performance.Of(rows, since, now) {
 				out.Environments = append(out.Environments, performanceOf(&p))
 			}
@@ -52,7 +55,8 @@ func (s *server) performance() {
 func performanceOf(p *performance.Performance) api.Performance {
 	seconds := func(d time.Duration) int { return int(d / time.Second) }
 	return api.Performance{
-		Environment: p.Environment, Releases: p.Releases, PerWeek: p.PerWeek, Completed: p.Completed, LeadMedian: seconds(p.Lead.Median), LeadP90: seconds(p.Lead.P90),
+		Environment: p.Environment, Releases: p.Releases, PerWeek: p.PerWeek, Completed: p.Completed,
+		LeadMedian: seconds(p.Lead.Median), LeadP90: seconds(p.Lead.P90),
 		Failed: p.Failed, FailureRate: p.FailureRate, Restored: p.Restored, Restore: seconds(p.Restore.Median),
 	}
 }

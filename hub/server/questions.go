@@ -40,7 +40,9 @@ func (s *server) filter(ctx context.Context, q *Selection) (state.Filter, error)
 	if err != nil {
 		return state.Filter{}, err
 	}
-	f := state.Filter{Environments: environments, Ring: q.Ring, ClusterType: q.ClusterType, Class: q.Class, Cluster: q.Cluster, Workload: q.Workload, Workspace: q.Workspace, Target: q.Target, Version: q.Version, Base: q.Base}
+	f := state.Filter{Environments: environments, Ring: q.Ring, ClusterType: q.ClusterType,
+		Class: q.Class, Cluster: q.Cluster, Workload: q.Workload, Workspace: q.Workspace,
+		Target: q.Target, Version: q.Version, Base: q.Base}
 	for _, name := range q.State {
 		st, err := state.Parse(name)
 		if err != nil {
@@ -54,18 +56,37 @@ func (s *server) filter(ctx context.Context, q *Selection) (state.Filter, error)
 
 // questions registers what people and programs ask for.
 func (s *server) questions() {
-	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet, Path: "/v1/environments", Summary: "All environments, with what they want and their counts"}, s.getEnvironments)
-	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are of some time from oldest until at, and by class, cluster and deployment target there are those of one cluster alone; by workspace, there are none."}, s.getCounts)
-	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters", Description: "They are in the order of environments, then sorted by cluster and deployment target; of an earlier moment, by workload before that, unless a cluster is asked for. Of an earlier moment, a page may have fewer than limit, and a next, where those that are asked for are rare. What was written before hubs kept the ring and the base has none."}, s.getAssignments)
-	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet, Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"}, s.getCluster)
+	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet,
+		Path: "/v1/environments", Summary: "All environments, with what they want and their counts"},
+		s.getEnvironments)
+	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet,
+		Path: "/v1/counts", Summary: "Assignments on clusters, counted by state",
+		Description: "Of an earlier moment, counts are of some time from oldest until at, and by " +
+			"class, cluster and deployment target there are those of one cluster alone; by workspace, " +
+			"there are none."}, s.getCounts)
+	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet,
+		Path: "/v1/assignments", Summary: "Assignments on clusters",
+		Description: "They are in the order of environments, then sorted by cluster and deployment " +
+			"target; of an earlier moment, by workload before that, unless a cluster is asked for. Of an " +
+			"earlier moment, a page may have fewer than limit, and a next, where those that are asked for " +
+			"are rare. What was written before hubs kept the ring and the base has none."}, s.getAssignments)
+	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet,
+		Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"}, s.getCluster)
 	huma.Register(s.api, huma.Operation{
-		OperationID: "forget", Method: http.MethodDelete, Path: "/v1/clusters/{name}", Summary: "Forget a cluster that the platform does not list", DefaultStatus: http.StatusNoContent,
-		Description: "It counts no more, until it reports again. One that the platform lists is to be taken out of the platform.", Errors: []int{401, 403, 404, 409},
+		OperationID: "forget", Method: http.MethodDelete, Path: "/v1/clusters/{name}",
+		Summary: "Forget a cluster that the platform does not list", DefaultStatus: http.StatusNoContent,
+		Description: "It counts no more, until it reports again. One that the platform lists is to be " +
+			"taken out of the platform.", Errors: []int{401, 403, 404, 409},
 	}, s.forget)
-	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first", Description: "A page may have fewer than limit, and a next, where those that are asked for are rare."}, s.getHistory)
-	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet, Path: "/v1/releases", Summary: "What was released, the newest first"}, s.getReleases)
+	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet,
+		Path: "/v1/history", Summary: "What changed, the newest first",
+		Description: "A page may have fewer than limit, and a next, where those that are asked for are rare."}, s.getHistory)
+	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet,
+		Path: "/v1/releases", Summary: "What was released, the newest first"}, s.getReleases)
 	for _, path := range []string{"/v1/environments", "/v1/counts"} {
-		s.api.OpenAPI().Paths[path].Get.Responses["304"] = &huma.Response{Description: "Nothing has changed since the version that If-None-Match names."}
+		s.api.OpenAPI().Paths[path].Get.Responses["304"] = &huma.Response{
+			Description: "Nothing has changed since the version that If-None-Match names.",
+		}
 	}
 }
 
@@ -110,7 +131,8 @@ func (s *server) getCounts(ctx context.Context, in *countsQuestion) (*answer[api
 	if err != nil {
 		return nil, err
 	}
-	out := api.Groups{At: s.Hub.Now(), Groups: groupsOf(s.Hub.Fleet().Count(f, by...), by), Caveats: s.caveats(f.Environments)}
+	out := api.Groups{At: s.Hub.Now(), Groups: groupsOf(s.Hub.Fleet().Count(f, by...), by),
+		Caveats: s.caveats(f.Environments)}
 	if len(out.Groups) == 0 {
 		out.Caveats, err = s.nothing(ctx, in.Environment, f, false)
 	}
@@ -186,7 +208,8 @@ func (s *server) forget(ctx context.Context, in *clusterQuestion) (*struct{}, er
 	news, _ := s.Hub.Fleet().News(in.Name)
 	for _, environment := range news.Environments {
 		if !i.MayIn(access.Operator, environment) {
-			return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in environment %s, too, where %s may not do that", terminal.Line(in.Name), environment, i.Name))
+			return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in environment %s, too, where "+
+				"%s may not do that", terminal.Line(in.Name), environment, i.Name))
 		}
 	}
 	there, err := s.Hub.Forget(ctx, in.Name)
@@ -223,7 +246,9 @@ type historyQuestion struct {
 
 // getHistory lists what changed.
 func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api.History], error) {
-	of := Selection{Environment: in.Environment, Ring: in.Ring, ClusterType: in.ClusterType, Class: in.Class, Cluster: in.Cluster, Workload: in.Workload, Target: in.Target, Version: in.Version, Base: in.Base, State: in.State}
+	of := Selection{Environment: in.Environment, Ring: in.Ring, ClusterType: in.ClusterType,
+		Class: in.Class, Cluster: in.Cluster, Workload: in.Workload, Target: in.Target,
+		Version: in.Version, Base: in.Base, State: in.State}
 	selected, err := s.filter(ctx, &of)
 	if err != nil {
 		return nil, err
@@ -303,7 +328,8 @@ func dimensions(names []string) ([]state.Dimension, error) {
 	for _, name := range names {
 		d := state.Dimension(name)
 		if !slices.Contains(state.Dimensions(), d) {
-			return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%.40q is nothing to count by: there are %v", name, state.Dimensions()))
+			return nil, huma.Error422UnprocessableEntity(
+				fmt.Sprintf("%.40q is nothing to count by: there are %v", name, state.Dimensions()))
 		}
 		out = append(out, d)
 	}
@@ -329,7 +355,8 @@ func (s *server) environments(i *access.Identity) api.Environments {
 		if !i.Sees(w.Environment) {
 			continue
 		}
-		e := api.Environment{Name: w.Environment, Repository: w.Repository, Branch: w.Branch, Path: w.Path, Rings: []api.Ring{}, Clusters: len(w.Clusters), Problem: s.Problem(w.Environment)}
+		e := api.Environment{Name: w.Environment, Repository: w.Repository, Branch: w.Branch,
+			Path: w.Path, Rings: []api.Ring{}, Clusters: len(w.Clusters), Problem: s.Problem(w.Environment)}
 		counts := map[string]state.Tally{}
 		var all state.Tally
 		for _, g := range fleet.Count(state.Filter{Environments: state.In(w.Environment)}, state.ByRing) {
@@ -359,11 +386,12 @@ func (s *server) cluster(i *access.Identity, name string) (api.Cluster, bool) {
 			continue
 		}
 		out.Environments = append(out.Environments, environment)
-		fleet.List(state.Filter{Environments: state.In(environment), Cluster: name}, state.Position{}, func(r state.Row) bool {
-			out.Assignments = append(out.Assignments, r)
-			tally[r.State]++
-			return true
-		})
+		fleet.List(state.Filter{Environments: state.In(environment), Cluster: name}, state.Position{},
+			func(r state.Row) bool {
+				out.Assignments = append(out.Assignments, r)
+				tally[r.State]++
+				return true
+			})
 	}
 	heard := fleet.Heard(name)
 	out.Problem = heard.Problem()

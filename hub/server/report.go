@@ -54,9 +54,11 @@ func (s *server) reporter(ctx context.Context, in *reported) (*access.Identity, 
 // observed registers what reporters ask for.
 func (s *server) observed() {
 	huma.Register(s.api, huma.Operation{
-		OperationID: "report", Method: http.MethodPost, Path: "/v1/reports", Summary: "Report what a cluster runs", MaxBodyBytes: maxBody,
-		Description: "Once it is answered with success, the report is stored. A report that arrives twice, or late, changes nothing.",
-		Errors:      []int{401, 403, 404, 409, 413, 422, 429, 503},
+		OperationID: "report", Method: http.MethodPost, Path: "/v1/reports",
+		Summary: "Report what a cluster runs", MaxBodyBytes: maxBody,
+		Description: "Once it is answered with success, the report is stored. A report that arrives " +
+			"twice, or late, changes nothing.",
+		Errors: []int{401, 403, 404, 409, 413, 422, 429, 503},
 	}, func(ctx context.Context, in *reported) (*body[api.Taken], error) {
 		i, err := s.reporter(ctx, in)
 		if err != nil {
@@ -87,7 +89,8 @@ func (s *server) observed() {
 		if err := s.audit(ctx, "enroll", in.Body.Cluster, ""); err != nil {
 			return nil, unavailable()
 		}
-		text, made, err := s.Tokens.Rotate(ctx, store.Token{Cluster: in.Body.Cluster, Environment: environment, MadeBy: i.Name})
+		text, made, err := s.Tokens.Rotate(ctx,
+			store.Token{Cluster: in.Body.Cluster, Environment: environment, MadeBy: i.Name})
 		if err != nil {
 			return nil, unavailable()
 		}
@@ -96,7 +99,8 @@ func (s *server) observed() {
 }
 
 func unlisted(cluster string) error {
-	return huma.Error404NotFound(fmt.Sprintf("no environment has a cluster %s: the platform does not list it, or its GitOps branch was not read yet", terminal.Line(cluster)))
+	return huma.Error404NotFound(fmt.Sprintf("no environment has a cluster %s: the platform does "+
+		"not list it, or its GitOps branch was not read yet", terminal.Line(cluster)))
 }
 
 // enrolled returns the environment that the token is for of a cluster in some, "" for all; false where
@@ -137,7 +141,8 @@ func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) 
 		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Roles()))
 	}
 	out := &state.Report{
-		Cluster: r.Cluster, Environments: scope(i), At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
+		Cluster: r.Cluster, Environments: scope(i), At: r.At, Received: s.Hub.Now(),
+		By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
 		Same: r.Snapshot && r.Items == nil && r.Digest != "", UID: r.UID,
 	}
 	if out.By == "" {
@@ -146,10 +151,13 @@ func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) 
 	for n := range r.Items {
 		item, err := itemOf(&r.Items[n])
 		if err != nil {
-			return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{Message: err.Error(), Location: fmt.Sprintf("body.items[%d]", n)})
+			return nil, huma.Error422UnprocessableEntity("validation failed",
+				&huma.ErrorDetail{Message: err.Error(), Location: fmt.Sprintf("body.items[%d]", n)})
 		}
-		if environment, _, _ := strings.Cut(item.Assignment, "/"); item.Assignment != "" && !out.Environments.Has(environment) {
-			return nil, huma.Error403Forbidden(fmt.Sprintf("%s is for environment %s", i.Name, strings.Join(out.Environments, ", ")))
+		if environment, _, _ := strings.Cut(item.Assignment, "/"); item.Assignment != "" &&
+			!out.Environments.Has(environment) {
+			return nil, huma.Error403Forbidden(fmt.Sprintf("%s is for environment %s", i.Name,
+				strings.Join(out.Environments, ", ")))
 		}
 		out.Items = append(out.Items, item)
 	}
@@ -181,7 +189,8 @@ func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) 
 	case err != nil:
 		return nil, retry(http.StatusServiceUnavailable, "the report could not be stored: send it again")
 	case outcome.Elsewhere:
-		return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in other environments than %s, too: report with a token for all of them", terminal.Line(r.Cluster), strings.Join(r.Environments, ", ")))
+		return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in other environments than %s, "+
+			"too: report with a token for all of them", terminal.Line(r.Cluster), strings.Join(r.Environments, ", ")))
 	case outcome.Early:
 		return &api.Taken{Early: true}, nil
 	case outcome.Unlisted:
@@ -212,7 +221,8 @@ func itemOf(it *api.Item) (state.Item, error) {
 	case it.Assignment == "" && it.Object == "":
 		return state.Item{}, errors.New("neither assignment nor object says what it is about")
 	case !isID(it.Commit), !isID(it.Before), !isID(it.Digest):
-		return state.Item{}, errors.New("commit, before and digest are ids as git has them in full: 40 or 64 hexadecimal digits")
+		return state.Item{}, errors.New("commit, before and digest are ids as git has them in full: 40 " +
+			"or 64 hexadecimal digits")
 	case !isID(it.Applied) && it.Applied != state.Unknown:
 		return state.Item{}, fmt.Errorf("%.70q is no commit as git has its id in full, and not unknown", it.Applied)
 	case slices.Contains(strings.Split(it.Path, "/"), ".."):
@@ -225,8 +235,11 @@ func itemOf(it *api.Item) (state.Item, error) {
 		message = message[:maxMessage] + "..."
 	}
 	return state.Item{
-		Assignment: it.Assignment, Object: it.Object, Commit: strings.ToLower(it.Commit), Before: strings.ToLower(it.Before), Applied: strings.ToLower(it.Applied),
-		Digest: strings.ToLower(it.Digest), Origin: origin.Origin{Repository: terminal.Line(it.Repository), Branch: terminal.Line(it.Branch), Path: terminal.Line(it.Path)},
+		Assignment: it.Assignment, Object: it.Object, Commit: strings.ToLower(it.Commit),
+		Before: strings.ToLower(it.Before), Applied: strings.ToLower(it.Applied),
+		Digest: strings.ToLower(it.Digest),
+		Origin: origin.Origin{Repository: terminal.Line(it.Repository), Branch: terminal.Line(it.Branch),
+			Path: terminal.Line(it.Path)},
 		State: reported, Message: strings.ToValidUTF8(message, ""), Since: it.Since,
 	}, nil
 }

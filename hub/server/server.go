@@ -128,7 +128,9 @@ const maxBody = 10 << 20
 // open reports whether anybody may ask for something: webhooks, and some reports, are signed.
 func open(r *http.Request) bool {
 	path := r.URL.Path
-	return path == "/v1/reports" && r.Header.Get(api.SignatureHeader) != "" || path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/v1/ingest/") || strings.HasPrefix(path, "/sign-in/") || path == "/openapi.json" || path == "/openapi.yaml"
+	return path == "/v1/reports" && r.Header.Get(api.SignatureHeader) != "" || path == "/healthz" ||
+		path == "/readyz" || strings.HasPrefix(path, "/v1/ingest/") ||
+		strings.HasPrefix(path, "/sign-in/") || path == "/openapi.json" || path == "/openapi.yaml"
 }
 
 // guard finds out who asks, and sets what all answers have.
@@ -230,7 +232,8 @@ type notLocalError struct{ why string }
 
 // Error returns why the request was refused.
 func (e *notLocalError) Error() string {
-	return "this hub runs with --local, for who sits at its machine alone: " + e.why + "; without --local, it takes tokens from anywhere"
+	return "this hub runs with --local, for who sits at its machine alone: " + e.why +
+		"; without --local, it takes tokens from anywhere"
 }
 
 // notLocal says why a request is not from this machine, or was not meant for it; "" where it is and was.
@@ -289,7 +292,8 @@ func (s *server) audit(ctx context.Context, action, subject, detail string) erro
 	if i := who(ctx); i != nil {
 		name = i.Name
 	}
-	return s.Hub.Store().Audit(ctx, store.Event{At: s.Hub.Now(), Who: name, Action: action, Subject: subject, Detail: detail})
+	return s.Hub.Store().Audit(ctx,
+		store.Event{At: s.Hub.Now(), Who: name, Action: action, Subject: subject, Detail: detail})
 }
 
 // allow returns an error where who asks does not have a role.

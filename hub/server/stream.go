@@ -25,7 +25,8 @@ func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	environment := environments[0]
-	if !slices.ContainsFunc(s.Hub.Fleet().Environments(), func(w *state.Wanted) bool { return w.Environment == environment }) {
+	if !slices.ContainsFunc(s.Hub.Fleet().Environments(),
+		func(w *state.Wanted) bool { return w.Environment == environment }) {
 		problem(w, http.StatusNotFound, "this hub knows no environment "+environment)
 		return
 	}

@@ -35,7 +35,8 @@ const (
 
 // Dimensions returns all of them.
 func Dimensions() []Dimension {
-	return []Dimension{ByEnvironment, ByRing, ByClusterType, ByCluster, ByWorkload, ByWorkspace, ByTarget, ByVersion, ByBase}
+	return []Dimension{ByEnvironment, ByRing, ByClusterType, ByCluster, ByWorkload, ByWorkspace,
+		ByTarget, ByVersion, ByBase}
 }
 
 // Group is the count of what has the same values.
@@ -129,7 +130,9 @@ func (e *environment) countClusters(filter Filter, by []Dimension, groups map[[3
 }
 
 func (f Filter) folder(fo *folder) bool {
-	return (f.Ring == "" || f.Ring == fo.Ring) && (f.ClusterType == "" || f.ClusterType == fo.ClusterType) && (f.Class == "" || f.Class == fo.Name) && (f.Base == "" || f.Base == fo.Base)
+	return (f.Ring == "" || f.Ring == fo.Ring) && (f.ClusterType == "" ||
+		f.ClusterType == fo.ClusterType) && (f.Class == "" || f.Class == fo.Name) &&
+		(f.Base == "" || f.Base == fo.Base)
 }
 
 func (f Filter) target(t *Target) bool {
@@ -246,7 +249,8 @@ func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
 		}
 		begin := 0
 		if name == after.Environment {
-			begin, _ = slices.BinarySearchFunc(e.clusters, after.Cluster, func(c *cluster, name string) int { return strings.Compare(c.name, name) })
+			begin, _ = slices.BinarySearchFunc(e.clusters, after.Cluster,
+				func(c *cluster, name string) int { return strings.Compare(c.name, name) })
 		}
 		clusters := e.clusters[begin:]
 		if filter.Cluster != "" {
@@ -311,8 +315,10 @@ type Part struct{ Environment, Ring, ClusterType, Workload, Version, Base string
 
 // In reports whether a filter selects all of a part, by what parts know.
 func (p *Part) In(f Filter) bool {
-	return f.Environments.Has(p.Environment) && (f.Ring == "" || f.Ring == p.Ring) && (f.ClusterType == "" || f.ClusterType == p.ClusterType) &&
-		(f.Workload == "" || f.Workload == p.Workload) && (f.Version == "" || f.Version == p.Version) && (f.Base == "" || f.Base == p.Base)
+	return f.Environments.Has(p.Environment) && (f.Ring == "" || f.Ring == p.Ring) &&
+		(f.ClusterType == "" || f.ClusterType == p.ClusterType) &&
+		(f.Workload == "" || f.Workload == p.Workload) && (f.Version == "" || f.Version == p.Version) &&
+		(f.Base == "" || f.Base == p.Base)
 }
 
 // Parts counts all assignments on clusters by what they have in common.

@@ -161,7 +161,8 @@ func ParseReported(name string) (Reported, bool) {
 func (e *environment) row(c *cluster, target int, p *pair) Row {
 	t := &c.folder.Targets[target]
 	row := Row{
-		Environment: e.wanted.Environment, Cluster: c.name, ClusterType: c.folder.ClusterType, Folder: c.folder.Name, Ring: c.folder.Ring,
+		Environment: e.wanted.Environment, Cluster: c.name, ClusterType: c.folder.ClusterType,
+		Folder: c.folder.Name, Ring: c.folder.Ring,
 		Target: t.Name, Workload: t.Workload, Workspace: t.Workspace, State: p.state, Changed: instant(p.changed),
 		Version: t.Version, Digest: t.Digest, Base: c.folder.Base, Seen: c.heard.last,
 	}
@@ -171,9 +172,11 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 	from := p.from.Value()
 	row.Reported, row.Commit, row.Applied, row.By = p.reported.String(), p.commit.Value(), p.applied.Value(), p.by.Value()
 	row.Repository, row.Branch, row.Path = from.Repository, from.Branch, from.Path
-	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.heard.snapshot))), instant(p.since), p.message.Value()
+	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.heard.snapshot))),
+		instant(p.since), p.message.Value()
 	row.Given, row.Running, row.Said = p.digest.Value(), p.ran.Value(), row.Message
-	if message := cmp.Or(e.unreadMessage(c, target, p), e.elsewhereMessage(c, target, p), e.editedMessage(c, target, p)); message != "" {
+	if message := cmp.Or(e.unreadMessage(c, target, p), e.elsewhereMessage(c, target, p),
+		e.editedMessage(c, target, p)); message != "" {
 		row.Message = message
 	}
 	return row

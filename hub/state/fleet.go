@@ -121,7 +121,8 @@ type pair struct {
 // when it has been reported for longer than grace, which is the time that a commit may need until
 // it is known.
 func New(staleAfter, grace time.Duration, start time.Time) *Fleet {
-	return &Fleet{staleAfter: staleAfter, grace: grace, began: start, environments: map[string]*environment{}, seen: map[string]*heard{}}
+	return &Fleet{staleAfter: staleAfter, grace: grace, began: start,
+		environments: map[string]*environment{}, seen: map[string]*heard{}}
 }
 
 // Order sets the order of environments, and drops all others. It returns what is not wanted any
@@ -201,7 +202,8 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 
 func newEnvironment(w *Wanted, grace time.Duration) *environment {
 	e := &environment{
-		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)), objects: map[string]object{}, byCommit: map[string]int{},
+		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)),
+		objects: map[string]object{}, byCommit: map[string]int{},
 		tree: w.tree(), byHand: w.byHand(), grace: grace, unread: map[text]*unread{}, mostUnread: mostUnread,
 	}
 	for i := range w.Folders {
@@ -234,9 +236,11 @@ func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *fol
 	if c := e.byClust[name]; c != nil {
 		return c
 	}
-	c := &cluster{name: name, folder: to, listed: listed, entry: entry, heard: f.hear(name), pairs: make([]pair, len(to.Targets))}
+	c := &cluster{name: name, folder: to, listed: listed, entry: entry, heard: f.hear(name),
+		pairs: make([]pair, len(to.Targets))}
 	for i := range c.pairs {
-		c.pairs[i] = pair{digest: none, commit: none, message: none, by: none, applied: none, from: nowhere, ran: none, state: Missing, changed: now.UnixMilli()}
+		c.pairs[i] = pair{digest: none, commit: none, message: none, by: none, applied: none,
+			from: nowhere, ran: none, state: Missing, changed: now.UnixMilli()}
 	}
 	c.recount()
 	e.insert(c)
@@ -284,9 +288,11 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 		if p.state = is.judge(c, i, now); p.state != o.state {
 			p.changed = now.UnixMilli()
 		}
-		other := old.folder.Targets[before].Digest != c.folder.Targets[i].Digest || old.folder.Name != c.folder.Name || old.folder.Targets[before].Version != c.folder.Targets[i].Version
+		other := old.folder.Targets[before].Digest != c.folder.Targets[i].Digest ||
+			old.folder.Name != c.folder.Name || old.folder.Targets[before].Version != c.folder.Targets[i].Version
 		if p.state != o.state || p.ran != o.ran || other {
-			changes.add(Change{env: is, cluster: c, target: i, Was: o.state, Moved: p.state != o.state, Ran: p.ran != o.ran, Other: other})
+			changes.add(Change{env: is, cluster: c, target: i, Was: o.state, Moved: p.state != o.state,
+				Ran: p.ran != o.ran, Other: other})
 		}
 	}
 	if old == nil {
@@ -301,7 +307,8 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 }
 
 func (fo *folder) index(target string) int {
-	i, found := slices.BinarySearchFunc(fo.Targets, target, func(t Target, name string) int { return strings.Compare(t.Name, name) })
+	i, found := slices.BinarySearchFunc(fo.Targets, target,
+		func(t Target, name string) int { return strings.Compare(t.Name, name) })
 	if !found {
 		return -1
 	}

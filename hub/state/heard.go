@@ -71,7 +71,8 @@ func (h *Heard) Problem() string {
 		return ""
 	}
 	return "two clusters report as " + h.Cluster + " in turns, last at " + h.Conflict.UTC().Format(time.RFC3339) +
-		", and each replaces what the other has reported: have one of them report by its own name; or, where it is one cluster, end one of two observers that see different objects"
+		", and each replaces what the other has reported: have one of them report by its own name; or, " +
+		"where it is one cluster, end one of two observers that see different objects"
 }
 
 // Conflicts returns the clusters of an environment that have a Problem, sorted.

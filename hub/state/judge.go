@@ -22,7 +22,8 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 		switch _, read := e.byCommit[p.commit.Value()]; {
 		case c.stale:
 			return Stale
-		case !read && p.commit != none && p.reported != ReportedDrifted && e.mayBeRead(c, target, p, now): // where the tree is may have changed
+		// where the tree is may have changed
+		case !read && p.commit != none && p.reported != ReportedDrifted && e.mayBeRead(c, target, p, now):
 			return Progressing
 		}
 		return Drifted

@@ -253,7 +253,8 @@ func (o *observation) take(at located, it *Item) {
 	p := &c.pairs[target]
 	ms := o.at.UnixMilli()
 	is := pair{
-		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), message: unique.Make(it.Message), by: unique.Make(o.By),
+		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), message: unique.Make(it.Message),
+		by:      unique.Make(o.By),
 		applied: unique.Make(it.Applied), ran: none, at: ms, reported: it.State, state: p.state, changed: p.changed,
 	}
 	said := unique.Make(it.origin())
@@ -335,7 +336,8 @@ func compareOrigins(a, b place) int {
 		return 0
 	}
 	x, y := a.Value(), b.Value()
-	return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Branch, y.Branch), strings.Compare(x.Repository, y.Repository))
+	return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Branch, y.Branch),
+		strings.Compare(x.Repository, y.Repository))
 }
 
 // compare orders two observations of one time: the greater one counts. They are equal where

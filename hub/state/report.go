@@ -47,11 +47,13 @@ func storable(texts ...string) bool {
 
 // Valid reports whether a database can keep the texts of a report.
 func (r *Report) Valid() bool {
-	if !storable(r.Cluster, r.By, r.Digest, r.UID) || strings.ContainsFunc(r.Cluster, func(c rune) bool { return !unicode.IsPrint(c) }) {
+	if !storable(r.Cluster, r.By, r.Digest, r.UID) ||
+		strings.ContainsFunc(r.Cluster, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return false
 	}
 	for i := range r.Items {
-		if it := &r.Items[i]; !storable(it.Commit, it.Before, it.Applied, it.Origin.Repository, it.Origin.Branch, it.Origin.Path, it.Digest, it.Message) {
+		if it := &r.Items[i]; !storable(it.Commit, it.Before, it.Applied, it.Origin.Repository,
+			it.Origin.Branch, it.Origin.Path, it.Digest, it.Message) {
 			return false
 		}
 	}
@@ -109,7 +111,8 @@ const (
 	ReportedSuspended // somebody has told the reconciler to leave it as it is
 )
 
-var reportedRanks = [...]int{Nothing: 0, ReportedOK: 1, ReportedProgressing: 2, ReportedSuspended: 3, ReportedDrifted: 4, ReportedFailed: 5}
+var reportedRanks = [...]int{Nothing: 0, ReportedOK: 1, ReportedProgressing: 2,
+	ReportedSuspended: 3, ReportedDrifted: 4, ReportedFailed: 5}
 
 // Compare orders states, the worst last.
 func (r Reported) Compare(other Reported) int {

@@ -9,7 +9,9 @@ import (
 // unread is a commit or a digest that is reported and that is not known. A reconciler may be faster
 // than a hub, so that it may be one that the hub is about to read.
 type unread struct {
-	first int64 // when it was reported first, by the hub's clock, in milliseconds: one cluster's clock must not end the grace time of all
+	// when it was reported first, by the hub's clock, in milliseconds: one cluster's clock must not
+	// end the grace time of all
+	first int64
 	// clusters are those that wait: of which something is progressing because of it.
 	clusters map[*cluster]struct{}
 }

@@ -124,7 +124,8 @@ func EntryKey(cluster string) string { return ".entry/" + cluster }
 
 // Folder returns the folder of a name; nil for none.
 func (w *Wanted) Folder(name string) *Folder {
-	i, found := slices.BinarySearchFunc(w.Folders, name, func(f Folder, name string) int { return strings.Compare(f.Name, name) })
+	i, found := slices.BinarySearchFunc(w.Folders, name,
+		func(f Folder, name string) int { return strings.Compare(f.Name, name) })
 	if !found {
 		return nil
 	}
@@ -133,7 +134,8 @@ func (w *Wanted) Folder(name string) *Folder {
 
 // Cluster returns the cluster of a name; nil for none.
 func (w *Wanted) Cluster(name string) *Cluster {
-	i, found := slices.BinarySearchFunc(w.Clusters, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
+	i, found := slices.BinarySearchFunc(w.Clusters, name,
+		func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
 	if !found {
 		return nil
 	}
@@ -145,7 +147,8 @@ func (f *Folder) target(name string) *Target {
 	if f == nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(f.Targets, name, func(t Target, name string) int { return strings.Compare(t.Name, name) })
+	i, found := slices.BinarySearchFunc(f.Targets, name,
+		func(t Target, name string) int { return strings.Compare(t.Name, name) })
 	if !found {
 		return nil
 	}
@@ -227,12 +230,14 @@ func (w *Wanted) Bound() error {
 			names = append(names, t.Name, t.Workload, t.Digest)
 		}
 		if at := slices.IndexFunc(names, func(name string) bool { return !storable(name) }); at >= 0 {
-			return fmt.Errorf("the record of environment %.100q has a name that is longer than %d bytes, or has a NUL or what is not UTF-8, in folder %.100q: %.100q", w.Environment, longest, f.Name, names[at])
+			return fmt.Errorf("the record of environment %.100q has a name that is longer than %d bytes, "+
+				"or has a NUL or what is not UTF-8, in folder %.100q: %.100q", w.Environment, longest, f.Name, names[at])
 		}
 	}
 	for _, c := range w.Clusters {
 		if !storable(c.Name, c.Entry) {
-			return fmt.Errorf("the record of environment %.100q has a cluster whose name is longer than %d bytes, or has a NUL or what is not UTF-8: %.100q", w.Environment, longest, c.Name)
+			return fmt.Errorf("the record of environment %.100q has a cluster whose name is longer than "+
+				"%d bytes, or has a NUL or what is not UTF-8: %.100q", w.Environment, longest, c.Name)
 		}
 	}
 	return nil
@@ -252,6 +257,9 @@ func bounded(text string) string {
 // Same reports whether two are about the same commit of the same branch, by the same policy, with the
 // same edits.
 func (w *Wanted) Same(other *Wanted) bool {
-	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path && slices.Equal(w.Mirrors, other.Mirrors) && w.StaleAfter == other.StaleAfter && w.Min == other.Min && w.MaxFailed == other.MaxFailed &&
-		len(w.Commits) > 0 && len(other.Commits) > 0 && w.Commits[0].ID == other.Commits[0].ID && maps.Equal(w.Commits[0].Edited, other.Commits[0].Edited)
+	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path &&
+		slices.Equal(w.Mirrors, other.Mirrors) && w.StaleAfter == other.StaleAfter &&
+		w.Min == other.Min && w.MaxFailed == other.MaxFailed &&
+		len(w.Commits) > 0 && len(other.Commits) > 0 && w.Commits[0].ID == other.Commits[0].ID &&
+		maps.Equal(w.Commits[0].Edited, other.Commits[0].Edited)
 }

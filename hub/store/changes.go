@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	assignmentColumns = "environment, cluster, target, folder, state, changed, reported, ran, digest, revision, applied, repository, branch, path, message, reporter, observed, since, change"
-	transitionColumns = "change, at, environment, workload, cluster, target, cluster_type, folder, was, state, version, wanted, ran, revision, message"
+	assignmentColumns = "environment, cluster, target, folder, state, changed, reported, ran, " +
+		"digest, revision, applied, repository, branch, path, message, reporter, observed, since, change"
+	transitionColumns = "change, at, environment, workload, cluster, target, cluster_type, folder, " +
+		"was, state, version, wanted, ran, revision, message"
 )
 
 // gone is the state in a transition of what is wanted no more.
@@ -55,7 +57,9 @@ func (t *Tx) changes(ctx context.Context, now time.Time, batch []changed) error 
 	latest := map[[3]string]int{} // a statement may not have a row twice
 	for i := range batch {
 		c := &batch[i]
-		for _, text := range []string{c.Environment, c.Cluster, c.Target, c.ClusterType, c.Folder, c.Workload, c.Version, c.Digest, c.Running, c.Given, c.Commit, c.Applied, c.Repository, c.Branch, c.Path, c.Message, c.Said, c.By} {
+		for _, text := range []string{c.Environment, c.Cluster, c.Target, c.ClusterType, c.Folder,
+			c.Workload, c.Version, c.Digest, c.Running, c.Given, c.Commit, c.Applied, c.Repository, c.Branch,
+			c.Path, c.Message, c.Said, c.By} {
 			texts[text] = 0
 		}
 		latest[c.place()] = i
@@ -91,7 +95,8 @@ func (t *Tx) changes(ctx context.Context, now time.Time, batch []changed) error 
 		err = t.add(ctx, "assignment", assignmentColumns, added)
 	}
 	if err == nil {
-		err = t.store.insert(ctx, t.tx, "assignment", assignmentColumns, onConflict("environment, cluster, target", assignmentColumns), replaced)
+		err = t.store.insert(ctx, t.tx, "assignment", assignmentColumns,
+			onConflict("environment, cluster, target", assignmentColumns), replaced)
 	}
 	if err == nil {
 		err = t.add(ctx, "transition", transitionColumns, transitions)
@@ -107,7 +112,8 @@ func (t *Tx) isNew(ctx context.Context, c *changed, environment int64) (bool, er
 	}
 	empty, known := t.empty[environment]
 	if !known {
-		if err := t.tx.QueryRowContext(ctx, t.store.query(`SELECT NOT EXISTS (SELECT 1 FROM assignment WHERE environment = ?)`), environment).Scan(&empty); err != nil {
+		if err := t.tx.QueryRowContext(ctx,
+			t.store.query(`SELECT NOT EXISTS (SELECT 1 FROM assignment WHERE environment = ?)`), environment).Scan(&empty); err != nil {
 			return false, err
 		}
 		t.empty[environment] = empty
@@ -119,7 +125,8 @@ func (t *Tx) isNew(ctx context.Context, c *changed, environment int64) (bool, er
 func (c *changed) row(to []any, number int64, texts map[string]int64) []any {
 	reported, _ := state.ParseReported(c.Reported)
 	return append(to,
-		texts[c.Environment], texts[c.Cluster], texts[c.Target], texts[c.Folder], int(c.State), c.Changed.UnixMilli(), int(reported), texts[c.Running], texts[c.Given], texts[c.Commit],
+		texts[c.Environment], texts[c.Cluster], texts[c.Target], texts[c.Folder], int(c.State),
+		c.Changed.UnixMilli(), int(reported), texts[c.Running], texts[c.Given], texts[c.Commit],
 		texts[c.Applied], texts[c.Repository], texts[c.Branch], texts[c.Path], texts[c.Said],
 		texts[c.By], milliseconds(c.At), milliseconds(c.Since), number)
 }
@@ -137,6 +144,7 @@ func (c *changed) transition(to []any, number int64, now time.Time, texts map[st
 		at = now
 	}
 	return append(to,
-		number, at.UnixMilli(), texts[c.Environment], texts[c.Workload], texts[c.Cluster], texts[c.Target], texts[c.ClusterType], texts[c.Folder],
+		number, at.UnixMilli(), texts[c.Environment], texts[c.Workload], texts[c.Cluster],
+		texts[c.Target], texts[c.ClusterType], texts[c.Folder],
 		was, is, texts[c.Version], texts[c.Digest], texts[c.Running], texts[c.Commit], texts[c.Message])
 }

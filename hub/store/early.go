@@ -23,7 +23,8 @@ const (
 func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (bool, error) {
 	var all, of int
 	var first sql.NullInt64
-	err := t.tx.QueryRowContext(ctx, t.store.query(`SELECT COUNT(*), MIN(received), (SELECT COUNT(*) FROM early) FROM early WHERE cluster = ?`), r.Cluster).Scan(&of, &first, &all)
+	err := t.tx.QueryRowContext(ctx,
+		t.store.query(`SELECT COUNT(*), MIN(received), (SELECT COUNT(*) FROM early) FROM early WHERE cluster = ?`), r.Cluster).Scan(&of, &first, &all)
 	if err != nil {
 		return false, t.store.problem(err)
 	}
@@ -31,7 +32,8 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 		return false, nil
 	}
 	if of >= mostEarly { // the first one says since when
-		_, err = t.tx.ExecContext(ctx, t.store.query(`DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`), r.Cluster)
+		_, err = t.tx.ExecContext(ctx,
+			t.store.query(`DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`), r.Cluster)
 	}
 	is := *r
 	is.At = r.At.UTC() // a zone may be one that JSON does not take
@@ -40,7 +42,8 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 		return false, nil
 	}
 	if err == nil {
-		err = t.store.insert(ctx, t.tx, "early", "change, cluster, received, content", "", []any{t.next(), r.Cluster, r.Received.UnixMilli(), string(content)})
+		err = t.store.insert(ctx, t.tx, "early", "change, cluster, received, content", "",
+			[]any{t.next(), r.Cluster, r.Received.UnixMilli(), string(content)})
 	}
 	if err != nil {
 		return false, t.store.problem(err)

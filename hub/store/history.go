@@ -59,12 +59,15 @@ func FilterAt(f state.Filter) (Filter, error) {
 	if f.Workspace != "" {
 		return Filter{}, ErrWorkspace
 	}
-	return Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Ring: f.Ring, ClusterType: f.ClusterType, Folder: f.Class, Version: f.Version, Base: f.Base, States: f.States}, nil
+	return Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster,
+		Target: f.Target, Ring: f.Ring, ClusterType: f.ClusterType, Folder: f.Class, Version: f.Version,
+		Base: f.Base, States: f.States}, nil
 }
 
 // transitionFields returns the fields of a Transition as SQL, with those of its ring and base.
 func transitionFields(ring, base string) string {
-	return "h.change, h.at, e.text, c.text, ct.text, COALESCE(f.text, ''), " + ring + ", " + base + ", w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text"
+	return "h.change, h.at, e.text, c.text, ct.text, COALESCE(f.text, ''), " + ring + ", " + base +
+		", w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text"
 }
 
 const transitionJoins = ` JOIN term e ON e.id = h.environment JOIN term c ON c.id = h.cluster JOIN term ct ON ct.id = h.cluster_type JOIN term w ON w.id = h.workload JOIN term t ON t.id = h.target
@@ -141,7 +144,8 @@ func inStates(column string, states []state.State) condition {
 
 // residual are the conditions of a filter that no index has, but for those of the ring and the base.
 func residual(f Filter, ids map[string]int64) (all conditions) {
-	for _, c := range []struct{ column, text string }{{"cluster_type", f.ClusterType}, {"folder", f.Folder}, {"version", f.Version}} {
+	for _, c := range []struct{ column, text string }{{"cluster_type", f.ClusterType},
+		{"folder", f.Folder}, {"version", f.Version}} {
 		if c.text != "" {
 			all = append(all, condition{"h." + c.column + " = ?", []any{ids[c.text]}})
 		}
@@ -168,7 +172,8 @@ func rangeOf(f Filter, ids map[string]int64, from, before int64) (within conditi
 		key("workload", f.Workload)
 	}
 	columns, marks = "("+columns+"h.change)", "("+marks+"?)"
-	return condition{columns + " >= " + marks + " AND " + columns + " < " + marks, slices.Concat(first, []any{from}, last, []any{before})}, order + "h.change DESC"
+	return condition{columns + " >= " + marks + " AND " + columns + " < " + marks,
+		slices.Concat(first, []any{from}, last, []any{before})}, order + "h.change DESC"
 }
 
 // selects returns the conditions of a filter that are of a transition alone.
@@ -183,7 +188,8 @@ func (s *Store) selects(f Filter, ids map[string]int64) (all conditions) {
 		is, args := isOneOf(s, "h.environment", of)
 		all = append(all, condition{is, args})
 	}
-	for _, c := range []struct{ column, text string }{{"workload", f.Workload}, {"cluster", f.Cluster}, {"target", f.Target}} {
+	for _, c := range []struct{ column, text string }{{"workload", f.Workload}, {"cluster", f.Cluster},
+		{"target", f.Target}} {
 		if c.text != "" {
 			all = append(all, condition{"h." + c.column + " = ?", []any{ids[c.text]}})
 		}
@@ -222,7 +228,8 @@ func (s *Store) History(ctx context.Context, f Filter, most int) (found []Transi
 	}
 	where := append(s.selects(f, ids), rare...)
 	before, step := f.Before, int64(math.MaxInt64)
-	if hasKey := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1; len(rare) > 0 || len(f.States) > 0 || !hasKey && len(where) > 0 {
+	if hasKey := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1; len(rare) > 0 ||
+		len(f.States) > 0 || !hasKey && len(where) > 0 {
 		step = inPart
 	}
 	if before == 0 {
@@ -235,7 +242,10 @@ func (s *Store) History(ctx context.Context, f Filter, most int) (found []Transi
 		from := max(before-step, 0)
 		within, order := rangeOf(f, ids, from, before)
 		part := append(slices.Clone(where), within)
-		err := s.rows(ctx, s.read, transitions(&found), fmt.Sprintf("SELECT %s FROM (SELECT * FROM transition h WHERE %s ORDER BY %s LIMIT %d) h%s ORDER BY h.change DESC", transitionFields(textAt("ring", ofTransition), textAt("base", ofTransition)), part, order, most+1-len(found), transitionJoins),
+		err := s.rows(ctx, s.read, transitions(&found),
+			fmt.Sprintf("SELECT %s FROM (SELECT * FROM transition h WHERE %s ORDER BY %s LIMIT %d) h%s "+
+				"ORDER BY h.change DESC", transitionFields(textAt("ring", ofTransition),
+				textAt("base", ofTransition)), part, order, most+1-len(found), transitionJoins),
 			part.args()...)
 		if err != nil {
 			return nil, 0, s.problem(err)
@@ -261,7 +271,8 @@ func transitions(into *[]Transition) func(*sql.Rows) error {
 		var t Transition
 		var at int64
 		var was, is int
-		if err := r.Scan(&t.Number, &at, &t.Environment, &t.Cluster, &t.ClusterType, &t.Folder, &t.Ring, &t.Base, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit, &t.Message); err != nil {
+		if err := r.Scan(&t.Number, &at, &t.Environment, &t.Cluster, &t.ClusterType, &t.Folder, &t.Ring,
+			&t.Base, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit, &t.Message); err != nil {
 			return err
 		}
 		t.At, t.State = instant(at), name(is)

@@ -80,7 +80,8 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
 		var c Cluster
 		var seen, snapshot, conflict int64
-		if err := r.Scan(&c.Cluster, &seen, &snapshot, &c.Digest, &c.Partial, &c.By, &c.UID, &c.Before, &conflict); err != nil {
+		if err := r.Scan(&c.Cluster, &seen, &snapshot, &c.Digest, &c.Partial, &c.By, &c.UID, &c.Before,
+			&conflict); err != nil {
 			return err
 		}
 		c.Last, c.Snapshot, c.Conflict = instant(seen), instant(snapshot), instant(conflict)
@@ -126,7 +127,8 @@ func (s *Store) assignments(ctx context.Context, on querier, after int64, into L
 		err := s.rows(ctx, on, func(r *sql.Rows) error {
 			page = append(page, row{})
 			x := &page[len(page)-1]
-			return r.Scan(&x.ids[0], &x.ids[1], &x.ids[2], &x.ids[3], &x.ids[4], &x.ids[5], &x.ids[6], &x.ids[7], &x.ids[8], &x.ids[9],
+			return r.Scan(&x.ids[0], &x.ids[1], &x.ids[2], &x.ids[3], &x.ids[4], &x.ids[5], &x.ids[6],
+				&x.ids[7], &x.ids[8], &x.ids[9],
 				&x.ids[10], &x.ids[11], &x.ids[12],
 				&x.s.State, &x.s.Changed, &x.s.Reported, &x.s.At, &x.s.Since, &x.change)
 		}, query, append(from, inPage)...)

@@ -96,7 +96,8 @@ func (s *Store) migration(ctx context.Context, m migration) error {
 		}
 	}
 	var done int
-	if err := tx.QueryRowContext(ctx, s.query(`SELECT COUNT(*) FROM migration WHERE number = ?`), m.number).Scan(&done); err != nil || done > 0 {
+	if err := tx.QueryRowContext(ctx, s.query(`SELECT COUNT(*) FROM migration WHERE number = ?`),
+		m.number).Scan(&done); err != nil || done > 0 {
 		return err
 	}
 	text, err := migrations.ReadFile(m.file)
@@ -118,5 +119,6 @@ func (s *Store) tables(text string) string {
 	if s.postgres {
 		return text
 	}
-	return strings.NewReplacer(" BIGINT PRIMARY KEY", " INTEGER PRIMARY KEY", " INT PRIMARY KEY", " INTEGER PRIMARY KEY", "/* WITHOUT ROWID */", "WITHOUT ROWID").Replace(text)
+	return strings.NewReplacer(" BIGINT PRIMARY KEY", " INTEGER PRIMARY KEY", " INT PRIMARY KEY",
+		" INTEGER PRIMARY KEY", "/* WITHOUT ROWID */", "WITHOUT ROWID").Replace(text)
 }

@@ -132,7 +132,8 @@ type term struct {
 // of d. It reads one row of an index for each. where is a condition, which is there twice, and AND.
 func distinctOf(column, table, where string) string {
 	least := "SELECT MIN(" + column + ") FROM " + table + " WHERE " + where
-	return "WITH RECURSIVE d(id) AS (" + least + " 1 = 1 UNION ALL SELECT (" + least + " " + column + " > d.id) FROM d WHERE d.id IS NOT NULL) "
+	return "WITH RECURSIVE d(id) AS (" + least + " 1 = 1 UNION ALL SELECT (" + least + " " + column +
+		" > d.id) FROM d WHERE d.id IS NOT NULL) "
 }
 
 // distinct returns the values that a column of transition has, sorted.
@@ -142,7 +143,8 @@ func (s *Store) distinct(ctx context.Context, column, where string, args ...any)
 		err := r.Scan(&t.id, &t.text)
 		all = append(all, t)
 		return err
-	}, distinctOf(column, "transition", where)+"SELECT t.id, t.text FROM d JOIN term t ON t.id = d.id", append(args, args...)...)
+	}, distinctOf(column, "transition", where)+"SELECT t.id, t.text FROM d JOIN term t ON t.id = d.id",
+		append(args, args...)...)
 	slices.SortFunc(all, func(a, b term) int { return strings.Compare(a.text, b.text) })
 	return all, err
 }
@@ -156,14 +158,16 @@ func (m *moment) last(p part) (from string, args []any, where conditions) {
 		environment = "+" + environment
 	}
 	before := conditions{{"h.at < ?", []any{m.at + 1}}, {environment, []any{p.environmentID}}}
-	for _, c := range []struct{ column, text string }{{"workload", cmp.Or(p.workload, m.Workload)}, {"cluster", m.Cluster}, {"target", m.Target}} {
+	for _, c := range []struct{ column, text string }{{"workload", cmp.Or(p.workload, m.Workload)},
+		{"cluster", m.Cluster}, {"target", m.Target}} {
 		if c.text != "" {
 			before = append(before, condition{"h." + c.column + " = ?", []any{m.ids[c.text]}})
 		}
 	}
-	// The state comes with the number of a transition, in its last four bits: an index has both, and of all but what is listed nothing
-	// else is to be read.
-	from = "(SELECT newest / 16 AS change, newest % 16 - 1 AS state, cluster, target FROM (SELECT MAX(h.change * 16 + h.state + 1) AS newest, h.cluster, h.target FROM transition h WHERE " +
+	// The state comes with the number of a transition, in its last four bits: an index has both, and
+	// of all but what is listed nothing else is to be read.
+	from = "(SELECT newest / 16 AS change, newest % 16 - 1 AS state, cluster, target FROM (SELECT " +
+		"MAX(h.change * 16 + h.state + 1) AS newest, h.cluster, h.target FROM transition h WHERE " +
 		before.String() + " GROUP BY h.cluster, h.target) m) l"
 	where = conditions{{fmt.Sprintf("l.state <> %d", gone), nil}}
 	if len(m.States) > 0 {
@@ -207,7 +211,9 @@ func (m *moment) place(ctx context.Context, p part) error {
 		err := r.Scan(&f.id, &name, &f.ring, &f.base)
 		all[name] = f
 		return err
-	}, distinctOf("folder", "folder_history", "environment = ? AND")+"SELECT f.id, f.text, "+textAt("ring", of)+", "+textAt("base", of)+" FROM d JOIN term f ON f.id = d.id",
+	}, distinctOf("folder", "folder_history",
+		"environment = ? AND")+"SELECT f.id, f.text, "+textAt("ring", of)+", "+textAt("base",
+		of)+" FROM d JOIN term f ON f.id = d.id",
 		p.environmentID, p.environmentID, p.environmentID, m.at, p.environmentID, m.at)
 }
 
@@ -225,7 +231,8 @@ func (m *moment) count(ctx context.Context, p part) (tally state.Tally, err erro
 		}
 		tally[is] = n
 		return nil
-	}, "SELECT l.state, COUNT(*) FROM "+from+" WHERE "+where.String()+" GROUP BY l.state", append(args, where.args()...)...)
+	}, "SELECT l.state, COUNT(*) FROM "+from+" WHERE "+where.String()+" GROUP BY l.state",
+		append(args, where.args()...)...)
 	return tally, err
 }
 
@@ -237,8 +244,11 @@ func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) 
 	if after.Environment == p.environment && after.Workload == p.workload {
 		where = append(where, condition{"(" + inner + ") > (?, ?)", []any{after.Cluster, after.Target}})
 	}
-	listed := fmt.Sprintf("SELECT l.change FROM %s JOIN term oc ON oc.id = l.cluster JOIN term ot ON ot.id = l.target WHERE %s ORDER BY %s LIMIT %d OFFSET %d", from, where, inner, most, skip)
-	err = m.rows(ctx, m.read, transitions(&rows), "SELECT "+transitionFields("''", "''")+" FROM ("+listed+") l JOIN transition h ON h.change = l.change"+transitionJoins+" ORDER BY "+order("c.text", "t.text"),
+	listed := fmt.Sprintf("SELECT l.change FROM %s JOIN term oc ON oc.id = l.cluster JOIN term ot "+
+		"ON ot.id = l.target WHERE %s ORDER BY %s LIMIT %d OFFSET %d", from, where, inner, most, skip)
+	err = m.rows(ctx, m.read, transitions(&rows), "SELECT "+transitionFields("''",
+		"''")+" FROM ("+listed+") l JOIN transition h ON h.change = l.change"+transitionJoins+
+		" ORDER BY "+order("c.text", "t.text"),
 		append(args, where.args()...)...)
 	for i := range rows {
 		f := m.folders[p.environmentID][rows[i].Folder]
@@ -277,7 +287,8 @@ func (s *Store) CountAt(ctx context.Context, f Filter, at time.Time) (tally stat
 // At returns how the assignments that a filter selects were at a time, after a place and but for the
 // first of them, at most so many, and where the list goes on; nil for the end. There may be fewer
 // than so many where those that match are rare.
-func (s *Store) At(ctx context.Context, f Filter, at time.Time, after Place, skip, most int) (found []Transition, next *Place, err error) {
+func (s *Store) At(ctx context.Context, f Filter, at time.Time, after Place, skip,
+	most int) (found []Transition, next *Place, err error) {
 	m, err := s.moment(ctx, f, at)
 	if err != nil || m == nil || !storable(after.Environment+after.Workload+after.Cluster+after.Target) {
 		return nil, nil, err

@@ -39,7 +39,8 @@ func (s *Store) AddNotification(ctx context.Context, first Notification, more ..
 		return false, s.problem(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	result, err := tx.ExecContext(ctx, s.query(`INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`), first.Key, first.At.UnixMilli(), first.Reference)
+	result, err := tx.ExecContext(ctx,
+		s.query(`INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`), first.Key, first.At.UnixMilli(), first.Reference)
 	if err != nil {
 		return false, s.problem(err)
 	}
@@ -67,7 +68,8 @@ func (s *Store) ReplaceNotification(ctx context.Context, was, is Notification) (
 
 // RemoveNotification removes one; false where it is not what it was.
 func (s *Store) RemoveNotification(ctx context.Context, was Notification) (bool, error) {
-	return s.notification(ctx, `DELETE FROM notification WHERE key = ? AND at = ? AND reference = ?`, was.Key, was.At.UnixMilli(), was.Reference)
+	return s.notification(ctx, `DELETE FROM notification WHERE key = ? AND at = ? AND reference = ?`,
+		was.Key, was.At.UnixMilli(), was.Reference)
 }
 
 func (s *Store) notification(ctx context.Context, q string, args ...any) (bool, error) {

@@ -50,7 +50,8 @@ func ReleasesOf(w *state.Wanted) []Release {
 			if there && was.Base == r.Base && was.Own == r.Own {
 				continue
 			}
-			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base, Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: committed(c.Time, &was, &r), At: c.Time})
+			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base,
+				Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: committed(c.Time, &was, &r), At: c.Time})
 		}
 	}
 	inOrder(out)
@@ -101,7 +102,8 @@ func ReadAt(now time.Time, before, w *state.Wanted) []Release {
 func inOrder(releases []Release) {
 	for i := len(releases) - 2; i >= 0; i-- {
 		r, older := &releases[i], &releases[i+1]
-		if r.Commit != older.Commit && r.At.Truncate(time.Second).Equal(older.At.Truncate(time.Second)) && !r.At.After(older.At) {
+		if r.Commit != older.Commit && r.At.Truncate(time.Second).Equal(older.At.Truncate(time.Second)) &&
+			!r.At.After(older.At) {
 			r.At = older.At.Add(time.Millisecond)
 		} else if r.Commit == older.Commit {
 			r.At = older.At
@@ -113,12 +115,14 @@ func inOrder(releases []Release) {
 func (t *Tx) Releases(ctx context.Context, releases []Release) error {
 	var values []any
 	for _, r := range releases {
-		values = append(values, r.Environment, r.Ring, r.Commit, r.Base, r.Own, r.Author, r.Subject, r.Committed.UnixMilli(), r.At.UnixMilli())
+		values = append(values, r.Environment, r.Ring, r.Commit, r.Base, r.Own, r.Author, r.Subject,
+			r.Committed.UnixMilli(), r.At.UnixMilli())
 	}
 	if len(values) == 0 {
 		return nil
 	}
-	err := t.store.insert(ctx, t.tx, "release", "environment, ring, revision, base, own, author, subject, committed, at", "ON CONFLICT (environment, ring, revision) DO NOTHING", values)
+	err := t.store.insert(ctx, t.tx, "release", "environment, ring, revision, base, own, author, "+
+		"subject, committed, at", "ON CONFLICT (environment, ring, revision) DO NOTHING", values)
 	if err != nil {
 		return t.store.problem(err)
 	}
@@ -134,7 +138,8 @@ func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at 
 // Restore notes of all releases of a ring that failed earlier that all of the ring is ok again; the
 // first time counts. It returns how many they are.
 func (t *Tx) Restore(ctx context.Context, environment, ring string, at time.Time) (int, error) {
-	result, err := t.tx.ExecContext(ctx, t.store.query(`UPDATE release SET restored = ? WHERE environment = ? AND ring = ? AND failed < ? AND restored IS NULL`),
+	result, err := t.tx.ExecContext(ctx,
+		t.store.query(`UPDATE release SET restored = ? WHERE environment = ? AND ring = ? AND failed < ? AND restored IS NULL`),
 		at.UnixMilli(), environment, ring, at.UnixMilli())
 	if err != nil {
 		return 0, t.store.problem(err)
@@ -149,7 +154,8 @@ func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time
 }
 
 func (t *Tx) note(ctx context.Context, column, environment, ring, commit string, at time.Time) (int, error) {
-	q := `UPDATE release SET ` + column + ` = ? WHERE environment = ? AND ring = ? AND revision = ? AND ` + column + ` IS NULL`
+	q := `UPDATE release SET ` + column +
+		` = ? WHERE environment = ? AND ring = ? AND revision = ? AND ` + column + ` IS NULL`
 	result, err := t.tx.ExecContext(ctx, t.store.query(q), at.UnixMilli(), environment, ring, commit)
 	if err != nil {
 		return 0, t.store.problem(err)
@@ -204,10 +210,12 @@ func (s *Store) ReleasesAfter(
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x Release
 		var committed, at, completed, failed, restored int64
-		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject, &committed, &at, &completed, &failed, &restored); err != nil {
+		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject,
+			&committed, &at, &completed, &failed, &restored); err != nil {
 			return err
 		}
-		x.Committed, x.At, x.Completed, x.Failed, x.Restored = instant(committed), instant(at), instant(completed), instant(failed), instant(restored)
+		x.Committed, x.At, x.Completed, x.Failed, x.Restored = instant(committed), instant(at),
+			instant(completed), instant(failed), instant(restored)
 		out = append(out, x)
 		return nil
 	}, q+` ORDER BY at DESC, `+order+` LIMIT ?`, append(args, most)...)

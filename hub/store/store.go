@@ -123,7 +123,8 @@ func inFolder(file string) error {
 
 // sqliteAddress returns the address of a file for connections with a cache of so many KiB each.
 func sqliteAddress(file, lock string, cache int) string {
-	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("cache_size(-%d)", cache), "temp_store(MEMORY)"}, "_txlock": {lock}}
+	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)",
+		fmt.Sprintf("cache_size(-%d)", cache), "temp_store(MEMORY)"}, "_txlock": {lock}}
 	return "file:" + (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath() + "?" + q.Encode()
 }
 

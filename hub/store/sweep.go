@@ -67,7 +67,8 @@ func (t *Tx) sweepTransitions(ctx context.Context, before int64) (last int64, er
 // tally before it, and what folders had until what they had last before it.
 func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err error) {
 	const gone = `SELECT id FROM part WHERE closed > 0 AND closed < ? ORDER BY closed, id LIMIT 100`
-	for _, q := range []string{`DELETE FROM tally WHERE part IN (` + gone + `)`, `DELETE FROM part WHERE id IN (` + gone + `)`} {
+	for _, q := range []string{`DELETE FROM tally WHERE part IN (` + gone + `)`,
+		`DELETE FROM part WHERE id IN (` + gone + `)`} {
 		result, err := t.tx.ExecContext(ctx, t.store.query(q), before)
 		if err != nil {
 			return false, err
@@ -80,7 +81,8 @@ func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err err
 	if more {
 		return true, nil
 	}
-	if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`), before, before); err != nil {
+	if _, err := t.tx.ExecContext(ctx,
+		t.store.query(`DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`), before, before); err != nil {
 		return false, err
 	}
 	// Part by part, what is removed is read, and nothing that stays.
@@ -124,11 +126,14 @@ func (s *Store) Clean(ctx context.Context, now time.Time) error {
 
 // The columns that name texts.
 var (
-	ofAssignments = []string{"environment", "cluster", "target", "folder", "ran", "digest", "revision", "applied", "repository", "branch", "path", "message", "reporter"}
-	ofTransitions = []string{"environment", "workload", "cluster", "target", "cluster_type", "folder", "version", "wanted", "ran", "revision", "message"}
-	ofParts       = []string{"environment", "ring", "cluster_type", "workload", "version", "base"}
-	ofFolders     = []string{"environment", "folder", "ring", "base"}
-	ofWanted      = []string{"environment", "folder", "target", "cluster_type", "ring", "workload", "version", "base", "digest"}
+	ofAssignments = []string{"environment", "cluster", "target", "folder", "ran", "digest", "revision",
+		"applied", "repository", "branch", "path", "message", "reporter"}
+	ofTransitions = []string{"environment", "workload", "cluster", "target", "cluster_type", "folder",
+		"version", "wanted", "ran", "revision", "message"}
+	ofParts   = []string{"environment", "ring", "cluster_type", "workload", "version", "base"}
+	ofFolders = []string{"environment", "folder", "ring", "base"}
+	ofWanted  = []string{"environment", "folder", "target", "cluster_type", "ring", "workload",
+		"version", "base", "digest"}
 )
 
 // bits is a set of ids.
@@ -152,11 +157,13 @@ func (s *Store) unused(ctx context.Context, until int64) (unused []int64, err er
 		columns []string
 	}{{"assignment", ofAssignments}, {"transition", ofTransitions}} {
 		var last int64
-		if err := s.rows(ctx, s.read, func(r *sql.Rows) error { return r.Scan(&last) }, `SELECT COALESCE(MAX(change), 0) FROM `+table.name); err != nil {
+		if err := s.rows(ctx, s.read, func(r *sql.Rows) error { return r.Scan(&last) },
+			`SELECT COALESCE(MAX(change), 0) FROM `+table.name); err != nil {
 			return nil, err
 		}
 		for from := int64(0); from < min(last, until); from += inPage {
-			if err := s.named(ctx, s.read, table.name, table.columns, &used, ` WHERE change > ? AND change <= ?`, from, from+inPage); err != nil {
+			if err := s.named(ctx, s.read, table.name, table.columns, &used,
+				` WHERE change > ? AND change <= ?`, from, from+inPage); err != nil {
 				return nil, err
 			}
 		}
@@ -176,7 +183,8 @@ func (s *Store) unused(ctx context.Context, until int64) (unused []int64, err er
 }
 
 // named adds the ids that rows name.
-func (s *Store) named(ctx context.Context, on querier, table string, columns []string, used *bits, where string, args ...any) error {
+func (s *Store) named(ctx context.Context, on querier, table string, columns []string, used *bits,
+	where string, args ...any) error {
 	ids := make([]int64, len(columns))
 	into := make([]any, len(columns))
 	for i := range ids {

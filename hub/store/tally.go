@@ -70,7 +70,8 @@ func differing(open map[state.Part]openPart, counts map[state.Part]state.Tally) 
 }
 
 // writeTallies writes counts, and brings the open parts up to date.
-func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]openPart, differ map[state.Part]state.Tally) error {
+func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]openPart,
+	differ map[state.Part]state.Tally) error {
 	ids := map[state.Part]int64{}
 	for p := range differ {
 		if _, there := open[p]; !there {
@@ -104,7 +105,9 @@ func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]ope
 	const columns = "id, environment, ring, cluster_type, workload, version, base, opened, newest, closed"
 	err = t.store.insert(ctx, t.tx, "part", columns, "", parts)
 	for i := 0; i < len(changed) && err == nil; i += 3 {
-		_, err = t.tx.ExecContext(ctx, t.store.query(`UPDATE part SET newest = ?, closed = ? WHERE id = ?`), changed[i+1], changed[i+2], changed[i])
+		_, err = t.tx.ExecContext(ctx,
+			t.store.query(`UPDATE part SET newest = ?, closed = ? WHERE id = ?`), changed[i+1], changed[i+2],
+			changed[i])
 	}
 	if err == nil {
 		err = t.store.insert(ctx, t.tx, "tally", tallyColumns, onConflict("part, at", tallyColumns), lines)
@@ -129,7 +132,8 @@ func (t *Tx) ofParts(ctx context.Context, parts map[state.Part]int64) (map[state
 	keys, of := map[state.Part][6]int64{}, map[[6]int64]state.Part{}
 	var values []any
 	for p := range parts {
-		key := [6]int64{texts[p.Environment], texts[p.Ring], texts[p.ClusterType], texts[p.Workload], texts[p.Version], texts[p.Base]}
+		key := [6]int64{texts[p.Environment], texts[p.Ring], texts[p.ClusterType], texts[p.Workload],
+			texts[p.Version], texts[p.Base]}
 		keys[p], of[key] = key, p
 		for _, id := range key {
 			values = append(values, id)
@@ -168,13 +172,15 @@ const partFields = `p.id, e.text, r.text, c.text, w.text, v.text, b.text, x.ok, 
 
 // openParts returns the last counts of all parts that there are.
 func (s *Store) openParts(ctx context.Context, on querier) (map[state.Part]openPart, error) {
-	return s.parts(ctx, on, "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = p.newest "+partTexts+" WHERE p.closed = 0")
+	return s.parts(ctx, on, "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND "+
+		"x.at = p.newest "+partTexts+" WHERE p.closed = 0")
 }
 
 // PartsAt returns the counts of all parts at a time, of some environments.
 func (s *Store) PartsAt(ctx context.Context, at time.Time, of state.Environments) (map[state.Part]state.Tally, error) {
 	ms := at.UnixMilli()
-	q, args := "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at <= ?) "+
+	q, args := "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = (SELECT "+
+		"MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at <= ?) "+
 		partTexts+" WHERE p.opened <= ? AND (p.closed = 0 OR p.closed > ?)", []any{ms, ms, ms}
 	if of != nil {
 		in, names := isOneOf(s, "text", storableOf(of))

@@ -20,7 +20,8 @@ const tokenColumns = "id, hash, signing_key, role, cluster, environment, note, m
 func (s *Store) AddTokens(ctx context.Context, tokens ...Token) error {
 	var values []any
 	for _, t := range tokens {
-		values = append(values, t.ID, t.Hash, t.SigningKey, t.Role, t.Cluster, t.Environment, t.Note, milliseconds(t.Made), t.MadeBy, milliseconds(t.Expires), milliseconds(t.Used), milliseconds(t.Revoked))
+		values = append(values, t.ID, t.Hash, t.SigningKey, t.Role, t.Cluster, t.Environment, t.Note,
+			milliseconds(t.Made), t.MadeBy, milliseconds(t.Expires), milliseconds(t.Used), milliseconds(t.Revoked))
 	}
 	return s.token(s.insert(ctx, s.db, "token", tokenColumns, "", values))
 }
@@ -52,7 +53,8 @@ func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token,
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var t Token
 		var made, expires, used, revoked int64
-		if err := r.Scan(&t.ID, &t.Hash, &t.SigningKey, &t.Role, &t.Cluster, &t.Environment, &t.Note, &made, &t.MadeBy, &expires, &used, &revoked); err != nil {
+		if err := r.Scan(&t.ID, &t.Hash, &t.SigningKey, &t.Role, &t.Cluster, &t.Environment, &t.Note,
+			&made, &t.MadeBy, &expires, &used, &revoked); err != nil {
 			return err
 		}
 		t.Made, t.Expires, t.Used, t.Revoked = instant(made), instant(expires), instant(used), instant(revoked)
@@ -70,7 +72,8 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (bool,
 
 // RevokeOthers ends all tokens of a cluster for an environment, or for all, but one.
 func (s *Store) RevokeOthers(ctx context.Context, cluster, environment, but string, at time.Time) error {
-	_, err := s.revoke(ctx, at, `role = 'cluster' AND cluster = ? AND environment = ? AND id <> ?`, cluster, environment, but)
+	_, err := s.revoke(ctx, at, `role = 'cluster' AND cluster = ? AND environment = ? AND id <> ?`,
+		cluster, environment, but)
 	return err
 }
 
@@ -83,7 +86,8 @@ func (s *Store) revoke(ctx context.Context, at time.Time, where string, args ...
 	defer func() { _ = tx.Rollback() }()
 	result, err := tx.ExecContext(ctx, `UPDATE token_ended SET number = number + 1`)
 	if err == nil {
-		result, err = tx.ExecContext(ctx, s.query(`UPDATE token SET revoked = ?, ended = (SELECT number FROM token_ended) WHERE revoked = 0 AND `+where), append([]any{at.UnixMilli()}, args...)...)
+		result, err = tx.ExecContext(ctx,
+			s.query(`UPDATE token SET revoked = ?, ended = (SELECT number FROM token_ended) WHERE revoked = 0 AND `+where), append([]any{at.UnixMilli()}, args...)...)
 	}
 	if err == nil {
 		n, err = result.RowsAffected()
@@ -119,7 +123,8 @@ func (s *Store) UseTokens(ctx context.Context, ids []string, at time.Time) error
 		values[i] = id
 	}
 	among, args := s.among(values)
-	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET used = ? WHERE id `+among), append([]any{at.UnixMilli()}, args...)...)
+	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET used = ? WHERE id `+among),
+		append([]any{at.UnixMilli()}, args...)...)
 	return s.token(err)
 }
 
@@ -144,7 +149,8 @@ func (s *Store) Audit(ctx context.Context, e Event) error {
 	var number int64
 	err = tx.QueryRowContext(ctx, lock).Scan(&number)
 	if err == nil {
-		_, err = tx.ExecContext(ctx, s.query(`INSERT INTO audit (number, at, who, action, subject, detail) SELECT COALESCE(MAX(number), 0) + 1, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT) FROM audit`),
+		_, err = tx.ExecContext(ctx,
+			s.query(`INSERT INTO audit (number, at, who, action, subject, detail) SELECT COALESCE(MAX(number), 0) + 1, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT) FROM audit`),
 			e.At.UnixMilli(), e.Who, e.Action, e.Subject, e.Detail)
 	}
 	return s.token(errors.Join(err, tx.Commit()))

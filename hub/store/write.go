@@ -120,7 +120,8 @@ func (t *Tx) Clusters(ctx context.Context, clusters []Cluster) error {
 		if c.Partial {
 			partial = 1
 		}
-		values = append(values, c.Cluster, milliseconds(c.Last), milliseconds(c.Snapshot), c.Digest, partial, c.By, c.UID, c.Before, milliseconds(c.Conflict), number)
+		values = append(values, c.Cluster, milliseconds(c.Last), milliseconds(c.Snapshot), c.Digest,
+			partial, c.By, c.UID, c.Before, milliseconds(c.Conflict), number)
 	}
 	err := t.store.insert(ctx, t.tx, "cluster", clusterColumns, onConflict("name", clusterColumns), values)
 	if err != nil {
@@ -144,7 +145,8 @@ func (t *Tx) Wanted(ctx context.Context, now time.Time, position int, w *state.W
 		tip = w.Commits[0].ID
 	}
 	const columns = "environment, tip, content, position, change"
-	err := t.store.insert(ctx, t.tx, "wanted", columns, onConflict("environment", columns), []any{w.Environment, tip, b.Bytes(), position, t.next()})
+	err := t.store.insert(ctx, t.tx, "wanted", columns, onConflict("environment", columns),
+		[]any{w.Environment, tip, b.Bytes(), position, t.next()})
 	if err == nil {
 		err = t.targets(ctx, now, w)
 	}
@@ -175,16 +177,19 @@ func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error 
 	for i := range w.Folders {
 		f := &w.Folders[i]
 		for _, x := range f.Targets {
-			rows = append(rows, texts[w.Environment], texts[f.Name], texts[x.Name], texts[f.ClusterType], texts[f.Ring], texts[x.Workload], texts[x.Version], texts[f.Base], texts[x.Digest])
+			rows = append(rows, texts[w.Environment], texts[f.Name], texts[x.Name], texts[f.ClusterType],
+				texts[f.Ring], texts[x.Workload], texts[x.Version], texts[f.Base], texts[x.Digest])
 		}
 	}
 	if err := t.folders(ctx, now, w, texts); err != nil {
 		return err
 	}
-	if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM wanted_target WHERE environment = ?`), texts[w.Environment]); err != nil {
+	if _, err := t.tx.ExecContext(ctx,
+		t.store.query(`DELETE FROM wanted_target WHERE environment = ?`), texts[w.Environment]); err != nil {
 		return err
 	}
-	return t.store.insert(ctx, t.tx, "wanted_target", "environment, folder, target, cluster_type, ring, workload, version, base, digest", "", rows)
+	return t.store.insert(ctx, t.tx, "wanted_target", "environment, folder, target, cluster_type, "+
+		"ring, workload, version, base, digest", "", rows)
 }
 
 // folders writes which folders have another ring or another base than in wanted_target.
@@ -217,7 +222,8 @@ func (t *Tx) Order(ctx context.Context, names []string) error {
 	if err != nil {
 		return t.store.problem(err)
 	}
-	if names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(is, name) }); slices.Equal(is, names) {
+	if names = slices.DeleteFunc(slices.Clone(names),
+		func(name string) bool { return !slices.Contains(is, name) }); slices.Equal(is, names) {
 		return nil
 	}
 	t.next()
@@ -225,14 +231,16 @@ func (t *Tx) Order(ctx context.Context, names []string) error {
 		if slices.Contains(names, name) {
 			continue
 		}
-		for _, q := range []string{`DELETE FROM wanted WHERE environment = ?`, `DELETE FROM wanted_target WHERE environment = (SELECT id FROM term WHERE text = ?)`} {
+		for _, q := range []string{`DELETE FROM wanted WHERE environment = ?`,
+			`DELETE FROM wanted_target WHERE environment = (SELECT id FROM term WHERE text = ?)`} {
 			if _, err := t.tx.ExecContext(ctx, t.store.query(q), name); err != nil {
 				return t.store.problem(err)
 			}
 		}
 	}
 	for i, name := range names {
-		if _, err := t.tx.ExecContext(ctx, t.store.query(`UPDATE wanted SET position = ? WHERE environment = ?`), i, name); err != nil {
+		if _, err := t.tx.ExecContext(ctx,
+			t.store.query(`UPDATE wanted SET position = ? WHERE environment = ?`), i, name); err != nil {
 			return t.store.problem(err)
 		}
 	}

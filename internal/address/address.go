@@ -46,7 +46,8 @@ func Parse(address string) (a Address, ok bool) {
 		return a, false
 	}
 	scheme = strings.ToLower(scheme)
-	a = Address{Scheme: scheme, Authority: u.Host, Host: strings.ToLower(u.Hostname()), Port: u.Port(), Usual: usualPorts[scheme]}
+	a = Address{Scheme: scheme, Authority: u.Host, Host: strings.ToLower(u.Hostname()), Port: u.Port(),
+		Usual: usualPorts[scheme]}
 	if strings.Contains(a.Host, ":") {
 		a.Host = "[" + a.Host + "]"
 	}

@@ -161,7 +161,8 @@ type Query struct {
 // List returns what pick takes of the objects that a query lists, in the server's order. The
 // error is the client's own, also where the server does not have the resource, or the cause of
 // the context's end; see Problem.
-func List[T any](ctx context.Context, s *Server, q Query, pick func(*unstructured.Unstructured) (T, bool)) ([]T, error) {
+func List[T any](ctx context.Context, s *Server, q Query,
+	pick func(*unstructured.Unstructured) (T, bool)) ([]T, error) {
 	var found []T
 	next, objects := "", 0
 	for restarts := 0; ; {
@@ -239,7 +240,8 @@ func (s *Server) Problem(err error, what string, q Query) error {
 	listing := fmt.Sprintf("listing the %s of context %s", what, s.Context)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return &AuthError{s.Host, listing + ": " + terminal.Line(err.Error()), "log in again: the context's user is not known to the server"}
+		return &AuthError{s.Host, listing + ": " + terminal.Line(err.Error()),
+			"log in again: the context's user is not known to the server"}
 	case apierrors.IsForbidden(err):
 		return &AuthError{s.Host, listing + ": " + terminal.Line(err.Error()),
 			fmt.Sprintf("let the context's user list %s, in the namespace where they are at least", q.Resource.GroupResource())}

@@ -191,7 +191,8 @@ func (b *builder) child(dir *node, element, name string) (*node, error) {
 
 func (b *builder) checkPath(name string) error {
 	if len(name) > b.limits.Path {
-		return &LimitError{Entry: name[:min(len(name), 80)] + "...", Most: fmt.Sprintf("paths of at most %d bytes", b.limits.Path)}
+		return &LimitError{Entry: name[:min(len(name), 80)] + "...",
+			Most: fmt.Sprintf("paths of at most %d bytes", b.limits.Path)}
 	}
 	if depth := strings.Count(name, "/") + 1; depth > b.limits.Depth {
 		return &LimitError{Entry: name, Most: fmt.Sprintf("paths of at most %d elements", b.limits.Depth)}

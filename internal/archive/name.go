@@ -61,7 +61,8 @@ func NameProblem(e string) string {
 		return "has a name in it that no file system takes"
 	case !utf8.ValidString(e):
 		return "is not written in UTF-8"
-	case strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
+	case strings.ContainsFunc(e,
+		func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
 		return "has a backslash or an invisible character in it"
 	}
 	name, _, _ := strings.Cut(e, ":")

@@ -20,8 +20,9 @@ func Secret(name, text string) bool {
 // namedWords are the words of which each makes a name look like a secret's, and keyWords
 // those before "key".
 var (
-	namedWords = []string{"password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey", "privatekey", "accesskey", "secretkey"}
-	keyWords   = []string{"private", "api", "access", "account", "encryption", "master", "signing"}
+	namedWords = []string{"password", "passwd", "passphrase", "secret", "token", "credential",
+		"credentials", "apikey", "privatekey", "accesskey", "secretkey"}
+	keyWords = []string{"private", "api", "access", "account", "encryption", "master", "signing"}
 )
 
 // Named says whether a name looks like that of a secret: DB_PASSWORD, apiKey,
@@ -52,7 +53,8 @@ func Words(name string) []string {
 			flush()
 			continue
 		}
-		hump := unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		hump := unicode.IsUpper(r) && i > 0 &&
+			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
 		if hump {
 			flush()
 		}
@@ -64,7 +66,8 @@ func Words(name string) []string {
 
 // known matches tokens that say whose they are: of GitHub, GitLab, Slack, AWS and Stripe, and
 // JSON Web Tokens.
-var known = lazyregexp.New(`^(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,}|glpat-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|sk_live_\w{16,}|eyJ[\w-]{8,}\.eyJ[\w-]+\.[\w-]*)$`)
+var known = lazyregexp.New(
+	`^(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,}|glpat-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|sk_live_\w{16,}|eyJ[\w-]{8,}\.eyJ[\w-]+\.[\w-]*)$`)
 
 // Looks says whether a text looks like a secret whatever its name is: a private key, a URL
 // with a password, a token of a well-known form, or characters at random. Digests, and ids in
@@ -104,7 +107,8 @@ func random(text string) bool {
 			lower = true
 		case r >= '0' && r <= '9':
 			digit = true
-		case r != '+' && r != '/' && r != '=' && r != '_' && r != '!' && r != '$' && r != '%' && r != '^' && r != '*' && r != '#':
+		case r != '+' && r != '/' && r != '=' && r != '_' && r != '!' && r != '$' && r != '%' &&
+			r != '^' && r != '*' && r != '#':
 			return false
 		}
 		count[r]++

@@ -54,7 +54,8 @@ type DifferentError struct {
 }
 
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("CUE's module cache holds another %s %s than this kalypso (%s differs): cue may judge a platform differently; remove %s to have it written again",
+	return fmt.Sprintf("CUE's module cache holds another %s %s than this kalypso (%s differs): cue "+
+		"may judge a platform differently; remove %s to have it written again",
 		basePath, kalypso.ModuleVersion, e.File, e.Folder)
 }
 

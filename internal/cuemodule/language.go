@@ -38,7 +38,8 @@ func (e *LanguageError) Error() string {
 // tooNew matches what CUE's modfile package and its loader say of a module file
 // that is too new; the loader puts the module in front. CUE has no type for it,
 // and tells neither position nor file.
-var tooNew = lazyregexp.New(`(?:([^\s:]+@v[^\s:]+): )?language version "([^"]+)" declared in module\.cue is too new for current language version "([^"]+)"`)
+var tooNew = lazyregexp.New(
+	`(?:([^\s:]+@v[^\s:]+): )?language version "([^"]+)" declared in module\.cue is too new for current language version "([^"]+)"`)
 
 // Language returns the *LanguageError that an error of CUE's loader amounts to,
 // or nil. Imported modules are not looked at beforehand: only the loader knows

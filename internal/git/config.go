@@ -65,9 +65,10 @@ func isTrue(c *config.Config, section, key string) bool {
 // isPartial reports whether the repository is a partial clone of a remote.
 func isPartial(c *config.Config) bool {
 	return slices.ContainsFunc(c.Sections, func(s *config.Section) bool {
-		return strings.EqualFold(s.Name, "remote") && slices.ContainsFunc(s.Subsections, func(remote *config.Subsection) bool {
-			return remote.HasOption("promisor")
-		})
+		return strings.EqualFold(s.Name, "remote") &&
+			slices.ContainsFunc(s.Subsections, func(remote *config.Subsection) bool {
+				return remote.HasOption("promisor")
+			})
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 
 // ErrNoRepository is wrapped by the errors of Open and Discover where there is no
 // repository.
-var ErrNoRepository = errors.New("it is not a git repository: name a bare one, or the folder that has .git (git init --bare makes one)")
+var ErrNoRepository = errors.New("it is not a git repository: name a bare one, or the folder " +
+	"that has .git (git init --bare makes one)")
 
 // find returns the git folder of dir: its .git, the folder that this names, or dir itself.
 func find(dir string) (string, error) {
@@ -60,7 +61,8 @@ func dotGit(dir string) (string, error) {
 		return "", err
 	}
 	if !isGitDir(own) {
-		return "", fmt.Errorf("%s says that the repository is in %s, and it is not; `git worktree repair` mends moved work trees", dot, own)
+		return "", fmt.Errorf("%s says that the repository is in %s, and it is not; `git worktree "+
+			"repair` mends moved work trees", dot, own)
 	}
 	return own, nil
 }

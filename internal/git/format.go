@@ -14,7 +14,8 @@ type FormatError struct{ Reason string }
 func (e *FormatError) Error() string { return "its format is not supported: " + e.Reason }
 
 // ErrSHA256 is the error for a repository whose ids are those of SHA-256.
-var ErrSHA256 = &FormatError{"it is a SHA-256 repository, and kalypso reads SHA-1 ones; `git init --object-format=sha1` makes such a one"}
+var ErrSHA256 = &FormatError{"it is a SHA-256 repository, and kalypso reads SHA-1 ones; `git " +
+	"init --object-format=sha1` makes such a one"}
 
 // extensions are those that do not affect this package, with the values for which that
 // holds; nil for all (https://git-scm.com/docs/git-config under extensions.*).
@@ -46,7 +47,8 @@ func checkFormat(c *config.Config) error {
 			}
 			allowed, known := extensions[strings.ToLower(o.Key)]
 			if !known && version == "1" || allowed != nil && !slices.Contains(allowed, strings.ToLower(o.Value)) {
-				return &FormatError{fmt.Sprintf("extensions.%s is %s, and kalypso needs a repository with SHA-1 ids and refs in files", o.Key, o.Value)}
+				return &FormatError{fmt.Sprintf("extensions.%s is %s, and kalypso needs a repository with "+
+					"SHA-1 ids and refs in files", o.Key, o.Value)}
 			}
 		}
 	}

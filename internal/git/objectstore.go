@@ -202,7 +202,11 @@ func (s *objectStore) has(id Hash) bool {
 				return false
 			}
 		}
-		if slices.ContainsFunc(s.packs, func(p *pack) bool { _, found, err := p.find(id); return err == nil && found }) || s.isLoose(id) {
+		if slices.ContainsFunc(s.packs, func(p *pack) bool {
+			_, found,
+				err := p.find(id)
+			return err == nil && found
+		}) || s.isLoose(id) {
 			return true
 		}
 	}

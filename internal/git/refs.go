@@ -19,7 +19,8 @@ import (
 // check-ref-format --branch.
 func BranchRef(branch string) (string, error) {
 	ref := "refs/heads/" + branch
-	if branch == "" || branch == "HEAD" || strings.ContainsFunc(branch, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
+	if branch == "" || branch == "HEAD" ||
+		strings.ContainsFunc(branch, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
 		plumbing.ReferenceName(ref).Validate() != nil {
 		return "", fmt.Errorf("%q is not a name that git allows for a branch", branch)
 	}

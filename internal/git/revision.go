@@ -42,7 +42,8 @@ func (r *Repository) Resolve(rev string) (Hash, error) {
 var errForm = errors.New("unknown form")
 
 func formError(rev string) error {
-	return fmt.Errorf("%q is not a form of revision that kalypso reads; name a branch, a tag or a commit, or such with ~N or ^N, or what git rev-parse makes of it", rev)
+	return fmt.Errorf("%q is not a form of revision that kalypso reads; name a branch, a tag or a "+
+		"commit, or such with ~N or ^N, or what git rev-parse makes of it", rev)
 }
 
 var (

@@ -31,7 +31,8 @@ const (
 // the ref. The error is an ErrLostRace where the ref is not at from. The error for a lock
 // file that a killed process left names the file.
 func (r *Repository) Update(ref string, from, to Hash, by Signature, message string) error {
-	u := &refUpdate{repository: r, ref: ref, from: from, to: to, by: by, message: message, file: filepath.Join(r.dir, filepath.FromSlash(ref))}
+	u := &refUpdate{repository: r, ref: ref, from: from, to: to, by: by, message: message,
+		file: filepath.Join(r.dir, filepath.FromSlash(ref))}
 	if err := u.run(); err != nil {
 		return fmt.Errorf("updating %s of %s: %w", ref, r.dir, err)
 	}
@@ -143,7 +144,8 @@ func (u *refUpdate) lock() (*os.File, error) {
 			if lost := u.compare(); lost != nil {
 				return nil, lost
 			}
-			return nil, fmt.Errorf("another process holds the lock %s; if none does, one was killed while it updated the branch: remove the file", file)
+			return nil, fmt.Errorf("another process holds the lock %s; if none does, one was killed while "+
+				"it updated the branch: remove the file", file)
 		}
 	}
 }

@@ -48,7 +48,8 @@ func Temporary(err error) bool {
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 		return !errors.Is(err, context.DeadlineExceeded)
 	}
-	for _, broken := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, io.ErrUnexpectedEOF, io.EOF} {
+	for _, broken := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED,
+		syscall.EPIPE, io.ErrUnexpectedEOF, io.EOF} {
 		if errors.Is(err, broken) {
 			return true
 		}
@@ -57,7 +58,8 @@ func Temporary(err error) bool {
 }
 
 // Clock returns a clock for tests, with the real one where a function is nil.
-func Clock(now func() time.Time, wait func(context.Context, time.Duration) error) (func() time.Time, func(context.Context, time.Duration) error) {
+func Clock(now func() time.Time, wait func(context.Context, time.Duration) error) (func() time.Time,
+	func(context.Context, time.Duration) error) {
 	if now == nil {
 		now = time.Now
 	}

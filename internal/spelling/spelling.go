@@ -68,7 +68,8 @@ func sameStem(a, b string) bool {
 		return false
 	}
 	last := len(a) - 1
-	return strings.HasPrefix(b, a) || last > shortestStem && a[last] >= 'a' && a[last-1] != '-' && strings.HasPrefix(b, a[:last])
+	return strings.HasPrefix(b, a) || last > shortestStem && a[last] >= 'a' && a[last-1] != '-' &&
+		strings.HasPrefix(b, a[:last])
 }
 
 // edits is the optimal string alignment distance: insertions, deletions,
@@ -118,7 +119,8 @@ func Misspelt(a, b string) bool {
 		}
 		different++
 		sameStart := strings.EqualFold(as[i][:1], bs[i][:1])
-		if !sameStart || min(letters(as[i]), letters(bs[i])) < minWord || digits(as[i]) != digits(bs[i]) || !oneEdit(as[i], bs[i]) {
+		if !sameStart || min(letters(as[i]), letters(bs[i])) < minWord ||
+			digits(as[i]) != digits(bs[i]) || !oneEdit(as[i], bs[i]) {
 			return false
 		}
 	}

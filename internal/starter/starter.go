@@ -110,7 +110,8 @@ func (r Repository) withDefaults() Repository {
 // PromoteFlags returns the flags with which promote finds the reports of rollouts, each after a space. Values in
 // capitals have to be replaced.
 func (r Repository) PromoteFlags() string {
-	return map[string]string{"hub": " --hub URL", "kubernetes": " --kubeconfig FILE", "report": " --report FOLDER"}[r.Rollout]
+	return map[string]string{"hub": " --hub URL", "kubernetes": " --kubeconfig FILE",
+		"report": " --report FOLDER"}[r.Rollout]
 }
 
 // write makes the files of what is new, which is of a kind that has a folder of templates.

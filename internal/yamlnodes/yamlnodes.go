@@ -92,7 +92,8 @@ func Most(text []byte) (n int64) {
 		case ',', '[', '{':
 			n++
 		case '-', ':', '?':
-			if i+1 == len(text) || strings.IndexByte(" \t\r\n,[]{}\xc2\xe2", text[i+1]) >= 0 || b == ':' && i > 0 && strings.IndexByte("\"']}", text[i-1]) >= 0 {
+			if i+1 == len(text) || strings.IndexByte(" \t\r\n,[]{}\xc2\xe2", text[i+1]) >= 0 || b == ':' &&
+				i > 0 && strings.IndexByte("\"']}", text[i-1]) >= 0 {
 				n++
 			}
 		}
@@ -117,7 +118,8 @@ func checkDirectives(text []byte) error {
 		return nil
 	}
 	at := found[maxTagDirectives][1] - len("%TAG")
-	return &Error{bytes.Count(text[:at], []byte("\n")) + 1, 1, fmt.Sprintf("there are more than %d %%TAG directives", maxTagDirectives), true}
+	return &Error{bytes.Count(text[:at], []byte("\n")) + 1, 1,
+		fmt.Sprintf("there are more than %d %%TAG directives", maxTagDirectives), true}
 }
 
 // syntax takes the line out of an error of the parser, which has some in its text.

@@ -85,7 +85,8 @@ func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Pla
 }
 
 // applyTo does what can be done for one stage.
-func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.Intent, wanted *plan.Step) (*plan.StageStatus, error) {
+func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.Intent,
+	wanted *plan.Step) (*plan.StageStatus, error) {
 	if err := a.reportUpstream(ctx, st); err != nil {
 		return nil, err
 	}
@@ -108,7 +109,8 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 		return status, errors.Join(a.proposer.withdraw(ctx, st, status), a.proposer.retractGates(ctx, st, status))
 	}
 	if wanted != nil && (wanted.Source != status.Step.Source || wanted.Commit != status.Step.Commit) {
-		return nil, fmt.Errorf("%w: it would be %s, and was %s", plan.ErrMoved, status.Step.Source.Describe(), wanted.Source.Describe())
+		return nil, fmt.Errorf("%w: it would be %s, and was %s", plan.ErrMoved,
+			status.Step.Source.Describe(), wanted.Source.Describe())
 	}
 	if st.Environment.Tip.IsZero() && st.Writes() == model.WritePullRequest && plan.Proposable(status.Step) {
 		if err := a.begin(ctx, st, status.Step.Source); err != nil {
@@ -119,7 +121,9 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 		}
 	}
 	if base := status.Step.Source.Base; intent.Commit != "" && st.Aborted(base.Hash()) != nil {
-		if err := st.Environment.Repository.TakeBack(ctx, &ledger.Order{Kind: "resume", About: st.AbortName() + "/" + string(base), By: a.state.Request.By}, "abort", a.state.Request.Author(a.state.Now)); err != nil {
+		if err := st.Environment.Repository.TakeBack(ctx, &ledger.Order{Kind: "resume",
+			About: st.AbortName() + "/" + string(base), By: a.state.Request.By}, "abort",
+			a.state.Request.Author(a.state.Now)); err != nil {
 			return nil, err
 		}
 	}
@@ -243,7 +247,8 @@ func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.
 			return a.proposer.propose(ctx, st, status, intent) // the branch takes nothing but change requests
 		}
 		return err
-	case direct && plan.Proposable(step) && st.Environment.Repository.Plain && status.State == plan.Waiting && pendingApprovals(step):
+	case direct && plan.Proposable(step) && st.Environment.Repository.Plain &&
+		status.State == plan.Waiting && pendingApprovals(step):
 		return a.proposer.publish(ctx, st, status)
 	case direct:
 		return nil

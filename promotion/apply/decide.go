@@ -73,7 +73,8 @@ func (a *Applier) Release(ctx context.Context, d plan.Decision) ([]*plan.StageSt
 }
 
 // rollback carries out the rollback of a stage.
-func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.RollbackTo, d plan.Decision) (*plan.StageStatus, error) {
+func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.RollbackTo,
+	d plan.Decision) (*plan.StageStatus, error) {
 	status, err := a.planner.Rollback(ctx, st, to, d)
 	if err != nil || status.State == plan.Blocked {
 		return status, err
@@ -84,7 +85,8 @@ func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.Rollb
 		if to.Own {
 			at = "its own files of " + status.Has.Environment.Short()
 		}
-		status.Reason = "it is back at " + at + ", and held until " + cmp.Or(d.Deadline(), "somebody releases it") + a.comesBack(st, status.Hold)
+		status.Reason = "it is back at " + at + ", and held until " +
+			cmp.Or(d.Deadline(), "somebody releases it") + a.comesBack(st, status.Hold)
 	}
 	return status, err
 }
@@ -93,16 +95,19 @@ func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.Rollb
 // and what keeps it from that; "" where nothing has to.
 func (a *Applier) comesBack(st *session.Stage, hold *tree.Hold) string {
 	if hold != nil && hold.Environment != "" {
-		return fmt.Sprintf("; own files of %s then come again: revert their commit to keep them away", hold.Environment.Short())
+		return fmt.Sprintf("; own files of %s then come again: revert their commit to keep them away",
+			hold.Environment.Short())
 	}
-	if hold == nil || hold.Base == "" || hold.Base == st.Has().Base || st.Environment.Orders.Rejected[hold.Base.Hash()] != nil {
+	if hold == nil || hold.Base == "" || hold.Base == st.Has().Base ||
+		st.Environment.Orders.Rejected[hold.Base.Hash()] != nil {
 		return ""
 	}
 	return fmt.Sprintf("; %s may then come again: `kalypso reject %[1]s` keeps it from that", hold.Base.Short())
 }
 
 // restate pushes another hold of a stage.
-func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string, d plan.Decision) (*plan.StageStatus, error) {
+func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string,
+	d plan.Decision) (*plan.StageStatus, error) {
 	before := st.Environment.Hold(st.RingName())
 	status, p, err := a.planner.Restate(ctx, st, hold, title, d)
 	if err != nil || p == nil {
@@ -111,7 +116,8 @@ func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hol
 	update := remote.Update{Ref: session.BranchRef(st.Environment.Branch), Old: st.Environment.Tip, New: p.Commit}
 	if err := st.Environment.Repository.Remote.Push(ctx, []remote.Update{update}, p.Packs, false); err != nil {
 		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
-			status.State, status.Reason = plan.Blocked, fmt.Sprintf("branch %s takes no push: %v", st.Environment.Branch, refused)
+			status.State, status.Reason = plan.Blocked,
+				fmt.Sprintf("branch %s takes no push: %v", st.Environment.Branch, refused)
 			if hold != nil {
 				status.Reason += fmt.Sprintf("; `kalypso freeze %s` stops promotion without one", st.Policy.Name)
 			}
@@ -133,7 +139,8 @@ func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hol
 // branches, and returns their names. Thaw ends that.
 func (a *Applier) Freeze(ctx context.Context, d plan.Decision) ([]string, error) {
 	return a.orderEach(func(environment string, r *session.Repository) error {
-		if err := r.Give(ctx, &ledger.Order{Kind: "freeze", About: environment, Reason: d.Reason, By: a.state.Request.By, Until: d.Until}, a.state.Request.Author(a.state.Now)); err != nil {
+		if err := r.Give(ctx, &ledger.Order{Kind: "freeze", About: environment, Reason: d.Reason,
+			By: a.state.Request.By, Until: d.Until}, a.state.Request.Author(a.state.Now)); err != nil {
 			return err
 		}
 		for _, st := range a.state.StagesOf(environment) {
@@ -182,26 +189,29 @@ func (a *Applier) Thaw(ctx context.Context) ([]string, error) {
 
 // orderEach writes orders about the environments of the request, and returns their names.
 func (a *Applier) orderEach(f func(environment string, r *session.Repository) error) ([]string, error) {
-	return each(a.state.RequestedEnvironments(), (*session.Environment).Name, func(env *session.Environment) (string, error) {
-		if env.Repository == nil {
-			return "", errors.New(env.Absent)
-		}
-		return env.Name(), f(env.Name(), env.Repository)
-	})
+	return each(a.state.RequestedEnvironments(), (*session.Environment).Name,
+		func(env *session.Environment) (string, error) {
+			if env.Repository == nil {
+				return "", errors.New(env.Absent)
+			}
+			return env.Name(), f(env.Name(), env.Repository)
+		})
 }
 
 // Reject makes sure that a base commit is promoted nowhere, and returns it. Environments
 // that have it keep it. Unreject ends that.
 func (a *Applier) Reject(ctx context.Context, commit string, d plan.Decision) (string, error) {
 	return a.rejection(commit, func(r *session.Repository, id string) error {
-		return r.Give(ctx, &ledger.Order{Kind: "reject", About: id, Reason: d.Reason, By: a.state.Request.By}, a.state.Request.Author(a.state.Now))
+		return r.Give(ctx, &ledger.Order{Kind: "reject", About: id, Reason: d.Reason,
+			By: a.state.Request.By}, a.state.Request.Author(a.state.Now))
 	})
 }
 
 // Unreject takes a rejection back.
 func (a *Applier) Unreject(ctx context.Context, commit string) (string, error) {
 	return a.rejection(commit, func(r *session.Repository, id string) error {
-		return r.TakeBack(ctx, &ledger.Order{Kind: "readmit", About: id, By: a.state.Request.By}, "reject", a.state.Request.Author(a.state.Now))
+		return r.TakeBack(ctx, &ledger.Order{Kind: "readmit", About: id, By: a.state.Request.By},
+			"reject", a.state.Request.Author(a.state.Now))
 	})
 }
 
@@ -238,7 +248,9 @@ func (a *Applier) Abort(ctx context.Context, d plan.Decision) ([]*plan.StageStat
 		}
 		off := baseOf(st.Environment.Repository, proposal)
 		if off.IsCommit() {
-			if err := st.Environment.Repository.Give(ctx, &ledger.Order{Kind: "abort", About: st.AbortName() + "/" + string(off), Reason: d.Reason, By: a.state.Request.By}, a.state.Request.Author(a.state.Now)); err != nil {
+			if err := st.Environment.Repository.Give(ctx, &ledger.Order{Kind: "abort",
+				About: st.AbortName() + "/" + string(off), Reason: d.Reason, By: a.state.Request.By},
+				a.state.Request.Author(a.state.Now)); err != nil {
 				return nil, err
 			}
 		}

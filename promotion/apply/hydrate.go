@@ -17,9 +17,10 @@ import (
 // on: no gates are asked. Where nothing but the record changes, only a note names the
 // commit.
 func (a *Applier) Hydrate(ctx context.Context) ([]*plan.StageStatus, error) {
-	return each(a.state.RequestedEnvironments(), (*session.Environment).Name, func(env *session.Environment) (*plan.StageStatus, error) {
-		return a.hydrate(ctx, &session.Stage{Policy: env.Policy, Environment: env})
-	})
+	return each(a.state.RequestedEnvironments(), (*session.Environment).Name,
+		func(env *session.Environment) (*plan.StageStatus, error) {
+			return a.hydrate(ctx, &session.Stage{Policy: env.Policy, Environment: env})
+		})
 }
 
 // hydrate hydrates one environment.
@@ -31,7 +32,8 @@ func (a *Applier) hydrate(ctx context.Context, st *session.Stage) (*plan.StageSt
 	next, step := at.Environment, out.Step
 	tip := next.Tip
 	if !step.NoOp && !step.Prepared.Commit.IsZero() {
-		update := remote.Update{Ref: session.BranchRef(next.Branch), Old: next.Repository.Refs[session.BranchRef(next.Branch)], New: step.Prepared.Commit}
+		update := remote.Update{Ref: session.BranchRef(next.Branch),
+			Old: next.Repository.Refs[session.BranchRef(next.Branch)], New: step.Prepared.Commit}
 		if err := next.Repository.Remote.Push(ctx, []remote.Update{update}, step.Prepared.Packs, false); err != nil {
 			err = explainPush(at, err)
 			if refused := (*RefusedError)(nil); errors.As(err, &refused) {

@@ -43,7 +43,8 @@ func (pr *proposer) foreignCommit(ctx context.Context, st *session.Stage) (*git.
 		if err != nil {
 			return nil, false, err
 		}
-		return c, message.Trailer(c.Message, "Kalypso-Environment") != "" && c.Author.Name == c.Committer.Name && c.Author.Email == c.Committer.Email, nil
+		return c, message.Trailer(c.Message, "Kalypso-Environment") != "" &&
+			c.Author.Name == c.Committer.Name && c.Author.Email == c.Committer.Email, nil
 	}
 	c, is, err := own(head)
 	if err != nil || is {
@@ -64,14 +65,17 @@ func (pr *proposer) blockedByOther(ctx context.Context, st *session.Stage, statu
 		return false, err
 	}
 	status.State = plan.Blocked
-	status.Reason = fmt.Sprintf("branch %s has commit %s of %s, %q, which would be lost: remove that branch, or merge it", st.PromotionBranch(), git.Short(c.ID), terminal.Line(c.Author.Name), message.FirstLine(c.Message))
+	status.Reason = fmt.Sprintf("branch %s has commit %s of %s, %q, which would be lost: remove "+
+		"that branch, or merge it", st.PromotionBranch(), git.Short(c.ID), terminal.Line(c.Author.Name),
+		message.FirstLine(c.Message))
 	return true, nil
 }
 
 // propose pushes the prepared commit to the promotion's own branch, opens a change
 // request or brings it up to date, and merges it where the policy says so and all gates
 // are passed.
-func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan.StageStatus, intent plan.Intent) error {
+func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan.StageStatus,
+	intent plan.Intent) error {
 	env, step := st.Environment, status.Step
 	if blocked, err := pr.blockedByOther(ctx, st, status); err != nil || blocked {
 		return err
@@ -112,7 +116,8 @@ func (pr *proposer) asLostRace(ctx context.Context, st *session.Stage, step *pla
 		return err
 	}
 	refs, asked := env.Repository.Remote.Refs(ctx)
-	if asked != nil || refs[session.BranchRef(st.PromotionBranch())] == step.Prepared.Commit && refs[session.BranchRef(env.Branch)] == env.Tip {
+	if asked != nil || refs[session.BranchRef(st.PromotionBranch())] == step.Prepared.Commit &&
+		refs[session.BranchRef(env.Branch)] == env.Tip {
 		return err
 	}
 	return fmt.Errorf("%w: %w", git.ErrLostRace, err)
@@ -145,7 +150,8 @@ func conflicting(st *session.Stage) []remote.Update {
 	mine := session.BranchRef(st.PromotionBranch())
 	for _, ref := range slices.Sorted(maps.Keys(st.Environment.Repository.Refs)) {
 		id := st.Environment.Repository.Refs[ref]
-		if !id.IsZero() && (isFolderOf(ref, mine) || isFolderOf(mine, ref)) && isFolderOf(session.BranchRef("kalypso/promote"), ref) {
+		if !id.IsZero() && (isFolderOf(ref, mine) || isFolderOf(mine, ref)) &&
+			isFolderOf(session.BranchRef("kalypso/promote"), ref) {
 			out = append(out, remote.Update{Ref: ref, Old: id})
 		}
 	}
@@ -155,7 +161,8 @@ func conflicting(st *session.Stage) []remote.Update {
 func isFolderOf(dir, ref string) bool { return len(ref) > len(dir) && ref[:len(dir)+1] == dir+"/" }
 
 // saveChange opens or updates the change request of a step.
-func (pr *proposer) saveChange(ctx context.Context, st *session.Stage, step *plan.Step, before git.Hash) (*forge.Change, error) {
+func (pr *proposer) saveChange(ctx context.Context, st *session.Stage, step *plan.Step,
+	before git.Hash) (*forge.Change, error) {
 	env := st.Environment
 	p := &st.Policy.Promotion
 	change, err := env.Repository.Forge.SaveChange(ctx, forge.ChangeSpec{
@@ -166,7 +173,8 @@ func (pr *proposer) saveChange(ctx context.Context, st *session.Stage, step *pla
 		return nil, err
 	}
 	if superseded := baseOf(env.Repository, before); superseded != "" && superseded != step.Source.Base {
-		text := fmt.Sprintf("%s is superseded by %s. Approvals of %[1]s do not count for %[2]s.", superseded.Short(), step.Source.Base.Short())
+		text := fmt.Sprintf("%s is superseded by %s. Approvals of %[1]s do not count for %[2]s.",
+			superseded.Short(), step.Source.Base.Short())
 		if err := env.Repository.Forge.Comment(ctx, change.Number, text); err != nil {
 			return nil, err
 		}
@@ -188,7 +196,8 @@ func baseOf(r *session.Repository, proposal git.Hash) tree.Revision {
 
 // merge asks the gates again, now that there is something to approve, reports their
 // verdicts, and merges where the policy wants that.
-func (pr *proposer) merge(ctx context.Context, st *session.Stage, status *plan.StageStatus, change *forge.Change, intent plan.Intent) error {
+func (pr *proposer) merge(ctx context.Context, st *session.Stage, status *plan.StageStatus,
+	change *forge.Change, intent plan.Intent) error {
 	env, step := st.Environment, status.Step
 	if step.Kind != plan.RollBack { // which asks no gate
 		if err := pr.planner.AskAgain(ctx, st, step, intent.Skip); err != nil {
@@ -199,7 +208,8 @@ func (pr *proposer) merge(ctx context.Context, st *session.Stage, status *plan.S
 	if err := pr.reportGates(ctx, st, step.Prepared.Commit, gates); err != nil {
 		return err
 	}
-	status.State, status.Reason = plan.Proposed, fmt.Sprintf("change request %d is open, %s: %s", change.Number, change.URL, gates.Description)
+	status.State, status.Reason = plan.Proposed,
+		fmt.Sprintf("change request %d is open, %s: %s", change.Number, change.URL, gates.Description)
 	if state == gate.Blocked {
 		status.State = plan.Blocked
 	}
@@ -214,7 +224,8 @@ func (pr *proposer) merge(ctx context.Context, st *session.Stage, status *plan.S
 		return err
 	}
 	done, err := env.Repository.Forge.Merge(ctx, change.Number, step.Prepared.Commit, forge.MergeOptions{
-		Method: st.Policy.Promotion.MergeMethod, Title: step.Title, Message: message.Body(step.Prepared.Message), WhenAllowed: true,
+		Method: st.Policy.Promotion.MergeMethod, Title: step.Title,
+		Message: message.Body(step.Prepared.Message), WhenAllowed: true,
 	})
 	if err != nil {
 		return err
@@ -270,11 +281,13 @@ func (pr *proposer) explainApproval(st *session.Stage, status *plan.StageStatus)
 	if err != nil {
 		return err
 	}
-	status.Reason += fmt.Sprintf("; branch %s proposes it, and `git tag -s %s %s && git push origin %[2]s` approves it", st.PromotionBranch(), tag, status.Step.Commit)
+	status.Reason += fmt.Sprintf("; branch %s proposes it, and `git tag -s %s %s && git push origin "+
+		"%[2]s` approves it", st.PromotionBranch(), tag, status.Step.Commit)
 	return nil
 }
 
 // pendingApprovals reports whether a step waits for approvals alone.
 func pendingApprovals(step *plan.Step) bool {
-	return !slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool { return v.Gate != model.GateApprovals && v.State != gate.Passed })
+	return !slices.ContainsFunc(step.Verdicts,
+		func(v gate.Verdict) bool { return v.Gate != model.GateApprovals && v.State != gate.Passed })
 }

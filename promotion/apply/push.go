@@ -81,7 +81,8 @@ func (pu *pusher) pushed(ctx context.Context, st *session.Stage, status *plan.St
 func explainPush(st *session.Stage, err error) error {
 	if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
 		return &RefusedError{
-			Environment: st.Policy.Name, Branch: st.Environment.Branch, Err: refused, First: st.Environment.Tip.IsZero(), Direct: st.Writes() == model.WritePush,
+			Environment: st.Policy.Name, Branch: st.Environment.Branch, Err: refused,
+			First: st.Environment.Tip.IsZero(), Direct: st.Writes() == model.WritePush,
 		}
 	}
 	return err
@@ -100,7 +101,8 @@ func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("branch %s takes no push: %v", e.Branch, e.Err)
 	switch {
 	case e.First:
-		return text + "; nothing can be proposed to a branch that is not there: make it, from a commit without files, and promote again"
+		return text + "; nothing can be proposed to a branch that is not there: make it, from a commit " +
+			"without files, and promote again"
 	case e.Direct:
 		return text + "; if it is protected, set environments." + e.Environment + `.promotion.write to "pull-request"`
 	}

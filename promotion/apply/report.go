@@ -47,7 +47,8 @@ func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Ro
 
 // reportHealth reports that a stage fails although its rollout succeeded, if another stage soaks what it
 // has, and that it is ok again.
-func (re *reporter) reportHealth(ctx context.Context, st *session.Stage, was *observe.Reported, r *observe.Rollout) error {
+func (re *reporter) reportHealth(ctx context.Context, st *session.Stage, was *observe.Reported,
+	r *observe.Rollout) error {
 	status := forge.Status{Name: ledger.HealthName(st.ID()), State: forge.Success, Description: "ok again"}
 	switch {
 	case was.Health.Failing && r.Failing == nil && r.State == forge.Success:
@@ -72,7 +73,8 @@ func (re *reporter) reportEntered(ctx context.Context, st *session.Stage, deploy
 		return err
 	}
 	if len(v.Deployed) > 0 && v.Deployed[0] == deployed {
-		if err := re.report(ctx, st, re.state.Statuses(st.Environment), has.Base.Hash(), forge.Pending, "rolling out, as GitOps commit "+git.Short(deployed)); err != nil {
+		if err := re.report(ctx, st, re.state.Statuses(st.Environment), has.Base.Hash(), forge.Pending,
+			"rolling out, as GitOps commit "+git.Short(deployed)); err != nil {
 			return err
 		}
 	}
@@ -99,8 +101,10 @@ func (re *reporter) reportOutcome(ctx context.Context, st *session.Stage, deploy
 
 // report writes a status of a commit. That of a GitOps commit is mirrored as a deployment,
 // where the forge has such a thing.
-func (re *reporter) report(ctx context.Context, st *session.Stage, l *ledger.Statuses, commit git.Hash, state forge.State, text string) error {
-	if err := l.Report(ctx, commit, forge.Status{Name: ledger.StatusName(st.ID()), State: state, Description: text}); err != nil {
+func (re *reporter) report(ctx context.Context, st *session.Stage, l *ledger.Statuses,
+	commit git.Hash, state forge.State, text string) error {
+	if err := l.Report(ctx, commit,
+		forge.Status{Name: ledger.StatusName(st.ID()), State: state, Description: text}); err != nil {
 		return err
 	}
 	if l != st.Environment.Repository.Statuses() || st.Environment.Repository.Plain {

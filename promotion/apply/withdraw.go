@@ -24,7 +24,8 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 	case gate.Passed:
 		status.State = forge.Success
 	case gate.Blocked:
-		if slices.ContainsFunc(verdicts, func(v gate.Verdict) bool { return v.State == gate.Blocked && v.Kind().Effect != gate.Holds }) {
+		if slices.ContainsFunc(verdicts,
+			func(v gate.Verdict) bool { return v.State == gate.Blocked && v.Kind().Effect != gate.Holds }) {
 			status.State = forge.Failure
 		}
 	}
@@ -35,14 +36,17 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 // says so in the text of its change request. Otherwise people, or the forge, would merge what was rejected
 // or frozen since. A proposal that others have merged is removed.
 func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
-	if st.Environment.Repository == nil || !slices.Contains([]plan.State{plan.Waiting, plan.Blocked, plan.Held}, status.State) {
+	if st.Environment.Repository == nil ||
+		!slices.Contains([]plan.State{plan.Waiting, plan.Blocked, plan.Held}, status.State) {
 		return nil
 	}
 	head := st.ProposalHead()
-	if head.IsZero() || status.Step != nil && status.Step.Prepared != nil && status.Step.Prepared.Commit == head && plan.Proposable(status.Step) {
+	if head.IsZero() || status.Step != nil && status.Step.Prepared != nil &&
+		status.Step.Prepared.Commit == head && plan.Proposable(status.Step) {
 		return nil // propose has reported its own gates
 	}
-	gates := forge.Status{Name: ledger.GatesStatus, State: forge.Pending, Description: "not to be merged now: " + st.ID() + " is " + string(status.State)}
+	gates := forge.Status{Name: ledger.GatesStatus, State: forge.Pending,
+		Description: "not to be merged now: " + st.ID() + " is " + string(status.State)}
 	if status.State == plan.Blocked {
 		gates.State = forge.Failure
 	}
@@ -82,7 +86,8 @@ func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Sta
 	if body == change.Body || r.Forge.Limits().Body > 0 && utf8.RuneCountInString(body) > r.Forge.Limits().Body {
 		return true, nil
 	}
-	_, err = r.Forge.SaveChange(ctx, forge.ChangeSpec{Head: st.PromotionBranch(), Base: st.Environment.Branch, Title: change.Title, Body: body, Labels: change.Labels})
+	_, err = r.Forge.SaveChange(ctx, forge.ChangeSpec{Head: st.PromotionBranch(),
+		Base: st.Environment.Branch, Title: change.Title, Body: body, Labels: change.Labels})
 	return true, err
 }
 
@@ -115,7 +120,8 @@ func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git
 		if err != nil {
 			return err
 		}
-		statuses = slices.DeleteFunc(slices.Clone(statuses), func(s forge.Status) bool { return s.Name != ledger.GatesStatus })
+		statuses = slices.DeleteFunc(slices.Clone(statuses),
+			func(s forge.Status) bool { return s.Name != ledger.GatesStatus })
 		if !r.Plain && (len(statuses) == 0 || statuses[len(statuses)-1].State == forge.Success) {
 			if err := pr.cancelMerge(ctx, st); err != nil {
 				return err
@@ -140,7 +146,8 @@ func (pr *proposer) withdraw(ctx context.Context, st *session.Stage, status *pla
 	if status == nil || status.State != plan.Current || st.Environment.Repository == nil || st.ProposalHead().IsZero() {
 		return nil
 	}
-	return pr.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+message.Markdown(status.Reason)+".")
+	return pr.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+
+		message.Markdown(status.Reason)+".")
 }
 
 // ownLabel is the label of change requests that kalypso opens, or has taken up.

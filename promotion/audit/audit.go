@@ -38,14 +38,17 @@ func New(state *session.State, records *verify.Records) *Auditor {
 type Event struct {
 	// Time is by the forge's clock where it has statuses of the commit, and else by the
 	// commit.
-	Time        time.Time   `json:"time"`
-	Environment string      `json:"environment"` // "" for all of them
-	Ring        string      `json:"ring,omitempty"`
-	What        string      `json:"what"` // promoted, configured, rolled back, held, released, merged against a gate, removed, changed, success, failure, failing, ok again, or what was ordered: frozen, thawed, rejected, readmitted, aborted, resumed
-	Source      tree.Source `json:"source"`
-	Commit      string      `json:"commit,omitempty"` // of the GitOps repository
-	By          string      `json:"by,omitempty"`
-	Reason      string      `json:"reason,omitempty"`
+	Time        time.Time `json:"time"`
+	Environment string    `json:"environment"` // "" for all of them
+	Ring        string    `json:"ring,omitempty"`
+	// promoted, configured, rolled back, held, released, merged against a gate, removed, changed,
+	// success, failure, failing, ok again, or what was ordered: frozen, thawed, rejected, readmitted,
+	// aborted, resumed
+	What   string      `json:"what"`
+	Source tree.Source `json:"source"`
+	Commit string      `json:"commit,omitempty"` // of the GitOps repository
+	By     string      `json:"by,omitempty"`
+	Reason string      `json:"reason,omitempty"`
 	// Clock is as in records: tree.ClockSet where the clock of the run was set.
 	Clock string `json:"clock,omitempty"`
 	// Gates is the digest of the gates' answers that the commit has.
@@ -83,8 +86,10 @@ func (au *Auditor) Audit(ctx context.Context, since time.Time) ([]Event, error) 
 	}
 	out = slices.Concat(out, orders, gone)
 	for _, name := range au.state.Request.Environments {
-		if au.state.Environments[name] == nil && !slices.ContainsFunc(out, func(e Event) bool { return e.Environment == name }) {
-			return nil, &session.UnknownError{What: "environment", Name: name, Known: au.state.Names(), Diagnostics: au.state.Platform.Lacks}
+		if au.state.Environments[name] == nil &&
+			!slices.ContainsFunc(out, func(e Event) bool { return e.Environment == name }) {
+			return nil, &session.UnknownError{What: "environment", Name: name, Known: au.state.Names(),
+				Diagnostics: au.state.Platform.Lacks}
 		}
 	}
 	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })
@@ -157,10 +162,12 @@ func (au *Auditor) removed(ctx context.Context) ([]Event, error) {
 					if strings.Contains(id, ":") { // its health
 						continue
 					}
-					if known := au.state.Environments[environment]; !own || id == "gates" || known != nil && !known.Tip.IsZero() || !au.audits(environment, ring) {
+					if known := au.state.Environments[environment]; !own || id == "gates" || known != nil &&
+						!known.Tip.IsZero() || !au.audits(environment, ring) {
 						continue
 					}
-					e := Event{Time: status.At.UTC(), Environment: environment, Ring: ring, What: string(status.State), By: terminal.Line(status.By), Reason: terminal.Line(status.Description)}
+					e := Event{Time: status.At.UTC(), Environment: environment, Ring: ring,
+						What: string(status.State), By: terminal.Line(status.By), Reason: terminal.Line(status.Description)}
 					if e.Source.Base = tree.RevisionOf(c); status.State == forge.Pending {
 						e.What = "promoted"
 					}
@@ -174,7 +181,8 @@ func (au *Auditor) removed(ctx context.Context) ([]Event, error) {
 
 // audits reports whether a ring of an environment is one of the request.
 func (au *Auditor) audits(environment, ring string) bool {
-	return (len(au.state.Request.Environments) == 0 || slices.Contains(au.state.Request.Environments, environment)) && (au.state.Request.Ring == "" || ring == au.state.Request.Ring)
+	return (len(au.state.Request.Environments) == 0 || slices.Contains(au.state.Request.Environments,
+		environment)) && (au.state.Request.Ring == "" || ring == au.state.Request.Ring)
 }
 
 // since returns the number of the state that a stage had at a time, of states from the oldest on, and loads
@@ -208,7 +216,8 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 	had, has := st.Environment.SourceIn(before.Record, ring), st.Environment.SourceIn(now.Record, ring)
 	e := Event{
 		Time: now.Committer.When.UTC(), Environment: st.Policy.Name, Ring: ring, Source: has, Commit: now.ID.String(),
-		By: message.Trailer(now.Message, message.ByTrailer), Reason: reasonOf(now.Message), Gates: message.Trailer(now.Message, "Kalypso-Gates-Digest"),
+		By: message.Trailer(now.Message, message.ByTrailer), Reason: reasonOf(now.Message),
+		Gates: message.Trailer(now.Message, "Kalypso-Gates-Digest"),
 		Clock: message.Trailer(now.Message, "Kalypso-Clock"),
 	}
 	if e.By == "" {
@@ -227,7 +236,8 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 		return nil, nil
 	case now.Record == nil:
 		e.What = "removed"
-	case has.Base != had.Base && held != nil, has != had && held != nil && held.Environment != "", back: // promotion ends holds
+	// promotion ends holds
+	case has.Base != had.Base && held != nil, has != had && held != nil && held.Environment != "", back:
 		e.What = "rolled back"
 	case has.Base != had.Base:
 		e.What = "promoted"
@@ -279,7 +289,8 @@ func (au *Auditor) decided(ctx context.Context, st *session.Stage, e Event, befo
 	was, held := st.Environment.HoldIn(before.Record, ring), st.Environment.HoldIn(now.Record, ring)
 	if merged != nil && was != nil && held == nil {
 		released := e
-		released.What, released.Reason = "released", "the hold by "+terminal.Line(was.By+": "+was.Reason)+"; a proposal was merged"
+		released.What, released.Reason = "released",
+			"the hold by "+terminal.Line(was.By+": "+was.Reason)+"; a proposal was merged"
 		events = append(events, released)
 	}
 	return events, nil
@@ -330,11 +341,13 @@ func reasonOf(text string) string {
 	if past != "" {
 		how = append(how, "past "+past)
 	}
-	return strings.Join(slices.DeleteFunc([]string{strings.Join(how, ", "), reason}, func(s string) bool { return s == "" }), ": ")
+	return strings.Join(slices.DeleteFunc([]string{strings.Join(how, ", "), reason},
+		func(s string) bool { return s == "" }), ": ")
 }
 
 // wentBack reports whether a commit that kalypso did not make is a rollback.
-func (au *Auditor) wentBack(ctx context.Context, st *session.Stage, manual bool, before, now session.Past) (bool, error) {
+func (au *Auditor) wentBack(ctx context.Context, st *session.Stage, manual bool, before,
+	now session.Past) (bool, error) {
 	had, has := st.Environment.SourceIn(before.Record, st.RingName()), st.Environment.SourceIn(now.Record, st.RingName())
 	if !manual || had == has || before.Record == nil || now.Record == nil {
 		return false, nil
@@ -344,7 +357,8 @@ func (au *Auditor) wentBack(ctx context.Context, st *session.Stage, manual bool,
 
 // ordered are what orders are called that were given, or taken back.
 var ordered = map[string]string{
-	"freeze": "frozen", "thaw": "thawed", "reject": "rejected", "readmit": "readmitted", "abort": "aborted", "resume": "resumed",
+	"freeze": "frozen", "thaw": "thawed", "reject": "rejected", "readmit": "readmitted",
+	"abort": "aborted", "resume": "resumed",
 }
 
 // orders returns the orders about the environments of the request, by the log of each

@@ -13,7 +13,8 @@ import (
 
 // changesTree reports whether events of a kind change a tree.
 func changesTree(what string) bool {
-	return slices.Contains([]string{"promoted", "rolled back", "configured", "changed", "removed"}, what) || strings.HasPrefix(what, "merged against ")
+	return slices.Contains([]string{"promoted", "rolled back", "configured", "changed", "removed"},
+		what) || strings.HasPrefix(what, "merged against ")
 }
 
 // step is a commit that changes a tree, and the number of its event.

@@ -64,7 +64,8 @@ func eachOf(ctx context.Context, env *session.Environment, most int, f func(tabl
 		if e == nil {
 			continue // it is not known what changed
 		}
-		c := comparison{env: env, now: now, number: i, was: entries(before.Record), is: entries(now.Record), read: map[tree.ID]map[string]*tree.AssignmentRecord{}}
+		c := comparison{env: env, now: now, number: i, was: entries(before.Record),
+			is: entries(now.Record), read: map[tree.ID]map[string]*tree.AssignmentRecord{}}
 		all, err := c.rows(ctx, e)
 		if err != nil {
 			return err
@@ -118,7 +119,8 @@ func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Chang
 		if row == nil {
 			of := c.source(cmp.Or(w.To, w.From))
 			row = &tables.Change{
-				Environment: c.env.Name(), ClusterType: k.clusterType, DeploymentTarget: k.target, Workload: either.Workload, Kind: kind,
+				Environment: c.env.Name(), ClusterType: k.clusterType, DeploymentTarget: k.target,
+				Workload: either.Workload, Kind: kind,
 				Number: c.number, Commit: c.now.ID.String(), Time: c.now.Author.When,
 				Author: terminal.Line(c.now.Author.Name), Subject: message.FirstLine(c.now.Message),
 				Base: string(of.Base), Own: string(of.Environment), VersionBefore: k.before, Version: k.after,
@@ -147,7 +149,8 @@ func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Chang
 			continue
 		}
 		for target, before := range was {
-			if now := is[target]; now != nil && now.Tree == before.Tree && (now.Version != before.Version || now.Values != before.Values) {
+			if now := is[target]; now != nil && now.Tree == before.Tree &&
+				(now.Version != before.Version || now.Values != before.Values) {
 				add(w, tables.Changed, before, now)
 			}
 		}
@@ -158,7 +161,8 @@ func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Chang
 	}
 	slices.SortFunc(out, func(a, b tables.Change) int {
 		return cmp.Or(strings.Compare(a.ClusterType, b.ClusterType), strings.Compare(a.DeploymentTarget, b.DeploymentTarget),
-			strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.VersionBefore, b.VersionBefore), strings.Compare(a.Version, b.Version))
+			strings.Compare(string(a.Kind), string(b.Kind)),
+			strings.Compare(a.VersionBefore, b.VersionBefore), strings.Compare(a.Version, b.Version))
 	})
 	return out, nil
 }

@@ -107,7 +107,8 @@ func (r *Reader) open(p session.Past) (*tree.Record, error) {
 	}
 	var record *tree.Record
 	record, err = tree.ParseRecord(data, func(name string) ([]byte, error) {
-		i, _ := slices.BinarySearchFunc(record.ClusterTypes, name, func(e tree.ClusterTypeEntry, name string) int { return strings.Compare(e.Name, name) })
+		i, _ := slices.BinarySearchFunc(record.ClusterTypes, name,
+			func(e tree.ClusterTypeEntry, name string) int { return strings.Compare(e.Name, name) })
 		return staging.BlobWithin(tree.Revision(record.ClusterTypes[i].Record).Hash(), tree.MaxRecord)
 	})
 	return record, err

@@ -29,9 +29,11 @@ func all(parts []answer) answer {
 	blocked, pending := worst(Blocked), worst(Pending)
 	switch {
 	case len(blocked) > 0:
-		whole = answer{State: Blocked, since: latest(blocked), never: slices.ContainsFunc(blocked, func(a answer) bool { return a.never })}
+		whole = answer{State: Blocked, since: latest(blocked),
+			never: slices.ContainsFunc(blocked, func(a answer) bool { return a.never })}
 	case len(pending) > 0:
-		whole = answer{State: Pending, since: latest(pending), until: pending[0].until, fails: slices.ContainsFunc(pending, func(a answer) bool { return a.fails })}
+		whole = answer{State: Pending, since: latest(pending), until: pending[0].until,
+			fails: slices.ContainsFunc(pending, func(a answer) bool { return a.fails })}
 		for _, a := range pending {
 			if a.until.IsZero() || whole.until.IsZero() {
 				whole.until = time.Time{}
@@ -51,7 +53,8 @@ func all(parts []answer) answer {
 // some returns the answer where one part is enough: the first that passed, or what there
 // is to wait for.
 func some(parts []answer) answer {
-	whole := answer{State: Blocked, fails: true, never: !slices.ContainsFunc(parts, func(a answer) bool { return !a.never })}
+	whole := answer{State: Blocked, fails: true,
+		never: !slices.ContainsFunc(parts, func(a answer) bool { return !a.never })}
 	for _, a := range parts {
 		switch {
 		case a.State == Passed:

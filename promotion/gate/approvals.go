@@ -35,7 +35,8 @@ func approval(g *model.ApprovalsGate, f ChangeFacts) answer {
 	case f.Head == git.Hash{}:
 		return answer{State: Pending, reason: wanted + ": the head of the change request is not known"}
 	case f.Author == "":
-		return answer{State: Pending, reason: wanted + ": the author of the change request is not known, whose approval does not count"}
+		return answer{State: Pending, reason: wanted + ": the author of the change request is not " +
+			"known, whose approval does not count"}
 	}
 	return weigh(g, f)
 }
@@ -94,7 +95,8 @@ func count(g *model.ApprovalsGate, f ChangeFacts) tally {
 			t.stale++
 		case strings.EqualFold(r.By, f.Author):
 			t.own++
-		case g.From != nil && !slices.ContainsFunc(g.From, func(from string) bool { return isUser(from) && strings.EqualFold(from, r.By) }):
+		case g.From != nil && !slices.ContainsFunc(g.From,
+			func(from string) bool { return isUser(from) && strings.EqualFold(from, r.By) }):
 			t.others++
 		default:
 			t.counted[strings.ToLower(r.By)] = true

@@ -49,7 +49,8 @@ func contains(f CommitFacts) []Verdict {
 	if f.Named != "" {
 		return []Verdict{{State: Passed, Reason: reason, Since: first.At.UTC(), Skipped: f.Named}}
 	}
-	reason += fmt.Sprintf("; revert it, take the rejection back with `kalypso reject %s --undo`, or name %s with --commit and --reason", git.Short(first.Commit), id)
+	reason += fmt.Sprintf("; revert it, take the rejection back with `kalypso reject %s --undo`, or "+
+		"name %s with --commit and --reason", git.Short(first.Commit), id)
 	return []Verdict{{State: Blocked, Reason: reason, Since: first.At.UTC()}}
 }
 
@@ -65,7 +66,8 @@ func rewritten(p Policy, f CommitFacts) []Verdict {
 		return nil
 	}
 	if f.Commit.IsZero() {
-		return blocked("not promoted: what " + p.place() + " has was built from files, as `kalypso build` does it, and from no commit of the platform; name the commit that comes next, with --commit")
+		return blocked("not promoted: what " + p.place() + " has was built from files, as `kalypso " +
+			"build` does it, and from no commit of the platform; name the commit that comes next, with --commit")
 	}
 	return blocked("rewritten history: the platform's branch does not have " + git.Short(f.Commit) +
 		" any more; name the commit that comes next, with --commit")

@@ -160,7 +160,8 @@ func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts, document jso
 // MarshalJSON writes commits in hexadecimal, and lists and counts where they are
 // empty as well, so that constraints and services find them.
 func (c Change) MarshalJSON() ([]byte, error) {
-	for _, l := range []*[]string{&c.Assignments.Added, &c.Assignments.Changed, &c.Assignments.Removed, &c.ClusterTypes, &c.Emptied} {
+	for _, l := range []*[]string{&c.Assignments.Added, &c.Assignments.Changed, &c.Assignments.Removed,
+		&c.ClusterTypes, &c.Emptied} {
 		if *l == nil {
 			*l = []string{}
 		}

@@ -29,7 +29,8 @@ func statuses(p Policy, f CommitFacts) []Verdict {
 
 func status(g model.StatusGate, f CommitFacts) answer {
 	if !f.StatusesKnown {
-		return answer{State: Pending, reason: "the statuses of " + git.Short(f.Commit) + " are not known; wanted is " + g.Name}
+		return answer{State: Pending,
+			reason: "the statuses of " + git.Short(f.Commit) + " are not known; wanted is " + g.Name}
 	}
 	var parts []answer
 	var others []string

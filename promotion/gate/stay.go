@@ -75,7 +75,8 @@ func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
 	case g.Environment != "":
 		return everywhere(f.Stays, g.Environment, "", ran)
 	case len(p.After) == 0:
-		return answer{State: Blocked, reason: "nothing to soak in for " + Span(g.For) + ": the gate names no environment, and " + p.place() + " is after none"}
+		return answer{State: Blocked, reason: "nothing to soak in for " + Span(g.For) +
+			": the gate names no environment, and " + p.place() + " is after none"}
 	}
 	return each(p, f, ran)
 }
@@ -191,7 +192,8 @@ func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
 	}
 	if s.Failing != "" {
 		a.State, a.since, a.never = Blocked, s.FailingSince, !s.Left.IsZero()
-		a.reason = fmt.Sprintf("%s fails since %s, after its rollout succeeded: %s", where, instant(s.FailingSince), printable(s.Failing))
+		a.reason = fmt.Sprintf("%s fails since %s, after its rollout succeeded: %s", where,
+			instant(s.FailingSince), printable(s.Failing))
 		switch {
 		case a.never:
 			a.reason += "; the commit left it then"
@@ -215,7 +217,8 @@ func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
 	}
 	if ran := now.Sub(s.Since); ran < wanted {
 		a.State, a.until = Pending, s.Since.Add(wanted)
-		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), Span(wanted), instant(a.until)) + again + s.as()
+		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), Span(wanted),
+			instant(a.until)) + again + s.as()
 		return a
 	}
 	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, Span(wanted), instant(s.Since)) + again + s.as()

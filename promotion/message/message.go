@@ -79,8 +79,10 @@ func Markdown(text string) string { return plainly.Replace(terminal.Line(text)) 
 
 // plainly escapes Markdown, and breaks what forges make links of and notify people about.
 var plainly = strings.NewReplacer(
-	"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "|", "\\|", "~", "\\~", "<", "&lt;", ">", "&gt;",
-	"&", "&amp;\u200b", "#", "#\u200b", "@", "@\u200b", "!", "!\u200b", "://", ":\u200b//", "GH-", "GH\u200b-", "gh-", "gh\u200b-",
+	"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "|", "\\|", "~", "\\~",
+	"<", "&lt;", ">", "&gt;",
+	"&", "&amp;\u200b", "#", "#\u200b", "@", "@\u200b", "!", "!\u200b", "://", ":\u200b//", "GH-",
+	"GH\u200b-", "gh-", "gh\u200b-",
 )
 
 // Code returns a text of others as a span of code for a cell of a table.

@@ -190,7 +190,8 @@ func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, 
 			return "", err
 		}
 		if !slices.Contains(g.By, viewer) {
-			return fmt.Sprintf("its result is not published, as gates.rollout.by of %s does not name %s", st.ID(), cmp.Or(terminal.Line(viewer), "who runs this")), nil
+			return fmt.Sprintf("its result is not published, as gates.rollout.by of %s does not name %s",
+				st.ID(), cmp.Or(terminal.Line(viewer), "who runs this")), nil
 		}
 	}
 	return "", nil
@@ -211,7 +212,8 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		if err != nil {
 			return nil, err
 		}
-		wanted := &rollout.Wanted{Environment: st.Environment.Record.Environment, Ring: st.RingName(), Commits: was.run, Assignments: assignments}
+		wanted := &rollout.Wanted{Environment: st.Environment.Record.Environment, Ring: st.RingName(),
+			Commits: was.run, Assignments: assignments}
 		if !ob.state.Platform.Subject.Form().Targets { // what delivers those is not kalypso's
 			wanted.Tree = origin.TreeOf(st.Environment.Policy.GitOps)
 		}
@@ -224,21 +226,24 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 			return nil, err
 		}
 	}
-	if r.State == forge.Pending && was.State != forge.Success && g.Timeout > 0 && !was.Entered.IsZero() && ob.state.Now.Sub(was.Entered) >= g.Timeout {
+	if r.State == forge.Pending && was.State != forge.Success && g.Timeout > 0 &&
+		!was.Entered.IsZero() && ob.state.Now.Sub(was.Entered) >= g.Timeout {
 		r.State, r.Reason = forge.Failure, fmt.Sprintf("not far enough within %s: %s", g.Timeout, r.Reason)
 	}
 	return r, nil
 }
 
 // count counts the reports of a rollout.
-func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.RolloutGate, wanted *rollout.Wanted, r *Rollout) error {
+func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.RolloutGate,
+	wanted *rollout.Wanted, r *Rollout) error {
 	var err error
 	if wanted.Commits, err = ob.untouched(ctx, st, wanted.Commits); err != nil {
 		return err
 	}
 	sources := ob.sources(st, g)
 	if len(sources) == 0 && len(wanted.Assignments) > 0 {
-		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig", "hub": "the hub with --hub"}[g.Source]
+		how := map[string]string{"report": "the reports with --report",
+			"kubernetes": "the clusters with --kubeconfig", "hub": "the hub with --hub"}[g.Source]
 		r.State, r.Reason = forge.Pending, "nobody was asked: give "+how
 		if g.Source == "hub" { // which is always there, as files and clusters need not be
 			r.NotAsked = r.Reason
@@ -263,9 +268,11 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 		unreachable = rollout.Exclude
 	}
 	// Reports of this moment are newer than the state.
-	r.Counts = rollout.Count(wanted, reports, rollout.Options{Now: ob.state.Request.Now(), StaleAfter: g.StaleAfter, Unreachable: unreachable})
+	r.Counts = rollout.Count(wanted, reports,
+		rollout.Options{Now: ob.state.Request.Now(), StaleAfter: g.StaleAfter, Unreachable: unreachable})
 	verdict, reason := r.Counts.Verdict(rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed, AllowEmpty: g.AllowEmpty})
-	r.State = map[rollout.Verdict]forge.State{rollout.Passed: forge.Success, rollout.Pending: forge.Pending, rollout.Blocked: forge.Failure}[verdict]
+	r.State = map[rollout.Verdict]forge.State{rollout.Passed: forge.Success,
+		rollout.Pending: forge.Pending, rollout.Blocked: forge.Failure}[verdict]
 	r.Reason = reason
 	if len(failed) == 0 {
 		return nil
@@ -344,7 +351,8 @@ func (ob *Observer) wantStatuses(ctx context.Context, st *session.Stage, g *mode
 	}
 	verdicts := gate.Commit(
 		gate.Policy{Environment: st.Policy.Name, Ring: st.RingName(), Gates: []model.Gates{{Status: g.Status}}},
-		gate.CommitFacts{Now: ob.state.Now, Commit: commit, Reachable: true, Statuses: statuses, StatusesKnown: true}, gate.Skip{})
+		gate.CommitFacts{Now: ob.state.Now, Commit: commit, Reachable: true, Statuses: statuses,
+			StatusesKnown: true}, gate.Skip{})
 	for _, v := range verdicts {
 		switch v.State {
 		case gate.Blocked:

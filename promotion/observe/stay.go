@@ -63,7 +63,8 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 		stay.Left = ob.state.Now
 	}
 	statuses, err := st.Environment.Repository.Statuses().Of(ctx, v.Followed)
-	if following, ok := ledger.CourseOf(statuses, st.ID(), st.RolloutGate().By); ok && following.Entered.After(stay.Since) {
+	if following, ok := ledger.CourseOf(statuses, st.ID(), st.RolloutGate().By); ok &&
+		following.Entered.After(stay.Since) {
 		stay.Left = following.Entered
 	}
 	return stay, err
@@ -73,7 +74,8 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 // statuses of the GitOps commits of the stay: once it succeeded, it did. Where the policy
 // names who may report, and those reported nothing of these commits, the statuses of the
 // base commit count.
-func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v session.Visit, base git.Hash) (ledger.Course, error) {
+func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v session.Visit,
+	base git.Hash) (ledger.Course, error) {
 	by := st.RolloutGate().By
 	statuses := st.Environment.Repository.Statuses()
 	if err := statuses.Load(ctx, v.All()...); err != nil {
@@ -103,7 +105,8 @@ func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v sessi
 
 // pairStay returns the time of a base commit with an environment's own files in a stage. A pair stays
 // while the stage has newer own files with the same base commit, until their rollout fails.
-func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Source, stay gate.Stay) (gate.Stay, error) {
+func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Source,
+	stay gate.Stay) (gate.Stay, error) {
 	v, err := ob.state.VisitOfPair(ctx, st, of)
 	if err != nil || len(v.Runs) == 0 {
 		return stay, err
@@ -226,7 +229,8 @@ func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tr
 
 // asOfNow completes the stay of what a stage has now, given its course as it was reported. Unless that
 // is a success, the sources of reports are asked: a run that is not about the stage reports nothing of it.
-func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.Stay, c ledger.Course) (gate.Stay, error) {
+func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.Stay,
+	c ledger.Course) (gate.Stay, error) {
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
 	if c.State == forge.Success && !ob.state.SoaksForSome(st) {
 		return stay, nil

@@ -48,7 +48,9 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 		return c, nil, err
 	}
 	has := ch.st.Has()
-	if own := (tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}); ch.takesOwn() && own != has && excluded[own] == "" {
+	if own := (tree.Source{Base: has.Base,
+		Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}); ch.takesOwn() && own != has &&
+		excluded[own] == "" {
 		c, err := ch.pl.judge.gates(ctx, ch.st, own, ch.intent)
 		if err != nil || ch.intent.Skip.OwnAtOnce || c.state() == gate.Passed {
 			return c, nil, err
@@ -75,7 +77,8 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 	for of := range excluded {
 		ruled = ruled || of.Base != has.Base
 	}
-	if way := ch.st.Policy.Promotion.Advance; !ruled || way == model.LatestPassed || way == model.Lockstep || way == model.Batch {
+	if way := ch.st.Policy.Promotion.Advance; !ruled || way == model.LatestPassed ||
+		way == model.Lockstep || way == model.Batch {
 		if c, others, err = ch.advance(ctx, newer); err != nil {
 			return nil, nil, err
 		}
@@ -120,7 +123,8 @@ func newerThan(candidate tree.Revision, others []Other, bases []source.Base) []O
 }
 
 // withoutExcluded leaves out the sources that are ruled out, and the base commits that have no other.
-func (ch *chooser) withoutExcluded(newer []source.Base, excluded map[tree.Source]string) (kept []source.Base, out []Other) {
+func (ch *chooser) withoutExcluded(newer []source.Base,
+	excluded map[tree.Source]string) (kept []source.Base, out []Other) {
 	for _, b := range newer {
 		reason := ""
 		isExcluded := func(of tree.Source) bool {
@@ -149,14 +153,17 @@ func (ch *chooser) withoutRefused(newer []source.Base) (kept []source.Base, refu
 	for _, b := range newer {
 		switch o, off := orders.Rejected[b.Commit], ch.st.Aborted(b.Commit); {
 		case o != nil:
-			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "rejected by " + terminal.Line(o.By) + ": " + terminal.Line(o.Reason), Refused: true})
+			refused = append(refused, Other{Commit: b.Commit.String(),
+				Reason: "rejected by " + terminal.Line(o.By) + ": " + terminal.Line(o.Reason), Refused: true})
 		case off != nil:
 			if newest.IsZero() {
 				newest = b.Commit
 			}
-			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "called off by " + terminal.Line(off.By) + ": " + terminal.Line(off.Reason), Refused: true})
+			refused = append(refused, Other{Commit: b.Commit.String(),
+				Reason: "called off by " + terminal.Line(off.By) + ": " + terminal.Line(off.Reason), Refused: true})
 		case !newest.IsZero():
-			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "older than " + git.Short(newest) + ", which was called off", Refused: true})
+			refused = append(refused, Other{Commit: b.Commit.String(),
+				Reason: "older than " + git.Short(newest) + ", which was called off", Refused: true})
 		default:
 			kept = append(kept, b)
 		}
@@ -223,7 +230,8 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 			return nil, err
 		}
 		if known && !slices.ContainsFunc(newer, func(n source.Base) bool { return n.Commit == b.Commit }) {
-			return nil, fmt.Errorf("%s has %s, and %s comes before that: `kalypso rollback --env %s --to %s` goes back, and keeps it there",
+			return nil, fmt.Errorf("%s has %s, and %s comes before that: `kalypso rollback --env %s --to "+
+				"%s` goes back, and keeps it there",
 				ch.st.ID(), has.Base.Short(), git.Short(b.Commit), ch.st.Policy.Name, git.Short(b.Commit))
 		}
 	}
@@ -393,7 +401,8 @@ func (ch *chooser) preload(ctx context.Context, of []source.Base) error {
 }
 
 // loadVisits loads the statuses of all visits of several stages at once: one call to the forge for each stage.
-func loadVisits[T any](ctx context.Context, stages []*session.Stage, of []T, visit func(*session.Stage, T) (session.Visit, error)) error {
+func loadVisits[T any](ctx context.Context, stages []*session.Stage, of []T,
+	visit func(*session.Stage, T) (session.Visit, error)) error {
 	for _, st := range stages {
 		var commits []git.Hash
 		for _, one := range of {
@@ -419,13 +428,15 @@ func (ch *chooser) match(ctx context.Context, there []source.Base, others []Othe
 		case common == "":
 			common = is
 		case is != common && !ch.st.Policy.Promotion.Any:
-			return nil, append(others, Other{Commit: string(is), Reason: "what comes before does not agree: advance is match-upstream"}), nil
+			return nil, append(others,
+				Other{Commit: string(is), Reason: "what comes before does not agree: advance is match-upstream"}), nil
 		}
 	}
 	var c *candidate
 	for _, b := range there {
 		if tree.RevisionOf(b.Commit) != common {
-			others = append(others, Other{Commit: b.Commit.String(), Reason: "it is not what runs before: advance is match-upstream"})
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "it is not what runs before: " +
+				"advance is match-upstream"})
 			continue
 		}
 		var err error
@@ -449,10 +460,12 @@ func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Othe
 			continue
 		}
 		if v := slices.IndexFunc(c.verdicts, func(v gate.Verdict) bool { return v.State == gate.Blocked }); v >= 0 && i > 0 {
-			c.verdicts[v].Reason += fmt.Sprintf("; newer commits wait for it, as advance is queue: `kalypso promote --env %s --commit %s` lets them go on", ch.st.Policy.Name, git.Short(there[i-1].Commit))
+			c.verdicts[v].Reason += fmt.Sprintf("; newer commits wait for it, as advance is queue: "+
+				"`kalypso promote --env %s --commit %s` lets them go on", ch.st.Policy.Name, git.Short(there[i-1].Commit))
 		}
 		for _, later := range there[:i] {
-			others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
+			others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after " +
+				"the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
 		}
 		return c, others, nil
 	}

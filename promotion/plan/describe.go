@@ -24,7 +24,8 @@ import (
 func (m *maker) describe(st *session.Stage, step *Step) {
 	limits := st.Environment.Repository.Forge.Limits()
 	step.Title = message.Clip(m.title(st, step), limits.Title)
-	step.Body = within(limits.Body, m.head(st, step), m.reproduce(st, step), step.Prepared.report, m.state.Platform.Subject.Form())
+	step.Body = within(limits.Body, m.head(st, step), m.reproduce(st, step), step.Prepared.report,
+		m.state.Platform.Subject.Form())
 }
 
 // within returns a body of at most a number of characters; 0 is no limit.
@@ -50,8 +51,9 @@ type marker struct {
 // head returns the beginning of a body, which is never left out.
 func (m *maker) head(st *session.Stage, step *Step) string {
 	var b strings.Builder
-	about, _ := json.Marshal(marker{st.Policy.Name, st.RingName(), step.Source.Base, step.Source.Environment, step.Tree}) //nolint:errcheck // nothing in it fails
-	fmt.Fprintf(&b, "<!-- kalypso:promotion v1 %s -->\n", about)
+	origin := marker{st.Policy.Name, st.RingName(), step.Source.Base, step.Source.Environment, step.Tree}
+	encoded, _ := json.Marshal(origin) //nolint:errcheck // nothing in it fails
+	fmt.Fprintf(&b, "<!-- kalypso:promotion v1 %s -->\n", encoded)
 	fmt.Fprintf(&b, "### %s\n\n", message.Markdown(step.Title))
 	fmt.Fprintln(&b, m.path(st, step))
 	fmt.Fprintln(&b)
@@ -166,7 +168,9 @@ func listCommits(b *strings.Builder, to string, all []source.Base, marks map[git
 		if mark != "" {
 			mark = ": " + mark
 		}
-		fmt.Fprintf(b, "- `%s` %s (%s)%s\n", git.Short(c.Commit), message.Markdown(message.Clip(message.FirstLine(c.Message), mostText)), message.Markdown(message.Clip(c.Author, mostText)), mark)
+		fmt.Fprintf(b, "- `%s` %s (%s)%s\n", git.Short(c.Commit),
+			message.Markdown(message.Clip(message.FirstLine(c.Message), mostText)),
+			message.Markdown(message.Clip(c.Author, mostText)), mark)
 	}
 	if len(all) > mostCommits {
 		fmt.Fprintf(b, "- and %d more\n", len(all)-mostCommits)
@@ -216,7 +220,8 @@ func changes(b *strings.Builder, step *Step, form subject.Form) {
 		}
 	}
 	entries("**removed**", r.Removed)
-	entries("**replaced**", slices.DeleteFunc(slices.Clone(r.Changed), func(e compare.Entry) bool { return lost(&e) == "" }))
+	entries("**replaced**", slices.DeleteFunc(slices.Clone(r.Changed),
+		func(e compare.Entry) bool { return lost(&e) == "" }))
 	entries("new", r.Added)
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -340,7 +345,9 @@ func risk(c *gate.Change, form subject.Form) string {
 		}
 		return n
 	}
-	parts = append(parts, message.Count(touched("CustomResourceDefinition"), "CRD change"), message.Count(touched("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"), "RBAC change"))
+	parts = append(parts, message.Count(touched("CustomResourceDefinition"), "CRD change"),
+		message.Count(touched("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
+			"ServiceAccount"), "RBAC change"))
 	if c.Errors > 0 {
 		parts = append(parts, fmt.Sprintf("**%s with errors**", message.Count(c.Errors, form.Unit())))
 	}

@@ -58,7 +58,8 @@ func (pl *Planner) drifted(ctx context.Context, st *session.Stage, out *StageSta
 		out.Drift = append(out.Drift, d.String())
 		names = append(names, d.Path+driftWords[d.Kind])
 	}
-	out.Reason = fmt.Sprintf("drift: branch %s is not what was promoted in %s: %s; --overwrite restores what was%s, and `git log -- FILE` says who changed it",
+	out.Reason = fmt.Sprintf("drift: branch %s is not what was promoted in %s: %s; --overwrite "+
+		"restores what was%s, and `git log -- FILE` says who changed it",
 		st.Environment.Branch, message.Count(len(drift), "file"), message.List(names, 5), adopts)
 	return false, recorded, nil
 }
@@ -71,9 +72,13 @@ var driftWords = map[tree.DriftKind]string{tree.Gone: " (gone)", tree.Added: " (
 func foreign(st *session.Stage, out *StageStatus) bool {
 	switch env := st.Environment; {
 	case len(env.Problems) > 0:
-		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it, or restore what was there with --overwrite", env.Problems[0].Message, env.Branch)
+		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it, or restore what "+
+			"was there with --overwrite", env.Problems[0].Message, env.Branch)
 	case env.Record != nil && !env.IsNamed(env.Record.Environment):
-		out.Reason = fmt.Sprintf("the record of branch %s is that of environment %s: if it was renamed, write environments: %s: formerly: %q; if not, give %[3]s a branch of its own, or push what was there before", env.Branch, terminal.Line(env.Record.Environment), env.Policy.Name, terminal.Line(env.Record.Environment))
+		out.Reason = fmt.Sprintf("the record of branch %s is that of environment %s: if it was "+
+			"renamed, write environments: %s: formerly: %q; if not, give %[3]s a branch of its own, or "+
+			"push what was there before", env.Branch, terminal.Line(env.Record.Environment), env.Policy.Name,
+			terminal.Line(env.Record.Environment))
 	default:
 		return false
 	}
@@ -105,7 +110,8 @@ func (pl *Planner) recordGone(ctx context.Context, st *session.Stage, out *Stage
 		return err
 	}
 	out.State = Blocked
-	out.Reason = fmt.Sprintf("the record of branch %s is gone: commit %s removed it; revert that, restore it with --overwrite, or begin anew with --adopt", st.Environment.Branch, git.Short(by.ID))
+	out.Reason = fmt.Sprintf("the record of branch %s is gone: commit %s removed it; revert that, "+
+		"restore it with --overwrite, or begin anew with --adopt", st.Environment.Branch, git.Short(by.ID))
 	return nil
 }
 
@@ -139,10 +145,12 @@ func (pl *Planner) explainNothing(ctx context.Context, st *session.Stage, out *S
 		if _, known, err := pl.state.Platform.Bases.Until(has.Base.Hash()); err == nil && !known {
 			out.State = Blocked
 			if !has.Base.IsCommit() {
-				out.Reason = "what it has was built from files, and from no commit of the platform: name the commit that comes next, with --commit"
+				out.Reason = "what it has was built from files, and from no commit of the platform: name the " +
+					"commit that comes next, with --commit"
 				return nil
 			}
-			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was rewritten: name the commit that comes next, with --commit", has.Base.Short(), pl.state.Platform.Branch)
+			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was "+
+				"rewritten: name the commit that comes next, with --commit", has.Base.Short(), pl.state.Platform.Branch)
 			return nil
 		}
 		out.State, out.Reason = Current, "it has "+has.Base.Short()
@@ -178,7 +186,8 @@ func (pl *Planner) keptInPlace(ctx context.Context, st *session.Stage, out *Stag
 	if err != nil {
 		return false, err
 	}
-	orders := ordersAgainst(st, gate.CommitFacts{Now: pl.state.Now, Reachable: true, Hold: hold, Freeze: freezeOf(st.Environment.Orders.Frozen)})
+	orders := ordersAgainst(st, gate.CommitFacts{Now: pl.state.Now, Reachable: true, Hold: hold,
+		Freeze: freezeOf(st.Environment.Orders.Frozen)})
 	if len(orders) > 0 {
 		v := orders[0]
 		out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until

@@ -68,15 +68,17 @@ func (pl *Planner) hydratorMetadata(st *session.Stage) ([]byte, error) {
 	}
 	subject, body, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
 	m := hydratorMetadata{
-		DrySHA: pl.state.Platform.Head.String(), RepoURL: pl.state.Platform.Repository.URL, Author: c.Author.Name + " <" + c.Author.Email + ">",
-		Date: c.Author.When.UTC(), Subject: subject, Body: strings.TrimSpace(body),
+		DrySHA: pl.state.Platform.Head.String(), RepoURL: pl.state.Platform.Repository.URL,
+		Author: c.Author.Name + " <" + c.Author.Email + ">",
+		Date:   c.Author.When.UTC(), Subject: subject, Body: strings.TrimSpace(body),
 	}
 	if own := st.Environment.Own.Commit; st.Policy.Promotion.Source != nil && !own.IsZero() {
 		other, err := objects.Commit(own)
 		if err != nil {
 			return nil, err
 		}
-		m.References = []reference{{referenced{SHA: own.String(), RepoURL: pl.state.Platform.Repository.URL, Subject: message.FirstLine(other.Message)}}}
+		m.References = []reference{{referenced{SHA: own.String(),
+			RepoURL: pl.state.Platform.Repository.URL, Subject: message.FirstLine(other.Message)}}}
 	}
 	var data bytes.Buffer
 	enc := json.NewEncoder(&data)
@@ -96,7 +98,8 @@ func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageSt
 		out.State, out.Reason = Absent, st.Environment.Absent
 		return out, nil, nil
 	case len(st.Policy.Promotion.Rings) > 0:
-		return nil, nil, errors.New("it has rings, which GitOps Promoter does not know: make them environments of their own, or promote with kalypso")
+		return nil, nil, errors.New("it has rings, which GitOps Promoter does not know: make them " +
+			"environments of their own, or promote with kalypso")
 	}
 	bases, err := pl.state.Platform.Bases.Newest(1)
 	if err != nil || len(bases) == 0 {
@@ -123,13 +126,16 @@ func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageSt
 		return nil, nil, err
 	}
 	step := &Step{Kind: Promote, Source: source}
-	if err := pl.maker.prepare(ctx, next, step, extra{title: fmt.Sprintf("Hydrate %s from %s", st.Policy.Name, git.Short(pl.state.Platform.Head)), files: map[string][]byte{hydratorFile: metadata}}); err != nil {
+	if err := pl.maker.prepare(ctx, next, step, extra{title: fmt.Sprintf("Hydrate %s from %s",
+		st.Policy.Name, git.Short(pl.state.Platform.Head)),
+		files: map[string][]byte{hydratorFile: metadata}}); err != nil {
 		return nil, nil, err
 	}
 	out.Step = step
 	switch {
 	case step.Change.Errors > 0 && !st.Policy.Promotion.AllowErrors:
-		out.State, out.Reason = Blocked, message.Count(step.Change.Errors, pl.state.Platform.Subject.Form().Unit())+" with errors"
+		out.State, out.Reason = Blocked,
+			message.Count(step.Change.Errors, pl.state.Platform.Subject.Form().Unit())+" with errors"
 		return out, nil, nil
 	case step.Prepared.obstacle != "":
 		out.State, out.Reason = Blocked, step.Prepared.obstacle

@@ -38,7 +38,8 @@ func (c contents) Blob(id tree.ID) ([]byte, error) {
 func (m *maker) inspect(ctx context.Context, st *session.Stage, step *Step) error {
 	p := step.Prepared
 	var err error
-	p.report, err = compare.Records(st.Environment.Record, p.record, contents{ctx, st.Environment.Repository}, m.state.Platform.Subject.Form().Targets)
+	p.report, err = compare.Records(st.Environment.Record, p.record,
+		contents{ctx, st.Environment.Repository}, m.state.Platform.Subject.Form().Targets)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,8 @@ func (m *maker) inspect(ctx context.Context, st *session.Stage, step *Step) erro
 // onlyAddsClusters reports whether a change does nothing but give assignments to clusters that were not
 // listed before.
 func onlyAddsClusters(environment string, r *compare.Report) bool {
-	if r.Total.Removed+r.Total.Changed > 0 || r.Clusters == nil || len(r.Clusters.Listed) == 0 || len(r.Clusters.Unlisted) > 0 {
+	if r.Total.Removed+r.Total.Changed > 0 || r.Clusters == nil || len(r.Clusters.Listed) == 0 ||
+		len(r.Clusters.Unlisted) > 0 {
 		return false
 	}
 	for i := range r.Added {

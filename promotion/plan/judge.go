@@ -141,8 +141,9 @@ func (j *judge) change(ctx context.Context, st *session.Stage, step *Step, skip 
 // changeFacts gathers what gates ask about a planned change.
 func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) (*gate.ChangeFacts, error) {
 	facts := &gate.ChangeFacts{
-		Now: j.state.Now, Change: step.Change, Head: step.Prepared.Commit, Post: post, Satisfies: j.state.Platform.Subject.Satisfies,
-		OwnFiles: st.Has() != (tree.Source{}) && st.Has().Environment != step.Source.Environment,
+		Now: j.state.Now, Change: step.Change, Head: step.Prepared.Commit, Post: post,
+		Satisfies: j.state.Platform.Subject.Satisfies,
+		OwnFiles:  st.Has() != (tree.Source{}) && st.Has().Environment != step.Source.Environment,
 	}
 	if !st.WantsApprovals() {
 		return facts, nil
@@ -151,7 +152,8 @@ func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) 
 	switch {
 	case r.Plain:
 		reviews, err := plainApprovals(ctx, r, st.Policy.Name, step.Prepared.Commit)
-		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews}, cmp.Or(j.state.Request.By, j.state.Request.Author(j.state.Now).Email)
+		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews},
+			cmp.Or(j.state.Request.By, j.state.Request.Author(j.state.Now).Email)
 		return facts, err
 	case st.Writes() == model.WritePush:
 		facts.NoReviews = "commits are pushed to branch " + st.Environment.Branch + " directly: promotion.write is push"
@@ -238,7 +240,8 @@ const mostDiffer = MostTried
 
 // inherits reports whether a candidate that does not pass would pass with the time that its files are in the
 // stages before, and brings the stage the same files as what came there first with them.
-func (j *judge) inherits(ctx context.Context, st *session.Stage, of tree.Source, policy gate.Policy, facts gate.CommitFacts, intent Intent, c *candidate) (bool, error) {
+func (j *judge) inherits(ctx context.Context, st *session.Stage, of tree.Source, policy gate.Policy,
+	facts gate.CommitFacts, intent Intent, c *candidate) (bool, error) {
 	first := tree.Source{}
 	for _, stay := range facts.Stays {
 		if stay.As == (tree.Source{}) {
@@ -255,7 +258,8 @@ func (j *judge) inherits(ctx context.Context, st *session.Stage, of tree.Source,
 		}
 	}
 	facts.Inherits = true
-	if first == (tree.Source{}) || c.state() == gate.Passed || gate.Overall(gate.Commit(policy, facts, intent.Skip)) != gate.Passed {
+	if first == (tree.Source{}) || c.state() == gate.Passed ||
+		gate.Overall(gate.Commit(policy, facts, intent.Skip)) != gate.Passed {
 		return false, nil
 	}
 	key := refusal{st.ID(), of}
@@ -284,12 +288,14 @@ func (j *judge) newerBase(base, than tree.Revision) (bool, error) {
 		return true, nil
 	}
 	newer, found, err := j.state.Platform.Bases.Until(than.Hash())
-	return found && slices.ContainsFunc(newer[:len(newer)-1], func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
+	return found && slices.ContainsFunc(newer[:len(newer)-1],
+		func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
 }
 
 // ownFirst returns the verdicts that keep a base commit with new files of the environment
 // from a ring after others: those files go through the rings as well.
-func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Policy, of tree.Source, intent Intent) ([]gate.Verdict, error) {
+func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Policy, of tree.Source,
+	intent Intent) ([]gate.Verdict, error) {
 	facts := gate.CommitFacts{Now: j.state.Now, Commit: of.Base.Hash(), Reachable: true, EnvironmentOnly: true}
 	for _, up := range j.state.Upstream(st) {
 		stay, err := j.observer.Stay(ctx, up, of, true)
@@ -298,11 +304,13 @@ func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Pol
 		}
 		facts.Stays = append(facts.Stays, stay)
 	}
-	verdicts := gate.Commit(gate.Policy{Environment: policy.Environment, Ring: policy.Ring, After: policy.After, Rings: true, Skippable: policy.Skippable}, facts, intent.Skip)
+	verdicts := gate.Commit(gate.Policy{Environment: policy.Environment, Ring: policy.Ring,
+		After: policy.After, Rings: true, Skippable: policy.Skippable}, facts, intent.Skip)
 	verdicts = slices.DeleteFunc(verdicts, func(v gate.Verdict) bool { return v.State == gate.Passed })
 	for i := range verdicts {
 		verdicts[i].Name = "own files"
-		verdicts[i].Reason = fmt.Sprintf("with the environment's own files of %s: %s", of.Environment.Short(), verdicts[i].Reason)
+		verdicts[i].Reason = fmt.Sprintf("with the environment's own files of %s: %s",
+			of.Environment.Short(), verdicts[i].Reason)
 	}
 	return verdicts, nil
 }
@@ -327,7 +335,8 @@ func (j *judge) takenBack(st *session.Stage, base git.Hash) (string, error) {
 }
 
 // plainApprovals returns the signed tags that approve of a commit.
-func plainApprovals(ctx context.Context, r *session.Repository, environment string, commit git.Hash) ([]forge.Review, error) {
+func plainApprovals(ctx context.Context, r *session.Repository, environment string,
+	commit git.Hash) ([]forge.Review, error) {
 	f, ok := r.Forge.(*plain.Forge)
 	if !ok {
 		return nil, nil

@@ -15,7 +15,8 @@ import (
 
 // lockstep makes a candidate wait while another commit soaks in the stage, or in one after it. If that
 // commit is on its way through the stage, it is the candidate.
-func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Base, others []Other) (*candidate, []Other, error) {
+func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Base,
+	others []Other) (*candidate, []Other, error) {
 	first, verdict, err := ch.pl.soaking(ctx, ch.st, c)
 	if err != nil || first == "" {
 		return c, others, err
@@ -40,7 +41,8 @@ func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Ba
 func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate) (tree.Revision, gate.Verdict, error) {
 	after := map[string]bool{st.Policy.Name: true}
 	for _, next := range pl.state.Stages { // those before come first
-		if next != st && !slices.ContainsFunc(next.Policy.After, func(name string) bool { return after[name] }) && next.Policy != st.Policy {
+		if next != st && !slices.ContainsFunc(next.Policy.After,
+			func(name string) bool { return after[name] }) && next.Policy != st.Policy {
 			continue
 		}
 		after[next.Policy.Name] = true
@@ -90,7 +92,8 @@ func (pl *Planner) batch(ctx context.Context, st *session.Stage, c *candidate) e
 	if next := stay.Entered.Add(st.Policy.Promotion.Every); pl.state.Now.Before(next) {
 		c.verdicts = append(c.verdicts, gate.Verdict{
 			Gate: gate.Advance, Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
-			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on", stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
+			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on",
+				stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
 		})
 	}
 	return nil
@@ -100,11 +103,13 @@ func (pl *Planner) batch(ctx context.Context, st *session.Stage, c *candidate) e
 // to it next; passed where it has no such gate, or would not let the commit through
 // anyway.
 func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict, error) {
-	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil || st.Aborted(of.Base.Hash()) != nil {
+	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil ||
+		st.Aborted(of.Base.Hash()) != nil {
 		return gate.Verdict{State: gate.Passed}, nil
 	}
 	newer, err := j.state.Newer(st.Has())
-	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
+	if err != nil || !slices.ContainsFunc(newer,
+		func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
 		return gate.Verdict{State: gate.Passed}, err
 	}
 	c, err := j.gates(ctx, st, of, Intent{})

@@ -47,14 +47,16 @@ func (ch *chooser) preloadPairs(ctx context.Context, sources []tree.Source) erro
 	if len(sources) < 2 {
 		return nil
 	}
-	return loadVisits(ctx, ch.pl.state.Upstream(ch.st), sources, func(up *session.Stage, of tree.Source) (session.Visit, error) {
-		return ch.pl.state.VisitOfPair(ctx, up, of)
-	})
+	return loadVisits(ctx, ch.pl.state.Upstream(ch.st), sources,
+		func(up *session.Stage, of tree.Source) (session.Visit, error) {
+			return ch.pl.state.VisitOfPair(ctx, up, of)
+		})
 }
 
 // takesOwn reports whether the stage takes the newest own files before the rings before it had them.
 func (ch *chooser) takesOwn() bool {
-	return (ch.intent.Skip.OwnAtOnce || ch.intent.onlyClusters) && ch.st.Ring != nil && len(ch.st.Ring.After) > 0 && ch.st.Has().Base != ""
+	return (ch.intent.Skip.OwnAtOnce || ch.intent.onlyClusters) && ch.st.Ring != nil &&
+		len(ch.st.Ring.After) > 0 && ch.st.Has().Base != ""
 }
 
 // sooner reports whether it is known that a pending candidate passes before another one.
@@ -102,7 +104,8 @@ func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []sou
 	}
 	for _, b := range newer {
 		if len(ch.sources(b)) == 0 {
-			others = append(others, Other{Commit: b.Commit.String(), Reason: cmp.Or(missing[b.Commit], "the rings before had it only with older own files")})
+			others = append(others, Other{Commit: b.Commit.String(),
+				Reason: cmp.Or(missing[b.Commit], "the rings before had it only with older own files")})
 		}
 	}
 	return there, others, nil

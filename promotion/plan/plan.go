@@ -158,7 +158,8 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 	if out.State != "" {
 		return nil
 	}
-	for _, find := range []func(context.Context, *session.Stage, *StageStatus) error{pl.findMoved, pl.findGone, pl.recordGone} {
+	for _, find := range []func(context.Context, *session.Stage, *StageStatus) error{pl.findMoved,
+		pl.findGone, pl.recordGone} {
 		if err := find(ctx, st, out); err != nil || out.State != "" {
 			return err
 		}
@@ -242,7 +243,8 @@ func tooEarly(st *session.Stage, step *Step) bool {
 		step.Source.Environment == tree.RevisionOf(st.Environment.Own.Commit) {
 		return false
 	}
-	return !slices.ContainsFunc(step.Prepared.record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Ring == st.RingName() })
+	return !slices.ContainsFunc(step.Prepared.record.ClusterTypes,
+		func(e tree.ClusterTypeEntry) bool { return e.Ring == st.RingName() })
 }
 
 // addsClusters reports whether the newest own files do nothing to a ring except add clusters to it, and
@@ -257,7 +259,8 @@ func (pl *Planner) addsClusters(ctx context.Context, st *session.Stage) (bool, e
 		return false, err
 	}
 	p := step.Prepared
-	return p.obstacle == "" && p.report != nil && step.Change.Errors == 0 && onlyAddsClusters(st.Policy.Name, p.report), nil
+	return p.obstacle == "" && p.report != nil && step.Change.Errors == 0 &&
+		onlyAddsClusters(st.Policy.Name, p.report), nil
 }
 
 // ruledOut reports whether a step is blocked by gates that only the change decides:
@@ -269,7 +272,8 @@ func ruledOut(step *Step) bool {
 }
 
 // try plans the candidate of a stage that is not ruled out yet.
-func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool, excluded map[tree.Source]string) error {
+func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent,
+	drift bool, excluded map[tree.Source]string) error {
 	ch := chooser{pl: pl, st: st, intent: intent}
 	c, others, err := ch.choose(ctx, excluded)
 	if err != nil {
@@ -356,7 +360,8 @@ func (out *StageStatus) conclude() {
 			out.State, out.Reason = Blocked, step.Source.Base.Short()+" cannot be compiled at all"
 		case step.Prepared != nil && step.Prepared.Commit.IsZero() && step.Kind == Restore:
 			out.State = Blocked
-			out.Reason = "what somebody changed is kept from an earlier commit and cannot be compiled: revert the commit that changed it"
+			out.Reason = "what somebody changed is kept from an earlier commit and cannot be compiled: " +
+				"revert the commit that changed it"
 		case step.Prepared != nil && step.Prepared.Commit.IsZero():
 			out.State, out.Reason, out.Step = Current, "it has "+step.Source.Base.Short(), nil
 		}

@@ -87,7 +87,8 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	pack := st.Environment.Repository.Staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	placement := tree.Placement{Folder: st.Environment.Folder, Tree: compiled.Tree, Options: o}
-	result, ds, err := st.Environment.Tree.Make(ctx, []tree.Placement{placement}, pack, m.commitInfo(st, step.Source, m.message(st, step, &c), c.decided))
+	result, ds, err := st.Environment.Tree.Make(ctx, []tree.Placement{placement}, pack,
+		m.commitInfo(st, step.Source, m.message(st, step, &c), c.decided))
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,8 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	p.Commit, p.Packs, p.Message = tree.Revision(result.Commit).Hash(), ledger.Packs(pack), result.Message
 	p.record = result.Changes[0].Record
 	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
-	step.NoOp = st.Environment.Restored.IsZero() && len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.Environment.Record, p.record)
+	step.NoOp = st.Environment.Restored.IsZero() && len(result.Changes[0].Written) == 0 &&
+		len(result.Changes[0].Removed) == 0 && sameTree(st.Environment.Record, p.record)
 	return m.inspect(ctx, st, step)
 }
 
@@ -124,19 +126,22 @@ func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *
 	for i := range st.Environment.Record.ClusterTypes {
 		e := &st.Environment.Record.ClusterTypes[i]
 		is := st.Environment.Record.SourceOf(e)
-		here := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
+		here := slices.ContainsFunc(t.ClusterTypes,
+			func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
 		if !here || tree.IsShard(e.Name) || e.Ring == st.Ring.Name {
 			continue
 		}
 		if slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
-			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, is.Base.Short()), nil
+			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, "+
+				"or a later one", e.Name, e.Ring, is.Base.Short()), nil
 		}
 		ownNewer, err := m.state.OwnNewer(ctx, st, is.Environment, step.Source.Environment)
 		if err != nil {
 			return "", err
 		}
 		if ownNewer {
-			return fmt.Sprintf("cluster type %s came from ring %s with own files of %s, which are newer: they come when ring %[2]s has had them long enough", e.Name, e.Ring, is.Environment.Short()), nil
+			return fmt.Sprintf("cluster type %s came from ring %s with own files of %s, which are newer: "+
+				"they come when ring %[2]s has had them long enough", e.Name, e.Ring, is.Environment.Short()), nil
 		}
 	}
 	return "", nil
@@ -147,7 +152,8 @@ func sameTree(before, after *tree.Record) bool { return before != nil && before.
 // prepareExact makes a commit with the tree of an earlier one.
 func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past, c extra) error {
 	if st.Ring != nil && len(st.Policy.Promotion.Rings) > 1 {
-		return errors.New("--exact brings the files of the whole environment back, and it has several rings: leave it out, so that the ring alone is compiled")
+		return errors.New("--exact brings the files of the whole environment back, and it has several " +
+			"rings: leave it out, so that the ring alone is compiled")
 	}
 	view, err := st.Environment.Repository.View(st.Environment.Branch, target.ID)
 	if err != nil {
@@ -167,7 +173,8 @@ func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past,
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	step.Prepared = &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack), Message: result.Message}
+	step.Prepared = &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack),
+		Message: result.Message}
 	step.Commit, step.Tree = string(result.Commit), target.Record.Tree
 	step.NoOp = st.Environment.Restored.IsZero() && sameTree(st.Environment.Record, target.Record)
 	return nil
@@ -273,5 +280,6 @@ func (m *maker) title(st *session.Stage, step *Step) string {
 // makes it.
 func (m *maker) commitInfo(st *session.Stage, of tree.Source, text string, decided time.Time) tree.CommitInfo {
 	by := m.state.Request.Author(m.state.CommitTime(st, of, decided))
-	return tree.CommitInfo{Message: text, RecordTrailer: session.RecordTrailer, Name: by.Name, Email: by.Email, When: by.When, Sign: by.Sign}
+	return tree.CommitInfo{Message: text, RecordTrailer: session.RecordTrailer, Name: by.Name,
+		Email: by.Email, When: by.When, Sign: by.Sign}
 }

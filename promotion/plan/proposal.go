@@ -58,7 +58,9 @@ func (pl *Planner) Proposed(ctx context.Context, st *session.Stage) (*Proposal, 
 	if err != nil {
 		return nil, err
 	}
-	p := &Proposal{Commit: c, source: st.Environment.SourceIn(record, st.RingName()), hold: st.Environment.HoldIn(record, st.RingName()), Decided: message.Trailer(c.Message, message.ReasonTrailer) != "" || message.Trailer(c.Message, message.NamedTrailer) != ""}
+	p := &Proposal{Commit: c, source: st.Environment.SourceIn(record, st.RingName()),
+		hold: st.Environment.HoldIn(record, st.RingName()), Decided: message.Trailer(c.Message,
+			message.ReasonTrailer) != "" || message.Trailer(c.Message, message.NamedTrailer) != ""}
 	p.Named = message.Trailer(c.Message, message.NamedTrailer) != ""
 	p.moved = true
 	err = env.History.Each(ctx, func(was session.Past) bool {
@@ -66,7 +68,8 @@ func (pl *Planner) Proposed(ctx context.Context, st *session.Stage) (*Proposal, 
 			p.moved = !sameRecord(was.Record, env.Record)
 			return false
 		}
-		p.Arrived = st.Environment.SourceIn(was.Record, st.RingName()) == p.source && session.SameHold(st.Environment.HoldIn(was.Record, st.RingName()), p.hold)
+		p.Arrived = st.Environment.SourceIn(was.Record, st.RingName()) == p.source &&
+			session.SameHold(st.Environment.HoldIn(was.Record, st.RingName()), p.hold)
 		return !p.Arrived
 	})
 	return p, err
@@ -111,12 +114,14 @@ func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *Stag
 		return err
 	}
 	for _, b := range newer {
-		out.Others = append(out.Others, Other{Commit: b.Commit.String(), Reason: "what somebody decided comes first: " + message.FirstLine(p.Message)})
+		out.Others = append(out.Others, Other{Commit: b.Commit.String(),
+			Reason: "what somebody decided comes first: " + message.FirstLine(p.Message)})
 	}
 	off := "`kalypso promote abort --env " + st.Policy.Name + "` calls it off"
 	out.Since = p.Committer.When.UTC()
 	if p.moved {
-		out.State, out.Reason = Blocked, fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.Environment.Branch, off)
+		out.State, out.Reason = Blocked,
+			fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.Environment.Branch, off)
 		return nil
 	}
 	out.State, out.Reason = Proposed, fmt.Sprintf("%s; it waits to be merged, and %s", what, off)
@@ -134,7 +139,8 @@ func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal, o
 		return nil
 	}
 	out.Resumes = &Intent{
-		Commit: string(p.source.Base), Reason: message.Trailer(p.Message, message.ReasonTrailer), By: message.Trailer(p.Message, message.ByTrailer), resumes: p,
+		Commit: string(p.source.Base), Reason: message.Trailer(p.Message, message.ReasonTrailer),
+		By: message.Trailer(p.Message, message.ByTrailer), resumes: p,
 	}
 	if skipped := message.Trailer(p.Message, message.SkipTrailer); skipped != "" {
 		out.Resumes.Skip = gate.Skip{Gates: strings.Split(skipped, ", "), Reason: out.Resumes.Reason, By: out.Resumes.By}

@@ -71,7 +71,8 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 	if before != nil && before.Base != "" {
 		hold.Base = before.Base // a second step back is still from there
 	}
-	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.Environment.SourceIn(target.Record, st.RingName()).Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}
+	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.Environment.SourceIn(target.Record,
+		st.RingName()).Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}
 	if before != nil && before.Environment != "" { // it is back from newer own files
 		step.Source.Environment, hold.Environment = has.Environment, before.Environment
 	}
@@ -79,7 +80,8 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 		step.Source.Environment = has.Environment
 	}
 	if to.Own {
-		step.Source = tree.Source{Base: has.Base, Environment: st.Environment.SourceIn(target.Record, st.RingName()).Environment}
+		step.Source = tree.Source{Base: has.Base,
+			Environment: st.Environment.SourceIn(target.Record, st.RingName()).Environment}
 		hold.Environment = has.Environment
 		if before != nil && before.Environment != "" {
 			hold.Environment = before.Environment
@@ -104,7 +106,10 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 		return status, nil
 	}
 	if step.Change != nil && step.Change.Errors > 0 && !st.Policy.Promotion.AllowErrors {
-		status.State, status.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", step.Source.Base.Short(), message.Count(step.Change.Errors, pl.state.Platform.Subject.Form().Unit()))
+		status.State, status.Reason = Blocked,
+			fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; "+
+				"--exact brings the files back as they were", step.Source.Base.Short(),
+				message.Count(step.Change.Errors, pl.state.Platform.Subject.Form().Unit()))
 		return status, nil
 	}
 	if step.Prepared.report != nil {
@@ -144,7 +149,8 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		case err != nil:
 			return session.Past{}, err
 		case len(had) == 0:
-			return session.Past{}, noneEarlier("it had no other base commit before what it has, so there is nothing to go back to; " + pl.remains(st))
+			return session.Past{}, noneEarlier("it had no other base commit before what it has, so there " +
+				"is nothing to go back to; " + pl.remains(st))
 		case steps > len(had):
 			return session.Past{}, noneEarlier(fmt.Sprintf("it had %s before what it has (%s), so there is nothing %s back",
 				message.Count(len(had), "base commit"), pl.names(st, had), message.Count(steps, "step")))
@@ -168,7 +174,9 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 			continue
 		}
 		if o := st.Environment.Orders.Rejected[wanted.Hash()]; o != nil {
-			return session.Past{}, fmt.Errorf("%s is rejected: %s; `kalypso reject %s --undo` takes that back", wanted.Short(), terminal.Line(o.Reason), wanted.Short())
+			return session.Past{}, fmt.Errorf(
+				"%s is rejected: %s; `kalypso reject %s --undo` takes that back", wanted.Short(),
+				terminal.Line(o.Reason), wanted.Short())
 		}
 		return p, nil
 	}
@@ -199,7 +207,8 @@ func (pl *Planner) remains(st *session.Stage) string {
 	if ring := st.RingName(); ring != "" {
 		name += " --ring " + ring
 	}
-	return fmt.Sprintf("`kalypso hold %s` keeps it at what it has, and a commit that reverts the change can be promoted", name)
+	return fmt.Sprintf("`kalypso hold %s` keeps it at what it has, and a commit that reverts the "+
+		"change can be promoted", name)
 }
 
 // asLeft returns the newest state of an environment with what a stage has in another one, in which nobody has
@@ -261,12 +270,15 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 	steps := max(1, to.Steps)
 	switch {
 	case to.Commit != "":
-		return session.Past{}, noneEarlier(fmt.Sprintf("it never had earlier own files of %s: --to takes the id of a commit, or its first 7 digits or more, and `kalypso audit --env %s` lists what it had",
+		return session.Past{}, noneEarlier(fmt.Sprintf("it never had earlier own files of %s: --to "+
+			"takes the id of a commit, or its first 7 digits or more, and `kalypso audit --env %s` lists what it had",
 			to.Commit, st.Policy.Name))
 	case len(had) == 0:
-		return session.Past{}, noneEarlier("it had no earlier own files, so there is nothing to go back to; " + pl.remains(st))
+		return session.Past{}, noneEarlier("it had no earlier own files, so there is nothing to go " +
+			"back to; " + pl.remains(st))
 	case steps > len(had):
-		return session.Past{}, noneEarlier(fmt.Sprintf("it had %s of own files before what it has, so there is nothing %s back",
+		return session.Past{}, noneEarlier(fmt.Sprintf("it had %s of own files before what it has, so "+
+			"there is nothing %s back",
 			message.Count(len(had), "commit"), message.Count(steps, "step")))
 	}
 	return had[steps-1], nil
@@ -274,7 +286,8 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 
 // Restate makes a commit with another hold in the record of a stage. There is none where
 // the status is blocked, or the record has that hold.
-func (pl *Planner) Restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string, d Decision) (*StageStatus, *Prepared, error) {
+func (pl *Planner) Restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string,
+	d Decision) (*StageStatus, *Prepared, error) {
 	status := StatusOf(st)
 	status.Hold = hold
 	before, _, err := pl.records.Held(ctx, st)
@@ -285,11 +298,14 @@ func (pl *Planner) Restate(ctx context.Context, st *session.Stage, hold *tree.Ho
 		return status, nil, err
 	}
 	if edited, err := pl.records.Edited(ctx, st.Environment); err != nil || edited != "" {
-		status.State, status.Reason = Blocked, fmt.Sprintf("%s; `kalypso promote --overwrite` restores what was, and `kalypso freeze %s` stops promotion at once", edited, st.Policy.Name)
+		status.State, status.Reason = Blocked,
+			fmt.Sprintf("%s; `kalypso promote --overwrite` restores what was, and `kalypso freeze %s` "+
+				"stops promotion at once", edited, st.Policy.Name)
 		return status, nil, err
 	}
 	if st.Has() == (tree.Source{}) && st.Environment.Hold(st.RingName()) == nil {
-		return nil, nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.Environment.Branch, st.Policy.Name)
+		return nil, nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: "+
+			"`kalypso freeze %s` stops promotion to it", st.Environment.Branch, st.Policy.Name)
 	}
 	status.State, status.Reason = Held, "it was held already"
 	if hold == nil {

@@ -75,7 +75,8 @@ type StageStatus struct {
 
 // StatusOf returns what a stage has. Its state is not known yet.
 func StatusOf(st *session.Stage) *StageStatus {
-	return &StageStatus{Environment: st.Policy.Name, Ring: st.RingName(), Has: st.Has(), Branch: st.Environment.Branch, Tip: string(tree.RevisionOf(st.Environment.Tip))}
+	return &StageStatus{Environment: st.Policy.Name, Ring: st.RingName(), Has: st.Has(),
+		Branch: st.Environment.Branch, Tip: string(tree.RevisionOf(st.Environment.Tip))}
 }
 
 // ID returns environment, or environment/ring.
@@ -130,7 +131,8 @@ func (step *Step) Ending() string {
 	if step.EndsHold == nil {
 		return ""
 	}
-	return fmt.Sprintf(", which ends the hold by %s: %s", terminal.Line(cmp.Or(step.EndsHold.By, "somebody")), terminal.Line(step.EndsHold.Reason))
+	return fmt.Sprintf(", which ends the hold by %s: %s",
+		terminal.Line(cmp.Or(step.EndsHold.By, "somebody")), terminal.Line(step.EndsHold.Reason))
 }
 
 // Status is where the newest base commits are.
@@ -178,7 +180,8 @@ func (pl *Planner) Status(ctx context.Context, most int) (*Status, error) {
 		}
 	}
 	for _, b := range bases {
-		c := CommitStatus{Commit: b.Commit.String(), Subject: message.FirstLine(b.Message), Author: terminal.Line(b.Author), Stages: map[string]string{}}
+		c := CommitStatus{Commit: b.Commit.String(), Subject: message.FirstLine(b.Message),
+			Author: terminal.Line(b.Author), Stages: map[string]string{}}
 		for i, st := range pl.state.Requested() {
 			switch {
 			case string(st.Has().Base) == c.Commit:
@@ -217,7 +220,8 @@ func (pl *Planner) own(most int) (out []OwnStatus, err error) {
 		}
 		seen := 0
 		for _, c := range commits {
-			is := OwnStatus{env.Name(), CommitStatus{Commit: c.Commit.String(), Subject: message.FirstLine(c.Message), Author: terminal.Line(c.Author), Stages: map[string]string{}}}
+			is := OwnStatus{env.Name(), CommitStatus{Commit: c.Commit.String(),
+				Subject: message.FirstLine(c.Message), Author: terminal.Line(c.Author), Stages: map[string]string{}}}
 			for _, id := range has[tree.RevisionOf(c.Commit)] {
 				is.Stages[id] = "here"
 			}
@@ -238,7 +242,8 @@ func rolloutWord(r *observe.Rollout) string {
 	if r.Failing != nil {
 		return ", succeeded and fails now"
 	}
-	return ", " + string(map[forge.State]string{forge.Success: "healthy", forge.Failure: "failed", forge.Pending: "rolling out"}[r.State])
+	return ", " + string(map[forge.State]string{forge.Success: "healthy", forge.Failure: "failed",
+		forge.Pending: "rolling out"}[r.State])
 }
 
 // CheckSkip returns an error where the policy of a stage of the request does not let gates

@@ -88,7 +88,8 @@ type ClusterState struct {
 func clustersOf(reports []Report, exclude bool) []ClusterState {
 	out := make([]ClusterState, len(reports))
 	for i, r := range reports {
-		out[i] = ClusterState{Name: r.Cluster, State: r.State, Excluded: exclude && r.State == Stale, Message: r.Message, By: r.By, At: r.At, Since: r.Since}
+		out[i] = ClusterState{Name: r.Cluster, State: r.State, Excluded: exclude && r.State == Stale,
+			Message: r.Message, By: r.By, At: r.At, Since: r.Since}
 	}
 	return out
 }
@@ -247,7 +248,8 @@ func summary(a *Assignment, reports []Report, exclude bool) AssignmentState {
 			worst = r
 		}
 	}
-	state := AssignmentState{ID: a.ID, Workload: a.Workload, Version: a.Version, State: worst.State, Cluster: worst.Cluster, Message: worst.Message, By: worst.By, Since: worst.Since}
+	state := AssignmentState{ID: a.ID, Workload: a.Workload, Version: a.Version, State: worst.State,
+		Cluster: worst.Cluster, Message: worst.Message, By: worst.By, Since: worst.Since}
 	for _, r := range counted {
 		switch {
 		case r.State != worst.State || state.Since.IsZero():
@@ -301,7 +303,8 @@ func (t Tally) String() string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{t.Failed, "failed"}, {t.Progressing, "progressing"}, {t.Suspended, "suspended"}, {t.Stale, "stale"}, {t.Unknown, "unknown"}} {
+	}{{t.Failed, "failed"}, {t.Progressing, "progressing"}, {t.Suspended, "suspended"},
+		{t.Stale, "stale"}, {t.Unknown, "unknown"}} {
 		if c.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.what)
 		}

@@ -16,9 +16,10 @@ var backendsByName = all.Backends()
 // WantedOf returns the assignments of an environment's record in some cluster types, sorted
 // by ID, those of the classes of one together: retained folders included, because clusters
 // run them. clusterTypes reports whether a cluster type counts, nil for all; clusters
-// returns the clusters that the platform lists for one, nil for none. The error is for a cluster type's record that cannot be read: then
-// nothing is returned.
-func WantedOf(record *tree.Record, clusterTypes func(name string) bool, clusters func(clusterType string) []string) ([]Assignment, error) {
+// returns the clusters that the platform lists for one, nil for none. The error is for a cluster
+// type's record that cannot be read: then nothing is returned.
+func WantedOf(record *tree.Record, clusterTypes func(name string) bool,
+	clusters func(clusterType string) []string) ([]Assignment, error) {
 	var out []Assignment
 	for _, entry := range record.ClusterTypes {
 		if clusterTypes != nil && !clusterTypes(entry.Name) {
@@ -26,7 +27,8 @@ func WantedOf(record *tree.Record, clusterTypes func(name string) bool, clusters
 		}
 		c, err := record.ClusterType(entry.Name)
 		if err != nil {
-			return nil, fmt.Errorf("reading what environment %s wants of cluster type %s: %w", record.Environment, entry.Name, err)
+			return nil, fmt.Errorf("reading what environment %s wants of cluster type %s: %w",
+				record.Environment, entry.Name, err)
 		}
 		var listed []string
 		if clusters != nil {
@@ -65,7 +67,8 @@ func TargetsOf(record *tree.Record, targets func(name string) bool) []Assignment
 	var out []Assignment
 	for _, entry := range record.ClusterTypes {
 		if targets == nil || targets(entry.Name) {
-			out = append(out, Assignment{ID: record.Environment + "/" + entry.Name, ClusterType: entry.Name, Workload: record.Platform, Target: entry.Name})
+			out = append(out, Assignment{ID: record.Environment + "/" + entry.Name, ClusterType: entry.Name,
+				Workload: record.Platform, Target: entry.Name})
 		}
 	}
 	return out

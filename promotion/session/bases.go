@@ -117,7 +117,8 @@ func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.H
 	oldest := has // of those that have it
 	for oldest--; oldest >= 0 && !found; oldest-- {
 		if others := links[oldest].Parents; len(others) > 1 {
-			if err := eachAncestor(objects, others[1:], line, func(id git.Hash) { found = found || id == commit }, func(int) {}); err != nil {
+			if err := eachAncestor(objects, others[1:], line,
+				func(id git.Hash) { found = found || id == commit }, func(int) {}); err != nil {
 				return nil, false, err
 			}
 		}
@@ -131,7 +132,8 @@ func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.H
 
 // eachAncestor calls beside for commits and all their ancestors that are not in a main
 // line, and begin for where they meet it.
-func eachAncestor(objects *git.Repository, from []git.Hash, line map[git.Hash]int, beside func(git.Hash), begin func(at int)) error {
+func eachAncestor(objects *git.Repository, from []git.Hash, line map[git.Hash]int,
+	beside func(git.Hash), begin func(at int)) error {
 	seen := map[git.Hash]bool{}
 	for todo := from; len(todo) > 0; {
 		id := todo[len(todo)-1]

@@ -11,7 +11,8 @@ import (
 // supervisor. The error is a *supervisor.Trip where it was beyond one of them, before the
 // program began again.
 func (s *State) Bounded(ctx context.Context, env *Environment, read func() error) error {
-	e := s.Request.Supervisor.Evaluation("the records of environment "+env.Name(), sha256.Sum256([]byte(env.Tip.String())), supervisor.Bounds{})
+	e := s.Request.Supervisor.Evaluation("the records of environment "+env.Name(),
+		sha256.Sum256([]byte(env.Tip.String())), supervisor.Bounds{})
 	if trip := e.Tripped(); trip != nil {
 		return trip
 	}

@@ -54,7 +54,8 @@ func noRings(policy *model.Declaration) error {
 	if policy.Beyond != "" {
 		return errors.New("which rings it has is not known: " + policy.Beyond)
 	}
-	return fmt.Errorf("which rings it has is not known, because its own files have errors; see `kalypso vet %s`", policy.Name)
+	return fmt.Errorf("which rings it has is not known, because its own files have errors; see "+
+		"`kalypso vet %s`", policy.Name)
 }
 
 // openEnvironment finds out where an environment's tree is.
@@ -88,7 +89,8 @@ func (s *State) openEnvironment(ctx context.Context, policy *model.Declaration) 
 	}
 	out.Branch, out.Folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
 	if p := s.Platform; out.Repository == p.Repository && out.Branch == p.Branch && source.Overlap(p.path, out.Folder) {
-		return nil, fmt.Errorf("its tree would be kept in branch %s, which it is promoted from: name a branch of its own in gitops", out.Branch)
+		return nil, fmt.Errorf("its tree would be kept in branch %s, which it is promoted from: name a "+
+			"branch of its own in gitops", out.Branch)
 	}
 	out.Tip = out.Repository.Refs[BranchRef(out.Branch)]
 	out.Aside = len(s.Request.Environments) > 0 && !slices.Contains(s.Request.Environments, policy.Name)
@@ -259,7 +261,8 @@ func (env *Environment) AtCommit(ctx context.Context, id git.Hash) (*Environment
 
 // In returns the environment as it is at a commit of another branch. Its state stays apart.
 func (env *Environment) In(ctx context.Context, branch string, tip git.Hash) (*Environment, error) {
-	other := &Environment{Policy: env.Policy, Repository: env.Repository, Branch: branch, Folder: env.Folder, Own: env.Own, Orders: env.Orders}
+	other := &Environment{Policy: env.Policy, Repository: env.Repository, Branch: branch,
+		Folder: env.Folder, Own: env.Own, Orders: env.Orders}
 	return other, other.MoveTo(ctx, tip)
 }
 

@@ -224,12 +224,14 @@ func (v *Visit) All() []git.Hash { return append(slices.Concat(v.Runs...), v.Fol
 
 // VisitOf returns when a base commit was last in a ring.
 func (h *History) VisitOf(ctx context.Context, ring string, base tree.Revision) (Visit, error) {
-	return h.visit(ctx, ring, func(l landing) bool { return l.source.Base == base }, func(later landing) (bool, error) { return later.source.Base == base, nil })
+	return h.visit(ctx, ring, func(l landing) bool { return l.source.Base == base },
+		func(later landing) (bool, error) { return later.source.Base == base, nil })
 }
 
 // visit returns the last visit of what is looked for. goesOn says whether it goes on with other files that
 // a later commit brings.
-func (h *History) visit(ctx context.Context, ring string, is func(landing) bool, goesOn func(landing) (bool, error)) (v Visit, err error) {
+func (h *History) visit(ctx context.Context, ring string, is func(landing) bool,
+	goesOn func(landing) (bool, error)) (v Visit, err error) {
 	var all []landing // newest first
 	found, first := -1, 0
 	err = h.landings(ctx, ring, func(l landing) bool {
@@ -341,7 +343,8 @@ const RecordTrailer = "Kalypso-Record"
 
 // IsOwn reports whether kalypso made a commit, and wrote the record that it has.
 func (env *Environment) IsOwn(p Past) bool {
-	return p.Record != nil && env.IsNamed(message.Trailer(p.Message, "Kalypso-Environment")) && message.Trailer(p.Message, RecordTrailer) == p.RecordID.String()
+	return p.Record != nil && env.IsNamed(message.Trailer(p.Message, "Kalypso-Environment")) &&
+		message.Trailer(p.Message, RecordTrailer) == p.RecordID.String()
 }
 
 // Writer returns the message of kalypso's commit that wrote the record of a commit, also

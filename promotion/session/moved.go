@@ -72,7 +72,8 @@ func (env *Environment) movedBack(ctx context.Context) (*Move, error) {
 	if err != nil || newer == nil {
 		return nil, err
 	}
-	return &Move{Environment: env.Policy.Name, Was: origin.Tree{Path: folder}.Folder(), Is: origin.TreeOf(env.Policy.GitOps).Folder()}, nil
+	return &Move{Environment: env.Policy.Name, Was: origin.Tree{Path: folder}.Folder(),
+		Is: origin.TreeOf(env.Policy.GitOps).Folder()}, nil
 }
 
 // Move is a change of the place of an environment's tree.
@@ -90,20 +91,25 @@ type Move struct {
 // String describes the move and its consequence.
 func (m *Move) String() string {
 	if m.Gone != "" {
-		return fmt.Sprintf("environment %s is new, and environment %s is gone, of which %s still has the tree", m.Environment, m.Gone, m.Was)
+		return fmt.Sprintf("environment %s is new, and environment %s is gone, of which %s still has "+
+			"the tree", m.Environment, m.Gone, m.Was)
 	}
-	return fmt.Sprintf("the tree of environment %s is kept in %s, and was in %s: clusters that pull it from there get nothing that is promoted from now on", m.Environment, m.Is, m.Was)
+	return fmt.Sprintf("the tree of environment %s is kept in %s, and was in %s: clusters that pull "+
+		"it from there get nothing that is promoted from now on", m.Environment, m.Is, m.Was)
 }
 
 // Hint says what to do.
 func (m *Move) Hint() string {
-	return fmt.Sprintf("bootstrap the clusters again with what `kalypso bootstrap` prints; then remove what is left in %s, which stays until then", m.Was)
+	return fmt.Sprintf("bootstrap the clusters again with what `kalypso bootstrap` prints; then "+
+		"remove what is left in %s, which stays until then", m.Was)
 }
 
 // Blocks says why nothing is promoted before somebody says what is meant.
 func (m *Move) Blocks() string {
 	if m.Gone != "" {
-		return fmt.Sprintf("%s: if it was renamed, write environments: %s: formerly: %q, so that its history, holds and freezes come along; if it is another one, begin it with --adopt", m, m.Environment, m.Gone)
+		return fmt.Sprintf("%s: if it was renamed, write environments: %s: formerly: %q, so that its "+
+			"history, holds and freezes come along; if it is another one, begin it with --adopt", m,
+			m.Environment, m.Gone)
 	}
 	return m.String() + "; begin it there with --adopt, and " + m.Hint()
 }
@@ -161,8 +167,10 @@ func (s *State) movedFrom(ctx context.Context, env *Environment, was *model.GitO
 	if tip.IsZero() {
 		return nil, nil
 	}
-	old := &Environment{Policy: env.Policy, Repository: repository, Branch: before.Branch, Folder: before.Path, Aside: true}
-	if err := old.MoveTo(ctx, tip); err != nil || old.Record == nil || old.Record.Environment != gone && (gone != "" || !env.IsNamed(old.Record.Environment)) {
+	old := &Environment{Policy: env.Policy, Repository: repository, Branch: before.Branch,
+		Folder: before.Path, Aside: true}
+	if err := old.MoveTo(ctx, tip); err != nil || old.Record == nil ||
+		old.Record.Environment != gone && (gone != "" || !env.IsNamed(old.Record.Environment)) {
 		return nil, err
 	}
 	place := func(t origin.Tree) string {

@@ -80,7 +80,8 @@ func (s *State) OwnNewer(ctx context.Context, st *Stage, a, b tree.Revision) (bo
 
 // NewestOwn returns the newer one of two commits of own files of a stage's environment; false if their
 // branch has neither.
-func (s *State) NewestOwn(ctx context.Context, st *Stage, a, b tree.Revision) (newest tree.Revision, found bool, err error) {
+func (s *State) NewestOwn(ctx context.Context, st *Stage, a, b tree.Revision) (newest tree.Revision,
+	found bool, err error) {
 	l, err := s.ownLine(ctx, st)
 	if err != nil {
 		return "", false, err
@@ -177,10 +178,11 @@ func (h *History) pairs(ctx context.Context, ring string, wanted func(tree.Sourc
 // VisitOfPair returns when a stage last had a pair. It goes on with newer own files and the same base commit,
 // because they contain its changes: each of them begins a run of its own.
 func (s *State) VisitOfPair(ctx context.Context, st *Stage, of tree.Source) (Visit, error) {
-	return st.Environment.History.visit(ctx, st.RingName(), func(l landing) bool { return l.source == of }, func(later landing) (bool, error) {
-		if later.source.Base != of.Base {
-			return false, nil
-		}
-		return s.OwnNewer(ctx, st, later.source.Environment, of.Environment)
-	})
+	return st.Environment.History.visit(ctx, st.RingName(),
+		func(l landing) bool { return l.source == of }, func(later landing) (bool, error) {
+			if later.source.Base != of.Base {
+				return false, nil
+			}
+			return s.OwnNewer(ctx, st, later.source.Environment, of.Environment)
+		})
 }

@@ -54,7 +54,8 @@ func (s *State) openPlatform(ctx context.Context) (*Platform, error) {
 	if p.Head, ok = repo.Refs[BranchRef(p.Branch)]; !s.Request.Head.IsZero() {
 		p.Head = s.Request.Head
 	} else if !ok {
-		return nil, fmt.Errorf("%s has no branch %s, so there is nothing to promote from; commit to it, or name another one with --from", repo.URL, p.Branch)
+		return nil, fmt.Errorf("%s has no branch %s, so there is nothing to promote from; commit to "+
+			"it, or name another one with --from", repo.URL, p.Branch)
 	}
 	if err := repo.Remote.Fetch(ctx, []git.Hash{p.Head}, 0); err != nil {
 		return nil, err
@@ -166,7 +167,8 @@ func (p *Platform) Policy(name string) *model.Declaration {
 // assemble writes the platform of a base commit into a temporary folder.
 func (p *Platform) assemble(ctx context.Context, of git.Hash, own map[string]source.Own) (string, func() error, error) {
 	return source.Assemble(ctx, source.Assembly{
-		Repository: p.Repository.Remote.Objects(), Marker: p.Subject.Form().Marker, Base: of, Path: p.path, Own: own, Prefetch: p.Repository.Remote.Prefetch,
+		Repository: p.Repository.Remote.Objects(), Marker: p.Subject.Form().Marker, Base: of,
+		Path: p.path, Own: own, Prefetch: p.Repository.Remote.Prefetch,
 	})
 }
 
@@ -176,7 +178,8 @@ func (p *Platform) own(ctx context.Context, policy *model.Declaration) (source.O
 	if from := policy.Promotion.Source; from != nil {
 		head := p.headOf(from.Branch)
 		if head.IsZero() {
-			return source.Own{}, fmt.Errorf("%s has no branch %s, which environments.%s.source names", p.Repository.URL, from.Branch, policy.Name)
+			return source.Own{}, fmt.Errorf("%s has no branch %s, which environments.%s.source names",
+				p.Repository.URL, from.Branch, policy.Name)
 		}
 		if err := p.Repository.Remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
 			return source.Own{}, err
@@ -260,7 +263,8 @@ func (p *Platform) historyOf(ctx context.Context, branch string) (git.Hash, erro
 
 // OwnCommits returns the commits of an environment's own files after one, up to another, newest first; at
 // most a number of them.
-func (p *Platform) OwnCommits(policy *model.Declaration, after, to tree.Revision, most int) (out []source.Base, err error) {
+func (p *Platform) OwnCommits(policy *model.Declaration, after, to tree.Revision,
+	most int) (out []source.Base, err error) {
 	if to.Hash().IsZero() {
 		return nil, nil
 	}
@@ -329,7 +333,8 @@ func (p *Platform) notPromotable(name string, id git.Hash) error {
 		newer, merged, _ = mergedInto(objects, p.Head, id)
 	}
 	if !merged {
-		return fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", name, p.Branch, p.Repository.URL)
+		return fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be "+
+			"promoted", name, p.Branch, p.Repository.URL)
 	}
 	merge := git.Hash{} // the oldest commit of the main line that has it
 	for at, err := range objects.Mainline(p.Head) {
@@ -338,8 +343,10 @@ func (p *Platform) notPromotable(name string, id git.Hash) error {
 		}
 		merge = at.ID
 	}
-	return fmt.Errorf("%s came to branch %s with merge %s, and only first parents of the branch can be promoted: promote %[3]s, which has all that the branch had before it as well; "+
-		"to leave out what is not ready, revert that on %[2]s and promote the revert", git.Short(id), p.Branch, git.Short(merge))
+	return fmt.Errorf("%s came to branch %s with merge %s, and only first parents of the branch can "+
+		"be promoted: promote %[3]s, which has all that the branch had before it as well; "+
+		"to leave out what is not ready, revert that on %[2]s and promote the revert", git.Short(id),
+		p.Branch, git.Short(merge))
 }
 
 // refOrID returns the commit of a ref or of a full id; zero for none.
@@ -359,7 +366,8 @@ func (p *Platform) refOrID(name string) git.Hash {
 }
 
 // Assemble writes the platform of some commits into a temporary folder, which remove deletes.
-func (p *Platform) Assemble(ctx context.Context, policy *model.Declaration, of tree.Source) (dir string, remove func() error, err error) {
+func (p *Platform) Assemble(ctx context.Context, policy *model.Declaration,
+	of tree.Source) (dir string, remove func() error, err error) {
 	var own map[string]source.Own
 	if of.Environment != "" {
 		folder, err := p.ownPathIn(of.Environment.Hash(), policy)
@@ -382,7 +390,8 @@ func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[
 	if err != nil {
 		return nil, err
 	}
-	members, err := p.Subject.Members(ctx, subject.CompileRequest{Dir: dir, Environment: st.Policy.Name, Rings: st.Policy.Promotion.Rings})
+	members, err := p.Subject.Members(ctx,
+		subject.CompileRequest{Dir: dir, Environment: st.Policy.Name, Rings: st.Policy.Promotion.Rings})
 	if members == nil && st.Environment.Record != nil { // errors hide the labels: it stays as it was
 		members = map[string]string{}
 		for _, e := range st.Environment.Record.ClusterTypes {
@@ -396,7 +405,8 @@ func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[
 
 // Compile compiles a stage at some commits. The result reads temporary files, which
 // remove deletes. back is that of subject.CompileRequest.
-func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back bool) (out *subject.Compiled, remove func() error, err error) {
+func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source,
+	back bool) (out *subject.Compiled, remove func() error, err error) {
 	out, remove, err = p.compile(ctx, st, of, back, st.Policy.Name)
 	for _, former := range st.Policy.Formerly { // which older commits have
 		if err != nil || !out.Missing {
@@ -410,14 +420,16 @@ func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back 
 }
 
 // compile is Compile with the name that the environment has in the commit.
-func (p *Platform) compile(ctx context.Context, st *Stage, of tree.Source, back bool, name string) (out *subject.Compiled, remove func() error, err error) {
+func (p *Platform) compile(ctx context.Context, st *Stage, of tree.Source, back bool,
+	name string) (out *subject.Compiled, remove func() error, err error) {
 	policy := *st.Policy
 	policy.Name, policy.Formerly = name, append([]string{st.Policy.Name}, st.Policy.Formerly...)
 	dir, remove, err := p.Assemble(ctx, &policy, of)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := subject.CompileRequest{Dir: dir, Environment: name, Formerly: policy.Formerly, Source: of, Previous: st.Environment.Record, Back: back}
+	r := subject.CompileRequest{Dir: dir, Environment: name, Formerly: policy.Formerly, Source: of,
+		Previous: st.Environment.Record, Back: back}
 	if st.Ring != nil {
 		r.Ring, r.Rings = st.Ring.Name, st.Policy.Promotion.Rings
 		if r.Members, err = p.members(ctx, st, of); err != nil {

@@ -176,7 +176,8 @@ func (r *Repository) Statuses() *ledger.Statuses {
 
 // StatusesOf returns the statuses of a base commit of the repository. Without a forge,
 // they are in the given notes of a GitOps repository.
-func (r *Repository) StatusesOf(ctx context.Context, statuses *ledger.Statuses, commit git.Hash) ([]forge.Status, error) {
+func (r *Repository) StatusesOf(ctx context.Context, statuses *ledger.Statuses,
+	commit git.Hash) ([]forge.Status, error) {
 	if r.Plain {
 		return statuses.Of(ctx, commit)
 	}

@@ -34,7 +34,8 @@ func (s *State) TakenBack(bases []source.Base) (map[git.Hash]git.Hash, error) {
 		}
 		by := git.Hash{}
 		for _, commit := range named {
-			if slices.ContainsFunc(s.reverts[commit].named, func(id string) bool { return strings.HasPrefix(b.Commit.String(), id) }) {
+			if slices.ContainsFunc(s.reverts[commit].named,
+				func(id string) bool { return strings.HasPrefix(b.Commit.String(), id) }) {
 				by = commit
 			}
 		}

@@ -55,14 +55,18 @@ type PlatformError struct {
 
 // Error names the commit whose base has errors.
 func (e *PlatformError) Error() string {
-	return "the base of the " + e.What + " has errors at commit " + e.Commit + ", so that its policies are not known: nothing is promoted"
+	return "the base of the " + e.What + " has errors at commit " + e.Commit +
+		", so that its policies are not known: nothing is promoted"
 }
 
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*State, error) {
-	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}, moved: map[*Environment]*Move{}, lines: map[string]*line{}, reverts: map[git.Hash]*reverting{}, declared: map[git.Hash][]model.Declaration{}}
-	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{}, unopened: map[string]error{}, names: ledger.Names{}}
+	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{},
+		moved: map[*Environment]*Move{}, lines: map[string]*line{}, reverts: map[git.Hash]*reverting{},
+		declared: map[git.Hash][]model.Declaration{}}
+	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{},
+		unopened: map[string]error{}, names: ledger.Names{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -126,7 +130,8 @@ func (s *State) read(ctx context.Context) error {
 // others go on. It returns the error where the environment is the only one requested, and
 // where it has moved meanwhile.
 func (s *State) Unreadable(ctx context.Context, policy *model.Declaration, err error) error {
-	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) || slices.Equal(s.Request.Environments, []string{policy.Name}) {
+	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) ||
+		slices.Equal(s.Request.Environments, []string{policy.Name}) {
 		return fmt.Errorf("environment %s: %w", policy.Name, err)
 	}
 	s.Environments[policy.Name] = &Environment{Policy: policy, Absent: err.Error(), Unreadable: true}
@@ -315,9 +320,11 @@ func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 			}
 			what := "branch " + st.Environment.Branch + " is gone from " + st.Environment.Repository.URL
 			if !st.Environment.Tip.IsZero() {
-				what = "branch " + st.Environment.Branch + " of " + st.Environment.Repository.URL + " does not have what was promoted to it"
+				what = "branch " + st.Environment.Branch + " of " + st.Environment.Repository.URL +
+					" does not have what was promoted to it"
 			}
-			return fmt.Sprintf("%s: %s came to %s at %s", what, git.Short(c), st.ID(), course.Entered.UTC().Format("2006-01-02 15:04Z")), nil
+			return fmt.Sprintf("%s: %s came to %s at %s", what, git.Short(c), st.ID(),
+				course.Entered.UTC().Format("2006-01-02 15:04Z")), nil
 		}
 	}
 	return "", nil
@@ -388,7 +395,8 @@ func (s *State) Statuses(env *Environment) *ledger.Statuses {
 
 // IsLast reports whether no environment comes after one: production.
 func (s *State) IsLast(environment string) bool {
-	return !slices.ContainsFunc(s.Platform.Policies, func(other model.Declaration) bool { return slices.Contains(other.After, environment) })
+	return !slices.ContainsFunc(s.Platform.Policies,
+		func(other model.Declaration) bool { return slices.Contains(other.After, environment) })
 }
 
 // CommitTime returns the time of a commit of a stage: that of the newest commit that goes
@@ -427,5 +435,6 @@ func (s *State) Repositories() []*Repository {
 
 // ServerFailed reports whether an error is about the server, and not about the request.
 func ServerFailed(err error) bool {
-	return errors.As(err, new(*forge.AuthError)) || errors.As(err, new(*forge.UnavailableError)) || errors.Is(err, context.Canceled)
+	return errors.As(err, new(*forge.AuthError)) || errors.As(err, new(*forge.UnavailableError)) ||
+		errors.Is(err, context.Canceled)
 }

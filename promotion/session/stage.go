@@ -122,7 +122,8 @@ func (st *Stage) Writes() model.Write {
 
 // WantsApprovals reports whether a gate asks people to approve.
 func (st *Stage) WantsApprovals() bool {
-	return slices.ContainsFunc(st.GatePolicy().Gates, func(g model.Gates) bool { return g.Approvals != nil || g.OwnApprovals != nil })
+	return slices.ContainsFunc(st.GatePolicy().Gates,
+		func(g model.Gates) bool { return g.Approvals != nil || g.OwnApprovals != nil })
 }
 
 // PromotionBranch returns the branch that proposes the stage's next tree.
@@ -153,7 +154,8 @@ func (st *Stage) CoversFile(path string) bool {
 
 // OwnHold returns the hold of the stage alone: the environment's where it has no rings.
 func (st *Stage) OwnHold() *tree.Hold {
-	if hold := st.Environment.ringIn(st.Environment.Record, st.RingName()).Hold; hold != nil || st.Ring != nil || st.Environment.Record == nil {
+	if hold := st.Environment.ringIn(st.Environment.Record, st.RingName()).Hold; hold != nil ||
+		st.Ring != nil || st.Environment.Record == nil {
 		return hold
 	}
 	return st.Environment.Record.Hold
@@ -188,7 +190,8 @@ func (st *Stage) RecordRings(gets tree.Source, hold *tree.Hold, named *tree.Name
 	if st.Ring == nil {
 		return nil
 	}
-	out := slices.DeleteFunc(st.Environment.ringsIn(st.Environment.Record), func(r tree.Ring) bool { return r.Name == st.Ring.Name })
+	out := slices.DeleteFunc(st.Environment.ringsIn(st.Environment.Record),
+		func(r tree.Ring) bool { return r.Name == st.Ring.Name })
 	out = append(out, tree.Ring{Name: st.Ring.Name, Source: gets, Hold: hold, Named: named})
 	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
 	return out

@@ -25,7 +25,8 @@ func (a applicationSubject) Form() Form {
 }
 
 // Declarations implements Subject.
-func (a applicationSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
+func (a applicationSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration,
+	[]diag.Diagnostic, error) {
 	return evaluate.ApplicationDeclarations(ctx, dir, a.request.Supervisor)
 }
 
@@ -80,6 +81,7 @@ func isIn(record *tree.Record, clusterType string) bool {
 }
 
 // Satisfies implements Subject.
-func (a applicationSubject) Satisfies(_ context.Context, constraint model.Expr, document json.RawMessage) ([]string, error) {
+func (a applicationSubject) Satisfies(_ context.Context, constraint model.Expr,
+	document json.RawMessage) ([]string, error) {
 	return satisfies(a.request.Workers, constraint, document)
 }

@@ -136,7 +136,8 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 		return nil, err
 	}
 	e := b.Environments[0]
-	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept, Close: b.Close}
+	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics,
+		Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept, Close: b.Close}
 	out.Removals = e.Removals
 	out.Options.Ring = c.Ring
 	out.Test = func(ctx context.Context) ([]diag.Diagnostic, error) {
@@ -168,7 +169,8 @@ func countErrors(ds []diag.Diagnostic) int {
 }
 
 // Satisfies implements Subject.
-func (p platformSubject) Satisfies(_ context.Context, constraint model.Expr, document json.RawMessage) ([]string, error) {
+func (p platformSubject) Satisfies(_ context.Context, constraint model.Expr,
+	document json.RawMessage) ([]string, error) {
 	return satisfies(p.request.Workers, constraint, document)
 }
 

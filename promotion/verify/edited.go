@@ -88,7 +88,8 @@ func (r *Records) wrong(ctx context.Context, env *session.Environment, i int, by
 	if !promoted && !by.Record.Source.Base.IsCommit() {
 		return "", nil // `kalypso build` wrote it
 	}
-	wrong := fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it says is not so", git.Short(by.ID), env.Branch)
+	wrong := fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it "+
+		"says is not so", git.Short(by.ID), env.Branch)
 	for _, st := range r.state.StagesOf(env.Policy.Name) {
 		hold, _, err := r.heldAt(ctx, st.In(env), i)
 		if err != nil {

@@ -11,7 +11,8 @@ import (
 // was compiled from: that of the folder which it names, by the record.
 
 // entries compares the entries in a folder of them that name certain folders with the record.
-func (v *verifier) entries(ctx context.Context, ct *tree.ClusterType, by tree.Compiler, folder func(name string) bool) error {
+func (v *verifier) entries(ctx context.Context, ct *tree.ClusterType, by tree.Compiler,
+	folder func(name string) bool) error {
 	v.checked[ct.Name] = true
 	recorded, err := v.at.Record.ClusterType(ct.Name)
 	if err != nil {
@@ -28,7 +29,8 @@ func (v *verifier) entries(ctx context.Context, ct *tree.ClusterType, by tree.Co
 	case !content.EntriesMatch(recorded, folder):
 		v.problem("%s: its entries are not what is compiled", ct.Name)
 		return nil
-	case ct.Digest == "" || slices.ContainsFunc(recorded.Entries, func(e tree.EntryRecord) bool { return !folder(e.Folder) }):
+	case ct.Digest == "" || slices.ContainsFunc(recorded.Entries,
+		func(e tree.EntryRecord) bool { return !folder(e.Folder) }):
 		return nil
 	}
 	return v.recorded(ctx, ct, recorded, by)

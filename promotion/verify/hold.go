@@ -116,7 +116,8 @@ func (r *Records) countsFrom(ctx context.Context, env *session.Environment, i in
 }
 
 // IsBack reports whether what a stage got is earlier than what it had.
-func (r *Records) IsBack(ctx context.Context, st *session.Stage, had, has tree.Source, before session.Past) (bool, error) {
+func (r *Records) IsBack(ctx context.Context, st *session.Stage, had, has tree.Source,
+	before session.Past) (bool, error) {
 	if has == (tree.Source{}) {
 		return true, nil
 	}
@@ -124,7 +125,8 @@ func (r *Records) IsBack(ctx context.Context, st *session.Stage, had, has tree.S
 		if since, found, err := r.state.Platform.Bases.Until(has.Base.Hash()); err != nil {
 			return false, err
 		} else if _, known, err := r.state.Platform.Bases.Until(had.Base.Hash()); err != nil || found && known {
-			return found && slices.ContainsFunc(since[:len(since)-1], func(b source.Base) bool { return tree.RevisionOf(b.Commit) == had.Base }), err
+			return found && slices.ContainsFunc(since[:len(since)-1],
+				func(b source.Base) bool { return tree.RevisionOf(b.Commit) == had.Base }), err
 		}
 	} else if newer, found, err := r.state.NewestOwn(ctx, st, had.Environment, has.Environment); err != nil || found {
 		return newer == had.Environment, err

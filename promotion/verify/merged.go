@@ -78,7 +78,8 @@ func (r *Records) mergedAgainst(ctx context.Context, st *session.Stage, v *Verif
 	}
 	merged, err := r.MergedAgainst(ctx, st.Environment, p)
 	if merged != nil {
-		v.problem("%s was merged against %s, by %s: %s", git.Short(p.ID), merged.Gate, cmp.Or(merged.By, "somebody who pushed it"), merged.Reason)
+		v.problem("%s was merged against %s, by %s: %s", git.Short(p.ID), merged.Gate,
+			cmp.Or(merged.By, "somebody who pushed it"), merged.Reason)
 	}
 	return err
 }

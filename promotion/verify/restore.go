@@ -80,7 +80,8 @@ func (r *Records) Restore(ctx context.Context, env *session.Environment) error {
 
 // newestIntact returns the newest commit before the tip in which the environment was as kalypso
 // left it, of those that a function takes; zero for none.
-func (r *Records) newestIntact(ctx context.Context, env *session.Environment, of func(session.Past) bool) (git.Hash, error) {
+func (r *Records) newestIntact(ctx context.Context, env *session.Environment,
+	of func(session.Past) bool) (git.Hash, error) {
 	for i := 1; ; i++ {
 		p, there, err := env.History.At(ctx, i)
 		if err != nil || !there {
@@ -101,7 +102,8 @@ func (r *Records) newestIntact(ctx context.Context, env *session.Environment, of
 
 // sameSources reports whether two records were compiled from the same commits.
 func sameSources(a, b *tree.Record) bool {
-	return a.Source == b.Source && slices.EqualFunc(a.Rings, b.Rings, func(a, b tree.Ring) bool { return a.Name == b.Name && a.Source == b.Source })
+	return a.Source == b.Source && slices.EqualFunc(a.Rings, b.Rings,
+		func(a, b tree.Ring) bool { return a.Name == b.Name && a.Source == b.Source })
 }
 
 // intact reports whether an environment is as kalypso left it.

@@ -76,13 +76,15 @@ func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool
 	if _, found, err := v.state.Platform.Bases.Until(of.Base.Hash()); err != nil {
 		return false, err
 	} else if !found {
-		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what, of.Base.Short(), v.state.Platform.Branch)
+		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what,
+			of.Base.Short(), v.state.Platform.Branch)
 		return false, nil
 	}
 	own := of.Environment.Hash()
 	if own.IsZero() {
 		if of.Environment != "" {
-			v.problem("%s has the environment's own files of %s, which is no commit", what, terminal.Line(string(of.Environment)))
+			v.problem("%s has the environment's own files of %s, which is no commit", what,
+				terminal.Line(string(of.Environment)))
 		}
 		return of.Environment == "", nil
 	}
@@ -92,7 +94,8 @@ func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool
 	}
 	found, err := v.state.Platform.Has(ctx, branch, own)
 	if err == nil && !found {
-		v.problem("%s has the environment's own files of %s, which is not in the history of branch %s", what, of.Environment.Short(), branch)
+		v.problem("%s has the environment's own files of %s, which is not in the history of branch %s",
+			what, of.Environment.Short(), branch)
 	}
 	return found, err
 }
@@ -148,7 +151,8 @@ func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source)
 			}
 		case e.Ring == st.RingName():
 			v.checked[ct.Name] = true
-			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, v.at.Record.SourceOf(e).Describe(), has.Describe(), st.ID())
+			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name,
+				v.at.Record.SourceOf(e).Describe(), has.Describe(), st.ID())
 		default:
 			moved = true
 		}
@@ -176,7 +180,8 @@ func (v *verifier) formerRing(ctx context.Context, r tree.Ring) error {
 		return !found
 	})
 	if err == nil && !found {
-		v.problem("the record says that ring %s has %s, and no cluster type has it", terminal.Line(r.Name), r.Source.Describe())
+		v.problem("the record says that ring %s has %s, and no cluster type has it",
+			terminal.Line(r.Name), r.Source.Describe())
 	}
 	return err
 }
@@ -203,7 +208,8 @@ func (v *verifier) rest(ctx context.Context) error {
 		case v.checked[e.Name] || tree.IsShard(e.Name):
 			continue
 		case len(v.at.Policy.Promotion.Rings) == 0 && len(v.at.Record.Rings) == 0 && is != v.at.Record.Source:
-			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, is.Describe(), v.at.Record.Source.Describe())
+			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, is.Describe(),
+				v.at.Record.Source.Describe())
 			continue
 		}
 		if of[is] == nil {
@@ -243,7 +249,8 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 			continue
 		}
 		if tree.IsShard(name) {
-			if err := v.entries(ctx, &compiled.Tree.ClusterTypes[i], compiled.Options.Compiler, func(folder string) bool { return slices.Contains(names, folder) }); err != nil {
+			if err := v.entries(ctx, &compiled.Tree.ClusterTypes[i], compiled.Options.Compiler,
+				func(folder string) bool { return slices.Contains(names, folder) }); err != nil {
 				return err
 			}
 			continue
@@ -299,7 +306,8 @@ func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.
 // recorded compares the record of a cluster type with what would be recorded now. Other
 // versions of kalypso may record other things, and retained files have reasons of their
 // time: those are left out.
-func (v *verifier) recorded(ctx context.Context, ct *tree.ClusterType, before *tree.ClusterTypeRecord, by tree.Compiler) error {
+func (v *verifier) recorded(ctx context.Context, ct *tree.ClusterType,
+	before *tree.ClusterTypeRecord, by tree.Compiler) error {
 	was := v.entry(ct.Name)
 	compiler := v.at.Record.Compiler
 	if was.Compiler != nil {
@@ -316,13 +324,15 @@ func (v *verifier) recorded(ctx context.Context, ct *tree.ClusterType, before *t
 }
 
 // folder compares an assignment's folder with its record, which may be nil.
-func (v *verifier) folder(ctx context.Context, st *session.Stage, clusterType string, f *tree.Folder, recorded *tree.AssignmentRecord) error {
+func (v *verifier) folder(ctx context.Context, st *session.Stage, clusterType string,
+	f *tree.Folder, recorded *tree.AssignmentRecord) error {
 	id := clusterType + "/" + f.Info.DeploymentTarget
 	switch {
 	case recorded == nil:
 		v.problem("%s is compiled, and not in the tree", id)
 	case recorded.Kept != nil && f.Kept == nil:
-		v.problem("%s is kept from %s, and there is nothing wrong with it at its commits", id, recorded.Kept.Source.Describe())
+		v.problem("%s is kept from %s, and there is nothing wrong with it at its commits", id,
+			recorded.Kept.Source.Describe())
 	case recorded.Kept != nil:
 		return v.kept(ctx, st, id, recorded)
 	case f.Kept != nil:
@@ -360,7 +370,8 @@ func (v *verifier) kept(ctx context.Context, st *session.Stage, id string, recor
 
 // retained compiles a cluster type at some commits. What is retained of it is a problem
 // unless it is the same in the result.
-func (v *verifier) retained(ctx context.Context, st *session.Stage, what, clusterType string, of tree.Source, same func(*tree.Content) bool) (err error) {
+func (v *verifier) retained(ctx context.Context, st *session.Stage, what, clusterType string,
+	of tree.Source, same func(*tree.Content) bool) (err error) {
 	if known, err := v.known(ctx, what+", which is kept,", of); err != nil || !known {
 		return err
 	}

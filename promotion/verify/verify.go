@@ -141,7 +141,8 @@ func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut [
 		if err := s.Platform.Repository.Remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}), 0); err != nil {
 			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w", st.ID(), has.Base.Short(), err)
 		}
-		compiled, remove, err := s.Platform.Compile(ctx, st, tree.Source{Base: has.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}, false)
+		compiled, remove, err := s.Platform.Compile(ctx, st,
+			tree.Source{Base: has.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}, false)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -20,7 +20,8 @@ var shapes = []struct{ dot, opens, closes string }{
 func DOT(w io.Writer, g *Graph) error {
 	var out bytes.Buffer
 	nodeLooks, edgeLooks := g.looks()
-	fmt.Fprintf(&out, "digraph {\n\tgraph [rankdir=LR, label=%s, fontname=monospace]\n\tnode [fontname=monospace]\n\tedge [fontname=monospace]\n", shownLines(g.Title))
+	fmt.Fprintf(&out, "digraph {\n\tgraph [rankdir=LR, label=%s, fontname=monospace]\n\tnode "+
+		"[fontname=monospace]\n\tedge [fontname=monospace]\n", shownLines(g.Title))
 	g.eachGroup(func(n int, of *Group, nodes []Node) {
 		indent := "\t"
 		if of != nil {
@@ -28,7 +29,8 @@ func DOT(w io.Writer, g *Graph) error {
 			indent = "\t\t"
 		}
 		for _, node := range nodes {
-			fmt.Fprintf(&out, "%s%s [label=%s, shape=%s, tooltip=%s%s]\n", indent, quoted(node.ID), shownLines(append([]string{node.Label}, node.Detail...)...),
+			fmt.Fprintf(&out, "%s%s [label=%s, shape=%s, tooltip=%s%s]\n", indent, quoted(node.ID),
+				shownLines(append([]string{node.Label}, node.Detail...)...),
 				shapes[nodeLooks.number[node.Kind]%len(shapes)].dot, shownLines(node.Kind), bold(node.Highlighted))
 		}
 		if of != nil {
@@ -41,7 +43,8 @@ func DOT(w io.Writer, g *Graph) error {
 		if e.text() != "" {
 			label = ", label=" + shownLines(e.text())
 		}
-		fmt.Fprintf(&out, "\t%s -> %s [style=%s, tooltip=%s%s%s]\n", quoted(e.From), quoted(e.To), style, shownLines(e.Kind), label, bold(e.Highlighted))
+		fmt.Fprintf(&out, "\t%s -> %s [style=%s, tooltip=%s%s%s]\n", quoted(e.From), quoted(e.To), style,
+			shownLines(e.Kind), label, bold(e.Highlighted))
 	}
 	out.WriteString("}\n")
 	_, err := w.Write(out.Bytes())

@@ -75,7 +75,8 @@ func compareEdges(a, b Edge) int {
 			highlight = -1
 		}
 	}
-	return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Label, b.Label), highlight)
+	return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To),
+		strings.Compare(a.Kind, b.Kind), strings.Compare(a.Label, b.Label), highlight)
 }
 
 // Highlight highlights nodes by their ids, and the edges between two of them.

@@ -67,7 +67,8 @@ type layout struct {
 // understanding of hierarchical system structures, 1981): of groups first, and within each of
 // its nodes.
 func layOut(g *Graph, edges []ends) *layout {
-	l := &layout{nodes: make([]box, len(g.Nodes)), groups: make([]box, len(g.Groups)), unitOf: make([]int, len(g.Nodes)), lanes: map[ends][]*unit{}}
+	l := &layout{nodes: make([]box, len(g.Nodes)), groups: make([]box, len(g.Groups)),
+		unitOf: make([]int, len(g.Nodes)), lanes: map[ends][]*unit{}}
 	l.before, l.after = make([][]int, len(g.Nodes)), make([][]int, len(g.Nodes))
 	for _, e := range edges {
 		l.before[e.to], l.after[e.from] = append(l.before[e.to], e.from), append(l.after[e.from], e.to)

@@ -27,7 +27,8 @@ func Mermaid(w io.Writer, g *Graph) error {
 		for _, node := range nodes {
 			shape := shapes[nodeLooks.number[node.Kind]%len(shapes)]
 			id := fmt.Sprintf("n%d", ids[node.ID])
-			fmt.Fprintf(&out, "%s%s%s%s%s\n", indent, id, shape.opens, entities(append([]string{node.Label}, node.Detail...)...), shape.closes)
+			fmt.Fprintf(&out, "%s%s%s%s%s\n", indent, id, shape.opens,
+				entities(append([]string{node.Label}, node.Detail...)...), shape.closes)
 			if node.Highlighted {
 				highlighted = append(highlighted, id)
 			}
@@ -51,7 +52,8 @@ func Mermaid(w io.Writer, g *Graph) error {
 		fmt.Fprintf(&out, "  n%d %s%s n%d\n", ids[e.From], arrow, label, ids[e.To])
 	}
 	if len(highlighted) > 0 {
-		fmt.Fprintf(&out, "  classDef highlighted stroke:#cf222e,stroke-width:3px\n  class %s highlighted\n", strings.Join(highlighted, ","))
+		fmt.Fprintf(&out, "  classDef highlighted stroke:#cf222e,stroke-width:3px\n  class %s "+
+			"highlighted\n", strings.Join(highlighted, ","))
 	}
 	_, err := w.Write(out.Bytes())
 	return err

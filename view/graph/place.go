@@ -87,7 +87,8 @@ func (l *layout) alignColumn(column []*unit) {
 		wanted := float64(u.y) + l.mean(u.box, l.unitEnds(u, true, true)) - float64(u.middle())
 		blocks = append(blocks, block{wanted - float64(offset), 1})
 		offset += u.h + gapBelow(column, i)
-		for n := len(blocks) - 1; n > 0 && blocks[n-1].sum/float64(blocks[n-1].units) > blocks[n].sum/float64(blocks[n].units); n-- {
+		for n := len(blocks) - 1; n > 0 &&
+			blocks[n-1].sum/float64(blocks[n-1].units) > blocks[n].sum/float64(blocks[n].units); n-- {
 			blocks[n-1].sum += blocks[n].sum
 			blocks[n-1].units += blocks[n].units
 			blocks = blocks[:n]

@@ -30,7 +30,8 @@ const (
 // round of marks begins with the next one, so that the first 64 looks differ.
 var marks = []string{
 	"m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", "m-4.5-4.5h9v9h-9z", "m0-6l6 6-6 6-6-6z", "m0-5.5l5.5 10h-11z",
-	"m-3-5h6l3 5-3 5h-6l-3-5z", "m-2-5.5h4v3.5h3.5v4h-3.5v3.5h-4v-3.5h-3.5v-4h3.5z", "m-5.5-4.5h11l-5.5 10z", "m-5.5-2.5h11v5h-11z",
+	"m-3-5h6l3 5-3 5h-6l-3-5z", "m-2-5.5h4v3.5h3.5v4h-3.5v3.5h-4v-3.5h-3.5v-4h3.5z",
+	"m-5.5-4.5h11l-5.5 10z", "m-5.5-2.5h11v5h-11z",
 }
 
 const dashes = 4
@@ -60,11 +61,13 @@ func SVG(w io.Writer, g *Graph, standalone bool) error {
 	height := p.top + p.layout.height
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="kalypso-graph" role="img" width="%d" height="%d" viewBox="%d %d %[1]d %[2]d">`+"\n", width+2*margin, height+2*margin, -margin, -margin)
-	fmt.Fprintf(&out, "<title>%s</title>\n<desc>%s</desc>\n", html.EscapeString(terminal.Printable(g.Title)), html.EscapeString(g.description()))
+	fmt.Fprintf(&out, "<title>%s</title>\n<desc>%s</desc>\n",
+		html.EscapeString(terminal.Printable(g.Title)), html.EscapeString(g.description()))
 	if standalone {
 		fmt.Fprintf(&out, "<style>\n%s</style>\n", Stylesheet)
 	}
-	fmt.Fprintf(&out, `<rect class="page" x="%d" y="%[1]d" width="%d" height="%d"/>`+"\n", -margin, width+2*margin, height+2*margin)
+	fmt.Fprintf(&out, `<rect class="page" x="%d" y="%[1]d" width="%d" height="%d"/>`+"\n", -margin,
+		width+2*margin, height+2*margin)
 	out.WriteString(legend)
 	fmt.Fprintf(&out, `<g transform="translate(%d %d)">`+"\n", (width-p.layout.width)/2, p.top)
 	p.frames()
@@ -102,7 +105,8 @@ func (g *Graph) description() string {
 	for _, kind := range nodes.kinds {
 		parts = append(parts, fmt.Sprintf("%s: %d", terminal.Printable(kind), counts[kind]))
 	}
-	text := fmt.Sprintf("A graph of %s and %s. %s.", counted(len(g.Nodes), "node"), counted(len(g.Edges), "edge"), strings.Join(parts, ", "))
+	text := fmt.Sprintf("A graph of %s and %s. %s.", counted(len(g.Nodes), "node"),
+		counted(len(g.Edges), "edge"), strings.Join(parts, ", "))
 	if len(highlighted) > 0 {
 		text += " Highlighted: " + terminal.Printable(strings.Join(highlighted, ", ")) + "."
 	}

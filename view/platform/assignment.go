@@ -36,8 +36,10 @@ func (p *Platform) Assignment(ctx context.Context, environment, clusterType, tar
 	a := x.Assignment
 	i, _ := e.Schedule.Index(a.ClusterType, target)
 	out := &view.Assignment{
-		AssignmentRow: e.rows[i], Assigned: true, Workspace: a.Workspace, Application: a.Application, Reconciler: a.Reconciler,
-		Rendered: a.Render, DependsOn: a.DependsOn, Policies: p.named(x.Policies), Values: p.values(x.Values), ChartValues: p.values(x.ChartValues),
+		AssignmentRow: e.rows[i], Assigned: true, Workspace: a.Workspace, Application: a.Application,
+		Reconciler: a.Reconciler,
+		Rendered:   a.Render, DependsOn: a.DependsOn, Policies: p.named(x.Policies),
+		Values: p.values(x.Values), ChartValues: p.values(x.ChartValues),
 	}
 	id := e.Schedule.Assignments[i].ID(environment)
 	for _, d := range p.build.Diagnostics {
@@ -66,7 +68,8 @@ func (p *Platform) Assignment(ctx context.Context, environment, clusterType, tar
 func (p *Platform) values(all []query.Value) []view.Value {
 	var out []view.Value
 	for _, v := range all {
-		out = append(out, view.Value{Path: v.Path, Value: v.Value.String(), Secret: v.Secret, From: p.origins(v.From), Replaced: p.origins(v.Replaced)})
+		out = append(out, view.Value{Path: v.Path, Value: v.Value.String(), Secret: v.Secret,
+			From: p.origins(v.From), Replaced: p.origins(v.Replaced)})
 	}
 	return out
 }

@@ -120,7 +120,8 @@ func (p *Platform) Cluster(ctx context.Context, environment, name string) (*view
 		return nil, &view.NotFoundError{Message: "errors hide whether there is a cluster " + name + " in " + environment}
 	}
 	out := &view.Cluster{
-		ClusterRow: e.cluster(e.Model.Cluster(name), nil), Environment: environment, Description: x.Description, Address: x.Address,
+		ClusterRow: e.cluster(e.Model.Cluster(name), nil), Environment: environment,
+		Description: x.Description, Address: x.Address,
 		Pulls: x.Pulls, Selectors: p.named(x.Class), Places: p.places(x.Positions),
 	}
 	out.Labels = pairs(x.Labels)

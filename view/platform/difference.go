@@ -37,7 +37,8 @@ func (p *Platform) Compare(ctx context.Context, before, after string) (*view.Com
 			if d.ClusterType != "" {
 				in += " on " + d.ClusterType
 			}
-			out.Workloads = append(out.Workloads, view.Difference{Workload: w.Workload, In: in, Before: d.Before, After: d.After})
+			out.Workloads = append(out.Workloads,
+				view.Difference{Workload: w.Workload, In: in, Before: d.Before, After: d.After})
 		}
 	}
 	return out, nil
@@ -49,7 +50,8 @@ func (p *Platform) Changes(ctx context.Context, since string) (*view.Changes, er
 		since = p.options.Since
 	}
 	if since == "" || p.options.Compare == nil {
-		return nil, &view.NotFoundError{Message: "the platform is in no git repository: there is nothing to count changes from"}
+		return nil, &view.NotFoundError{Message: "the platform is in no git repository: there is " +
+			"nothing to count changes from"}
 	}
 	p.changes.Lock()
 	defer p.changes.Unlock()
@@ -113,7 +115,10 @@ func changesOf(r *compare.Report) *view.Changes {
 		}
 	}
 	// What people read about the trees follows what clusters get.
-	slices.SortStableFunc(out.Groups, func(a, b view.Change) int { return cmp.Compare(len(a.Lines), 0) - cmp.Compare(len(b.Lines), 0) })
+	slices.SortStableFunc(out.Groups, func(a, b view.Change) int {
+		return cmp.Compare(len(a.Lines),
+			0) - cmp.Compare(len(b.Lines), 0)
+	})
 	return out
 }
 

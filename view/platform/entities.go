@@ -24,7 +24,8 @@ func (p *Platform) Policies(_ context.Context, environment, _ string) (*view.Pol
 			continue
 		}
 		row := view.Policy{
-			Name: s.Name, DeploymentTargets: s.DeploymentTargets, ClusterTypes: s.ClusterTypes, Clusters: s.Clusters, Deny: s.Deny, Assignments: s.Assignments,
+			Name: s.Name, DeploymentTargets: s.DeploymentTargets, ClusterTypes: s.ClusterTypes,
+			Clusters: s.Clusters, Deny: s.Deny, Assignments: s.Assignments,
 			Places: p.places(e.Model.Positions.Of(model.Ref{Collection: "schedulingPolicies", Name: s.Name})),
 		}
 		for _, x := range s.Except {
@@ -88,7 +89,8 @@ func (p *Platform) Diagnostics(context.Context) (*view.Diagnostics, error) {
 
 func (p *Platform) diagnostic(d diag.Diagnostic) view.Diagnostic {
 	out := view.Diagnostic{
-		Code: string(d.Code), Severity: string(d.Severity), Message: d.Message, Path: d.Path, Hint: d.Hint, Excerpt: [3]string{strings.TrimLeft(d.Excerpt.Before, "\t "), d.Excerpt.At, d.Excerpt.After},
+		Code: string(d.Code), Severity: string(d.Severity), Message: d.Message, Path: d.Path,
+		Hint: d.Hint, Excerpt: [3]string{strings.TrimLeft(d.Excerpt.Before, "\t "), d.Excerpt.At, d.Excerpt.After},
 		Assignments: d.Assignments,
 	}
 	for _, s := range d.Sites {

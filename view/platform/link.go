@@ -17,7 +17,8 @@ import (
 // Linker returns what gives the address at which the forge of a remote shows a place of a
 // commit; nil where no forge is known. folder is the platform's, in the repository. Of a file that
 // is not as the commit has it, which asCommitted says by its path in the folder, there is none.
-func Linker(remote string, env func(string) string, commit, folder string, asCommitted func(file string) bool) func(model.Position) string {
+func Linker(remote string, env func(string) string, commit, folder string,
+	asCommitted func(file string) bool) func(model.Position) string {
 	kind, base, repository, err := detect.Detect(remote, env, "")
 	if err != nil || commit == "" {
 		return nil

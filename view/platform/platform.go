@@ -68,9 +68,11 @@ type environment struct {
 const mostNodes = 200
 
 // drawn draws a graph of one environment once.
-func drawn(b *compiler.Build, e *engine.Environment, draw func(*compiler.Build, string) (*graph.Graph, error)) func() (*graph.Graph, error) {
+func drawn(b *compiler.Build, e *engine.Environment,
+	draw func(*compiler.Build, string) (*graph.Graph, error)) func() (*graph.Graph, error) {
 	return sync.OnceValues(func() (*graph.Graph, error) {
-		g, err := draw(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations, Environments: []*engine.Environment{e}}, "")
+		g, err := draw(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations,
+			Environments: []*engine.Environment{e}}, "")
 		if err == nil {
 			g.Fold(mostNodes)
 		}
@@ -90,7 +92,8 @@ var _ view.Source = (*Platform)(nil)
 
 // New returns the source of a build.
 func New(b *compiler.Build, o Options) *Platform {
-	p := &Platform{build: b, options: o, environments: map[string]*environment{}, workloads: map[string]*workload{}, since: map[string]*view.Changes{}}
+	p := &Platform{build: b, options: o, environments: map[string]*environment{},
+		workloads: map[string]*workload{}, since: map[string]*view.Changes{}}
 	for _, e := range query.InOrder(b) {
 		one := &environment{
 			Environment: e, clusters: map[string]int{},
@@ -119,7 +122,8 @@ func New(b *compiler.Build, o Options) *Platform {
 		}
 	}
 	p.addClusterTypes()
-	p.sorted = slices.SortedFunc(maps.Values(p.workloads), func(a, b *workload) int { return strings.Compare(a.Name, b.Name) })
+	p.sorted = slices.SortedFunc(maps.Values(p.workloads),
+		func(a, b *workload) int { return strings.Compare(a.Name, b.Name) })
 	for _, w := range p.sorted {
 		for i := range w.Cells {
 			slices.SortFunc(w.Cells[i].Versions, func(a, b view.Version) int { return strings.Compare(a.Name, b.Name) })
@@ -158,7 +162,8 @@ func (p *Platform) add(n int, e *environment, i int) {
 	w.rows = append(w.rows, row)
 	cell := &w.Cells[n]
 	cell.Assignments++
-	if last := len(w.rows) - 2; last < 0 || w.rows[last].Environment != row.Environment || w.rows[last].ClusterType != row.ClusterType {
+	if last := len(w.rows) - 2; last < 0 || w.rows[last].Environment != row.Environment ||
+		w.rows[last].ClusterType != row.ClusterType {
 		cell.Clusters += row.Clusters // assignments are sorted by cluster type
 	}
 	if row.Failed {

@@ -43,7 +43,8 @@ func (p *Platform) Search(_ context.Context, contains string, most int) (*view.S
 			add("assignment", a.Target, e.Name+"/"+a.ClusterType, "assignments", e.Name, a.ClusterType, a.Target)
 		}
 		for i := range e.Model.Clusters {
-			add("cluster", e.Model.Clusters[i].Name, e.Name+"/"+e.Model.Clusters[i].Folder, "clusters", e.Name, e.Model.Clusters[i].Name)
+			add("cluster", e.Model.Clusters[i].Name, e.Name+"/"+e.Model.Clusters[i].Folder, "clusters",
+				e.Name, e.Model.Clusters[i].Name)
 		}
 	}
 	out.Hits = append(exact, out.Hits...)

@@ -61,7 +61,8 @@ func (p *Platform) Workload(_ context.Context, name string, page view.Page) (*vi
 			for _, t := range e.Model.Workloads[i].Targets {
 				for _, ct := range e.types {
 					if _, assigned := e.Schedule.Index(ct.Name, t.FullName); !assigned && len(out.Absent) < listed {
-						out.Absent = append(out.Absent, view.AssignmentRow{Environment: e.Name, ClusterType: ct.Name, Target: t.FullName, Workload: name})
+						out.Absent = append(out.Absent, view.AssignmentRow{Environment: e.Name, ClusterType: ct.Name,
+							Target: t.FullName, Workload: name})
 					}
 				}
 			}

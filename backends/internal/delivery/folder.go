@@ -132,7 +132,8 @@ func FromEntry(ct *backends.ClusterType) string { return "../../../" + ct.Dir() 
 
 // NoEntries returns the diagnostic that the clusters of a cluster type cannot have entries.
 func NoEntries(ct *backends.ClusterType, why string) []diag.Diagnostic {
-	return []diag.Diagnostic{diag.New(diag.NoEntries, fmt.Sprintf("clusters of cluster type %s cannot have entries of their own: %s", ct.Name, why)).
+	return []diag.Diagnostic{diag.New(diag.NoEntries,
+		fmt.Sprintf("clusters of cluster type %s cannot have entries of their own: %s", ct.Name, why)).
 		At(ct.Ref.At("entries"), "").At(ct.Reconciler.Ref, "").On(ct.Ref.At("entries").String()).
 		Hinting("give the clusters that differ a cluster type of their own, and remove entries")}
 }
@@ -149,7 +150,8 @@ func ClusterTypeMeta(name, namespace string) kubernetes.Metadata {
 // AssignmentMeta returns the metadata of the object in assignments.yaml that
 // brings a folder to the cluster.
 func AssignmentMeta(ct *backends.ClusterType, f backends.Folder, namespace string) kubernetes.Metadata {
-	a := &backends.Assignment{Environment: ct.Environment, ClusterType: ct.Name, DeploymentTarget: f.DeploymentTarget, Workload: f.Workload, Workspace: f.Workspace, Namespace: f.Namespace}
+	a := &backends.Assignment{Environment: ct.Environment, ClusterType: ct.Name,
+		DeploymentTarget: f.DeploymentTarget, Workload: f.Workload, Workspace: f.Workspace, Namespace: f.Namespace}
 	return kubernetes.Meta(a, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget), namespace)
 }
 
@@ -171,7 +173,8 @@ func Collisions(ct *backends.ClusterType, owners []Owner) []diag.Diagnostic {
 			first[o.Name] = o
 			continue
 		}
-		d := diag.New(diag.NameCollision, fmt.Sprintf("%s and %s of cluster type %s would both be named %s", p.Of, o.Of, ct.Name, o.Name)).
+		d := diag.New(diag.NameCollision,
+			fmt.Sprintf("%s and %s of cluster type %s would both be named %s", p.Of, o.Of, ct.Name, o.Name)).
 			At(ct.Ref, "").Hinting("rename one of them")
 		for _, id := range []string{p.Assignment, o.Assignment} {
 			if id != "" {

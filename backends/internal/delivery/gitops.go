@@ -48,7 +48,8 @@ func FolderPath(ct *backends.ClusterType, deploymentTarget string) string {
 // gitops, which is not given.
 func NeedsGitOps(environment, what string) diag.Diagnostic {
 	return diag.New(diag.NeedsGitOps, fmt.Sprintf("%s needs the repository of environment %s", what, environment)).
-		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: {repo: \"...\", branch: \"...\"}, or {oci: \"oci://...\"}", model.Label(environment)))
+		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: "+
+			"{repo: \"...\", branch: \"...\"}, or {oci: \"oci://...\"}", model.Label(environment)))
 }
 
 // NeedsRepository returns the diagnostic that the environment's tree is in an OCI
@@ -58,7 +59,9 @@ func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic 
 	if ct.GitOps.Repo != "" {
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("%s pulls from git repositories, and the tree of environment %s is in an OCI registry", puller, ct.Environment)).
+	return []diag.Diagnostic{diag.New(diag.BadSpec,
+		fmt.Sprintf("%s pulls from git repositories, and the tree of environment %s is in an OCI registry",
+			puller, ct.Environment)).
 		On("gitops.oci").At(Environment(ct.Environment, "gitops.oci"), "").At(ct.Reconciler.Ref, "").
 		Hinting(`keep the environment's tree in a git repository: gitops: {repo: "...", branch: "..."}`)}
 }
@@ -68,9 +71,11 @@ func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic 
 func NoBootstrap(ct *backends.ClusterType) diag.Diagnostic {
 	hint := "let the cluster's own reconciler pull the folder " + ct.Pulled() + " of the environment's tree"
 	if g := ct.GitOps; g != nil {
-		hint = fmt.Sprintf("let the cluster's own reconciler pull %s of branch %s of %s", Path(g.Path, ct.Pulled()), g.Branch, g.Repo)
+		hint = fmt.Sprintf("let the cluster's own reconciler pull %s of branch %s of %s",
+			Path(g.Path, ct.Pulled()), g.Branch, g.Repo)
 	}
-	return diag.New(diag.NoBootstrap, fmt.Sprintf("kalypso does not know what pulls the folder of cluster type %s", ct.Name)).
+	return diag.New(diag.NoBootstrap,
+		fmt.Sprintf("kalypso does not know what pulls the folder of cluster type %s", ct.Name)).
 		At(ct.Reconciler.Ref, "").Hinting(hint)
 }
 

@@ -31,7 +31,8 @@ func overlay(a *backends.Assignment, k *model.Kustomize) (Source, []diag.Diagnos
 		}
 	}
 	if k.NamePrefix != "" && !namePrefix.MatchString(k.NamePrefix) {
-		refuse("namePrefix", fmt.Sprintf("no object can have a name that begins with %q", k.NamePrefix), "use lower case letters, digits, dashes and dots")
+		refuse("namePrefix", fmt.Sprintf("no object can have a name that begins with %q", k.NamePrefix),
+			"use lower case letters, digits, dashes and dots")
 	}
 	s := Source{Overlay: k}
 	switch {
@@ -56,7 +57,8 @@ var namePrefix = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*$`)
 func badPatch(p model.KustomPatch) (problem, hint string) {
 	var patch any
 	if err := yaml.Unmarshal([]byte(p.Patch), &patch); err != nil {
-		return "the patch cannot be read: " + firstLine(err), "write a strategic merge patch, or a list of JSON 6902 operations"
+		return "the patch cannot be read: " + firstLine(err), "write a strategic merge patch, or a " +
+			"list of JSON 6902 operations"
 	}
 	for _, field := range []string{"name", "namespace"} {
 		if _, err := regexp.Compile(p.Target[field]); err != nil {
@@ -77,7 +79,8 @@ func badPatch(p model.KustomPatch) (problem, hint string) {
 	case map[string]any:
 		metadata, _ := patch["metadata"].(map[string]any)
 		if len(p.Target) == 0 && (patch["kind"] == nil || patch["apiVersion"] == nil || metadata["name"] == nil) {
-			return "a strategic merge patch names the object that it changes, by apiVersion, kind and metadata.name", "name it there, or the objects with target"
+			return "a strategic merge patch names the object that it changes, by apiVersion, kind and " +
+				"metadata.name", "name it there, or the objects with target"
 		}
 	default:
 		return "the patch is neither a strategic merge patch nor a list of JSON 6902 operations", ""

@@ -35,7 +35,9 @@ func Twice(a *backends.Assignment, workspace, rendered []backends.Object) []diag
 		if o.Kind == "ServiceAccount" {
 			hint = "let the manifests use the one of the namespace service, or give that another name with serviceAccount: name"
 		}
-		d := diag.New(diag.NameCollision, fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s", a.DeploymentTarget, o.Kind, o.Name)).
+		d := diag.New(diag.NameCollision,
+			fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s",
+				a.DeploymentTarget, o.Kind, o.Name)).
 			At(a.Ref.At("manifests"), "").At(a.NamespaceService.Ref, "").Hinting(hint).For(a.ID())
 		ds = append(ds, d)
 	}
@@ -59,12 +61,15 @@ func Hooks(a *backends.Assignment, ordinary, left []model.Projected) []diag.Diag
 	var hints []string
 	argo, others := kubernetes.Split(slices.Concat(ordinary, left), kubernetes.IsArgoHook)
 	if slices.ContainsFunc(others, kubernetes.IsHook) {
-		hints = append(hints, "let the reconciler fetch the chart where its hooks matter: remove render: true from the deployment target")
+		hints = append(hints, "let the reconciler fetch the chart where its hooks matter: remove "+
+			"render: true from the deployment target")
 	}
 	if len(argo) > 0 {
-		hints = append(hints, "only Argo CD runs its own hooks: deliver the workload with it, or remove "+kubernetes.ArgoHookAnnotation)
+		hints = append(hints,
+			"only Argo CD runs its own hooks: deliver the workload with it, or remove "+kubernetes.ArgoHookAnnotation)
 	}
-	return []diag.Diagnostic{diag.New(diag.Hook, "hooks among the rendered manifests of "+a.DeploymentTarget+" are "+strings.Join(parts, "; ")).
+	return []diag.Diagnostic{diag.New(diag.Hook,
+		"hooks among the rendered manifests of "+a.DeploymentTarget+" are "+strings.Join(parts, "; ")).
 		On("manifests").At(a.Ref.At("manifests"), "").
 		Hinting(strings.Join(hints, "; ")).For(a.ID())}
 }
@@ -91,11 +96,14 @@ func hooksAmong(objects []model.Projected) []string {
 // SameOnAll warns that a rendered chart holds the platform's values as composed,
 // where clusters have values of their own: those reach the platform config alone.
 func SameOnAll(a *backends.Assignment) []diag.Diagnostic {
-	own := slices.ContainsFunc(a.Clusters, func(c model.Cluster) bool { return len(c.ValuesOf(a.DeploymentTarget).Fields()) > 0 })
+	own := slices.ContainsFunc(a.Clusters,
+		func(c model.Cluster) bool { return len(c.ValuesOf(a.DeploymentTarget).Fields()) > 0 })
 	if h := a.Manifests.Helm; !a.Render || h == nil || h.PlatformValues == "" || !own {
 		return nil
 	}
 	const field = "manifests.helm.platformValues"
-	return []diag.Diagnostic{diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: their own values reach the platform config alone").
-		On(field).At(a.Ref.At(field), "").Hinting("let the reconciler install the chart: remove render: true from the deployment target")}
+	return []diag.Diagnostic{diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: "+
+		"their own values reach the platform config alone").
+		On(field).At(a.Ref.At(field), "").Hinting("let the reconciler install the chart: remove " +
+		"render: true from the deployment target")}
 }

@@ -29,8 +29,11 @@ func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, [
 	if secret == "" || a.Bounds == nil || a.Bounds.Secrets.Allow(secret) {
 		return secret, ds
 	}
-	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s may not use the secret %s of reconciler %s", a.Workspace, secret, a.Reconciler.Ref.Name)).
-		Hinting("if it may have it, write " + a.Bounds.AllowingSecret(a.Workspace, a.Registration, secret) + "; if the source needs none, write anonymous: true beside its URL")
+	d := diag.New(diag.Bounds,
+		fmt.Sprintf("a workload of workspace %s may not use the secret %s of reconciler %s", a.Workspace,
+			secret, a.Reconciler.Ref.Name)).
+		Hinting("if it may have it, write " + a.Bounds.AllowingSecret(a.Workspace, a.Registration,
+			secret) + "; if the source needs none, write anonymous: true beside its URL")
 	return "", c.refused(d, a, s.Field+"."+s.origin().field)
 }
 
@@ -45,8 +48,11 @@ func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, [
 	case at.own != "" && (a.Registration == "" || secret == at.own):
 		return at.own, nil
 	case at.own != "":
-		d := diag.New(diag.ForeignSecret, fmt.Sprintf("registration %s names the secret %s, which is not the one that %s gets", a.Registration, at.own, keyOf(at.address)))
-		return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address, at.own)+"; or let the registration leave secretRef out"), a, s.Field+".secretRef")
+		d := diag.New(diag.ForeignSecret,
+			fmt.Sprintf("registration %s names the secret %s, which is not the one that %s gets",
+				a.Registration, at.own, keyOf(at.address)))
+		return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address,
+			at.own)+"; or let the registration leave secretRef out"), a, s.Field+".secretRef")
 	case s.Git != nil && a.Registration == "" && besideTree(a.GitOps, at.address):
 		return c.SecretRef, nil
 	case c.SecretRef == "":
@@ -57,7 +63,8 @@ func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, [
 	if a.Registration != "" {
 		none = fmt.Sprintf("credentials: %q: {} there", keyOf(at.address))
 	}
-	return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address, c.SecretRef)+"; if the source needs none, write "+none), a, s.Field+"."+at.field)
+	return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address,
+		c.SecretRef)+"; if the source needs none, write "+none), a, s.Field+"."+at.field)
 }
 
 // besideTree says whether a git source is on the host that has the environment's repository.
@@ -95,7 +102,8 @@ func (c Secrets) OfTree(g *model.GitOps) string {
 // line is what to write so that a host gets a secret, and so that the assignment's workspace
 // may use it.
 func line(a *backends.Assignment, backend, address, secret string) string {
-	out := fmt.Sprintf("reconcilers: %q: %s: credentials: %q: secretRef: %q", a.Reconciler.Ref.Name, backend, keyOf(address), secret)
+	out := fmt.Sprintf("reconcilers: %q: %s: credentials: %q: secretRef: %q", a.Reconciler.Ref.Name,
+		backend, keyOf(address), secret)
 	if a.Bounds == nil || a.Bounds.Secrets.Allow(secret) {
 		return out
 	}

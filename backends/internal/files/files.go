@@ -141,7 +141,8 @@ func Bad(ref model.Ref, message string) diag.Diagnostic {
 }
 
 // InsteadOfSecret is what to write in the place of a Secret with data.
-const InsteadOfSecret = "write what fetches it from a secret store, such as an ExternalSecret, for a config's reference by schema.#Secret"
+const InsteadOfSecret = "write what fetches it from a secret store, such as an ExternalSecret, " +
+	"for a config's reference by schema.#Secret"
 
 // writer writes one file.
 type writer struct {

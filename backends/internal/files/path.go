@@ -48,7 +48,8 @@ func CheckPath(p string) error {
 	for e := range strings.SplitSeq(p, "/") {
 		switch {
 		case !element.MatchString(e):
-			return errors.New("has a path that is none: elements of letters, digits, '_', '-' and '.', which begin with a letter, a digit or '_', and slashes between them")
+			return errors.New("has a path that is none: elements of letters, digits, '_', '-' and '.', " +
+				"which begin with a letter, a digit or '_', and slashes between them")
 		case strings.HasSuffix(e, "."):
 			return errors.New("has an element that ends in a dot, which Windows leaves out")
 		case model.IsDevice(e):
@@ -106,7 +107,8 @@ func checkPaths(described model.Value, ref model.Ref) []diag.Diagnostic {
 			err = all.add(f.Name)
 		}
 		if err != nil {
-			ds = append(ds, Bad(ref.At(model.Label(f.Name)), fmt.Sprintf("%q %v", f.Name, err)).Hinting("give the file another path"))
+			ds = append(ds, Bad(ref.At(model.Label(f.Name)),
+				fmt.Sprintf("%q %v", f.Name, err)).Hinting("give the file another path"))
 		}
 	}
 	return ds

@@ -33,7 +33,8 @@ func (fs *Files) Projected(a *backends.Assignment) []diag.Diagnostic {
 				Hinting("rename it in its repository").For(a.ID()))
 			continue
 		}
-		fs.Files = append(fs.Files, backends.File{Path: ManifestsFolder + "/" + f.Path, Data: f.Data, Executable: f.Executable})
+		fs.Files = append(fs.Files,
+			backends.File{Path: ManifestsFolder + "/" + f.Path, Data: f.Data, Executable: f.Executable})
 	}
 	fs.sort()
 	return ds

@@ -32,7 +32,8 @@ type retryWait struct {
 func newClient(wait retryWait) (*auth.Client, error) {
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries ($DOCKER_CONFIG names its folder): %w", err)
+		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries "+
+			"($DOCKER_CONFIG names its folder): %w", err)
 	}
 	client := &auth.Client{
 		Client:     &http.Client{Transport: newTransport(wait)},

@@ -51,7 +51,8 @@ func reason(err error, host string) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the registry takes too long"
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fmt.Sprintf("the registry wants credentials, and docker's config.json has none for %s: `docker login %s` adds them", host, host)
+		return fmt.Sprintf("the registry wants credentials, and docker's config.json has none for %s: "+
+			"`docker login %s` adds them", host, host)
 	case errors.As(err, &answer):
 		return answered(answer, host)
 	case errors.As(err, &address):
@@ -68,7 +69,8 @@ func answered(answer *errcode.ErrorResponse, host string) string {
 	}
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
-		return text + fmt.Sprintf(": the credentials for %s in docker's config.json are missing or wrong; `docker login %s` replaces them", host, host)
+		return text + fmt.Sprintf(": the credentials for %s in docker's config.json are missing or "+
+			"wrong; `docker login %s` replaces them", host, host)
 	case http.StatusForbidden:
 		return text + ": the credentials do not allow this; those that may only read need a read-only remote cache"
 	}

@@ -46,7 +46,8 @@ func parseReference(reference string) (where registry.Reference, plain bool, err
 	case strings.ContainsAny(path, ":@"):
 		return problem("a repository is named without a tag or digest: every entry of the cache has a tag of its own")
 	case where.ValidateRepository() != nil:
-		return problem("%q is no name of a repository: that is of lower-case letters, digits, and single . _ - / between them", path)
+		return problem("%q is no name of a repository: that is of lower-case letters, digits, and "+
+			"single . _ - / between them", path)
 	}
 	return where, scheme == "oci+http" || httpclient.IsLoopback(host), nil
 }

@@ -57,7 +57,8 @@ func (c *chartRepositories) fetch(ctx context.Context, e dependency.Entry) ([]by
 	}
 	r, ok := released[e.Revision]
 	if !ok {
-		return nil, &missing{problem: fmt.Sprintf("the chart repository has no version %s of %s any more", e.Revision, e.Chart), there: newestReleases(released)}
+		return nil, &missing{problem: fmt.Sprintf("the chart repository has no version %s of %s any more",
+			e.Revision, e.Chart), there: newestReleases(released)}
 	}
 	return c.download(ctx, e.URL, r, e)
 }
@@ -130,7 +131,8 @@ func parseChartRepository(repository string) (*url.URL, error) {
 
 // download returns the archive of a release, verified by the digest in the index, where
 // there is one.
-func (c *chartRepositories) download(ctx context.Context, repository string, r release, e dependency.Entry) ([]byte, error) {
+func (c *chartRepositories) download(ctx context.Context, repository string, r release,
+	e dependency.Entry) ([]byte, error) {
 	base, err := parseChartRepository(repository)
 	if err != nil {
 		return nil, err
@@ -151,7 +153,8 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 		}
 	}
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		return nil, fmt.Errorf("the index of the chart repository says that version %s is at a place that is no URL of a web server", e.Revision)
+		return nil, fmt.Errorf("the index of the chart repository says that version %s is at a place "+
+			"that is no URL of a web server", e.Revision)
 	}
 	data, err := c.get(ctx, base, at, dependency.MaxSize)
 	if err != nil {
@@ -159,7 +162,8 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 	}
 	want := strings.ToLower(strings.TrimPrefix(r.Digest, "sha256:"))
 	if got := dependency.DigestOf(data); want != "" && "sha256:"+want != string(got) {
-		return nil, fmt.Errorf("the archive of version %s has the digest %s, and the index of the chart repository says sha256:%s: it was damaged or tampered with", e.Revision, got, want)
+		return nil, fmt.Errorf("the archive of version %s has the digest %s, and the index of the "+
+			"chart repository says sha256:%s: it was damaged or tampered with", e.Revision, got, want)
 	}
 	return data, nil
 }
@@ -213,7 +217,8 @@ func answered(r *http.Response, at *url.URL, known bool) error {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		hint := "`helm repo add NAME URL --username USER --password-stdin` adds the credentials of a chart repository"
 		if known {
-			hint = "those that helm has for the repository are not accepted: `helm repo add NAME URL --force-update --username USER --password-stdin` replaces them"
+			hint = "those that helm has for the repository are not accepted: `helm repo add NAME URL " +
+				"--force-update --username USER --password-stdin` replaces them"
 		}
 		return &unauthorized{text, hint}
 	case http.StatusNotFound, http.StatusGone:

@@ -116,7 +116,8 @@ type untrusted struct{ error }
 func (e untrusted) Unwrap() error { return e.error }
 
 // hintReach is the hint for a server that does not return what it should.
-const hintReach = "correct the address, or see that this machine reaches it, and run `kalypso lock` again; what is pinned and in the store builds without"
+const hintReach = "correct the address, or see that this machine reaches it, and run `kalypso " +
+	"lock` again; what is pinned and in the store builds without"
 
 // hintSlow is the hint for a server that takes too long.
 const hintSlow = "give it more time with --source-timeout, or see what keeps its server; " +

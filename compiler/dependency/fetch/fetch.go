@@ -194,7 +194,8 @@ func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 
 // during calls ask with the origin of a source, within the timeout and with retries, and
 // checks that a build can read the content.
-func (f *Fetcher) during(ctx context.Context, s dependency.Source, ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
+func (f *Fetcher) during(ctx context.Context, s dependency.Source,
+	ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
 	o, ok := f.origins[s.Kind]
 	if !ok {
 		return nil, &Error{Source: s, Problem: fmt.Sprintf("nothing fetches sources of the kind %q", s.Kind)}

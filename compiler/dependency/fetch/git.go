@@ -37,7 +37,8 @@ func (r *repositories) open(ctx context.Context, url string) (*repository, error
 		if filepath.IsAbs(url) {
 			return nil, errors.New("a folder is no source; its URL, which begins with file://, is one")
 		}
-		opened, err := remote.Open(ctx, url, remote.Options{Backend: remote.Native, Whole: true, Wait: r.wait, Reach: r.reach})
+		opened, err := remote.Open(ctx, url,
+			remote.Options{Backend: remote.Native, Whole: true, Wait: r.wait, Reach: r.reach})
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +127,8 @@ func (r *repository) commit(s dependency.Source) (string, error) {
 func (r *repository) content(ctx context.Context, commit string) ([]byte, error) {
 	id := plumbing.NewHash(commit)
 	if id.String() != commit {
-		return nil, fmt.Errorf("the commit %s has an id that is no SHA-1, and kalypso reads no repositories with others", commit)
+		return nil, fmt.Errorf("the commit %s has an id that is no SHA-1, and kalypso reads no "+
+			"repositories with others", commit)
 	}
 	if err := r.remote.Fetch(ctx, []git.Hash{id}, 1); err != nil {
 		return nil, err

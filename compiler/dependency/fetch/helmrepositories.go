@@ -48,7 +48,8 @@ func readHelmRepositories() ([]helmRepository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("helm's list of chart repositories ($HELM_REPOSITORY_CONFIG names it): %w", err)
 	}
-	return slices.DeleteFunc(file.Repositories, func(r helmRepository) bool { return strings.HasPrefix(r.URL, "oci://") }), nil
+	return slices.DeleteFunc(file.Repositories,
+		func(r helmRepository) bool { return strings.HasPrefix(r.URL, "oci://") }), nil
 }
 
 func newHelmClients(f *Fetcher) []*helmClient {
@@ -76,7 +77,8 @@ func (r *helmRepository) transport(f *Fetcher) http.RoundTripper {
 // find returns helm's entry for a chart repository; nil for none.
 func (c *chartRepositories) find(base *url.URL) *helmClient {
 	for _, r := range c.helm {
-		if u, err := url.Parse(r.URL); err == nil && httpclient.SameOrigin(u, base) && strings.TrimRight(u.Path, "/") == strings.TrimRight(base.Path, "/") {
+		if u, err := url.Parse(r.URL); err == nil && httpclient.SameOrigin(u, base) &&
+			strings.TrimRight(u.Path, "/") == strings.TrimRight(base.Path, "/") {
 			return r
 		}
 	}

@@ -67,7 +67,8 @@ func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error)
 // explainModule returns the error for one of a registry of modules.
 func explainModule(err error) error {
 	if errors.Is(err, ociregistry.ErrUnauthorized) || errors.Is(err, ociregistry.ErrDenied) {
-		return &unauthorized{"the registry of the module wants other credentials: " + err.Error(), "`cue login` or `docker login` of the registry that $CUE_REGISTRY names adds them"}
+		return &unauthorized{"the registry of the module wants other credentials: " + err.Error(),
+			"`cue login` or `docker login` of the registry that $CUE_REGISTRY names adds them"}
 	}
 	return err
 }

@@ -63,7 +63,8 @@ func (r *registries) fetchChart(ctx context.Context, url string, e dependency.En
 	if err != nil {
 		return nil, err
 	}
-	data, err := r.blob(ctx, repo, ocispec.Descriptor{MediaType: chartLayer, Digest: digest.Digest(e.Content), Size: e.Size})
+	data, err := r.blob(ctx, repo,
+		ocispec.Descriptor{MediaType: chartLayer, Digest: digest.Digest(e.Content), Size: e.Size})
 	if isMissing := (*missing)(nil); !errors.Is(err, errdef.ErrNotFound) && !errors.As(err, &isMissing) {
 		return data, err
 	}

@@ -33,11 +33,14 @@ type registries struct{ client *auth.Client }
 func registryLogins() (auth.CredentialFunc, error) {
 	docker, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries ($DOCKER_CONFIG names its folder): %w", err)
+		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries "+
+			"($DOCKER_CONFIG names its folder): %w", err)
 	}
-	helm, err := credentials.NewStore(envOr("HELM_REGISTRY_CONFIG", helmpath.ConfigPath("registry", "config.json")), credentials.StoreOptions{})
+	helm, err := credentials.NewStore(envOr("HELM_REGISTRY_CONFIG",
+		helmpath.ConfigPath("registry", "config.json")), credentials.StoreOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("helm's configuration, which has the credentials of registries ($HELM_REGISTRY_CONFIG names it): %w", err)
+		return nil, fmt.Errorf("helm's configuration, which has the credentials of registries "+
+			"($HELM_REGISTRY_CONFIG names it): %w", err)
 	}
 	return credentials.Credential(credentials.NewStoreWithFallbacks(docker, helm)), nil
 }
@@ -69,14 +72,16 @@ func (r *registries) repository(url string) (*remote.Repository, error) {
 	host, path, _ := strings.Cut(rest, "/")
 	reference := ociref.Reference{Registry: host, Repository: path}
 	if !ok || reference.ValidateRegistry() != nil || reference.ValidateRepository() != nil {
-		return nil, errors.New("this is no repository of an OCI registry: that is oci://HOST/PATH in lower case, without a tag or digest")
+		return nil, errors.New("this is no repository of an OCI registry: that is oci://HOST/PATH in " +
+			"lower case, without a tag or digest")
 	}
 	return &remote.Repository{
 		Client:    r.client,
 		Reference: reference,
 		PlainHTTP: httpclient.IsLoopback(host),
 		// With indexes among them, an index is distinguished from a missing manifest.
-		ManifestMediaTypes: []string{ocispec.MediaTypeImageManifest, dockerManifest, ocispec.MediaTypeImageIndex, dockerIndex},
+		ManifestMediaTypes: []string{ocispec.MediaTypeImageManifest, dockerManifest,
+			ocispec.MediaTypeImageIndex, dockerIndex},
 	}, nil
 }
 
@@ -129,7 +134,8 @@ func isArchive(mediaType string) bool {
 const maxManifest = 4 << 20
 
 // pull returns the digest of the manifest of a tag or digest, and its first wanted layer.
-func (r *registries) pull(ctx context.Context, repo *remote.Repository, reference string, wanted func(mediaType string) bool) (string, []byte, error) {
+func (r *registries) pull(ctx context.Context, repo *remote.Repository, reference string,
+	wanted func(mediaType string) bool) (string, []byte, error) {
 	d, body, err := repo.Manifests().FetchReference(ctx, reference)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return "", nil, r.notThere(ctx, repo, reference)
@@ -170,14 +176,16 @@ func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocisp
 			continue
 		}
 		if l.Digest.Validate() != nil || l.Digest.Algorithm() != digest.SHA256 || l.Size < 0 || l.Size > dependency.MaxSize {
-			return none, fmt.Errorf("the manifest has a layer with the size %d and the digest %q, which is none that kalypso fetches", l.Size, l.Digest)
+			return none, fmt.Errorf("the manifest has a layer with the size %d and the digest %q, which "+
+				"is none that kalypso fetches", l.Size, l.Digest)
 		}
 		return ocispec.Descriptor{MediaType: l.MediaType, Digest: l.Digest, Size: l.Size}, nil
 	}
 	if len(others) == 0 {
 		return none, errors.New("the artifact has no layers")
 	}
-	return none, fmt.Errorf("the artifact has no layer of the kind that is wanted here, but %s", strings.Join(others[:min(len(others), 3)], ", "))
+	return none, fmt.Errorf("the artifact has no layer of the kind that is wanted here, but %s",
+		strings.Join(others[:min(len(others), 3)], ", "))
 }
 
 // blob returns the verified content of a blob.

@@ -11,7 +11,8 @@ import (
 // Application exports an application's own file, with the environments that it
 // declares. The diagnostics may have no sites. Not ok says that it is not known what
 // the application renders; errors in its environments leave that alone.
-func Application(l *loader.Package) (app *model.Application, declarations []model.Declaration, ds []diag.Diagnostic, ok bool) {
+func Application(l *loader.Package) (app *model.Application, declarations []model.Declaration,
+	ds []diag.Diagnostic, ok bool) {
 	x := New(l)
 	ref := model.Ref{Collection: "application"}
 	app = &model.Application{Positions: x.Positions, Rings: map[string][]model.Ring{}}
@@ -57,7 +58,8 @@ func Values(l *loader.Package, ref model.Ref, positions *model.Positions) (model
 	}
 	tree := x.trees.tree(l.Value, ref)
 	if tree.Kind == model.FinalLeaf && tree.Final.Kind() != model.Struct {
-		x.Fail(ref, diag.New(diag.WrongValue, ref.Name+" is no mapping").In(model.Position{File: ref.Name, Line: 1, Column: 1}, "").Hinting("write keys and values"))
+		x.Fail(ref, diag.New(diag.WrongValue, ref.Name+" is no mapping").In(model.Position{File: ref.Name,
+			Line: 1, Column: 1}, "").Hinting("write keys and values"))
 	}
 	return tree, x.Diagnostics
 }

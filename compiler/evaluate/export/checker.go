@@ -56,7 +56,10 @@ func (x *checker) check(v cue.Value, s *shape.Shape, ref model.Ref, but ...strin
 		all := problem.In(x.Places, err)
 		for _, o := range all {
 			path := ref.At(problem.JoinPath(o.Path[min(depth, len(o.Path)):])).String()
-			if slices.ContainsFunc(shapes.reported, func(t string) bool { return finding.Within(path, t) || o.Alternatives() && finding.Within(t, path) }) ||
+			if slices.ContainsFunc(shapes.reported, func(t string) bool {
+				return finding.Within(path, t) ||
+					o.Alternatives() && finding.Within(t, path)
+			}) ||
 				o.Alternatives() && slices.ContainsFunc(all, o.Contains) {
 				continue
 			}
@@ -105,7 +108,8 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 			}
 		}
 	}
-	if len(s.Fields) == 0 && s.Pattern == nil || v.IncompleteKind()&cue.StructKind == 0 && v.IncompleteKind() != cue.BottomKind {
+	if len(s.Fields) == 0 && s.Pattern == nil || v.IncompleteKind()&cue.StructKind == 0 &&
+		v.IncompleteKind() != cue.BottomKind {
 		return
 	}
 	given := map[string]cue.Value{}
@@ -251,12 +255,14 @@ func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref
 		}
 		wanted := fmt.Sprintf("exactly one of %s is needed", strings.Join(group, ", "))
 		switch {
-		case len(there) == 0 && (slices.Contains(group, "digest") && hasRevision(given) || slices.Contains(group, "commit") && isUnquoted(given)):
+		case len(there) == 0 && (slices.Contains(group, "digest") && hasRevision(given) ||
+			slices.Contains(group, "commit") && isUnquoted(given)):
 			// which is reported, and has what is missing in it
 		case len(there) == 0 && !slices.ContainsFunc(group, func(name string) bool { return s.Misspelt(name, given) }):
 			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and none is given").Hinting("give one of them"), v))
 		case len(there) > 1:
-			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and "+strings.Join(there, " and ")+" are given").Hinting("keep one of them"), values...))
+			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and "+strings.Join(there,
+				" and ")+" are given").Hinting("keep one of them"), values...))
 		}
 	}
 }
@@ -264,7 +270,8 @@ func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref
 // inContract says whether an absolute path leads into a contract.
 func inContract(path []string) bool {
 	for i, name := range path {
-		if i >= 2 && (name == "requires" || name == "schema" && path[0] == "configSchemas" || name == "change" && path[0] == "environments" || name == "values" && path[0] == "tests") {
+		if i >= 2 && (name == "requires" || name == "schema" && path[0] == "configSchemas" ||
+			name == "change" && path[0] == "environments" || name == "values" && path[0] == "tests") {
 			return true
 		}
 	}

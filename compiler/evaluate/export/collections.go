@@ -79,14 +79,16 @@ func (x *collectionChecker) checkCollections(env string) {
 }
 
 // objectFields are the fields of objects of Kubernetes that people paste most.
-var objectFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "stringData", "type", "rules", "roleRef", "subjects", "status"}
+var objectFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "stringData", "type",
+	"rules", "roleRef", "subjects", "status"}
 
 // checkIndentation reports collections that are written inside of a field by their indentation alone,
 // and returns whether there are some. Other fields there are unknown.
 func (x *collectionChecker) checkIndentation() (found bool) {
 	for _, f := range x.Places.Indented() {
 		if name, _, err := ast.LabelName(f.Label); err == nil && slices.Contains(model.CollectionNames, name) {
-			x.Report(diag.New(diag.UnknownCollection, "the collection "+name+" is in no struct, since indentation has no meaning in CUE").On(name).
+			x.Report(diag.New(diag.UnknownCollection, "the collection "+name+" is in no struct, since "+
+				"indentation has no meaning in CUE").On(name).
 				In(x.Places.Of(f.Pos()), "").Hinting(inBraces))
 			found = true
 		}
@@ -100,7 +102,8 @@ const inBraces = "put what belongs together between braces: configs: extra: {mat
 // unknownCollection reports a top-level field that is no collection. One that its line does
 // not begin with was probably meant to be in a struct.
 func (x *collectionChecker) unknownCollection(name string, v cue.Value) {
-	hint := "make it a hidden field, _" + name + ", or a definition, #" + name + "; the collections are " + strings.Join(slices.Sorted(slices.Values(model.CollectionNames)), ", ")
+	hint := "make it a hidden field, _" + name + ", or a definition, #" + name +
+		"; the collections are " + strings.Join(slices.Sorted(slices.Values(model.CollectionNames)), ", ")
 	d := x.At(diag.New(diag.UnknownCollection, "unknown top-level field "+name), v).On(name)
 	if spelling.Nearest(name, model.CollectionNames) != "" {
 		x.Report(d.Suggesting(name, model.CollectionNames))
@@ -159,7 +162,8 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 			continue
 		}
 		seen[key(o)] = true
-		d := diag.New(diag.Incomplete, fmt.Sprintf("which %s there are is not known: %s", collection, shape.Plain(o.Telling()))).On(collection).
+		d := diag.New(diag.Incomplete, fmt.Sprintf("which %s there are is not known: %s", collection,
+			shape.Plain(o.Telling()))).On(collection).
 			Hinting("correct what the comprehension goes through, or what it depends on")
 		d = d.InEach(o.At...)
 		if len(o.At) == 0 {
@@ -233,12 +237,14 @@ func (x *collectionChecker) reportIncomplete(err error, known func(string) bool,
 			in = append(cuevalue.SourceNodes(cuevalue.Field(x.Value, o.Path[0])), in...)
 		}
 		d := x.because(diag.New(diag.Incomplete, what).On(problem.JoinPath(o.Path)), o, in)
-		if !slices.ContainsFunc(x.Diagnostics, func(e diag.Diagnostic) bool { return e.Message == d.Message && slices.Equal(e.Sites, d.Sites) }) {
+		if !slices.ContainsFunc(x.Diagnostics,
+			func(e diag.Diagnostic) bool { return e.Message == d.Message && slices.Equal(e.Sites, d.Sites) }) {
 			x.Report(d)
 		}
 		// What a lost assignment needs is kept with it. What all may need is not.
 		switch {
-		case len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "inventories", "workloads", "schedulingPolicies"}, o.Path[0]):
+		case len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "inventories",
+			"workloads", "schedulingPolicies"}, o.Path[0]):
 			x.Incomplete = true
 		case len(o.Path) != 1 || o.Path[0] != "tests": // which nothing depends on
 			x.HideAll(env)

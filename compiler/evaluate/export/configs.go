@@ -32,7 +32,8 @@ func (x *Exporter) configSchemas() []model.ConfigSchema {
 // matching compiles the match of an entity, and its clusters, unless that is nil, and then,
 // while the entity is valid, exports the rest of it. It returns whether the entity is
 // invalid. Clusters that cannot be read are all.
-func (x *Exporter) matching(v cue.Value, ref model.Ref, match *model.Selector, unknown *bool, clusters **model.Selector, rest func()) bool {
+func (x *Exporter) matching(v cue.Value, ref model.Ref, match *model.Selector, unknown *bool,
+	clusters **model.Selector, rest func()) bool {
 	x.Guard(ref.At("match"), func() { *match, *unknown = x.match(v, ref) })
 	if clusters != nil {
 		x.Guard(ref.At("clusters"), func() {

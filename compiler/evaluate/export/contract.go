@@ -104,7 +104,8 @@ func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 	for _, o := range problem.In(x.Places, v.Err()) {
 		for _, at := range o.At {
 			if name, isField := x.FieldAt(at); isField && !x.Contain(at, nodes) {
-				x.Fail(ref, diag.New(diag.BadContract, "the contract can never be checked: "+name+" has no value, and is no field of the contract").
+				x.Fail(ref, diag.New(diag.BadContract,
+					"the contract can never be checked: "+name+" has no value, and is no field of the contract").
 					Hinting("give "+name+" a value").At(ref, "").In(at, name+" is declared here"))
 				return false
 			}
@@ -115,7 +116,8 @@ func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 
 // contractFields notes every path that the contract names, and where. It
 // returns whether their constraints can be used.
-func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, optional bool, out *[]model.ContractField) bool {
+func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, optional bool,
+	out *[]model.ContractField) bool {
 	it, err := v.Fields(cue.Optional(true))
 	if err != nil {
 		return true
@@ -130,8 +132,10 @@ func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, opti
 		if leaf {
 			text := x.asWritten(it.Value())
 			*out = append(*out, model.ContractField{Path: at, Optional: optional, Text: text})
-			if err := it.Value().Err(); ref.Collection == "tests" && err != nil && text != "_|_" && it.Value().IncompleteKind() == cue.BottomKind {
-				x.Fail(ref.At(label), diag.New(diag.BadContract, "no value can be "+text+": "+problem.In(x.Places, err)[0].Telling()).
+			if err := it.Value().Err(); ref.Collection == "tests" && err != nil && text != "_|_" &&
+				it.Value().IncompleteKind() == cue.BottomKind {
+				x.Fail(ref.At(label), diag.New(diag.BadContract,
+					"no value can be "+text+": "+problem.In(x.Places, err)[0].Telling()).
 					Hinting("write _|_ to demand that there is none"))
 				ok = false
 			}
@@ -147,7 +151,8 @@ func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, opti
 // or else as CUE does.
 func (x *contracts) asWritten(v cue.Value) string {
 	nodes := cuevalue.SourceNodes(v)
-	if own := slices.DeleteFunc(slices.Clone(nodes), func(n ast.Node) bool { return x.Of(n.Pos()).IsZero() }); len(own) > 0 {
+	if own := slices.DeleteFunc(slices.Clone(nodes),
+		func(n ast.Node) bool { return x.Of(n.Pos()).IsZero() }); len(own) > 0 {
 		nodes = own
 	}
 	var parts []string

@@ -147,9 +147,11 @@ func (d *dependents) refers(name string, names, from []string, in *block) {
 	if what == "" {
 		what = "which values there are"
 	}
-	d.Fail(d.ref.At(at), diag.New(diag.OpenReference, fmt.Sprintf("%s depends on %s, which other configs may still change", what, path)).
+	d.Fail(d.ref.At(at), diag.New(diag.OpenReference,
+		fmt.Sprintf("%s depends on %s, which other configs may still change", what, path)).
 		At(d.ref.At(at), "").At(d.ref.At(path), "is not final").
-		Hinting("give "+path+" one final value here, or give both in the configs that decide them; a let holds what several values share"))
+		Hinting("give "+path+" one final value here, or give both in the configs that decide them; a "+
+			"let holds what several values share"))
 }
 
 func pathOf(names []string) string {

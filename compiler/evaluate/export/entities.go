@@ -112,11 +112,13 @@ func (x *Exporter) registration(v cue.Value, ref model.Ref) (model.Registration,
 	}
 	switch {
 	case r.Git.Verify != nil:
-		x.Fail(ref.At("git.verify"), diag.New(diag.Unverifiable, "registrations are fetched by `kalypso lock`, which verifies no signatures").
-			Hinting("remove verify; the lock file pins the commit that was reviewed"))
+		x.Fail(ref.At("git.verify"),
+			diag.New(diag.Unverifiable, "registrations are fetched by `kalypso lock`, which verifies no signatures").
+				Hinting("remove verify; the lock file pins the commit that was reviewed"))
 		return r.Registration, false
 	case r.MaxLayer < r.MinLayer:
-		x.Fail(ref.At("layers"), diag.New(diag.WrongValue, "the highest layer of registration "+ref.Name+" is below its lowest").
+		x.Fail(ref.At("layers"), diag.New(diag.WrongValue,
+			"the highest layer of registration "+ref.Name+" is below its lowest").
 			Hinting("raise layers.max, or lower layers.min"))
 		return r.Registration, false
 	}

@@ -31,7 +31,8 @@ func (x *Exporter) Declarations() *Result {
 		declarations = append(declarations, s)
 	})
 	for _, ref := range x.Found.All { // those that have errors are there as well
-		if model.IsName(ref.Name) && !slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == ref.Name }) {
+		if model.IsName(ref.Name) && !slices.ContainsFunc(declarations,
+			func(s model.Declaration) bool { return s.Name == ref.Name }) {
 			declarations = append(declarations, model.Declaration{Name: ref.Name})
 		}
 	}
@@ -72,7 +73,8 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			return
 		}
 		if ref.Name != env.Name && len(x.writtenIn(v, ownFolder(env.Name))) < len(x.Written(v)) { // the base declares it
-			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "plaintextSecrets", "removals"}, policyFields...), "on environment "+ref.Name)
+			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "plaintextSecrets",
+				"removals"}, policyFields...), "on environment "+ref.Name)
 		}
 		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) || ref.Name != env.Name {
 			return
@@ -96,12 +98,15 @@ func (x *Exporter) gitOps(env *model.Environment) {
 func (x *Exporter) checkGitOps(g *model.GitOps, environment string, ref model.Ref) bool {
 	switch {
 	case g.OCI == "" && g.Branch == "":
-		x.Fail(ref, diag.New(diag.Missing, "required field branch is missing").Hinting(`name the branch that holds the tree: branch: "..."`))
+		x.Fail(ref, diag.New(diag.Missing,
+			"required field branch is missing").Hinting(`name the branch that holds the tree: branch: "..."`))
 	case g.OCI == "" && g.Tag != "":
-		x.Fail(ref.At("tag"), diag.New(diag.NotAllowed, "tag is for a tree in an OCI registry, and this one is in a git repository").
+		x.Fail(ref.At("tag"), diag.New(diag.NotAllowed, "tag is for a tree in an OCI registry, and "+
+			"this one is in a git repository").
 			Hinting("name the branch that holds the tree with branch, and remove tag"))
 	case g.OCI != "" && g.Branch != "":
-		x.Fail(ref.At("branch"), diag.New(diag.NotAllowed, "branch is for a tree in a git repository, and this one is in an OCI registry").
+		x.Fail(ref.At("branch"), diag.New(diag.NotAllowed, "branch is for a tree in a git repository, "+
+			"and this one is in an OCI registry").
 			Hinting("name the artifact's tag with tag, and remove branch"))
 	default:
 		if g.OCI != "" && g.Tag == "" {
@@ -157,9 +162,10 @@ func (x *Exporter) ownPolicy(v cue.Value, ref model.Ref) {
 			x.note(cuevalue.Field(it.Value(), "select"), ref.At(fmt.Sprintf("rings[%d].select", i)))
 		}
 	}
-	x.withoutEffect(v, ref, ref.Name, slices.DeleteFunc(append([]string{"after"}, policyFields...), func(name string) bool {
-		return name == "rings" // which may follow from the environment's own cluster types
-	}), "on promotion")
+	x.withoutEffect(v, ref, ref.Name,
+		slices.DeleteFunc(append([]string{"after"}, policyFields...), func(name string) bool {
+			return name == "rings" // which may follow from the environment's own cluster types
+		}), "on promotion")
 }
 
 // withoutEffect warns of fields of an environment that the files of one environment give,
@@ -181,4 +187,5 @@ func ownFolder(environment string) string { return source.Environments + "/" + e
 // policyFields are the fields of an environment that say how commits come to it.
 // Those of the base count, since it is the same for all commits that are on their way.
 // For after, which the base has as well, see gitOps.
-var policyFields = []string{"require", "advance", "gates", "rings", "ownChanges", "promotion", "source", "evaluation", "formerly"}
+var policyFields = []string{"require", "advance", "gates", "rings", "ownChanges", "promotion",
+	"source", "evaluation", "formerly"}

@@ -49,7 +49,8 @@ func New(l *loader.Package) *Exporter {
 	of := &selectors{read}
 	return &Exporter{
 		scope: s, read: read, shapes: &checker{s}, contracts: c, selectors: of, trees: &trees{read},
-		policies: &policies{read, of, c}, collections: &collectionChecker{read, map[string]bool{}}, Found: &check.Entities{Set: s.Set},
+		policies: &policies{read, of, c}, collections: &collectionChecker{read, map[string]bool{}},
+		Found: &check.Entities{Set: s.Set},
 	}
 }
 
@@ -103,7 +104,8 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 		}
 		valid := false
 		x.Guard(ref, func() { valid = x.shapes.check(e.value, s, ref) })
-		if valid || collection == "configs" || collection == "configSchemas" || collection == "workloads" || collection == "tests" {
+		if valid || collection == "configs" || collection == "configSchemas" ||
+			collection == "workloads" || collection == "tests" {
 			x.Guard(ref, func() { f(e.value, ref) })
 		}
 	}

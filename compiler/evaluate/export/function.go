@@ -67,7 +67,8 @@ func (x *applied) shared(v cue.Value, ref model.Ref) model.Value {
 		spec, _ := x.read.entity(options, ref.At(backend), own...)
 		for i := range x.Diagnostics {
 			x.Diagnostics[i].Message = "all assignments of a cluster type share this: " + x.Diagnostics[i].Message
-			x.Diagnostics[i].Hint = "use no facts but environment and clusterType, or give the cluster type a reconciler of its own"
+			x.Diagnostics[i].Hint = "use no facts but environment and clusterType, or give the cluster " +
+				"type a reconciler of its own"
 		}
 		return spec
 	}
@@ -86,12 +87,14 @@ func (x *applied) checkValid(v cue.Value, c function.Call) {
 	}
 }
 
-// functionErrors returns all diagnostics, as errors of a function of the assignment. Sites stay references where CUE gives no position.
+// functionErrors returns all diagnostics, as errors of a function of the assignment. Sites stay
+// references where CUE gives no position.
 func (x *applied) functionErrors() []diag.Diagnostic {
 	for i := range x.Diagnostics {
 		x.Diagnostics[i].Code, x.Diagnostics[i].Severity = diag.Function, diag.Function.Severity()
 		if x.Diagnostics[i].Hint == "" || strings.HasPrefix(x.Diagnostics[i].Hint, "correct the reference") {
-			x.Diagnostics[i].Hint = "the assignment lacks a label, version or other fact that the expression uses: give it one, match fewer assignments, or write a default, *#assignment.labels.x | \"…\""
+			x.Diagnostics[i].Hint = "the assignment lacks a label, version or other fact that the " +
+				"expression uses: give it one, match fewer assignments, or write a default, *#assignment.labels.x | \"…\""
 		}
 	}
 	return x.Diagnostics

@@ -27,8 +27,11 @@ func (x *Exporter) namespaceServices() []model.NamespaceService {
 
 func (x *Exporter) namespaceService(v cue.Value, ref model.Ref) (model.NamespaceService, bool) {
 	pattern := cuevalue.Field(v, "pattern")
-	s := model.NamespaceService{Name: ref.Name, HasPattern: pattern.Exists(), Facts: factsOf(v, dependentParts(v)...), PatternFacts: factsOf(v, pattern)}
-	if x.usesFact(ref, model.ClusterFact, "a namespace is the same on all clusters of a type", dependentParts(v)...) || x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) ||
+	s := model.NamespaceService{Name: ref.Name, HasPattern: pattern.Exists(),
+		Facts: factsOf(v, dependentParts(v)...), PatternFacts: factsOf(v, pattern)}
+	if x.usesFact(ref, model.ClusterFact, "a namespace is the same on all clusters of a type",
+		dependentParts(v)...) || x.usesFact(ref, "namespace", "the pattern makes it", pattern) ||
+		x.usesFact(ref, "values", "they are composed for the namespace", pattern) ||
 		x.usesFact(ref, "rendered", "the namespace is what charts render with", pattern) {
 		return s, false
 	}
@@ -99,7 +102,8 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	}
 	if all {
 		// Values that may be of single clusters are composed for each: that is asked for.
-		return slices.DeleteFunc(shape.FactNames(), func(name string) bool { return name == model.ClusterFact && !used[name] })
+		return slices.DeleteFunc(shape.FactNames(),
+			func(name string) bool { return name == model.ClusterFact && !used[name] })
 	}
 	return slices.Sorted(maps.Keys(used))
 }
@@ -116,7 +120,8 @@ func (x *Exporter) usesFact(ref model.Ref, fact, why string, parts ...cue.Value)
 	if !used[fact] {
 		return false
 	}
-	d := diag.New(diag.Function, "#assignment."+fact+" is not known here: "+why).Hinting("use another fact of the assignment")
+	d := diag.New(diag.Function,
+		"#assignment."+fact+" is not known here: "+why).Hinting("use another fact of the assignment")
 	x.Fail(ref, x.At(d, parts...))
 	return true
 }

@@ -144,7 +144,8 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 		g.Soak = &model.SoakGate{For: time.Duration(s.For), Environment: s.Environment, Restart: s.OnFailure == "restart"}
 	}
 	for _, h := range said.HTTP {
-		g.HTTP = append(g.HTTP, model.HTTPGate{Name: h.Name, URL: h.URL, Timeout: time.Duration(h.Timeout), TokenFrom: h.TokenFrom})
+		g.HTTP = append(g.HTTP, model.HTTPGate{Name: h.Name, URL: h.URL,
+			Timeout: time.Duration(h.Timeout), TokenFrom: h.TokenFrom})
 	}
 	return g
 }

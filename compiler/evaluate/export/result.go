@@ -13,7 +13,8 @@ import (
 // result is what was exported.
 func (x *Exporter) result(env model.Environment, declarations []model.Declaration) *Result {
 	slices.SortFunc(x.Found.All, model.CompareEntities)
-	r := &Result{Model: env, Entities: x.Found.All, Uses: x.Found.Uses, Declarations: declarations, Invalid: x.Invalid, Incomplete: x.Incomplete}
+	r := &Result{Model: env, Entities: x.Found.All, Uses: x.Found.Uses, Declarations: declarations,
+		Invalid: x.Invalid, Incomplete: x.Incomplete}
 	r.Clean = !x.Incomplete
 	for i, d := range x.Diagnostics {
 		r.Clean = r.Clean && x.About[i] != model.Ref{}

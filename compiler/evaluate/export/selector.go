@@ -44,7 +44,8 @@ func (x *selectors) checkOneFile(ref model.Ref) {
 		d = d.In(at, "")
 	}
 	if len(files) > 1 {
-		d.Message = fmt.Sprintf("%s of %s is written in %d files, and selects only what all of them select", ref.Path, ref.Name, len(files))
+		d.Message = fmt.Sprintf("%s of %s is written in %d files, and selects only what all "+
+			"of them select", ref.Path, ref.Name, len(files))
 		x.Report(d.Hinting("write it in one file, or give what is another's a name of its own"))
 	}
 }
@@ -69,7 +70,8 @@ func (x *scope) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
 			}
 			if err != nil {
 				ok = false
-				x.Fail(ref, diag.New(code, fmt.Sprintf("the regular expression %s cannot be read: %s", lit.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: "))).
+				x.Fail(ref, diag.New(code, fmt.Sprintf("the regular expression %s cannot be read: %s",
+					lit.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: "))).
 					Hinting("the syntax is that of https://github.com/google/re2/wiki/Syntax"))
 			}
 		}
@@ -136,7 +138,8 @@ func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool 
 	}
 	ok := true
 	for it.Next() {
-		if kind := it.Selector().LabelType(); kind == cue.HiddenLabel || kind == cue.DefinitionLabel || kind == cue.HiddenDefinitionLabel {
+		if kind := it.Selector().LabelType(); kind == cue.HiddenLabel || kind == cue.DefinitionLabel ||
+			kind == cue.HiddenDefinitionLabel {
 			name := it.Selector().String()
 			if cuevalue.IsUsed(name, cuevalue.SourceNodes(v)) {
 				continue // what other constraints share
@@ -174,8 +177,10 @@ func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
 	case cuevalue.IsUnknown(v):
 		x.unknown(v, ref)
 		return false
-	case slices.Contains([]string{"labels", "matchLabels", "matchExpressions"}, name) && kind&(cue.StructKind|cue.ListKind) != 0 && kind != cue.BottomKind:
-		x.Fail(ref, diag.New(diag.BadSelector, "a match names labels directly, without "+name).Hinting(shape.Selecting(name, "match: ")))
+	case slices.Contains([]string{"labels", "matchLabels", "matchExpressions"}, name) &&
+		kind&(cue.StructKind|cue.ListKind) != 0 && kind != cue.BottomKind:
+		x.Fail(ref, diag.New(diag.BadSelector,
+			"a match names labels directly, without "+name).Hinting(shape.Selecting(name, "match: ")))
 		return false
 	case kind&(cue.StringKind|cue.NumberKind) == 0 && kind != cue.BottomKind:
 		hint := "facts and labels are strings"
@@ -185,7 +190,8 @@ func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
 		if text, err := v.MarshalJSON(); err == nil && kind == cue.BoolKind {
 			hint = fmt.Sprintf("write it as a string: %q", text)
 		}
-		x.Fail(ref, diag.New(diag.BadSelector, fmt.Sprintf("%s is a string, and can never be %s", name, shape.Article(kind.String()))).Hinting(hint))
+		x.Fail(ref, diag.New(diag.BadSelector, fmt.Sprintf("%s is a string, and can never be %s", name,
+			shape.Article(kind.String()))).Hinting(hint))
 		return false
 	}
 	return x.checkDefault(v, ref) && x.checkPatterns(v, ref, diag.BadSelector)

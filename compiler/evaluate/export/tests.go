@@ -57,7 +57,8 @@ func (x *Exporter) number(v cue.Value, ref model.Ref) *model.Contract {
 	if err == nil {
 		var text string
 		if text, err = cuevalue.Write(e); err == nil {
-			return &model.Contract{Ref: ref, Expr: model.Expr(text), Fields: []model.ContractField{{Text: x.contracts.asWritten(v)}}}
+			return &model.Contract{Ref: ref, Expr: model.Expr(text),
+				Fields: []model.ContractField{{Text: x.contracts.asWritten(v)}}}
 		}
 	}
 	x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the constraint cannot be used: %v", err)))

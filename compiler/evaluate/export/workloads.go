@@ -15,7 +15,10 @@ import (
 
 // Workloads exports the workloads, with their deployment targets of the environment.
 func (x *Exporter) Workloads(environment string) []model.Workload {
-	return entities(x, "workloads", func(v cue.Value, ref model.Ref) (model.Workload, bool) { return x.workload(v, ref, environment) })
+	return entities(x, "workloads", func(v cue.Value, ref model.Ref) (model.Workload,
+		bool) {
+		return x.workload(v, ref, environment)
+	})
 }
 
 func (x *Exporter) workload(v cue.Value, ref model.Ref, environment string) (model.Workload, bool) {
@@ -140,21 +143,27 @@ func (x *Exporter) manifests(target cue.Value, ref model.Ref) (m model.Manifests
 // assigned or not.
 func (x *Exporter) checkVerify(m *model.Manifests, rendered bool, ref model.Ref) {
 	locked := func(at string) {
-		x.Fail(ref.At(at+".verify"), diag.New(diag.Unverifiable, "what is rendered is fetched by `kalypso lock`, which verifies no signatures").
-			Hinting("remove verify, or let the reconciler fetch and verify the source: remove render"))
+		x.Fail(ref.At(at+".verify"),
+			diag.New(diag.Unverifiable, "what is rendered is fetched by `kalypso lock`, which verifies no signatures").
+				Hinting("remove verify, or let the reconciler fetch and verify the source: remove render"))
 	}
 	git := func(g *model.Git, at string) {
 		if rendered && g != nil && g.Verify != nil {
 			locked(at)
 		} else if g.VerifiesNothing() {
-			x.Fail(ref.At(at+".verify"), diag.New(diag.Unverifiable, "only a pinned tag can be verified").Hinting("pin the source with tag, or remove verify"))
+			x.Fail(ref.At(at+".verify"),
+				diag.New(diag.Unverifiable,
+					"only a pinned tag can be verified").Hinting("pin the source with tag, or remove verify"))
 		}
 	}
 	oci := func(o *model.OCI, at string) {
 		if rendered && o != nil && o.Verify != nil {
 			locked(at)
 		} else if o.VerifiesNothing() {
-			x.Fail(ref.At(at+".verify"), diag.New(diag.Unverifiable, "only a pinned tag or digest can be verified").Hinting("pin the source with tag or digest, or remove verify"))
+			x.Fail(ref.At(at+".verify"),
+				diag.New(diag.Unverifiable,
+					"only a pinned tag or digest can be verified").Hinting("pin the source with tag or digest, "+
+					"or remove verify"))
 		}
 	}
 	git(m.Git, "git")

@@ -131,7 +131,8 @@ func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	d.findMade(profiles)
 	for _, c := range d.units {
 		for _, ref := range c.entities {
-			declared := slices.ContainsFunc(d.shared, func(i int) bool { return slices.Contains(profiles[i].Declares, ref.Collection) })
+			declared := slices.ContainsFunc(d.shared,
+				func(i int) bool { return slices.Contains(profiles[i].Declares, ref.Collection) })
 			if !declared {
 				d.whole = ref.Collection + " is not declared as a collection of the schema"
 				return d

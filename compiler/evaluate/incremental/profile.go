@@ -188,7 +188,8 @@ func plainLabel(f *ast.Field) (string, bool) {
 	}
 	name, _, err := ast.LabelName(f.Label)
 	_, isAlias := f.Value.(*ast.Alias)
-	return name, err == nil && name != "" && f.Alias == nil && f.Constraint == token.ILLEGAL && len(f.Attrs) == 0 && !isAlias
+	return name, err == nil && name != "" && f.Alias == nil && f.Constraint == token.ILLEGAL &&
+		len(f.Attrs) == 0 && !isAlias
 }
 
 // isPattern says whether a field is a constraint on all fields of some names.
@@ -265,7 +266,8 @@ func largeIn(f *ast.File) (out []large) {
 			return true
 		}
 		if lit, isStruct := field.Value.(*ast.StructLit); isStruct && len(lit.Elts) > mostFields {
-			out = append(out, large{label, pathOf(path), len(lit.Elts), model.Position{Line: field.Pos().Line(), Column: field.Pos().Column()}})
+			out = append(out, large{label, pathOf(path), len(lit.Elts),
+				model.Position{Line: field.Pos().Line(), Column: field.Pos().Column()}})
 		}
 		return true
 	}, func(n ast.Node) {
@@ -292,7 +294,8 @@ func tooLarge(files []source.File, profiles []profile) (ds []diag.Diagnostic) {
 	for i, p := range profiles {
 		for _, l := range p.Large {
 			l.Position.File = files[i].Name
-			ds = append(ds, diag.New(diag.LargeStruct, fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, mostFields)).
+			ds = append(ds, diag.New(diag.LargeStruct,
+				fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, mostFields)).
 				In(l.Position, "").On(l.Path).Hinting("write them as a list, as one text, or in structs below one another"))
 		}
 	}

@@ -85,7 +85,9 @@ func repeats(units []*export.Result) bool {
 
 // merge puts the units of a package together.
 func merge(name string, units []*export.Result) *export.Result {
-	out := &export.Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Declarations: []model.Declaration{}, Invalid: map[model.Ref]bool{}}
+	out := &export.Result{Clean: true, Model: model.Environment{Name: name,
+		NamespaceServices: []model.NamespaceService{}}, Declarations: []model.Declaration{},
+		Invalid: map[model.Ref]bool{}}
 	m := &out.Model
 	for _, p := range units {
 		of := &p.Model

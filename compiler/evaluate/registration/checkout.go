@@ -38,7 +38,8 @@ type checkout struct {
 // newCheckout finds the package of a registration among the files of a commit.
 func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
 	files := tree.Data()
-	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree), Prefix: prefixOf(r, revision), Package: defaultPackage}
+	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree),
+		Prefix: prefixOf(r, revision), Package: defaultPackage}
 	// Without a file that CUE reads it is not known what the folder provides.
 	unread := map[string]string{}
 	maps.Copy(unread, tree.Refused)
@@ -61,16 +62,19 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 	}
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
 		if c.declares(name) != "" || path.Ext(name) == ".cue" && strings.HasPrefix(name, c.within()) {
-			return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, unread[name])).
+			return nil, []diag.Diagnostic{diag.New(diag.Registration,
+				fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, unread[name])).
 				Hinting("keep it as a smaller file of the repository itself; kalypso.lock pins commit " + revision)}
 		}
 	}
 	switch {
 	case !there:
-		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the repository of registration %s has no folder %s", r.Name, c.Dir)).
+		return nil, []diag.Diagnostic{diag.New(diag.Registration,
+			fmt.Sprintf("the repository of registration %s has no folder %s", r.Name, c.Dir)).
 			Hinting("correct git.path; kalypso.lock pins commit " + revision)}
 	case len(cueFiles) == 0 && len(c.YAML) == 0:
-		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("folder %s of the repository of registration %s brings nothing", c.Dir, r.Name)).
+		return nil, []diag.Diagnostic{diag.New(diag.Registration,
+			fmt.Sprintf("folder %s of the repository of registration %s brings nothing", c.Dir, r.Name)).
 			Hinting("it needs CUE files that declare workloads or configs, or YAML files with Workloads of " + schedulerGroup)}
 	}
 	return c, c.findPackage(r.Name, cueFiles, files)
@@ -96,7 +100,8 @@ func prefixOf(r *model.Registration, revision string) string {
 // other folders and of other kinds.
 func (c *checkout) declares(name string) string {
 	base := path.Base(name)
-	if path.Dir(name) != c.Dir || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || strings.HasSuffix(base, "_tool.cue") || strings.HasSuffix(base, "_test.cue") {
+	if path.Dir(name) != c.Dir || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") ||
+		strings.HasSuffix(base, "_tool.cue") || strings.HasSuffix(base, "_test.cue") {
 		return ""
 	}
 	switch path.Ext(base) {
@@ -128,7 +133,9 @@ func (c *checkout) findPackage(registration string, cueFiles []string, files map
 			first, c.Package = name, f.PackageName()
 		} else if f.PackageName() != c.Package {
 			at := func(name string) model.Position { return model.Position{File: c.Prefix + name, Line: 1, Column: 1} }
-			return []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the folder of registration %s has two packages, %s and %s", registration, c.Package, f.PackageName())).
+			return []diag.Diagnostic{diag.New(diag.Registration,
+				fmt.Sprintf("the folder of registration %s has two packages, %s and %s", registration,
+					c.Package, f.PackageName())).
 				In(at(first), "").In(at(name), "").Hinting("keep what is registered in a folder of its own")}
 		}
 	}
@@ -148,7 +155,8 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 		return os.WriteFile(file, data, 0o600)
 	}
 	for name, data := range files {
-		if !strings.HasPrefix(name, within) || len(data) > source.MostEmbedded || !filepath.IsLocal(filepath.FromSlash(name)) {
+		if !strings.HasPrefix(name, within) || len(data) > source.MostEmbedded ||
+			!filepath.IsLocal(filepath.FromSlash(name)) {
 			continue
 		}
 		if err := write(name, data); err != nil {
@@ -158,7 +166,8 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 	if files[within+cuemodule.File] != nil {
 		return nil
 	}
-	return write(within+cuemodule.File, fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
+	return write(within+cuemodule.File, fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n",
+		"registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
 }
 
 // path returns where a file of the repository is.
@@ -180,7 +189,8 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 	}
 	overlay, err := cuemodule.Overlay(root, nil)
 	if err != nil {
-		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion, fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
+		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion,
+			fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
 			In(model.Position{File: c.Prefix + path.Join(c.Module, cuemodule.File), Line: 1, Column: 1}, "")}, nil
 	}
 	overlay[filepath.Join(root, rel, loader.DeclarationsFile)] = load.FromString(c.declarations(r))

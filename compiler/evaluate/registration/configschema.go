@@ -38,7 +38,8 @@ func (s *scheduler) configSchemas(f *ast.Field, ref model.Ref, path ...string) {
 	for _, e := range list.Elts {
 		file, pos, err := s.configSchema(e)
 		if err != nil {
-			s.fail(ref, pos, fmt.Sprintf("the config schema cannot be used: %v", err), "correct the JSON Schema; each is a text of its own, and refers to nothing outside of it")
+			s.fail(ref, pos, fmt.Sprintf("the config schema cannot be used: %v", err),
+				"correct the JSON Schema; each is a text of its own, and refers to nothing outside of it")
 			continue
 		}
 		contract := &ast.StructLit{}
@@ -62,7 +63,8 @@ func (s *scheduler) configSchemas(f *ast.Field, ref model.Ref, path ...string) {
 
 // fail reports what makes an entity, and nothing else, unusable.
 func (s *scheduler) fail(ref model.Ref, at token.Pos, message, hint string) {
-	s.failures = append(s.failures, failure{ref.At("requires"), diag.New(diag.ConfigSchema, message).In(s.at(at), "").Hinting(hint)})
+	s.failures = append(s.failures,
+		failure{ref.At("requires"), diag.New(diag.ConfigSchema, message).In(s.at(at), "").Hinting(hint)})
 }
 
 // configSchema returns a JSON Schema as CUE, whose positions are those of the
@@ -189,7 +191,8 @@ func (s *scheduler) adopt(f *ast.File, at token.Pos) {
 		}
 		if id, ok := n.(*ast.Ident); ok {
 			id.Node, id.Scope = nil, nil
-			if name := id.Name; s.schemas > 1 && name != "_" && !strings.HasPrefix(name, "__") && (name[0] == '#' || name[0] == '_') {
+			if name := id.Name; s.schemas > 1 && name != "_" && !strings.HasPrefix(name, "__") &&
+				(name[0] == '#' || name[0] == '_') {
 				id.Name = fmt.Sprintf("%s_%d", name, s.schemas)
 			}
 		}

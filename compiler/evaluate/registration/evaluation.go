@@ -46,7 +46,8 @@ func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, e
 	var beyond *worker.BeyondError
 	switch {
 	case errors.As(err, &beyond):
-		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s", e.registration.Name, beyond)).Hinting(e.boundedHint())
+		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s",
+			e.registration.Name, beyond)).Hinting(e.boundedHint())
 		return &Provided{Unknown: true, Diagnostics: []diag.Diagnostic{d}}, true, nil
 	case err != nil:
 		return nil, false, err
@@ -92,7 +93,8 @@ func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]functio
 				continue
 			}
 		}
-		d := diag.New(diag.Unbounded, fmt.Sprintf("%s of registration %s cannot be evaluated: %s", entity, e.registration.Name, beyond)).
+		d := diag.New(diag.Unbounded, fmt.Sprintf("%s of registration %s cannot be evaluated: %s", entity,
+			e.registration.Name, beyond)).
 			At(entity, "").Hinting(e.boundedHint())
 		for range some {
 			out = append(out, function.Outcome{Diagnostics: []diag.Diagnostic{d}})

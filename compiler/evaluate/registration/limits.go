@@ -81,7 +81,8 @@ func (x *limited) checkProvided() {
 			if name == "namespaceServices" && entity == shape.DefaultNamespaceService && len(x.Written(v)) == 0 {
 				continue // the schema's own
 			}
-			x.Report(x.At(diag.New(diag.Registration, fmt.Sprintf("registration %s does not provide %s", r.Name, name)), v).On(name).
+			x.Report(x.At(diag.New(diag.Registration,
+				fmt.Sprintf("registration %s does not provide %s", r.Name, name)), v).On(name).
 				Hinting("move them to the platform, or let the registration provide them, if they are workloads or configs"))
 			break
 		}
@@ -96,7 +97,9 @@ func (x *limited) checkWorkspaces(workloads []model.Workload) []model.Workload {
 			return false
 		}
 		ref := model.Ref{Collection: "workloads", Name: w.Name, Path: "workspace"}
-		x.Fail(ref, diag.New(diag.Registration, fmt.Sprintf("workload %s is of workspace %s, and registration %s brings those of %s", w.Name, w.Workspace, r.Name, r.Workspace)).
+		x.Fail(ref, diag.New(diag.Registration,
+			fmt.Sprintf("workload %s is of workspace %s, and registration %s brings those of %s", w.Name,
+				w.Workspace, r.Name, r.Workspace)).
 			Hinting("leave workspace out, or register it for the other workspace"))
 		return true
 	})
@@ -109,17 +112,23 @@ func (x *limited) confine(configs []model.Config) []model.Config {
 		c := &configs[i]
 		ref := model.Ref{Collection: "configs", Name: c.Name}
 		if c.Layer < r.MinLayer || c.Layer > r.MaxLayer {
-			x.Fail(ref.At("layer"), diag.New(diag.Registration, fmt.Sprintf("config %s is in layer %d, and registration %s allows %d to %d", c.Name, c.Layer, r.Name, r.MinLayer, r.MaxLayer)).
+			x.Fail(ref.At("layer"), diag.New(diag.Registration,
+				fmt.Sprintf("config %s is in layer %d, and registration %s allows %d to %d", c.Name, c.Layer,
+					r.Name, r.MinLayer, r.MaxLayer)).
 				Hinting("choose another layer, or raise the registration's layers"))
 		}
 		if cuevalue.Field(cuevalue.Field(cuevalue.Field(x.Value, "configs"), c.Name), "overrides").Exists() {
-			x.Fail(ref.At("overrides"), diag.New(diag.Registration, fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
-				Hinting("use values or defaults; only the platform's own configs overrule final values"))
+			x.Fail(ref.At("overrides"),
+				diag.New(diag.Registration,
+					fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
+					Hinting("use values or defaults; only the platform's own configs overrule final values"))
 		}
 		if c.Clusters != nil {
 			c.Clusters = nil
-			x.Fail(ref.At("clusters"), diag.New(diag.Registration, fmt.Sprintf("config %s selects clusters, which registration %s cannot do", c.Name, r.Name)).
-				Hinting("match labels of the cluster type; only the platform tells the clusters of a type apart"))
+			x.Fail(ref.At("clusters"),
+				diag.New(diag.Registration,
+					fmt.Sprintf("config %s selects clusters, which registration %s cannot do", c.Name, r.Name)).
+					Hinting("match labels of the cluster type; only the platform tells the clusters of a type apart"))
 		}
 		for _, d := range foreignSecrets(r, ref, c.Values, c.Defaults) {
 			x.Fail(ref, d)

@@ -26,8 +26,10 @@ func (x *limited) checkSources(workloads []model.Workload) []model.Workload {
 			if where == "" || where != localFiles && where == localPlace(r.Git.Repo) {
 				continue
 			}
-			ref := model.Ref{Collection: "workloads", Name: w.Name}.At("deploymentTargets." + model.Label(t.Name) + ".manifests." + string(t.Manifests.Kind()))
-			x.Fail(ref, diag.New(diag.Registration, fmt.Sprintf("%s is on %s, and registration %s cannot reach what is there", source.URL, where, r.Name)).
+			ref := model.Ref{Collection: "workloads", Name: w.Name}.At("deploymentTargets." +
+				model.Label(t.Name) + ".manifests." + string(t.Manifests.Kind()))
+			x.Fail(ref, diag.New(diag.Registration,
+				fmt.Sprintf("%s is on %s, and registration %s cannot reach what is there", source.URL, where, r.Name)).
 				Hinting("keep the manifests in the registered repository or on a server, or declare the workload in the platform"))
 		}
 		return len(x.Diagnostics) > before

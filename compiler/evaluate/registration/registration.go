@@ -69,7 +69,8 @@ type registered struct {
 
 // Register adds to the model what registrations provide, and to x the findings about it.
 // It returns, for each provided function of the assignment, the evaluation that has it.
-func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.Environment) (map[model.Ref]*Evaluation, error) {
+func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
+	env *model.Environment) (map[model.Ref]*Evaluation, error) {
 	var all []*registered
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
@@ -89,7 +90,8 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.
 			x.Invalid[ref] = true
 			x.Unread = append(x.Unread, r)
 			if r.Configs {
-				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, UnknownOf: r.Name, Match: r.Match, Invalid: true})
+				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name,
+					UnknownOf: r.Name, Match: r.Match, Invalid: true})
 			}
 		}
 		all = append(all, &registered{r, p, of})
@@ -158,7 +160,8 @@ func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 		by := claimants[ref]
 		if own[ref] {
 			for _, r := range by {
-				d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which the platform declares itself", r.Name, ref)).
+				d := diag.New(diag.Registration,
+					fmt.Sprintf("registration %s brings %s, which the platform declares itself", r.Name, ref)).
 					InEach(r.Positions[ref]...).At(ref, "").Hinting("rename one of them")
 				x.Fail(r.Ref(), d)
 			}
@@ -187,7 +190,8 @@ func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 		holders[ref] = by[i]
 		for j, r := range by {
 			if j != i {
-				d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which registration %s has: %s", r.Name, ref, by[i].Name, why))
+				d := diag.New(diag.Registration,
+					fmt.Sprintf("registration %s brings %s, which registration %s has: %s", r.Name, ref, by[i].Name, why))
 				x.Fail(r.Ref(), by[i].sites(r.sites(d, ref), ref).Hinting("rename it; "+check.ClaimHint(ref.Name)))
 			}
 		}

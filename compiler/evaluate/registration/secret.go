@@ -16,7 +16,8 @@ func foreignSecrets(r *model.Registration, ref model.Ref, trees ...model.Tree) [
 			if r.Bounds != nil && r.Bounds.Secrets.Allow(secret) {
 				continue
 			}
-			d := diag.New(diag.Bounds, fmt.Sprintf("%s refers to the secret %s, which registration %s may not use", ref, secret, r.Name)).
+			d := diag.New(diag.Bounds,
+				fmt.Sprintf("%s refers to the secret %s, which registration %s may not use", ref, secret, r.Name)).
 				Hinting("leave it out, or " + way(r, secret))
 			ds = append(ds, d)
 		}

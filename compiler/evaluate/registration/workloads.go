@@ -42,7 +42,8 @@ func (c *checkout) workloads(name string, data []byte) *scheduler {
 		}
 	}
 	if len(out) > 0 {
-		s.files = append(s.files, &ast.File{Filename: file, Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.Package)}}, out...)})
+		s.files = append(s.files,
+			&ast.File{Filename: file, Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.Package)}}, out...)})
 	}
 	return s
 }
@@ -77,9 +78,11 @@ func (s *scheduler) report(message string, at token.Pos, hint string) {
 // workload returns the name of the workload that a Workload is, and the workload as
 // a declaration workloads: <name>: {…}.
 func (s *scheduler) workload(doc *ast.StructLit) (name string, decl ast.Decl) {
-	kind, metadata, spec := cuevalue.MemberOf(doc, "kind"), structOf(cuevalue.MemberOf(doc, "metadata")), structOf(cuevalue.MemberOf(doc, "spec"))
+	kind, metadata, spec := cuevalue.MemberOf(doc, "kind"),
+		structOf(cuevalue.MemberOf(doc, "metadata")), structOf(cuevalue.MemberOf(doc, "spec"))
 	if stringOf(kind) != "Workload" {
-		s.report(fmt.Sprintf("a registration brings Workloads of %s, not %s", schedulerGroup, stringOf(kind)), doc.Pos(), "remove the object, or declare in the platform what it means")
+		s.report(fmt.Sprintf("a registration brings Workloads of %s, not %s", schedulerGroup,
+			stringOf(kind)), doc.Pos(), "remove the object, or declare in the platform what it means")
 		return "", nil
 	}
 	name = stringOf(cuevalue.MemberOf(metadata, "name"))
@@ -91,7 +94,8 @@ func (s *scheduler) workload(doc *ast.StructLit) (name string, decl ast.Decl) {
 	if labels := cuevalue.MemberOf(metadata, "labels"); labels != nil {
 		fields = append(fields, labels)
 	}
-	s.configSchemas(cuevalue.MemberOf(spec, "configSchemas"), model.Ref{Collection: "workloads", Name: name}, "workloads", name)
+	s.configSchemas(cuevalue.MemberOf(spec, "configSchemas"),
+		model.Ref{Collection: "workloads", Name: name}, "workloads", name)
 	s.known(spec, "spec", "deploymentTargets", "configSchemas")
 	targets := &ast.StructLit{}
 	for _, t := range elementsOf(cuevalue.MemberOf(spec, "deploymentTargets")) {
@@ -112,7 +116,8 @@ func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
 		return nil
 	}
 	s.known(t, "the deployment target", "name", "labels", "environment", "manifests", "configSchemas")
-	s.configSchemas(cuevalue.MemberOf(t, "configSchemas"), (&model.Workload{Name: workload}).TargetRef(name), "workloads", workload, "deploymentTargets", name)
+	s.configSchemas(cuevalue.MemberOf(t, "configSchemas"),
+		(&model.Workload{Name: workload}).TargetRef(name), "workloads", workload, "deploymentTargets", name)
 	of := &ast.StructLit{}
 	for _, field := range []string{"labels", "environment"} {
 		if f := cuevalue.MemberOf(t, field); f != nil {
@@ -121,7 +126,8 @@ func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
 	}
 	manifests := structOf(cuevalue.MemberOf(t, "manifests"))
 	if manifests == nil {
-		s.report("deployment target "+name+" has no manifests", t.Pos(), "say where they are: manifests: {repo, branch, path}")
+		s.report("deployment target "+name+" has no manifests", t.Pos(), "say where they are: "+
+			"manifests: {repo, branch, path}")
 		return nil
 	}
 	of.Elts = append(of.Elts, s.manifests(manifests, name))

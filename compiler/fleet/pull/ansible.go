@@ -50,7 +50,8 @@ func (h *hosts) host(pattern, group, address string) error {
 // the groups of these. Variables stay behind, but the address.
 func (h *hosts) addTo(r *Reader) error {
 	for _, name := range slices.Sorted(maps.Keys(h.addresses)) {
-		c := Cluster{Name: name, Address: cmp.Or(h.addresses[name], name), Labels: map[string]string{}, origin: fmt.Sprintf("host %q", name)}
+		c := Cluster{Name: name, Address: cmp.Or(h.addresses[name], name), Labels: map[string]string{},
+			origin: fmt.Sprintf("host %q", name)}
 		all := slices.Sorted(maps.Keys(h.groups[name]))
 		seen := map[string]bool{}
 		for len(all) > 0 {

@@ -68,7 +68,8 @@ type row interface {
 // cluster of the source has, and every other column, stays as it is.
 func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster) (*Difference, []byte, error) {
 	if len(clusters) == 0 && !inv.AllowEmpty {
-		return nil, nil, fmt.Errorf("there are no clusters, and nothing is taken from inventory %s: where that is right, give it allowEmpty: true", inv.Name)
+		return nil, nil, fmt.Errorf("there are no clusters, and nothing is taken from inventory %s: "+
+			"where that is right, give it allowEmpty: true", inv.Name)
 	}
 	doc, err := open(inv, before)
 	if err != nil {
@@ -125,7 +126,8 @@ func byName(inv *model.Inventory, doc document) (map[string]row, error) {
 		name := r.cell(inv.Columns.Name)
 		switch other := there[name]; {
 		case !model.IsName(name):
-			return nil, fmt.Errorf(":%d: a row has no name of a cluster in %s: correct it or take it away first", r.at(), inv.Columns.Name)
+			return nil, fmt.Errorf(":%d: a row has no name of a cluster in %s: correct it or take "+
+				"it away first", r.at(), inv.Columns.Name)
 		case other != nil:
 			return nil, fmt.Errorf(":%d: cluster %s is in line %d already: leave one of them", r.at(), name, other.at())
 		}

@@ -29,27 +29,30 @@ type kind struct {
 
 var kinds = map[string]kind{
 	// https://cluster-api.sigs.k8s.io/developer/core/controllers/cluster
-	ClusterAPI: {"cluster.x-k8s.io", "Cluster", "clusters", []string{"v1beta2", "v1beta1"}, "", func(o *unstructured.Unstructured) string {
-		return text(o, "spec", "controlPlaneEndpoint", "host")
-	}},
+	ClusterAPI: {"cluster.x-k8s.io", "Cluster", "clusters", []string{"v1beta2", "v1beta1"}, "",
+		func(o *unstructured.Unstructured) string {
+			return text(o, "spec", "controlPlaneEndpoint", "host")
+		}},
 	// https://open-cluster-management.io/docs/concepts/cluster-inventory/managedcluster
-	OCM: {"cluster.open-cluster-management.io", "ManagedCluster", "managedclusters", []string{"v1"}, "", func(o *unstructured.Unstructured) string {
-		configs, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "managedClusterClientConfigs")
-		if all, ok := configs.([]any); ok && len(all) > 0 {
-			if first, ok := all[0].(map[string]any); ok {
-				server, _ := first["url"].(string)
-				return hostOf(server)
+	OCM: {"cluster.open-cluster-management.io", "ManagedCluster", "managedclusters", []string{"v1"},
+		"", func(o *unstructured.Unstructured) string {
+			configs, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "managedClusterClientConfigs")
+			if all, ok := configs.([]any); ok && len(all) > 0 {
+				if first, ok := all[0].(map[string]any); ok {
+					server, _ := first["url"].(string)
+					return hostOf(server)
+				}
 			}
-		}
-		return ""
-	}},
+			return ""
+		}},
 	// Its status.apiServerURL is that of the manager, as agents know it
 	// (https://fleet.rancher.io/ref-crds#clusterstatus).
 	Fleet: {"fleet.cattle.io", "Cluster", "clusters", []string{"v1alpha1"}, "", nil},
 	// https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/#clusters
-	ArgoCD: {"", "Secret", "secrets", []string{"v1"}, "argocd.argoproj.io/secret-type=cluster", func(o *unstructured.Unstructured) string {
-		return hostOf(secretText(o, "server"))
-	}},
+	ArgoCD: {"", "Secret", "secrets", []string{"v1"}, "argocd.argoproj.io/secret-type=cluster",
+		func(o *unstructured.Unstructured) string {
+			return hostOf(secretText(o, "server"))
+		}},
 }
 
 // text returns a field of an object that is a text; "" for any other.
@@ -89,7 +92,8 @@ func (r *Reader) cluster(k kind, o *unstructured.Unstructured) Cluster {
 
 // matches reports whether an object counts.
 func (r *Reader) matches(o *unstructured.Unstructured) bool {
-	return (r.Selector == nil || r.Selector.Matches(labels.Set(o.GetLabels()))) && (r.Namespace == "" || r.Namespace == o.GetNamespace())
+	return (r.Selector == nil || r.Selector.Matches(labels.Set(o.GetLabels()))) &&
+		(r.Namespace == "" || r.Namespace == o.GetNamespace())
 }
 
 // object takes an object of a text.
@@ -129,8 +133,10 @@ func (r *Reader) Server(ctx context.Context, s *apiserver.Server) error {
 	}
 	var problem error
 	for _, version := range k.versions {
-		q := apiserver.Query{Resource: schema.GroupVersionResource{Group: k.group, Version: version, Resource: k.resource}, Namespace: r.Namespace, Selector: selector}
-		found, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (Cluster, bool) { return r.cluster(k, o), true })
+		q := apiserver.Query{Resource: schema.GroupVersionResource{Group: k.group, Version: version,
+			Resource: k.resource}, Namespace: r.Namespace, Selector: selector}
+		found, err := apiserver.List(ctx, s, q,
+			func(o *unstructured.Unstructured) (Cluster, bool) { return r.cluster(k, o), true })
 		switch {
 		case apierrors.IsNotFound(err):
 			problem = fmt.Errorf("context %s has no %s: it is not the one that %s runs in, or the resource %s is not installed",

@@ -93,13 +93,15 @@ func (r *Reader) Clusters() ([]Cluster, error) {
 	})
 	for i := 1; i < len(r.clusters); i++ {
 		if a, b := r.clusters[i-1], r.clusters[i]; a.Name == b.Name {
-			return nil, fmt.Errorf("%s and %s are both cluster %s: choose with --namespace, --context or --selector, or name a label that holds other names with --name-label",
+			return nil, fmt.Errorf("%s and %s are both cluster %s: choose with --namespace, --context or "+
+				"--selector, or name a label that holds other names with --name-label",
 				terminal.Line(a.origin), terminal.Line(b.origin), a.Name)
 		}
 	}
 	if len(r.clusters) == 0 && len(r.passed) > 0 {
 		kinds := slices.Sorted(maps.Keys(r.passed))
-		r.note("what was read is no cluster of %s: it has objects of %s", r.From, strings.Join(kinds[:min(len(kinds), 5)], ", "))
+		r.note("what was read is no cluster of %s: it has objects of %s", r.From,
+			strings.Join(kinds[:min(len(kinds), 5)], ", "))
 	}
 	return r.clusters, nil
 }
@@ -117,7 +119,8 @@ func (r *Reader) add(c Cluster) error {
 		}
 	}
 	if name := nameOf(c.Name); !model.IsName(name) {
-		r.note("%s is left out: %q cannot be the name of a cluster, which has at most 63 lower case letters, digits and dashes", c.origin, c.Name)
+		r.note("%s is left out: %q cannot be the name of a cluster, which has at most 63 lower case "+
+			"letters, digits and dashes", c.origin, c.Name)
 		return nil
 	} else if name != c.Name {
 		r.note("%s is cluster %s", c.origin, name)

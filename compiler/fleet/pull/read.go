@@ -38,7 +38,8 @@ func (r *Reader) Files(names []string, path func(name string) string, stdin io.R
 			case err != nil:
 				return fmt.Errorf("--file %s: %w", name, err)
 			case e.IsDir() && isNamed && r.From == Ansible:
-				return fmt.Errorf("--file %s is a folder, of which Ansible knows what is its inventory: ansible-inventory -i %[1]s --list | kalypso inventory pull ... --file -", name)
+				return fmt.Errorf("--file %s is a folder, of which Ansible knows what is its inventory: "+
+					"ansible-inventory -i %[1]s --list | kalypso inventory pull ... --file -", name)
 			case e.IsDir(), !isNamed && !(e.Type().IsRegular() && isData(at)):
 				return nil
 			}

@@ -81,7 +81,8 @@ func openTable(inv *model.Inventory, data []byte) (*table, error) {
 		}
 		line, _ := r.FieldPos(0)
 		if len(fields) != len(header) {
-			return nil, fmt.Errorf("cannot be read: line %d has %d fields, and there are %d columns", line, len(fields), len(header))
+			return nil, fmt.Errorf("cannot be read: line %d has %d fields, and there are %d columns", line,
+				len(fields), len(header))
 		}
 		t.records = append(t.records, &record{t, fields, line})
 	}
@@ -92,7 +93,8 @@ func broken(err error) error { return fmt.Errorf("cannot be read: %w", err) }
 // begin gives a new file the columns that the inventory names.
 func (t *table) begin(inv *model.Inventory) {
 	t.column(inv.Columns.Name)
-	for _, c := range [][2]string{{"clusterType", inv.Columns.ClusterType}, {"address", inv.Columns.Address}, {"description", inv.Columns.Description}} {
+	for _, c := range [][2]string{{"clusterType", inv.Columns.ClusterType},
+		{"address", inv.Columns.Address}, {"description", inv.Columns.Description}} {
 		if c[0] != c[1] {
 			t.column(c[1])
 		}

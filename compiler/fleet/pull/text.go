@@ -39,7 +39,8 @@ func (r *Reader) text(name string, data []byte) error {
 		return errors.New("is not UTF-8")
 	}
 	docs, err := documents(data)
-	if r.From == Ansible && !slices.Contains(dataEndings, filepath.Ext(name)) && (err != nil || !slices.ContainsFunc(docs, isMapping)) {
+	if r.From == Ansible && !slices.Contains(dataEndings, filepath.Ext(name)) &&
+		(err != nil || !slices.ContainsFunc(docs, isMapping)) {
 		return r.ini(data)
 	}
 	if err != nil {
@@ -141,7 +142,8 @@ func (r *Reader) kubeconfig(config map[string]any) error {
 		}
 		there = true
 		cluster, _ := of["cluster"].(string)
-		if err := r.add(Cluster{Name: name, Address: hostOf(servers[cluster]), origin: fmt.Sprintf("context %q", name)}); err != nil {
+		if err := r.add(Cluster{Name: name, Address: hostOf(servers[cluster]),
+			origin: fmt.Sprintf("context %q", name)}); err != nil {
 			return err
 		}
 	}

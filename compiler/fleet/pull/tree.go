@@ -284,7 +284,8 @@ func jsonNodes(data []byte) ([]*yaml.Node, error) {
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
-			return nil, fmt.Errorf("is no JSON in line %d: %s", r.count(), terminal.Line(strings.TrimPrefix(err.Error(), "jsontext: ")))
+			return nil, fmt.Errorf("is no JSON in line %d: %s", r.count(),
+				terminal.Line(strings.TrimPrefix(err.Error(), "jsontext: ")))
 		}
 		out = append(out, n)
 	}

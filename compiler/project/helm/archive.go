@@ -32,9 +32,11 @@ func checkArchive(chart []byte) error {
 	b := bounds{bytes: maxUnpacked, entries: maxEntries}
 	if err := b.walk(chart, "", 0); err != nil {
 		if data := (*refusal.Error)(nil); errors.As(err, &data) { // of a file, which no packaging mends
-			return refusal.New(data.Code, "write what is needed of the file, without aliases", "the chart's archive cannot be read: %v", err)
+			return refusal.New(data.Code, "write what is needed of the file, without aliases",
+				"the chart's archive cannot be read: %v", err)
 		}
-		return refusal.New(diag.BadSource, "package the chart again with helm package", "the chart's archive cannot be read: %v", err)
+		return refusal.New(diag.BadSource, "package the chart again with helm package",
+			"the chart's archive cannot be read: %v", err)
 	}
 	return nil
 }
@@ -107,7 +109,8 @@ func isData(h *tar.Header) bool {
 func isDependency(h *tar.Header) bool {
 	name := strings.ReplaceAll(h.Name, `\`, "/")
 	dir, base := path.Split(name)
-	return h.Typeflag == tar.TypeReg && path.Ext(base) == ".tgz" && path.Base(path.Clean(dir)) == "charts" && strings.IndexAny(base, "_.") != 0
+	return h.Typeflag == tar.TypeReg && path.Ext(base) == ".tgz" &&
+		path.Base(path.Clean(dir)) == "charts" && strings.IndexAny(base, "_.") != 0
 }
 
 func prefix(within string) string {

@@ -20,7 +20,8 @@ func capabilities(req Request) (any, *unknown, error) {
 	}
 	version, err := chartutil.ParseKubeVersion(req.KubernetesVersion)
 	if err != nil {
-		return nil, nil, refusal.New(diag.KubernetesVersion, `a version is like "1.34.2"`, "%q is no version of Kubernetes", req.KubernetesVersion)
+		return nil, nil, refusal.New(diag.KubernetesVersion, `a version is like "1.34.2"`,
+			"%q is no version of Kubernetes", req.KubernetesVersion)
 	}
 	caps := chartutil.DefaultCapabilities.Copy()
 	caps.KubeVersion = *version
@@ -48,7 +49,8 @@ func checkKubeVersion(ch *chart.Chart, caps any) error {
 }
 
 func versionNeeded(ch *chart.Chart, why string) error {
-	return refusal.New(diag.KubernetesVersion, "give the cluster type, or the application's kalypso.yaml, its kubernetesVersion, and in apiVersions the APIs that are installed there",
+	return refusal.New(diag.KubernetesVersion, "give the cluster type, or the application's "+
+		"kalypso.yaml, its kubernetesVersion, and in apiVersions the APIs that are installed there",
 		"what chart %s renders to depends on the version of Kubernetes, which is not given: %s", ch.Name(), why)
 }
 

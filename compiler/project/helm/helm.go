@@ -73,7 +73,8 @@ func (r *rendered) objects() ([]sourced, error) {
 		total += len(text)
 	}
 	if total > manifest.MaxSize {
-		return nil, refusal.New(diag.Unbounded, "give the chart values with which it makes less", "chart %s renders to %d MiB, more than %d MiB", r.name, total>>20, manifest.MaxSize>>20)
+		return nil, refusal.New(diag.Unbounded, "give the chart values with which it makes less",
+			"chart %s renders to %d MiB, more than %d MiB", r.name, total>>20, manifest.MaxSize>>20)
 	}
 	printed, err := r.printed()
 	if err != nil {

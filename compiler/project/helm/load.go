@@ -19,7 +19,8 @@ import (
 func load(archive []byte) (*chart.Chart, error) {
 	ch, err := loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {
-		return nil, refusal.New(diag.BadSource, "check the chart with helm lint, and package it again", "the chart cannot be loaded: %v", err)
+		return nil, refusal.New(diag.BadSource, "check the chart with helm lint, and package it again",
+			"the chart cannot be loaded: %v", err)
 	}
 	if ch.Metadata.Type == "library" {
 		return nil, refusal.New(diag.Render, "name a chart that has it among its dependencies",
@@ -37,7 +38,8 @@ func load(archive []byte) (*chart.Chart, error) {
 func checkVendored(ch *chart.Chart) error {
 	var missing []string
 	for _, want := range ch.Metadata.Dependencies {
-		if want != nil && !slices.ContainsFunc(ch.Dependencies(), func(d *chart.Chart) bool { return d.Name() == want.Name }) {
+		if want != nil && !slices.ContainsFunc(ch.Dependencies(),
+			func(d *chart.Chart) bool { return d.Name() == want.Name }) {
 			missing = append(missing, want.Name)
 		}
 	}
@@ -56,9 +58,11 @@ func sortDependencies(ch *chart.Chart) error {
 		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
 	})
 	for i, d := range deps {
-		if i > 0 && deps[i-1].Name() == d.Name() && deps[i-1].Metadata.Version == d.Metadata.Version && !sameFiles(deps[i-1], d) {
+		if i > 0 && deps[i-1].Name() == d.Name() && deps[i-1].Metadata.Version == d.Metadata.Version &&
+			!sameFiles(deps[i-1], d) {
 			return refusal.New(diag.BadSource, "remove one of them from charts/, and package the chart again",
-				"chart %s has two different dependencies named %s of version %s, of which Helm takes either", ch.Name(), d.Name(), d.Metadata.Version)
+				"chart %s has two different dependencies named %s of version %s, of which Helm takes either",
+				ch.Name(), d.Name(), d.Metadata.Version)
 		}
 		if err := sortDependencies(d); err != nil {
 			return err

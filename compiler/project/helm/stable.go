@@ -125,7 +125,8 @@ func unstableAt(r *rendered, w *world, template string) string {
 }
 
 func refuse(message string) error {
-	return refusal.New(diag.Unstable, "give the chart as a value what it makes up, such as a password by reference to a secret, or let the reconciler render the chart", "%s", message)
+	return refusal.New(diag.Unstable, "give the chart as a value what it makes up, such as a "+
+		"password by reference to a secret, or let the reconciler render the chart", "%s", message)
 }
 
 // culprits returns the functions by which a template's output may differ, those of

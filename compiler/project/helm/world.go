@@ -37,7 +37,8 @@ type world struct {
 func worlds() []*world {
 	past := time.Date(2001, 2, 3, 4, 5, 6, 7, time.Local)
 	future := time.Date(2187, 11, 29, 17, 48, 59, 987654321, time.Local)
-	made := []*world{{now: past, arrange: sorted}, {now: future, high: true, arrange: reversed}, {now: future, high: true, arrange: rotated}}
+	made := []*world{{now: past, arrange: sorted}, {now: future, high: true, arrange: reversed},
+		{now: future, high: true, arrange: rotated}}
 	for _, w := range made {
 		w.called, w.inTexts = map[string]bool{}, map[string]bool{}
 	}
@@ -98,7 +99,8 @@ type object struct {
 }
 
 // Get returns the function.
-func (o object) Get(_ context.Context, by string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+func (o object) Get(_ context.Context, by string, _ metav1.GetOptions,
+	_ ...string) (*unstructured.Unstructured, error) {
 	function := o.world.functions()[o.function]
 	switch {
 	case o.function == "tpl":

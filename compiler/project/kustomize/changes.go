@@ -25,7 +25,8 @@ func changes(req Request) (types.Kustomization, error) {
 		if len(p.Target) > 0 {
 			target, err := selector(p.Target)
 			if err != nil {
-				return k, refusal.New(diag.Render, "a target has group, version, kind, name, namespace, labelSelector and annotationSelector", "%s: %v", name, err)
+				return k, refusal.New(diag.Render, "a target has group, version, kind, name, namespace, "+
+					"labelSelector and annotationSelector", "%s: %v", name, err)
 			}
 			patch.Target = target
 		}

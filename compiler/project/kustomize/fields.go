@@ -24,7 +24,8 @@ type reference struct {
 // (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
 func remote(value string) bool { return address.MatchString(value) }
 
-var address = lazyregexp.New(`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
+var address = lazyregexp.New(
+	`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
 
 // startsRemote says whether Kustomize could take a text for an address.
 func startsRemote(text string) bool { return addressStart.MatchString(text) }
@@ -75,7 +76,8 @@ func fileFields(k *types.Kustomization) []reference {
 // pluginFields are the fields that name files with the configurations of
 // plugins, or have them as text.
 func pluginFields(k *types.Kustomization) []reference {
-	return concat(listed("generators", k.Generators), listed("transformers", k.Transformers), listed("validators", k.Validators))
+	return concat(listed("generators", k.Generators), listed("transformers", k.Transformers),
+		listed("validators", k.Validators))
 }
 
 func concat(lists ...[]reference) (all []reference) {
@@ -128,7 +130,8 @@ func inline(value string) bool {
 // forbidden refuses fields that run programs.
 func forbidden(file string, k *types.Kustomization) error {
 	if len(k.HelmCharts) > 0 {
-		return refusal.New(diag.Render, "make the chart a deployment target of its own, or let the reconciler render the overlay",
+		return refusal.New(diag.Render, "make the chart a deployment target of its own, or let the "+
+			"reconciler render the overlay",
 			"%s: helmCharts runs the helm command, which a build does not", file)
 	}
 	return nil

@@ -62,11 +62,13 @@ func (s *scan) manifests(dir string) ([]string, error) {
 		}
 	}
 	if len(resources) == 0 {
-		return nil, refusal.New(diag.BadSource, "name a folder with a kustomization, or with files that end in .yaml or .yml", "%s has no manifests", dir)
+		return nil, refusal.New(diag.BadSource, "name a folder with a kustomization, or with files "+
+			"that end in .yaml or .yml", "%s has no manifests", dir)
 	}
 	for _, r := range resources {
 		if remote(r) {
-			return nil, refusal.New(diag.BadSource, "rename it", "%s has a name that Kustomize takes for an address", path.Join(dir, r))
+			return nil, refusal.New(diag.BadSource, "rename it", "%s has a name that Kustomize takes for "+
+				"an address", path.Join(dir, r))
 		}
 	}
 	return resources, nil
@@ -83,7 +85,8 @@ func checkManifests(name string, docs []any) error {
 		if object["apiVersion"] != nil && object["kind"] != nil && (named || list) {
 			continue
 		}
-		return refusal.New(diag.NotRendered, "add a kustomization that lists the manifests of the folder, or keep other files elsewhere",
+		return refusal.New(diag.NotRendered, "add a kustomization that lists the manifests of the "+
+			"folder, or keep other files elsewhere",
 			"%s: document %d is no manifest of Kubernetes: it needs apiVersion, kind and metadata.name", name, i+1)
 	}
 	return nil
@@ -114,7 +117,8 @@ func (s *scan) overlayAbove(dir, name string) string {
 
 // notManifests are files of other programs, which Flux leaves out of a source
 // (https://fluxcd.io/flux/components/source/gitrepositories/#ignore-spec).
-var notManifests = []string{"gitlab-ci.yml", "appveyor.yml", "cloudbuild.yaml", "codeship-services.yml", "codeship-steps.yml"}
+var notManifests = []string{"gitlab-ci.yml", "appveyor.yml", "cloudbuild.yaml",
+	"codeship-services.yml", "codeship-steps.yml"}
 
 func isManifest(name string) bool {
 	ext := path.Ext(name)

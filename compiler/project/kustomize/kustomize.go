@@ -95,7 +95,8 @@ func build(p *prepared) (m resmap.ResMap, err error) {
 	}
 	m, err = krusty.MakeKustomizer(options).Run(p.fs, p.root)
 	if err != nil {
-		return nil, refusal.New(diag.Render, "kustomize build shows the same where the source is checked out", "%s: %s", p.name, local(err.Error()))
+		return nil, refusal.New(diag.Render, "kustomize build shows the same where the source is "+
+			"checked out", "%s: %s", p.name, local(err.Error()))
 	}
 	return m, nil
 }
@@ -109,11 +110,13 @@ func read(m resmap.ResMap, source string) ([]model.Projected, error) {
 	for _, r := range m.Resources() {
 		b, err := r.MarshalJSON()
 		if err != nil {
-			return nil, refusal.New(diag.Render, "check the manifest, and the patches of it", "%s: %s: %v", source, r.CurId(), err)
+			return nil, refusal.New(diag.Render, "check the manifest, and the patches of it", "%s: %s: %v",
+				source, r.CurId(), err)
 		}
 		var v model.Value
 		if err := v.UnmarshalJSON(b); err != nil {
-			return nil, refusal.New(diag.Render, "check the manifest, and the patches of it", "%s: %s: %v", source, r.CurId(), err)
+			return nil, refusal.New(diag.Render, "check the manifest, and the patches of it", "%s: %s: %v",
+				source, r.CurId(), err)
 		}
 		if err := reader.Add(source, v, len(b)); err != nil {
 			return nil, err

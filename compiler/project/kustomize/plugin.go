@@ -21,7 +21,8 @@ func (s *scan) plugin(file string, r reference) error {
 			return err
 		}
 		if s.folders[name] {
-			return refusal.New(diag.Render, "name the files of the folder", "%s: %s is a folder, whose kustomization could make any plugin", source, r.value)
+			return refusal.New(diag.Render, "name the files of the folder", "%s: %s is a folder, whose "+
+				"kustomization could make any plugin", source, r.value)
 		}
 		source, text = name, s.files[name]
 	} else if startsRemote(r.value) {
@@ -85,9 +86,11 @@ func (s *scan) builtin(file, source string, config model.Value) error {
 	hint := "use a plugin that is built into Kustomize, or let the reconciler render the overlay"
 	switch {
 	case apiVersion.Text() != "builtin":
-		return refusal.New(diag.Render, hint, "%s: %s is a plugin that runs a program, which a build does not", source, strings.TrimSpace(apiVersion.Text()+" "+kind.Text()))
+		return refusal.New(diag.Render, hint, "%s: %s is a plugin that runs a program, which a build "+
+			"does not", source, strings.TrimSpace(apiVersion.Text()+" "+kind.Text()))
 	case strings.HasPrefix(kind.Text(), "HelmChartInflation"):
-		return refusal.New(diag.Render, "make the chart a deployment target of its own", "%s: %s runs the helm command, which a build does not", source, kind.Text())
+		return refusal.New(diag.Render, "make the chart a deployment target of its own",
+			"%s: %s runs the helm command, which a build does not", source, kind.Text())
 	}
 	metadata, _ := config.Lookup("metadata")
 	annotations, _ := metadata.Lookup("annotations")

@@ -34,10 +34,13 @@ type scan struct {
 }
 
 func newScan(files map[string][]byte, refused map[string]string) (*scan, error) {
-	s := &scan{files: files, refused: refused, folders: map[string]bool{".": true}, parsed: map[string]types.Kustomization{}, reached: map[string]bool{}, checked: map[string]bool{}}
+	s := &scan{files: files, refused: refused, folders: map[string]bool{".": true},
+		parsed: map[string]types.Kustomization{}, reached: map[string]bool{}, checked: map[string]bool{}}
 	for name := range files {
-		if name == "" || name != path.Clean(name) || path.IsAbs(name) || name == "." || outside(name) || strings.Contains(name, `\`) || !utf8.ValidString(name) {
-			return nil, refusal.New(diag.BadSource, "files of a source have relative paths of plain names", "the source has a file named %q", name)
+		if name == "" || name != path.Clean(name) || path.IsAbs(name) || name == "." || outside(name) ||
+			strings.Contains(name, `\`) || !utf8.ValidString(name) {
+			return nil, refusal.New(diag.BadSource, "files of a source have relative paths of plain names",
+				"the source has a file named %q", name)
 		}
 		for dir := path.Dir(name); !s.folders[dir]; dir = path.Dir(dir) {
 			s.folders[dir] = true
@@ -45,7 +48,8 @@ func newScan(files map[string][]byte, refused map[string]string) (*scan, error) 
 	}
 	for name := range files {
 		if s.folders[name] {
-			return nil, refusal.New(diag.BadSource, "a path names one of both", "the source has a file and a folder named %q", name)
+			return nil, refusal.New(diag.BadSource, "a path names one of both",
+				"the source has a file and a folder named %q", name)
 		}
 	}
 	return s, nil
@@ -68,7 +72,8 @@ func (s *scan) folder(name string) (string, error) {
 		return "", refusal.New(diag.BadSource, hint, "path %s is a file of the source, not a folder", name)
 	}
 	if at, why := s.why(dir); why != "" {
-		return "", refusal.New(diag.BadSource, archive.WayOut(why, hintRefused), "path %s is not in the source: %s %s", name, at, why)
+		return "", refusal.New(diag.BadSource, archive.WayOut(why, hintRefused),
+			"path %s is not in the source: %s %s", name, at, why)
 	}
 	var all []string
 	for f := range s.folders {
@@ -109,7 +114,8 @@ func (s *scan) overlay(dir string) error {
 	}
 	file, several := s.kustomization(dir)
 	if several {
-		return refusal.New(diag.BadSource, "keep one of kustomization.yaml, kustomization.yml and Kustomization", "%s has several kustomizations", dir)
+		return refusal.New(diag.BadSource, "keep one of kustomization.yaml, kustomization.yml and "+
+			"Kustomization", "%s has several kustomizations", dir)
 	}
 	k, err := s.parse(file)
 	if err != nil {
@@ -150,7 +156,8 @@ func (s *scan) parse(file string) (k types.Kustomization, err error) {
 		return k, err
 	}
 	if err := k.Unmarshal(s.files[file]); err != nil {
-		return k, refusal.New(diag.Render, "the fields of a kustomization are described at https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/",
+		return k, refusal.New(diag.Render, "the fields of a kustomization are described at "+
+			"https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/",
 			"%s: %v", file, err)
 	}
 	k.FixKustomization()
@@ -168,7 +175,8 @@ func (s *scan) follow(file string, r reference) error {
 		return s.content(name)
 	}
 	if k, _ := s.kustomization(name); k == "" {
-		return refusal.New(diag.BadSource, "name a folder with a kustomization, or files", "%s: %s: %s is a folder without a kustomization", file, r.field, r.value)
+		return refusal.New(diag.BadSource, "name a folder with a kustomization, or files",
+			"%s: %s: %s is a folder without a kustomization", file, r.field, r.value)
 	}
 	return s.overlay(name)
 }
@@ -209,7 +217,8 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	case r.value == "":
 		return refuse("remove the entry", "names nothing")
 	case remote(r.value):
-		return refuse("copy it into the source, or let the reconciler render the overlay", "%s is fetched from elsewhere, and a build fetches nothing", r.value)
+		return refuse("copy it into the source, or let the reconciler render the overlay",
+			"%s is fetched from elsewhere, and a build fetches nothing", r.value)
 	case path.IsAbs(r.value) || strings.Contains(r.value, `\`):
 		return refuse("a kustomization names files relative to its own folder", "%s is no relative path", r.value)
 	}
@@ -222,7 +231,8 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	} else if at, why := s.why(name); why != "" {
 		return refuse(archive.WayOut(why, hintRefused), "%s is not in the source: %s %s", r.value, at, why)
 	} else if !s.folders[name] {
-		hint := cmp.Or(spelling.DidYouMean(path.Base(name), s.beside(name)), "files are named from the folder of the kustomization")
+		hint := cmp.Or(spelling.DidYouMean(path.Base(name), s.beside(name)),
+			"files are named from the folder of the kustomization")
 		return refuse(hint, "%s is not in the source", r.value)
 	}
 	return name, nil

@@ -68,12 +68,14 @@ func Check(file string) error {
 	switch _, err := io.ReadFull(f, header[:]); {
 	case err == io.EOF: // an empty file, as mktemp makes it
 		return nil
-	case err == nil && bytes.HasPrefix(header[:], []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(header[idAt:]) == applicationID:
+	case err == nil && bytes.HasPrefix(header[:], []byte("SQLite format 3\x00")) &&
+		binary.BigEndian.Uint32(header[idAt:]) == applicationID:
 		return nil
 	case err != nil && err != io.ErrUnexpectedEOF:
 		return err
 	}
-	return fmt.Errorf("%s is no database that kalypso has written, and stays as it is: remove it, or write to another file", file)
+	return fmt.Errorf("%s is no database that kalypso has written, and stays as it is: remove it, "+
+		"or write to another file", file)
 }
 
 // fill makes the database in an empty file.

@@ -9,7 +9,8 @@ import (
 )
 
 // types are the types of columns in SQLite.
-var types = map[tables.Type]string{tables.Text: "TEXT", tables.Integer: "INTEGER", tables.Boolean: "INTEGER", tables.JSON: "TEXT"}
+var types = map[tables.Type]string{tables.Text: "TEXT", tables.Integer: "INTEGER",
+	tables.Boolean: "INTEGER", tables.JSON: "TEXT"}
 
 // tableOf returns the statement that makes a table. What it refers to is there where it is
 // among some tables. The docs are comments in it, which SQLite keeps.

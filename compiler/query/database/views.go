@@ -41,7 +41,8 @@ JOIN v_fleet b ON b.environment = j.value AND b.workload = f.workload
 WHERE f.versions <> b.versions`,
 		},
 		{
-			Name: "v_assignment_clusters", Doc: "What runs on each listed cluster: each assignment once for each cluster that follows its folder.",
+			Name: "v_assignment_clusters", Doc: "What runs on each listed cluster: each assignment once " +
+				"for each cluster that follows its folder.",
 			Columns: []tables.Column{
 				environment, column("cluster", tables.Text, "the cluster"), clusterType, deploymentTarget, workload,
 				column("version", tables.Text, "the version of the assignment"),
@@ -66,7 +67,8 @@ FROM assignment_values WHERE layer IS NOT NULL GROUP BY environment, setBy, path
 		{
 			Name: "v_failures", Doc: "The assignments with errors, and what these are.",
 			Columns: []tables.Column{
-				environment, clusterType, deploymentTarget, workload, column("workspace", tables.Text, "the workspace that owns it"),
+				environment, clusterType, deploymentTarget, workload,
+				column("workspace", tables.Text, "the workspace that owns it"),
 				column("code", tables.Text, "the code of the error"),
 				column("message", tables.Text, "what is wrong"),
 				column("file", tables.Text, "the file of the first position"),
@@ -74,7 +76,8 @@ FROM assignment_values WHERE layer IS NOT NULL GROUP BY environment, setBy, path
 			},
 			of: []string{"diagnostics", "assignments"},
 			query: `SELECT a.environment, a.clusterType, a.deploymentTarget, a.workload, a.workspace, f.code, f.message, f.file, f.line
-FROM (SELECT d.*, j.value AS assignment, instr(j.value, '/') AS one, instr(j.value, '/') + instr(substr(j.value, instr(j.value, '/') + 1), '/') AS two
+FROM (SELECT d.*, j.value AS assignment, instr(j.value, '/') AS one,
+    instr(j.value, '/') + instr(substr(j.value, instr(j.value, '/') + 1), '/') AS two
   FROM diagnostics d, json_each(d.assignments) j WHERE d.severity = 'error') f
 JOIN assignments a ON a.environment = substr(f.assignment, 1, f.one - 1)
   AND a.clusterType = substr(f.assignment, f.one + 1, f.two - f.one - 1) AND a.deploymentTarget = substr(f.assignment, f.two + 1)`,
@@ -84,7 +87,8 @@ JOIN assignments a ON a.environment = substr(f.assignment, 1, f.one - 1)
 			Columns: []tables.Column{
 				environment, clusterType, deploymentTarget, column("change", tables.Text, "added, changed or removed"),
 				column("version", tables.Text, "the version since then"),
-				column("time", tables.Text, "when that was"), column("commitId", tables.Text, "the commit of the GitOps repository"),
+				column("time", tables.Text, "when that was"),
+				column("commitId", tables.Text, "the commit of the GitOps repository"),
 				column("author", tables.Text, "its author"), column("subject", tables.Text, "the first line of its message"),
 			},
 			of: []string{"history"},

@@ -18,7 +18,8 @@ func assignmentTables() []*Table {
 	}
 	return []*Table{
 		{
-			Name: "assignments", Doc: "The assignments: one deployment target on one cluster type, or on one class of it.", Key: 3,
+			Name: "assignments", Doc: "The assignments: one deployment target on one cluster type, or on " +
+				"one class of it.", Key: 3,
 			Columns: slices.Concat(assignment, []Column{
 				text("workload", "the workload"),
 				text("workspace", "the workspace that owns it"),
@@ -37,11 +38,14 @@ func assignmentTables() []*Table {
 				refer("workloads", "environment", "workload"),
 			},
 			rows: each(query.Assignments, func(a query.Assignment) []any {
-				return []any{a.Environment, a.ClusterType, a.DeploymentTarget, a.Workload, a.Workspace, a.Application, a.Namespace, a.Version, a.Policies, a.Reconciler, a.Render, a.DependsOn, string(a.Configuration), a.Failed}
+				return []any{a.Environment, a.ClusterType, a.DeploymentTarget, a.Workload, a.Workspace,
+					a.Application, a.Namespace, a.Version, a.Policies, a.Reconciler, a.Render, a.DependsOn,
+					string(a.Configuration), a.Failed}
 			}),
 		},
 		{
-			Name: "assignment_values", Doc: "The composed values of assignments without errors, with where they come from. What looks like a " +
+			Name: "assignment_values", Doc: "The composed values of assignments without errors, with " +
+				"where they come from. What looks like a " +
 				"plaintext secret is masked. What single clusters have is in cluster_values.", Key: 4,
 			Columns: slices.Concat(assignment, []Column{
 				text("path", "the value's path"),
@@ -59,12 +63,15 @@ func assignmentTables() []*Table {
 			rows:       values,
 		},
 		{
-			Name: "cluster_values", Doc: "The values that single clusters have for themselves: their own, and those that configs compose of facts of " +
-				"single clusters. For the cluster they replace those of assignment_values, a composed one its own path, an own one all at or below its first field.", Key: 4,
+			Name: "cluster_values", Doc: "The values that single clusters have for themselves: their own, " +
+				"and those that configs compose of facts of " +
+				"single clusters. For the cluster they replace those of assignment_values, a composed one " +
+				"its own path, an own one all at or below its first field.", Key: 4,
 			Columns: []Column{
 				environment,
 				text("cluster", "the cluster"),
-				text("deploymentTarget", "the full name of the one that it is composed for; empty for a value of the cluster's own"),
+				text("deploymentTarget", "the full name of the one that it is composed for; empty for a "+
+					"value of the cluster's own"),
 				text("path", "the value's path"),
 				jsonOf("value", "the value; null where one of the assignment is taken away"),
 				text("type", "what the value is, as in assignment_values"),
@@ -101,7 +108,8 @@ func values(ctx context.Context, s *Source, yield func(...any) error) error {
 				layer = *from.Layer
 			}
 			file, line := first(from.Positions)
-			err := yield(a.Environment, a.ClusterType, a.DeploymentTarget, v.Path, v.Value, v.Value.Kind().String(), string(from.Kind), from.Name, layer, file, line,
+			err := yield(a.Environment, a.ClusterType, a.DeploymentTarget, v.Path, v.Value,
+				v.Value.Kind().String(), string(from.Kind), from.Name, layer, file, line,
 				others(v.From[min(1, len(v.From)):], from.Name), others(v.Replaced, ""))
 			if err != nil {
 				return err
@@ -152,7 +160,8 @@ func versions(_ context.Context, s *Source, yield func(...any) error) error {
 		}
 		counted[key] = v
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(counted), func(x, y [3]string) int { return slices.Compare(x[:], y[:]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(counted),
+		func(x, y [3]string) int { return slices.Compare(x[:], y[:]) }) {
 		if err := yield(key[0], key[1], key[2], counted[key].assignments, counted[key].failed); err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ func configTables() []*Table {
 				if p.Pin != nil {
 					pin = p.Pin
 				}
-				return []any{p.Environment, p.Name, p.DeploymentTargets, p.ClusterTypes, p.Clusters, append([]query.Except{}, p.Except...), p.Deny, pin, p.Assignments}
+				return []any{p.Environment, p.Name, p.DeploymentTargets, p.ClusterTypes, p.Clusters,
+					append([]query.Except{}, p.Except...), p.Deny, pin, p.Assignments}
 			}),
 		},
 		{

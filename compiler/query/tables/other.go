@@ -34,8 +34,10 @@ func otherTables() []*Table {
 			rows: diagnostics,
 		},
 		{
-			Name: History, Doc: "What commits of the environments' GitOps branches changed on clusters, newest first, by the records in " +
-				"these commits: a row for each deployment target and cluster type, and another where its clusters differ in the change. " +
+			Name: History, Doc: "What commits of the environments' GitOps branches changed on clusters, " +
+				"newest first, by the records in " +
+				"these commits: a row for each deployment target and cluster type, and another where its " +
+				"clusters differ in the change. " +
 				"A cluster that only moves to another class has no row. " +
 				"The table is empty without --history, and for environments without a gitops that is in a git repository.", Key: 7,
 			Columns: []Column{
@@ -61,14 +63,17 @@ func otherTables() []*Table {
 					return nil
 				}
 				return s.Changes(ctx, func(c Change) error {
-					return yield(c.Environment, c.Number, c.ClusterType, c.DeploymentTarget, string(c.Kind), c.VersionBefore, c.Version, c.Workload, c.Clusters,
+					return yield(c.Environment, c.Number, c.ClusterType, c.DeploymentTarget, string(c.Kind),
+						c.VersionBefore, c.Version, c.Workload, c.Clusters,
 						c.Commit, c.Time.UTC().Format(time.RFC3339), c.Author, c.Subject, c.Base, c.Own, c.Configured)
 				})
 			},
 		},
 		{
-			Name: "about", Doc: "What the tables are of: kalypso, its version; commit, the platform's commit, or what is checked out, which the " +
-				"folder may have changes to; committed, when that was committed. Without a git repository the last two are not there.", Key: 1,
+			Name: "about", Doc: "What the tables are of: kalypso, its version; commit, the platform's " +
+				"commit, or what is checked out, which the " +
+				"folder may have changes to; committed, when that was committed. Without a git repository " +
+				"the last two are not there.", Key: 1,
 			Columns: []Column{text("name", "kalypso, commit or committed"), text("value", "what it is")},
 			rows:    about,
 		},
@@ -82,7 +87,8 @@ func diagnostics(_ context.Context, s *Source, yield func(...any) error) error {
 			at := d.Sites[0].Position
 			file, line, column = at.File, at.Line, at.Column
 		}
-		err := yield(i+1, d.Environment, string(d.Code), string(d.Severity), d.Message, d.Path, file, line, column, d.Hint, append([]string{}, d.Assignments...))
+		err := yield(i+1, d.Environment, string(d.Code), string(d.Severity), d.Message, d.Path, file,
+			line, column, d.Hint, append([]string{}, d.Assignments...))
 		if err != nil {
 			return err
 		}

@@ -51,11 +51,13 @@ func placeTables() []*Table {
 			},
 			References: []Reference{refer("environments", "environment")},
 			rows: each(query.ClusterTypes, func(c query.ClusterType) []any {
-				return []any{c.Environment, c.Name, c.Description, c.Labels, c.Reconciler, c.NamespaceService, string(c.ConfigFormat), c.KubernetesVersion, string(c.Entries), len(c.Clusters), c.Assignments}
+				return []any{c.Environment, c.Name, c.Description, c.Labels, c.Reconciler, c.NamespaceService,
+					string(c.ConfigFormat), c.KubernetesVersion, string(c.Entries), len(c.Clusters), c.Assignments}
 			}),
 		},
 		{
-			Name: "classes", Doc: "The classes of cluster types: the clusters that no selector tells apart, which follow one folder. " +
+			Name: "classes", Doc: "The classes of cluster types: the clusters that no selector tells " +
+				"apart, which follow one folder. " +
 				"A cluster type without selectors of clusters is one class.", Key: 2,
 			Columns: []Column{
 				environment,

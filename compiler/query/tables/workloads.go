@@ -36,7 +36,8 @@ func workloadTables() []*Table {
 			},
 			References: []Reference{refer("workloads", "environment", "workload")},
 			rows: each(query.DeploymentTargets, func(t query.DeploymentTarget) []any {
-				return []any{t.Environment, t.DeploymentTarget, t.Name, t.Workload, t.Workspace, t.Version, t.Labels, t.Manifests, t.Render, t.DependsOn}
+				return []any{t.Environment, t.DeploymentTarget, t.Name, t.Workload, t.Workspace, t.Version,
+					t.Labels, t.Manifests, t.Render, t.DependsOn}
 			}),
 		},
 	}

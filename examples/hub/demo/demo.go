@@ -100,7 +100,8 @@ func (d *demo) build(ctx context.Context) (root string, err error) {
 	if err != nil || !found {
 		return "", errors.Join(errors.New("run it in the repository of kalypso, which it builds"), err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", d.path("bin")+string(filepath.Separator), "./cmd/kalypso", "./cmd/kalypso-hub")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", d.path("bin")+string(filepath.Separator),
+		"./cmd/kalypso", "./cmd/kalypso-hub")
 	cmd.Dir = root
 	return root, output(cmd)
 }
@@ -124,26 +125,31 @@ func (d *demo) serveGit() (closeServer func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler.ServeHTTP(w, r)
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
-			select {
-			case d.pushed <- struct{}{}:
-			default:
+	s := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.ServeHTTP(w, r)
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
+				select {
+				case d.pushed <- struct{}{}:
+				default:
+				}
 			}
-		}
-	})}
+		})}
 	go func() { _ = s.Serve(listener) }()
-	config := fmt.Sprintf("[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n[url %q]\n\tinsteadOf = %s\n", "http://"+listener.Addr().String()+"/", server)
+	config := fmt.Sprintf("[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch "+
+		"= main\n[url %q]\n\tinsteadOf = %s\n", "http://"+listener.Addr().String()+"/", server)
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "KALYPSO_") && !strings.HasSuffix(strings.ToLower(name), "_proxy") {
+		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "KALYPSO_") &&
+			!strings.HasSuffix(strings.ToLower(name), "_proxy") {
 			d.env = append(d.env, kv)
 		}
 	}
 	d.env = append(d.env,
-		"PATH="+d.path("bin")+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+d.path("home"), "XDG_CACHE_HOME="+d.path("cache"),
-		"KALYPSO_CACHE_DIR="+d.path("cache", "kalypso"), "KALYPSO_GIT_DIR="+d.path("cache", "git"), "CUE_CACHE_DIR="+d.path("cache", "cue"), "CUE_REGISTRY=none",
+		"PATH="+d.path("bin")+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+d.path("home"),
+		"XDG_CACHE_HOME="+d.path("cache"),
+		"KALYPSO_CACHE_DIR="+d.path("cache", "kalypso"), "KALYPSO_GIT_DIR="+d.path("cache", "git"),
+		"CUE_CACHE_DIR="+d.path("cache", "cue"), "CUE_REGISTRY=none",
 		"GIT_CONFIG_GLOBAL="+d.path("gitconfig"), "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "NO_COLOR=1", "LC_ALL=C")
 	return func() { _ = s.Close() }, os.WriteFile(d.path("gitconfig"), []byte(config), 0o600)
 }
@@ -172,12 +178,14 @@ func (d *demo) commitPlatform(ctx context.Context, root string) error {
 	}
 	for _, name := range []string{"platform", "gitops"} {
 		repository := d.path("server", "chain", name)
-		if err := errors.Join(d.git(ctx, d.dir, "init", "-q", "--bare", repository), d.git(ctx, repository, "config", "http.receivepack", "true")); err != nil {
+		if err := errors.Join(d.git(ctx, d.dir, "init", "-q", "--bare", repository),
+			d.git(ctx, repository, "config", "http.receivepack", "true")); err != nil {
 			return err
 		}
 	}
 	for _, args := range [][]string{
-		{"init", "-q"}, {"remote", "add", "origin", platformURL}, {"add", "."}, {"commit", "-q", "-m", "A platform with 180 sites"}, {"push", "-q", "origin", "main"},
+		{"init", "-q"}, {"remote", "add", "origin", platformURL}, {"add", "."},
+		{"commit", "-q", "-m", "A platform with 180 sites"}, {"push", "-q", "origin", "main"},
 	} {
 		if err := d.git(ctx, platform, args...); err != nil {
 			return err

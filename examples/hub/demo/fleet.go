@@ -68,7 +68,8 @@ func newFleet(hub *api.Client, platform, gitops string) (*fleet, error) {
 			return nil, err
 		}
 		for _, row := range rows[1:] {
-			f.clusters = append(f.clusters, &cluster{environment: environment, name: row[0], kind: row[2], printer: row[3], news: make(chan *release, 1)})
+			f.clusters = append(f.clusters, &cluster{environment: environment, name: row[0], kind: row[2],
+				printer: row[3], news: make(chan *release, 1)})
 		}
 	}
 	return f, nil
@@ -139,9 +140,12 @@ func (c *cluster) report(has *release) api.Report {
 			Assignment: k.Metadata.Annotations["kalypso.io/assignment"], Object: k.Metadata.Name,
 			Commit: has.commit, Path: strings.TrimPrefix(k.Spec.Path, "./"), State: "ok",
 		}
-		if _, target, _ := strings.Cut(item.Path, "/"); strings.HasPrefix(target, "checkout-") && k.release == brokenRelease && c.printer == oldPrinter {
+		if _, target, _ := strings.Cut(item.Path, "/"); strings.HasPrefix(target, "checkout-") &&
+			k.release == brokenRelease && c.printer == oldPrinter {
 			item.State = "failed"
-			item.Message = fmt.Sprintf("Kustomization flux-system/%s HealthCheckFailed: Deployment %s/checkout: printer %s is not supported", target, strings.TrimSuffix(k.Metadata.Name, "-assignment"), c.printer)
+			item.Message = fmt.Sprintf("Kustomization flux-system/%s HealthCheckFailed: Deployment "+
+				"%s/checkout: printer %s is not supported", target,
+				strings.TrimSuffix(k.Metadata.Name, "-assignment"), c.printer)
 		}
 		r.Items = append(r.Items, item)
 	}
@@ -171,7 +175,8 @@ func (f *fleet) pull(ctx context.Context, commits map[string]string) error {
 
 // heads returns the newest commit of each environment's branch.
 func (f *fleet) heads(ctx context.Context) (map[string]string, error) {
-	out, err := f.git(ctx, "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads/dev", "refs/heads/prod")
+	out, err := f.git(ctx, "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)",
+		"refs/heads/dev", "refs/heads/prod")
 	heads := map[string]string{}
 	for line := range strings.Lines(out) {
 		name, commit, _ := strings.Cut(strings.TrimSpace(line), " ")

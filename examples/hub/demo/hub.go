@@ -116,7 +116,9 @@ func (d *demo) await(ctx context.Context, what string, is func(*api.Environments
 		}
 		if err != nil {
 			saw, _ := json.MarshalIndent(seen, "", "  ")
-			return fmt.Errorf("%s: %w\nthe hub says last:\n%s\n%s\nreports: %w", what, errors.Join(err, context.Cause(ctx)), saw, d.hub.last(), errors.Join(errors.New("as follows"), d.fleet.problem()))
+			return fmt.Errorf("%s: %w\nthe hub says last:\n%s\n%s\nreports: %w", what,
+				errors.Join(err, context.Cause(ctx)), saw, d.hub.last(),
+				errors.Join(errors.New("as follows"), d.fleet.problem()))
 		}
 	}
 }
@@ -124,7 +126,8 @@ func (d *demo) await(ctx context.Context, what string, is func(*api.Environments
 // rollout waits until so many assignments on clusters are ok in a ring as a step says, and all
 // others have failed.
 func (d *demo) rollout(ctx context.Context, s *step) error {
-	return d.await(ctx, fmt.Sprintf("%s/%s has %d ok, %d failed", s.environment, s.ring, s.ok, s.failed), func(all *api.Environments) bool {
+	return d.await(ctx, fmt.Sprintf("%s/%s has %d ok, %d failed", s.environment, s.ring, s.ok,
+		s.failed), func(all *api.Environments) bool {
 		for _, e := range all.Environments {
 			for _, r := range e.Rings {
 				if e.Name == s.environment && r.Name == s.ring {

@@ -80,8 +80,10 @@ func (c *command) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains([]string{
-			"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR",
-			"GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_PUSH_OPTION_COUNT", "LANGUAGE", "LANG",
+			"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
+			"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR",
+			"GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX",
+			"GIT_PUSH_OPTION_COUNT", "LANGUAGE", "LANG",
 		}, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "GIT_TRACE")
 	})
 	env = append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS=", "SSH_ASKPASS_REQUIRE=never")
@@ -160,7 +162,8 @@ func (c *command) get(ctx context.Context, s *store, w want) error {
 	if w.alone {
 		args = append(args, "-c", "fetch.negotiationAlgorithm=noop")
 	}
-	args = append(args, "fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--recurse-submodules=no", "--update-shallow", "--stdin")
+	args = append(args, "fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head",
+		"--recurse-submodules=no", "--update-shallow", "--stdin")
 	if w.whole {
 		args = append(args, "--no-filter")
 	} else {
@@ -204,7 +207,8 @@ func (c *command) push(ctx context.Context, p *proposal) (*report, error) {
 func (c *command) send(ctx context.Context, p *proposal) (*report, error) {
 	// A thin pack would be made with files of earlier commits, which were left with the
 	// server.
-	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--quiet", "--no-thin", "--recurse-submodules=no")
+	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--no-signed",
+		"--no-follow-tags", "--quiet", "--no-thin", "--recurse-submodules=no")
 	if p.atomic {
 		args = append(args, "--atomic")
 	}
@@ -300,12 +304,16 @@ func (c *command) explain(messages string, err error) error {
 	says := func(texts ...string) bool { return saysOneOf(messages, texts) }
 	host := terminal.Line(c.url)
 	switch {
-	case says("authentication failed", "could not read username", "could not read password", "terminal prompts disabled", "permission denied (", "error: 401"):
-		return &AuthError{Problem: host + " does not accept the credentials that git has for it", Hint: "`git ls-remote " + c.url + "`, run in a terminal, shows what the server wants"}
+	case says("authentication failed", "could not read username", "could not read password",
+		"terminal prompts disabled", "permission denied (", "error: 401"):
+		return &AuthError{Problem: host + " does not accept the credentials that git has for it",
+			Hint: "`git ls-remote " + c.url + "`, run in a terminal, shows what the server wants"}
 	case says("error: 403"):
-		return &AuthError{Problem: host + " answers 403 Forbidden", Hint: "git's credentials for the host are not allowed to do this: an account or a token is needed that may"}
+		return &AuthError{Problem: host + " answers 403 Forbidden", Hint: "git's credentials for the " +
+			"host are not allowed to do this: an account or a token is needed that may"}
 	case says("host key verification failed"):
-		return &AuthError{Problem: "ssh does not know the key of the host, or knows another one", Hint: "`ssh` to the host, run once, shows its key and adds it"}
+		return &AuthError{Problem: "ssh does not know the key of the host, or knows another one",
+			Hint: "`ssh` to the host, run once, shows its key and adds it"}
 	case says("not found", "does not appear to be a git repository", "does not exist"):
 		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without other credentials"}
 	case says("mismatched algorithms", "object format"):

@@ -36,7 +36,8 @@ type ShallowError struct {
 }
 
 func (e *ShallowError) Error() string {
-	return fmt.Sprintf("%s: its history is shallow, and commit %s is before it begins: `git fetch --unshallow` gets the rest, and in CI `fetch-depth: 0` or `GIT_DEPTH: 0`", e.URL, git.Short(e.Commit))
+	return fmt.Sprintf("%s: its history is shallow, and commit %s is before it begins: `git fetch "+
+		"--unshallow` gets the rest, and in CI `fetch-depth: 0` or `GIT_DEPTH: 0`", e.URL, git.Short(e.Commit))
 }
 
 // An Error is why a repository cannot be used. Retries, where they could help, were made
@@ -114,7 +115,9 @@ func (r *Remote) failed(ctx context.Context, err error) error {
 		return &Error{r.url, r.secrets.Clean(known.Problem), known.Err}
 	}
 	if of := foreign.FindStringSubmatch(err.Error()); of != nil {
-		return &Error{r.url, "it belongs to another user, and git does not read it then: if you trust that user, `git config --global --add safe.directory '" + of[1] + "'` lets the user that runs this program read it", r.secrets.Cleaned(err)}
+		return &Error{r.url, "it belongs to another user, and git does not read it then: if you trust " +
+			"that user, `git config --global --add safe.directory '" + of[1] + "'` lets the user that " +
+			"runs this program read it", r.secrets.Cleaned(err)}
 	}
 	return &Error{r.url, r.secrets.Problem(err), r.secrets.Cleaned(err)}
 }

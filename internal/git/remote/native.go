@@ -57,7 +57,8 @@ func (n *native) emptyFormat(ctx context.Context) error {
 		return nil
 	}
 	defer session.Close()
-	if _, err = session.AdvertisedReferencesContext(ctx); err != nil && errors.Is(n.server.explain(err, "write"), git.ErrSHA256) {
+	if _, err = session.AdvertisedReferencesContext(ctx); err != nil &&
+		errors.Is(n.server.explain(err, "write"), git.ErrSHA256) {
 		return git.ErrSHA256
 	}
 	return nil
@@ -69,7 +70,8 @@ func (n *native) remember(adv *packp.AdvRefs, endpoint *transport.Endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.can = nil
-	if adv != nil && strings.HasPrefix(endpoint.Protocol, "http") && endpoint.String() == n.server.endpoint.String() && len(adv.Shallows) == 0 {
+	if adv != nil && strings.HasPrefix(endpoint.Protocol, "http") &&
+		endpoint.String() == n.server.endpoint.String() && len(adv.Shallows) == 0 {
 		n.can = adv.Capabilities
 	}
 }
@@ -186,7 +188,8 @@ const allDepths = 0x7fffffff
 
 // receive adds the pack of a response to the store. The shallow file is written before
 // commits can be read.
-func (s *store) receive(ctx context.Context, response *packp.UploadPackResponse, request *packp.UploadPackRequest, adv *packp.AdvRefs) error {
+func (s *store) receive(ctx context.Context, response *packp.UploadPackResponse,
+	request *packp.UploadPackRequest, adv *packp.AdvRefs) error {
 	in := io.Reader(response)
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
@@ -209,7 +212,8 @@ func (s *store) receive(ctx context.Context, response *packp.UploadPackResponse,
 
 // begin opens a session with the server. Over SSH, go-git's connection ignores the context;
 // it is abandoned when that ends.
-func begin[S io.Closer](ctx context.Context, s *server, open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
+func begin[S io.Closer](ctx context.Context, s *server,
+	open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
 	// A redirect changes the endpoint of a session, which has no credentials then: the next
 	// session begins with the original one.
 	endpoint := *s.endpoint
@@ -217,11 +221,13 @@ func begin[S io.Closer](ctx context.Context, s *server, open func(*transport.End
 }
 
 // beginAt is begin with an endpoint of its own for the session.
-func beginAt[S io.Closer](ctx context.Context, endpoint *transport.Endpoint, s *server, open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
+func beginAt[S io.Closer](ctx context.Context, endpoint *transport.Endpoint, s *server,
+	open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
 	var session S
 	hosts, err := s.hosts(ctx)
 	for _, endpoint.Host = range hosts {
-		session, err = await(ctx, func() (S, error) { return open(endpoint, s.credentials()) }, func(session S) { _ = session.Close() })
+		session, err = await(ctx, func() (S, error) { return open(endpoint, s.credentials()) },
+			func(session S) { _ = session.Close() })
 		if err == nil || ctx.Err() != nil {
 			break
 		}

@@ -51,7 +51,8 @@ func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
 }
 
 // send sends a proposal to a server with the capabilities.
-func (n *native) send(ctx context.Context, session transport.ReceivePackSession, p *proposal, can *capability.List) (*report, error) {
+func (n *native) send(ctx context.Context, session transport.ReceivePackSession, p *proposal,
+	can *capability.List) (*report, error) {
 	messages := &bounded{most: maxMessages}
 	request, err := updateRequest(p, can, messages)
 	if err != nil {
@@ -62,7 +63,10 @@ func (n *native) send(ctx context.Context, session transport.ReceivePackSession,
 			return nil, err
 		}
 	}
-	answer, err := await(ctx, func() (*packp.ReportStatus, error) { return session.ReceivePack(ctx, request) }, func(*packp.ReportStatus) {})
+	answer, err := await(ctx, func() (*packp.ReportStatus, error) {
+		return session.ReceivePack(ctx,
+			request)
+	}, func(*packp.ReportStatus) {})
 	switch {
 	case answer != nil: // the error, if any, repeats the answer
 		return understandReport(answer, messages.String()), nil
@@ -103,8 +107,10 @@ func updateRequest(p *proposal, can *capability.List, messages io.Writer) (*pack
 	if !can.Supports(capability.ReportStatus) {
 		return nil, errors.New("the server does not say whether refs changed (it lacks the capability report-status)")
 	}
-	wanted := map[capability.Capability]bool{capability.Atomic: p.atomic, capability.Sideband64k: true, capability.OFSDelta: true, capability.Quiet: true}
-	for _, c := range []capability.Capability{capability.Atomic, capability.Sideband64k, capability.OFSDelta, capability.Quiet} {
+	wanted := map[capability.Capability]bool{capability.Atomic: p.atomic, capability.Sideband64k: true,
+		capability.OFSDelta: true, capability.Quiet: true}
+	for _, c := range []capability.Capability{capability.Atomic, capability.Sideband64k,
+		capability.OFSDelta, capability.Quiet} {
 		if wanted[c] && can.Supports(c) {
 			if err := request.Capabilities.Set(c); err != nil {
 				return nil, err
@@ -115,7 +121,8 @@ func updateRequest(p *proposal, can *capability.List, messages io.Writer) (*pack
 		if u.New.IsZero() && !can.Supports(capability.DeleteRefs) {
 			return nil, &RejectedError{Ref: u.Ref, Reason: "the server lets no ref be deleted"}
 		}
-		request.Commands = append(request.Commands, &packp.Command{Name: plumbing.ReferenceName(u.Ref), Old: u.Old, New: u.New})
+		request.Commands = append(request.Commands,
+			&packp.Command{Name: plumbing.ReferenceName(u.Ref), Old: u.Old, New: u.New})
 	}
 	return request, nil
 }
@@ -132,7 +139,8 @@ func understandReport(answer *packp.ReportStatus, messages string) *report {
 func withoutProgress(messages string) string {
 	var out []string
 	for line := range strings.FieldsFuncSeq(messages, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, ", done.") && !strings.HasSuffix(line, ")") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, ", done.") &&
+			!strings.HasSuffix(line, ")") {
 			out = append(out, line)
 		}
 	}
@@ -171,7 +179,8 @@ func openPacks(files []string) (io.ReadCloser, error) {
 	}
 	head := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), objects)
 	bodies = append([]io.Reader{bytes.NewReader(head)}, bodies...)
-	all.Reader = io.MultiReader(io.TeeReader(io.MultiReader(bodies...), sum), &checksum{of: func() []byte { return sum.Sum(nil) }})
+	all.Reader = io.MultiReader(io.TeeReader(io.MultiReader(bodies...), sum),
+		&checksum{of: func() []byte { return sum.Sum(nil) }})
 	return all, nil
 }
 

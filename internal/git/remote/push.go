@@ -63,7 +63,8 @@ func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, ato
 
 // PushWhile is Push with a precondition: a function that accepts the refs right before the
 // push, or returns the error of it.
-func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string, atomic bool, precondition func(refs map[string]git.Hash) error) error {
+func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string, atomic bool,
+	precondition func(refs map[string]git.Hash) error) error {
 	if r.options.Pushing != nil {
 		r.options.Pushing()
 	}
@@ -106,7 +107,8 @@ func (r *Remote) keep(ctx context.Context, updates []Update, packs []string) {
 	}
 }
 
-func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool, precondition func(refs map[string]git.Hash) error) error {
+func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool,
+	precondition func(refs map[string]git.Hash) error) error {
 	if err := check(updates); err != nil {
 		return err
 	}

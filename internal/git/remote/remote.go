@@ -132,7 +132,8 @@ func Open(ctx context.Context, url string, o Options) (*Remote, error) {
 	if o.Wait == 0 {
 		o.Wait = 500 * time.Millisecond
 	}
-	r := &Remote{url: credential.Hide(url), ctx: ctx, options: o, secrets: &httpclient.Secrets{}, named: map[git.Hash]bool{}, queue: batches{busy: make(chan struct{}, 1)}}
+	r := &Remote{url: credential.Hide(url), ctx: ctx, options: o, secrets: &httpclient.Secrets{},
+		named: map[git.Hash]bool{}, queue: batches{busy: make(chan struct{}, 1)}}
 	if err := r.open(ctx, url); err != nil {
 		return nil, errors.Join(r.failed(ctx, err), r.Close())
 	}

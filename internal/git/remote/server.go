@@ -138,7 +138,8 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	// another host.
 	options := httpclient.Patient(r.options.Wait)
 	options.Repeat, options.Body, options.Reach = repeatable, maxBody, s.reach
-	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(options)}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
+	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(options)},
+		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 	if settings.header != "" {
 		r.secrets.Add(settings.header[strings.LastIndexAny(settings.header, ": ")+1:])
 		s.auth = headerAuth(settings.header)
@@ -183,7 +184,8 @@ func (s *server) signIn(ctx context.Context, do func() error) error {
 	}
 	return &noLogin{&AuthError{
 		Problem: fmt.Sprintf("%s wants credentials, and git has none for it", s.endpoint.Host),
-		Hint:    "kalypso asks ~/.netrc and git's credential helpers: `git ls-remote` of the repository, run once in a terminal, lets most helpers remember them",
+		Hint: "kalypso asks ~/.netrc and git's credential helpers: `git ls-remote` of the " +
+			"repository, run once in a terminal, lets most helpers remember them",
 	}}
 }
 
@@ -230,15 +232,22 @@ func (s *server) explain(err error, doing string) error {
 	case errors.As(err, &unexpected):
 		return fmt.Errorf("the repository does not answer as one: %w", unexpected.Err) // it has no Unwrap of its own
 	case errors.Is(err, transport.ErrAuthenticationRequired):
-		return &unauthenticated{&AuthError{Problem: host + " does not accept the credentials that git has for it", Hint: "`git credential reject`, or the settings of the credential helper, removes those that are wrong"}}
+		return &unauthenticated{&AuthError{Problem: host + " does not accept the credentials that git " +
+			"has for it", Hint: "`git credential reject`, or the settings of the credential helper, " +
+			"removes those that are wrong"}}
 	case errors.Is(err, transport.ErrAuthorizationFailed):
-		return &AuthError{Problem: host + " answers 403 Forbidden", Hint: "git's credentials for the host, where it has any, are not allowed to " + doing + " the repository: an account or a token is needed that may"}
+		return &AuthError{Problem: host + " answers 403 Forbidden", Hint: "git's credentials for the " +
+			"host, where it has any, are not allowed to " + doing + " the repository: an account or a " +
+			"token is needed that may"}
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without other credentials"}
 	case errors.As(err, &key) && len(key.Want) == 0:
-		return &AuthError{Problem: "~/.ssh/known_hosts does not know " + host, Hint: "`ssh " + host + "`, run once, shows the key of the host and adds it"}
+		return &AuthError{Problem: "~/.ssh/known_hosts does not know " + host,
+			Hint: "`ssh " + host + "`, run once, shows the key of the host and adds it"}
 	case errors.As(err, &key):
-		return &AuthError{Problem: host + " has another key than in ~/.ssh/known_hosts: it was set up anew, or somebody is in between", Hint: "if the change is known, `ssh-keygen -R " + host + "` forgets the old key"}
+		return &AuthError{Problem: host + " has another key than in ~/.ssh/known_hosts: it was set up " +
+			"anew, or somebody is in between",
+			Hint: "if the change is known, `ssh-keygen -R " + host + "` forgets the old key"}
 	case err != nil && strings.Contains(err.Error(), "ssh: unable to authenticate"):
 		return s.credentials().(*sshAuth).refused(host)
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -256,7 +265,8 @@ func parse(url string) (*transport.Endpoint, error) {
 	case isURL && slices.Contains([]string{"http", "https", "ssh", "git", "file"}, scheme):
 	case !isURL && isSCP && strings.Contains(host, "@") && !strings.Contains(host, "/"):
 	default:
-		return nil, errors.New("this is no URL of a git repository: that is https://, http://, ssh://, git:// or file://, or user@host:path")
+		return nil, errors.New("this is no URL of a git repository: that is https://, http://, ssh://, " +
+			"git:// or file://, or user@host:path")
 	}
 	endpoint, err := transport.NewEndpoint(url)
 	if err != nil {

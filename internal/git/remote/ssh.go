@@ -107,7 +107,8 @@ func sshTo(address string) string {
 type unsupported struct{ reason, host string }
 
 func (d *unsupported) Error() string {
-	return fmt.Sprintf("%s to reach %s, which kalypso does not do; use an https URL, or lock where there is a direct way", d.reason, d.host)
+	return fmt.Sprintf("%s to reach %s, which kalypso does not do; use an https URL, or lock where "+
+		"there is a direct way", d.reason, d.host)
 }
 
 // sshCommand returns the setting of git's (git(1), git-config(1)) that replaces ssh; "" for
@@ -118,7 +119,8 @@ func sshCommand(ctx context.Context) string {
 			return name
 		}
 	}
-	if out, err := exec.CommandContext(ctx, "git", "config", "--get", "core.sshCommand").Output(); err == nil && len(bytes.TrimSpace(out)) > 0 {
+	if out, err := exec.CommandContext(ctx, "git", "config", "--get",
+		"core.sshCommand").Output(); err == nil && len(bytes.TrimSpace(out)) > 0 {
 		return "core.sshCommand"
 	}
 	return ""
@@ -165,7 +167,8 @@ func (a *sshAuth) String() string { return a.user + " with the keys of ~/.ssh an
 // ClientConfig returns the configuration of connections. Any number of them may use it.
 func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 	files := existing(a.knownHosts)
-	unknown := &AuthError{Problem: "there is no known_hosts of ssh that can be read, so that no host can be told from another",
+	unknown := &AuthError{Problem: "there is no known_hosts of ssh that can be read, so that no " +
+		"host can be told from another",
 		Hint: "`" + sshTo(a.address) + "`, run once, shows the key of the host and adds it"}
 	if len(files) == 0 {
 		return nil, unknown // go-git would look for files that ssh does not
@@ -250,9 +253,11 @@ func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 func (a *sshAuth) refused(host string) error {
 	hint := "`ssh -T " + a.user + "@" + host + "` shows what the host thinks of your keys"
 	if _, encrypted := a.fileSigners(); len(encrypted) > 0 {
-		hint = "these keys have a passphrase, which kalypso does not ask for; `ssh-add` gives them to the agent: " + strings.Join(encrypted, ", ")
+		hint = "these keys have a passphrase, which kalypso does not ask for; `ssh-add` gives them to " +
+			"the agent: " + strings.Join(encrypted, ", ")
 	}
-	return &AuthError{Problem: fmt.Sprintf("%s accepts no key of ~/.ssh or the agent for the user %s", host, a.user), Hint: hint}
+	return &AuthError{Problem: fmt.Sprintf("%s accepts no key of ~/.ssh or the agent for the user %s",
+		host, a.user), Hint: hint}
 }
 
 // paths returns the files of a setting. ssh separates them by spaces and does not quote

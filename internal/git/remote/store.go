@@ -126,7 +126,8 @@ func initialize(dir, url string) error {
 		}
 	}
 	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n" +
-		"[gc]\n\tauto = 0\n[remote \"origin\"]\n\turl = " + quote(url) + "\n\tpromisor = true\n\tpartialclonefilter = blob:none\n"
+		"[gc]\n\tauto = 0\n[remote \"origin\"]\n\turl = " + quote(url) +
+		"\n\tpromisor = true\n\tpartialclonefilter = blob:none\n"
 	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			return err
@@ -208,7 +209,10 @@ func (s *store) has(id git.Hash, depth int, ends []git.Hash) (bool, error) {
 	if err != nil {
 		return false, nil
 	}
-	return s.reaches(commit, depth, func(id git.Hash) (end, cut bool) { return slices.Contains(whole, id), slices.Contains(shallow, id) })
+	return s.reaches(commit, depth, func(id git.Hash) (end, cut bool) {
+		return slices.Contains(whole,
+			id), slices.Contains(shallow, id)
+	})
 }
 
 // reaches reports whether depth commits of a history are present; 0 for all. at reports

@@ -16,7 +16,8 @@ import (
 var GitOps = &model.GitOps{Repo: "https://git.example.test/platform/gitops", Branch: "dev", Path: "fleet"}
 
 // Registered is where it keeps its tree as an artifact of an OCI registry.
-var Registered = &model.GitOps{OCI: "oci://registry.example.test/platform/fleet", Tag: "dev", Path: "fleet", SecretRef: "registry"}
+var Registered = &model.GitOps{OCI: "oci://registry.example.test/platform/fleet", Tag: "dev",
+	Path: "fleet", SecretRef: "registry"}
 
 // Git, OCI, Chart and Registry are sources without anything special.
 var (
@@ -31,7 +32,8 @@ var Overlay = model.Manifests{Kustomize: &model.Kustomize{
 	Git:  &model.Git{Repo: "https://git.example.test/app", Tag: "v1"},
 	Path: "overlays/dev",
 	Patches: []model.KustomPatch{
-		{Patch: "- op: replace\n  path: /spec/replicas\n  value: 3\n", Target: map[string]string{"kind": "Deployment", "name": "app.*", "labelSelector": "tier=web"}},
+		{Patch: "- op: replace\n  path: /spec/replicas\n  value: 3\n",
+			Target: map[string]string{"kind": "Deployment", "name": "app.*", "labelSelector": "tier=web"}},
 		{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\ndata:\n  home: ${HOME}\n"},
 	},
 	Images: []model.KustomImage{
@@ -131,11 +133,13 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 		Environment: "dev", ClusterType: "large", Clusters: p.Clusters, Workspace: target.Workspace,
 		Bounds: target.Bounds, Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
 		Namespace: target.Namespace, GitOps: p.GitOps, Registration: target.Registration,
-		Manifests: target.Manifests, Render: target.Render, Restart: target.Restart, Projection: target.Projection, ConfigFormat: target.Format,
+		Manifests: target.Manifests, Render: target.Render, Restart: target.Restart,
+		Projection: target.Projection, ConfigFormat: target.Format,
 		Values: values, Digest: model.DigestOf(values), Secrets: target.Secrets,
-		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: "default"}, Value: Value(t, target.Service)},
-		Reconciler:       p.reconciler(t),
-		DependsOn:        target.DependsOn, Wave: target.Wave,
+		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: "default"},
+			Value: Value(t, target.Service)},
+		Reconciler: p.reconciler(t),
+		DependsOn:  target.DependsOn, Wave: target.Wave,
 		Ref: model.Ref{Collection: "workloads", Name: workload, Path: "deploymentTargets." + model.Label(short)},
 	}
 }

@@ -43,7 +43,8 @@ func (tree Tree) Conforms(t testing.TB) {
 // detour, and a content where it is of YAML.
 func checkFile(t testing.TB, folder string, f backends.File) {
 	t.Helper()
-	clean := f.Path == path.Clean(f.Path) && !path.IsAbs(f.Path) && f.Path != "." && !strings.ContainsAny(f.Path, "\\:\x00")
+	clean := f.Path == path.Clean(f.Path) && !path.IsAbs(f.Path) && f.Path != "." &&
+		!strings.ContainsAny(f.Path, "\\:\x00")
 	for _, part := range strings.Split(f.Path, "/") {
 		clean = clean && part != ".." && !strings.EqualFold(part, ".git")
 	}
@@ -69,7 +70,8 @@ func checkRemoval(t testing.TB, b backends.Backend, ct *backends.ClusterType, fo
 			f.DependsOn = nil
 			rest = append(rest, f)
 		}
-		trace := regexp.MustCompile(`(^|[^a-z0-9-])(` + regexp.QuoteMeta(gone.DeploymentTarget) + `|` + regexp.QuoteMeta(gone.Namespace) + `)($|[^a-z0-9-])`)
+		trace := regexp.MustCompile(`(^|[^a-z0-9-])(` + regexp.QuoteMeta(gone.DeploymentTarget) + `|` +
+			regexp.QuoteMeta(gone.Namespace) + `)($|[^a-z0-9-])`)
 		files, _ := b.Index(ct, rest)
 		for _, f := range files {
 			if at := trace.Find(f.Data); at != nil {
@@ -115,7 +117,8 @@ func kubernetesObjects(stream []byte) []Object {
 // plain text.
 func checkObject(t testing.TB, file string, o Object) {
 	t.Helper()
-	if len(o.Metadata.Name) > validation.DNS1123SubdomainMaxLength || len(o.Metadata.Namespace) > validation.DNS1123LabelMaxLength {
+	if len(o.Metadata.Name) > validation.DNS1123SubdomainMaxLength ||
+		len(o.Metadata.Namespace) > validation.DNS1123LabelMaxLength {
 		t.Errorf("%s: %s %s/%s has too long a name", file, o.Kind, o.Metadata.Namespace, o.Metadata.Name)
 	}
 	for key, value := range o.Metadata.Labels {
@@ -129,7 +132,8 @@ func checkObject(t testing.TB, file string, o Object) {
 		}
 	}
 	// What a chart renders is the application's: Emit warns of it.
-	if o.Kind == "Secret" && path.Base(file) != "manifests.yaml" && regexp.MustCompile(`(?m)^(data|stringData):`).Match(o.Text) {
+	if o.Kind == "Secret" && path.Base(file) != "manifests.yaml" &&
+		regexp.MustCompile(`(?m)^(data|stringData):`).Match(o.Text) {
 		t.Errorf("%s: Secret %s holds its data", file, o.Metadata.Name)
 	}
 }

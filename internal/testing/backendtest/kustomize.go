@@ -35,7 +35,8 @@ func CheckKustomizations(t testing.TB, files map[string][]byte) {
 	}
 	slices.Sort(dirs)
 	for _, dir := range dirs {
-		if _, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, filepath.FromSlash(dir))); err != nil {
+		if _, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
+			filepath.Join(root, filepath.FromSlash(dir))); err != nil {
 			t.Errorf("kustomize build %s: %v", dir, err)
 		}
 	}

@@ -67,7 +67,8 @@ func Build(t testing.TB, b backends.Backend, p Platform) Tree {
 			DependsOn: a.DependsOn, Wave: a.Wave, Backend: b.Name(), Shared: emission.Shared,
 		})
 	}
-	slices.SortFunc(tree.Folders, func(f, g backends.Folder) int { return strings.Compare(f.DeploymentTarget, g.DeploymentTarget) })
+	slices.SortFunc(tree.Folders,
+		func(f, g backends.Folder) int { return strings.Compare(f.DeploymentTarget, g.DeploymentTarget) })
 	ct := p.ClusterType(t)
 	files, ds := b.Index(ct, tree.Folders)
 	if again, _ := b.Index(p.ClusterType(t), tree.Folders); !reflect.DeepEqual(files, again) {

@@ -36,37 +36,63 @@ var otherBudgets = []struct {
 	most       float64
 	of         func(*report) (float64, bool)
 }{
-	{"promotion of 10 files : git with a work tree, CPU", "x", 0.2, promoted(10, func(m *moved) float64 { return m.Warm.CPU / m.Git.CPU })},
-	{"promotion of 10 files, peak memory", "MiB", 256, promoted(10, func(m *moved) float64 { return float64(m.Warm.Memory) / (1 << 20) })},
-	{"promotion of 1,000 files : git with a work tree, CPU", "x", 0.5, promoted(1000, func(m *moved) float64 { return m.Warm.CPU / m.Git.CPU })},
-	{"promotion of 1,000 files, empty store : git, bytes", "x", 1, promoted(1000, func(m *moved) float64 { return float64(m.Fetched.bytes()) / float64(m.Git.bytes()) })},
-	{"status, fetched before, requests for each repository", "x", 1, asked(func(f *fleet) float64 { return float64(f.Warm.Requests) / float64(f.Repositories+1) })},
-	{"status, empty store, requests for each repository", "x", 10, asked(func(f *fleet) float64 { return float64(f.Cold.Requests) / float64(f.Repositories+1) })},
+	{"promotion of 10 files : git with a work tree, CPU", "x", 0.2,
+		promoted(10, func(m *moved) float64 { return m.Warm.CPU / m.Git.CPU })},
+	{"promotion of 10 files, peak memory", "MiB", 256,
+		promoted(10, func(m *moved) float64 { return float64(m.Warm.Memory) / (1 << 20) })},
+	{"promotion of 1,000 files : git with a work tree, CPU", "x", 0.5,
+		promoted(1000, func(m *moved) float64 { return m.Warm.CPU / m.Git.CPU })},
+	{"promotion of 1,000 files, empty store : git, bytes", "x", 1,
+		promoted(1000, func(m *moved) float64 { return float64(m.Fetched.bytes()) / float64(m.Git.bytes()) })},
+	{"status, fetched before, requests for each repository", "x", 1,
+		asked(func(f *fleet) float64 { return float64(f.Warm.Requests) / float64(f.Repositories+1) })},
+	{"status, empty store, requests for each repository", "x", 10,
+		asked(func(f *fleet) float64 { return float64(f.Cold.Requests) / float64(f.Repositories+1) })},
 	{"promotion of 1,000 files between folders, CPU", "s", 2.5, between(func(c cost) float64 { return c.CPU })},
-	{"promotion of 1,000 files between folders, own memory", "MiB", 96, between(func(c cost) float64 { return float64(c.Own) / (1 << 20) })},
+	{"promotion of 1,000 files between folders, own memory", "MiB", 96,
+		between(func(c cost) float64 { return float64(c.Own) / (1 << 20) })},
 	{"promotion to a chain of 20 environments, CPU", "s", 3, func(r *report) (float64, bool) {
 		if r.Local == nil || r.Local.All == nil || r.Local.Chain != 20 {
 			return 0, false
 		}
 		return r.Local.All.CPU, true
 	}},
-	{"compare of two commits of 20,000 assignments, CPU", "s", 6, shared(20_000, func(m *measured) float64 { return m.Costs[compareCommits].CPU })},
-	{"one file of pages of 20,000 assignments, CPU", "s", 15, shared(20_000, func(m *measured) float64 { return m.Costs[viewFile].CPU })},
-	{"page of one of 20,000 assignments, time", "ms", 50, shared(20_000, func(m *measured) float64 { return m.Page * 1000 })},
-	{"100,000 clusters read, in classes, CPU", "s", 1, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Read.CPU })},
-	{"100,000 clusters read, in classes, own memory", "MiB", 200, rows(mostBuilt, noValues, func(i *inventory) float64 { return float64(i.Read.Own) / (1 << 20) })},
-	{"100,000 clusters, cold build as a git commit, CPU", "s", 8, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Cold.CPU })},
-	{"100,000 clusters, one row changed, CPU", "s", 1, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Row.CPU })},
-	{"100,000 clusters, diff where few change class, CPU", "s", 3, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Diffs[0].cost().CPU })},
-	{"100,000 clusters, diff where few do, peak memory", "MiB", 500, rows(mostBuilt, noValues, func(i *inventory) float64 { return float64(i.Diffs[0].cost().Memory) / (1 << 20) })},
-	{"100,000 clusters, diff where most change class, CPU", "s", 3, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Diffs[1].cost().CPU })},
-	{"100,000 clusters, diff where most do, peak memory", "MiB", 500, rows(mostBuilt, noValues, func(i *inventory) float64 { return float64(i.Diffs[1].cost().Memory) / (1 << 20) })},
-	{"100,000 clusters with own values, cold build, CPU", "s", 30, rows(mostBuilt, ownValues, func(i *inventory) float64 { return i.Cold.CPU })},
-	{"100,000 clusters with own values, peak memory", "MiB", 1536, rows(mostBuilt, ownValues, func(i *inventory) float64 { return float64(i.Cold.Memory) / (1 << 20) })},
-	{"1,000,000 clusters read, in classes, CPU", "s", 15, rows(1_000_000, noValues, func(i *inventory) float64 { return i.Read.CPU })},
-	{"environment that would take all CPU time : its bound", "x", 2, overBound(func(b *bombs) float64 { return b.CPU.CPU / bombCPU.Seconds() })},
-	{"environment that would take all memory : its bound", "x", 1.25, overBound(func(b *bombs) float64 { return float64(b.Memory.Memory) / bombMemory })},
-	{"1,000,000 clusters read, in classes, peak memory", "MiB", 1536, rows(1_000_000, noValues, func(i *inventory) float64 { return float64(i.Read.Memory) / (1 << 20) })},
+	{"compare of two commits of 20,000 assignments, CPU", "s", 6,
+		shared(20_000, func(m *measured) float64 { return m.Costs[compareCommits].CPU })},
+	{"one file of pages of 20,000 assignments, CPU", "s", 15,
+		shared(20_000, func(m *measured) float64 { return m.Costs[viewFile].CPU })},
+	{"page of one of 20,000 assignments, time", "ms", 50,
+		shared(20_000, func(m *measured) float64 { return m.Page * 1000 })},
+	{"100,000 clusters read, in classes, CPU", "s", 1,
+		rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Read.CPU })},
+	{"100,000 clusters read, in classes, own memory", "MiB", 200,
+		rows(mostBuilt, noValues, func(i *inventory) float64 { return float64(i.Read.Own) / (1 << 20) })},
+	{"100,000 clusters, cold build as a git commit, CPU", "s", 8,
+		rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Cold.CPU })},
+	{"100,000 clusters, one row changed, CPU", "s", 1,
+		rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Row.CPU })},
+	{"100,000 clusters, diff where few change class, CPU", "s", 3,
+		rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Diffs[0].cost().CPU })},
+	{"100,000 clusters, diff where few do, peak memory", "MiB", 500,
+		rows(mostBuilt, noValues,
+			func(i *inventory) float64 { return float64(i.Diffs[0].cost().Memory) / (1 << 20) })},
+	{"100,000 clusters, diff where most change class, CPU", "s", 3,
+		rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Diffs[1].cost().CPU })},
+	{"100,000 clusters, diff where most do, peak memory", "MiB", 500,
+		rows(mostBuilt, noValues,
+			func(i *inventory) float64 { return float64(i.Diffs[1].cost().Memory) / (1 << 20) })},
+	{"100,000 clusters with own values, cold build, CPU", "s", 30,
+		rows(mostBuilt, ownValues, func(i *inventory) float64 { return i.Cold.CPU })},
+	{"100,000 clusters with own values, peak memory", "MiB", 1536,
+		rows(mostBuilt, ownValues, func(i *inventory) float64 { return float64(i.Cold.Memory) / (1 << 20) })},
+	{"1,000,000 clusters read, in classes, CPU", "s", 15,
+		rows(1_000_000, noValues, func(i *inventory) float64 { return i.Read.CPU })},
+	{"environment that would take all CPU time : its bound", "x", 2,
+		overBound(func(b *bombs) float64 { return b.CPU.CPU / bombCPU.Seconds() })},
+	{"environment that would take all memory : its bound", "x", 1.25,
+		overBound(func(b *bombs) float64 { return float64(b.Memory.Memory) / bombMemory })},
+	{"1,000,000 clusters read, in classes, peak memory", "MiB", 1536,
+		rows(1_000_000, noValues, func(i *inventory) float64 { return float64(i.Read.Memory) / (1 << 20) })},
 }
 
 // shared is about the platform of so many assignments that share their tuples.
@@ -168,7 +194,8 @@ func printBudgets(out io.Writer, r *report) {
 			fmt.Fprintf(out, budgetRow, b.work, amount(b.most, b.unit), amount(got, b.unit), "", "", "", verdict(got, b.most))
 		}
 	}
-	fmt.Fprintf(out, budgetRow, "vet of the sample platform, CPU", amount(vetBudget, "s"), amount(r.Vet.CPU, "s"), "", "", "", verdict(r.Vet.CPU, vetBudget))
+	fmt.Fprintf(out, budgetRow, "vet of the sample platform, CPU", amount(vetBudget, "s"),
+		amount(r.Vet.CPU, "s"), "", "", "", verdict(r.Vet.CPU, vetBudget))
 }
 
 func amount(n float64, unit string) string {

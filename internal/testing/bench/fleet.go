@@ -65,7 +65,8 @@ func measureFleet(k *kalypso, j job, o options) (out *fleet, err error) {
 		if err := commitAll(j.platform(), message, platform.url); err != nil {
 			return err
 		}
-		printed, err := output(k.command(cache, append([]string{"promote", "--repo", platform.url, "--pending-ok"}, args...)...))
+		printed, err := output(k.command(cache,
+			append([]string{"promote", "--repo", platform.url, "--pending-ok"}, args...)...))
 		if err != nil {
 			return fmt.Errorf("%w\n%s", err, printed)
 		}
@@ -85,19 +86,23 @@ func measureFleet(k *kalypso, j job, o options) (out *fleet, err error) {
 // environment, and so many of both.
 func writeFleet(dir string, environments []declared, side int) error {
 	files := map[string]string{}
-	files["cue.mod/module.cue"] = fmt.Sprintf("module: \"fleet.example/platform@v0\"\nlanguage: version: \"v0.17.0\"\ndeps: %q: v: %q\n", root.ModulePath, root.ModuleVersion)
+	files["cue.mod/module.cue"] = fmt.Sprintf("module: \"fleet.example/platform@v0\"\nlanguage: "+
+		"version: \"v0.17.0\"\ndeps: %q: v: %q\n", root.ModulePath, root.ModuleVersion)
 	files["platform.cue"] = fleetText
 	var workloads, clusterTypes strings.Builder
 	for i := range side {
 		fmt.Fprintf(&workloads, "workloads: \"w%d\": {workspace: \"team\", labels: type: \"application\"}\n", i)
 		fmt.Fprintf(&clusterTypes, "clusterTypes: \"c%d\": {reconciler: \"flux\", labels: region: \"r%d\"}\n", i, i)
 		for _, e := range environments {
-			fmt.Fprintf(&workloads, "workloads: \"w%d\": deploymentTargets: %q: {environment: %q, manifests: helm: {repo: \"https://charts.example.com\", chart: \"w%d\", version: \"1.0.%d\"}}\n", i, e.name, e.name, i, i)
+			fmt.Fprintf(&workloads, "workloads: \"w%d\": deploymentTargets: %q: {environment: %q, "+
+				"manifests: helm: {repo: \"https://charts.example.com\", chart: \"w%d\", version: "+
+				"\"1.0.%d\"}}\n", i, e.name, e.name, i, i)
 		}
 	}
 	files["workloads.cue"] = "package platform\n\n" + workloads.String()
 	for _, e := range environments {
-		files["environments/"+e.name+"/own.cue"] = "package platform\n\n" + clusterTypes.String() + "schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}\n"
+		files["environments/"+e.name+"/own.cue"] = "package platform\n\n" + clusterTypes.String() +
+			"schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}\n"
 	}
 	for name, text := range files {
 		file := filepath.Join(dir, filepath.FromSlash(name))

@@ -65,7 +65,8 @@ const mostBuilt = 100_000
 // measureInventories measures platforms of so many rows, and with values ten times fewer.
 func measureInventories(k *kalypso, o options, work string) (out []*inventory, err error) {
 	small := max(o.rows/10, 1)
-	for _, i := range []*inventory{{Rows: small, Kind: noValues}, {Rows: small, Kind: ownValues}, {Rows: small, Kind: composedValues}, {Rows: o.rows, Kind: noValues}} {
+	for _, i := range []*inventory{{Rows: small, Kind: noValues}, {Rows: small, Kind: ownValues},
+		{Rows: small, Kind: composedValues}, {Rows: o.rows, Kind: noValues}} {
 		dir := filepath.Join(work, fmt.Sprintf("inventory-%d", len(out)))
 		if err := i.measure(k, job{Seed: o.seed, Dir: dir}, o.runs); err != nil {
 			return nil, fmt.Errorf("%d rows: %w", i.Rows, err)
@@ -148,7 +149,8 @@ func (i *inventory) measureDiffs(k *kalypso, j job, runs int) error {
 				return err
 			}
 			if report.Clusters.Concerned != clusters {
-				return fmt.Errorf("diff %s reports a change on %d clusters, but %d move", filepath.Base(of.side), report.Clusters.Concerned, clusters)
+				return fmt.Errorf("diff %s reports a change on %d clusters, but %d move",
+					filepath.Base(of.side), report.Clusters.Concerned, clusters)
 			}
 			if *of.to, err = best(runs, func() (*exec.Cmd, error) { return diff(), nil }); err != nil {
 				return err
@@ -166,13 +168,16 @@ func (i *inventory) write(dir string, rows, further int) error {
 	case ownValues:
 		text += "inventories: stores: columns: values: {STORE: \"name\", TILLS: {column: \"tills\", type: \"int\"}}\n"
 	case composedValues:
-		text += "configs: store: {match: {}, #assignment: schema.#Assignment, values: HOST: \"\\(#assignment.cluster.name).\\(#assignment.cluster.labels.region).example.com\"}\n"
+		text += "configs: store: {match: {}, #assignment: schema.#Assignment, values: HOST: " +
+			"\"\\(#assignment.cluster.name).\\(#assignment.cluster.labels.region).example.com\"}\n"
 	}
 	for w := range inventoryWorkloads {
-		text += fmt.Sprintf("workloads: \"w%d\": {workspace: \"team\", deploymentTargets: live: {environment: \"prod\", manifests: git: {repo: \"https://git.example.com/w%d\", tag: \"1.0\"}}}\n", w, w)
+		text += fmt.Sprintf("workloads: \"w%d\": {workspace: \"team\", deploymentTargets: live: "+
+			"{environment: \"prod\", manifests: git: {repo: \"https://git.example.com/w%d\", tag: \"1.0\"}}}\n", w, w)
 	}
 	files := map[string]string{
-		"cue.mod/module.cue":        fmt.Sprintf("module: \"inventory.example/platform@v0\"\nlanguage: version: \"v0.17.0\"\ndeps: %q: v: %q\n", root.ModulePath, root.ModuleVersion),
+		"cue.mod/module.cue": fmt.Sprintf("module: \"inventory.example/platform@v0\"\nlanguage: "+
+			"version: \"v0.17.0\"\ndeps: %q: v: %q\n", root.ModulePath, root.ModuleVersion),
 		"platform.cue":              text,
 		"environments/prod/own.cue": "package platform\n",
 	}
@@ -229,7 +234,8 @@ func printInventories(out io.Writer, all []*inventory) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nClusters of inventories, of one cluster type with %d workloads, in %d classes\n\n", inventoryWorkloads, inventoryRegions*inventoryWaves)
+	fmt.Fprintf(out, "\nClusters of inventories, of one cluster type with %d workloads, in %d "+
+		"classes\n\n", inventoryWorkloads, inventoryRegions*inventoryWaves)
 	row := func(cells ...any) { fmt.Fprintf(out, "%-40s"+strings.Repeat(" %22s", len(cells)-1)+"\n", cells...) }
 	cell := func(c cost) string {
 		if c.CPU == 0 {

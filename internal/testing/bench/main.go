@@ -3,7 +3,9 @@
 // Bench measures kalypso on generated platforms, prints what it found beside the
 // budgets, and writes it into a page:
 //
-//	go run ./internal/testing/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20] [-rows 1000000] [-runs 3] [-disk DIR] [-quick] [-json] [-doc PAGE] [-profile DIR]
+//	go run ./internal/testing/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20]
+//
+// [-rows 1000000] [-runs 3] [-disk DIR] [-quick] [-json] [-doc PAGE] [-profile DIR]
 //
 // It builds the real binary and runs it as users do, each command in a process of
 // its own with a cache of its own: what the kernel counts per process, the CPU
@@ -98,11 +100,13 @@ func parse(args []string) (o options, err error) {
 	changes := flags.String("changes", "10,1000,10000", "how many of them change")
 	flags.IntVar(&o.environments, "environments", 20, "`number` of environments to ask for the status of; 0 for none")
 	flags.IntVar(&o.rows, "rows", 1_000_000, "`number` of rows of the largest inventory; 0 for none")
-	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 -cue 200 -files 4000 -changes 10,1000 -environments 5 -rows 20000 -runs 1")
+	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 "+
+		"-cue 200 -files 4000 -changes 10,1000 -environments 5 -rows 20000 -runs 1")
 	flags.IntVar(&o.runs, "runs", 3, "how often to run what changes little; the best counts")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the generated platforms")
 	flags.StringVar(&o.dir, "dir", "", "`folder` to work in, for its file system; default: memory, if there is room")
-	flags.StringVar(&o.disk, "disk", "", "`folder` on a disk, to measure there too what has budgets; none: \"\"; default: the user's cache folder, if -dir is in memory and there is room")
+	flags.StringVar(&o.disk, "disk", "", "`folder` on a disk, to measure there too what has "+
+		"budgets; none: \"\"; default: the user's cache folder, if -dir is in memory and there is room")
 	flags.StringVar(&o.profiles, "profile", "", "`folder` for CPU and memory profiles of builds, for go tool pprof")
 	flags.StringVar(&o.page, "doc", "", "`page` to write the tables into, between its markers")
 	flags.BoolVar(&o.json, "json", false, "print the measurements as JSON, and the tables on stderr")
@@ -241,7 +245,8 @@ func measureAll(o options, work, disk string, out io.Writer) (*report, error) {
 // measureAllPromotions measures what goes through servers of git.
 func measureAllPromotions(k *kalypso, r *report, o options, work string, out io.Writer) (err error) {
 	if o.files > 0 {
-		if r.Promotions, err = measurePromotions(k, job{Seed: o.seed, Dir: filepath.Join(work, "promotions")}, o); err != nil {
+		if r.Promotions, err = measurePromotions(k,
+			job{Seed: o.seed, Dir: filepath.Join(work, "promotions")}, o); err != nil {
 			return fmt.Errorf("promotions: %w", err)
 		}
 		printPromotions(out, r.Promotions)

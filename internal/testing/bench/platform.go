@@ -32,7 +32,8 @@ const (
 )
 
 // allWork is in the order of printing.
-var allWork = []work{coldCommit, idleCommit, valueCommit, coldFolder, coldWritten, warmFolder, idleFolder, valueFolder, gitStatus, copyFolder, compareCommits, viewFile}
+var allWork = []work{coldCommit, idleCommit, valueCommit, coldFolder, coldWritten, warmFolder,
+	idleFolder, valueFolder, gitStatus, copyFolder, compareCommits, viewFile}
 
 // measured is what was measured on one platform.
 type measured struct {
@@ -85,7 +86,8 @@ func measureOnDisk(k *kalypso, j job, o options) (*measured, error) {
 }
 
 func newBench(k *kalypso, j job, runs int) *bench {
-	return &bench{kalypso: k, job: j, runs: runs, out: &measured{Kind: kindOf(j.Distinct), Assignments: j.Assignments, Costs: map[work]cost{}}}
+	return &bench{kalypso: k, job: j, runs: runs,
+		out: &measured{Kind: kindOf(j.Distinct), Assignments: j.Assignments, Costs: map[work]cost{}}}
 }
 
 // measure generates the platform and measures parts of the work on it, in order.

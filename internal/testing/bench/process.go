@@ -139,7 +139,8 @@ func fetched(cache string) string { return cache + "-git" }
 // command is a command line of kalypso with a cache.
 func (k *kalypso) command(cache string, args ...string) *exec.Cmd {
 	cmd := exec.Command(k.binary, append([]string{"--progress", "none"}, args...)...)
-	cmd.Env = append(cleanEnvironment(), "KALYPSO_CACHE_DIR="+cache, "KALYPSO_GIT_DIR="+fetched(cache), "CUE_CACHE_DIR="+k.modules)
+	cmd.Env = append(cleanEnvironment(), "KALYPSO_CACHE_DIR="+cache, "KALYPSO_GIT_DIR="+fetched(cache),
+		"CUE_CACHE_DIR="+k.modules)
 	return cmd
 }
 

@@ -299,7 +299,8 @@ func writeEnvironments(dir string, all ...declared) error {
 		if e.reported {
 			source = "any"
 		}
-		lines = append(lines, fmt.Sprintf("environments: %q: {%sgitops: {repo: %q, branch: %q}, gates: rollout: source: %q}\n", e.name, after, e.repository, e.name, source))
+		lines = append(lines, fmt.Sprintf("environments: %q: {%sgitops: {repo: %q, branch: %q}, gates: "+
+			"rollout: source: %q}\n", e.name, after, e.repository, e.name, source))
 	}
 	return os.WriteFile(name, []byte(strings.Join(lines, "")), 0o644)
 }
@@ -333,8 +334,10 @@ func writeChangings(j job) error {
 				lines[len(lines)-1] += fmt.Sprintf(" | %q", other)
 			}
 		}
-		head := fmt.Sprintf("package platform\n\nconfigs: \"changing-%d\": match: {\n\t%s\n}\n", n, strings.Join(lines, "\n\t"))
-		if err := os.WriteFile(filepath.Join(j.platform(), fmt.Sprintf("changing-%d.cue", n)), []byte(head), 0o644); err != nil {
+		head := fmt.Sprintf("package platform\n\nconfigs: \"changing-%d\": match: {\n\t%s\n}\n", n,
+			strings.Join(lines, "\n\t"))
+		if err := os.WriteFile(filepath.Join(j.platform(), fmt.Sprintf("changing-%d.cue", n)),
+			[]byte(head), 0o644); err != nil {
 			return err
 		}
 		if err := writeChanging(j.platform(), n, 0); err != nil {

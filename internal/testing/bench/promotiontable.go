@@ -14,7 +14,8 @@ func printCarriedHead(out io.Writer, what string) {
 }
 
 func printCarried(out io.Writer, name string, c carried) {
-	fmt.Fprintf(out, carriedRow, name, seconds(c.CPU), seconds(c.Wall), mebibytes(c.Memory), fmt.Sprint(c.Requests), kibibytes(c.Sent), kibibytes(c.Received))
+	fmt.Fprintf(out, carriedRow, name, seconds(c.CPU), seconds(c.Wall), mebibytes(c.Memory),
+		fmt.Sprint(c.Requests), kibibytes(c.Sent), kibibytes(c.Received))
 }
 
 // printPromotions prints what promotions cost beside git with a work tree.
@@ -64,9 +65,11 @@ func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)>>10) }
 
 // printLocal prints what promotions between folders cost.
 func printLocal(out io.Writer, l *local) {
-	fmt.Fprintf(out, "\n%-44s %9s %9s %10s %10s\n", "Promotions between folders, with git's part", "cpu", "wall", "peak", "own")
+	fmt.Fprintf(out, "\n%-44s %9s %9s %10s %10s\n", "Promotions between folders, with git's part",
+		"cpu", "wall", "peak", "own")
 	row := func(name string, c cost) {
-		fmt.Fprintf(out, "%-44s %9s %9s %10s %10s\n", name, seconds(c.CPU), seconds(c.Wall), mebibytes(c.Memory), mebibytes(c.Own))
+		fmt.Fprintf(out, "%-44s %9s %9s %10s %10s\n", name, seconds(c.CPU), seconds(c.Wall),
+			mebibytes(c.Memory), mebibytes(c.Own))
 	}
 	if l.Files > 0 {
 		row(fmt.Sprintf("%s of %s files", thousands(l.Changed), thousands(l.Files)), l.One)

@@ -64,7 +64,8 @@ func (s *server) repository(name string) (*served, error) {
 	if _, err := output(git(s.root, "init", "-q", "--bare", "-b", "main", r.dir)); err != nil {
 		return nil, err
 	}
-	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowReachableSHA1InWant", "uploadpack.allowTipSHA1InWant"} {
+	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter",
+		"uploadpack.allowReachableSHA1InWant", "uploadpack.allowTipSHA1InWant"} {
 		if _, err := output(git(r.dir, "config", setting, "true")); err != nil {
 			return nil, err
 		}

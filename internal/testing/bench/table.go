@@ -14,7 +14,8 @@ func printStart(out io.Writer, r *report) {
 	}
 	fmt.Fprintf(out, "%d processors, %s, files in %s, load %.1f at the start.\n", r.Processors, r.Go, folders, r.Load)
 	if r.Load > float64(r.Processors) {
-		fmt.Fprintln(out, "WARNING: the machine does other things too. Wall times mean little, and CPU times are a little too high.")
+		fmt.Fprintln(out, "WARNING: the machine does other things too. Wall times mean little, and CPU "+
+			"times are a little too high.")
 	}
 }
 
@@ -84,11 +85,13 @@ func printCompositions(out io.Writer, all []*composition) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\n"+compositionRow, "CPU time per assignment", "kalypso", "cue export", "ratio", "cue export, matching", "ratio")
+	fmt.Fprintf(out, "\n"+compositionRow, "CPU time per assignment", "kalypso", "cue export", "ratio",
+		"cue export, matching", "ratio")
 	for _, c := range all {
 		per := func(of cost) string { return fmt.Sprintf("%.2f ms", of.CPU*1e3/float64(c.Assignments)) }
 		fmt.Fprintf(out, compositionRow, fmt.Sprintf("%s, %s", thousands(c.Assignments), c.Kind), per(c.Kalypso),
-			per(c.Given), fmt.Sprintf("%.2f", c.Kalypso.CPU/c.Given.CPU), per(c.Matched), fmt.Sprintf("%.2f", c.Kalypso.CPU/c.Matched.CPU))
+			per(c.Given), fmt.Sprintf("%.2f", c.Kalypso.CPU/c.Given.CPU), per(c.Matched),
+			fmt.Sprintf("%.2f", c.Kalypso.CPU/c.Matched.CPU))
 	}
 }
 

@@ -22,12 +22,14 @@ func (b *bench) views() error {
 		return err
 	}
 	compared := func() *exec.Cmd {
-		return b.command(b.folderCache(), "-C", b.platform(), "compare", "dev", "dev", "--at", "HEAD~1", "--at", "HEAD", "-o", "json")
+		return b.command(b.folderCache(), "-C", b.platform(), "compare", "dev", "dev", "--at", "HEAD~1",
+			"--at", "HEAD", "-o", "json")
 	}
 	if err := b.often(compareCommits, compared); err != nil {
 		return err
 	}
-	if _, err := b.once(viewFile, b.command(b.folderCache(), "-C", b.platform(), "view", "--to", filepath.Join(b.Dir, "fleet.html"))); err != nil {
+	if _, err := b.once(viewFile, b.command(b.folderCache(), "-C", b.platform(), "view", "--to",
+		filepath.Join(b.Dir, "fleet.html"))); err != nil {
 		return err
 	}
 	return b.viewPages()

@@ -26,7 +26,8 @@ import (
 func InstallAxe(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, "axe-core@4.14.1")
+	cmd := exec.Command("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix",
+		dir, "axe-core@4.14.1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -49,7 +50,8 @@ type Tab struct {
 // NewTab opens one. axe is what InstallAxe returns.
 func NewTab(t *testing.T, axe string) *Tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("allow-file-access-from-files", false))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
+		chromedp.Flag("allow-file-access-from-files", false))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -62,7 +64,8 @@ func NewTab(t *testing.T, axe string) *Tab {
 		case *runtime.EventExceptionThrown:
 			t.Errorf("a script fails: %v", e.ExceptionDetails)
 		case *log.EventEntryAdded:
-			if e.Entry.Level == log.EntryLevelError && !slices.ContainsFunc(out.expect, func(text string) bool { return strings.Contains(e.Entry.Text, text) }) {
+			if e.Entry.Level == log.EntryLevelError && !slices.ContainsFunc(out.expect,
+				func(text string) bool { return strings.Contains(e.Entry.Text, text) }) {
 				t.Errorf("%s: %s", e.Entry.URL, e.Entry.Text)
 			}
 		}
@@ -100,7 +103,8 @@ func Command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.V
 // Text returns what a script of the page gives.
 func (b *Tab) Text(script string) string {
 	b.t.Helper()
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("(async () => String(await ("+script+")))()", chromedp.EvalAwaitPromise))
+	out, err := chromedp.Run(b.ctx,
+		chromedp.Evaluate[string]("(async () => String(await ("+script+")))()", chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%s: %v", script, err)
 	}
@@ -149,7 +153,8 @@ func (b *Tab) Visit(server string, large bool) map[string]int {
 		if visited[kind] == 1 {
 			b.LookAt(at, large)
 		}
-		for _, link := range strings.Fields(b.Text(`[...document.querySelectorAll("a[href]")].map((a) => a.getAttribute("href")).join("\n")`)) {
+		for _, link := range strings.Fields(
+			b.Text(`[...document.querySelectorAll("a[href]")].map((a) => a.getAttribute("href")).join("\n")`)) {
 			if path, _, _ := strings.Cut(link, "?"); strings.HasPrefix(path, "/") && !seen[path] {
 				seen[path] = true
 				next = append(next, path)
@@ -167,13 +172,15 @@ func (b *Tab) LookAt(at string, large bool) {
 			if large && (theme == "dark" || width == 360) {
 				continue
 			}
-			b.Do(chromedp.EmulateViewport(width, 900), Command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}))
+			b.Do(chromedp.EmulateViewport(width, 900), Command(emulation.SetEmulatedMedia,
+				emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}))
 			if wide := b.Text("document.documentElement.scrollWidth > innerWidth"); wide == "true" {
 				b.t.Errorf("%s is wider than %d", at, width)
 			}
 			b.Run(b.axe + ";undefined")
 			const rules = `{runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"]}`
-			found := b.Text(`(await axe.run(document, ` + rules + `)).violations.map((v) => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map((n) => n.html).join(" | ")).join("\n")`)
+			found := b.Text(`(await axe.run(document, ` + rules +
+				`)).violations.map((v) => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map((n) => n.html).join(" | ")).join("\n")`)
 			if found != "" {
 				b.t.Errorf("%s, %s, %d wide: %s", at, theme, width, found)
 			}
@@ -196,7 +203,8 @@ func (b *Tab) picture(at, theme string, width int64) {
 		b.t.Fatal(err)
 	}
 	name := strings.ReplaceAll(strings.TrimPrefix(b.t.Name()+at, "TestSlowBrowser/"), "/", "-")
-	if err := os.WriteFile(filepath.Join(pictures, fmt.Sprintf("%s-%s-%d.png", name, theme, width)), picture, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(pictures, fmt.Sprintf("%s-%s-%d.png", name, theme, width)),
+		picture, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }

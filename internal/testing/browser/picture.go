@@ -31,7 +31,8 @@ func (b *Tab) CheckPicture(url, file string, height int64) {
 		b.t.Fatal(err)
 	}
 	if share := b.different(want, got); share > 0.1 {
-		b.t.Errorf("%.0f %% of %s is not what the page looks like; `make docs` writes it anew", 100*share, filepath.Base(file))
+		b.t.Errorf("%.0f %% of %s is not what the page looks like; `make docs` writes it anew", 100*share,
+			filepath.Base(file))
 	}
 }
 

@@ -45,7 +45,8 @@ func Archive(t testing.TB, files map[string][]byte) []byte {
 	var headers []tar.Header
 	var data [][]byte
 	for _, name := range names {
-		headers = append(headers, tar.Header{Name: "chart/" + name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name]))})
+		headers = append(headers, tar.Header{Name: "chart/" + name, Typeflag: tar.TypeReg, Mode: 0o644,
+			Size: int64(len(files[name]))})
 		data = append(data, files[name])
 	}
 	return Tar(t, headers, data)

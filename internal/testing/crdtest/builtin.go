@@ -55,10 +55,12 @@ func checkBuiltin(gvk schema.GroupVersionKind, text []byte) error {
 	if gvk.Group == rbacv1.GroupName {
 		name = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	}
-	return apivalidation.ValidateObjectMetaAccessor(m, m.GetNamespace() != "", name, field.NewPath("metadata")).ToAggregate()
+	return apivalidation.ValidateObjectMetaAccessor(m, m.GetNamespace() != "", name,
+		field.NewPath("metadata")).ToAggregate()
 }
 
-var kustomizationKind = schema.GroupVersionKind{Group: "kustomize.config.k8s.io", Version: "v1beta1", Kind: "Kustomization"}
+var kustomizationKind = schema.GroupVersionKind{Group: "kustomize.config.k8s.io",
+	Version: "v1beta1", Kind: "Kustomization"}
 
 // checkKustomization checks a kustomization.yaml, which kustomize reads itself
 // and has no CRD for. Kustomize refuses unknown fields, and a file with nothing

@@ -109,18 +109,21 @@ func check(doc []byte) error {
 // metadata, schema, list types and CEL rules, in this order.
 func (c *crd) check(object map[string]any) error {
 	var errs field.ErrorList
-	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object,
+		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return err
 	}
 	if meta == nil {
 		return field.Required(field.NewPath("metadata"), "")
 	}
-	unknown = append(unknown, pruning.PruneWithOptions(object, c.schema, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+	unknown = append(unknown, pruning.PruneWithOptions(object, c.schema, true,
+		structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 	for _, path := range unknown {
 		errs = append(errs, field.Invalid(field.NewPath(path), "", "unknown field"))
 	}
-	errs = append(errs, apivalidation.ValidateObjectMeta(meta, c.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	errs = append(errs, apivalidation.ValidateObjectMeta(meta, c.namespaced,
+		apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	defaulting.Default(object, c.schema)
 	errs = append(errs, validation.ValidateCustomResource(nil, object, c.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.schema, object)...)

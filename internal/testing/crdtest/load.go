@@ -71,7 +71,8 @@ func read(file string, known map[schema.GroupVersionKind]*crd) error {
 			return err
 		}
 		c.namespaced = definition.Spec.Scope == v1.NamespaceScoped
-		known[schema.GroupVersionKind{Group: definition.Spec.Group, Version: version.Name, Kind: definition.Spec.Names.Kind}] = c
+		known[schema.GroupVersionKind{Group: definition.Spec.Group, Version: version.Name,
+			Kind: definition.Spec.Names.Kind}] = c
 	}
 	return nil
 }

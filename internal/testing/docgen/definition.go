@@ -160,7 +160,8 @@ func (w *writer) settings(s *ast.StructLit, path string) []setting {
 }
 
 func samePaths(a, b definition) bool {
-	return a.settings != nil && slices.EqualFunc(a.settings, b.settings, func(a, b setting) bool { return a.path == b.path })
+	return a.settings != nil &&
+		slices.EqualFunc(a.settings, b.settings, func(a, b setting) bool { return a.path == b.path })
 }
 
 // table shows definitions that give values to the same fields.

@@ -16,7 +16,8 @@ import (
 
 // chapters are the files of the schema in the order that a reader wants.
 var chapters = []string{
-	"environment.cue", "promotion.cue", "cluster.cue", "inventory.cue", "workload.cue", "workspace.cue", "manifests.cue", "registration.cue", "policy.cue", "config.cue",
+	"environment.cue", "promotion.cue", "cluster.cue", "inventory.cue", "workload.cue",
+	"workspace.cue", "manifests.cue", "registration.cue", "policy.cue", "config.cue",
 	"test.cue", "namespace.cue", "reconciler.cue", "application.cue", "names.cue",
 }
 
@@ -31,7 +32,8 @@ func languagePage() ([]byte, error) {
 		"writes it. Names with a `#` are definitions, and link to their own section. A regular expression must\n" +
 		"match somewhere in the text; `^` and `$` tie it to the ends.")
 	p.block("A platform that wants another default gives values, since of two defaults CUE takes neither: not\n" +
-		"`configFormat: *\"json\" | string`, but `clusterTypes: [Name=_]: configFormat: [if Name == \"edge\" {\"env\"}, \"json\"][0]`.")
+		"`configFormat: *\"json\" | string`, but `clusterTypes: [Name=_]: configFormat: [if Name == " +
+		"\"edge\" {\"env\"}, \"json\"][0]`.")
 	w := newWriter(p, "", files)
 	delete(files, "doc.cue")
 	for _, name := range chapters {

@@ -79,7 +79,8 @@ func Start(cmd *exec.Cmd, root string, folders ...string) (*Editor, error) {
 	}
 	e := &Editor{root: root, cmd: cmd, text: map[string]string{}, last: map[string]int{}, found: map[string][]diagnostic{}}
 	e.changed = sync.NewCond(&e.mu)
-	e.conn = jsonrpc2.NewConn(context.Background(), jsonrpc2.NewBufferedStream(pipes{out, in}, jsonrpc2.VSCodeObjectCodec{}),
+	e.conn = jsonrpc2.NewConn(context.Background(),
+		jsonrpc2.NewBufferedStream(pipes{out, in}, jsonrpc2.VSCodeObjectCodec{}),
 		jsonrpc2.HandlerWithError(e.handle))
 	go func() {
 		<-e.conn.DisconnectNotify()
@@ -233,7 +234,8 @@ func (e *Editor) Wait(name, text string, gone bool) ([]string, error) {
 func (e *Editor) describe(ds []diagnostic) (lines []string) {
 	for _, d := range ds {
 		severity := map[int]string{1: "error", 2: "warning"}[d.Severity]
-		lines = append(lines, fmt.Sprintf("%s %s %s %s: %s", place(d.Range), severity, d.Source, d.Code, strings.ReplaceAll(d.Message, "\n", "\n\t")))
+		lines = append(lines, fmt.Sprintf("%s %s %s %s: %s", place(d.Range), severity, d.Source, d.Code,
+			strings.ReplaceAll(d.Message, "\n", "\n\t")))
 		for _, r := range d.Related {
 			lines = append(lines, fmt.Sprintf("\t%s:%s: %s", e.name(r.Location.URI), place(r.Location.Range), r.Message))
 		}

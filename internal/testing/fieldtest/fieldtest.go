@@ -98,10 +98,11 @@ func (w *walk) changes(t reflect.Type, path string, around []reflect.Type) (out 
 		return []change{{path, func(v reflect.Value) { v.SetUint(v.Uint() + 1) }}}
 	case reflect.Struct:
 		for i := range t.NumField() {
-			within(t.Field(i).Type, strings.TrimPrefix(path+"."+t.Field(i).Name, "."), func(v reflect.Value) (reflect.Value, func()) {
-				f := v.Field(i)
-				return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem(), func() {} // unexported too
-			})
+			within(t.Field(i).Type, strings.TrimPrefix(path+"."+t.Field(i).Name, "."),
+				func(v reflect.Value) (reflect.Value, func()) {
+					f := v.Field(i)
+					return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem(), func() {} // unexported too
+				})
 		}
 	case reflect.Pointer:
 		within(t.Elem(), path, func(v reflect.Value) (reflect.Value, func()) {

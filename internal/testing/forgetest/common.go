@@ -129,7 +129,10 @@ func (s *Server) start(t testing.TB, handler http.Handler, name func(r *http.Req
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, handler, name) })}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		s.serve(w, r, handler, name)
+	})}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -142,13 +145,15 @@ func (s *Server) start(t testing.TB, handler http.Handler, name func(r *http.Req
 	})
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, handler http.Handler, name func(*http.Request, []byte) string) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, handler http.Handler,
+	name func(*http.Request, []byte) string) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	entry := Request{Method: r.Method, Host: r.Host, Path: name(r, body), Query: r.URL.Query(), Header: r.Header.Clone(), Body: string(body)}
+	entry := Request{Method: r.Method, Host: r.Host, Path: name(r, body), Query: r.URL.Query(),
+		Header: r.Header.Clone(), Body: string(body)}
 	fault := s.take(entry)
 	answer := &recorder{header: http.Header{}, status: http.StatusOK}
 	if fault == nil || fault.Done {
@@ -159,7 +164,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, handler http.Hand
 		panic(http.ErrAbortHandler)
 	}
 	if fault != nil {
-		answer = &recorder{header: http.Header{"Content-Type": {"application/json"}}, status: max(fault.Status, http.StatusOK)}
+		answer = &recorder{header: http.Header{"Content-Type": {"application/json"}},
+			status: max(fault.Status, http.StatusOK)}
 		answer.body.WriteString(fault.Body)
 		for key, value := range fault.Header {
 			answer.header.Set(key, value)

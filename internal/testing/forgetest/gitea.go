@@ -119,13 +119,16 @@ func (g *Gitea) user(c *giteaCall) { c.answer(http.StatusOK, giteaUser(c.by)) }
 
 func (g *Gitea) settings(c *giteaCall) {
 	c.answer(http.StatusOK, map[string]any{
-		"id": 7, "allow_squash_merge": slices.Contains(g.Allowed, "squash"), "allow_merge_commits": slices.Contains(g.Allowed, "merge"),
-		"allow_rebase": slices.Contains(g.Allowed, "rebase"), "allow_fast_forward_only_merge": slices.Contains(g.Allowed, "fast-forward-only"),
+		"id": 7, "allow_squash_merge": slices.Contains(g.Allowed, "squash"),
+		"allow_merge_commits":           slices.Contains(g.Allowed, "merge"),
+		"allow_rebase":                  slices.Contains(g.Allowed, "rebase"),
+		"allow_fast_forward_only_merge": slices.Contains(g.Allowed, "fast-forward-only"),
 	})
 }
 
 func (g *Gitea) branch(c *giteaCall) {
-	c.answer(http.StatusOK, map[string]any{"name": c.PathValue("b"), "protected": g.Required > 0, "required_approvals": g.Required})
+	c.answer(http.StatusOK, map[string]any{"name": c.PathValue("b"), "protected": g.Required > 0,
+		"required_approvals": g.Required})
 }
 
 func (g *Gitea) listLabels(c *giteaCall) {
@@ -163,7 +166,8 @@ func (g *Gitea) json(pr *gitlabGiteaChange) map[string]any {
 	}
 	head := g.headOf(pr)
 	m := map[string]any{
-		"id": 1000 + pr.number, "number": pr.number, "title": pr.title, "body": pr.body, "state": "open", "user": giteaUser(pr.author),
+		"id": 1000 + pr.number, "number": pr.number, "title": pr.title, "body": pr.body, "state": "open",
+		"user":   giteaUser(pr.author),
 		"labels": g.labelsOf(pr), "requested_reviewers": users, "requested_reviewers_teams": teams,
 		"draft": strings.HasPrefix(pr.title, "WIP: "), "mergeable": pr.blocked == "", "merged": pr.state == "merged",
 		"html_url": fmt.Sprintf("%s/%s/pulls/%d", g.URL, g.path, pr.number), "merge_base": pr.merged,
@@ -255,8 +259,10 @@ func (g *Gitea) reviews(c *giteaCall) {
 	all := []any{}
 	head := g.headOf(c.change)
 	for i, r := range c.change.approvals {
-		state := map[string]string{"approved": "APPROVED", "requested_changes": "REQUEST_CHANGES", "comment": "COMMENT"}[r.state]
-		all = append(all, map[string]any{"id": i, "user": giteaUser(r.by), "state": state, "commit_id": r.commit, "official": true,
+		state := map[string]string{"approved": "APPROVED", "requested_changes": "REQUEST_CHANGES",
+			"comment": "COMMENT"}[r.state]
+		all = append(all, map[string]any{"id": i, "user": giteaUser(r.by), "state": state,
+			"commit_id": r.commit, "official": true,
 			"stale": r.commit != head, "dismissed": r.dismissed, "submitted_at": r.at})
 	}
 	giteaList(c, g.PageSize, all, false)
@@ -334,7 +340,8 @@ func (g *Gitea) setStatus(c *giteaCall) {
 		c.refuse(http.StatusNotFound, "The target couldn't be found.")
 		return
 	}
-	g.statuses = append(g.statuses, &gitlabGiteaStatus{id: len(g.statuses) + 1, commit: c.PathValue("sha"), name: c.body.Context,
-		state: c.body.State, description: c.body.Description, url: c.body.TargetURL, by: c.by, created: g.Now()})
+	g.statuses = append(g.statuses,
+		&gitlabGiteaStatus{id: len(g.statuses) + 1, commit: c.PathValue("sha"), name: c.body.Context,
+			state: c.body.State, description: c.body.Description, url: c.body.TargetURL, by: c.by, created: g.Now()})
 	c.answer(http.StatusCreated, map[string]any{"id": len(g.statuses), "status": c.body.State})
 }

@@ -64,7 +64,8 @@ func (s *GitHubServer) Env() []string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.yml"), []byte("version: \"1\"\nhttp_unix_socket: "+s.Socket+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.yml"),
+		[]byte("version: \"1\"\nhttp_unix_socket: "+s.Socket+"\n"), 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 	token := "GH_TOKEN="
@@ -137,7 +138,8 @@ type reply struct {
 }
 
 func fail(status int, message string) reply {
-	return reply{status: status, body: map[string]any{"message": message, "documentation_url": "https://docs.github.com/rest"}}
+	return reply{status: status,
+		body: map[string]any{"message": message, "documentation_url": "https://docs.github.com/rest"}}
 }
 
 func found(body any) reply { return reply{status: http.StatusOK, body: body} }

@@ -144,7 +144,8 @@ func (r *GitHubRepository) createDeploymentStatus(c *call) reply {
 	if d == nil {
 		return notFound
 	}
-	s := GitHubDeploymentStatus{State: c.text("state"), Description: c.text("description"), LogURL: c.text("log_url"), lag: r.server.lag}
+	s := GitHubDeploymentStatus{State: c.text("state"), Description: c.text("description"),
+		LogURL: c.text("log_url"), lag: r.server.lag}
 	d.Statuses = append(d.Statuses, s)
 	if inactivate, given := c.in["auto_inactive"].(bool); s.State == "success" && (inactivate || !given) {
 		for _, old := range r.deployments {

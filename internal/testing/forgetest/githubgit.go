@@ -76,7 +76,8 @@ func (r *GitHubRepository) Commit(branch, from, file, content string) git.Hash {
 	}
 	var stream strings.Builder
 	message := "Change " + file
-	fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter Test <test@example.test> %d +0000\ndata %d\n%s\n", branch, r.server.Clock.Now().Unix(), len(message), message)
+	fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter Test <test@example.test> %d +0000\ndata "+
+		"%d\n%s\n", branch, r.server.Clock.Now().Unix(), len(message), message)
 	if parent != "" {
 		fmt.Fprintf(&stream, "from %s\n", parent)
 	}

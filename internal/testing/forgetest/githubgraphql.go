@@ -59,7 +59,8 @@ func answered(data any) reply { return found(map[string]any{"data": data}) }
 
 // mistake is an error of GraphQL, which has a status of 200.
 func mistake(kind, message string) reply {
-	return reply{status: http.StatusOK, body: map[string]any{"data": nil, "errors": []any{map[string]any{"type": kind, "message": message}}}}
+	return reply{status: http.StatusOK, body: map[string]any{"data": nil,
+		"errors": []any{map[string]any{"type": kind, "message": message}}}}
 }
 
 func (r *GitHubRepository) nodeID(p *GitHubPull) string {

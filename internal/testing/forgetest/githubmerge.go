@@ -25,7 +25,8 @@ func (r *GitHubRepository) mergePull(p *GitHubPull, c *call) reply {
 		return fail(http.StatusMethodNotAllowed, words+" are not allowed on this repository.")
 	}
 	if r.MergeQueue {
-		return fail(http.StatusMethodNotAllowed, "Repository rule violations found\nChanges must be made through the merge queue")
+		return fail(http.StatusMethodNotAllowed, "Repository rule violations found\nChanges must be "+
+			"made through the merge queue")
 	}
 	if problem := r.blocked(p); problem != "" {
 		return fail(http.StatusMethodNotAllowed, problem)
@@ -33,7 +34,8 @@ func (r *GitHubRepository) mergePull(p *GitHubPull, c *call) reply {
 	if !r.mergeBy(p, method, c.text("commit_title")+"\n\n"+c.text("commit_message")) {
 		return fail(http.StatusMethodNotAllowed, "Pull Request is not mergeable")
 	}
-	return found(map[string]any{"sha": p.MergeCommit.String(), "merged": true, "message": "Pull Request successfully merged"})
+	return found(map[string]any{"sha": p.MergeCommit.String(), "merged": true,
+		"message": "Pull Request successfully merged"})
 }
 
 // allows says whether the repository allows a method, and what it calls it.

@@ -56,7 +56,8 @@ func (r *GitHubRepository) Pulls() []GitHubPull {
 	var out []GitHubPull
 	for _, p := range r.pulls {
 		copied := *p
-		copied.Labels, copied.Reviewers, copied.Teams = slices.Clone(p.Labels), slices.Clone(p.Reviewers), slices.Clone(p.Teams)
+		copied.Labels, copied.Reviewers, copied.Teams = slices.Clone(p.Labels), slices.Clone(p.Reviewers),
+			slices.Clone(p.Teams)
 		copied.Comments, copied.Reviews = slices.Clone(p.Comments), slices.Clone(p.Reviews)
 		out = append(out, copied)
 	}
@@ -162,7 +163,8 @@ func (r *GitHubRepository) listPulls(c *call) reply {
 		if wanted := query.Get("base"); wanted != "" && wanted != p.Base {
 			continue
 		}
-		if wanted := query.Get("state"); wanted != "all" && wanted != p.State && (wanted != "" || p.State != "open") || lags(&p.lag) {
+		if wanted := query.Get("state"); wanted != "all" && wanted != p.State &&
+			(wanted != "" || p.State != "open") || lags(&p.lag) {
 			continue
 		}
 		out = append(out, r.show(p))
@@ -279,7 +281,8 @@ func (r *GitHubRepository) listComments(p *GitHubPull, _ *call) reply {
 	out := []any{}
 	for i := range p.Comments {
 		if !lags(&p.Comments[i].lag) {
-			out = append(out, map[string]any{"id": p.Number*1000 + i, "user": person(p.Comments[i].By), "body": p.Comments[i].Body})
+			out = append(out, map[string]any{"id": p.Number*1000 + i, "user": person(p.Comments[i].By),
+				"body": p.Comments[i].Body})
 		}
 	}
 	return reply{status: http.StatusOK, list: out}

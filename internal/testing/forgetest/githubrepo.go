@@ -153,7 +153,8 @@ func (r *GitHubRepository) Labels() []string {
 }
 
 func (r *GitHubRepository) get(c *call) reply {
-	body := map[string]any{"id": r.ID, "name": r.Name, "full_name": r.Owner + "/" + r.Name, "default_branch": "main", "private": true}
+	body := map[string]any{"id": r.ID, "name": r.Name, "full_name": r.Owner + "/" + r.Name,
+		"default_branch": "main", "private": true}
 	if !r.HideSettings {
 		body["allow_squash_merge"], body["allow_merge_commit"], body["allow_rebase_merge"] = r.Squash, r.MergeCommit, r.Rebase
 		body["allow_auto_merge"] = r.AutoMerge
@@ -177,7 +178,8 @@ func (r *GitHubRepository) compare(c *call) reply {
 	case ahead > 0:
 		status = "ahead"
 	}
-	return found(map[string]any{"status": status, "ahead_by": ahead, "behind_by": behind, "total_commits": ahead, "commits": []any{}})
+	return found(map[string]any{"status": status, "ahead_by": ahead, "behind_by": behind,
+		"total_commits": ahead, "commits": []any{}})
 }
 
 func (r *GitHubRepository) createLabel(c *call) reply {
@@ -197,7 +199,8 @@ func invalid(resource, field, code, message string) reply {
 	if message != "" {
 		problem["message"] = message
 	}
-	return reply{status: http.StatusUnprocessableEntity, body: map[string]any{"message": "Validation Failed", "errors": []any{problem}}}
+	return reply{status: http.StatusUnprocessableEntity,
+		body: map[string]any{"message": "Validation Failed", "errors": []any{problem}}}
 }
 
 // person is a user as the REST API shows one.

@@ -145,7 +145,8 @@ func (g *GitLab) users(c *gitlabCall) {
 }
 
 func (g *GitLab) settings(c *gitlabCall) {
-	c.answer(http.StatusOK, map[string]any{"id": 7, "path_with_namespace": g.project, "merge_method": g.MergeMethod, "squash_option": g.Squash})
+	c.answer(http.StatusOK, map[string]any{"id": 7, "path_with_namespace": g.project,
+		"merge_method": g.MergeMethod, "squash_option": g.Squash})
 }
 
 // json is a merge request as the API has it.
@@ -198,11 +199,14 @@ func (g *GitLab) create(c *gitlabCall) {
 	mr.head, _ = c.text("source_branch")
 	mr.base, _ = c.text("target_branch")
 	if other := g.opened(mr.head, mr.base); other != nil {
-		c.answer(http.StatusConflict, map[string]any{"message": []string{fmt.Sprintf("Another open merge request already exists for this source branch: !%d", other.number)}})
+		c.answer(http.StatusConflict,
+			map[string]any{"message": []string{fmt.Sprintf("Another open merge request already exists for "+
+				"this source branch: !%d", other.number)}})
 		return
 	}
 	if g.tip(mr.head) == "" {
-		c.answer(http.StatusBadRequest, map[string]any{"message": map[string]any{"source_branch": []string{"does not exist"}}})
+		c.answer(http.StatusBadRequest,
+			map[string]any{"message": map[string]any{"source_branch": []string{"does not exist"}}})
 		return
 	}
 	g.write(c, g.open(mr))
@@ -298,7 +302,8 @@ func (g *GitLab) part(c *gitlabCall) {
 		}
 	case "notes":
 		for i, n := range slices.Backward(mr.notes) {
-			all = append(all, map[string]any{"id": gitlabGiteaNoteID(mr, i), "body": n.body, "author": gitlabUser(n.by), "system": n.by == "system"})
+			all = append(all, map[string]any{"id": gitlabGiteaNoteID(mr, i), "body": n.body,
+				"author": gitlabUser(n.by), "system": n.by == "system"})
 		}
 		if c.URL.Query().Get("sort") == "asc" {
 			slices.Reverse(all)

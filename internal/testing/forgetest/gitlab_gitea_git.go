@@ -22,7 +22,8 @@ func (g *GitlabGitea) Commit(branch, from, file, content string) git.Hash {
 	if parent == "" && from != "" {
 		parent = g.tip(from)
 	}
-	stream := fmt.Sprintf("commit refs/heads/%s\ncommitter forge <forge@example.com> %d +0000\ndata %d\n%s\n", branch, g.Now().Unix(), len(file), file)
+	stream := fmt.Sprintf("commit refs/heads/%s\ncommitter forge <forge@example.com> %d +0000\ndata "+
+		"%d\n%s\n", branch, g.Now().Unix(), len(file), file)
 	if parent != "" {
 		stream += "from " + parent + "\n"
 	}
@@ -65,7 +66,8 @@ func (g *GitlabGitea) git(stdin string, arguments ...string) string {
 	g.t.Helper()
 	command := exec.Command("git", append([]string{"-C", g.Dir}, arguments...)...)
 	at := fmt.Sprintf("%d +0000", g.Now().Unix())
-	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=forge", "GIT_AUTHOR_EMAIL=forge@example.com",
+	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=forge",
+		"GIT_AUTHOR_EMAIL=forge@example.com",
 		"GIT_COMMITTER_NAME=forge", "GIT_COMMITTER_EMAIL=forge@example.com", "GIT_AUTHOR_DATE="+at, "GIT_COMMITTER_DATE="+at)
 	command.Stdin = strings.NewReader(stdin)
 	var stderr bytes.Buffer

@@ -63,7 +63,8 @@ func (g *GitLab) setStatus(c *gitlabCall) {
 func (g *GitLab) Job(commit, name, state, by string, at time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.statuses = append(g.statuses, &gitlabGiteaStatus{id: len(g.statuses) + 1, commit: commit, name: name, state: state, by: by, created: at})
+	g.statuses = append(g.statuses, &gitlabGiteaStatus{id: len(g.statuses) + 1, commit: commit,
+		name: name, state: state, by: by, created: at})
 }
 
 func (g *GitLab) listEnvironments(c *gitlabCall) {
@@ -96,7 +97,8 @@ func (g *GitLab) listDeployments(c *gitlabCall) {
 
 func (g *GitLab) createDeployment(c *gitlabCall) {
 	if ref, _ := c.text("ref"); !g.known(ref) {
-		c.answer(http.StatusBadRequest, map[string]any{"message": map[string]any{"ref": []string{"The branch or tag does not exist"}}})
+		c.answer(http.StatusBadRequest,
+			map[string]any{"message": map[string]any{"ref": []string{"The branch or tag does not exist"}}})
 		return
 	}
 	c.body["id"], c.body["environment_name"] = len(g.deployments)+1, c.body["environment"]

@@ -109,7 +109,8 @@ func (g *GitlabGitea) Label(number int, name string) {
 func (g *GitlabGitea) SetStatus(commit git.Hash, name, state, by, description string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := &gitlabGiteaStatus{id: len(g.statuses) + 1, commit: commit.String(), name: name, state: state, by: by, description: description, created: g.Now()}
+	s := &gitlabGiteaStatus{id: len(g.statuses) + 1, commit: commit.String(), name: name, state: state,
+		by: by, description: description, created: g.Now()}
 	if state != "pending" {
 		s.finished = g.Now()
 	}

@@ -33,10 +33,12 @@ func writePage(targets []target, each time.Duration) error {
 	var errs []error
 	for _, t := range targets {
 		if t.rate < few && t.slow == "" {
-			errs = append(errs, fmt.Errorf("%s in %s tries %d inputs a second: make it faster, or say why after Slow: in its comment", t.name, t.dir, t.rate))
+			errs = append(errs, fmt.Errorf("%s in %s tries %d inputs a second: make it faster, or say why "+
+				"after Slow: in its comment", t.name, t.dir, t.rate))
 		}
 	}
-	return errors.Join(append(errs, os.WriteFile(page, []byte(head+begin+"\n"+table(targets, each)+"\n"+end+tail), 0o644))...)
+	return errors.Join(append(errs,
+		os.WriteFile(page, []byte(head+begin+"\n"+table(targets, each)+"\n"+end+tail), 0o644))...)
 }
 
 func table(targets []target, each time.Duration) string {

@@ -60,7 +60,8 @@ func find(root string) ([]target, error) {
 func newTarget(dir string, f *ast.FuncDecl) target {
 	text, slow, _ := strings.Cut(f.Doc.Text(), "Slow:")
 	says := strings.TrimPrefix(new(doc.Package).Synopsis(text), f.Name.Name)
-	return target{dir: dir, name: f.Name.Name, says: strings.TrimLeft(says, ": "), slow: strings.Join(strings.Fields(slow), " ")}
+	return target{dir: dir, name: f.Name.Name, says: strings.TrimLeft(says, ": "),
+		slow: strings.Join(strings.Fields(slow), " ")}
 }
 
 const module = "github.com/kalypso-io/kalypso"
@@ -96,7 +97,8 @@ func (b *built) build(dir, binary string, dependencies bool) error {
 	if b.dir == dir {
 		return nil
 	}
-	cmd := exec.Command("go", slices.Concat([]string{"test", "-c", "-ldflags=-w", "-o", binary}, instrumented(dependencies), []string{"./" + dir})...)
+	cmd := exec.Command("go", slices.Concat([]string{"test", "-c", "-ldflags=-w", "-o", binary},
+		instrumented(dependencies), []string{"./" + dir})...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build the tests of %s: %w", dir, err)
@@ -110,7 +112,8 @@ var progress = regexp.MustCompile(`(?m)^fuzz: elapsed: \d+s, execs: (\d+) `)
 // run runs a target, and returns how many inputs it has tried in a second of one processor: on
 // a busy machine, a second by the clock says little.
 func (t *target) run(binary, corpus string, each time.Duration) (int, error) {
-	cmd := exec.Command(binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+each.String(), "-test.fuzzminimizetime=1s", "-test.fuzzcachedir="+corpus)
+	cmd := exec.Command(binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$",
+		"-test.fuzztime="+each.String(), "-test.fuzzminimizetime=1s", "-test.fuzzcachedir="+corpus)
 	cmd.Dir = filepath.FromSlash(t.dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil && !ended(string(out)) {

@@ -22,7 +22,8 @@ var topics = []string{"network", "storage", "logging", "database", "messaging", 
 
 // sharedLabels are the labels that levels match, coarse to fine. Assignments
 // that agree in all of them have the same configuration.
-var sharedLabels = [][]string{{"region"}, {"class"}, {"product"}, {"class", "region"}, {"class", "product"}, {"product", "region"}}
+var sharedLabels = [][]string{{"region"}, {"class"}, {"product"}, {"class", "region"},
+	{"class", "product"}, {"product", "region"}}
 
 // defaultKey is a key that the base level gives a default, which higher levels
 // replace by defaults of theirs; one level may set it for good.
@@ -161,7 +162,8 @@ func newConfig(draw *rand.Rand, s Size, l int, level level, values []string, key
 
 	topic := strings.ToUpper(level.topic)
 	set := map[string]any{
-		topic + "_URL":     fmt.Sprintf("https://%s.%s.example.com:%d", level.topic, strings.Join(append(values, "svc"), "."), 1024+draw.IntN(60000)),
+		topic + "_URL": fmt.Sprintf("https://%s.%s.example.com:%d", level.topic,
+			strings.Join(append(values, "svc"), "."), 1024+draw.IntN(60000)),
 		topic + "_ENABLED": draw.IntN(2) == 0,
 		topic + "_WEIGHT":  draw.IntN(1000),
 	}
@@ -187,13 +189,16 @@ func newConfig(draw *rand.Rand, s Size, l int, level level, values []string, key
 // compose by a strategy, and a list that is this level's own.
 func addStructures(draw *rand.Rand, set map[string]any, topic, id string) {
 	set["services"] = map[string]any{topic: map[string]any{
-		"endpoint": map[string]any{"host": fmt.Sprintf("%s.%s.internal", topic, id), "port": 1024 + draw.IntN(60000), "tls": true},
-		"pools":    []any{map[string]any{"name": "read", "size": 1 + draw.IntN(32)}, map[string]any{"name": "write", "size": 1 + draw.IntN(8)}},
-		"windows":  []int{draw.IntN(12), 12 + draw.IntN(12)},
+		"endpoint": map[string]any{"host": fmt.Sprintf("%s.%s.internal", topic, id),
+			"port": 1024 + draw.IntN(60000), "tls": true},
+		"pools": []any{map[string]any{"name": "read", "size": 1 + draw.IntN(32)},
+			map[string]any{"name": "write", "size": 1 + draw.IntN(8)}},
+		"windows": []int{draw.IntN(12), 12 + draw.IntN(12)},
 	}}
 	set["startup"] = []string{"check-" + topic}
 	set["tags"] = []string{"generated", topic}
-	set["sinks"] = []any{map[string]any{"name": "audit", topic: true}, map[string]any{"name": topic, "url": "tcp://" + topic + ".internal:514"}}
+	set["sinks"] = []any{map[string]any{"name": "audit", topic: true},
+		map[string]any{"name": topic, "url": "tcp://" + topic + ".internal:514"}}
 }
 
 // addDefaults returns the defaults of a config, all keys for the base level and

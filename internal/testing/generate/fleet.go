@@ -12,7 +12,8 @@ var (
 	sizes        = []string{"small", "medium", "large"}
 	tiers        = []string{"frontend", "backend", "data"}
 	purposes     = []string{"functional", "performance", "canary", "stable", "shadow", "preview", "nightly", "soak"}
-	applications = []string{"orders", "billing", "catalog", "checkout", "payments", "inventory", "shipping", "pricing", "search",
+	applications = []string{"orders", "billing", "catalog", "checkout", "payments", "inventory",
+		"shipping", "pricing", "search",
 		"identity", "loyalty", "returns", "telemetry", "scanner", "labels", "vision", "routing", "planning"}
 )
 
@@ -153,7 +154,8 @@ func manifests(draw *rand.Rand, t target) map[string]any {
 	version := fmt.Sprintf("%d.%d.%d", 1+draw.IntN(4), draw.IntN(20), draw.IntN(10))
 	switch draw.IntN(10) {
 	case 0, 1:
-		return map[string]any{"oci": map[string]any{"url": "oci://registry.example.com/manifests/" + t.workload, "tag": version}}
+		return map[string]any{"oci": map[string]any{"url": "oci://registry.example.com/manifests/" +
+			t.workload, "tag": version}}
 	case 2, 3:
 		return map[string]any{"helm": map[string]any{
 			"repo": "https://charts.example.com", "chart": t.workload, "version": version, "platformValues": "platform",

@@ -74,7 +74,8 @@ func (s Size) check() error {
 	}
 	switch {
 	case s.Workloads < 4 || s.TargetsPerWorkload < 1 || s.ClusterTypes < 4 || s.Policies < 4 || s.ConfigSchemas < 1:
-		return fmt.Errorf("generate: %+v: at least 4 workloads, cluster types and policies, 1 target per workload and 1 config schema are needed", s)
+		return fmt.Errorf("generate: %+v: at least 4 workloads, cluster types and policies, 1 target "+
+			"per workload and 1 config schema are needed", s)
 	case s.Assignments < max(2*targets, 2*s.ClusterTypes) || s.Assignments > targets*s.ClusterTypes*3/4:
 		return fmt.Errorf("generate: %d assignments of %d targets on %d cluster types: %d to %d are possible", s.Assignments,
 			targets, s.ClusterTypes, max(2*targets, 2*s.ClusterTypes), targets*s.ClusterTypes*3/4)

@@ -173,7 +173,8 @@ func (r *report) end(slow int) {
 // says little. On Windows it is that of go alone; elsewhere also that of all that go has
 // started: compilers, linkers, tests and what these run.
 func took(user, system time.Duration) string {
-	return fmt.Sprintf("%.0f s of processor time: %.0f user, %.0f system", (user + system).Seconds(), user.Seconds(), system.Seconds())
+	return fmt.Sprintf("%.0f s of processor time: %.0f user, %.0f system", (user + system).Seconds(),
+		user.Seconds(), system.Seconds())
 }
 
 // lastLine is the line of a package that plain `go test` prints.

@@ -94,7 +94,8 @@ func makeHistory(ctx context.Context, o options, db *sql.DB, total int) error {
 	before := size(ctx, o, db)
 	const step = 1_000_000
 	for from := 1; from <= total; from += step {
-		q := strings.NewReplacer("FIRST", fmt.Sprint(from), "LAST", fmt.Sprint(min(total, from+step-1)), "TOTAL", fmt.Sprint(total)).Replace(historySQL)
+		q := strings.NewReplacer("FIRST", fmt.Sprint(from), "LAST", fmt.Sprint(min(total, from+step-1)),
+			"TOTAL", fmt.Sprint(total)).Replace(historySQL)
 		if _, err := db.ExecContext(ctx, q); err != nil {
 			return err
 		}
@@ -133,16 +134,20 @@ func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion
 		store.Filter
 	}{
 		{"history, the newest 100", store.Filter{}}, {"history of an environment's workload, 100", workload},
-		{"... before the middle", earlier}, {"history of a cluster, 100", cluster}, {"history of a ring, 100", ring}, {"... of what is nowhere", rare},
+		{"... before the middle", earlier}, {"history of a cluster, 100", cluster},
+		{"history of a ring, 100", ring}, {"... of what is nowhere", rare},
 	} {
-		all = append(all, pastQuestion{q.name, func() (int, error) { x, _, err := s.History(ctx, q.Filter, 100); return len(x), err }})
+		all = append(all, pastQuestion{q.name,
+			func() (int, error) { x, _, err := s.History(ctx, q.Filter, 100); return len(x), err }})
 	}
 	for _, q := range []struct {
 		name string
 		store.Filter
 	}{
-		{"a cluster in the middle", cluster}, {"an environment's workload in the middle, 100", workload}, {"... those that failed", failed},
-		{"... of a ring", part}, {"an environment's ring in the middle, 100", ring}, {"a base in the middle, 100", base}, {"... what is nowhere", rare},
+		{"a cluster in the middle", cluster}, {"an environment's workload in the middle, 100", workload},
+		{"... those that failed", failed},
+		{"... of a ring", part}, {"an environment's ring in the middle, 100", ring},
+		{"a base in the middle, 100", base}, {"... what is nowhere", rare},
 	} {
 		all = append(all, pastQuestion{q.name, func() (int, error) {
 			x, _, err := s.At(ctx, q.Filter, historyMiddle, store.Place{}, 0, 100)
@@ -159,7 +164,8 @@ func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion
 	}{
 		{"counts in the middle", nil}, {"... of an environment", state.In("env2")},
 	} {
-		all = append(all, pastQuestion{q.name, func() (int, error) { x, err := s.PartsAt(ctx, historyMiddle, q.of); return len(x), err }})
+		all = append(all, pastQuestion{q.name,
+			func() (int, error) { x, err := s.PartsAt(ctx, historyMiddle, q.of); return len(x), err }})
 	}
 	return all
 }
@@ -175,7 +181,8 @@ func sweep(ctx context.Context, s *store.Store) error {
 		}
 		longest = max(longest, time.Since(step))
 	}
-	fmt.Printf("a tenth of them is swept in %.1f s, in %d steps of at most %d ms\n", time.Since(begin).Seconds(), steps, longest.Milliseconds())
+	fmt.Printf("a tenth of them is swept in %.1f s, in %d steps of at most %d ms\n",
+		time.Since(begin).Seconds(), steps, longest.Milliseconds())
 	return nil
 }
 

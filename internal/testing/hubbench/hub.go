@@ -50,7 +50,9 @@ func serve(ctx context.Context, o options) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: 5 * time.Minute, Keep: 180 * 24 * time.Hour, Now: time.Now, Problem: func(err error) { fmt.Fprintln(os.Stderr, "hub:", err) }})
+	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: 5 * time.Minute,
+		Keep: 180 * 24 * time.Hour, Now: time.Now,
+		Problem: func(err error) { fmt.Fprintln(os.Stderr, "hub:", err) }})
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,8 @@ func serve(ctx context.Context, o options) error {
 	mux := http.NewServeMux()
 	feed, source := &view.Feed{}, &pages.Source{Hub: h, Title: "hubbench", Why: func(string) string { return "" }}
 	go source.Follow(ctx, feed)
-	mux.Handle("/", server.New(server.Options{Hub: h, Tokens: access.NewTokens(db, time.Now), Pages: view.ObserverHandler(feed, "/diagnostics", "/changes")}))
+	mux.Handle("/", server.New(server.Options{Hub: h, Tokens: access.NewTokens(db, time.Now),
+		Pages: view.ObserverHandler(feed, "/diagnostics", "/changes")}))
 	mux.HandleFunc("POST /want", func(w http.ResponseWriter, r *http.Request) {
 		wanted := &state.Wanted{}
 		if err := json.NewDecoder(r.Body).Decode(wanted); err != nil {
@@ -117,7 +120,8 @@ func startHub(ctx context.Context, o options) (*process, error) {
 		return nil, errors.Join(errors.New("the hub did not start"), cmd.Wait())
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}
-	return &process{cmd, "http://" + strings.TrimSpace(address), &http.Client{Transport: transport, Timeout: 10 * time.Minute}}, nil
+	return &process{cmd, "http://" + strings.TrimSpace(address),
+		&http.Client{Transport: transport, Timeout: 10 * time.Minute}}, nil
 }
 
 func (p *process) kill() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() }

@@ -32,7 +32,8 @@ type fleet struct {
 const environments = 3
 
 func newFleet(o options, t *tokens) *fleet {
-	return &fleet{options: o, tokens: t, random: rand.New(rand.NewPCG(1, 1)), commits: make([]int, environments), states: make([]byte, o.clusters)}
+	return &fleet{options: o, tokens: t, random: rand.New(rand.NewPCG(1, 1)),
+		commits: make([]int, environments), states: make([]byte, o.clusters)}
 }
 
 func digest(environment, target, commit int) string {
@@ -45,7 +46,8 @@ func commitID(environment, commit int) string { return fmt.Sprintf("%08x%032x", 
 const types = 30
 
 func (f *fleet) wanted(e int) *state.Wanted {
-	w := &state.Wanted{Environment: fmt.Sprint("env", e), Repository: "https://git.example/gitops", Branch: fmt.Sprint("env", e)}
+	w := &state.Wanted{Environment: fmt.Sprint("env", e), Repository: "https://git.example/gitops",
+		Branch: fmt.Sprint("env", e)}
 	for n := f.commits[e]; n >= 0; n-- {
 		c := state.Commit{ID: commitID(e, n), Time: time.Unix(1_700_000_000+int64(n), 0), Was: map[string]string{}}
 		for r := range 10 {
@@ -59,9 +61,11 @@ func (f *fleet) wanted(e int) *state.Wanted {
 		w.Commits = append(w.Commits, c)
 	}
 	for t := range types {
-		folder := state.Folder{Name: typeName(t), ClusterType: typeName(t), Ring: fmt.Sprint("r", t%10), Base: commitID(100, f.commits[e]), Listed: true}
+		folder := state.Folder{Name: typeName(t), ClusterType: typeName(t), Ring: fmt.Sprint("r", t%10),
+			Base: commitID(100, f.commits[e]), Listed: true}
 		for i := range f.targets {
-			folder.Targets = append(folder.Targets, state.Target{Name: targetName(i), Workload: targetName(i)[:3], Version: fmt.Sprint(f.digestOf(e, i)), Digest: f.digestOf(e, i)})
+			folder.Targets = append(folder.Targets, state.Target{Name: targetName(i),
+				Workload: targetName(i)[:3], Version: fmt.Sprint(f.digestOf(e, i)), Digest: f.digestOf(e, i)})
 		}
 		w.Folders = append(w.Folders, folder)
 	}
@@ -92,11 +96,13 @@ type report struct {
 
 func (f *fleet) of(i int, short bool) report {
 	e := i % environments
-	r := api.Report{Cluster: clusterName(i), By: "kalypso observe", Snapshot: true, Digest: fmt.Sprintf("%d-%d-%d", i, f.commits[e], f.states[i])}
+	r := api.Report{Cluster: clusterName(i), By: "kalypso observe", Snapshot: true,
+		Digest: fmt.Sprintf("%d-%d-%d", i, f.commits[e], f.states[i])}
 	out := report{token: f.tokens.clusters[i]}
 	out.short, _ = json.Marshal(r)
 	for t := range f.targets {
-		it := api.Item{Assignment: fmt.Sprintf("env%d/%s/%s", e, typeName(i%types), targetName(t)), Commit: commitID(e, f.commits[e]), State: "ok", Since: time.Unix(1_700_000_000, 0)}
+		it := api.Item{Assignment: fmt.Sprintf("env%d/%s/%s", e, typeName(i%types), targetName(t)),
+			Commit: commitID(e, f.commits[e]), State: "ok", Since: time.Unix(1_700_000_000, 0)}
 		if t == 0 && f.states[i] == 1 {
 			it.State, it.Message = "failed", "Deployment/hello dry-run failed: admission webhook denied the request"
 		}
@@ -180,7 +186,8 @@ func (t *times) print(name string, rate float64) {
 	if rate > 0 {
 		second = fmt.Sprintf("%.0f", rate)
 	}
-	fmt.Printf("%-44s %10s %10s %10s %10s\n", name, second, ms(median), ms(t.all[len(t.all)*99/100]), ms(t.all[len(t.all)-1]))
+	fmt.Printf("%-44s %10s %10s %10s %10s\n", name, second, ms(median), ms(t.all[len(t.all)*99/100]),
+		ms(t.all[len(t.all)-1]))
 }
 
 // load sends so many reports at a rate. What waits for those before it counts from when it was
@@ -229,7 +236,8 @@ func (p *process) fill(ctx context.Context, f *fleet) error {
 		return err
 	}
 	took := time.Since(begin).Seconds()
-	fmt.Printf("everything is reported for the first time: %.1f s, %.0f requests and %.0f assignments a second\n", took, float64(f.next)/took, float64(f.next*f.targets)/took)
+	fmt.Printf("everything is reported for the first time: %.1f s, %.0f requests and %.0f "+
+		"assignments a second\n", took, float64(f.next)/took, float64(f.next*f.targets)/took)
 	return nil
 }
 
@@ -258,7 +266,8 @@ func (p *process) release(f *fleet) error {
 	if err := p.want(f, 0); err != nil {
 		return err
 	}
-	fmt.Printf("a commit that changes %d of them: %.1f s\n", (f.clusters+environments-1)/environments, time.Since(begin).Seconds())
+	fmt.Printf("a commit that changes %d of them: %.1f s\n", (f.clusters+environments-1)/environments,
+		time.Since(begin).Seconds())
 	begin = time.Now()
 	f.next = 0
 	if _, err := p.load(f, (*fleet).mostlySame, 1e9, f.clusters); err != nil {
@@ -286,10 +295,13 @@ func (p *process) ask(f *fleet) func() []question {
 	var questions []question
 	var wg sync.WaitGroup
 	for _, path := range []string{
-		"/v1/environments", "/v1/counts?by=environment,ring", byVersion, "/v1/counts?by=cluster&environment=env1&clusterType=type001",
-		"/v1/assignments?state=failed", "/v1/assignments?state=drifted", "/v1/clusters/" + clusterName(f.clusters/2), "/v1/history?limit=100",
+		"/v1/environments", "/v1/counts?by=environment,ring", byVersion,
+		"/v1/counts?by=cluster&environment=env1&clusterType=type001",
+		"/v1/assignments?state=failed", "/v1/assignments?state=drifted",
+		"/v1/clusters/" + clusterName(f.clusters/2), "/v1/history?limit=100",
 		"/v1/history?environment=env1&workload=w03", "/v1/history?cluster=" + clusterName(f.clusters/2), "/metrics",
-		"/", "/environments/env1", "/rollouts/env1", "/running?environment=env1&state=failed", "/workloads/w03", "/cluster-types/env1/type001", "/clusters/env1/" + clusterName(1), "/history",
+		"/", "/environments/env1", "/rollouts/env1", "/running?environment=env1&state=failed",
+		"/workloads/w03", "/cluster-types/env1/type001", "/clusters/env1/" + clusterName(1), "/history",
 	} {
 		q := question{path, &times{}}
 		questions = append(questions, q)

@@ -3,7 +3,9 @@
 // Hubbench measures a hub: it runs one in a process of its own, has many clusters report to it
 // over HTTP, asks it questions meanwhile, and prints what it took:
 //
-//	go run ./internal/testing/hubbench [-clusters 20000] [-targets 10] [-seconds 30] [-postgres] [-dir DIR] [-profile DIR]
+//	go run ./internal/testing/hubbench [-clusters 20000] [-targets 10] [-seconds 30] [-postgres]
+//
+// [-dir DIR] [-profile DIR]
 //
 // Each cluster reports once a minute, with a token of its own, so that 20,000 make 333 requests a
 // second. The load is made on the same machine, and counts. Where there is a PostgreSQL, it runs the
@@ -34,7 +36,8 @@ func main() {
 	flag.IntVar(&o.targets, "targets", 10, "`number` of assignments on each")
 	flag.IntVar(&o.seconds, "seconds", 30, "how long each kind of load lasts")
 	flag.BoolVar(&o.postgres, "postgres", false, "use a PostgreSQL, which is started, and not a SQLite file")
-	flag.StringVar(&o.dir, "dir", "", "`folder` for the database, for its file system (default: where temporary files are)")
+	flag.StringVar(&o.dir, "dir", "", "`folder` for the database, for its file system (default: "+
+		"where temporary files are)")
 	flag.StringVar(&o.database, "database", "", "of -serve: the database")
 	flag.StringVar(&o.profile, "profile", "", "`folder` for CPU and memory profiles of the hub")
 	flag.IntVar(&o.transitions, "history", 0, "measure a history of so many transitions instead")
@@ -105,7 +108,8 @@ func measure(ctx context.Context, o options) error {
 			return err
 		}
 		took.print(load.name, rate)
-		fmt.Printf("  CPU time of the hub's process: %.0f%% of a processor\n", 100*float64(h.cpu()-cpu)/float64(time.Since(begin)))
+		fmt.Printf("  CPU time of the hub's process: %.0f%% of a processor\n",
+			100*float64(h.cpu()-cpu)/float64(time.Since(begin)))
 		for _, q := range questions() {
 			q.took.print("  GET "+q.path, 0)
 			if q.path == byVersion {
@@ -122,7 +126,8 @@ func measure(ctx context.Context, o options) error {
 	if h, err = startHub(ctx, o); err != nil {
 		return err
 	}
-	fmt.Printf("start with %d assignments: %.1f s, %.1f s of CPU time, memory %d MiB\n", o.clusters*o.targets, time.Since(begin).Seconds(), h.cpu().Seconds(), h.memory())
+	fmt.Printf("start with %d assignments: %.1f s, %.1f s of CPU time, memory %d MiB\n",
+		o.clusters*o.targets, time.Since(begin).Seconds(), h.cpu().Seconds(), h.memory())
 	h.end()
 	return original(ctx, o, ours)
 }

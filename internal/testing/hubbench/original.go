@@ -62,7 +62,8 @@ func original(ctx context.Context, o options, ours *times) error {
 		return nil
 	}
 	defer c.Stop()
-	fmt.Printf("clusters by version and state, p50: %d with %d workloads each: %.1f ms\n", o.clusters, o.targets, 1000*ours.median().Seconds())
+	fmt.Printf("clusters by version and state, p50: %d with %d workloads each: %.1f ms\n", o.clusters,
+		o.targets, 1000*ours.median().Seconds())
 	tooLong := false
 	for _, hosts := range []int{1000, 4000, 10_000, 100_000} {
 		if hosts > o.clusters {
@@ -85,7 +86,8 @@ func original(ctx context.Context, o options, ours *times) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  kalypso-observability-hub on PostgreSQL, %d with one workload each: %s; with an index of deployments by reconciler and time: %s\n", hosts, is, indexed)
+		fmt.Printf("  kalypso-observability-hub on PostgreSQL, %d with one workload each: %s; with an "+
+			"index of deployments by reconciler and time: %s\n", hosts, is, indexed)
 		_ = db.Close()
 	}
 	return nil

@@ -55,7 +55,8 @@ func StartPostgres(below string) (*Cluster, error) {
 	}}
 	for _, cmd := range []*exec.Cmd{
 		c.command("initdb", "-D", c.data(), "-U", "hub", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"),
-		c.command("pg_ctl", "start", "-w", "-t", "120", "-D", c.data(), "-l", c.log, "-o", "-k "+dir+" -c listen_addresses= -c shared_buffers=128MB"),
+		c.command("pg_ctl", "start", "-w", "-t", "120", "-D", c.data(), "-l", c.log, "-o",
+			"-k "+dir+" -c listen_addresses= -c shared_buffers=128MB"),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, out), os.RemoveAll(dir))

@@ -66,11 +66,13 @@ func (p place) key(it *state.Item) string {
 // repository, another branch or another folder than that of a class of the cluster type.
 func (m *Reference) elsewhere(p place, it *state.Item) bool {
 	from, w := it.Origin, m.Wanted
-	if from.Repository != "" && from.Repository != w.Repository && !slices.Contains(w.Mirrors, from.Repository) || from.Branch != "" && from.Branch != w.Branch {
+	if from.Repository != "" && from.Repository != w.Repository &&
+		!slices.Contains(w.Mirrors, from.Repository) || from.Branch != "" && from.Branch != w.Branch {
 		return true
 	}
 	folder := path.Base(path.Dir(from.Path))
-	return from.Path != "" && (path.Join(w.Path, folder, p.Target.Name) != from.Path || folder != p.ClusterType && !strings.HasPrefix(folder, p.ClusterType+"."))
+	return from.Path != "" && (path.Join(w.Path, folder, p.Target.Name) != from.Path ||
+		folder != p.ClusterType && !strings.HasPrefix(folder, p.ClusterType+"."))
 }
 
 // observed returns the observation that counts, and when it was made.
@@ -131,7 +133,9 @@ func (m *Reference) origin(p place) (best origin.Origin) {
 func (m *Reference) compare(p place, a, b *state.Item) int {
 	folderA, entryA := m.content(p, a, a.Commit)
 	folderB, entryB := m.content(p, b, b.Commit)
-	return cmp.Or(a.State.Compare(b.State), strings.Compare(a.Digest, b.Digest), strings.Compare(a.Message, b.Message), strings.Compare(a.Applied, b.Applied), a.Since.Compare(b.Since), strings.Compare(folderA, folderB), strings.Compare(entryA, entryB))
+	return cmp.Or(a.State.Compare(b.State), strings.Compare(a.Digest, b.Digest),
+		strings.Compare(a.Message, b.Message), strings.Compare(a.Applied, b.Applied),
+		a.Since.Compare(b.Since), strings.Compare(folderA, folderB), strings.Compare(entryA, entryB))
 }
 
 // content returns the digests of the folder and of the cluster's entry that a commit has, or the

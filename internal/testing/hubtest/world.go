@@ -61,7 +61,8 @@ func Start() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
 // Wanted returns what is wanted as of the newest commit.
 func (w *World) Wanted() *state.Wanted {
-	out := &state.Wanted{Environment: Environment, Repository: repository, Branch: Environment, Path: folder, Commits: slices.Clone(w.commits)}
+	out := &state.Wanted{Environment: Environment, Repository: repository, Branch: Environment,
+		Path: folder, Commits: slices.Clone(w.commits)}
 	base := w.commits[0].Rings[0].Base
 	for _, name := range []string{"box", "edge.a", "edge.b"} {
 		f := state.Folder{Name: name, ClusterType: name[:min(4, len(name))], Listed: name != "box", Base: base}
@@ -74,7 +75,8 @@ func (w *World) Wanted() *state.Wanted {
 	}
 	for i := range 6 {
 		name := fmt.Sprintf("c%d", i)
-		out.Clusters = append(out.Clusters, state.Cluster{Name: name, Folder: out.Folders[1+i%2].Name, Entry: w.digests[state.EntryKey(name)]})
+		out.Clusters = append(out.Clusters, state.Cluster{Name: name, Folder: out.Folders[1+i%2].Name,
+			Entry: w.digests[state.EntryKey(name)]})
 	}
 	return out
 }
@@ -98,7 +100,8 @@ func (w *World) Commit() {
 		commits[0].Was = was // of the one before the new one
 	}
 	id := w.next()
-	commit := state.Commit{ID: id, Time: Start().Add(time.Duration(len(commits)) * time.Minute), Rings: []state.Ring{{Base: "s" + id, Own: "e"}}}
+	commit := state.Commit{ID: id, Time: Start().Add(time.Duration(len(commits)) * time.Minute),
+		Rings: []state.Ring{{Base: "s" + id, Own: "e"}}}
 	if w.IntN(4) == 0 { // somebody edits a folder or an entry
 		keys := slices.Sorted(maps.Keys(w.digests))
 		commit.Edited = map[string]string{keys[w.IntN(len(keys))]: fmt.Sprintf("d%d", 2+w.IntN(3))}
@@ -113,7 +116,8 @@ func (w *World) Report(now time.Time) state.Report {
 	if w.IntN(5) == 0 {
 		clusterType, name = "box", fmt.Sprintf("x%d", w.IntN(2))
 	}
-	r := state.Report{Cluster: name, Received: now, At: now.Add(time.Duration(w.IntN(20)-15) * time.Second), Snapshot: w.IntN(2) == 0, By: "test"}
+	r := state.Report{Cluster: name, Received: now,
+		At: now.Add(time.Duration(w.IntN(20)-15) * time.Second), Snapshot: w.IntN(2) == 0, By: "test"}
 	for _, t := range targets {
 		if w.IntN(3) > 0 {
 			r.Items = append(r.Items, w.item(now, clusterType, t))
@@ -133,7 +137,8 @@ func (w *World) Report(now time.Time) state.Report {
 }
 
 func (w *World) item(now time.Time, clusterType, target string) state.Item {
-	it := state.Item{Assignment: Environment + "/" + clusterType + "/" + target, State: state.Reported(1 + w.IntN(5)), Commit: w.commits[w.IntN(len(w.commits))].ID}
+	it := state.Item{Assignment: Environment + "/" + clusterType + "/" + target,
+		State: state.Reported(1 + w.IntN(5)), Commit: w.commits[w.IntN(len(w.commits))].ID}
 	switch w.IntN(10) {
 	case 0:
 		it.Commit = unknownCommit

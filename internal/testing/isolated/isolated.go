@@ -31,7 +31,8 @@ func Environment() {
 			os.Unsetenv(name)
 		}
 	}
-	for name, value := range map[string]string{done: "1", "LC_ALL": "C", "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1"} {
+	for name, value := range map[string]string{done: "1", "LC_ALL": "C",
+		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1"} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}
@@ -71,7 +72,8 @@ var (
 		"GIT_", "SSH_", "GPG_", "GNUPGHOME", "NETRC",
 		"KALYPSO_", "CUE_", "DOCKER_", "HELM_", "KUBECONFIG", "KUSTOMIZE_", "ANSIBLE_", "XDG_CONFIG_HOME",
 		"CI", "CI_", "GITHUB_", "GH_", "GITLAB_", "GITEA_", "FORGEJO_", "RUNNER_",
-		"GOGC", "GOMEMLIMIT", "SOURCE_DATE_EPOCH", "LANGUAGE", "EDITOR", "VISUAL", "PAGER", "COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE",
+		"GOGC", "GOMEMLIMIT", "SOURCE_DATE_EPOCH", "LANGUAGE", "EDITOR", "VISUAL", "PAGER", "COLUMNS",
+		"NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE",
 	}
 	// wanted are those that say what the tests are to do.
 	wanted = []string{"KALYPSO_ALL", "KALYPSO_LONG", "KALYPSO_UPDATE", "KALYPSO_FLOWS", "KALYPSO_FLOWS_", "KALYPSO_TEST_"}

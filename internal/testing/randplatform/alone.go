@@ -142,7 +142,8 @@ func satisfies(constraint, text string) bool {
 func (p *Platform) Removed(environment, cluster string) bool {
 	for _, e := range p.of("environments") {
 		removed := e.body.get("removals", "clusters")
-		if e.name() == environment && removed != nil && slices.ContainsFunc(removed.elems, func(v *value) bool { return v.text == strconv.Quote(cluster) }) {
+		if e.name() == environment && removed != nil && slices.ContainsFunc(removed.elems,
+			func(v *value) bool { return v.text == strconv.Quote(cluster) }) {
 			return true
 		}
 	}

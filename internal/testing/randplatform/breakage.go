@@ -120,8 +120,10 @@ func wrongType(p *Platform, r *rand.Rand) (breakage, bool) {
 		collection string
 		path       []string
 	}{
-		{"clusterTypes", []string{"labels", "region"}}, {"clusterTypes", []string{"reconciler"}}, {"workloads", []string{"workspace"}},
-		{"workloads", []string{"deploymentTargets"}}, {"configs", []string{"layer"}}, {"schedulingPolicies", []string{"clusterTypes"}},
+		{"clusterTypes", []string{"labels", "region"}}, {"clusterTypes", []string{"reconciler"}},
+		{"workloads", []string{"workspace"}},
+		{"workloads", []string{"deploymentTargets"}}, {"configs", []string{"layer"}},
+		{"schedulingPolicies", []string{"clusterTypes"}},
 		{"configs", []string{"values"}}, {"schedulingPolicies", []string{"deny"}}, {"configSchemas", []string{"enforce"}},
 		{"namespaceServices", []string{"deletion"}}, {"environments", []string{"after"}},
 	}...)
@@ -133,7 +135,8 @@ func wrongType(p *Platform, r *rand.Rand) (breakage, bool) {
 }
 
 func unknownField(p *Platform, r *rand.Rand) (breakage, bool) {
-	e, ok := p.oneOf(r, pick(r, "clusterTypes", "clusterTypes", "workloads", "workloads", "schedulingPolicies", "schedulingPolicies",
+	e, ok := p.oneOf(r, pick(r, "clusterTypes", "clusterTypes", "workloads", "workloads",
+		"schedulingPolicies", "schedulingPolicies",
 		"configs", "configSchemas", "namespaceServices", "reconcilers"))
 	if !ok {
 		return breakage{}, false
@@ -146,7 +149,8 @@ func syntaxError(p *Platform, r *rand.Rand) (breakage, bool) {
 }
 
 func missingReference(p *Platform, r *rand.Rand) (breakage, bool) {
-	c := pick(r, [][2]string{{"clusterTypes", "reconciler"}, {"clusterTypes", "namespaceService"}, {"clusters", "clusterType"}}...)
+	c := pick(r, [][2]string{{"clusterTypes", "reconciler"}, {"clusterTypes", "namespaceService"},
+		{"clusters", "clusterType"}}...)
 	e, ok := p.oneOf(r, c[0])
 	if !ok {
 		return breakage{}, false
@@ -158,7 +162,8 @@ func unmetContract(p *Platform, r *rand.Rand) (breakage, bool) {
 	if e, ok := p.oneOf(r, "workloads"); ok && chance(r, 50) {
 		return one("unmet contract", e, []string{"requires"}, obj("MISSING", raw("string"), "LOG_LEVEL", raw("int")))
 	}
-	return added("unmet contract", p.anywhere(r), "configSchemas: unmet: {match: "+valueText(p.match(r))+", schema: MISSING: string}")
+	return added("unmet contract", p.anywhere(r),
+		"configSchemas: unmet: {match: "+valueText(p.match(r))+", schema: MISSING: string}")
 }
 
 func badSelector(p *Platform, r *rand.Rand) (breakage, bool) {
@@ -191,7 +196,8 @@ func dependencyCycle(p *Platform, r *rand.Rand) (breakage, bool) {
 	b := breakage{what: "cyclic dependsOn in " + e.title()}
 	for i, t := range targets {
 		next, _ := strconv.Unquote(targets[(i+1)%len(targets)])
-		b.patches = append(b.patches, patch{e.collection, e.key, e.scope, []string{"deploymentTargets", t, "dependsOn"}, arr(e.name() + "-" + next)})
+		b.patches = append(b.patches, patch{e.collection, e.key, e.scope,
+			[]string{"deploymentTargets", t, "dependsOn"}, arr(e.name() + "-" + next)})
 	}
 	return b, true
 }
@@ -201,11 +207,13 @@ func (v *value) targets() []field {
 	if v == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(v.fields), func(f field) bool { return f.label[0] != '"' || f.value.kind != structure })
+	return slices.DeleteFunc(slices.Clone(v.fields),
+		func(f field) bool { return f.label[0] != '"' || f.value.kind != structure })
 }
 
 func compileError(p *Platform, r *rand.Rand) (breakage, bool) {
-	return added("compile error", p.anywhere(r), pick(r, "_a: nowhere.b", "let unused = 5", `configs: lost: {match: {}, values: A: nowhere}`))
+	return added("compile error", p.anywhere(r),
+		pick(r, "_a: nowhere.b", "let unused = 5", `configs: lost: {match: {}, values: A: nowhere}`))
 }
 
 func badComprehension(p *Platform, r *rand.Rand) (breakage, bool) {
@@ -218,7 +226,8 @@ func badComprehension(p *Platform, r *rand.Rand) (breakage, bool) {
 }
 
 func missingField(p *Platform, r *rand.Rand) (breakage, bool) {
-	c := pick(r, [][2]string{{"clusterTypes", "reconciler"}, {"workloads", "workspace"}, {"configs", "match"}, {"schedulingPolicies", "clusterTypes"}}...)
+	c := pick(r, [][2]string{{"clusterTypes", "reconciler"}, {"workloads", "workspace"},
+		{"configs", "match"}, {"schedulingPolicies", "clusterTypes"}}...)
 	e, ok := p.oneOf(r, c[0])
 	if !ok {
 		return breakage{}, false
@@ -267,7 +276,8 @@ func badData(p *Platform, r *rand.Rand) (breakage, bool) {
 }
 
 func badHelper(p *Platform, r *rand.Rand) (breakage, bool) {
-	return added("broken helper package", helperPackage+"/broken.cue", pick(r, "Port: 1", "Port: nowhere", "Port: {", `Domain: "other"`))
+	return added("broken helper package", helperPackage+"/broken.cue",
+		pick(r, "Port: 1", "Port: nowhere", "Port: {", `Domain: "other"`))
 }
 
 func environmentCycle(p *Platform, r *rand.Rand) (breakage, bool) {

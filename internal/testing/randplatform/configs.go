@@ -60,10 +60,12 @@ var layeredKeys = []string{"LOG_LEVEL", "TIMEOUT", "RATE"}
 func (p *Platform) addCommonConfigs(r *rand.Rand) {
 	p.entity(r, "", "configs", "common", obj("match", obj(),
 		"defaults", obj("TIMEOUT", layered("TIMEOUT", 0), "RATE", layered("RATE", 0)),
-		"values", obj("LOG_LEVEL", raw(`*"info" | string`), "POOL", raw("int & >=1 & <=100 & (*10 | _)"), "startup", arr("check"))))
+		"values", obj("LOG_LEVEL", raw(`*"info" | string`), "POOL", raw("int & >=1 & <=100 & (*10 | _)"),
+			"startup", arr("check"))))
 	for _, region := range regions {
 		p.entity(r, "", "configs", "in-"+region, obj("match", obj("region", region),
-			"values", obj("REGION", strings.ToUpper(region), "services", obj("dns", obj("host", region+".example.com", "port", 53)))))
+			"values", obj("REGION", strings.ToUpper(region), "services",
+				obj("dns", obj("host", region+".example.com", "port", 53)))))
 	}
 }
 
@@ -134,7 +136,8 @@ func (p *Platform) addValue(r *rand.Rand, body, values *value, own, name string)
 		values.set(key, pick(r, raw("null"), obj(), arr(), arr(1, 2, 3)))
 	case 8:
 		assignment()
-		values.set(key, raw(`"\(#assignment.environment)/\(#assignment.%s)"`, pick(r, "clusterType", "workload", "deploymentTarget", "workspace", "namespace")))
+		values.set(key, raw(`"\(#assignment.environment)/\(#assignment.%s)"`,
+			pick(r, "clusterType", "workload", "deploymentTarget", "workspace", "namespace")))
 	case 9:
 		assignment()
 		values.set(key, raw(`#assignment.labels.%s`, pick(r, "region", "size")))
@@ -164,7 +167,8 @@ func valueText(v *value) string {
 }
 
 func (p *Platform) addSchemas(r *rand.Rand) {
-	p.entity(r, "", "configSchemas", "lists", obj("match", obj(), "lists", obj("startup", "append", "tags", "unique", "sinks", obj("mergeBy", "name"))))
+	p.entity(r, "", "configSchemas", "lists", obj("match", obj(), "lists",
+		obj("startup", "append", "tags", "unique", "sinks", obj("mergeBy", "name"))))
 	for range r.IntN(3) {
 		p.addSchema(r)
 	}
@@ -198,7 +202,8 @@ func (p *Platform) addLanguage(r *rand.Rand) {
 	p.add(&entity{collection: "configs", key: `"each-\(item)"`, file: p.file(r, ""), items: sample(r, 1, regions...),
 		body: obj("match", obj("region", raw("item")), "values", obj("EACH", raw(`"in \(item)"`)))})
 	if chance(r, 60) {
-		p.top(r, "", "configs", raw(`{for place in %s.Regions {"far-\(place)": {match: {region: place, size: "large"}, layer: 10, values: FAR: place}}}`, helperPackage))
+		p.top(r, "", "configs", raw(
+			`{for place in %s.Regions {"far-\(place)": {match: {region: place, size: "large"}, layer: 10, values: FAR: place}}}`, helperPackage))
 	}
 	if chance(r, 50) {
 		p.top(r, "", "configs", raw(`{if _flags.extra {extra: {match: {}, layer: 20, values: EXTRA: "on"}}}`))
@@ -207,6 +212,7 @@ func (p *Platform) addLanguage(r *rand.Rand) {
 		p.add(&entity{collection: "configs", key: `[=~"^net-"]`, file: p.file(r, ""), body: obj("description", "A network.")})
 	}
 	if chance(r, 30) {
-		p.add(&entity{collection: "workloads", key: `[string]`, file: p.file(r, ""), body: obj("labels", obj("made", "here"))})
+		p.add(&entity{collection: "workloads", key: `[string]`, file: p.file(r, ""),
+			body: obj("labels", obj("made", "here"))})
 	}
 }

@@ -36,11 +36,16 @@ const (
 // pinnedSources are the sources of all platforms. Nobody uses the last one.
 func pinnedSources() []pinned {
 	return []pinned{
-		{source: dependency.Source{Kind: dependency.Chart, URL: "https://charts.example.com", Chart: "plain", Version: "1.x"}, content: plainChart},
-		{source: dependency.Source{Kind: dependency.Chart, URL: "oci://registry.example.com/charts/asking", Version: "2.0.0"}, content: askingChart},
-		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/rendered", Branch: "main"}, content: folders},
-		{source: dependency.Source{Kind: dependency.OCI, URL: "oci://registry.example.com/rendered", Tag: "live"}, content: folders},
-		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/registered", Branch: "main"}, content: registered},
+		{source: dependency.Source{Kind: dependency.Chart, URL: "https://charts.example.com",
+			Chart: "plain", Version: "1.x"}, content: plainChart},
+		{source: dependency.Source{Kind: dependency.Chart,
+			URL: "oci://registry.example.com/charts/asking", Version: "2.0.0"}, content: askingChart},
+		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/rendered",
+			Branch: "main"}, content: folders},
+		{source: dependency.Source{Kind: dependency.OCI, URL: "oci://registry.example.com/rendered",
+			Tag: "live"}, content: folders},
+		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/registered",
+			Branch: "main"}, content: registered},
 		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/unused", Tag: "v1"}, content: folders},
 	}
 }
@@ -54,13 +59,15 @@ func (p *Platform) addContent(files map[string]string) {
 		data := s.content(s.revision, h == broken)
 		digest := dependency.DigestOf(data)
 		if h != unlocked {
-			entries = append(entries, dependency.Entry{Source: s.source, Revision: s.revisionText(), Content: digest, Size: int64(len(data))})
+			entries = append(entries, dependency.Entry{Source: s.source, Revision: s.revisionText(),
+				Content: digest, Size: int64(len(data))})
 		}
 		if digits := strings.TrimPrefix(string(digest), "sha256:"); h != absent {
 			files["vendor/sha256/"+digits[:2]+"/"+digits] = string(data)
 		}
 	}
-	text, err := json.MarshalIndent(map[string]any{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock", "sources": dependency.NewLock(entries).Sources}, "", "  ")
+	text, err := json.MarshalIndent(map[string]any{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock",
+		"sources": dependency.NewLock(entries).Sources}, "", "  ")
 	must(err)
 	files[dependency.FileName] = string(text) + "\n"
 }
@@ -197,7 +204,8 @@ func chart(files map[string]string) []byte {
 	zip := gzip.NewWriter(&out)
 	w := tar.NewWriter(zip)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		must(w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "chart/" + name, Mode: 0o644, Size: int64(len(files[name]))}))
+		must(w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "chart/" + name, Mode: 0o644,
+			Size: int64(len(files[name]))}))
 		_, err := w.Write([]byte(files[name]))
 		must(err)
 	}

@@ -217,7 +217,8 @@ func addEntity(p *Platform, r *rand.Rand) string {
 }
 
 func removeEntity(p *Platform, r *rand.Rand) string {
-	e, ok := p.oneOf(r, pick(r, "configs", "configs", "workloads", "clusterTypes", "schedulingPolicies", "configSchemas", "clusters"))
+	e, ok := p.oneOf(r, pick(r, "configs", "configs", "workloads", "clusterTypes",
+		"schedulingPolicies", "configSchemas", "clusters"))
 	if !ok {
 		return ""
 	}
@@ -228,7 +229,8 @@ func removeEntity(p *Platform, r *rand.Rand) string {
 // renameEntity gives an entity another name, mostly also where others refer to
 // it.
 func renameEntity(p *Platform, r *rand.Rand) string {
-	e, ok := p.oneOf(r, pick(r, "configs", "workloads", "clusterTypes", "schedulingPolicies", "configSchemas", "reconcilers", "namespaceServices"))
+	e, ok := p.oneOf(r, pick(r, "configs", "workloads", "clusterTypes", "schedulingPolicies",
+		"configSchemas", "reconcilers", "namespaceServices"))
 	if !ok || e.name() == "default" {
 		return ""
 	}

@@ -10,7 +10,8 @@ import (
 
 // collections are the schema's, as the base declares them.
 var collections = []struct{ name, definition string }{
-	{"environments", "Environments"}, {"clusterTypes", "ClusterTypes"}, {"clusters", "Clusters"}, {"workloads", "Workloads"},
+	{"environments", "Environments"}, {"clusterTypes", "ClusterTypes"}, {"clusters", "Clusters"},
+	{"workloads", "Workloads"},
 	{"registrations", "Registrations"}, {"schedulingPolicies", "SchedulingPolicies"}, {"configs", "Configs"},
 	{"configSchemas", "ConfigSchemas"}, {"namespaceServices", "NamespaceServices"}, {"reconcilers", "Reconcilers"},
 }
@@ -48,7 +49,8 @@ func (p *Platform) file(r *rand.Rand, scope string) string {
 
 // entity adds an entity in a random file of a scope.
 func (p *Platform) entity(r *rand.Rand, scope, collection, name string, body *value) *entity {
-	return p.add(&entity{collection: collection, key: strconv.Quote(name), scope: scope, file: p.file(r, scope), body: body})
+	return p.add(&entity{collection: collection, key: strconv.Quote(name), scope: scope,
+		file: p.file(r, scope), body: body})
 }
 
 // top adds a top-level field that is no collection's.
@@ -59,7 +61,8 @@ func (p *Platform) top(r *rand.Rand, scope, key string, body *value) *entity {
 // spread writes some fields of an entity to another file, where no field needs
 // another one beside it.
 func (p *Platform) spread(r *rand.Rand, e *entity) {
-	if e.collection == "" || e.name() == "" || e.pinned || e.body.kind != structure || len(e.body.fields) < 3 || !chance(r, 15) {
+	if e.collection == "" || e.name() == "" || e.pinned || e.body.kind != structure ||
+		len(e.body.fields) < 3 || !chance(r, 15) {
 		return
 	}
 	for _, f := range e.body.fields {
@@ -96,7 +99,8 @@ func (p *Platform) addBase(r *rand.Rand) {
 		p.entity(r, "", "environments", name, body)
 	}
 	p.data["contracts/values.schema.json"] = obj("type", "object", "properties",
-		obj("LOG_LEVEL", obj("type", "string"), "TIMEOUT", obj("type", "integer", "minimum", 1, "maximum", 10000)), "required", arr("LOG_LEVEL"))
+		obj("LOG_LEVEL", obj("type", "string"), "TIMEOUT",
+			obj("type", "integer", "minimum", 1, "maximum", 10000)), "required", arr("LOG_LEVEL"))
 	p.data["data/limits.json"] = obj("max", 100, "names", arr("a", "b"), "rate", 0.5)
 }
 
@@ -172,7 +176,8 @@ func (p *Platform) addServices(r *rand.Rand) {
 		}
 		return obj("externalSecret", obj("refreshInterval", pick(r, "1h", "10m")))
 	}
-	p.entity(r, "", "namespaceServices", "default", obj("labels", obj(`"example.com/cost"`, "shared"), "secrets", secrets()))
+	p.entity(r, "", "namespaceServices", "default",
+		obj("labels", obj(`"example.com/cost"`, "shared"), "secrets", secrets()))
 	p.entity(r, "", "namespaceServices", "wide", obj("#assignment", raw("schema.#Assignment"),
 		"pattern", raw(`"\(#assignment.environment)-\(#assignment.deploymentTarget)"`),
 		"annotations", obj("owner", raw(`"team-\(#assignment.workspace)"`)),
@@ -183,7 +188,8 @@ func (p *Platform) addServices(r *rand.Rand) {
 		tight := obj("deletion", pick(r, "orphan", "delete"), "podSecurity", pick(r, "baseline", "restricted"),
 			"quota", obj(`"requests.cpu"`, "4", "pods", 20),
 			"limits", obj("Container", obj("default", obj("cpu", "500m", "memory", "256Mi"))),
-			"networkPolicy", pick(r, str("isolated"), obj("ingressFrom", arr(obj("namespaceLabels", obj("zone", "a"), "ports", arr(obj("port", 80)))),
+			"networkPolicy", pick(r, str("isolated"), obj("ingressFrom",
+				arr(obj("namespaceLabels", obj("zone", "a"), "ports", arr(obj("port", 80)))),
 				"egressTo", arr(obj("cidr", "10.0.0.0/8", "except", arr("10.1.0.0/16"))))),
 			"rbac", obj("viewers", obj("clusterRole", "view", "groups", arr("viewers"))),
 			"serviceAccount", obj("automountToken", raw("true"), "imagePullSecrets", arr("registry")),
@@ -193,7 +199,8 @@ func (p *Platform) addServices(r *rand.Rand) {
 		p.entity(r, "", "namespaceServices", "tight", tight)
 	}
 	if chance(r, 20) {
-		p.entity(r, "", "namespaceServices", "preset", raw(`namespace.#Small & {labels: size: "small", secrets: externalSecret: {}}`))
+		p.entity(r, "", "namespaceServices", "preset",
+			raw(`namespace.#Small & {labels: size: "small", secrets: externalSecret: {}}`))
 	}
 }
 
@@ -302,7 +309,8 @@ func newManifests(r *rand.Rand) *value {
 	case 2:
 		return obj("oci", oci())
 	case 3:
-		return obj("helm", obj("repo", "https://charts.example.com", "chart", "one", "version", version, "values", obj("replicas", 1+r.IntN(3)),
+		return obj("helm", obj("repo", "https://charts.example.com", "chart", "one", "version", version,
+			"values", obj("replicas", 1+r.IntN(3)),
 			"platformValues", pick(r, "platform", "global.platform")))
 	case 4:
 		return obj("helm", obj("oci", "oci://registry.example.com/charts/one", "version", version))
@@ -318,7 +326,8 @@ func newManifests(r *rand.Rand) *value {
 }
 
 func (p *Platform) addPolicies(r *rand.Rand, scope string) {
-	p.entity(r, scope, "schedulingPolicies", p.newName("core"), obj("deploymentTargets", obj("labels", obj("tier", "core")), "clusterTypes", obj()))
+	p.entity(r, scope, "schedulingPolicies", p.newName("core"),
+		obj("deploymentTargets", obj("labels", obj("tier", "core")), "clusterTypes", obj()))
 	for range 1 + r.IntN(3) {
 		p.addPolicy(r, scope)
 	}

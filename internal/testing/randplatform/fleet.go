@@ -48,8 +48,9 @@ func (p *Platform) addInventory(r *rand.Rand, scope string) {
 			"reconciler", reconciler, "entries", "cluster"))
 		types = append(types, name)
 		if reconciler == "flux" && chance(r, 50) {
-			p.entity(r, scope, "configs", "of-"+name, obj("match", obj("clusterType", name), "#assignment", raw("schema.#Assignment"),
-				"values", obj("SITE", raw(`"\(#assignment.cluster.name) in \(#assignment.cluster.labels.rack)"`))))
+			p.entity(r, scope, "configs", "of-"+name,
+				obj("match", obj("clusterType", name), "#assignment", raw("schema.#Assignment"),
+					"values", obj("SITE", raw(`"\(#assignment.cluster.name) in \(#assignment.cluster.labels.rack)"`))))
 		}
 	}
 	name := p.newName("stores")

@@ -30,7 +30,8 @@ func (p *Platform) addRendering(r *rand.Rand) {
 		p.addRenderedWorkload(r)
 	}
 	if chance(r, 50) {
-		p.entity(r, "", "registrations", "team", obj("workspace", pick(r, teams...), "provides", arr("workloads", "configs"), "layers", obj("max", 9),
+		p.entity(r, "", "registrations", "team", obj("workspace", pick(r, teams...), "provides",
+			arr("workloads", "configs"), "layers", obj("max", 9),
 			"git", obj("repo", "https://git.example.com/registered", "branch", "main", "path", "./cue")))
 	}
 	if chance(r, 30) {
@@ -48,7 +49,8 @@ func (p *Platform) addOtherReconcilers(r *rand.Rand) {
 	}
 	if chance(r, 40) {
 		p.entity(r, "", "reconcilers", "own", obj("#assignment", raw("schema.#Assignment"), "cue", obj("files", obj(
-			`"facts.json"`, obj("json", obj("values", raw("#assignment.values"), "manifests", raw("#assignment.manifests"), "rendered", raw("len(#assignment.rendered)")))))))
+			`"facts.json"`, obj("json", obj("values", raw("#assignment.values"), "manifests",
+				raw("#assignment.manifests"), "rendered", raw("len(#assignment.rendered)")))))))
 	}
 	if chance(r, 30) {
 		p.entity(r, "", "reconcilers", "fleet", obj("fleet", obj("pollingInterval", pick(r, "15s", "2m"))))
@@ -93,7 +95,8 @@ func newRendered(r *rand.Rand) *value {
 	case 4:
 		return obj("oci", obj("url", "oci://registry.example.com/rendered", "tag", "live", "path", "./overlay"))
 	default:
-		k := obj("git", obj("repo", "https://git.example.com/rendered", "branch", "main"), "path", pick(r, "./overlay", "./deploy"))
+		k := obj("git", obj("repo", "https://git.example.com/rendered", "branch", "main"), "path",
+			pick(r, "./overlay", "./deploy"))
 		if chance(r, 50) {
 			k.set("images", arr(obj("name", "registry.example.com/server", "newTag", fmt.Sprintf("v%d", r.IntN(9)))))
 		}

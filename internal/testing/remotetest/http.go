@@ -244,7 +244,8 @@ func Isolate(t testing.TB) (home string) {
 	}
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "XDG_") || strings.HasSuffix(strings.ToLower(name), "_proxy") {
+		if strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "XDG_") ||
+			strings.HasSuffix(strings.ToLower(name), "_proxy") {
 			unset(name)
 		}
 	}

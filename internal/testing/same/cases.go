@@ -94,7 +94,8 @@ func (r *recorder) folder(name string) {
 
 // refs records all branches of a repository.
 func (r *recorder) refs(name string) {
-	out, err := exec.Command("git", "-C", r.path(name), "for-each-ref", "--format=%(refname) %(objectname) %(tree) %(contents)").CombinedOutput()
+	out, err := exec.Command("git", "-C", r.path(name), "for-each-ref", "--format=%(refname) "+
+		"%(objectname) %(tree) %(contents)").CombinedOutput()
 	r.say(string(out))
 	r.err = errors.Join(r.err, err)
 }
@@ -177,7 +178,8 @@ func flow(driver string, seed int) testCase {
 	return testCase{fmt.Sprintf("flow/%d", seed), func(r *recorder) error {
 		cmd := exec.Command(driver, "-test.run", "^TestSlowFlows$")
 		cmd.Dir = filepath.Join("cmd", "kalypso")
-		cmd.Env = append(os.Environ(), fmt.Sprint("KALYPSO_FLOWS_SEED=", seed), "KALYPSO_FLOWS_DIR="+r.dir, "KALYPSO_FLOWS_PROGRAM="+r.program)
+		cmd.Env = append(os.Environ(), fmt.Sprint("KALYPSO_FLOWS_SEED=", seed),
+			"KALYPSO_FLOWS_DIR="+r.dir, "KALYPSO_FLOWS_PROGRAM="+r.program)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			r.say(string(out))

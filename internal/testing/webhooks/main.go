@@ -55,9 +55,12 @@ func main() {
 
 // events are those of kustomize-controller about prod-hello-main.
 var events = map[string]event.Event{
-	"failed":      {Severity: event.EventSeverityError, Reason: meta.HealthCheckFailedReason, Message: "timeout waiting for: [Deployment/x/hello status: 'InProgress']"},
-	"progressing": {Severity: event.EventSeverityInfo, Reason: meta.ProgressingReason, Message: "Deployment/x/hello configured"},
-	"ok":          {Severity: event.EventSeverityInfo, Reason: meta.ReconciliationSucceededReason, Message: "Reconciliation finished in 1s, next run in 10m0s"},
+	"failed": {Severity: event.EventSeverityError, Reason: meta.HealthCheckFailedReason,
+		Message: "timeout waiting for: [Deployment/x/hello status: 'InProgress']"},
+	"progressing": {Severity: event.EventSeverityInfo, Reason: meta.ProgressingReason,
+		Message: "Deployment/x/hello configured"},
+	"ok": {Severity: event.EventSeverityInfo, Reason: meta.ReconciliationSucceededReason,
+		Message: "Reconciliation finished in 1s, next run in 10m0s"},
 }
 
 // flux sends an event as notification-controller does.
@@ -66,7 +69,8 @@ func (r *request) flux() error {
 	if !there {
 		return fmt.Errorf("there is no event %s", r.Flux)
 	}
-	e.InvolvedObject = corev1.ObjectReference{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: "flux-system", Name: "prod-hello-main"}
+	e.InvolvedObject = corev1.ObjectReference{APIVersion: "kustomize.toolkit.fluxcd.io/v1",
+		Kind: "Kustomization", Namespace: "flux-system", Name: "prod-hello-main"}
 	e.Timestamp, e.ReportingController = metav1.NewTime(r.At), "kustomize-controller"
 	e.Metadata = map[string]string{event.MetaRevisionKey: "prod@sha1:" + r.Commit, "cluster": r.Cluster}
 	body, err := json.Marshal(e)
@@ -99,7 +103,8 @@ func (r *request) argo() error {
 	for name, text := range data {
 		data[name] = strings.ReplaceAll(text, "https://hub.example.com", r.URL)
 	}
-	config, err := api.ParseConfig(&corev1.ConfigMap{Data: data}, &corev1.Secret{Data: map[string][]byte{"kalypso-token": []byte(r.Token)}})
+	config, err := api.ParseConfig(&corev1.ConfigMap{Data: data},
+		&corev1.Secret{Data: map[string][]byte{"kalypso-token": []byte(r.Token)}})
 	if err != nil {
 		return err
 	}

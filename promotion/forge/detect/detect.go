@@ -25,8 +25,9 @@ const (
 // known are the public forges, and their names for SSH through port 443, which belong to
 // the same forge.
 var known = map[string]struct{ kind, host string }{
-	"github.com": {GitHub, "github.com"}, "www.github.com": {GitHub, "github.com"}, "ssh.github.com": {GitHub, "github.com"},
-	"gitlab.com": {GitLab, "gitlab.com"}, "altssh.gitlab.com": {GitLab, "gitlab.com"},
+	"github.com": {GitHub, "github.com"}, "www.github.com": {GitHub, "github.com"},
+	"ssh.github.com": {GitHub, "github.com"},
+	"gitlab.com":     {GitLab, "gitlab.com"}, "altssh.gitlab.com": {GitLab, "gitlab.com"},
 	"codeberg.org": {Gitea, "codeberg.org"}, "gitea.com": {Gitea, "gitea.com"},
 }
 
@@ -83,7 +84,8 @@ var (
 	// scp matches [USER@]HOST:PATH without a slash before the colon: git-clone(1).
 	scp    = lazyregexp.New(`^(?:[^@/]*@)?(\[[0-9A-Fa-f:.]+\]|[^:/\[]+):(.*)$`)
 	drive  = lazyregexp.New(`^[A-Za-z]:([\\/]|$)`)
-	errURL = errors.New("the address of the remote is not one that git has: https://HOST/PATH, ssh://HOST/PATH or HOST:PATH")
+	errURL = errors.New("the address of the remote is not one that git has: https://HOST/PATH, " +
+		"ssh://HOST/PATH or HOST:PATH")
 )
 
 // parse parses a URL as git does; nil for a folder, a bundle, or a remote helper.
@@ -242,7 +244,8 @@ func (r *remote) inside(instance *url.URL, kind string) (string, error) {
 		return "", err
 	}
 	if kind != GitLab && len(segments) != 2 {
-		return "", fmt.Errorf("%q is not the path of a repository on %s: OWNER/REPOSITORY", path, terminal.Line(instance.Host))
+		return "", fmt.Errorf("%q is not the path of a repository on %s: OWNER/REPOSITORY", path,
+			terminal.Line(instance.Host))
 	}
 	return path, nil
 }

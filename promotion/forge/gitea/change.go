@@ -28,7 +28,8 @@ func (f *Forge) FindChange(ctx context.Context, head, base string) (*forge.Chang
 
 func (f *Forge) find(ctx context.Context, head, base string) (*gitea.PullRequest, error) {
 	list, r, err := pages(func(o gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
-		return f.api(ctx).ListRepoPullRequests(f.owner, f.name, gitea.ListPullRequestsOptions{ListOptions: o, State: gitea.StateOpen})
+		return f.api(ctx).ListRepoPullRequests(f.owner, f.name,
+			gitea.ListPullRequestsOptions{ListOptions: o, State: gitea.StateOpen})
 	})
 	if code(r) == http.StatusNotFound {
 		if _, err := f.visible(ctx); err != nil {
@@ -39,7 +40,8 @@ func (f *Forge) find(ctx context.Context, head, base string) (*gitea.PullRequest
 		return nil, f.fail("look for the pull request of "+head, r, err)
 	}
 	for _, pr := range list {
-		if complete(pr) && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Ref == head && pr.Base.Ref == base && pr.State == gitea.StateOpen {
+		if complete(pr) && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Ref == head &&
+			pr.Base.Ref == base && pr.State == gitea.StateOpen {
 			return pr, nil
 		}
 	}
@@ -84,7 +86,8 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullReq
 	if c := code(r); err != nil && c != http.StatusConflict && c != http.StatusUnprocessableEntity {
 		return nil, f.fail(doing, r, err)
 	}
-	opened, findErr := server.Appears(ctx, f.server, func() (*gitea.PullRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
+	opened, findErr := server.Appears(ctx, f.server,
+		func() (*gitea.PullRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
 	if opened != nil || findErr != nil {
 		return opened, findErr
 	}
@@ -99,7 +102,8 @@ func (f *Forge) update(ctx context.Context, pr *gitea.PullRequest, spec forge.Ch
 	if pr.Title == spec.Title && pr.Body == spec.Body {
 		return pr, nil
 	}
-	updated, r, err := f.api(ctx).EditPullRequest(f.owner, f.name, pr.Index, gitea.EditPullRequestOption{Title: spec.Title, Body: &spec.Body})
+	updated, r, err := f.api(ctx).EditPullRequest(f.owner, f.name, pr.Index,
+		gitea.EditPullRequestOption{Title: spec.Title, Body: &spec.Body})
 	if err == nil && !complete(updated) {
 		return pr, nil
 	}
@@ -208,7 +212,8 @@ func (f *Forge) CloseChange(ctx context.Context, number int, comment string) err
 func (f *Forge) get(ctx context.Context, number int) (*gitea.PullRequest, error) {
 	pr, r, err := f.api(ctx).GetPullRequest(f.owner, f.name, int64(number))
 	if err == nil && !complete(pr) {
-		return nil, fmt.Errorf("read the pull request #%d: %s says neither where it comes from nor where it goes", number, f.server.Host())
+		return nil, fmt.Errorf("read the pull request #%d: %s says neither where it comes from nor "+
+			"where it goes", number, f.server.Host())
 	}
 	return pr, f.fail(fmt.Sprintf("read the pull request #%d", number), r, err)
 }

@@ -36,7 +36,8 @@ type Forge struct {
 
 var _ forge.Forge = (*Forge)(nil)
 
-const hint = "set GITEA_TOKEN or FORGEJO_TOKEN to a token with the scopes write:repository, write:issue and read:user of a user that may write to the repository"
+const hint = "set GITEA_TOKEN or FORGEJO_TOKEN to a token with the scopes write:repository, " +
+	"write:issue and read:user of a user that may write to the repository"
 
 // New returns a repository: base is the instance's URL, with its path if any, and path is
 // OWNER/REPOSITORY. The token is sent to that server only; without one, public repositories
@@ -83,7 +84,8 @@ func Token(host string) (string, bool) {
 		}
 	}
 	actions := os.Getenv("GITEA_ACTIONS") == "true" || os.Getenv("FORGEJO_ACTIONS") == "true"
-	if token := os.Getenv("GITHUB_TOKEN"); actions && token != "" && server.Same(os.Getenv("GITHUB_SERVER_URL"), host, false) {
+	if token := os.Getenv("GITHUB_TOKEN"); actions && token != "" &&
+		server.Same(os.Getenv("GITHUB_SERVER_URL"), host, false) {
 		return token, true
 	}
 	return "", false
@@ -158,7 +160,8 @@ var errHidden = errors.New("the server does not show it")
 func (f *Forge) visible(ctx context.Context) (*gitea.Repository, error) {
 	repository, r, err := f.api(ctx).GetRepo(f.owner, f.name)
 	if code(r) == http.StatusNotFound {
-		return nil, &forge.AuthError{Host: f.server.Host(), Problem: fmt.Sprintf("read the repository %s/%s: %v", f.owner, f.name, errHidden), Hint: hint}
+		return nil, &forge.AuthError{Host: f.server.Host(),
+			Problem: fmt.Sprintf("read the repository %s/%s: %v", f.owner, f.name, errHidden), Hint: hint}
 	}
 	return repository, f.fail("read the repository", r, err)
 }

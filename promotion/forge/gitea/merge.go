@@ -47,13 +47,15 @@ func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.Me
 func settled(pr *gitea.PullRequest, head git.Hash) (forge.MergeState, error) {
 	switch {
 	case server.Hash(pr.Head.Sha) != head:
-		return "", fmt.Errorf("merge #%d at %s: %w: its head is %s", pr.Index, git.Short(head), git.ErrLostRace, git.Short(server.Hash(pr.Head.Sha)))
+		return "", fmt.Errorf("merge #%d at %s: %w: its head is %s", pr.Index, git.Short(head),
+			git.ErrLostRace, git.Short(server.Hash(pr.Head.Sha)))
 	case pr.HasMerged:
 		return forge.MergeDone, nil
 	case pr.State != gitea.StateOpen:
 		return "", fmt.Errorf("merge #%d: it is closed", pr.Index)
 	case pr.MergeBase != pr.Base.Sha:
-		return "", fmt.Errorf("merge #%d at %s: %w: %s has commits that it has not", pr.Index, git.Short(head), git.ErrLostRace, terminal.Line(pr.Base.Ref))
+		return "", fmt.Errorf("merge #%d at %s: %w: %s has commits that it has not", pr.Index,
+			git.Short(head), git.ErrLostRace, terminal.Line(pr.Base.Ref))
 	}
 	return "", nil
 }
@@ -84,7 +86,8 @@ func (f *Forge) style(ctx context.Context, method string) (gitea.MergeStyle, err
 
 // merged returns the result of an answer. Refusals have the same codes for rules that do
 // not allow the merge yet and for concurrent changes, so it reads the pull request again.
-func (f *Forge) merged(ctx context.Context, number int, head git.Hash, o forge.MergeOptions, code int) (forge.MergeState, error) {
+func (f *Forge) merged(ctx context.Context, number int, head git.Hash, o forge.MergeOptions,
+	code int) (forge.MergeState, error) {
 	switch code {
 	case http.StatusOK:
 		return forge.MergeDone, nil

@@ -62,7 +62,8 @@ func newest(all []*gitea.PullReview) map[string]*gitea.PullReview {
 // required reports whether the branch has the approvals that its protection requires. Only
 // administrators can see whether approvals of older heads count, and whether a request for
 // changes blocks: the result is Unknown where that matters.
-func (f *Forge) required(ctx context.Context, number int, newest map[string]*gitea.PullReview) (forge.Requirement, error) {
+func (f *Forge) required(ctx context.Context, number int,
+	newest map[string]*gitea.PullReview) (forge.Requirement, error) {
 	pr, err := f.get(ctx, number)
 	if err != nil {
 		return "", err

@@ -35,7 +35,8 @@ func (f *Forge) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, 
 	})
 	statuses := make([]forge.Status, len(list))
 	for i, s := range list {
-		statuses[i] = forge.Status{Name: s.Context, State: state(s.State), Description: s.Description, URL: s.TargetURL, At: s.Created}
+		statuses[i] = forge.Status{Name: s.Context, State: state(s.State), Description: s.Description,
+			URL: s.TargetURL, At: s.Created}
 		if s.Creator != nil {
 			statuses[i].By = s.Creator.UserName
 		}

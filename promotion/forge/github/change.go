@@ -82,17 +82,18 @@ func (r *repo) FindChange(ctx context.Context, head, base string) (*forge.Change
 // find returns the open pull request between two branches; nil for none.
 func (r *repo) find(ctx context.Context, head, base string) (*pull, error) {
 	var found *pull
-	err := pages(ctx, r, "pulls", values{"head": r.owner + ":" + head, "base": base, "state": "open"}, func(page []pull) bool {
-		// GitHub ignores unknown filters.
-		i := slices.IndexFunc(page, func(p pull) bool {
-			return p.Head.Ref == head && p.Base.Ref == base && p.State == "open" &&
-				p.Head.Repo != nil && p.Base.Repo != nil && p.Head.Repo.ID == p.Base.Repo.ID
+	err := pages(ctx, r, "pulls", values{"head": r.owner + ":" + head, "base": base, "state": "open"},
+		func(page []pull) bool {
+			// GitHub ignores unknown filters.
+			i := slices.IndexFunc(page, func(p pull) bool {
+				return p.Head.Ref == head && p.Base.Ref == base && p.State == "open" &&
+					p.Head.Repo != nil && p.Base.Repo != nil && p.Head.Repo.ID == p.Base.Repo.ID
+			})
+			if i >= 0 {
+				found = &page[i]
+			}
+			return found == nil
 		})
-		if i >= 0 {
-			found = &page[i]
-		}
-		return found == nil
-	})
 	if err == nil && found != nil {
 		err = found.check()
 	}
@@ -118,7 +119,8 @@ var errNoPull = errors.New("GitHub answers with something that is no such pull r
 
 // check returns an error for an answer without the required fields of a pull request.
 func (p *pull) check() error {
-	if p.Number <= 0 || p.NodeID == "" || p.Base.Ref == "" || p.head().IsZero() || p.State != "open" && p.State != "closed" {
+	if p.Number <= 0 || p.NodeID == "" || p.Base.Ref == "" || p.head().IsZero() || p.State != "open" &&
+		p.State != "closed" {
 		return errNoPull
 	}
 	return nil

@@ -106,7 +106,8 @@ func (c *client) locate(host, name string) error {
 // sameHost follows redirects, such as those of renamed repositories, that keep the method
 // and the host: a POST that is redirected as a GET has no effect.
 func sameHost(request *http.Request, via []*http.Request) error {
-	if len(via) > 5 || request.Method != via[0].Method || request.URL.Host != via[0].URL.Host || request.URL.Scheme != via[0].URL.Scheme {
+	if len(via) > 5 || request.Method != via[0].Method || request.URL.Host != via[0].URL.Host ||
+		request.URL.Scheme != via[0].URL.Scheme {
 		return http.ErrUseLastResponse
 	}
 	return nil
@@ -157,7 +158,8 @@ func (c *client) call(ctx context.Context, k kind, method string, u *url.URL, in
 		return got.header, nil
 	}
 	if err := json.Unmarshal(got.body, out); err != nil {
-		return nil, c.cleaned(fmt.Errorf("%s answers %s %s with something else than is documented: %w", c.host, method, u.Path, err))
+		return nil, c.cleaned(fmt.Errorf("%s answers %s %s with something else than is documented: %w",
+			c.host, method, u.Path, err))
 	}
 	return got.header, nil
 }

@@ -22,7 +22,8 @@ type deployment struct {
 }
 
 // deploymentStates are GitHub's states.
-var deploymentStates = map[forge.State]string{forge.Pending: "in_progress", forge.Success: "success", forge.Failure: "failure"}
+var deploymentStates = map[forge.State]string{forge.Pending: "in_progress",
+	forge.Success: "success", forge.Failure: "failure"}
 
 // Deploy creates a deployment for a commit in an environment, and one status for each of
 // its states. A success makes the environment's earlier ones inactive, which GitHub does
@@ -80,7 +81,8 @@ func (r *repo) setDeployment(ctx context.Context, id int64, d forge.Deployment) 
 			if err != nil || len(got) == 0 {
 				return false, err
 			}
-			return got[0].State == deploymentStates[d.State] && got[0].URL == d.URL && sameText(got[0].Description, d.Description), nil
+			return got[0].State == deploymentStates[d.State] && got[0].URL == d.URL &&
+				sameText(got[0].Description, d.Description), nil
 		},
 		func() error {
 			return r.send(ctx, write, http.MethodPost, path, map[string]any{

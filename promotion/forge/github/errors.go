@@ -46,7 +46,8 @@ func isRefusal(err error, status int, words ...string) bool {
 func (c *client) refused(request *http.Request, got *answer) error {
 	message := ""
 	parsed := (*api.HTTPError)(nil)
-	response := &http.Response{StatusCode: got.status, Status: http.StatusText(got.status), Header: got.header, Request: request, Body: io.NopCloser(bytes.NewReader(got.body))}
+	response := &http.Response{StatusCode: got.status, Status: http.StatusText(got.status),
+		Header: got.header, Request: request, Body: io.NopCloser(bytes.NewReader(got.body))}
 	if errors.As(api.HandleHTTPError(response), &parsed) {
 		message = c.printable(parsed.Message)
 	}
@@ -87,7 +88,8 @@ func permissionHint(header http.Header) string {
 // tokenHint returns how to give gh, and with it kalypso, a token for a host.
 func tokenHint(host string) string {
 	if auth.IsEnterprise(host) {
-		return "set GH_ENTERPRISE_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login --hostname " + terminal.Line(host)
+		return "set GH_ENTERPRISE_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth " +
+			"login --hostname " + terminal.Line(host)
 	}
 	return "set GH_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login"
 }

@@ -40,7 +40,8 @@ var name = lazyregexp.New(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 // that keeps the token. Without a token, the error is a *forge.AuthError.
 func New(host, owner, repository string, o Options) (forge.Forge, error) {
 	if !name.MatchString(owner) || !name.MatchString(repository) {
-		return nil, fmt.Errorf("%s/%s is no repository of GitHub: it has the form OWNER/NAME", terminal.Line(owner), terminal.Line(repository))
+		return nil, fmt.Errorf("%s/%s is no repository of GitHub: it has the form OWNER/NAME",
+			terminal.Line(owner), terminal.Line(repository))
 	}
 	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
 	c, err := newClient(host, o)

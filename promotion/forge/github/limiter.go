@@ -143,7 +143,8 @@ func failure(got *answer, err error) (rest time.Duration, lost error) {
 	switch got.status {
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(got.header.Get("Retry-After"))
-		return time.Duration(seconds) * time.Second, errors.New("it answers " + strconv.Itoa(got.status) + " " + http.StatusText(got.status))
+		return time.Duration(seconds) * time.Second,
+			errors.New("it answers " + strconv.Itoa(got.status) + " " + http.StatusText(got.status))
 	}
 	return 0, nil
 }

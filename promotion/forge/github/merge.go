@@ -133,7 +133,8 @@ const notAllowed = "not allowed on this repository"
 
 // mergeNow merges with the first method that the repository allows. It returns that one and
 // those after it.
-func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) ([]string, error) {
+func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []string,
+	o forge.MergeOptions) ([]string, error) {
 	for {
 		in := map[string]string{"sha": head.String(), "merge_method": methods[0]}
 		if o.Title != "" {
@@ -152,7 +153,8 @@ func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []s
 
 const (
 	autoMergeText = `mutation AutoMerge($id: ID!, $head: GitObjectID!, $method: PullRequestMergeMethod, $title: String, $message: String) {
-  enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $head, mergeMethod: $method, commitHeadline: $title, commitBody: $message}) { clientMutationId }
+  enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $head, mergeMethod: $method,
+    commitHeadline: $title, commitBody: $message}) { clientMutationId }
 }`
 	enqueueText = `mutation Enqueue($id: ID!, $head: GitObjectID!) {
   enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { clientMutationId }
@@ -182,7 +184,8 @@ func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error
 
 // mergeLater lets GitHub merge once its rules allow it: by itself, or by the branch's merge
 // queue.
-func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) (forge.MergeState, error) {
+func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods []string,
+	o forge.MergeOptions) (forge.MergeState, error) {
 	variables := map[string]any{"id": p.NodeID, "head": head.String()}
 	for name, value := range (values{"method": strings.ToUpper(methods[0]), "title": o.Title, "message": o.Message}) {
 		if value != "" {

@@ -32,7 +32,8 @@ func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 			switch review.State {
 			case "APPROVED", "CHANGES_REQUESTED":
 				if by != "" {
-					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED", Commit: server.Hash(review.Commit), At: review.At}
+					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED",
+						Commit: server.Hash(review.Commit), At: review.At}
 				}
 			case "DISMISSED":
 				delete(newest, by)

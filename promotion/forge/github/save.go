@@ -18,7 +18,8 @@ func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Ch
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context, *pull, forge.ChangeSpec) error{r.edit, r.setDraft, r.label, r.askReviewers} {
+	for _, step := range []func(context.Context, *pull, forge.ChangeSpec) error{r.edit, r.setDraft,
+		r.label, r.askReviewers} {
 		if err := step(ctx, p, spec); err != nil {
 			return nil, fmt.Errorf("updating pull request %d: %w", p.Number, err)
 		}
@@ -37,7 +38,8 @@ func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
 		}
 		p = &pull{}
 		err = r.send(ctx, write, http.MethodPost, "pulls", map[string]any{
-			"head": spec.Head, "base": spec.Base, "title": spec.Title, "body": spec.Body, "draft": spec.Draft, "maintainer_can_modify": false,
+			"head": spec.Head, "base": spec.Base, "title": spec.Title, "body": spec.Body,
+			"draft": spec.Draft, "maintainer_can_modify": false,
 		}, p)
 		switch {
 		case err == nil:
@@ -86,9 +88,11 @@ func (r *repo) setDraft(ctx context.Context, p *pull, spec forge.ChangeSpec) err
 	if p.Draft == spec.Draft {
 		return nil
 	}
-	operation, text := "MarkReady", `mutation MarkReady($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }`
+	operation, text := "MarkReady",
+		`mutation MarkReady($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }`
 	if spec.Draft {
-		operation, text = "ConvertToDraft", `mutation ConvertToDraft($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) { clientMutationId } }`
+		operation, text = "ConvertToDraft",
+			`mutation ConvertToDraft($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) { clientMutationId } }`
 	}
 	if err := r.client.graphQL(ctx, again, operation, text, map[string]any{"id": p.NodeID}, nil); err != nil {
 		return err
@@ -165,7 +169,8 @@ func (r *repo) askReviewers(ctx context.Context, p *pull, spec forge.ChangeSpec)
 			return fmt.Errorf("the team %s cannot review for %s: it is of another organization", name, r.owner)
 		}
 	}
-	return r.send(ctx, again, http.MethodPost, "pulls/"+strconv.Itoa(p.Number)+"/requested_reviewers", map[string][]string{"reviewers": users, "team_reviewers": teams}, nil)
+	return r.send(ctx, again, http.MethodPost, "pulls/"+strconv.Itoa(p.Number)+"/requested_reviewers",
+		map[string][]string{"reviewers": users, "team_reviewers": teams}, nil)
 }
 
 // askedBefore returns all whose review was ever requested, teams as ORGANISATION/TEAM.

@@ -132,13 +132,15 @@ func (s status) converted() forge.Status {
 	case "failure", "error":
 		state = forge.Failure
 	}
-	return forge.Status{Name: s.Context, State: state, Description: s.Description, URL: s.TargetURL, By: s.Creator.name(), At: s.CreatedAt}
+	return forge.Status{Name: s.Context, State: state, Description: s.Description, URL: s.TargetURL,
+		By: s.Creator.name(), At: s.CreatedAt}
 }
 
 // converted follows GitHub's own rules of protected branches: a skipped or neutral run is a
 // success.
 func (c checkRun) converted() forge.Status {
-	out := forge.Status{Name: c.Name, State: forge.Pending, Description: c.Output.Title, URL: c.DetailsURL, At: c.StartedAt}
+	out := forge.Status{Name: c.Name, State: forge.Pending, Description: c.Output.Title,
+		URL: c.DetailsURL, At: c.StartedAt}
 	if c.App != nil && c.App.Slug != "" {
 		out.By = c.App.Slug + "[bot]"
 	}

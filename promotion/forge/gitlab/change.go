@@ -46,7 +46,8 @@ func (f *Forge) find(ctx context.Context, head, base string) (*gl.BasicMergeRequ
 		return nil, f.fail("look for the merge request of "+head, err)
 	}
 	for _, mr := range list {
-		if mr.SourceProjectID == mr.TargetProjectID && mr.SourceBranch == head && mr.TargetBranch == base && mr.State == "opened" {
+		if mr.SourceProjectID == mr.TargetProjectID && mr.SourceBranch == head &&
+			mr.TargetBranch == base && mr.State == "opened" {
 			return mr, nil
 		}
 	}
@@ -88,7 +89,8 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec, reviewers []int
 	if code(err) != http.StatusConflict {
 		return nil, failed
 	}
-	opened, err := server.Appears(ctx, f.server, func() (*gl.BasicMergeRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
+	opened, err := server.Appears(ctx, f.server,
+		func() (*gl.BasicMergeRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
 	if opened == nil && err == nil {
 		return nil, failed
 	}
@@ -96,7 +98,8 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec, reviewers []int
 }
 
 // update writes the fields that differ.
-func (f *Forge) update(ctx context.Context, mr *gl.BasicMergeRequest, spec forge.ChangeSpec, reviewers []int64) (*gl.BasicMergeRequest, error) {
+func (f *Forge) update(ctx context.Context, mr *gl.BasicMergeRequest, spec forge.ChangeSpec,
+	reviewers []int64) (*gl.BasicMergeRequest, error) {
 	var o gl.UpdateMergeRequestOptions
 	differs := false
 	if mr.Title != spec.Title {
@@ -137,7 +140,8 @@ func (f *Forge) users(ctx context.Context, names []string) ([]int64, error) {
 	var ids []int64
 	for _, name := range names {
 		if strings.Contains(name, "/") {
-			return nil, fmt.Errorf("the reviewers %s: %w: GitLab asks groups by its approval rules", terminal.Line(name), forge.ErrUnsupported)
+			return nil, fmt.Errorf("the reviewers %s: %w: GitLab asks groups by its approval rules",
+				terminal.Line(name), forge.ErrUnsupported)
 		}
 		users, _, err := f.api.Users.ListUsers(&gl.ListUsersOptions{Username: &name}, gl.WithContext(ctx))
 		if err != nil {
@@ -164,7 +168,8 @@ func (f *Forge) CloseChange(ctx context.Context, number int, comment string) err
 				return err
 			}
 		}
-		_, _, err = f.api.MergeRequests.UpdateMergeRequest(f.project, int64(number), &gl.UpdateMergeRequestOptions{StateEvent: gl.Ptr("close")}, gl.WithContext(ctx))
+		_, _, err = f.api.MergeRequests.UpdateMergeRequest(f.project, int64(number),
+			&gl.UpdateMergeRequestOptions{StateEvent: gl.Ptr("close")}, gl.WithContext(ctx))
 		return f.fail(fmt.Sprintf("close the merge request !%d", number), err)
 	})
 }
@@ -183,7 +188,8 @@ func (f *Forge) Comment(ctx context.Context, number int, text string) error {
 		if err != nil || newest != nil && strings.TrimSpace(newest.Body) == strings.TrimSpace(text) {
 			return err
 		}
-		_, _, err = f.api.Notes.CreateMergeRequestNote(f.project, int64(number), &gl.CreateMergeRequestNoteOptions{Body: &text}, gl.WithContext(ctx))
+		_, _, err = f.api.Notes.CreateMergeRequestNote(f.project, int64(number),
+			&gl.CreateMergeRequestNoteOptions{Body: &text}, gl.WithContext(ctx))
 		return f.fail(fmt.Sprintf("comment on the merge request !%d", number), err)
 	})
 }

@@ -50,10 +50,12 @@ func (f *Forge) SaveComment(ctx context.Context, number int, mark, text string) 
 			if strings.TrimSpace(note.Body) == strings.TrimSpace(text) {
 				return nil
 			}
-			_, _, err := f.api.Notes.UpdateMergeRequestNote(f.project, int64(number), note.ID, &gl.UpdateMergeRequestNoteOptions{Body: &text}, gl.WithContext(ctx))
+			_, _, err := f.api.Notes.UpdateMergeRequestNote(f.project, int64(number), note.ID,
+				&gl.UpdateMergeRequestNoteOptions{Body: &text}, gl.WithContext(ctx))
 			return f.fail(fmt.Sprintf("update the comment on the merge request !%d", number), err)
 		}
-		_, _, err = f.api.Notes.CreateMergeRequestNote(f.project, int64(number), &gl.CreateMergeRequestNoteOptions{Body: &text}, gl.WithContext(ctx))
+		_, _, err = f.api.Notes.CreateMergeRequestNote(f.project, int64(number),
+			&gl.CreateMergeRequestNoteOptions{Body: &text}, gl.WithContext(ctx))
 		return f.fail(fmt.Sprintf("comment on the merge request !%d", number), err)
 	})
 }

@@ -11,7 +11,8 @@ import (
 )
 
 var deploymentStates = map[forge.State]gl.DeploymentStatusValue{
-	forge.Pending: gl.DeploymentStatusRunning, forge.Success: gl.DeploymentStatusSuccess, forge.Failure: gl.DeploymentStatusFailed,
+	forge.Pending: gl.DeploymentStatusRunning, forge.Success: gl.DeploymentStatusSuccess,
+	forge.Failure: gl.DeploymentStatusFailed,
 }
 
 // Deploy implements forge.Forge. The environment gets the URL and, for production, the
@@ -33,7 +34,8 @@ func (f *Forge) Deploy(ctx context.Context, d forge.Deployment) error {
 			case string(state):
 				return nil
 			case "created", "running": // only these states can be changed
-				_, _, err := f.api.Deployments.UpdateProjectDeployment(f.project, newest[0].ID, &gl.UpdateProjectDeploymentOptions{Status: &state}, gl.WithContext(ctx))
+				_, _, err := f.api.Deployments.UpdateProjectDeployment(f.project, newest[0].ID,
+					&gl.UpdateProjectDeploymentOptions{Status: &state}, gl.WithContext(ctx))
 				return f.fail("update the deployment of "+d.Environment, err)
 			}
 		}
@@ -47,7 +49,8 @@ func (f *Forge) Deploy(ctx context.Context, d forge.Deployment) error {
 
 // environment creates or updates the environment of a deployment.
 func (f *Forge) environment(ctx context.Context, d forge.Deployment) error {
-	list, _, err := f.api.Environments.ListEnvironments(f.project, &gl.ListEnvironmentsOptions{Name: &d.Environment}, gl.WithContext(ctx))
+	list, _, err := f.api.Environments.ListEnvironments(f.project,
+		&gl.ListEnvironmentsOptions{Name: &d.Environment}, gl.WithContext(ctx))
 	if err != nil {
 		return f.fail("look for the environment "+d.Environment, err)
 	}
@@ -89,7 +92,8 @@ type Freeze struct{ Start, End, Zone string }
 func (f *Forge) Freezes(ctx context.Context) ([]Freeze, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) ([]Freeze, error) {
 		list, err := server.Pages(func(n int) ([]*gl.FreezePeriod, int, error) {
-			list, r, err := f.api.FreezePeriods.ListFreezePeriods(f.project, &gl.ListFreezePeriodsOptions{ListOptions: page(n)}, gl.WithContext(ctx))
+			list, r, err := f.api.FreezePeriods.ListFreezePeriods(f.project,
+				&gl.ListFreezePeriodsOptions{ListOptions: page(n)}, gl.WithContext(ctx))
 			return list, next(r), err
 		})
 		if err != nil {

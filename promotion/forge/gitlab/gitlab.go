@@ -41,7 +41,9 @@ type Forge struct {
 
 var _ forge.Forge = (*Forge)(nil)
 
-const hint = "set GITLAB_TOKEN to a token with the scope api of a user, a project or a group that has at least the role Developer in the project, and one that may merge into the branch (in a job, CI_JOB_TOKEN is used without it, which may do less)"
+const hint = "set GITLAB_TOKEN to a token with the scope api of a user, a project or a group " +
+	"that has at least the role Developer in the project, and one that may merge into the branch " +
+	"(in a job, CI_JOB_TOKEN is used without it, which may do less)"
 
 // New returns a project: base is the instance's URL, with its path if any, and project the
 // project's path with its groups. The token is sent to that server only; without one,

@@ -53,7 +53,8 @@ func (f *Forge) squash(ctx context.Context, method string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("the project %s does not merge by %s: its merge method is %s, and squashing is %s",
-		f.project, terminal.Line(method), terminal.Line(string(project.MergeMethod)), terminal.Line(string(project.SquashOption)))
+		f.project, terminal.Line(method), terminal.Line(string(project.MergeMethod)),
+		terminal.Line(string(project.SquashOption)))
 }
 
 // checking are the states in which GitLab does not know yet whether a merge request can be
@@ -78,13 +79,15 @@ func (f *Forge) checked(ctx context.Context, number int) (*gl.MergeRequest, erro
 func (f *Forge) settled(mr *gl.MergeRequest, head git.Hash) (forge.MergeState, error) {
 	switch {
 	case server.Hash(mr.SHA) != head:
-		return "", fmt.Errorf("merge !%d at %s: %w: its head is %s", mr.IID, git.Short(head), git.ErrLostRace, git.Short(server.Hash(mr.SHA)))
+		return "", fmt.Errorf("merge !%d at %s: %w: its head is %s", mr.IID, git.Short(head),
+			git.ErrLostRace, git.Short(server.Hash(mr.SHA)))
 	case mr.State == "merged":
 		return forge.MergeDone, nil
 	case mr.State == "closed":
 		return "", fmt.Errorf("merge !%d: it is closed", mr.IID)
 	case mr.DivergedCommitsCount > 0:
-		return "", fmt.Errorf("merge !%d at %s: %w: %s has %d commits that it has not", mr.IID, git.Short(head), git.ErrLostRace, terminal.Line(mr.TargetBranch), mr.DivergedCommitsCount)
+		return "", fmt.Errorf("merge !%d at %s: %w: %s has %d commits that it has not", mr.IID,
+			git.Short(head), git.ErrLostRace, terminal.Line(mr.TargetBranch), mr.DivergedCommitsCount)
 	case mr.MergeWhenPipelineSucceeds:
 		return forge.MergeWaiting, nil
 	}
@@ -92,7 +95,8 @@ func (f *Forge) settled(mr *gl.MergeRequest, head git.Hash) (forge.MergeState, e
 }
 
 // accept merges, or lets GitLab merge later.
-func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool, o forge.MergeOptions) (forge.MergeState, error) {
+func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool,
+	o forge.MergeOptions) (forge.MergeState, error) {
 	mergeable := mr.DetailedMergeStatus == "mergeable"
 	if !mergeable && !o.WhenAllowed {
 		return forge.MergeRefused, nil
@@ -148,7 +152,8 @@ func (f *Forge) CancelMerge(ctx context.Context, number int) error {
 		}
 		_, _, err = f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, mr.IID, gl.WithContext(ctx))
 		switch code(err) {
-		case http.StatusMethodNotAllowed, http.StatusNotAcceptable: // it is merged or closed, or nothing is scheduled any more
+		// it is merged or closed, or nothing is scheduled any more
+		case http.StatusMethodNotAllowed, http.StatusNotAcceptable:
 			return nil
 		}
 		return f.fail(fmt.Sprintf("keep !%d from being merged", number), err)

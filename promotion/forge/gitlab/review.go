@@ -47,7 +47,8 @@ func (f *Forge) versions(ctx context.Context, number int) ([]*gl.MergeRequestDif
 	return versions, f.fail(fmt.Sprintf("read the versions of !%d", number), err)
 }
 
-func reviews(approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestReviewer, versions []*gl.MergeRequestDiffVersion) []forge.Review {
+func reviews(approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestReviewer,
+	versions []*gl.MergeRequestDiffVersion) []forge.Review {
 	by := map[string]forge.Review{}
 	for _, a := range approvals.ApprovedBy {
 		if a.User != nil {

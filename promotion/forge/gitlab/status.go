@@ -96,7 +96,8 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		_, _, err = f.api.Commits.SetCommitStatus(f.project, commit.String(), &gl.SetCommitStatusOptions{
 			State: buildStates[s.State], Name: &s.Name, Description: &s.Description, TargetURL: optional(s.URL),
 		}, gl.WithContext(ctx))
-		if code(err) == http.StatusBadRequest && newest != nil && newest.State == s.State && strings.Contains(err.Error(), "Cannot transition status") {
+		if code(err) == http.StatusBadRequest && newest != nil && newest.State == s.State &&
+			strings.Contains(err.Error(), "Cannot transition status") {
 			return nil
 		}
 		failure := f.fail("set the status "+s.Name+" of "+git.Short(commit), err)

@@ -28,7 +28,8 @@ type objects interface {
 }
 
 func readNotes(from objects) *notes {
-	return &notes{from: from, trees: map[git.Hash][]git.Entry{}, texts: map[git.Hash]string{}, commits: map[git.Hash]object{}}
+	return &notes{from: from, trees: map[git.Hash][]git.Entry{}, texts: map[git.Hash]string{},
+		commits: map[git.Hash]object{}}
 }
 
 // tree returns the entries of a folder; none for the zero Hash.
@@ -115,7 +116,8 @@ func (w *writing) put(folder git.Hash, name string, note git.Hash) (git.Hash, er
 		return git.Hash{}, err
 	}
 	entries = slices.Clone(entries)
-	if flat := slices.DeleteFunc(slices.Clone(entries), func(e git.Entry) bool { return !isNote(e) }); len(flat) >= fanOut {
+	if flat := slices.DeleteFunc(slices.Clone(entries),
+		func(e git.Entry) bool { return !isNote(e) }); len(flat) >= fanOut {
 		if entries, err = w.spread(entries); err != nil {
 			return git.Hash{}, err
 		}

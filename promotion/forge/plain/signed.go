@@ -55,7 +55,8 @@ func parseTag(data []byte) object {
 	o := object{payload: data}
 	for at := 0; at < len(data); {
 		line, _, _ := bytes.Cut(data[at:], []byte("\n"))
-		if bytes.HasPrefix(line, []byte("-----BEGIN ")) && (bytes.HasSuffix(line, []byte(" SIGNATURE-----")) || bytes.HasSuffix(line, []byte(" MESSAGE-----"))) {
+		if bytes.HasPrefix(line, []byte("-----BEGIN ")) && (bytes.HasSuffix(line,
+			[]byte(" SIGNATURE-----")) || bytes.HasSuffix(line, []byte(" MESSAGE-----"))) {
 			o.payload, o.signature = data[:at], data[at:]
 		}
 		at += len(line) + 1
@@ -133,7 +134,8 @@ func (o object) key() (ssh.PublicKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its signature: %w", err)
 	}
-	if err := sshsig.Verify(bytes.NewReader(o.payload), signature, signature.PublicKey, signature.HashAlgorithm, namespace); err != nil {
+	if err := sshsig.Verify(bytes.NewReader(o.payload), signature, signature.PublicKey,
+		signature.HashAlgorithm, namespace); err != nil {
 		return nil, fmt.Errorf("its signature: %w", err)
 	}
 	return signature.PublicKey, nil

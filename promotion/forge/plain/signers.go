@@ -130,7 +130,8 @@ func parseTime(text string) (time.Time, error) {
 func (all signers) of(key ssh.PublicKey, at time.Time) (string, bool) {
 	wire := key.Marshal()
 	for _, s := range all {
-		if bytes.Equal(s.key, wire) && (s.after.IsZero() || !at.Before(s.after)) && (s.before.IsZero() || !at.After(s.before)) {
+		if bytes.Equal(s.key, wire) && (s.after.IsZero() || !at.Before(s.after)) &&
+			(s.before.IsZero() || !at.After(s.before)) {
 			return s.principal, true
 		}
 	}

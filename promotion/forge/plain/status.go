@@ -35,7 +35,8 @@ func encodeLine(s forge.Status, at time.Time) string {
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	// Encoding this type cannot fail.
-	_ = encoder.Encode(noteLine{Name: s.Name, State: s.State, Description: s.Description, URL: s.URL, At: at.UTC().Format(time.RFC3339)})
+	_ = encoder.Encode(noteLine{Name: s.Name, State: s.State, Description: s.Description, URL: s.URL,
+		At: at.UTC().Format(time.RFC3339)})
 	return strings.TrimSpace(line.String())
 }
 
@@ -75,7 +76,8 @@ type line struct {
 
 // history returns the statuses in the notes at a commit, with their authors: for each line
 // it goes back to the oldest commit that has it, through the first parent that does.
-func (f *Forge) history(ctx context.Context, tip git.Hash, about []git.Hash, n *notes) (map[git.Hash][]forge.Status, error) {
+func (f *Forge) history(ctx context.Context, tip git.Hash, about []git.Hash,
+	n *notes) (map[git.Hash][]forge.Status, error) {
 	if tip.IsZero() {
 		return nil, nil
 	}
@@ -304,7 +306,8 @@ func (f *Forge) add(w *writing, tip, about git.Hash, s forge.Status, at time.Tim
 
 // commit makes a commit of the notes that changes one of them. change returns the new note,
 // given its lines and the time of the commit.
-func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.Time, change func(old []string, at time.Time) []byte) (git.Hash, error) {
+func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.Time,
+	change func(old []string, at time.Time) []byte) (git.Hash, error) {
 	var old git.Hash
 	var parents []git.Hash
 	if !tip.IsZero() {

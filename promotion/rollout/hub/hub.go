@@ -57,7 +57,8 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 	})
 	switch {
 	case api.IsAuth(err):
-		return nil, &forge.AuthError{Host: s.address, Problem: err.Error(), Hint: "give a token of role viewer, or one that may do more"}
+		return nil, &forge.AuthError{Host: s.address, Problem: err.Error(),
+			Hint: "give a token of role viewer, or one that may do more"}
 	case api.IsUnavailable(err):
 		if silent := (*api.UnavailableError)(nil); errors.As(err, &silent) {
 			err = silent.Err // which hub it is is said already
@@ -71,7 +72,8 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 	if slices.ContainsFunc(w.Commits, func(c git.Hash) bool { return c.String() == commit }) {
 		return out, nil
 	}
-	return nil, fmt.Errorf("it is at commit %.10s of the GitOps branch of %s, and what is rolled out is in %s", terminal.Line(commit), w.Environment, newest(w))
+	return nil, fmt.Errorf("it is at commit %.10s of the GitOps branch of %s, and what is rolled "+
+		"out is in %s", terminal.Line(commit), w.Environment, newest(w))
 }
 
 func newest(w *rollout.Wanted) string {
@@ -84,7 +86,8 @@ func newest(w *rollout.Wanted) string {
 // states are the hub's as promotions have them. Missing is no report, but of a cluster that the
 // platform does not list and that reports others of its type.
 var states = map[state.State]rollout.State{
-	state.OK: rollout.Healthy, state.Progressing: rollout.Progressing, state.Behind: rollout.Progressing, state.Drifted: rollout.Progressing,
+	state.OK: rollout.Healthy, state.Progressing: rollout.Progressing,
+	state.Behind: rollout.Progressing, state.Drifted: rollout.Progressing,
 	state.Suspended: rollout.Suspended,
 	state.Stale:     rollout.Stale, state.Missing: rollout.Unknown, state.Failed: rollout.Failed,
 }
@@ -92,7 +95,8 @@ var states = map[state.State]rollout.State{
 // reportOf returns a row of the hub as a report. The hub has judged how old it is: it is as of
 // now, unless it is stale.
 func reportOf(id string, r *state.Row, now time.Time) rollout.Report {
-	out := rollout.Report{Assignment: id, Cluster: terminal.Line(r.Cluster), State: states[r.State], By: terminal.Line(cmp.Or(r.By, "the hub")), At: now, Since: r.Holds()}
+	out := rollout.Report{Assignment: id, Cluster: terminal.Line(r.Cluster), State: states[r.State],
+		By: terminal.Line(cmp.Or(r.By, "the hub")), At: now, Since: r.Holds()}
 	switch r.State {
 	case state.OK:
 	case state.Missing:

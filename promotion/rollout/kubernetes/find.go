@@ -30,7 +30,8 @@ type place struct {
 }
 
 func newExpected(w *rollout.Wanted) *expected {
-	e := &expected{commits: map[string]bool{}, assignments: map[string]*rollout.Assignment{}, objects: map[string]place{}, tree: w.Tree}
+	e := &expected{commits: map[string]bool{}, assignments: map[string]*rollout.Assignment{},
+		objects: map[string]place{}, tree: w.Tree}
 	for _, c := range w.Commits {
 		e.commits[c.String()] = true
 	}
@@ -61,7 +62,8 @@ type finding struct {
 // find returns the finding of an object of an assignment, by the annotation or, without
 // one, by its name. An object with the annotation of one assignment and the name of
 // another's is of neither.
-func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, context string, of reconcilers.Sources) (finding, bool) {
+func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, context string,
+	of reconcilers.Sources) (finding, bool) {
 	f := finding{object: k.Title(o), Judgement: k.Judge(o, of)}
 	f.current = f.About(e.commits)
 	named, isNamed := e.objects[o.GetName()]
@@ -81,7 +83,8 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 	}
 	if f.applies {
 		if differs := e.tree.Differs(f.Origin, f.assignment.ClusterType, f.assignment.Target); differs != "" {
-			f.current, f.Judgement = false, reconcilers.Judgement{State: rollout.Progressing, Message: "has drifted: " + differs + ": it " + f.Message}
+			f.current, f.Judgement = false, reconcilers.Judgement{State: rollout.Progressing,
+				Message: "has drifted: " + differs + ": it " + f.Message}
 		}
 	}
 	if f.applies && f.State != rollout.Progressing && !f.current {
@@ -92,7 +95,8 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 }
 
 // reports returns one report for each assignment and cluster, sorted: the worst of its
-// objects, of equally bad ones one that does not apply the folder, and only waits for others. Without an object that applies the folder and has a wanted commit, it is not
+// objects, of equally bad ones one that does not apply the folder, and only waits for others.
+// Without an object that applies the folder and has a wanted commit, it is not
 // healthy, because it is not known what runs.
 func (e *expected) reports(found []finding, by string, now time.Time) []rollout.Report {
 	type key struct{ assignment, cluster string }
@@ -113,7 +117,8 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 			return 1
 		})
 		worst := group[0]
-		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.State, At: now, Since: since(group)}
+		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.State,
+			At: now, Since: since(group)}
 		if worst.Suspended != "" {
 			r.State = rollout.Suspended
 		}
@@ -122,7 +127,8 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 		}
 		if r.State == rollout.Healthy && !slices.ContainsFunc(group, func(f finding) bool { return f.applies && f.current }) {
 			r.State, r.Since = rollout.Progressing, time.Time{}
-			r.Message = terminal.Line("no object says which commit runs: " + cmp.Or(worst.assignment.Object, "the one that brings the folder") + " is not there")
+			r.Message = terminal.Line("no object says which commit runs: " +
+				cmp.Or(worst.assignment.Object, "the one that brings the folder") + " is not there")
 		}
 		out = append(out, r)
 	}

@@ -89,7 +89,8 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 }
 
 // ask returns the reports of one cluster.
-func (s *Source) ask(ctx context.Context, c *apiserver.Server, known *expected, kinds []reconcilers.Kind) ([]rollout.Report, error) {
+func (s *Source) ask(ctx context.Context, c *apiserver.Server, known *expected,
+	kinds []reconcilers.Kind) ([]rollout.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.options.Timeout, apiserver.ErrSilent)
 	defer cancel()
 	var found []finding

@@ -39,12 +39,14 @@ func kindsOf(w *rollout.Wanted) []reconcilers.Kind {
 
 // list returns the findings among all objects of a kind. A cluster without the kind has
 // none. The error is as Reports documents it.
-func (s *Source) list(ctx context.Context, c *apiserver.Server, k reconcilers.Kind, known *expected) ([]finding, error) {
+func (s *Source) list(ctx context.Context, c *apiserver.Server, k reconcilers.Kind,
+	known *expected) ([]finding, error) {
 	var found []finding
 	of, err := k.Sources(ctx, c, s.options.Namespace)
 	if err == nil {
 		q := apiserver.Query{Resource: k.Resource, Namespace: s.options.Namespace}
-		found, err = apiserver.List(ctx, c, q, func(o *unstructured.Unstructured) (finding, bool) { return known.find(k, o, c.Context, of) })
+		found, err = apiserver.List(ctx, c, q,
+			func(o *unstructured.Unstructured) (finding, bool) { return known.find(k, o, c.Context, of) })
 		if err == nil || apierrors.IsNotFound(err) {
 			return found, nil
 		}

@@ -81,7 +81,8 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 		j.Message = "is being deleted"
 	case a.problem("InvalidSpecError") != "":
 		j.State, j.Message, j.Any = rollout.Failed, a.problem("InvalidSpecError"), true
-	case operation.Phase == "Running" && operation.RetryCount > 1: // it is tried again; a first attempt may have been too early
+	// it is tried again; a first attempt may have been too early
+	case operation.Phase == "Running" && operation.RetryCount > 1:
 		j.State, j.Message = rollout.Failed, "could not be synced: "+operation.Message
 	case operation.Phase == "Running" || operation.Phase == "Terminating":
 		j.Message = "is being synced: " + operation.Message
@@ -114,7 +115,8 @@ const (
 // suspended reports whether somebody has switched the Application's automated sync off.
 func (a *application) suspended() bool {
 	automated := a.Spec.SyncPolicy.Automated
-	return (automated == nil || automated.Enabled != nil && !*automated.Enabled) && a.Metadata.Annotations[SyncAnnotation] != ManualSync
+	return (automated == nil || automated.Enabled != nil && !*automated.Enabled) &&
+		a.Metadata.Annotations[SyncAnnotation] != ManualSync
 }
 
 // applied returns the commits of the last sync that succeeded; none where that is not known.
@@ -142,7 +144,8 @@ func (a *application) tried() bool {
 // synced reports whether the current revision was synced.
 func (a *application) synced() bool {
 	operation := &a.Status.OperationState
-	return operation.Phase == "Succeeded" && (operation.SyncResult.Revision != "" || len(operation.SyncResult.Revisions) > 0) && a.tried()
+	return operation.Phase == "Succeeded" &&
+		(operation.SyncResult.Revision != "" || len(operation.SyncResult.Revisions) > 0) && a.tried()
 }
 
 // refreshed reports whether the live objects were compared after the last sync. Argo CD writes

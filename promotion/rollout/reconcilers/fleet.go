@@ -55,7 +55,8 @@ func judgeFleet(u *unstructured.Unstructured) (Judgement, error) {
 	case d.Metadata.DeletionTimestamp != nil:
 		j.Message = "is being deleted"
 	case d.Status.AppliedDeploymentID != d.Spec.DeploymentID && deployed.Status == metav1.ConditionFalse:
-		j.State, j.Message, j.Since = rollout.Failed, "could not be deployed: "+deployed.Message, deployed.LastTransitionTime.Time
+		j.State, j.Message, j.Since = rollout.Failed, "could not be deployed: "+deployed.Message,
+			deployed.LastTransitionTime.Time
 	case d.Status.AppliedDeploymentID != d.Spec.DeploymentID || d.Spec.DeploymentID != d.Spec.StagedDeploymentID:
 		j.Message = "is not deployed yet"
 	case !d.Status.Ready:

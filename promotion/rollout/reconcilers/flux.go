@@ -80,7 +80,8 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 	j.State, j.At = rollout.Progressing, slices.Concat(attempted, applied)
 	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
 	// Flux writes conditions before all else: Ready is then about a revision that is not the applied one yet.
-	written := s.LastAppliedRevision == "" || s.LastAttemptedRevision == "" || s.LastAppliedRevision == s.LastAttemptedRevision
+	written := s.LastAppliedRevision == "" || s.LastAttemptedRevision == "" ||
+		s.LastAppliedRevision == s.LastAttemptedRevision
 	reason, since := o.failure()
 	// A Kustomization's observed generation is the last one that was applied.
 	looked := s.ObservedGeneration >= o.Metadata.Generation ||
@@ -107,7 +108,8 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 	default:
 		j.Message = cmp.Or(ready.Message, "is not ready yet")
 		j.Again = ready.Status == metav1.ConditionUnknown
-		if j.Again && condition(s.Conditions, "Healthy").Status != metav1.ConditionUnknown { // health is checked when all is applied
+		// health is checked when all is applied
+		if j.Again && condition(s.Conditions, "Healthy").Status != metav1.ConditionUnknown {
 			j.Last = cmp.Or(append([]string{o.last()}, applied...)...)
 		}
 		if ready.Status != metav1.ConditionFalse && o.succeeded() {
@@ -129,7 +131,8 @@ func (o *fluxObject) failure() (reason string, since time.Time) {
 	s := &o.Status
 	if h := s.History; len(h) > 0 && h[0].LastReconciledStatus != "" {
 		same := h[0].Metadata.Revision != "" && h[0].Metadata.Revision == s.LastAttemptedRevision
-		if o.succeeded() || !same || s.ObservedGeneration < o.Metadata.Generation && !h[0].LastReconciled.After(o.specified()) {
+		if o.succeeded() || !same || s.ObservedGeneration < o.Metadata.Generation &&
+			!h[0].LastReconciled.After(o.specified()) {
 			return "", time.Time{}
 		}
 		return h[0].LastReconciledStatus + ": failed, and is tried again", o.held()

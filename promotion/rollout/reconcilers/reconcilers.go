@@ -26,10 +26,14 @@ type Kind struct {
 
 // The kinds.
 var (
-	Kustomizations    = Kind{schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}, "Kustomization", judgeFlux}
-	HelmReleases      = Kind{schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}, "HelmRelease", judgeFlux}
-	Applications      = Kind{schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}, "Application", judgeArgoCD}
-	BundleDeployments = Kind{schema.GroupVersionResource{Group: "fleet.cattle.io", Version: "v1alpha1", Resource: "bundledeployments"}, "BundleDeployment", judgeFleet}
+	Kustomizations = Kind{schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io",
+		Version: "v1", Resource: "kustomizations"}, "Kustomization", judgeFlux}
+	HelmReleases = Kind{schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io",
+		Version: "v2", Resource: "helmreleases"}, "HelmRelease", judgeFlux}
+	Applications = Kind{schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1",
+		Resource: "applications"}, "Application", judgeArgoCD}
+	BundleDeployments = Kind{schema.GroupVersionResource{Group: "fleet.cattle.io", Version: "v1alpha1",
+		Resource: "bundledeployments"}, "BundleDeployment", judgeFleet}
 )
 
 // AssignmentAnnotation is on every object that kalypso emits.

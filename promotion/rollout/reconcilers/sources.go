@@ -28,7 +28,8 @@ func (k Kind) sourceKinds() []sourceKind {
 	switch k.Name {
 	case Kustomizations.Name:
 		const group = "source.toolkit.fluxcd.io"
-		return []sourceKind{of(group, "v1", "gitrepositories", "GitRepository"), of(group, "v1", "ocirepositories", "OCIRepository")}
+		return []sourceKind{of(group, "v1", "gitrepositories", "GitRepository"),
+			of(group, "v1", "ocirepositories", "OCIRepository")}
 	case BundleDeployments.Name:
 		return []sourceKind{of(BundleDeployments.Resource.Group, "v1alpha1", "gitrepos", "GitRepo")}
 	}
@@ -81,7 +82,8 @@ func (s Sources) add(kind string, o *unstructured.Unstructured) {
 		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
 	default: // the order of precedence: https://fluxcd.io/flux/components/source/gitrepositories/#reference
 		is.Repository, is.Branch = text("url"), cmp.Or(
-			text("ref", "commit"), text("ref", "name"), text("ref", "semver"), text("ref", "tag"), text("ref", "branch"), "master")
+			text("ref", "commit"), text("ref", "name"), text("ref", "semver"), text("ref", "tag"),
+			text("ref", "branch"), "master")
 		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
 	}
 	s[key(kind, o.GetNamespace(), o.GetName())] = is
@@ -100,7 +102,8 @@ func (k Kind) origin(o *unstructured.Unstructured, of Sources) (from origin.Orig
 	case Kustomizations.Name:
 		kind, name := text("spec", "sourceRef", "kind"), text("spec", "sourceRef", "name")
 		namespace := cmp.Or(text("spec", "sourceRef", "namespace"), o.GetNamespace())
-		revision, _, _ := strings.Cut(cmp.Or(text("status", "lastAttemptedRevision"), text("status", "lastAppliedRevision")), "@sha1:")
+		revision, _, _ := strings.Cut(cmp.Or(text("status", "lastAttemptedRevision"),
+			text("status", "lastAppliedRevision")), "@sha1:")
 		if is := of[key(kind, namespace, name)]; is != nil {
 			from = is.Origin
 			if is.suspended {
@@ -111,10 +114,12 @@ func (k Kind) origin(o *unstructured.Unstructured, of Sources) (from origin.Orig
 		}
 		from.Path = text("spec", "path")
 	case Applications.Name:
-		from = origin.Origin{Repository: text("spec", "source", "repoURL"), Branch: text("spec", "source", "targetRevision"), Path: text("spec", "source", "path")}
+		from = origin.Origin{Repository: text("spec", "source", "repoURL"),
+			Branch: text("spec", "source", "targetRevision"), Path: text("spec", "source", "path")}
 	case BundleDeployments.Name:
 		labels := o.GetLabels()
-		if is := of[key("GitRepo", labels["fleet.cattle.io/bundle-namespace"], labels["fleet.cattle.io/repo-name"])]; is != nil {
+		if is := of[key("GitRepo", labels["fleet.cattle.io/bundle-namespace"],
+			labels["fleet.cattle.io/repo-name"])]; is != nil {
 			from = is.Origin
 			if is.suspended {
 				suspended = "has a GitRepo that is paused"

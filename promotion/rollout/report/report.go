@@ -122,7 +122,8 @@ func Each(ctx context.Context, path string, f func(file string, data []byte) err
 
 // report converts one of a file's reports. differs says how it is taken from elsewhere; "" for not.
 func (f *File) report(e Entry, file string, current bool, differs string) rollout.Report {
-	r := rollout.Report{Assignment: e.Assignment, Cluster: terminal.Line(f.Cluster), State: e.State, Message: terminal.Line(e.Message), By: file, At: e.At}
+	r := rollout.Report{Assignment: e.Assignment, Cluster: terminal.Line(f.Cluster), State: e.State,
+		Message: terminal.Line(e.Message), By: file, At: e.At}
 	if differs != "" {
 		r.State, r.Message = rollout.Progressing, terminal.Line("has drifted: "+differs+": "+string(e.State)+" "+e.Message)
 	} else if !current {

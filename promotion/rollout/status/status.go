@@ -180,7 +180,8 @@ func (r *reading) about(name string) (subject, bool) {
 
 // kinds are the segments of a name that are not a cluster: the kinds of
 // rollout.Assignment.Object, and the prefixes in the examples of Argo CD's notifications.
-var kinds = map[string]bool{"kustomization": true, "application": true, "argocd": true, "continuous-delivery": true, "": true}
+var kinds = map[string]bool{"kustomization": true, "application": true, "argocd": true,
+	"continuous-delivery": true, "": true}
 
 // report returns the report of a subject: that of the newest commit with statuses. Where
 // those have several names, the newest of each counts, and the worst of them: they may be

@@ -67,9 +67,11 @@ func (w *Watcher) add(folder string) error {
 func explain(err error) error {
 	switch {
 	case runtime.GOOS == "linux" && errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("the system watches no more folders for this user; sudo sysctl fs.inotify.max_user_watches=524288 raises the limit: %w", err)
+		return fmt.Errorf("the system watches no more folders for this user; sudo sysctl "+
+			"fs.inotify.max_user_watches=524288 raises the limit: %w", err)
 	case runtime.GOOS == "linux" && errors.Is(err, syscall.EMFILE):
-		return fmt.Errorf("too many programs watch files, or too many files are open; sudo sysctl fs.inotify.max_user_instances=1024, or ulimit -n, raises the limit: %w", err)
+		return fmt.Errorf("too many programs watch files, or too many files are open; sudo sysctl "+
+			"fs.inotify.max_user_instances=1024, or ulimit -n, raises the limit: %w", err)
 	case errors.Is(err, syscall.EMFILE):
 		return fmt.Errorf("too many files are open; ulimit -n raises the limit: %w", err)
 	}

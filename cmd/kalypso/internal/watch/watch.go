@@ -108,7 +108,8 @@ func (w *Watcher) Next(ctx context.Context) error {
 // await returns nil once events that concern were followed by silence, or went
 // on for too long. The error is that of the context, or one of errs after which
 // events may be missing for good.
-func await(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error, concerns func(fsnotify.Event) bool) error {
+func await(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error,
+	concerns func(fsnotify.Event) bool) error {
 	var silence, patience <-chan time.Time
 	for {
 		select {

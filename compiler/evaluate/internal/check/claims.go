@@ -64,7 +64,8 @@ func Registrations(of []*model.Registration) string {
 
 // ClaimHint says how the platform decides whose a name is.
 func ClaimHint(name string) string {
-	return fmt.Sprintf("to say whose it is, write %q into names of that registration, and leave it out of the names of the others", name)
+	return fmt.Sprintf("to say whose it is, write %q into names of that registration, and leave it "+
+		"out of the names of the others", name)
 }
 
 // target is a deployment target with a full name that others may have.
@@ -111,7 +112,8 @@ func (x *Entities) fullNames(env *model.Environment) {
 		x.contested(fullName, by, holder, why)
 		for i, t := range by {
 			if i != holder {
-				t.workload.Targets = slices.DeleteFunc(t.workload.Targets, func(of model.DeploymentTarget) bool { return of.Name == t.name })
+				t.workload.Targets = slices.DeleteFunc(t.workload.Targets,
+					func(of model.DeploymentTarget) bool { return of.Name == t.name })
 			}
 		}
 	}

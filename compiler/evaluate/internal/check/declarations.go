@@ -25,7 +25,8 @@ func (x *Declarations) Folders(p *source.Platform) {
 		if !model.IsName(folder) {
 			hint = "rename the folder: the name of an environment has at most 63 lower case letters, digits and dashes"
 		}
-		x.Report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment: the base does not declare it", folder)).
+		x.Report(diag.New(diag.UndeclaredEnvironment,
+			fmt.Sprintf("environments/%s is no environment: the base does not declare it", folder)).
 			In(p.FirstFile(folder), "").Hinting(hint))
 	}
 }
@@ -38,7 +39,8 @@ func (x *Declarations) Declared(declarations []model.Declaration) {
 	for _, s := range declarations {
 		after[s.Name] = s.After
 		for i, name := range s.After {
-			x.reference("environment", name, names, model.Ref{Collection: "environments", Name: s.Name, Path: fmt.Sprintf("after[%d]", i)})
+			x.reference("environment", name, names,
+				model.Ref{Collection: "environments", Name: s.Name, Path: fmt.Sprintf("after[%d]", i)})
 		}
 	}
 	if cycle := findCycle(after); cycle != nil {
@@ -65,7 +67,9 @@ func (x *Declarations) Own(declarations []model.Declaration, name string) {
 	for _, key := range x.names("environments") {
 		if model.IsName(key) && !slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == key }) {
 			ref := model.Ref{Collection: "environments", Name: key}
-			x.Report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)).InEach(x.Positions.Of(ref)...).On(ref.String()).
+			x.Report(diag.New(diag.UndeclaredEnvironment,
+				fmt.Sprintf("environment %s is declared in the files of %s only", key,
+					name)).InEach(x.Positions.Of(ref)...).On(ref.String()).
 				Hinting("declare it in the base, which all environments share"))
 		}
 	}

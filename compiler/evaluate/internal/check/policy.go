@@ -26,18 +26,23 @@ func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 			continue // what is not known would be missing
 		}
 		if len(p.After) == 0 && p.Any {
-			x.Fail(ref.At("require"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", of which any one could be enough").
-				Hinting("name the environments in after, or remove require"))
+			x.Fail(ref.At("require"),
+				diag.New(diag.NoUpstream,
+					"nothing comes before environment "+s.Name+", of which any one could be enough").
+					Hinting("name the environments in after, or remove require"))
 		}
 		if len(p.After) == 0 && p.Advance == model.MatchUpstream {
-			x.Fail(ref.At("advance"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", whose commit it could match").
-				Hinting("name an environment in after, or choose another way to advance"))
+			x.Fail(ref.At("advance"),
+				diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", whose commit it could match").
+					Hinting("name an environment in after, or choose another way to advance"))
 		}
 		if g := s.GitOps; g != nil && g.Branch != "" {
 			x.checkBranch(g.Branch, ref.At("gitops.branch"))
 		}
 		if p.Advance == model.Batch && p.Every == 0 {
-			x.Fail(ref.At("advance"), diag.New(diag.StopsNothing, "every commit comes at once: every is no time").Hinting("write how long, as 24h"))
+			x.Fail(ref.At("advance"),
+				diag.New(diag.StopsNothing,
+					"every commit comes at once: every is no time").Hinting("write how long, as 24h"))
 		}
 		if p.Source != nil {
 			if _, err := git.BranchRef(p.Source.Branch); err != nil {
@@ -66,7 +71,8 @@ func (x *Declarations) checkFormerly(declarations []model.Declaration) {
 		ref := model.Ref{Collection: "environments", Name: s.Name, Path: "formerly"}
 		for _, name := range s.Formerly {
 			if name == s.Name || names[name] == s.Name {
-				x.Fail(ref, diag.New(diag.WrongValue, "formerly of environment "+s.Name+" has "+name+" twice, or its own name").Hinting("list each earlier name once"))
+				x.Fail(ref, diag.New(diag.WrongValue,
+					"formerly of environment "+s.Name+" has "+name+" twice, or its own name").Hinting("list each earlier name once"))
 				continue
 			}
 			if other, taken := names[name]; taken {
@@ -74,7 +80,8 @@ func (x *Declarations) checkFormerly(declarations []model.Declaration) {
 				if other != name {
 					what = "environment " + other + " was " + name
 				}
-				x.Fail(ref, diag.New(diag.WrongValue, what+", so that "+s.Name+" cannot have been it").Hinting("remove formerly, or the other environment"))
+				x.Fail(ref, diag.New(diag.WrongValue,
+					what+", so that "+s.Name+" cannot have been it").Hinting("remove formerly, or the other environment"))
 			}
 			names[name] = s.Name
 		}
@@ -97,14 +104,17 @@ func (x *Declarations) warnOfSoak(environments []string) {
 		what = "environments " + strings.Join(environments, ", ")
 	}
 	ref := model.Ref{Collection: "environments", Name: environments[0], Path: "rings"}
-	x.Report(diag.New(diag.OwnChangesSoak, "changes of the own files of "+what+" soak in each ring, as commits of the platform do").
-		At(ref, "").On(ref.String()).Hinting(`write ownChanges: "rings" to confirm this, or ownChanges: "at-once" to let them go on as before`))
+	x.Report(diag.New(diag.OwnChangesSoak,
+		"changes of the own files of "+what+" soak in each ring, as commits of the platform do").
+		At(ref, "").On(ref.String()).
+		Hinting(`write ownChanges: "rings" to confirm this, or ownChanges: "at-once" to let them go on as before`))
 }
 
 // checkOwnChanges reports exceptions that change nothing, because all changes go at once anyway.
 func (x *Declarations) checkOwnChanges(o *model.OwnChanges, ref model.Ref, environment string) {
 	if o.AtOnce && o.Clusters {
-		x.Fail(ref.At("atOnce"), diag.New(diag.StopsNothing, "all changes of the own files of environment "+environment+" go at once already").
+		x.Fail(ref.At("atOnce"), diag.New(diag.StopsNothing, "all changes of the own files of "+
+			"environment "+environment+" go at once already").
 			Hinting(`remove atOnce, or write default: "rings"`))
 	}
 }
@@ -115,7 +125,8 @@ func (x *Declarations) checkBranch(name string, ref model.Ref) {
 	if _, err := git.BranchRef(name); err != nil {
 		x.Fail(ref, diag.New(diag.WrongValue, err.Error()))
 	} else if strings.HasPrefix(name, "kalypso/") {
-		x.Fail(ref, diag.New(diag.WrongValue, "branches whose names begin with kalypso/ are those that promotion proposes changes from").
+		x.Fail(ref, diag.New(diag.WrongValue, "branches whose names begin with kalypso/ are those that "+
+			"promotion proposes changes from").
 			Hinting("choose another branch for the environment's tree"))
 	}
 }
@@ -123,7 +134,8 @@ func (x *Declarations) checkBranch(name string, ref model.Ref) {
 // checkHTTP reports a token that would be sent without encryption.
 func (x *Declarations) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 	u, err := url.Parse(g.URL)
-	if err != nil || u.Scheme != "http" || g.TokenFrom == "" || slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
+	if err != nil || u.Scheme != "http" || g.TokenFrom == "" ||
+		slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
 		return
 	}
 	x.Fail(ref.At("url"), diag.New(diag.WrongValue, "the token of $"+g.TokenFrom+" would be sent without encryption").
@@ -194,7 +206,8 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 		stopsNothing(ref.At("soak.for"), "no time has to pass", "write how long, as 24h, or remove the gate")
 	}
 	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil && g.Budget.Clusters == nil {
-		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments , clusterTypes or clusters a step may change, or remove the gate")
+		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments , clusterTypes "+
+			"or clusters a step may change, or remove the gate")
 	}
 	team := func(name string) bool { return strings.Contains(name, "/") } // nobody knows who is in it
 	for i, a := range []*model.ApprovalsGate{g.Approvals, g.OwnApprovals} {
@@ -244,7 +257,8 @@ func (x *Declarations) checkOpen(gates []*model.Gates, ref model.Ref) {
 func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
 	switch {
 	case in == "" && !follows:
-		x.Fail(ref, diag.New(diag.NoUpstream, "a commit comes to environment "+environment+" first, and has run nowhere before").
+		x.Fail(ref, diag.New(diag.NoUpstream,
+			"a commit comes to environment "+environment+" first, and has run nowhere before").
 			Hinting("name environments in after, or give the soak to the rings that come after others"))
 	case in != "" && !slices.Contains(x.names("environments"), in):
 		x.reference("environment", in, x.names("environments"), ref.At("environment"))
@@ -253,8 +267,11 @@ func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, u
 		if len(up.names) == 0 {
 			hint = "name it in after"
 		}
-		x.Fail(ref.At("environment"), diag.New(diag.NoUpstream, fmt.Sprintf("environment %s does not come before %s, so a commit need not have run there", in, environment)).
-			Hinting(hint))
+		x.Fail(ref.At("environment"),
+			diag.New(diag.NoUpstream,
+				fmt.Sprintf("environment %s does not come before %s, so a commit need not have run there", in,
+					environment)).
+				Hinting(hint))
 	}
 }
 
@@ -271,7 +288,8 @@ func (x *Declarations) checkRings(p *model.Promotion, ref model.Ref, environment
 		}
 		if r.Select.Op == model.OpAll {
 			if rest != "" {
-				x.Fail(at.At("select"), diag.New(diag.Rings, fmt.Sprintf("rings %s and %s both have the cluster types that are in no other ring", rest, r.Name)).
+				x.Fail(at.At("select"), diag.New(diag.Rings,
+					fmt.Sprintf("rings %s and %s both have the cluster types that are in no other ring", rest, r.Name)).
 					Hinting("let only one of them have select: {}"))
 			}
 			rest = r.Name
@@ -291,7 +309,8 @@ func (x *Declarations) checkRings(p *model.Promotion, ref model.Ref, environment
 		}
 	}
 	if cycle := findCycle(after); cycle != nil {
-		d := diag.New(diag.Rings, fmt.Sprintf("rings of environment %s wait for each other: %s", environment, strings.Join(cycle, " after "))).
+		d := diag.New(diag.Rings, fmt.Sprintf("rings of environment %s wait for each other: %s",
+			environment, strings.Join(cycle, " after "))).
 			Hinting("remove one of the after entries")
 		for i := range p.Rings {
 			if slices.Contains(cycle, p.Rings[i].Name) {
@@ -308,7 +327,9 @@ func (x *Declarations) OwnRings(declarations []model.Declaration, env *model.Env
 	if n < 0 || env.Rings == nil {
 		return
 	}
-	x.checkRings(&model.Promotion{After: declarations[n].After, Rings: env.Rings, Gates: declarations[n].Promotion.Gates}, model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
+	x.checkRings(&model.Promotion{After: declarations[n].After, Rings: env.Rings,
+		Gates: declarations[n].Promotion.Gates},
+		model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
 		env.Name, x.upstreams(declarations)[env.Name])
 	p := declarations[n].Promotion
 	if p.Rings = env.Rings; len(declarations[n].Promotion.Rings) == 0 && soaksOwn(&p) {

@@ -63,7 +63,8 @@ func (x *Entities) reference(kind, name string, among []string, ref model.Ref) {
 	if slices.Contains(among, name) {
 		return
 	}
-	d := diag.New(diag.UnknownReference, fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).Suggesting(name, among)
+	d := diag.New(diag.UnknownReference,
+		fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).Suggesting(name, among)
 	if way := declaring(name); kind == "reconciler" && way != "" && d.Suggestion == (diag.Suggestion{}) {
 		d = d.Hinting(strings.Trim(way+"; "+d.Hint, "; "))
 	}
@@ -82,7 +83,8 @@ func declaring(name string) string {
 		return ""
 	}
 	fields := "{}"
-	if of := backends.Fields[backend].Shape; slices.ContainsFunc(of.Names(), func(name string) bool { return of.Fields[name].Required }) || len(of.OneOf) > 0 {
+	if of := backends.Fields[backend].Shape; slices.ContainsFunc(of.Names(),
+		func(name string) bool { return of.Fields[name].Required }) || len(of.OneOf) > 0 {
 		fields = "{…}"
 	}
 	return fmt.Sprintf("declare it: reconcilers: %s: %s: %s", model.Label(name), backend, fields)
@@ -94,7 +96,8 @@ func (x *Entities) References(env *model.Environment) {
 	environments := x.names("environments")
 	for _, u := range x.Uses {
 		if u.Elsewhere && !slices.Contains(environments, u.Name) {
-			d := diag.New(diag.UnknownReference, "there is no environment "+u.Name+": the deployment target is left out").At(u.Ref, "").On(u.Ref.String()).
+			d := diag.New(diag.UnknownReference,
+				"there is no environment "+u.Name+": the deployment target is left out").At(u.Ref, "").On(u.Ref.String()).
 				Suggesting(u.Name, environments)
 			d.Severity = diag.Warning
 			x.Fail(u.Ref, d)
@@ -118,12 +121,14 @@ func (x *Entities) References(env *model.Environment) {
 	clusterTypes := x.names("clusterTypes")
 	for _, c := range env.Clusters {
 		if c.ClusterType != "" {
-			x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
+			x.reference("cluster type", c.ClusterType, clusterTypes,
+				model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
 		}
 	}
 	for _, i := range env.Inventories {
 		if i.ClusterType != "" {
-			x.reference("cluster type", i.ClusterType, clusterTypes, model.Ref{Collection: "inventories", Name: i.Name, Path: "clusterType"})
+			x.reference("cluster type", i.ClusterType, clusterTypes,
+				model.Ref{Collection: "inventories", Name: i.Name, Path: "clusterType"})
 		}
 	}
 	env.ClusterTypes = slices.DeleteFunc(env.ClusterTypes, func(c model.ClusterType) bool {
@@ -145,8 +150,11 @@ func (x *Entities) place(u Use, environment string) {
 	}
 	target := ref.Path[strings.LastIndexByte(ref.Path, '.')+1:]
 	fullName := model.FullName(ref.Name, strings.Trim(target, `"`))
-	x.Report(diag.New(diag.Unassigned, fmt.Sprintf("deployment target %s is for environment %s, which does not load the files of %s", fullName, u.Name, environment)).
-		At(ref, "").On(ref.String()).Hinting(fmt.Sprintf("move it to a file at the platform's root or in %s/%s", source.Environments, u.Name)))
+	x.Report(diag.New(diag.Unassigned,
+		fmt.Sprintf("deployment target %s is for environment %s, which does not load the files of %s",
+			fullName, u.Name, environment)).
+		At(ref, "").On(ref.String()).Hinting(fmt.Sprintf("move it to a file at the platform's root or "+
+		"in %s/%s", source.Environments, u.Name)))
 }
 
 // tooMany is the number of fields from which on CUE's time for one struct grows
@@ -158,7 +166,8 @@ func (x *Entities) Many() {
 	for _, collection := range model.CollectionNames {
 		if names := x.names(collection); len(names) > tooMany {
 			first := model.Ref{Collection: collection, Name: names[0]}
-			x.Report(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)).
+			x.Report(diag.New(diag.ManyEntities,
+				fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)).
 				InEach(x.Positions.Of(first)...).On(collection).Hinting("split the environment, or give what is alike one name"))
 		}
 	}
@@ -175,7 +184,9 @@ func (x *Entities) workspaces(env *model.Environment) {
 			continue
 		}
 		ref := model.Ref{Collection: "workloads", Name: w.Name, Path: "workspace"}
-		d := diag.New(diag.UnknownReference, "there is no workspace "+w.Workspace+": what the workload may bring follows from where it is declared").On(ref.String()).At(ref, "").
+		d := diag.New(diag.UnknownReference,
+			"there is no workspace "+w.Workspace+": what the workload may bring follows from where it is "+
+				"declared").On(ref.String()).At(ref, "").
 			Suggesting(w.Workspace, declared)
 		d.Severity = diag.Warning
 		x.Report(d)

@@ -16,7 +16,8 @@ var AssignmentPath = cue.MakePath(cue.Def("#assignment"))
 func WithReferences(nodes, around []ast.Node) []ast.Node {
 	inside := func(n ast.Node) bool {
 		return slices.ContainsFunc(around, func(a ast.Node) bool {
-			return n.Pos().Filename() == a.Pos().Filename() && a.Pos().Offset() <= n.Pos().Offset() && n.End().Offset() <= a.End().Offset()
+			return n.Pos().Filename() == a.Pos().Filename() && a.Pos().Offset() <= n.Pos().Offset() &&
+				n.End().Offset() <= a.End().Offset()
 		})
 	}
 	seen := map[ast.Node]bool{}

@@ -105,7 +105,8 @@ func (x *Set) sites(d diag.Diagnostic) []model.Position {
 // it that is named.
 func (x *Set) Faulty(ref model.Ref, but ...string) bool {
 	return slices.ContainsFunc(x.faults, func(path string) bool {
-		return Within(path, ref.String()) && !slices.ContainsFunc(but, func(name string) bool { return Within(path, ref.At(name).String()) })
+		return Within(path, ref.String()) &&
+			!slices.ContainsFunc(but, func(name string) bool { return Within(path, ref.At(name).String()) })
 	})
 }
 

@@ -37,7 +37,8 @@ type Package struct {
 // the files that are left out, named from the root. The diagnostics are about
 // errors that leave nothing of the package readable: it is nil then. CUE cannot be
 // interrupted, so ctx only counts before it starts.
-func Platform(ctx context.Context, p *source.Platform, dir string, without []string) (*Package, []diag.Diagnostic, error) {
+func Platform(ctx context.Context, p *source.Platform, dir string, without []string) (*Package,
+	[]diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +67,8 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 
 // namedAsDevice is about an environment in whose folder CUE finds no package, on any system.
 func namedAsDevice(dir string) diag.Diagnostic {
-	d := diag.New(diag.Unportable, path.Base(dir)+" is the name of a device on Windows, and CUE reads no package in a folder of that name").
+	d := diag.New(diag.Unportable, path.Base(dir)+" is the name of a device on Windows, and CUE "+
+		"reads no package in a folder of that name").
 		In(model.Position{File: dir, Line: 1, Column: 1}, "").Hinting("give the environment and its folder another name")
 	d.Severity = diag.Error
 	return d
@@ -75,20 +77,24 @@ func namedAsDevice(dir string) diag.Diagnostic {
 // Folder loads and builds a package of the module whose files are given. Its files are
 // named from the module's root, with prefix before their names. The overlay is for CUE, and
 // holds that of the files.
-func Folder(files *source.Files, dir, name, prefix string, overlay map[string]load.Source) (l *Package, ds []diag.Diagnostic, err error) {
-	if d, ok := finding.Guarded("the package in "+filepath.ToSlash(dir), func() { l, ds, err = buildFolder(files, dir, name, prefix, overlay) }); !ok {
+func Folder(files *source.Files, dir, name, prefix string,
+	overlay map[string]load.Source) (l *Package, ds []diag.Diagnostic, err error) {
+	if d, ok := finding.Guarded("the package in "+filepath.ToSlash(dir),
+		func() { l, ds, err = buildFolder(files, dir, name, prefix, overlay) }); !ok {
 		return nil, []diag.Diagnostic{d}, nil
 	}
 	return l, ds, err
 }
 
-func buildFolder(files *source.Files, dir, name, prefix string, overlay map[string]load.Source) (*Package, []diag.Diagnostic, error) {
+func buildFolder(files *source.Files, dir, name, prefix string,
+	overlay map[string]load.Source) (*Package, []diag.Diagnostic, error) {
 	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
 		Dir:        files.Root,
 		ModuleRoot: files.Root,
 		Package:    name,
 		Overlay:    overlay,
-		Env:        append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUE_REGISTRY=") }), "CUE_REGISTRY=none"),
+		Env: append(slices.DeleteFunc(os.Environ(),
+			func(v string) bool { return strings.HasPrefix(v, "CUE_REGISTRY=") }), "CUE_REGISTRY=none"),
 	})
 	inst := insts[0]
 	places := NewPlaces(files, prefix, inst)
@@ -110,6 +116,7 @@ func buildFolder(files *source.Files, dir, name, prefix string, overlay map[stri
 }
 
 func languageDiagnostic(e *cuemodule.LanguageError) diag.Diagnostic {
-	return diag.New(diag.LanguageVersion, e.Error()).In(model.Position{File: e.Position.Filename, Line: e.Position.Line, Column: e.Position.Column}, "").
+	return diag.New(diag.LanguageVersion, e.Error()).In(model.Position{File: e.Position.Filename,
+		Line: e.Position.Line, Column: e.Position.Column}, "").
 		Hinting("take a newer kalypso, or lower language.version if nothing newer is used")
 }

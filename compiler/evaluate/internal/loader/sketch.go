@@ -30,7 +30,8 @@ type word struct {
 }
 
 // closers are the brackets that close others.
-var closers = map[token.Token]token.Token{token.LBRACE: token.RBRACE, token.LBRACK: token.RBRACK, token.LPAREN: token.RPAREN}
+var closers = map[token.Token]token.Token{token.LBRACE: token.RBRACE, token.LBRACK: token.RBRACK,
+	token.LPAREN: token.RPAREN}
 
 // closes says whether a word is a bracket that closes another.
 func (w word) closes() bool {
@@ -60,7 +61,8 @@ func sketchOf(data []byte) *sketch {
 			if outer := len(around); outer < len(before) {
 				w.closed = before[outer]
 				if inText[w.closed] {
-					expected = strings.HasSuffix(scan.ResumeInterpolation(), "(") // the scanner does not see by itself where an expression ends
+					// the scanner does not see by itself where an expression ends
+					expected = strings.HasSuffix(scan.ResumeInterpolation(), "(")
 				}
 			}
 		}

@@ -23,10 +23,17 @@ func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 		d, found := p.syntax(e, message)
 		if !found {
 			d = p.uncompiled(e, message, code)
-		} else if strings.Contains(message, "found 'EOF'") && slices.ContainsFunc(ds, func(o diag.Diagnostic) bool { return o.Sites[0].Position.File == d.Sites[0].Position.File }) {
+		} else if strings.Contains(message, "found 'EOF'") &&
+			slices.ContainsFunc(ds, func(
+				o diag.Diagnostic) bool {
+				return o.Sites[0].Position.File == d.Sites[0].Position.File
+			}) {
 			continue // it follows from the other one
 		}
-		if !slices.ContainsFunc(ds, func(o diag.Diagnostic) bool { return o.Message == d.Message && slices.Equal(o.Sites, d.Sites) }) {
+		if !slices.ContainsFunc(ds, func(o diag.Diagnostic) bool {
+			return o.Message == d.Message &&
+				slices.Equal(o.Sites, d.Sites)
+		}) {
 			ds = append(ds, d)
 		}
 	}
@@ -102,9 +109,11 @@ var unreadableKinds = []struct {
 	hint    string
 }{
 	{lazyregexp.New(`cannot find package "([^"]+)"|cannot find module providing package (\S+)|no dependency found for (?:package )?"?([^\s"]+)`), diag.Import,
-		"there is no package $1", "correct the import path, or let cue.mod/module.cue depend on its module (`cue mod tidy`) and run `kalypso lock`: a build itself never reaches the network"},
+		"there is no package $1", "correct the import path, or let cue.mod/module.cue depend on its " +
+			"module (`cue mod tidy`) and run `kalypso lock`: a build itself never reaches the network"},
 	{lazyregexp.New(`builtin package "([^"]+)" undefined`), diag.Import,
-		"there is no package $1", "a path without a dot in its first part is a package of CUE itself; one of the platform begins with the platform's module path"},
+		"there is no package $1", "a path without a dot in its first part is a package of CUE itself; " +
+			"one of the platform begins with the platform's module path"},
 	{lazyregexp.New(`^reference "(#assignment)" not found`), diag.Compile,
 		"reference $1 is not found", "declare it beside the values: $1: schema.#Assignment"},
 	{lazyregexp.New(`^reference "([^"]+)" not found`), diag.Compile,
@@ -116,11 +125,14 @@ var unreadableKinds = []struct {
 	{lazyregexp.New(`^@embed: open (.+?): no such file or directory`), diag.Compile,
 		"there is no file $1 to embed", "the path counts from the folder of the file that names it"},
 	{lazyregexp.New(`^@embed: cannot refer to parent directory`), diag.Compile,
-		"@embed cannot read a file of another folder", "embed the file in the folder where it lies, as a definition or hidden field, and refer to that"},
+		"@embed cannot read a file of another folder", "embed the file in the folder where it lies, as " +
+			"a definition or hidden field, and refer to that"},
 	{lazyregexp.New(`^@embed: failed to decode file: (.+)`), diag.Compile,
 		"the embedded file cannot be read: $1", "correct the file"},
 	{lazyregexp.New(`^@embed: (invalid value .+ \(does not satisfy matchN\).*)`), diag.Compile,
-		"CUE cannot embed the JSON Schema: $1", "a schema whose root asks an empty object for something (oneOf, anyOf, minProperties) cannot be embedded: put that under a property, or write the contract in CUE"},
+		"CUE cannot embed the JSON Schema: $1", "a schema whose root asks an empty object for " +
+			"something (oneOf, anyOf, minProperties) cannot be embedded: put that under a property, or " +
+			"write the contract in CUE"},
 	{lazyregexp.New(`^@embed: (.+)`), diag.Compile,
 		"the file cannot be embedded: $1", "correct the file, or the attribute"},
 	{lazyregexp.New(`^string literal not terminated`), diag.Syntax,
@@ -128,7 +140,8 @@ var unreadableKinds = []struct {
 	{lazyregexp.New(`^expected 'EOF', found '([}\])])'`), diag.Syntax,
 		"there is nothing that this $1 closes", "remove it, or open what it is to close"},
 	{lazyregexp.New(`^illegal integer number`), diag.Syntax,
-		"a number does not begin with 0", `write it without the 0, in quotes for a text, or with 0o in front for an octal number, as 0o644`},
+		"a number does not begin with 0",
+		`write it without the 0, in quotes for a text, or with 0o in front for an octal number, as 0o644`},
 	{lazyregexp.New(`^missing ',' (.+)`), diag.Syntax,
 		"a comma or a new line is missing $1", "separate fields and elements by commas or new lines"},
 }

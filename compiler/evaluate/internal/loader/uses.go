@@ -17,9 +17,10 @@ import (
 // "" where name is not used of a package.
 func (p *Places) Members(at []model.Position, name string) (of string, members []string) {
 	p.selectors(func(sel *ast.SelectorExpr, id *ast.Ident, spec *ast.ImportSpec) {
-		if used, _, err := ast.LabelName(sel.Sel); of != "" || err != nil || used != name || !slices.ContainsFunc(at, func(at model.Position) bool {
-			return at == p.Of(sel.Pos()) || at == p.Of(sel.Sel.Pos())
-		}) {
+		if used, _, err := ast.LabelName(sel.Sel); of != "" || err != nil || used != name ||
+			!slices.ContainsFunc(at, func(at model.Position) bool {
+				return at == p.Of(sel.Pos()) || at == p.Of(sel.Sel.Pos())
+			}) {
 			return
 		}
 		of = id.Name
@@ -50,7 +51,8 @@ func (p *Places) Profile(path []string) (profile string) {
 		nodes = append(nodes, f.Value)
 	}
 	p.selectors(func(sel *ast.SelectorExpr, id *ast.Ident, spec *ast.ImportSpec) {
-		if name, _, err := ast.LabelName(sel.Sel); err == nil && profile == "" && strings.HasPrefix(importPath(spec), OurModule+"/stdlib/") {
+		if name, _, err := ast.LabelName(sel.Sel); err == nil && profile == "" &&
+			strings.HasPrefix(importPath(spec), OurModule+"/stdlib/") {
 			profile = id.Name + "." + name
 		}
 	}, nodes...)

@@ -74,7 +74,8 @@ func (o Problem) notAllowed(s *shape.Shape) diag.Diagnostic {
 	for _, sides := range o.conflicts() {
 		i := slices.IndexFunc(sides, func(side string) bool {
 			text, err := strconv.Unquote(side)
-			return err == nil && slices.Contains(s.Enum, text) && slices.ContainsFunc(o.At, func(at model.Position) bool { return o.places.IsLiteral(at, side) })
+			return err == nil && slices.Contains(s.Enum, text) &&
+				slices.ContainsFunc(o.At, func(at model.Position) bool { return o.places.IsLiteral(at, side) })
 		})
 		if i >= 0 && !isConstraint(sides[1-i]) && o.places.Profile(o.Path) != "" {
 			return o.fixed(sides[i], sides[1-i])

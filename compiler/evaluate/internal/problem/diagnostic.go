@@ -52,7 +52,8 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 		d = valueless(name, constraint, s)
 	case s != nil && len(s.Enum) > 0:
 		d = o.notAllowed(s)
-	case strings.HasPrefix(message, "conflicting values") && len(o.At) > 1 && len(o.Path) > 0 && !schemaType.MatchString(message) && !o.breaksType(message):
+	case strings.HasPrefix(message, "conflicting values") && len(o.At) > 1 && len(o.Path) > 0 &&
+		!schemaType.MatchString(message) && !o.breaksType(message):
 		d = diag.New(diag.Conflict, mismatch.ReplaceAllString(shape.Plain(message), "")+" for "+name).
 			Hinting("keep one of them: all files of the package unify, and none wins")
 	default:
@@ -75,8 +76,10 @@ func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
 		d.Message += ", which the schema's default " + s.Usual + " does not meet"
 		return d
 	}
-	d.Message = fmt.Sprintf("%s has no value: the schema has the default %s as well, and of several defaults CUE takes none", name, s.Usual)
-	return d.Hinting(fmt.Sprintf(`give it a value, without *; where one entity differs, by a condition, as in [if Name == "one" {%s}, %s][0] under [Name=_]`, s.Usual, alternatives[0]))
+	d.Message = fmt.Sprintf("%s has no value: the schema has the default %s as well, and of several "+
+		"defaults CUE takes none", name, s.Usual)
+	return d.Hinting(fmt.Sprintf(
+		`give it a value, without *; where one entity differs, by a condition, as in [if Name == "one" {%s}, %s][0] under [Name=_]`, s.Usual, alternatives[0]))
 }
 
 // name is how messages call what the problem is about.
@@ -114,7 +117,8 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 	if m := outside.FindStringSubmatch(message); m != nil {
 		why := ""
 		if hint == "" || s == nil || s.Is == "" {
-			why = ": it must " + bound(strings.NewReplacer("out of bound ", "", "does not satisfy ", "").Replace(shape.Plain(m[2])))
+			why = ": it must " + bound(strings.NewReplacer("out of bound ", "", "does not satisfy ",
+				"").Replace(shape.Plain(m[2])))
 		}
 		if way := correction(m[1], m[2], s); way != "" {
 			hint = strings.TrimSuffix(way+": "+hint, ": ")
@@ -146,10 +150,12 @@ func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) di
 	}
 	scalar := conflicting.FindStringSubmatch(o.Telling())
 	if scalar != nil {
-		if isConstraint(scalar[1]) && !isConstraint(scalar[2]) && !strings.HasPrefix(scalar[2], "{") && !strings.HasPrefix(scalar[2], "[") {
+		if isConstraint(scalar[1]) && !isConstraint(scalar[2]) && !strings.HasPrefix(scalar[2], "{") &&
+			!strings.HasPrefix(scalar[2], "[") {
 			scalar[1], scalar[2], given, wanted = scalar[2], scalar[1], wanted, given
 		}
-		if way := retyped(scalar[1], given, wanted, s); strings.HasPrefix(way, asString) && s != nil && s.Is != "" && !meets(scalar[1], scalar[2]) {
+		if way := retyped(scalar[1], given, wanted, s); strings.HasPrefix(way, asString) && s != nil &&
+			s.Is != "" && !meets(scalar[1], scalar[2]) {
 			hint = "write a string: " + hint // and not this one
 		} else if way != "" {
 			hint = way
@@ -173,7 +179,8 @@ func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) di
 	if s != nil && s.Elem != nil && len(s.Fields) > 0 {
 		must = "a struct or a list of them"
 	}
-	return diag.New(diag.WrongValue, fmt.Sprintf("%s must be %s, and is %s", name, must, shape.Article(given))).Hinting(hint)
+	return diag.New(diag.WrongValue,
+		fmt.Sprintf("%s must be %s, and is %s", name, must, shape.Article(given))).Hinting(hint)
 }
 
 // bound reads a constraint as what a value must do.
@@ -212,7 +219,8 @@ func (o Problem) given(s *shape.Shape) string {
 			continue
 		}
 		for _, side := range m[1:3] {
-			if !slices.Contains(s.Enum, strings.Trim(side, `"`)) && !strings.HasPrefix(side, "{") && !strings.HasPrefix(side, "=~") {
+			if !slices.Contains(s.Enum, strings.Trim(side, `"`)) && !strings.HasPrefix(side, "{") &&
+				!strings.HasPrefix(side, "=~") {
 				return side
 			}
 		}
@@ -233,13 +241,15 @@ func (o Problem) Reason() (why, hint string) {
 		if near := spelling.Nearest(name, shape.FactNames()); near != "" {
 			return "there is no field " + name, "did you mean " + near + "?"
 		}
-		if i := slices.IndexFunc(o.places.Labels(), func(label string) bool { return spelling.Misspelt(name, label) }); i >= 0 {
+		if i := slices.IndexFunc(o.places.Labels(),
+			func(label string) bool { return spelling.Misspelt(name, label) }); i >= 0 {
 			return "there is no field " + name, "did you mean " + o.places.Labels()[i] + "?"
 		}
 		return "there is no field " + name, "correct the reference, or declare " + name
 	}
 	if name, ok := strings.CutPrefix(message, "cannot reference optional field: "); ok {
-		return name + " may be absent", "give " + name + " a value, or use it only where it is present: if " + name + " != _|_"
+		return name + " may be absent", "give " + name + " a value, or use it only where it is " +
+			"present: if " + name + " != _|_"
 	}
 	if of, ok := strings.CutPrefix(message, "unresolved disjunction "); ok {
 		return "it may be any of " + shape.Plain(of), "choose one, or mark a default with *"

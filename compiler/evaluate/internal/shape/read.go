@@ -80,7 +80,8 @@ func (r *shapeReader) definition(name string) *Shape {
 			s.Address = name
 		}
 		s.selects = s.selects || strings.HasSuffix(name, "Selector")
-		if doc := r.docs[name]; strings.HasPrefix(doc, strings.TrimPrefix(name, "#")+" is ") && len(s.Fields) == 0 && s.Pattern == nil {
+		if doc := r.docs[name]; strings.HasPrefix(doc, strings.TrimPrefix(name, "#")+" is ") &&
+			len(s.Fields) == 0 && s.Pattern == nil {
 			s.Is, _ = strings.CutPrefix(firstSentence(doc), strings.TrimPrefix(name, "#")+" is ")
 		}
 	}
@@ -216,7 +217,8 @@ func (r *shapeReader) addField(s *Shape, d *ast.Field) {
 	if err != nil || strings.HasPrefix(name, "#") {
 		return
 	}
-	s.set(name, Field{Shape: of, Required: d.Constraint == token.NOT, PerAssignment: hasAttribute(d, "perAssignment"), doc: docOf(d)})
+	s.set(name, Field{Shape: of, Required: d.Constraint == token.NOT,
+		PerAssignment: hasAttribute(d, "perAssignment"), doc: docOf(d)})
 
 }
 

@@ -92,7 +92,8 @@ func (s *Shape) Credentials(address, name string) (d diag.Diagnostic, found bool
 	if what == "" {
 		return d, false
 	}
-	hint := "a reconciler gets a secret by secretRef or credentials, and `kalypso lock` and promotion what git, helm and docker know of the host"
+	hint := "a reconciler gets a secret by secretRef or credentials, and `kalypso lock` and " +
+		"promotion what git, helm and docker know of the host"
 	if strings.HasPrefix(address, "ssh:") || !strings.Contains(address, "://") {
 		hint = "ssh finds its keys by host"
 	}
@@ -157,7 +158,8 @@ func BadKey(name string, keys Keys) diag.Diagnostic {
 	d := diag.New(diag.UnknownField, fmt.Sprintf("the field cannot be named %q", name))
 	of := strings.SplitN(lower(keys.doc), ",", 2)[0]
 	if keys.matches != nil && keys.matches.MatchString("a/b/c") && !keys.matches.MatchString("a:1") {
-		return d.Hinting("it is the path of " + of + ": names of letters, digits, '_', '-' and '.' with slashes between them, each with a letter, a digit or '_' first")
+		return d.Hinting("it is the path of " + of + ": names of letters, digits, '_', '-' and '.' " +
+			"with slashes between them, each with a letter, a digit or '_' first")
 	}
 	return d.Hinting("it is the name of " + of)
 }

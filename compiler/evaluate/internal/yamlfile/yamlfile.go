@@ -32,7 +32,8 @@ func invalid(name, file string, err error) diag.Diagnostic {
 			at.Line, message = n, rest
 		}
 	}
-	return diag.New(diag.Syntax, "the file is not valid YAML: "+strings.TrimSpace(message)).In(at, "").Hinting("correct the file")
+	return diag.New(diag.Syntax, "the file is not valid YAML: "+strings.TrimSpace(message)).In(at,
+		"").Hinting("correct the file")
 }
 
 // Read reads a file of YAML as CUE does, which knows it as at; the diagnostic
@@ -112,7 +113,8 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 		return &d
 	}
 	if yamlnodes.Most(data) > mostIndicators {
-		return nil, unbounded(1, 1, fmt.Sprintf("it has more than %d entries", mostEntries), "keep what is needed of it, or divide the file")
+		return nil, unbounded(1, 1, fmt.Sprintf("it has more than %d entries", mostEntries),
+			"keep what is needed of it, or divide the file")
 	}
 	docs, cost, err := yamlnodes.Parse(data)
 	if e, refused := err.(*yamlnodes.Error); refused {
@@ -129,8 +131,10 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 		why, hint string
 	}{
 		{cost.Aliased, mostAliased, "its aliases write out more than %d values", "write what is needed, without aliases"},
-		{cost.Merged, mostMergedPairs, "the mappings with a merge key, <<, have too many keys", "write the keys without merging"},
-		{scanned(cost, data), mostScanned, "its aliases refer to lists or mappings in brackets too often", "write what is needed, without aliases"},
+		{cost.Merged, mostMergedPairs, "the mappings with a merge key, <<, have too many keys",
+			"write the keys without merging"},
+		{scanned(cost, data), mostScanned, "its aliases refer to lists or mappings in brackets too often",
+			"write what is needed, without aliases"},
 		{cost.Entries, mostEntries, "it has more than %d entries", "keep what is needed of it, or divide the file"},
 		{cost.Pairs, mostPairs, "a list or mapping has too many entries", "keep what is needed of it, or divide it"},
 		{cost.Levels, mostLevels, "its values nest too deep", "make the structure flatter, or divide the file"},
@@ -145,7 +149,8 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 	}
 	for _, doc := range docs {
 		if n := first(doc, isLongNumber); n != nil {
-			return nil, unbounded(n.Line, n.Column, fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
+			return nil, unbounded(n.Line, n.Column,
+				fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
 		}
 		if d, bad := badTag(name, doc); bad {
 			return nil, &d
@@ -171,7 +176,8 @@ func scanned(cost yamlnodes.Cost, data []byte) int64 {
 // CUE does not, so that it looks for values at wrong places, or beyond the end.
 func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return diag.New(diag.Syntax, "the file is UTF-16").In(model.Position{File: name, Line: 1, Column: 1}, "").Hinting("save the file as UTF-8"), true
+		return diag.New(diag.Syntax, "the file is UTF-16").In(model.Position{File: name, Line: 1,
+			Column: 1}, "").Hinting("save the file as UTF-8"), true
 	}
 	at := bytes.IndexFunc(data, func(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' })
 	for i := 0; i < len(data); i++ {
@@ -290,7 +296,8 @@ func badTag(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 	case tag == "!!timestamp":
 		hint = fmt.Sprintf("write the text that is meant, such as %q", n.Value)
 	}
-	message := fmt.Sprintf("the tag %s gives the value another meaning than it has without, which not every reader knows", n.Tag)
+	message := fmt.Sprintf("the tag %s gives the value another meaning than it has without, which "+
+		"not every reader knows", n.Tag)
 	return diag.New(diag.WrongValue, message).
 		In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").Hinting(hint), true
 }
@@ -321,7 +328,8 @@ func badNumber(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 		return diag.New(diag.WrongValue, n.Value+" is no number that JSON has").In(at, "").
 			Hinting(fmt.Sprintf("quote it if it is a text, %q", n.Value)), true
 	}
-	return diag.New(diag.WrongValue, fmt.Sprintf("the number %s is too large: an integer has 64 bits", n.Value)).In(at, "").
+	return diag.New(diag.WrongValue,
+		fmt.Sprintf("the number %s is too large: an integer has 64 bits", n.Value)).In(at, "").
 		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write %g", n.Value, v)), true
 }
 
@@ -339,7 +347,8 @@ func badKey(name string, doc *yaml.Node, is func(*yaml.Node) bool) (d diag.Diagn
 	if key == nil {
 		return d, false
 	}
-	return diag.New(diag.WrongValue, fmt.Sprintf("the key %s is no text, and has another name for other readers", key.Value)).
+	return diag.New(diag.WrongValue,
+		fmt.Sprintf("the key %s is no text, and has another name for other readers", key.Value)).
 		In(model.Position{File: name, Line: key.Line, Column: key.Column}, "").
 		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write the name that is meant", key.Value)), true
 }
@@ -366,7 +375,8 @@ func isRespelt(key *yaml.Node) bool {
 // ambiguous matches plain scalars that Helm and kubectl, who read YAML 1.1, take
 // for booleans or other numbers, and CUE, which reads YAML 1.2, for strings
 // (https://yaml.org/type/bool.html, https://yaml.org/type/int.html).
-var ambiguous = lazyregexp.New(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0[0-9_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+var ambiguous = lazyregexp.New(
+	`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0[0-9_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 
 // Ambiguous reports the first scalar of a file that means one thing to Helm and
 // another here, so that a chart never gets something else than with Helm.
@@ -376,7 +386,8 @@ func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 			return d, true
 		}
 		if n := first(doc, isAmbiguous); n != nil {
-			return diag.New(diag.WrongValue, fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
+			return diag.New(diag.WrongValue,
+				fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
 				In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").
 				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write true, false or the number", n.Value)), true
 		}

@@ -89,7 +89,8 @@ func refused(source string, err error) error {
 	if err == errTooLarge {
 		return tooLarge(source)
 	}
-	return refusal.New(diag.Render, "check the file, or the values that it is made with", "%s: not YAML that Kubernetes reads: %v", source, err)
+	return refusal.New(diag.Render, "check the file, or the values that it is made with",
+		"%s: not YAML that Kubernetes reads: %v", source, err)
 }
 
 // Add counts and checks an object that is a value already, and takes size bytes.

@@ -18,7 +18,8 @@ func Base(address string) (*url.URL, error) {
 		return nil, fmt.Errorf("the address of a forge is https://HOST, or https://HOST/PATH")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the address of the forge at %s has more than a host and a path: credentials belong into the environment", terminal.Line(u.Host))
+		return nil, fmt.Errorf("the address of the forge at %s has more than a host and a path: "+
+			"credentials belong into the environment", terminal.Line(u.Host))
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), ""
 	return u, nil
@@ -56,7 +57,8 @@ func Path(path string) ([]string, error) {
 		}
 	}
 	if len(segments) < 2 {
-		return nil, fmt.Errorf("%q is not the path of a repository: it begins with the name of a user, an organisation or a group", terminal.Line(path))
+		return nil, fmt.Errorf("%q is not the path of a repository: it begins with the name of a user, "+
+			"an organisation or a group", terminal.Line(path))
 	}
 	return segments, nil
 }

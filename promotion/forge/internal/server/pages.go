@@ -40,7 +40,8 @@ func Pages[T any](page func(number int) ([]T, int, error)) ([]T, error) {
 
 // Statuses calls ask for each commit, for several at once, and returns the statuses by
 // commit. Commits without any are left out.
-func Statuses(ctx context.Context, parallel int, commits []git.Hash, ask func(context.Context, git.Hash) ([]forge.Status, error)) (map[git.Hash][]forge.Status, error) {
+func Statuses(ctx context.Context, parallel int, commits []git.Hash,
+	ask func(context.Context, git.Hash) ([]forge.Status, error)) (map[git.Hash][]forge.Status, error) {
 	var mu sync.Mutex
 	all := make(map[git.Hash][]forge.Status, len(commits))
 	group, ctx := errgroup.WithContext(ctx)

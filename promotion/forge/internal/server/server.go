@@ -62,7 +62,8 @@ type Server struct {
 // *forge.AuthError without them.
 func New(o Options) (*Server, error) {
 	if strings.ContainsFunc(o.Credentials, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return nil, &forge.AuthError{Host: o.Base.Host, Problem: "the token has characters that no token has, such as a line break", Hint: o.Hint}
+		return nil, &forge.AuthError{Host: o.Base.Host, Problem: "the token has characters that no " +
+			"token has, such as a line break", Hint: o.Hint}
 	}
 	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
 	return &Server{o: o, base: httpclient.Transport(httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})}, nil
@@ -134,7 +135,8 @@ func Ask[T any](ctx context.Context, s *Server, method func(context.Context) (T,
 }
 
 // Statuses implements forge.Forge with a function that returns the statuses of one commit.
-func (s *Server) Statuses(ctx context.Context, commits []git.Hash, ask func(context.Context, git.Hash) ([]forge.Status, error)) (map[git.Hash][]forge.Status, error) {
+func (s *Server) Statuses(ctx context.Context, commits []git.Hash,
+	ask func(context.Context, git.Hash) ([]forge.Status, error)) (map[git.Hash][]forge.Status, error) {
 	return Ask(ctx, s, func(ctx context.Context) (map[git.Hash][]forge.Status, error) {
 		return Statuses(ctx, parallel, commits, ask)
 	})

@@ -134,7 +134,8 @@ func (t *transport) judge(r *http.Request, response *http.Response, err error, a
 	case limited(response):
 		return t.retryAfter(response, attempt), nil
 	case code >= 500 && code != http.StatusNotImplemented:
-		return t.retry(r, fmt.Errorf("it answers %s", terminal.Line(response.Status)), t.retryAfter(response, attempt), attempt)
+		return t.retry(r, fmt.Errorf("it answers %s", terminal.Line(response.Status)),
+			t.retryAfter(response, attempt), attempt)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return 0, t.refused(r, response)
 	case code == http.StatusNotFound && t.o.Hidden != "" && strings.Contains(messageOf(response), t.o.Hidden):
@@ -165,7 +166,8 @@ func (t *transport) refused(r *http.Request, response *http.Response) error {
 	if t.o.Credentials == "" {
 		problem = "there is no token: " + problem
 	}
-	return &refusal{code: response.StatusCode, error: &forge.AuthError{Host: t.Host(), Problem: terminal.Line(problem), Hint: t.o.Hint}}
+	return &refusal{code: response.StatusCode,
+		error: &forge.AuthError{Host: t.Host(), Problem: terminal.Line(problem), Hint: t.o.Hint}}
 }
 
 // refusal is a *forge.AuthError with the status code of the answer.
