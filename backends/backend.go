@@ -297,7 +297,7 @@ type Account struct{ Namespace, Name string }
 // arguments give equal bytes. They may be called by several goroutines at once.
 // The diagnostics that they return say what the user asked for that the
 // reconciler cannot do; one of severity error fails the assignment, or in Index
-// the cluster type's files.
+// the cluster type's files. A Backend may also be Dividing, or Needing.
 type Backend interface {
 	// Name is the backend's key in #Reconciler.
 	Name() string
@@ -338,6 +338,14 @@ type Backend interface {
 	// Accounts returns the service accounts as which a cluster of the type sees what applies
 	// its assignments.
 	Accounts(*ClusterType) Accounts
+}
+
+// Needing is a Backend whose folders take values from the entry of each cluster.
+type Needing interface {
+	Backend
+	// Needs returns the names of the values that a folder takes, of what it shares with Index
+	// (Emission.Shared); nil for none.
+	Needs(shared json.RawMessage) []string
 }
 
 // Dividing is a Backend some of whose files have parts for single clusters.

@@ -204,7 +204,7 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 				continue
 			}
 			keeps[folder] = append(keeps[folder], a.Target.FullName)
-			b, needs := e.backend(a.ClusterType).(needing)
+			b, needs := e.backend(a.ClusterType).(backends.Needing)
 			if e.Plan.Tuples[e.Plan.TupleOf[i]].PerCluster || needs && len(b.Needs(r.Shared)) > 0 {
 				takes[folder] = append(takes[folder], a.Target.FullName)
 			}

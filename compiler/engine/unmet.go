@@ -1,20 +1,14 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
-
-// A needing backend makes folders that take values from the entry of each cluster.
-type needing interface {
-	// Needs returns the values that a folder takes, of what it shares with Index.
-	Needs(shared json.RawMessage) []string
-}
 
 // unmet lets assignments fail whose folders would take values that they did not take before,
 // where an entry stays as it is that has none: the cluster would get nothing in their place. It
@@ -31,7 +25,7 @@ func (e *entries) unmet(as *assignments) (bool, error) {
 	found := false
 	for n, at := range e.spans {
 		ct := &e.Model.ClusterTypes[n]
-		b, needs := e.backend(ct).(needing)
+		b, needs := e.backend(ct).(backends.Needing)
 		if staying[ct.Name] == "" || !needs || e.record == nil {
 			continue
 		}

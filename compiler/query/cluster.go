@@ -72,6 +72,7 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment,
 	if ct.Entries == model.ClusterEntries {
 		x.Pulls = backends.EntryDir(name)
 	}
+	followers := followersOf(e)
 	for i := range e.Schedule.Assignments {
 		if e.Schedule.Assignments[i].ClusterType != ct {
 			continue
@@ -80,7 +81,7 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment,
 		if err != nil {
 			return x, false, err
 		}
-		x.Assignments = append(x.Assignments, ClusterAssignment{assignmentOf(e, i), values})
+		x.Assignments = append(x.Assignments, ClusterAssignment{assignmentOf(e, i, followers), values})
 	}
 	return x, true, nil
 }

@@ -118,7 +118,7 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	i := slices.IndexFunc(e.Schedule.Assignments, func(a schedule.Assignment) bool {
 		return a.ClusterType.Name == folder && a.Target.FullName == target
 	})
-	a := assignmentOf(e, i)
+	a := assignmentOf(e, i, followersOf(e))
 	x.Assigned, x.Assignment = true, &a
 	for _, p := range a.Policies {
 		x.Policies = append(x.Policies, place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))

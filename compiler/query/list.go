@@ -173,9 +173,7 @@ func Assignments(b *compiler.Build) []Assignment {
 	for e := range readable(b) {
 		followers := followersOf(e)
 		for i := range e.Schedule.Assignments {
-			a := assignmentOf(e, i)
-			a.Clusters = followers[a.ClusterType]
-			out = append(out, a)
+			out = append(out, assignmentOf(e, i, followers))
 		}
 	}
 	return out
@@ -188,7 +186,7 @@ func ClusterAssignments(b *compiler.Build) []Assignment {
 	for e := range readable(b) {
 		of := map[string][]Assignment{}
 		for i := range e.Schedule.Assignments {
-			a := assignmentOf(e, i)
+			a := assignmentOf(e, i, nil)
 			of[a.ClusterType] = append(of[a.ClusterType], a)
 		}
 		for i := range e.Model.Clusters {
@@ -210,10 +208,12 @@ func followersOf(e *engine.Environment) map[string]int {
 	return out
 }
 
-func assignmentOf(e *engine.Environment, i int) Assignment {
+// assignmentOf returns an assignment, with the number of clusters that follow its folder.
+func assignmentOf(e *engine.Environment, i int, followers map[string]int) Assignment {
 	a := &e.Schedule.Assignments[i]
 	item := Assignment{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
+		Clusters: followers[a.ClusterType.Name],
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
 		Namespace: e.Plan.Namespaces[i], Version: a.Version, Policies: append([]string{}, a.Policies...),
 		Reconciler: a.ClusterType.Reconciler,

@@ -102,8 +102,9 @@ func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int,
 	if err != nil {
 		return err
 	}
+	followers := followersOf(e)
 	for _, i := range assignments {
-		a := assignmentOf(e, i)
+		a := assignmentOf(e, i, followers)
 		if err := f(&a, of[e.Plan.TupleOf[i]]); err != nil {
 			return err
 		}
