@@ -40,7 +40,7 @@ func (b *Build) joinNoEffect() {
 	}
 	for _, of := range everywhere {
 		if all := b.seenBy(of[0]); all > 1 && all == len(of) {
-			suggests := func(d diag.Diagnostic) bool { return d.Suggestion != (diag.Suggestion{}) }
+			suggests := func(d diag.Diagnostic) bool { return d.Suggestion.Wrong != "" }
 			d := where(of[max(0, slices.IndexFunc(of, suggests))], "in any environment")
 			d.Environment = ""
 			ds = append(ds, d)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -57,7 +56,7 @@ func (c *causes) of(side string, selects func(*selection) bool) string {
 		}
 	}
 	for _, e := range c.empty {
-		if e.Warning.Path == e.path()+"."+side && e.Warning.Suggestion != (diag.Suggestion{}) {
+		if e.Warning.Path == e.path()+"."+side && e.Warning.Suggestion.Wrong != "" {
 			return e.path()
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
-	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // side is one of the selectors of a policy, with how many entities it selects.
@@ -208,8 +207,5 @@ func (s *Schedule) warnOfEmptyTypes(c *causes, r *report) {
 func selectsNothing(policy string, s side, words selector.Vocabulary) diag.Diagnostic {
 	d := diag.New(diag.SelectsNothing, fmt.Sprintf("%s of policy %s selects nothing", s.ref.Path, policy)).
 		On(s.ref.String()).At(s.ref, "")
-	d = words.Explain(d, s.kind, s.selector)
-	wrong, right := d.Suggestion.Wrong, d.Suggestion.Right
-	d.Suggestion.Mistake = right != "" && (words.HasName(right) || spelling.OneEditAway(wrong, right))
-	return d
+	return words.Explain(d, s.kind, s.selector)
 }

@@ -38,16 +38,6 @@ func (v Vocabulary) add(path string, facts Facts) {
 	}
 }
 
-// HasName reports whether a word is the name of a fact or label of any entity.
-func (v Vocabulary) HasName(word string) bool {
-	for _, w := range v {
-		if w.names[word] {
-			return true
-		}
-	}
-	return false
-}
-
 func (v Vocabulary) at(path string) words {
 	w, ok := v[path]
 	if !ok {
@@ -62,10 +52,12 @@ type unknown struct {
 	text  string // the name's path, or the path with the value
 	word  string
 	known []string // the words that there are, sorted
+	name  bool     // it is a name, and no value
 }
 
 // Explain adds to a diagnostic why a selector of a kind of entity, which the facts are of, may
-// select nothing.
+// select nothing. It is a mistake if it names what no entity has, or if a value is one edit away from
+// one that an entity has.
 func (v Vocabulary) Explain(d diag.Diagnostic, kind string, s *model.Selector) diag.Diagnostic {
 	if len(v) == 0 {
 		return d.Hinting(fmt.Sprintf("the environment has no %ss", kind))
@@ -86,6 +78,8 @@ func (v Vocabulary) Explain(d diag.Diagnostic, kind string, s *model.Selector) d
 	if d.Hint != "" {
 		hint += "; " + d.Hint
 	}
+	right := d.Suggestion.Right
+	d.Suggestion.Mistake = u.name || right != "" && spelling.OneEditAway(u.word, right)
 	return d.Hinting(hint)
 }
 
@@ -111,12 +105,12 @@ func (v Vocabulary) unknowns(s *model.Selector, path string) []unknown {
 		if names := v[path].names; names[s.Key] {
 			return v.unknowns(&s.Args[0], below)
 		} else if s.Op == model.OpField {
-			return []unknown{{below, s.Key, slices.Sorted(maps.Keys(names))}}
+			return []unknown{{below, s.Key, slices.Sorted(maps.Keys(names)), true}}
 		}
 	case model.OpEqual:
 		if values := v[path].values; !values[s.Text] {
 			return []unknown{{path + ": " + string(model.AppendJSONString(nil, s.Text)), s.Text,
-				slices.Sorted(maps.Keys(values))}}
+				slices.Sorted(maps.Keys(values)), false}}
 		}
 	}
 	return out
