@@ -167,6 +167,12 @@ func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) di
 	if given == "list" && s != nil && s.Pattern != nil {
 		hint = "write each by its name: " + o.name() + ": NAME: {…}"
 	}
+	if field := s.OnlyRequired(); wanted == "struct" && field != "" && scalar != nil {
+		hint = strings.TrimSuffix(fmt.Sprintf("write %s: {%s: %s}; %s", o.name(), field, scalar[1], hint), "; ")
+	}
+	if given == "struct" && wanted == "list" {
+		hint = strings.TrimSuffix(fmt.Sprintf("write %s: [{…}]; %s", o.name(), hint), "; ")
+	}
 	for _, at := range o.At {
 		if url := o.places.UnquotedURL(at); given == "struct" && url != "" {
 			hint = fmt.Sprintf("write it in quotes: %q", url)

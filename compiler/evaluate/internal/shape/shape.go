@@ -105,6 +105,23 @@ func (s *Shape) Names() []string {
 	return slices.Sorted(maps.Keys(s.Fields))
 }
 
+// OnlyRequired returns the name of the field that a struct cannot do without, if there is one such; "" otherwise.
+func (s *Shape) OnlyRequired() string {
+	only := ""
+	if s == nil {
+		return ""
+	}
+	for name := range s.Fields {
+		if s.Fields[name].Required && only != "" {
+			return ""
+		}
+		if s.Fields[name].Required {
+			only = name
+		}
+	}
+	return only
+}
+
 // About returns the documentation of a field as a hint.
 func (s *Shape) About(name string) string {
 	doc := lower(firstSentence(s.Fields[name].doc))
