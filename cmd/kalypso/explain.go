@@ -10,6 +10,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -117,7 +118,7 @@ func explainText(w io.Writer, x *query.Explanation, key string) {
 	if key == "" {
 		fmt.Fprintf(w, "%s is assigned to %s in %s\n", x.DeploymentTarget, x.ClusterType, x.Environment)
 		if x.Cluster != "" {
-			fmt.Fprintf(w, "  cluster type\t%s\n", a.ClusterType)
+			fmt.Fprintf(w, "  cluster type\t%s\n", model.TypeOfFolder(a.ClusterType))
 		}
 		for _, p := range x.Policies {
 			fmt.Fprintf(w, "  policy %s\t%s\n", p.Name, places(p.Positions))

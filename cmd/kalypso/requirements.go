@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -35,9 +37,14 @@ what gives it a value, and which are missing.`,
 			}
 			err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
 				row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
+				shown := map[string]bool{} // of several classes, what all of them have is one row
 				for _, r := range items {
-					row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r),
-						r.RequiredBy.Kind+" "+r.RequiredBy.Name, oneLine(r.Constraint))
+					cells := []any{r.Environment, model.TypeOfFolder(r.ClusterType), r.DeploymentTarget, r.Key, givenBy(r),
+						r.RequiredBy.Kind + " " + r.RequiredBy.Name, oneLine(r.Constraint)}
+					if text := fmt.Sprintf("%q", cells); !shown[text] {
+						shown[text] = true
+						row(w, cells...)
+					}
 				}
 			})
 			if err != nil {

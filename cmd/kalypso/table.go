@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -81,7 +82,7 @@ func fit(rows [][]string, columns int) {
 const leastRoom = 20
 
 // wrapped writes the text that fill writes, with cells that end at tabs below each other. On a terminal, the last
-// cell of a row that does not fit goes on below itself.
+// cell of a row that does not fit goes on below itself, and the others are cut if they leave it no room.
 func (g *global) wrapped(fill func(*tabwriter.Writer)) error {
 	size := sizeOf(g.out)
 	if size == nil {
@@ -89,7 +90,7 @@ func (g *global) wrapped(fill func(*tabwriter.Writer)) error {
 		fill(w)
 		return w.Flush()
 	}
-	const padding = '\x01' // of no text, so that it shows where the last cell begins
+	const padding = '\x01' // of no text, so that it shows where cells end
 	var text bytes.Buffer
 	w := tabwriter.NewWriter(&text, 0, 0, betweenColumns, padding, 0)
 	fill(w)
@@ -97,14 +98,64 @@ func (g *global) wrapped(fill func(*tabwriter.Writer)) error {
 		return err
 	}
 	columns, _ := size()
-	for line := range strings.Lines(text.String()) {
-		last := strings.LastIndexByte(line, padding) + 1
-		before := strings.ReplaceAll(line[:last], string(padding), " ")
-		if _, err := io.WriteString(g.out, before+hang(line[last:], runewidth.StringWidth(before), columns)); err != nil {
-			return err
+	lines := slices.Collect(strings.Lines(text.String()))
+	var out strings.Builder
+	for len(lines) > 0 {
+		rows := rowsOf(lines, padding)
+		begin := strings.LastIndexByte(lines[0], padding) + 1
+		indent := runewidth.StringWidth(strings.ReplaceAll(lines[0][:begin], string(padding), " "))
+		if len(rows[0]) > 1 && indent > columns-leastRoom {
+			writeNarrow(&out, rows, columns)
+		} else {
+			for _, line := range lines[:len(rows)] {
+				begin := strings.LastIndexByte(line, padding) + 1
+				before := strings.ReplaceAll(line[:begin], string(padding), " ")
+				out.WriteString(before + hang(line[begin:], runewidth.StringWidth(before), columns))
+			}
+		}
+		lines = lines[len(rows):]
+	}
+	_, err := io.WriteString(g.out, out.String())
+	return err
+}
+
+// rowsOf returns the cells of the first lines that have equally many.
+func rowsOf(lines []string, padding rune) [][]string {
+	var rows [][]string
+	for _, line := range lines {
+		line = strings.TrimSuffix(line, "\n")
+		cells := strings.FieldsFunc(line, func(r rune) bool { return r == padding })
+		if len(rows) > 0 && len(cells) != len(rows[0]) {
+			break
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// writeNarrow writes rows whose last cells have too little room, with the other cells cut.
+func writeNarrow(out *strings.Builder, rows [][]string, columns int) {
+	last := len(rows[0]) - 1
+	before, room := make([][]string, len(rows)), 0
+	for i, r := range rows {
+		before[i] = r[:last]
+		room = max(room, runewidth.StringWidth(r[last]))
+	}
+	fit(before, columns-betweenColumns-min(room, leastRoom))
+	widths := make([]int, last)
+	for _, r := range before {
+		for i, cell := range r {
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
 		}
 	}
-	return nil
+	for _, r := range rows {
+		indent := 0
+		for i, cell := range r[:last] {
+			indent += widths[i] + betweenColumns
+			out.WriteString(runewidth.FillRight(cell, widths[i]+betweenColumns))
+		}
+		out.WriteString(hang(r[last]+"\n", indent, columns))
+	}
 }
 
 // hang breaks a text between words, so that it fits into a terminal after an indent, and indents each further line.

@@ -2,7 +2,10 @@ package main
 
 import (
 	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/mattn/go-runewidth"
 )
 
 func TestFit(t *testing.T) {
@@ -50,6 +53,28 @@ func TestHang(t *testing.T) {
 	} {
 		if got := hang(test.text, test.indent, test.columns); got != test.want {
 			t.Errorf("%q after %d of %d: %q, want %q", test.text, test.indent, test.columns, got, test.want)
+		}
+	}
+}
+
+// Where the cells before the last one leave it too little room, they are cut, and no line is too wide.
+func TestWriteNarrow(t *testing.T) {
+	rows := func() [][]string {
+		return [][]string{
+			{"ENVIRONMENT", "DEPLOYMENT TARGET", "STATE", "REASON"},
+			{"production", "self-checkout-production", "waiting", "approvals: 0 of 2 on the present head"},
+		}
+	}
+	for _, columns := range []int{60, 80} {
+		var out strings.Builder
+		writeNarrow(&out, rows(), columns)
+		for line := range strings.Lines(out.String()) {
+			if w := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); w > columns {
+				t.Errorf("%d columns of %d: %q", w, columns, line)
+			}
+		}
+		if words := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(words, "head") {
+			t.Errorf("the reason is cut: %s", words)
 		}
 	}
 }
