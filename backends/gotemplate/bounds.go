@@ -135,7 +135,7 @@ type call struct {
 
 func (c call) number(i int) float64 { return float64(c.args[i].Int()) }
 
-// length returns that of a text or a list.
+// length returns the length of an argument that is a text or a list.
 func (c call) length(i int) float64 {
 	v := c.args[i]
 	if v.Kind() == reflect.Interface {

@@ -95,8 +95,8 @@ func hash(x any) (string, error) {
 	return strconv.FormatUint(sum, 10), err
 }
 
-// sumOf returns the sum of a value; nil has the sum of the int 0. The sum of a list includes those
-// of its elements in their order, and the sum of a mapping those of its fields in any order.
+// sumOf returns the sum of a value; nil has the sum of the int 0. The sum of a list includes the
+// sums of its elements, in order, and the sum of a mapping includes the sums of its fields, in any order.
 func sumOf(v reflect.Value) (sum uint64, err error) {
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
 		v = v.Elem()

@@ -13,9 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/again"
 )
 
-// write compiles environments and writes them. Those that take long are put off: the others
-// are written first. Before it goes on with one, a process below this one tries it, since what
-// is beyond a bound takes the process with it, and this one has results to print.
+// write compiles environments and writes them. It puts off environments that take long, and writes the
+// others first. A child process tries each of the late ones before write goes on with it: an
+// environment that goes beyond a bound ends its process, and this process has results to print.
 func (g *global) write(
 	ctx context.Context, r compiler.Request, o compiler.Output,
 ) (*compiler.Build, *compiler.Written, error) {
@@ -80,8 +80,7 @@ func (l *lateWrite) write(ctx context.Context, late []string, little bool) (beyo
 	return beyond, nil
 }
 
-// trial has a process below this one compile an environment, and returns all trips that are
-// known then.
+// trial compiles an environment in a child process, and returns all trips, old and new.
 func (l *lateWrite) trial(ctx context.Context, environment string, little bool) (trips []supervisor.Trip, err error) {
 	out, err := again.Below(ctx, l.supervisor.TrialOf(environment, little))
 	if err != nil {
@@ -90,8 +89,8 @@ func (l *lateWrite) trial(ctx context.Context, environment string, little bool) 
 	return trips, json.Unmarshal(out, &trips)
 }
 
-// try is what that process does, for as long as the other one is there. What else is wrong is
-// found again.
+// try compiles one environment in the child process, and prints its trips. It ends when the parent does.
+// The parent finds other errors itself.
 func (g *global) try(ctx context.Context, r compiler.Request) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, g.in)

@@ -45,8 +45,8 @@ func (g *global) table(header []string, rows [][]any) error {
 	return w.Flush()
 }
 
-// fit cuts cells until each row fits into this many columns of a terminal: first those of the widest columns
-// after the first two, which name the item, then those of any.
+// fit cuts cells until each row fits into this many columns of a terminal. It cuts the widest columns first,
+// and the first two, which name the item, only if that is not enough.
 func fit(rows [][]string, columns int) {
 	widths := make([]int, len(rows[0]))
 	total := betweenColumns * (len(widths) - 1)

@@ -11,8 +11,8 @@ func takesAway(p *node) bool {
 	return p.root.kind == FromValues && isFinal(p) && p.tree.Final.Kind() == model.Null
 }
 
-// givesNull says whether null is a value or an override at a path, or, where there is none of these, a
-// default of the highest layer.
+// givesNull says whether null is a value or an override at a path. If the path has neither, it says
+// whether null is a default of the highest layer.
 func givesNull(parts []*node) bool {
 	from := only(parts, isValue)
 	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {

@@ -155,7 +155,7 @@ type Registration struct {
 	Match Selector
 	// MinLayer and MaxLayer are the layers that its configs may be in.
 	MinLayer, MaxLayer int
-	// Bounds are those of its workspace, whose secrets its configs may refer to, as STORE/KEY;
+	// Bounds are the bounds of its workspace, whose secrets its configs may refer to, as STORE/KEY;
 	// nil where the workspace has errors.
 	Bounds *Workspace
 

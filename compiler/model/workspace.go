@@ -68,7 +68,7 @@ func (w *Workspace) lists() []*Patterns {
 type Patterns []string
 
 // AllowingSecret returns the lines with which a platform lets a workspace use a secret. w are its
-// bounds: its own, or those of a profile, which it keeps when it is declared. registration brings
+// bounds: its own, or a profile's, which it keeps when it is declared. registration brings
 // the workload; "" for the platform.
 func (w *Workspace) AllowingSecret(workspace, registration, secret string) string {
 	var list []string

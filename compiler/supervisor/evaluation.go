@@ -80,8 +80,8 @@ func (e *Evaluation) mostCPU() time.Duration {
 	return e.bounds.CPU
 }
 
-// left returns how much CPU time the evaluation may take in pieces: with all that it took
-// before, less than twice its bound.
+// left returns how much CPU time the evaluation may take in pieces. Together with the time that it
+// took before, that is less than twice its bound.
 func (e *Evaluation) left(s State) time.Duration {
 	return e.bounds.CPU/4*7 - s.Spent[e.identity()]
 }

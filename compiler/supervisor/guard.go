@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/again"
 )
 
-// guard tells the guard, where what it would do has changed, at which limits the program shall
-// begin again though this goroutine does not run: a little beyond the bounds.
+// guard gives the guard new limits when the evaluations have changed. They are a little beyond the
+// bounds: the guard makes the program begin again if this goroutine does not run.
 func (s *Supervisor) guard(now measurement) {
 	if s.options.Guard == nil || len(s.active) == 0 {
 		return
@@ -38,7 +38,7 @@ func (s *Supervisor) guard(now measurement) {
 	)
 }
 
-// unguard ends that: nothing is evaluated.
+// unguard takes the limits away, since nothing is evaluated.
 func (s *Supervisor) unguard() {
 	if s.guarded {
 		s.guarded = false

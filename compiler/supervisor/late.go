@@ -72,7 +72,7 @@ func (s *Supervisor) TrialOf(environment string, little bool) State {
 	return state
 }
 
-// Learn adds the trips of a trial to those of this process.
+// Learn adds the trips of a trial to the trips of this process.
 func (s *Supervisor) Learn(trips []Trip) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -270,7 +270,7 @@ func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 }
 
 // beyondMemory returns the trip of an evaluation in a process that has too much memory, or
-// that of all evaluations together.
+// the trip of all evaluations together.
 func (s *Supervisor) beyondMemory(e *Evaluation, bound, why string) (t *Trip, together bool) {
 	if len(s.active) == 1 {
 		return e.trip(bound, why), false

@@ -99,8 +99,8 @@ func (p *Places) walk(file string, f func(ast.Node)) {
 	}
 }
 
-// visible are the names that may be referred to at a position: the fields at the top of all files of
-// the package, those of the structs around it, and what else the file itself declares.
+// visible returns the names that a position may refer to: the top-level fields of all files of the
+// package, the fields of the structs around the position, and the other declarations of the file.
 func (p *Places) visible(at model.Position) []string {
 	names := []string{"#assignment"}
 	addFields := func(decls []ast.Decl) {

@@ -73,7 +73,7 @@ func (p *Places) IsLiteral(at model.Position, text string) (found bool) {
 	return found
 }
 
-// comprehensions returns where those of the package begin.
+// comprehensions returns where each comprehension of the package begins.
 func (p *Places) comprehensions() map[model.Position]bool {
 	out := map[model.Position]bool{}
 	for _, f := range p.Files {
