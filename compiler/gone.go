@@ -47,17 +47,3 @@ func foldersIn(dir string) []string {
 	}
 	return names
 }
-
-// recordIn returns the record of a folder, if it can be read.
-func recordIn(dir string) *tree.Record {
-	d, err := tree.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	record, _, err := d.Record()
-	if err != nil {
-		return nil
-	}
-	return record
-}

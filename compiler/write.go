@@ -213,7 +213,7 @@ func (o *dirOutput) folders() ([]string, error) { return foldersIn(o.Dir), nil }
 
 func (o *dirOutput) record(folder string) (*tree.Record, string) {
 	dir := filepath.Join(o.Dir, folder)
-	return recordIn(dir), filepath.ToSlash(dir) + "/" + tree.RecordPath
+	return tree.ReadRecord(dir), filepath.ToSlash(dir) + "/" + tree.RecordPath
 }
 
 func (o *dirOutput) write(ctx context.Context, b *Build, environments []*engine.Environment, w *Written) error {

@@ -82,28 +82,12 @@ func gone(dir, application string, known []string) []string {
 		if !e.IsDir() || slices.Contains(known, e.Name()) {
 			continue
 		}
-		if record := recordIn(filepath.Join(dir, e.Name())); record != nil &&
+		if record := tree.ReadRecord(filepath.Join(dir, e.Name())); record != nil &&
 			record.Platform == application && record.Environment == e.Name() && len(record.ClusterTypes) > 0 {
 			out = append(out, e.Name())
 		}
 	}
 	return out
-}
-
-func recordIn(dir string) *tree.Record {
-	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(tree.RecordPath))); err != nil {
-		return nil
-	}
-	d, err := tree.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	record, _, err := d.Record()
-	if err != nil {
-		return nil
-	}
-	return record
 }
 
 // write writes the targets of an environment.

@@ -104,6 +104,21 @@ func (d *Dir) Record() (*Record, []diag.Diagnostic, error) {
 	return st.record, unsolved(problems, false), nil
 }
 
+// ReadRecord returns the record of an environment's folder; nil if the folder has none, or if
+// kalypso cannot read it. The folder is closed again, so the record only lists its cluster types.
+func ReadRecord(dir string) *Record {
+	d, err := Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	record, _, err := d.Record()
+	if err != nil {
+		return nil
+	}
+	return record
+}
+
 // Compare returns what Write would do, and does nothing. Where Write would
 // report diagnostics, it reports them.
 func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
