@@ -135,7 +135,7 @@ func TestPast(t *testing.T) {
 		}
 		r.says(c, 0, 1, s, "")
 	}
-	rows, _, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 100)
+	rows, _, err := r.Store().History(context.Background(), store.Filter{Filter: state.Filter{Cluster: host(0)}}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
@@ -55,12 +56,8 @@ func (m moment) selected(f state.Filter) (out []state.Row) {
 // recall is what a database has of a moment that a filter selects, in pages of seven.
 func (r *running) recall(at time.Time, f state.Filter) (rows []state.Row) {
 	r.t.Helper()
-	past, err := store.FilterAt(f)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	for after := (&store.Place{}); after != nil; {
-		found, next, err := r.Store().At(context.Background(), past, at, *after, 0, 7)
+		found, next, err := r.Store().At(context.Background(), f, at, *after, 0, 7)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -96,7 +93,7 @@ func (r *running) expect(what string, want moment) {
 }
 
 // transitions returns all that a filter selects, the newest first.
-func (r *running) transitions(f store.Filter) (all []store.Transition) {
+func (r *running) transitions(f store.Filter) (all []api.Transition) {
 	r.t.Helper()
 	for {
 		rows, next, err := r.Store().History(context.Background(), f, 50)
@@ -171,7 +168,7 @@ func history(t *testing.T, database func() string) {
 				t.Fatalf("seed %d: %+v: it was %q", seed, x, is[key])
 			}
 			is[key] = x.State
-			if x.State == store.Gone {
+			if x.State == api.Gone {
 				delete(is, key)
 			}
 		}
@@ -220,28 +217,24 @@ func (r *running) filters(w *hubtest.World, moments []moment) {
 		m, f := moments[w.IntN(len(moments))], random(w, bases)
 		want := m.selected(f)
 		equal(r.t, fmt.Sprintf("what %+v selects at %s", f, m.at), lines(want), lines(r.recall(m.at, f)))
-		past, err := store.FilterAt(f)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		counted, whole, err := r.Store().CountAt(context.Background(), past, m.at)
+		counted, whole, err := r.Store().CountAt(context.Background(), f, m.at)
 		if err != nil || whole && counted.Wanted() != len(want) {
 			r.t.Fatalf("%+v at %s: counted %v of %d: %v", f, m.at, counted, len(want), err)
 		}
 		skip := w.IntN(len(want) + 1)
-		rest, _, err := r.Store().At(context.Background(), past, m.at, store.Place{}, skip, 1000)
+		rest, _, err := r.Store().At(context.Background(), f, m.at, store.Place{}, skip, 1000)
 		if err != nil || len(rest) != len(want)-skip {
 			r.t.Fatalf("%+v at %s: %d of %d after %d: %v", f, m.at, len(rest), len(want), skip, err)
 		}
 		var changed, got []string
 		for _, x := range all {
-			p, gone := state.Part{Environment: x.Environment, Ring: x.Ring, ClusterType: x.ClusterType, Workload: x.Workload, Version: x.Version, Base: x.Base}, x.State == store.Gone
+			p, gone := state.Part{Environment: x.Environment, Ring: x.Ring, ClusterType: x.ClusterType, Workload: x.Workload, Version: x.Version, Base: x.Base}, x.State == api.Gone
 			s, _ := state.Parse(x.State)
 			if p.In(f) && (f.Class == "" || f.Class == x.Folder) && (f.Cluster == "" || f.Cluster == x.Cluster) && (f.Target == "" || f.Target == x.Target) && (len(f.States) == 0 || !gone && slices.Contains(f.States, s)) {
 				changed = append(changed, fmt.Sprint(x))
 			}
 		}
-		for _, x := range r.transitions(past) {
+		for _, x := range r.transitions(store.Filter{Filter: f}) {
 			got = append(got, fmt.Sprint(x))
 		}
 		equal(r.t, fmt.Sprintf("the history that %+v selects", f), changed, got)
@@ -252,7 +245,7 @@ func (r *running) filters(w *hubtest.World, moments []moment) {
 			i := slices.IndexFunc(m.rows, func(row state.Row) bool {
 				return row.Environment == x.Environment && row.Cluster == x.Cluster && row.Target == x.Target
 			})
-			if i >= 0 && x.At.Equal(m.at) && x.State != store.Gone && (x.Folder != m.rows[i].Folder || x.Ring != m.rows[i].Ring || x.Base != m.rows[i].Base) {
+			if i >= 0 && x.At.Equal(m.at) && x.State != api.Gone && (x.Folder != m.rows[i].Folder || x.Ring != m.rows[i].Ring || x.Base != m.rows[i].Base) {
 				r.t.Fatalf("%+v was in %+v", x, m.rows[i])
 			}
 		}
@@ -287,7 +280,7 @@ func keep(t *testing.T, database func() string) {
 	for i, x := range kept {
 		if x.At.Before(before) { // one that still held then, of each assignment
 			key := x.Environment + " " + x.Cluster + " " + x.Target
-			if seen[key] || x.State == store.Gone {
+			if seen[key] || x.State == api.Gone {
 				t.Errorf("%+v is kept", x)
 			}
 			seen[key] = true
@@ -413,7 +406,7 @@ func releases(t *testing.T, database func() string) {
 		c.pass(time.Minute)
 		r.look()
 	}
-	is := func() []store.Release {
+	is := func() []api.Release {
 		all, err := r.Store().Releases(context.Background(), state.In("prod"), 100)
 		if err != nil {
 			t.Fatal(err)

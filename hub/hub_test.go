@@ -317,7 +317,7 @@ func together(t *testing.T, database func() string) {
 	waits(2)
 	close(held)
 	wg.Wait()
-	rows, _, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 10)
+	rows, _, err := r.Store().History(context.Background(), store.Filter{Filter: state.Filter{Cluster: host(0)}}, 10)
 	if err != nil || len(rows) != 2 || rows[0].State != "ok" || rows[1].State != "missing" {
 		t.Errorf("the history is %v, %v", rows, err)
 	}
@@ -360,7 +360,7 @@ func stale(t *testing.T, database func() string) {
 	expect(r, "c1", state.OK)
 	c.pass(2 * time.Minute)
 	expect(r, "c1", state.Stale)
-	rows, _, err := r.Store().History(context.Background(), store.Filter{Cluster: "c0", Target: "hello-main"}, 100)
+	rows, _, err := r.Store().History(context.Background(), store.Filter{Filter: state.Filter{Cluster: "c0", Target: "hello-main"}}, 100)
 	if err != nil || len(rows) != 3 { // missing, ok, stale
 		t.Errorf("the history of c0 is %v, %v", rows, err)
 	}
@@ -374,7 +374,7 @@ func stale(t *testing.T, database func() string) {
 		expect(other, "c0", state.OK)
 		expect(r, "c0", state.OK)
 	}
-	if rows, _, err = r.Store().History(context.Background(), store.Filter{Cluster: "c0", Target: "hello-main"}, 100); err != nil || len(rows) != 4 {
+	if rows, _, err = r.Store().History(context.Background(), store.Filter{Filter: state.Filter{Cluster: "c0", Target: "hello-main"}}, 100); err != nil || len(rows) != 4 {
 		t.Errorf("the history of c0 is %v, %v", rows, err)
 	}
 }

@@ -92,7 +92,7 @@ func large(t *testing.T, database func() string) {
 	equal(t, "a hub and the one before", was, r.all())
 	states := func(i int) (states []string) {
 		t.Helper()
-		rows, _, err := r.Store().History(ctx, store.Filter{Cluster: host(i)}, 10)
+		rows, _, err := r.Store().History(ctx, store.Filter{Filter: state.Filter{Cluster: host(i)}}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func long(t *testing.T, database func() string) {
 	r.stop()
 	r = start(t, name, c, time.Hour)
 	equal(t, "a hub and the one before", was, r.all())
-	rows, _, err := r.Store().History(context.Background(), store.Filter{Cluster: host(0)}, 10)
+	rows, _, err := r.Store().History(context.Background(), store.Filter{Filter: state.Filter{Cluster: host(0)}}, 10)
 	if err != nil || len(rows) != 2 || !strings.HasPrefix(rows[0].Version, string(text[:200])) {
 		t.Errorf("the history is %.300v, %v", rows, err)
 	}

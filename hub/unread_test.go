@@ -62,7 +62,7 @@ func unread(t *testing.T, database func() string) {
 	b.stop()
 	b = open()
 	expect("once more", read, "drifted")
-	rows, _, err := a.Store().History(context.Background(), store.Filter{Cluster: "c1", Target: "hello-main"}, 10)
+	rows, _, err := a.Store().History(context.Background(), store.Filter{Filter: state.Filter{Cluster: "c1", Target: "hello-main"}}, 10)
 	var states []string
 	for _, r := range rows {
 		if len(states) == 0 || states[len(states)-1] != r.State {

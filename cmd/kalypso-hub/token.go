@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/server"
-	"github.com/kalypso-io/kalypso/hub/store"
 )
 
 func newToken() *cobra.Command {
@@ -44,17 +44,17 @@ first one. With an admin's token, kalypso hub token makes others.`,
 			if warning := access.Absent(environment, known); warning != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "kalypso-hub: warning: %s\n", warning)
 			}
-			text, made, err := access.NewTokens(db, time.Now).Make(cmd.Context(),
-				store.Token{Role: role, Cluster: cluster, Environment: environment, Note: note,
+			made, err := access.NewTokens(db, time.Now).Make(cmd.Context(),
+				api.Token{Role: role, Cluster: cluster, Environment: environment, Note: note,
 					MadeBy: "kalypso-hub token"})
 			if err != nil {
 				return err
 			}
-			if err := db.Audit(cmd.Context(), store.Event{At: made.Made, Who: "kalypso-hub token",
+			if err := db.Audit(cmd.Context(), api.Event{At: made.Made, Who: "kalypso-hub token",
 				Action: "make token", Subject: made.ID, Detail: role}); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), made.Secret)
 			return err
 		},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/follow"
 	"github.com/kalypso-io/kalypso/hub/server"
 	"github.com/kalypso-io/kalypso/hub/store"
@@ -113,7 +114,7 @@ func startHub(ts *testscript.TestScript) *scriptHub {
 		h.Run(ctx)
 	}()
 	tokens := access.NewTokens(db, clock)
-	admin, _, err := tokens.Make(ctx, store.Token{Role: string(access.Admin), Note: "script"})
+	admin, err := tokens.Make(ctx, api.Token{Role: string(access.Admin), Note: "script"})
 	ts.Check(err)
 	h.server = httptest.NewServer(server.New(server.Options{Hub: h.Hub, Tokens: tokens, Problem: func(environment string) string {
 		if why := h.problem.Load(); why != nil && environment == "" {
@@ -128,7 +129,7 @@ func startHub(ts *testscript.TestScript) *scriptHub {
 		_ = db.Close()
 	})
 	ts.Setenv(hubEnv, h.server.URL)
-	ts.Setenv(hubTokenEnv, admin)
+	ts.Setenv(hubTokenEnv, admin.Secret)
 	return h
 }
 

@@ -75,30 +75,28 @@ func NewTokens(s *store.Store, now func() time.Time) *Tokens {
 	return &Tokens{store: s, now: now, known: map[string]*known{}, used: map[string]bool{}}
 }
 
-// Make makes a token, and returns its text, which is kept nowhere.
-func (t *Tokens) Make(ctx context.Context, of store.Token) (text string, made store.Token, err error) {
-	text, made = New(of, t.now())
+// Make makes a token, and returns it with its Secret, which is kept nowhere.
+func (t *Tokens) Make(ctx context.Context, of api.Token) (api.Token, error) {
+	secret, made := New(of, t.now())
 	if err := t.store.AddTokens(ctx, made); err != nil {
-		return "", made, err
+		return api.Token{}, err
 	}
-	return text, made, nil
+	made.Secret = secret
+	return made.Token, nil
 }
 
-// New returns the text of a new token, and what a store has to have of it.
-func New(of store.Token, now time.Time) (text string, made store.Token) {
+// New returns a new token as a store keeps it, and its Secret, which the store does not get.
+func New(of api.Token, now time.Time) (text string, made store.Token) {
 	random := make([]byte, secretSize)
 	_, _ = rand.Read(random) // it never fails
 	id := make([]byte, idSize)
 	_, _ = rand.Read(id)
 	secret := base64.RawURLEncoding.EncodeToString(random)
 	public := api.SigningKey(secret).Public().(ed25519.PublicKey)
-	of.ID, of.Hash, of.SigningKey, of.Made = hex.EncodeToString(id), hash(secret), hex.EncodeToString(public), now
-	return api.TokenPrefix + of.ID + "_" + secret, of
-}
-
-func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
+	of.ID, of.Made = hex.EncodeToString(id), now
+	return api.TokenPrefix + of.ID + "_" + secret, store.Token{Token: of,
+		Hash: hex.EncodeToString(sum[:]), SigningKey: hex.EncodeToString(public)}
 }
 
 // Identify returns who has a token.
@@ -230,7 +228,7 @@ func (t *Tokens) write(ctx context.Context, now time.Time) error {
 	return t.store.UseTokens(ctx, ids, now)
 }
 
-func name(t *store.Token) string {
+func name(t *api.Token) string {
 	switch {
 	case t.Cluster != "":
 		return "cluster " + t.Cluster
@@ -255,7 +253,7 @@ func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
 		return nil, err
 	}
 	k = &known{
-		identity: Identity{Name: name(&token), Grants: []Grant{{Role(token.Role), token.Environment}},
+		identity: Identity{Name: name(&token.Token), Grants: []Grant{{Role(token.Role), token.Environment}},
 			Cluster: token.Cluster},
 		expires: token.Expires, noted: token.Used, limiter: rate.NewLimiter(perSecond, burst),
 	}
@@ -295,17 +293,17 @@ func (t *Tokens) Revoke(ctx context.Context, id string) (bool, error) {
 }
 
 // Rotate makes a new token for a cluster and ends its others of the same environment.
-func (t *Tokens) Rotate(ctx context.Context, of store.Token) (text string, made store.Token, err error) {
+func (t *Tokens) Rotate(ctx context.Context, of api.Token) (api.Token, error) {
 	of.Role = string(Cluster)
-	text, made, err = t.Make(ctx, of)
+	made, err := t.Make(ctx, of)
 	if err != nil {
-		return "", made, err
+		return api.Token{}, err
 	}
 	err = t.store.RevokeOthers(ctx, of.Cluster, of.Environment, made.ID, t.now())
 	t.drop(func(_ string, k *known) bool {
 		return k.identity.Cluster == of.Cluster && slices.Contains(k.identity.Grants, Grant{Cluster, of.Environment})
 	})
-	return text, made, err
+	return made, err
 }
 
 // mostListed is how many environments a warning names.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
@@ -51,13 +52,13 @@ func newClock() *clock {
 func (c *clock) now() time.Time       { return time.Unix(0, c.ns.Load()).UTC() }
 func (c *clock) pass(d time.Duration) { c.ns.Add(int64(d)) }
 
-func newToken(t *testing.T, tokens *access.Tokens, of store.Token) (text, id string) {
+func newToken(t *testing.T, tokens *access.Tokens, of api.Token) (text, id string) {
 	t.Helper()
-	text, made, err := tokens.Make(context.Background(), of)
+	made, err := tokens.Make(context.Background(), of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text, made.ID
+	return made.Secret, made.ID
 }
 
 func expect(t *testing.T, tokens *access.Tokens, text string, want error) {
@@ -121,13 +122,13 @@ func TestGrants(t *testing.T) {
 func expiry(t *testing.T, database func() string) {
 	c := newClock()
 	tokens := access.NewTokens(hubtest.Open(t, database()), c.now)
-	text, _ := newToken(t, tokens, store.Token{Role: "viewer", Expires: c.now().Add(time.Hour)})
+	text, _ := newToken(t, tokens, api.Token{Role: "viewer", Expires: c.now().Add(time.Hour)})
 	expect(t, tokens, text, nil)
 	c.pass(time.Hour)
 	expect(t, tokens, text, nil)
 	c.pass(time.Millisecond)
 	expect(t, tokens, text, access.ErrUnknown)
-	forever, _ := newToken(t, tokens, store.Token{Role: "viewer"})
+	forever, _ := newToken(t, tokens, api.Token{Role: "viewer"})
 	c.pass(10 * 365 * 24 * time.Hour)
 	expect(t, tokens, forever, nil)
 	for _, wrong := range []string{
@@ -136,7 +137,7 @@ func expiry(t *testing.T, database func() string) {
 	} {
 		expect(t, tokens, wrong, access.ErrUnknown)
 	}
-	one, _ := newToken(t, tokens, store.Token{Role: "cluster", Cluster: "c1"})
+	one, _ := newToken(t, tokens, api.Token{Role: "cluster", Cluster: "c1"})
 	for range 1000 {
 		expect(t, tokens, forever, nil) // who reports about many clusters does so more often
 		if _, err := tokens.Identify(context.Background(), one); err != nil {
@@ -154,8 +155,8 @@ func expiry(t *testing.T, database func() string) {
 func revokedElsewhere(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	a, b := access.NewTokens(hubtest.Open(t, name), c.now), access.NewTokens(hubtest.Open(t, name), c.now)
-	text, id := newToken(t, a, store.Token{Role: "admin"})
-	other, _ := newToken(t, a, store.Token{Role: "admin"})
+	text, id := newToken(t, a, api.Token{Role: "admin"})
+	other, _ := newToken(t, a, api.Token{Role: "admin"})
 	expect(t, a, text, nil)
 	expect(t, b, text, nil)
 	if ended, err := b.Revoke(context.Background(), id); err != nil || !ended {
@@ -175,15 +176,15 @@ func rotation(t *testing.T, database func() string) {
 	a, b := access.NewTokens(hubtest.Open(t, name), c.now), access.NewTokens(hubtest.Open(t, name), c.now)
 	rotate := func(cluster, environment string) string {
 		t.Helper()
-		text, _, err := a.Rotate(context.Background(), store.Token{Cluster: cluster, Environment: environment})
+		made, err := a.Rotate(context.Background(), api.Token{Cluster: cluster, Environment: environment})
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, b, text, nil)
-		return text
+		expect(t, b, made.Secret, nil)
+		return made.Secret
 	}
 	first, elsewhere, other := rotate("c1", ""), rotate("c1", "dev"), rotate("c2", "")
-	person, _ := newToken(t, a, store.Token{Role: "viewer"})
+	person, _ := newToken(t, a, api.Token{Role: "viewer"})
 	expect(t, a, first, nil)
 	second := rotate("c1", "")
 	c.pass(15 * time.Second)
@@ -202,7 +203,7 @@ func rotation(t *testing.T, database func() string) {
 func secrets(t *testing.T, database func() string) {
 	name := database()
 	tokens := access.NewTokens(hubtest.Open(t, name), newClock().now)
-	text, id := newToken(t, tokens, store.Token{Role: "viewer", Note: "ours"})
+	text, id := newToken(t, tokens, api.Token{Role: "viewer", Note: "ours"})
 	rows, err := hubtest.SQL(t, name).Query("SELECT * FROM token")
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func used(t *testing.T, database func() string) {
 	c := newClock()
 	db := hubtest.Open(t, database())
 	tokens := access.NewTokens(db, c.now)
-	text, id := newToken(t, tokens, store.Token{Role: "viewer"})
+	text, id := newToken(t, tokens, api.Token{Role: "viewer"})
 	for range 3 {
 		expect(t, tokens, text, nil)
 		c.pass(10 * time.Second)
@@ -249,8 +250,8 @@ func closed(t *testing.T, database func() string) {
 	c := newClock()
 	db := hubtest.Open(t, database())
 	tokens := access.NewTokens(db, c.now)
-	text, _ := newToken(t, tokens, store.Token{Role: "viewer"})
-	other, _ := newToken(t, tokens, store.Token{Role: "viewer"})
+	text, _ := newToken(t, tokens, api.Token{Role: "viewer"})
+	other, _ := newToken(t, tokens, api.Token{Role: "viewer"})
 	expect(t, tokens, text, nil)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -274,7 +275,7 @@ func audit(t *testing.T, database func() string) {
 	for i := range 8 {
 		wg.Go(func() {
 			for n := range 10 {
-				if err := stores[i%2].Audit(context.Background(), store.Event{At: c.now(), Who: fmt.Sprint("w", i), Action: "test", Subject: fmt.Sprint(n)}); err != nil {
+				if err := stores[i%2].Audit(context.Background(), api.Event{At: c.now(), Who: fmt.Sprint("w", i), Action: "test", Subject: fmt.Sprint(n)}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -154,6 +154,9 @@ type Transition struct {
 	Message     string    `json:"message,omitempty"`
 }
 
+// Gone is the State of a Transition after which no environment wants the assignment any more.
+const Gone = "gone"
+
 // History is what changed, the newest first.
 type History struct {
 	Transitions []Transition `json:"transitions"`

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
-	"github.com/kalypso-io/kalypso/hub/store"
 )
 
 // Metrics are those of a hub. Any number of goroutines may use it.
@@ -28,7 +28,7 @@ type Metrics struct {
 
 	mu       sync.Mutex
 	read     time.Time
-	releases []store.Release
+	releases []api.Release
 }
 
 // New returns the metrics of a hub. wantedAt returns when what is wanted was last read; nil where
@@ -108,7 +108,7 @@ const (
 )
 
 // all returns all releases.
-func (m *Metrics) all() ([]store.Release, error) {
+func (m *Metrics) all() ([]api.Release, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.hub.Now()

@@ -138,7 +138,7 @@ func (n *Notifier) template(t *Target, e Event, err error) {
 type happened struct {
 	event   Event
 	at      time.Time
-	release store.Release
+	release api.Release
 }
 
 func (h *happened) key(t *Target) string {
@@ -146,7 +146,7 @@ func (h *happened) key(t *Target) string {
 }
 
 // of returns what happened to releases, the oldest first.
-func of(releases []store.Release, after time.Time) []happened {
+func of(releases []api.Release, after time.Time) []happened {
 	var out []happened
 	for _, r := range releases {
 		for _, h := range []happened{{Promoted, r.At, r}, {Completed, r.Completed, r}, {Failed, r.Failed, r}} {
@@ -206,7 +206,7 @@ func pointer(n store.Notification, found bool) *store.Notification {
 
 // begin notes what was there before a target: it gets no messages of that, nor of how a rollout
 // ends that had begun.
-func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []store.Release) error {
+func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []api.Release) error {
 	now := n.Hub.Now().Truncate(time.Millisecond)
 	var more []store.Notification
 	for _, r := range releases {

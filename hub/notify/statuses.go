@@ -115,7 +115,7 @@ func (s *Statuses) forge(ctx context.Context, repository string) (forge.Forge, e
 
 // ring is a ring with the release that it has.
 type ring struct {
-	store.Release
+	api.Release
 	counts api.Counts
 	failed []string // the first clusters with failures
 }
@@ -227,12 +227,12 @@ const (
 
 // before returns the commits that a ring had before a release, and that were never complete there:
 // their statuses may still be pending, also those that another hub wrote.
-func (s *Statuses) before(ctx context.Context, is *store.Release) (commits []string, err error) {
+func (s *Statuses) before(ctx context.Context, is *api.Release) (commits []string, err error) {
 	all, err := s.Hub.Store().Releases(ctx, state.In(is.Environment), mostBefore)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(all, func(r store.Release) bool { return r.Ring == is.Ring && r.Commit == is.Commit })
+	at := slices.IndexFunc(all, func(r api.Release) bool { return r.Ring == is.Ring && r.Commit == is.Commit })
 	for _, r := range all[at+1:] { // all of them, where it is stored later
 		if r.Ring == is.Ring && r.Completed.IsZero() && len(commits) < mostCommits {
 			commits = append(commits, r.Commit)

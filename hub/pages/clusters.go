@@ -134,7 +134,8 @@ func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.C
 	heard := s.Hub.Fleet().Heard(name)
 	out.Seen, out.Problem = heard.Last, heard.Problem()
 	out.Pulls = strings.TrimPrefix(w.Path+"/"+out.Class, "/")
-	rows, _, err := s.Hub.Store().History(ctx, store.Filter{Environments: state.In(environment), Cluster: name}, listed)
+	rows, _, err := s.Hub.Store().History(ctx, store.Filter{
+		Filter: state.Filter{Environments: state.In(environment), Cluster: name}}, listed)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/performance"
 	"github.com/kalypso-io/kalypso/hub/question"
 	"github.com/kalypso-io/kalypso/hub/state"
@@ -107,16 +108,16 @@ func (s *Source) performance(ctx context.Context, environment string) (*view.Per
 		return nil, err
 	}
 	for _, p := range performance.Of(releases, since, now) {
-		words := func(n int, d time.Duration) string {
+		words := func(n, seconds int) string {
 			if n == 0 {
 				return ""
 			}
-			return d.String()
+			return (time.Duration(seconds) * time.Second).String()
 		}
 		return &view.Performance{
 			Days: performanceDays, Releases: p.Releases, PerWeek: fmt.Sprintf("%.1f", p.PerWeek),
-			Lead: words(p.Completed, p.Lead.Median), Slow: words(p.Completed, p.Lead.P90),
-			Restore: words(p.Restored, p.Restore.Median), Failed: fmt.Sprintf("%.0f %%", 100*p.FailureRate),
+			Lead: words(p.Completed, p.LeadMedian), Slow: words(p.Completed, p.LeadP90),
+			Restore: words(p.Restored, p.Restore), Failed: fmt.Sprintf("%.0f %%", 100*p.FailureRate),
 		}, nil
 	}
 	return nil, nil
@@ -195,19 +196,15 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 
 // runningAt returns assignments as they were.
 func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter, p view.Page) (*view.Running, error) {
-	past, err := store.FilterAt(f)
-	if err != nil {
-		return nil, missing("%v", err)
-	}
-	out := &view.Running{Of: of}
+	out, err := &view.Running{Of: of}, error(nil)
 	if out.Warning, err = s.Hub.AboutPast(ctx, of.At); err != nil {
 		return nil, err
 	}
-	tally, whole, err := s.countAt(ctx, past, f, of.At)
+	tally, whole, err := s.countAt(ctx, f, of.At)
 	if err != nil {
 		return nil, err
 	}
-	rows, next, err := s.Hub.Store().At(ctx, past, of.At, store.Place{}, (p.Number-1)*p.Size, p.Size)
+	rows, next, err := s.Hub.Store().At(ctx, f, of.At, store.Place{}, (p.Number-1)*p.Size, p.Size)
 	if err != nil {
 		return nil, err
 	}
@@ -230,12 +227,11 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 
 // countAt counts what a filter selects in any state as it was: of much, by what was counted then.
 // whole is false where that took too long.
-func (s *Source) countAt(ctx context.Context, past store.Filter, f state.Filter,
-	at time.Time) (tally state.Tally, whole bool, err error) {
+func (s *Source) countAt(ctx context.Context, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
 	few := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1
 	if few || f.Class != "" || f.Target != "" {
-		past.States = nil
-		return s.Hub.Store().CountAt(ctx, past, at)
+		f.States = nil
+		return s.Hub.Store().CountAt(ctx, f, at)
 	}
 	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
 	for p, n := range parts {
@@ -258,7 +254,7 @@ func partOf(tally *state.Tally, f state.Filter, p view.Page) view.Part {
 	return part
 }
 
-func transitions(rows []store.Transition) []view.Transition {
+func transitions(rows []api.Transition) []view.Transition {
 	out := make([]view.Transition, 0, len(rows))
 	for _, r := range rows {
 		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster,
@@ -295,11 +291,8 @@ func (s *Source) History(ctx context.Context, of view.Selection, cursor string) 
 	if err != nil {
 		return nil, err
 	}
-	selected, err := store.FilterAt(f)
-	if err != nil {
-		return nil, missing("%v", err)
-	}
-	if selected.Before = from; !of.At.IsZero() {
+	selected := store.Filter{Filter: f, Before: from}
+	if !of.At.IsZero() {
 		selected.Until = of.At.Add(time.Millisecond)
 	}
 	rows, next, err := s.Hub.Store().History(ctx, selected, listed)

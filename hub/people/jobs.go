@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
@@ -104,7 +105,7 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 		return identity, nil
 	}
 	// The first use is what the audit has: a job asks often.
-	if err := j.store.Audit(ctx, store.Event{At: j.now(), Who: known.name, Action: "CI token",
+	if err := j.store.Audit(ctx, api.Event{At: j.now(), Who: known.name, Action: "CI token",
 		Subject: known.issuer, Detail: identity.Roles()}); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
@@ -136,7 +137,7 @@ func (p *People) audit(ctx context.Context, who, action, subject, detail string)
 }
 
 func audit(ctx context.Context, in *store.Store, at time.Time, who, action, subject, detail string) error {
-	return in.Audit(ctx, store.Event{At: at, Who: who, Action: action, Subject: line(subject, 200),
+	return in.Audit(ctx, api.Event{At: at, Who: who, Action: action, Subject: line(subject, 200),
 		Detail: line(detail, 200)})
 }
 

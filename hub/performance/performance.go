@@ -6,35 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/hub/api"
 )
 
-// Performance is how well the releases of an environment go. A release is a commit by which a
-// ring got a change.
-type Performance struct {
-	Environment string
-	Releases    int     // that were committed in the time
-	PerWeek     float64 // how many that is in a week
-	// Lead is how long those that were complete took, from the commit until all of it was ok.
-	Completed int
-	Lead      Quantiles
-	// Failed are those of which more failed than the platform lets fail, and FailureRate is
-	// their part of all that were complete or failed, from 0 to 1.
-	Failed      int
-	FailureRate float64
-	// Restore is how long it took after a failure until all of the ring was ok again, by the
-	// same release or a later one.
-	Restored int
-	Restore  Quantiles
-}
-
-// Quantiles are the time that half of all took at most, and that nine of ten did, in whole seconds.
-type Quantiles struct{ Median, P90 time.Duration }
-
 // Of returns how well releases went that were committed from a time on, until another one, by
-// environment, in the order in which the environments are first met.
-func Of(releases []store.Release, since, until time.Time) []Performance {
-	var out []Performance
+// environment, in the order in which the environments are first met. The list is never nil.
+func Of(releases []api.Release, since, until time.Time) []api.Performance {
+	out := []api.Performance{}
 	at, ended := map[string]int{}, map[string]int{}
 	leads, restores := map[string][]time.Duration{}, map[string][]time.Duration{}
 	for _, r := range releases {
@@ -45,7 +23,7 @@ func Of(releases []store.Release, since, until time.Time) []Performance {
 		if !found {
 			i = len(out)
 			at[r.Environment] = i
-			out = append(out, Performance{Environment: r.Environment})
+			out = append(out, api.Performance{Environment: r.Environment})
 		}
 		p := &out[i]
 		p.Releases++
@@ -68,7 +46,8 @@ func Of(releases []store.Release, since, until time.Time) []Performance {
 	weeks := until.Sub(since).Hours() / (7 * 24)
 	for i := range out {
 		p := &out[i]
-		p.Lead, p.Restore = quantiles(leads[p.Environment]), quantiles(restores[p.Environment])
+		p.LeadMedian, p.LeadP90 = quantile(leads[p.Environment], 50), quantile(leads[p.Environment], 90)
+		p.Restore = quantile(restores[p.Environment], 50)
 		if weeks > 0 {
 			p.PerWeek = float64(p.Releases) / weeks
 		}
@@ -79,12 +58,12 @@ func Of(releases []store.Release, since, until time.Time) []Performance {
 	return out
 }
 
-// quantiles are by the nearest rank.
-func quantiles(all []time.Duration) Quantiles {
+// quantile returns, in whole seconds, how long so many percent of all took at most, by the nearest
+// rank; 0 for none. It sorts all.
+func quantile(all []time.Duration, percent int) int {
 	if len(all) == 0 {
-		return Quantiles{}
+		return 0
 	}
 	slices.Sort(all)
-	rank := func(percent int) time.Duration { return all[(len(all)*percent+99)/100-1].Round(time.Second) }
-	return Quantiles{rank(50), rank(90)}
+	return int(all[(len(all)*percent+99)/100-1].Round(time.Second) / time.Second)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
@@ -103,7 +104,7 @@ func releasedTwice(s *served) string {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return s.token(store.Token{Role: "viewer"})
+	return s.token(api.Token{Role: "viewer"})
 }
 
 type datasource struct{ Type, UID string }

@@ -19,10 +19,10 @@ import (
 // countsAt counts by what is kept of earlier moments.
 func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension) (api.Groups, error) {
 	out := api.Groups{At: at}
-	past, err := pastFilter(f, by)
-	if err != nil {
-		return out, err
+	if f.Workspace != "" || slices.Contains(by, state.ByWorkspace) {
+		return out, huma.Error422UnprocessableEntity(store.ErrWorkspace.Error())
 	}
+	var err error
 	if out.Warning, err = s.Hub.AboutPast(ctx, at); err != nil {
 		return out, unavailable()
 	}
@@ -38,7 +38,7 @@ func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by 
 		return tallies[key]
 	}
 	if f.Cluster != "" {
-		err = s.countCluster(ctx, at, past, group)
+		err = s.countCluster(ctx, at, f, group)
 	} else {
 		out.Oldest = at
 		if now := s.Hub.Now(); now.Before(at) {
@@ -79,18 +79,6 @@ func place(order []string, name string) int {
 	return len(order)
 }
 
-// pastFilter returns what selects assignments of an earlier moment.
-func pastFilter(f state.Filter, by []state.Dimension) (store.Filter, error) {
-	past, err := store.FilterAt(f)
-	if err == nil && slices.Contains(by, state.ByWorkspace) {
-		err = store.ErrWorkspace
-	}
-	if err != nil {
-		return past, huma.Error422UnprocessableEntity(err.Error())
-	}
-	return past, nil
-}
-
 // countParts counts by what was counted then.
 func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension,
 	group func(map[state.Dimension]string) *state.Tally) error {
@@ -117,7 +105,7 @@ func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, b
 const mostOnCluster = 10_000
 
 // countCluster counts what was on a cluster.
-func (s *server) countCluster(ctx context.Context, at time.Time, f store.Filter,
+func (s *server) countCluster(ctx context.Context, at time.Time, f state.Filter,
 	group func(map[state.Dimension]string) *state.Tally) error {
 	f.States = nil
 	for after := (&store.Place{}); after != nil; {
@@ -144,9 +132,8 @@ func (s *server) countCluster(ctx context.Context, at time.Time, f store.Filter,
 // assignmentsAt lists by what is kept of earlier moments.
 func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, p *Page) (api.Assignments, error) {
 	out := api.Assignments{At: at, Assignments: []state.Row{}}
-	past, err := pastFilter(f, nil)
-	if err != nil {
-		return out, err
+	if f.Workspace != "" {
+		return out, huma.Error422UnprocessableEntity(store.ErrWorkspace.Error())
 	}
 	after, err := p.place()
 	if err != nil {
@@ -155,7 +142,7 @@ func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter
 	if out.Warning, err = s.Hub.AboutPast(ctx, at); err != nil {
 		return out, unavailable()
 	}
-	rows, next, err := s.Hub.Store().At(ctx, past, at, after, 0, p.Limit)
+	rows, next, err := s.Hub.Store().At(ctx, f, at, after, 0, p.Limit)
 	if errors.Is(err, store.ErrPlace) {
 		return out, gone()
 	}
@@ -176,7 +163,7 @@ func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter
 }
 
 // rowAt is an assignment as it was after its last transition.
-func rowAt(t *store.Transition) (state.Row, error) {
+func rowAt(t *api.Transition) (state.Row, error) {
 	st, err := state.Parse(t.State) // an error where it is of a later version
 	return state.Row{
 		Environment: t.Environment, Cluster: t.Cluster, ClusterType: t.ClusterType, Folder: t.Folder,

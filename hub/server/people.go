@@ -11,7 +11,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/api"
-	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -48,27 +47,26 @@ func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[ap
 		return nil, huma.Error403Forbidden(fmt.Sprintf("%s makes tokens for environment %s alone", i.Name,
 			strings.Join(i.Scope(access.Admin), ", ")))
 	}
-	t := store.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment,
+	t := api.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment,
 		Note: terminal.Line(of.Note), MadeBy: i.Name}
 	if of.Days > 0 {
 		t.Expires = s.Hub.Now().Add(time.Duration(of.Days) * 24 * time.Hour)
 	}
-	text, made, err := s.Tokens.Make(ctx, t)
+	made, err := s.Tokens.Make(ctx, t)
 	if err != nil {
 		return nil, unavailable()
 	}
 	if err := s.audit(ctx, "make token", made.ID, of.Role+" "+of.Cluster+of.Environment); err != nil {
 		return nil, unavailable()
 	}
-	out := tokenOf(made, text)
 	var known []string
 	for _, w := range s.Hub.Fleet().Environments() {
 		if i.Scope(access.Admin).Has(w.Environment) {
 			known = append(known, w.Environment)
 		}
 	}
-	out.Warning = access.Absent(of.Environment, known)
-	return &body[api.Token]{out}, nil
+	made.Warning = access.Absent(of.Environment, known)
+	return &body[api.Token]{made}, nil
 }
 
 // tokenPosition is the position of a token among all, the newest first.
@@ -93,7 +91,7 @@ func (s *server) getTokens(ctx context.Context, in *struct{ Page }) (*body[api.T
 		return nil, unavailable()
 	}
 	out := api.Tokens{Tokens: []api.Token{}}
-	for n, t := range all {
+	for _, t := range all {
 		made := t.Made.UnixMilli()
 		if there && (made > after.Made || made == after.Made && t.ID <= after.ID) || !i.MayIn(access.Admin, t.Environment) {
 			continue
@@ -103,7 +101,7 @@ func (s *server) getTokens(ctx context.Context, in *struct{ Page }) (*body[api.T
 			out.Next = cursorOf(tokenPosition{last.Made.UnixMilli(), last.ID})
 			break
 		}
-		out.Tokens = append(out.Tokens, tokenOf(all[n], ""))
+		out.Tokens = append(out.Tokens, t.Token)
 	}
 	return &body[api.Tokens]{out}, nil
 }
@@ -156,19 +154,10 @@ func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Ev
 	if err != nil {
 		return nil, unavailable()
 	}
-	out := api.Events{Events: []api.Event{}}
-	for i, e := range rows {
-		if i == in.Limit {
-			out.Next = cursorOf(rows[i-1].Number)
-			break
-		}
-		out.Events = append(out.Events, api.Event(e))
+	out := api.Events{Events: rows}
+	if len(rows) > in.Limit {
+		out.Events = rows[:in.Limit]
+		out.Next = cursorOf(rows[in.Limit-1].Number)
 	}
 	return &body[api.Events]{out}, nil
-}
-
-func tokenOf(t store.Token, secret string) api.Token {
-	return api.Token{ID: t.ID, Role: t.Role, Cluster: t.Cluster, Environment: t.Environment,
-		Note: t.Note, Made: t.Made, MadeBy: t.MadeBy, Expires: t.Expires, Used: t.Used,
-		Revoked: t.Revoked, Secret: secret}
 }

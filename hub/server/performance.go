@@ -43,20 +43,7 @@ func (s *server) performance() {
 			if err != nil {
 				return nil, unavailable()
 			}
-			out := api.Performances{Since: since, Until: now, Environments: []api.Performance{},
-				Caveats: s.caveats(environments)}
-			for _, p := range performance.Of(rows, since, now) {
-				out.Environments = append(out.Environments, performanceOf(&p))
-			}
-			return &body[api.Performances]{out}, nil
+			return &body[api.Performances]{api.Performances{Since: since, Until: now,
+				Environments: performance.Of(rows, since, now), Caveats: s.caveats(environments)}}, nil
 		})
-}
-
-func performanceOf(p *performance.Performance) api.Performance {
-	seconds := func(d time.Duration) int { return int(d / time.Second) }
-	return api.Performance{
-		Environment: p.Environment, Releases: p.Releases, PerWeek: p.PerWeek, Completed: p.Completed,
-		LeadMedian: seconds(p.Lead.Median), LeadP90: seconds(p.Lead.P90),
-		Failed: p.Failed, FailureRate: p.FailureRate, Restored: p.Restored, Restore: seconds(p.Restore.Median),
-	}
 }

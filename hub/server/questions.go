@@ -253,11 +253,7 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 	if err != nil {
 		return nil, err
 	}
-	f, err := pastFilter(selected, nil)
-	if err != nil {
-		return nil, err
-	}
-	f.Since, f.Until = in.Since, in.Until
+	f := store.Filter{Filter: selected, Since: in.Since, Until: in.Until}
 	if f.Before, err = in.before(); err != nil {
 		return nil, err
 	}
@@ -265,7 +261,7 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 	if err != nil {
 		return nil, unavailable()
 	}
-	out := api.History{Transitions: []api.Transition{}, Caveats: s.caveats(f.Environments)}
+	out := api.History{Transitions: rows, Caveats: s.caveats(f.Environments)}
 	if len(rows) == 0 && next == 0 && in.Cursor == "" {
 		if out.Caveats, err = s.nothing(ctx, in.Environment, selected, !in.Since.IsZero() || !in.Until.IsZero()); err != nil {
 			return nil, err
@@ -273,9 +269,6 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 	}
 	if next > 0 {
 		out.Next = cursorOf(next)
-	}
-	for _, r := range rows {
-		out.Transitions = append(out.Transitions, api.Transition(r))
 	}
 	return &body[api.History]{out}, nil
 }
@@ -301,18 +294,15 @@ func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[a
 	if err != nil {
 		return nil, unavailable()
 	}
-	out := api.Releases{Releases: []api.Release{}, Caveats: s.caveats(environments)}
+	out := api.Releases{Releases: rows, Caveats: s.caveats(environments)}
 	if len(rows) == 0 && in.Cursor == "" {
 		if err := s.environment(ctx, in.Environment); err != nil {
 			return nil, err
 		}
 	}
-	for i, r := range rows {
-		if i == in.Limit {
-			out.Next = cursorOf(rows[i-1].Position())
-			break
-		}
-		out.Releases = append(out.Releases, api.Release(r))
+	if len(rows) > in.Limit {
+		out.Releases = rows[:in.Limit]
+		out.Next = cursorOf(store.PositionOf(&rows[in.Limit-1]))
 	}
 	return &body[api.Releases]{out}, nil
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
-	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -89,12 +88,12 @@ func (s *server) observed() {
 		if err := s.audit(ctx, "enroll", in.Body.Cluster, ""); err != nil {
 			return nil, unavailable()
 		}
-		text, made, err := s.Tokens.Rotate(ctx,
-			store.Token{Cluster: in.Body.Cluster, Environment: environment, MadeBy: i.Name})
+		made, err := s.Tokens.Rotate(ctx,
+			api.Token{Cluster: in.Body.Cluster, Environment: environment, MadeBy: i.Name})
 		if err != nil {
 			return nil, unavailable()
 		}
-		return &body[api.Token]{tokenOf(made, text)}, nil
+		return &body[api.Token]{made}, nil
 	})
 }
 

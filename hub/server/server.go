@@ -21,7 +21,6 @@ import (
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/metrics"
 	"github.com/kalypso-io/kalypso/hub/state"
-	"github.com/kalypso-io/kalypso/hub/store"
 )
 
 // Options configure a server.
@@ -293,7 +292,7 @@ func (s *server) audit(ctx context.Context, action, subject, detail string) erro
 		name = i.Name
 	}
 	return s.Hub.Store().Audit(ctx,
-		store.Event{At: s.Hub.Now(), Who: name, Action: action, Subject: subject, Detail: detail})
+		api.Event{At: s.Hub.Now(), Who: name, Action: action, Subject: subject, Detail: detail})
 }
 
 // allow returns an error where who asks does not have a role.

@@ -106,13 +106,13 @@ func granted(r *http.Request) (*access.Identity, error) {
 	return i, nil
 }
 
-func (s *served) token(of store.Token) string {
+func (s *served) token(of api.Token) string {
 	s.Helper()
-	text, _, err := s.tokens.Make(context.Background(), of)
+	made, err := s.tokens.Make(context.Background(), of)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return text
+	return made.Secret
 }
 
 // do sends a request; body may be nil.
@@ -206,7 +206,7 @@ func (s *served) ok(cluster string) int {
 
 // otherClusters has a cluster report about another one.
 func otherClusters(s *served) {
-	mine := s.token(store.Token{Role: "cluster", Cluster: "c0"})
+	mine := s.token(api.Token{Role: "cluster", Cluster: "c0"})
 	s.expect(403, mine, "POST", "/v1/reports", report("c1", "prod"))
 	s.expect(403, mine, "POST", "/v1/reports", report("C0", "prod"))
 	s.expect(200, mine, "POST", "/v1/reports", report("c0", "prod"))
@@ -224,7 +224,7 @@ func otherClusters(s *served) {
 	// Argo CD's own cluster is that of the token; of a token for all, nobody knows which one it is.
 	event["cluster"] = "in-cluster"
 	s.expect(204, mine, "POST", "/v1/ingest/argocd", event)
-	if text := s.expect(422, s.token(store.Token{Role: "operator"}), "POST", "/v1/ingest/argocd", event); !strings.Contains(text, "write its name") {
+	if text := s.expect(422, s.token(api.Token{Role: "operator"}), "POST", "/v1/ingest/argocd", event); !strings.Contains(text, "write its name") {
 		s.Error(text)
 	}
 	event["server"] = "https://c1:6443"
@@ -234,7 +234,7 @@ func otherClusters(s *served) {
 
 // signed has reports come that are signed: they are those of who signed them.
 func signed(s *served) {
-	mine, expired := s.token(store.Token{Role: "cluster", Cluster: "c0"}), s.token(store.Token{Role: "cluster", Cluster: "c0", Expires: time.Now().Add(-time.Hour)})
+	mine, expired := s.token(api.Token{Role: "cluster", Cluster: "c0"}), s.token(api.Token{Role: "cluster", Cluster: "c0", Expires: time.Now().Add(-time.Hour)})
 	sign := func(token, cluster string) *api.Signed {
 		out, err := api.Sign(token, &api.Report{Cluster: cluster, Snapshot: true, Items: []api.Item{{Assignment: "prod/edge/hello-main", Commit: commit, State: "ok"}}})
 		if err != nil {
@@ -246,7 +246,7 @@ func signed(s *served) {
 	altered := *other
 	altered.Report = bytes.Replace(altered.Report, []byte(`"ok"`), []byte(`"failed"`), 1)
 	unsigned := sign(strings.Replace(mine, api.TokenPrefix, api.TokenPrefix+"00", 1), "c0") // a token that there is not
-	operator := s.token(store.Token{Role: "operator"})
+	operator := s.token(api.Token{Role: "operator"})
 	for _, c := range []struct {
 		status int
 		*api.Signed
@@ -268,9 +268,9 @@ func signed(s *served) {
 
 // forget has who may do that forget clusters.
 func forget(s *served) {
-	operator, dev := s.token(store.Token{Role: "operator"}), s.token(store.Token{Role: "operator", Environment: "dev"})
+	operator, dev := s.token(api.Token{Role: "operator"}), s.token(api.Token{Role: "operator", Environment: "dev"})
 	s.expect(200, operator, "POST", "/v1/reports", report("c0", "prod"))
-	s.expect(403, s.token(store.Token{Role: "viewer"}), "DELETE", "/v1/clusters/c0", nil)
+	s.expect(403, s.token(api.Token{Role: "viewer"}), "DELETE", "/v1/clusters/c0", nil)
 	s.expect(403, dev, "DELETE", "/v1/clusters/c0", nil)
 	s.expect(404, operator, "DELETE", "/v1/clusters/nobody", nil)
 	if text := s.expect(409, operator, "DELETE", "/v1/clusters/c0", nil); !strings.Contains(text, "the platform lists cluster c0, in prod: take it out of the platform") {
@@ -279,15 +279,15 @@ func forget(s *served) {
 	s.expect(200, operator, "POST", "/v1/reports", report("v9", "prod", map[string]any{"assignment": "prod/box/hello-main", "commit": commit, "state": "ok"}))
 	s.expect(204, operator, "DELETE", "/v1/clusters/v9", nil)
 	s.expect(404, operator, "DELETE", "/v1/clusters/v9", nil)
-	if text := s.expect(200, s.token(store.Token{Role: "admin"}), "GET", "/v1/audit", nil); !strings.Contains(text, `"action":"forget","subject":"v9"`) {
+	if text := s.expect(200, s.token(api.Token{Role: "admin"}), "GET", "/v1/audit", nil); !strings.Contains(text, `"action":"forget","subject":"v9"`) {
 		s.Errorf("the audit is %s", text)
 	}
 }
 
 // scopes has who may see one environment ask about another, everywhere.
 func scopes(s *served) {
-	viewer, operator, admin := s.token(store.Token{Role: "viewer", Environment: "dev"}), s.token(store.Token{Role: "operator", Environment: "dev"}), s.token(store.Token{Role: "admin", Environment: "dev"})
-	all := s.token(store.Token{Role: "operator"})
+	viewer, operator, admin := s.token(api.Token{Role: "viewer", Environment: "dev"}), s.token(api.Token{Role: "operator", Environment: "dev"}), s.token(api.Token{Role: "admin", Environment: "dev"})
+	all := s.token(api.Token{Role: "operator"})
 	s.expect(200, all, "POST", "/v1/reports", report("c0", "prod"))
 	for _, token := range []string{viewer, operator, admin} {
 		for _, path := range []string{"/v1/counts", "/v1/assignments", "/v1/history", "/v1/releases", "/v1/rollout"} {
@@ -311,7 +311,7 @@ func scopes(s *served) {
 		map[string]any{"cluster": "c2", "items": []any{map[string]any{"object": "prod-hello-main", "commit": commit, "state": "failed"}}},
 		report("c0", "prod"), map[string]any{"cluster": "c0", "snapshot": true, "items": []any{}},
 	} {
-		for _, token := range []string{operator, s.token(store.Token{Role: "cluster", Cluster: "c2", Environment: "dev"})} {
+		for _, token := range []string{operator, s.token(api.Token{Role: "cluster", Cluster: "c2", Environment: "dev"})} {
 			s.do(token, "POST", "/v1/reports", body)
 			event := map[string]any{"cluster": body.(map[string]any)["cluster"], "application": "prod-hello-main", "revision": commit, "sync": "Synced", "health": "Degraded", "phase": "Succeeded"}
 			s.do(token, "POST", "/v1/ingest/argocd", event)
@@ -336,7 +336,7 @@ func scopes(s *served) {
 
 // severalRoles has somebody ask who has different roles in different environments.
 func severalRoles(s *served) {
-	s.expect(200, s.token(store.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
+	s.expect(200, s.token(api.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
 	as := func(grants string, want int, method, path string, body any) string {
 		s.Helper()
 		return s.expect(want, "", method, path, body, "Test-Grants", grants)
@@ -387,7 +387,7 @@ func roles(s *served) {
 	for role, want := range map[string][]int{ // of reports, lists, tokens, enrolment
 		"viewer": {403, 200, 403, 403}, "operator": {200, 200, 403, 403}, "admin": {200, 200, 200, 200}, "enroll": {403, 403, 403, 200},
 	} {
-		token := s.token(store.Token{Role: role})
+		token := s.token(api.Token{Role: role})
 		s.expect(want[0], token, "POST", "/v1/reports", report("c0", "prod"))
 		s.expect(want[1], token, "GET", "/v1/counts", nil)
 		s.expect(want[2], token, "GET", "/v1/tokens", nil)
@@ -457,8 +457,8 @@ func webhooks(s *served) {
 		s.Errorf("it is %s, after an event that came again", is())
 	}
 	unnamed := bytes.Replace(fluxEvent(now.Add(3*time.Millisecond), "error", "HealthCheckFailed"), []byte(`"cluster":"c0",`), nil, 1)
-	s.expect(422, s.token(store.Token{Role: string(access.Operator)}), "POST", "/v1/ingest/flux", unnamed)
-	if s.expect(204, s.token(store.Token{Role: string(access.Cluster), Cluster: "c0"}), "POST", "/v1/ingest/flux", unnamed); is() != state.Failed {
+	s.expect(422, s.token(api.Token{Role: string(access.Operator)}), "POST", "/v1/ingest/flux", unnamed)
+	if s.expect(204, s.token(api.Token{Role: string(access.Cluster), Cluster: "c0"}), "POST", "/v1/ingest/flux", unnamed); is() != state.Failed {
 		s.Errorf("it is %s, after an event with the token of the cluster alone", is())
 	}
 	for _, body := range []string{"", "null", "[]", "{", `{"severity":7}`, "\xff\x00"} {
@@ -472,7 +472,7 @@ func webhooks(s *served) {
 
 // large has bodies that are too large, and a report that is not.
 func large(s *served) {
-	token := s.token(store.Token{Role: "operator"})
+	token := s.token(api.Token{Role: "operator"})
 	padded, err := json.Marshal(report("c1", "prod"))
 	if err != nil {
 		s.Fatal(err)
@@ -538,7 +538,7 @@ func atOnce(s *served) {
 		s.Errorf("of too many webhooks, one gets %d", got)
 	}
 	// One token has one large body under way; another one is not kept out.
-	one, other := s.token(store.Token{Role: "cluster", Cluster: "c0"}), s.token(store.Token{Role: "operator"})
+	one, other := s.token(api.Token{Role: "cluster", Cluster: "c0"}), s.token(api.Token{Role: "operator"})
 	large := make(chan int, 3)
 	// Which of them is the second one is not known.
 	second := begin(one, "/v1/reports", 9<<20, "{")
@@ -561,7 +561,7 @@ func atOnce(s *served) {
 		s.Errorf("the error has %d bytes", len(text))
 	}
 	// Streams are requests that are under way, too.
-	viewer := s.token(store.Token{Role: "viewer"})
+	viewer := s.token(api.Token{Role: "viewer"})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for n := range 1001 {
@@ -585,7 +585,7 @@ func atOnce(s *served) {
 
 // otherClocks has reports of clocks that are far off: nothing is in the future.
 func otherClocks(s *served) {
-	token := s.token(store.Token{Role: "operator"})
+	token := s.token(api.Token{Role: "operator"})
 	for _, at := range []string{"9999-12-31T23:59:59Z", "0001-01-01T00:00:01Z"} {
 		body := report("c0", "prod", map[string]any{"assignment": "prod/edge/hello-main", "commit": commit, "state": "failed", "since": at})
 		body["at"] = at
@@ -609,7 +609,7 @@ var hostile = []string{
 
 // hostileTexts has names and messages that are code, or that a database does not keep.
 func hostileTexts(s *served) {
-	token := s.token(store.Token{Role: "operator"})
+	token := s.token(api.Token{Role: "operator"})
 	for _, text := range hostile {
 		for _, field := range []string{"cluster", "by", "digest", "message", "path", "commit", "assignment", "object"} {
 			item := map[string]any{"assignment": "prod/edge/hello-main", "commit": commit, "state": "failed"}
@@ -641,12 +641,12 @@ func hostileTexts(s *served) {
 			if path == "/v1/tokens/" {
 				method = "DELETE"
 			}
-			if res, answer := s.do(s.token(store.Token{Role: "admin"}), method, path+escape, nil); res.StatusCode >= 500 || strings.ContainsAny(answer, "\x1b\x00") {
+			if res, answer := s.do(s.token(api.Token{Role: "admin"}), method, path+escape, nil); res.StatusCode >= 500 || strings.ContainsAny(answer, "\x1b\x00") {
 				s.Errorf("%s %s%s: %s %q", method, path, escape, res.Status, answer)
 			}
 		}
 	}
-	admin := s.token(store.Token{Role: "admin"})
+	admin := s.token(api.Token{Role: "admin"})
 	for _, text := range hostile {
 		res, answer := s.do(admin, "POST", "/v1/tokens", map[string]any{"role": "viewer", "note": text})
 		if res.StatusCode >= 500 {
@@ -665,7 +665,7 @@ func hostileTexts(s *served) {
 
 // cursors has cursors that nobody gave, and follows those that are given.
 func cursors(s *served) {
-	token := s.token(store.Token{Role: "admin"})
+	token := s.token(api.Token{Role: "admin"})
 	encode := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	for _, cursor := range []string{"!", "a", encode("{"), encode(`"x"`), encode(`[1,2]`), encode(`1e99`), strings.Repeat("a", 2000)} {
 		for _, path := range []string{"/v1/assignments", "/v1/history", "/v1/audit"} {
@@ -682,13 +682,13 @@ func cursors(s *served) {
 		s.expect(200, token, "GET", path+"?cursor="+encode("9223372036854775807"), nil)
 	}
 	for range 4 {
-		s.token(store.Token{Role: "viewer"})
+		s.token(api.Token{Role: "viewer"})
 	}
 	err := s.hub.Do(s.Context(), func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
 		at := time.Now()
-		var all []store.Release
+		var all []api.Release
 		for i := range 5 {
-			all = append(all, store.Release{Environment: []string{"prod", "dev"}[i%2], Commit: fmt.Sprint("r", i), Base: "b", Own: "o", Committed: at, At: at.Add(time.Duration(i/3) * time.Second)})
+			all = append(all, api.Release{Environment: []string{"prod", "dev"}[i%2], Commit: fmt.Sprint("r", i), Base: "b", Own: "o", Committed: at, At: at.Add(time.Duration(i/3) * time.Second)})
 		}
 		return nil, tx.Releases(ctx, all)
 	})
@@ -735,8 +735,8 @@ func cursors(s *served) {
 
 // past asks about moments of which the hub knows everything, nothing, or nothing yet.
 func past(s *served) {
-	token := s.token(store.Token{Role: "viewer"})
-	s.expect(200, s.token(store.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
+	token := s.token(api.Token{Role: "viewer"})
+	s.expect(200, s.token(api.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
 	now, future := time.Now().UTC().Format(time.RFC3339Nano), "2100-01-01T00:00:00Z"
 	for path, want := range map[string]string{
 		"/v1/counts?by=environment&at=" + future:          `"warning":"2100-01-01T00:00:00Z is to come: `,
@@ -772,7 +772,7 @@ func past(s *served) {
 
 // fresh asks whether anything has changed.
 func fresh(s *served) {
-	token := s.token(store.Token{Role: "operator"})
+	token := s.token(api.Token{Role: "operator"})
 	for _, path := range []string{"/v1/environments", "/v1/counts"} {
 		res, _ := s.do(token, "GET", path, nil)
 		tag := res.Header.Get("ETag")
@@ -792,7 +792,7 @@ func fresh(s *served) {
 		if two, err := http.DefaultClient.Do(r); err != nil || two.StatusCode != 304 || two.Body.Close() != nil {
 			s.Errorf("%s: of two headers the second is passed over: %v", path, err)
 		}
-		s.expect(200, s.token(store.Token{Role: "viewer", Environment: "dev"}), "GET", path, nil, "If-None-Match", tag)
+		s.expect(200, s.token(api.Token{Role: "viewer", Environment: "dev"}), "GET", path, nil, "If-None-Match", tag)
 		s.expect(422, token, "GET", path+"?wait=61", nil)
 		s.expect(304, token, "GET", path+"?wait=1", nil, "If-None-Match", tag)
 		answer := make(chan string)
@@ -810,7 +810,7 @@ func fresh(s *served) {
 
 // names asks for what nothing has, and for what is cut short.
 func names(s *served) {
-	token := s.token(store.Token{Role: "viewer"})
+	token := s.token(api.Token{Role: "viewer"})
 	for path, c := range map[string]struct {
 		status int
 		want   string
@@ -846,7 +846,7 @@ func names(s *served) {
 		}
 	}
 	// Who sees one environment is told of nothing in others.
-	of := s.token(store.Token{Role: "viewer", Environment: "dev"})
+	of := s.token(api.Token{Role: "viewer", Environment: "dev"})
 	if text := s.expect(200, of, "GET", "/v1/assignments?cluster=c1", nil); !strings.Contains(text, "there is no cluster c1") {
 		s.Error(text)
 	}
@@ -880,7 +880,7 @@ func names(s *served) {
 
 // addresses asks at addresses, by methods and with parameters that there are not.
 func addresses(s *served) {
-	token := s.token(store.Token{Role: "admin"})
+	token := s.token(api.Token{Role: "admin"})
 	for _, c := range []struct {
 		method, path string
 		status       int

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
-	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
@@ -74,7 +74,7 @@ func TestSlowWebhooks(t *testing.T) {
 		return a
 	}
 	synced := func() map[string]any { return status("Synced", "Healthy", "Succeeded", 5, 9, 10) }
-	ofCluster, ofAll := s.token(store.Token{Role: string(access.Cluster), Cluster: "c0"}), s.token(store.Token{Role: string(access.Operator)})
+	ofCluster, ofAll := s.token(api.Token{Role: string(access.Cluster), Cluster: "c0"}), s.token(api.Token{Role: string(access.Operator)})
 	for _, c := range []struct {
 		name, token string
 		want        state.State

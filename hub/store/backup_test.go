@@ -83,7 +83,7 @@ func TestBackup(t *testing.T) {
 		if err != nil || n < least[i] || n > most[i] {
 			t.Errorf("the copy has report %q, and should have one of %d to %d", rows[1].Message, least[i], most[i])
 		}
-		history, _, err := other.Store().History(t.Context(), store.Filter{Cluster: "oslo"}, 1)
+		history, _, err := other.Store().History(t.Context(), store.Filter{Filter: state.Filter{Cluster: "oslo"}}, 1)
 		if err != nil || history[0].Message != rows[1].Message || history[0].State != rows[1].State.String() {
 			t.Errorf("the history of the copy ends with %+v, %v, and its state is %+v", history, err, rows[1])
 		}

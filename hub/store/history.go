@@ -11,60 +11,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Transition is a change of an assignment on a cluster.
-type Transition struct {
-	Number      int64
-	At          time.Time
-	Environment string
-	Cluster     string
-	ClusterType string
-	Folder      string // of the cluster; it, the ring and the base are "" where they are not known
-	Ring        string
-	Base        string
-	Workload    string
-	Target      string
-	Was         string
-	State       string // of state.State, or "gone"
-	Version     string
-	Wanted      string // digests: what is wanted,
-	Running     string // and what runs; "" where that is not known
-	Commit      string // of the GitOps branch, as it was reported
-	Message     string
-}
-
-// Gone is the state of a Transition after which an assignment is wanted no more.
-const Gone = "gone"
-
-// Filter selects transitions by all that it names; "", nil and the zero Time stand for any. What
-// is not known of a transition of before migration 8, its folder and with it the ring and the
-// base, is none that a Filter names.
+// Filter selects transitions by all that it names, and by time. What is not known of a transition
+// of before migration 8, its folder and with it the ring and the base, is none that a Filter names.
+// Class is the folder of a cluster type or of a class of it.
 type Filter struct {
-	Environments                             state.Environments
-	Workload, Cluster, Target                string
-	Ring, ClusterType, Folder, Version, Base string
-	States                                   []state.State
-	Since, Until                             time.Time // the latter is not included
-	Before                                   int64     // those with a lower number; 0 for all
+	state.Filter
+	Since, Until time.Time // zero for any; the latter is not included
+	Before       int64     // those with a lower number; 0 for all
 }
 
-// ErrWorkspace is the error of a question by workspaces about what was.
+// ErrWorkspace is the error of a question by workspaces about the past, which has none.
 var ErrWorkspace = errors.New("of what was, workspaces are not known: ask for a workload")
 
-// FilterAt returns what selects transitions as a state.Filter does assignments of now. The error
-// says what is not known of an earlier moment.
-func FilterAt(f state.Filter) (Filter, error) {
-	if f.Workspace != "" {
-		return Filter{}, ErrWorkspace
-	}
-	return Filter{Environments: f.Environments, Workload: f.Workload, Cluster: f.Cluster,
-		Target: f.Target, Ring: f.Ring, ClusterType: f.ClusterType, Folder: f.Class, Version: f.Version,
-		Base: f.Base, States: f.States}, nil
-}
-
-// transitionFields returns the fields of a Transition as SQL, with those of its ring and base.
+// transitionFields returns the fields of an api.Transition as SQL, with those of its ring and base.
 func transitionFields(ring, base string) string {
 	return "h.change, h.at, e.text, c.text, ct.text, COALESCE(f.text, ''), " + ring + ", " + base +
 		", w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text"
@@ -114,10 +77,13 @@ func (c conditions) args() (all []any) {
 
 // idsOf returns the ids of the texts that a filter names; false where the database does not have
 // one of them, so that nothing matches.
-func (s *Store) idsOf(ctx context.Context, f Filter) (ids map[string]int64, all bool, err error) {
+func (s *Store) idsOf(ctx context.Context, f state.Filter) (ids map[string]int64, all bool, err error) {
+	if f.Workspace != "" {
+		return nil, false, ErrWorkspace
+	}
 	ids = map[string]int64{}
 	var texts []string
-	for _, text := range []string{f.Workload, f.Cluster, f.Target, f.Ring, f.ClusterType, f.Folder, f.Version, f.Base} {
+	for _, text := range []string{f.Workload, f.Cluster, f.Target, f.Ring, f.ClusterType, f.Class, f.Version, f.Base} {
 		if text != "" {
 			texts = append(texts, text)
 		}
@@ -143,9 +109,9 @@ func inStates(column string, states []state.State) condition {
 }
 
 // residual are the conditions of a filter that no index has, but for those of the ring and the base.
-func residual(f Filter, ids map[string]int64) (all conditions) {
+func residual(f state.Filter, ids map[string]int64) (all conditions) {
 	for _, c := range []struct{ column, text string }{{"cluster_type", f.ClusterType},
-		{"folder", f.Folder}, {"version", f.Version}} {
+		{"folder", f.Class}, {"version", f.Version}} {
 		if c.text != "" {
 			all = append(all, condition{"h." + c.column + " = ?", []any{ids[c.text]}})
 		}
@@ -157,7 +123,7 @@ func residual(f Filter, ids map[string]int64) (all conditions) {
 // and their order, the newest first. Where an index has those that a filter selects, both are of its
 // columns: a database that has the choice may read all transitions in their order until enough of
 // them match.
-func rangeOf(f Filter, ids map[string]int64, from, before int64) (within condition, order string) {
+func rangeOf(f state.Filter, ids map[string]int64, from, before int64) (within condition, order string) {
 	var columns, marks string
 	var first, last []any
 	key := func(column, text string) {
@@ -214,13 +180,14 @@ const inPart = 100_000
 
 // History returns at most so many transitions, the newest first, and the number of the one before
 // which the list goes on; 0 for the end. There may be fewer than so many where those that match are
-// rare.
-func (s *Store) History(ctx context.Context, f Filter, most int) (found []Transition, next int64, err error) {
-	ids, there, err := s.idsOf(ctx, f)
+// rare. The list is never nil.
+func (s *Store) History(ctx context.Context, f Filter, most int) (found []api.Transition, next int64, err error) {
+	found = []api.Transition{}
+	ids, there, err := s.idsOf(ctx, f.Filter)
 	if err != nil || !there {
-		return nil, 0, err
+		return found, 0, err
 	}
-	rare := residual(f, ids)
+	rare := residual(f.Filter, ids)
 	for _, c := range []struct{ column, text string }{{"ring", f.Ring}, {"base", f.Base}} {
 		if c.text != "" {
 			rare = append(rare, condition{lastAt(c.column, ofTransition) + " = ?", []any{ids[c.text]}})
@@ -240,7 +207,7 @@ func (s *Store) History(ctx context.Context, f Filter, most int) (found []Transi
 	}
 	for began := time.Now(); before > 0 && time.Since(began) < longEnough; {
 		from := max(before-step, 0)
-		within, order := rangeOf(f, ids, from, before)
+		within, order := rangeOf(f.Filter, ids, from, before)
 		part := append(slices.Clone(where), within)
 		err := s.rows(ctx, s.read, transitions(&found),
 			fmt.Sprintf("SELECT %s FROM (SELECT * FROM transition h WHERE %s ORDER BY %s LIMIT %d) h%s "+
@@ -260,15 +227,15 @@ func (s *Store) History(ctx context.Context, f Filter, most int) (found []Transi
 	return found, before, nil
 }
 
-func transitions(into *[]Transition) func(*sql.Rows) error {
+func transitions(into *[]api.Transition) func(*sql.Rows) error {
 	name := func(s int) string {
 		if s == gone {
-			return Gone
+			return api.Gone
 		}
 		return state.State(s).String()
 	}
 	return func(r *sql.Rows) error {
-		var t Transition
+		var t api.Transition
 		var at int64
 		var was, is int
 		if err := r.Scan(&t.Number, &at, &t.Environment, &t.Cluster, &t.ClusterType, &t.Folder, &t.Ring,

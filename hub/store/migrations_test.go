@@ -249,12 +249,12 @@ func answers(t *testing.T, h *hub.Hub) string {
 	for _, x := range transitions {
 		line("history", x.Number, x.At, x.Cluster, x.Was, x.State, x.Version, x.Running, x.Commit, x.Message)
 	}
-	then, _, err := db.CountAt(ctx, store.Filter{Environments: state.In("prod"), Workload: "hello"}, time.UnixMilli(1_700_000_130_000))
+	then, _, err := db.CountAt(ctx, state.Filter{Environments: state.In("prod"), Workload: "hello"}, time.UnixMilli(1_700_000_130_000))
 	must(err)
 	line("then", then)
 	for _, base := range []string{"s-c2", "s-c3"} {
 		for _, at := range []int64{1_700_000_130_000, 1_700_000_430_000} {
-			tally, _, err := db.CountAt(ctx, store.Filter{Environments: state.In("prod"), Workload: "hello", Base: base}, time.UnixMilli(at))
+			tally, _, err := db.CountAt(ctx, state.Filter{Environments: state.In("prod"), Workload: "hello", Base: base}, time.UnixMilli(at))
 			must(err)
 			line("then of base", base, at, tally)
 		}

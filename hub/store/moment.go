@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
@@ -19,7 +20,7 @@ import (
 type Place struct{ Environment, Workload, Cluster, Target string }
 
 // placeOf returns the place of a row in the list that a filter selects.
-func (f *Filter) placeOf(t *Transition) *Place {
+func placeOf(f *state.Filter, t *api.Transition) *Place {
 	p := &Place{t.Environment, t.Workload, t.Cluster, t.Target}
 	if f.Cluster != "" {
 		p.Workload = ""
@@ -40,7 +41,7 @@ type part struct {
 // moment is a question about what there was at a time.
 type moment struct {
 	*Store
-	Filter
+	state.Filter
 	at      int64
 	ids     map[string]int64
 	folders map[int64]map[string]folder // by environment
@@ -48,7 +49,7 @@ type moment struct {
 }
 
 // moment begins to look for an answer; nil where nothing can match.
-func (s *Store) moment(ctx context.Context, f Filter, at time.Time) (*moment, error) {
+func (s *Store) moment(ctx context.Context, f state.Filter, at time.Time) (*moment, error) {
 	ids, there, err := s.idsOf(ctx, f)
 	if err != nil || !there {
 		return nil, err
@@ -237,7 +238,7 @@ func (m *moment) count(ctx context.Context, p part) (tally state.Tally, err erro
 }
 
 // list lists rows of a part after a place; but for so many.
-func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) (rows []Transition, err error) {
+func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) (rows []api.Transition, err error) {
 	from, args, where := m.last(p)
 	order := func(cluster, target string) string { return m.inOrder(cluster) + ", " + m.inOrder(target) }
 	inner := order("oc.text", "ot.text")
@@ -259,7 +260,7 @@ func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) 
 
 // CountAt counts, by state, the assignments that a filter selects, as they were at a time. whole is
 // false where that took too long, and some are not counted.
-func (s *Store) CountAt(ctx context.Context, f Filter, at time.Time) (tally state.Tally, whole bool, err error) {
+func (s *Store) CountAt(ctx context.Context, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
 	m, err := s.moment(ctx, f, at)
 	if err != nil || m == nil {
 		return tally, true, err
@@ -287,8 +288,8 @@ func (s *Store) CountAt(ctx context.Context, f Filter, at time.Time) (tally stat
 // At returns how the assignments that a filter selects were at a time, after a place and but for the
 // first of them, at most so many, and where the list goes on; nil for the end. There may be fewer
 // than so many where those that match are rare.
-func (s *Store) At(ctx context.Context, f Filter, at time.Time, after Place, skip,
-	most int) (found []Transition, next *Place, err error) {
+func (s *Store) At(ctx context.Context, f state.Filter, at time.Time, after Place, skip,
+	most int) (found []api.Transition, next *Place, err error) {
 	m, err := s.moment(ctx, f, at)
 	if err != nil || m == nil || !storable(after.Environment+after.Workload+after.Cluster+after.Target) {
 		return nil, nil, err
@@ -320,7 +321,7 @@ func (s *Store) At(ctx context.Context, f Filter, at time.Time, after Place, ski
 		}
 		skip = 0
 		if found = append(found, rows...); len(found) > most {
-			return found[:most], f.placeOf(&found[most-1]), nil
+			return found[:most], placeOf(&f, &found[most-1]), nil
 		}
 	}
 	return found, nil, nil

@@ -5,36 +5,13 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Release is a commit that changed what a ring of an environment gets.
-type Release struct {
-	Environment string `json:"environment"`
-	Ring        string `json:"ring,omitempty"`
-	Commit      string `json:"commit"` // of the GitOps branch
-	Base        string `json:"base"`   // S
-	Own         string `json:"own"`    // E
-	Author      string `json:"author,omitempty"`
-	Subject     string `json:"subject,omitempty"`
-	// Committed is the time of the newest of S and E that the ring did not have before. Of a rollback,
-	// and of what is not known, it is that of the commit.
-	Committed time.Time `json:"committed"`
-	// At is when the hub first read it; of what was there before the hub, the time of the
-	// commit.
-	At time.Time `json:"at"`
-	// Completed is when all of it was ok for the first time, and Failed when more of it had
-	// failed than may; the zero Time for not yet.
-	Completed time.Time `json:"completed,omitzero"`
-	Failed    time.Time `json:"failed,omitzero"`
-	// Restored is when all of the ring was ok for the first time after Failed, by the same release or a
-	// later one; the zero Time for not yet.
-	Restored time.Time `json:"restored,omitzero"`
-}
-
 // ReleasesOf returns the commits of a branch that changed what a ring gets, newest first.
-func ReleasesOf(w *state.Wanted) []Release {
-	var out []Release
+func ReleasesOf(w *state.Wanted) []api.Release {
+	var out []api.Release
 	for i, c := range w.Commits {
 		before := map[string]state.Ring{}
 		if i+1 == len(w.Commits) && w.Older {
@@ -50,7 +27,7 @@ func ReleasesOf(w *state.Wanted) []Release {
 			if there && was.Base == r.Base && was.Own == r.Own {
 				continue
 			}
-			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base,
+			out = append(out, api.Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base,
 				Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: committed(c.Time, &was, &r), At: c.Time})
 		}
 	}
@@ -58,7 +35,7 @@ func ReleasesOf(w *state.Wanted) []Release {
 	return out
 }
 
-// committed returns Release.Committed of a ring that something else was in before, given the time of
+// committed returns Committed of a ring that something else was in before, given the time of
 // the commit.
 func committed(at time.Time, was, is *state.Ring) time.Time {
 	var newest time.Time
@@ -77,7 +54,7 @@ func committed(at time.Time, was, is *state.Ring) time.Time {
 
 // ReadAt is ReleasesOf for a hub that has read an earlier state of the branch, nil for none: what
 // is newer was released now.
-func ReadAt(now time.Time, before, w *state.Wanted) []Release {
+func ReadAt(now time.Time, before, w *state.Wanted) []api.Release {
 	out := ReleasesOf(w)
 	if before == nil {
 		return out
@@ -99,7 +76,7 @@ func ReadAt(now time.Time, before, w *state.Wanted) []Release {
 }
 
 // inOrder lets the times of releases, the newest first, be in their order: git has whole seconds.
-func inOrder(releases []Release) {
+func inOrder(releases []api.Release) {
 	for i := len(releases) - 2; i >= 0; i-- {
 		r, older := &releases[i], &releases[i+1]
 		if r.Commit != older.Commit && r.At.Truncate(time.Second).Equal(older.At.Truncate(time.Second)) &&
@@ -112,7 +89,7 @@ func inOrder(releases []Release) {
 }
 
 // Releases adds those that are not known.
-func (t *Tx) Releases(ctx context.Context, releases []Release) error {
+func (t *Tx) Releases(ctx context.Context, releases []api.Release) error {
 	var values []any
 	for _, r := range releases {
 		values = append(values, r.Environment, r.Ring, r.Commit, r.Base, r.Own, r.Author, r.Subject,
@@ -170,8 +147,8 @@ type ReleasePosition struct {
 	Environment, Ring, Commit string
 }
 
-// Position returns the position of a release.
-func (r *Release) Position() ReleasePosition {
+// PositionOf returns the position of a release.
+func PositionOf(r *api.Release) ReleasePosition {
 	return ReleasePosition{r.At.UnixMilli(), r.Environment, r.Ring, r.Commit}
 }
 
@@ -181,21 +158,21 @@ func (p ReleasePosition) Valid() bool {
 }
 
 // Releases returns at most so many releases of some environments, the newest first.
-func (s *Store) Releases(ctx context.Context, of state.Environments, most int) ([]Release, error) {
+func (s *Store) Releases(ctx context.Context, of state.Environments, most int) ([]api.Release, error) {
 	return s.ReleasesAfter(ctx, of, time.Time{}, ReleasePosition{}, most)
 }
 
 // ReleasesSince returns all releases of some environments whose At is a time or later, the newest first.
-func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since time.Time) ([]Release, error) {
+func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since time.Time) ([]api.Release, error) {
 	return s.ReleasesAfter(ctx, of, since, ReleasePosition{}, 1<<30)
 }
 
 // ReleasesAfter is Releases, of those whose At is a time or later, after a position. The zero
-// ReleasePosition is before all.
+// ReleasePosition is before all. The list is never nil.
 func (s *Store) ReleasesAfter(
 	ctx context.Context, of state.Environments, since time.Time, after ReleasePosition, most int,
-) ([]Release, error) {
-	var out []Release
+) ([]api.Release, error) {
+	out := []api.Release{}
 	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0), COALESCE(restored, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}
 	if of != nil {
@@ -208,7 +185,7 @@ func (s *Store) ReleasesAfter(
 		args = append(args, after.At, after.At, after.Environment, after.Ring, after.Commit)
 	}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
-		var x Release
+		var x api.Release
 		var committed, at, completed, failed, restored int64
 		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject,
 			&committed, &at, &completed, &failed, &restored); err != nil {

@@ -5,13 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"time"
+
+	"github.com/kalypso-io/kalypso/hub/api"
 )
 
-// Token is what lets somebody in. Hash is that of its secret part, and SigningKey the public key of
-// what is signed with it, in hexadecimal digits; "" for none.
+// Token is a token as the store keeps it, without its secret. Hash is the hash of the secret, and
+// SigningKey the public key that verifies signatures of the token, in hexadecimal digits; "" for none.
 type Token struct {
-	ID, Hash, SigningKey, Role, Cluster, Environment, Note, MadeBy string
-	Made, Expires, Used, Revoked                                   time.Time // zero for never
+	api.Token
+	Hash, SigningKey string
 }
 
 const tokenColumns = "id, hash, signing_key, role, cluster, environment, note, made, made_by, expires, used, revoked"
@@ -128,15 +130,8 @@ func (s *Store) UseTokens(ctx context.Context, ids []string, at time.Time) error
 	return s.token(err)
 }
 
-// Event is an entry of the audit.
-type Event struct {
-	Number                       int64
-	At                           time.Time
-	Who, Action, Subject, Detail string
-}
-
 // Audit adds an entry.
-func (s *Store) Audit(ctx context.Context, e Event) error {
+func (s *Store) Audit(ctx context.Context, e api.Event) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return s.problem(err)
@@ -157,14 +152,14 @@ func (s *Store) Audit(ctx context.Context, e Event) error {
 }
 
 // Events returns at most so many entries of the audit with a lower number, 0 for all, the
-// newest first.
-func (s *Store) Events(ctx context.Context, before int64, most int) ([]Event, error) {
+// newest first. The list is never nil.
+func (s *Store) Events(ctx context.Context, before int64, most int) ([]api.Event, error) {
 	if before == 0 {
 		before = 1 << 62
 	}
-	var out []Event
+	out := []api.Event{}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
-		var e Event
+		var e api.Event
 		var at int64
 		err := r.Scan(&e.Number, &at, &e.Who, &e.Action, &e.Subject, &e.Detail)
 		e.At = instant(at)

@@ -120,29 +120,32 @@ type pastQuestion struct {
 }
 
 func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion) {
-	workload := store.Filter{Environments: state.In("env2"), Workload: "w13-main"}
-	earlier, failed := workload, workload
-	earlier.Until, failed.States = historyMiddle, []state.State{state.Failed}
-	cluster := store.Filter{Cluster: "cluster5000"}
+	workload := state.Filter{Environments: state.In("env2"), Workload: "w13-main"}
+	failed := workload
+	failed.States = []state.State{state.Failed}
+	cluster := state.Filter{Cluster: "cluster5000"}
 	// The ids of rings are those of targets, and those of bases those of versions.
-	ring := store.Filter{Environments: state.In("env2"), Ring: "w23-main"}
+	ring := state.Filter{Environments: state.In("env2"), Ring: "w23-main"}
 	base, rare, part := ring, ring, workload
 	base.Ring, base.Base, part.Ring = "", "version-200-0123456789012345678901234567", ring.Ring
 	rare.ClusterType = "w34-main" // which has another ring
 	for _, q := range []struct {
-		name string
-		store.Filter
+		name   string
+		filter store.Filter
 	}{
-		{"history, the newest 100", store.Filter{}}, {"history of an environment's workload, 100", workload},
-		{"... before the middle", earlier}, {"history of a cluster, 100", cluster},
-		{"history of a ring, 100", ring}, {"... of what is nowhere", rare},
+		{"history, the newest 100", store.Filter{}},
+		{"history of an environment's workload, 100", store.Filter{Filter: workload}},
+		{"... before the middle", store.Filter{Filter: workload, Until: historyMiddle}},
+		{"history of a cluster, 100", store.Filter{Filter: cluster}},
+		{"history of a ring, 100", store.Filter{Filter: ring}},
+		{"... of what is nowhere", store.Filter{Filter: rare}},
 	} {
 		all = append(all, pastQuestion{q.name,
-			func() (int, error) { x, _, err := s.History(ctx, q.Filter, 100); return len(x), err }})
+			func() (int, error) { x, _, err := s.History(ctx, q.filter, 100); return len(x), err }})
 	}
 	for _, q := range []struct {
-		name string
-		store.Filter
+		name   string
+		filter state.Filter
 	}{
 		{"a cluster in the middle", cluster}, {"an environment's workload in the middle, 100", workload},
 		{"... those that failed", failed},
@@ -150,7 +153,7 @@ func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion
 		{"a base in the middle, 100", base}, {"... what is nowhere", rare},
 	} {
 		all = append(all, pastQuestion{q.name, func() (int, error) {
-			x, _, err := s.At(ctx, q.Filter, historyMiddle, store.Place{}, 0, 100)
+			x, _, err := s.At(ctx, q.filter, historyMiddle, store.Place{}, 0, 100)
 			return len(x), err
 		}})
 	}

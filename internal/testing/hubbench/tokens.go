@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
@@ -26,15 +27,15 @@ func makeTokens(ctx context.Context, o options) (*tokens, error) {
 	}
 	defer func() { _ = s.Close() }()
 	made, kept := &tokens{}, []store.Token{}
-	add := func(of store.Token) string {
+	add := func(of api.Token) string {
 		text, token := access.New(of, time.Now())
 		kept = append(kept, token)
 		return text
 	}
 	for i := range o.clusters {
-		made.clusters = append(made.clusters, add(store.Token{Role: string(access.Cluster), Cluster: clusterName(i)}))
+		made.clusters = append(made.clusters, add(api.Token{Role: string(access.Cluster), Cluster: clusterName(i)}))
 	}
-	made.viewer = add(store.Token{Role: string(access.Viewer)})
+	made.viewer = add(api.Token{Role: string(access.Viewer)})
 	return made, s.AddTokens(ctx, kept...)
 }
 
