@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -71,12 +72,15 @@ func (p *pull) change(r *repo) *forge.Change {
 }
 
 // FindChange lists the pull requests of the branch: GitHub's search would find them later.
-func (r *repo) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {
-	p, err := r.find(ctx, head, base)
-	if p == nil || err != nil {
-		return nil, err
-	}
-	return p.change(r), nil
+func (r *repo) FindChange(ctx context.Context, head, base string) (found *forge.Change, err error) {
+	err = r.client.Run(ctx, func(ctx context.Context) error {
+		p, err := r.find(ctx, head, base)
+		if p != nil {
+			found = p.change(r)
+		}
+		return err
+	})
+	return found, err
 }
 
 // find returns the open pull request between two branches; nil for none.
@@ -129,55 +133,296 @@ func (p *pull) check() error {
 // CloseChange comments before it closes, so that no pull request is closed without its
 // reason.
 func (r *repo) CloseChange(ctx context.Context, number int, comment string) error {
-	err := r.close(ctx, number, comment)
+	err := r.client.Run(ctx, func(ctx context.Context) error {
+		p, err := r.pull(ctx, number)
+		if err != nil || p.State != "open" {
+			return err
+		}
+		if comment != "" {
+			if err := r.Comment(ctx, number, comment); err != nil {
+				return err
+			}
+		}
+		return r.send(ctx, server.Idempotent, http.MethodPatch, "pulls/"+strconv.Itoa(number),
+			map[string]string{"state": "closed"}, nil)
+	})
 	if err != nil {
 		return fmt.Errorf("closing pull request %d: %w", number, err)
 	}
 	return nil
 }
 
-func (r *repo) close(ctx context.Context, number int, comment string) error {
-	p, err := r.pull(ctx, number)
-	if err != nil || p.State != "open" {
-		return err
-	}
-	if comment != "" {
-		if err := r.Comment(ctx, number, comment); err != nil {
-			return err
-		}
-	}
-	return r.send(ctx, again, http.MethodPatch, "pulls/"+strconv.Itoa(number), map[string]string{"state": "closed"}, nil)
+// comment is a comment of the REST API.
+type comment struct {
+	ID   int64  `json:"id"`
+	Body string `json:"body"`
+	User *user  `json:"user"`
 }
 
-// Comment reads all comments to find the viewer's newest one: the API lists them oldest
-// first only.
+// Comment adds a comment unless it is the viewer's newest one. It reads all comments to find
+// that one: the API lists them oldest first only.
 func (r *repo) Comment(ctx context.Context, number int, text string) error {
-	path := "issues/" + strconv.Itoa(number) + "/comments"
-	err := r.ensure(ctx,
-		func() (bool, error) {
-			viewer, err := r.Viewer(ctx)
-			if viewer == "" || err != nil {
-				return false, err
-			}
-			newest := ""
-			err = pages(ctx, r, path, nil, func(page []struct {
-				Body string `json:"body"`
-				User *user  `json:"user"`
-			}) bool {
-				for _, c := range page {
-					if c.User.name() == viewer {
-						newest = c.Body
-					}
+	return r.comment(ctx, number, text, func(ctx context.Context, path, viewer string) (*comment, error) {
+		var newest *comment
+		err := pages(ctx, r, path, nil, func(page []comment) bool {
+			for i := range page {
+				if c := &page[i]; viewer != "" && c.User.name() == viewer {
+					newest = c
 				}
-				return true
-			})
-			return err == nil && newest != "" && sameText(newest, text), err
-		},
-		func() error {
-			return r.send(ctx, write, http.MethodPost, path, map[string]string{"body": text}, nil)
+			}
+			return viewer != ""
 		})
+		if newest == nil || !sameText(newest.Body, text) {
+			return nil, err
+		}
+		return newest, err
+	})
+}
+
+// SaveComment implements forge.Commenter: the comment is the viewer's first one with the mark.
+// GitHub does not say who asks with the token of a job: then only the mark tells which comment
+// it is.
+func (r *repo) SaveComment(ctx context.Context, number int, mark, text string) error {
+	return r.comment(ctx, number, text, func(ctx context.Context, path, viewer string) (*comment, error) {
+		var own *comment
+		err := pages(ctx, r, path, nil, func(page []comment) bool {
+			i := slices.IndexFunc(page, func(c comment) bool {
+				return (viewer == "" || c.User.name() == viewer) && strings.HasPrefix(c.Body, mark)
+			})
+			if i >= 0 {
+				own = &page[i]
+			}
+			return own == nil
+		})
+		return own, err
+	})
+}
+
+// comment writes the text of a comment that find returns, or a new comment where it returns
+// nil, given the path of all comments and the viewer.
+func (r *repo) comment(ctx context.Context, number int, text string,
+	find func(ctx context.Context, path, viewer string) (*comment, error)) error {
+	path := "issues/" + strconv.Itoa(number) + "/comments"
+	body := map[string]string{"body": text}
+	err := r.client.Run(ctx, func(ctx context.Context) error {
+		viewer, err := r.Viewer(ctx)
+		if err != nil {
+			return err
+		}
+		switch old, err := find(ctx, path, viewer); {
+		case err != nil:
+			return err
+		case old == nil:
+			return r.send(ctx, server.Write, http.MethodPost, path, body, nil)
+		case sameText(old.Body, text):
+			return nil
+		default:
+			return r.send(ctx, server.Idempotent, http.MethodPatch,
+				"issues/comments/"+strconv.FormatInt(old.ID, 10), body, nil)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("commenting on pull request %d: %w", number, err)
 	}
 	return nil
+}
+
+// SaveChange requests a reviewer once: one who has reviewed, or was removed, is not
+// requested again.
+func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (saved *forge.Change, err error) {
+	err = r.client.Run(ctx, func(ctx context.Context) error {
+		p, err := r.open(ctx, spec)
+		if err != nil {
+			return err
+		}
+		for _, step := range []func(context.Context, *pull, forge.ChangeSpec) error{r.edit, r.setDraft,
+			r.label, r.askReviewers} {
+			if err := step(ctx, p, spec); err != nil {
+				return fmt.Errorf("updating pull request %d: %w", p.Number, err)
+			}
+		}
+		saved = p.change(r)
+		return nil
+	})
+	return saved, err
+}
+
+// open returns the open pull request, a new one where there is none. Another process may
+// open it at the same time; and the list that has it then may be outdated for a moment.
+func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
+	find := func() (*pull, error) { return r.find(ctx, spec.Head, spec.Base) }
+	p, err := find()
+	if p != nil || err != nil {
+		return p, err
+	}
+	p = &pull{}
+	err = r.send(ctx, server.Write, http.MethodPost, "pulls", map[string]any{
+		"head": spec.Head, "base": spec.Base, "title": spec.Title, "body": spec.Body,
+		"draft": spec.Draft, "maintainer_can_modify": false,
+	}, p)
+	switch {
+	case err == nil:
+		err = p.check()
+	case isRefusal(err, http.StatusUnprocessableEntity, "draft pull requests are not supported"):
+		err = fmt.Errorf("%w: %w", forge.ErrUnsupported, err)
+	case isRefusal(err, http.StatusUnprocessableEntity, "already exists"):
+		if other, findErr := server.Appears(ctx, r.client.Server, find); other != nil || findErr != nil {
+			return other, findErr
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the pull request from %s to %s: %w", spec.Head, spec.Base, err)
+	}
+	return p, nil
+}
+
+// edit updates title and body.
+func (r *repo) edit(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
+	changes := map[string]string{}
+	if !sameText(p.Title, spec.Title) {
+		changes["title"] = spec.Title
+	}
+	if !sameText(p.Body, spec.Body) {
+		changes["body"] = spec.Body
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := r.send(ctx, server.Idempotent, http.MethodPatch, "pulls/"+strconv.Itoa(p.Number), changes, nil); err != nil {
+		return err
+	}
+	p.Title, p.Body = spec.Title, spec.Body
+	return nil
+}
+
+// setDraft uses GraphQL: REST has no call for it.
+func (r *repo) setDraft(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
+	if p.Draft == spec.Draft {
+		return nil
+	}
+	operation, text := "MarkReady",
+		`mutation MarkReady($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }`
+	if spec.Draft {
+		operation, text = "ConvertToDraft",
+			`mutation ConvertToDraft($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) { clientMutationId } }`
+	}
+	if err := r.client.graphQL(ctx, server.Idempotent, operation, text, map[string]any{"id": p.NodeID}, nil); err != nil {
+		return err
+	}
+	p.Draft = spec.Draft
+	return nil
+}
+
+// label adds the missing labels. Labels that the repository lacks are created only after
+// adding them has failed, so that a token without that permission can use existing ones.
+func (r *repo) label(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
+	missing := lacking(spec.Labels, p.Labels, func(l label) string { return l.Name })
+	if len(missing) == 0 {
+		return nil
+	}
+	path := "issues/" + strconv.Itoa(p.Number) + "/labels"
+	in := map[string][]string{"labels": missing}
+	err := r.send(ctx, server.Idempotent, http.MethodPost, path, in, &p.Labels)
+	if !isRefusal(err, http.StatusUnprocessableEntity) && !isRefusal(err, http.StatusNotFound) {
+		return err
+	}
+	for _, name := range missing {
+		err := r.send(ctx, server.Idempotent, http.MethodPost, "labels", map[string]string{"name": name, "color": "ededed"}, nil)
+		if err != nil && !isRefusal(err, http.StatusUnprocessableEntity, "already exists") {
+			return err
+		}
+	}
+	return r.send(ctx, server.Idempotent, http.MethodPost, path, in, &p.Labels)
+}
+
+// lacking returns the names that a list does not have, ignoring case, each once.
+func lacking[T any](names []string, has []T, name func(T) string) []string {
+	var out []string
+	for _, wanted := range names {
+		is := func(s string) bool { return strings.EqualFold(s, wanted) }
+		if !slices.ContainsFunc(has, func(t T) bool { return is(name(t)) }) && !slices.ContainsFunc(out, is) {
+			out = append(out, wanted)
+		}
+	}
+	return out
+}
+
+// askReviewers requests the reviews that were never requested. A review removes its
+// reviewer from the list of requests, and another request would withdraw the review.
+func (r *repo) askReviewers(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
+	asked := []string{p.User.name()} // authors cannot review
+	for _, u := range p.Reviewers {
+		asked = append(asked, u.Login)
+	}
+	for _, t := range p.Teams {
+		asked = append(asked, r.owner+"/"+t.Slug)
+	}
+	itself := func(s string) string { return s }
+	if len(lacking(spec.Reviewers, asked, itself)) == 0 {
+		return nil
+	}
+	before, err := r.askedBefore(ctx, p.Number)
+	if err != nil {
+		return err
+	}
+	missing := lacking(spec.Reviewers, append(asked, before...), itself)
+	if len(missing) == 0 {
+		return nil
+	}
+	users, teams := []string{}, []string{}
+	for _, name := range missing {
+		organization, slug, isTeam := strings.Cut(name, "/")
+		switch {
+		case !isTeam:
+			users = append(users, name)
+		case strings.EqualFold(organization, r.owner):
+			teams = append(teams, slug)
+		default:
+			return fmt.Errorf("the team %s cannot review for %s: it is of another organization", name, r.owner)
+		}
+	}
+	return r.send(ctx, server.Idempotent, http.MethodPost, "pulls/"+strconv.Itoa(p.Number)+"/requested_reviewers",
+		map[string][]string{"reviewers": users, "team_reviewers": teams}, nil)
+}
+
+// askedBefore returns all whose review was ever requested, teams as ORGANISATION/TEAM.
+func (r *repo) askedBefore(ctx context.Context, number int) ([]string, error) {
+	var out []string
+	err := pages(ctx, r, "issues/"+strconv.Itoa(number)+"/events", nil, func(page []struct {
+		Event    string `json:"event"`
+		Reviewer *user  `json:"requested_reviewer"`
+		Team     *team  `json:"requested_team"`
+	}) bool {
+		for _, e := range page {
+			switch {
+			case e.Event != "review_requested":
+			case e.Reviewer != nil:
+				out = append(out, e.Reviewer.Login)
+			case e.Team != nil:
+				out = append(out, r.owner+"/"+e.Team.Slug)
+			}
+		}
+		return true
+	})
+	return out, err
+}
+
+var _ forge.Commenter = (*repo)(nil)
+
+// ChangeOf implements forge.Commenter.
+func (r *repo) ChangeOf(ctx context.Context, commit git.Hash, base string) (found *forge.Change, err error) {
+	err = r.client.Run(ctx, func(ctx context.Context) error {
+		return pages(ctx, r, "commits/"+commit.String()+"/pulls", nil, func(page []pull) bool {
+			for i := range page {
+				if p := &page[i]; p.MergedAt != nil && p.Base.Ref == base && p.check() == nil {
+					found = p.change(r)
+				}
+			}
+			return found == nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the pull request of %s: %w", commit, err)
+	}
+	return found, nil
 }

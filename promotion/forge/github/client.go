@@ -19,16 +19,15 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // client calls the APIs of a host. Any number of goroutines may use it.
 type client struct {
-	*limiter
-	host    string
-	token   string
+	*server.Server
+	http    *http.Client
 	base    *url.URL // of the REST API, with a slash at its end
 	graphql *url.URL
-	cache   cache
 }
 
 type values = map[string]string
@@ -61,24 +60,29 @@ func newClient(host string, o Options) (*client, error) {
 	if token == "" {
 		return nil, &forge.AuthError{Host: host, Problem: "there is no token", Hint: tokenHint(name)}
 	}
-	c := &client{host: host, token: token}
+	c := &client{}
 	if err := c.locate(host, name); err != nil {
 		return nil, err
 	}
-	// The retries wrap the client: a transport in the options would disable the socket of
-	// gh's configuration. gh's cache would keep answers of POST /graphql, mutations as
-	// well, so it stays off.
-	sender, err := api.NewHTTPClient(api.ClientOptions{
-		Host: name, AuthToken: token, UnixDomainSocket: o.Socket, CheckRedirect: sameHost,
+	// Package server wraps gh's client: a transport in gh's options would disable the socket of
+	// gh's configuration. gh's cache would keep answers of POST /graphql, mutations as well, so
+	// it stays off.
+	gh, err := api.NewHTTPClient(api.ClientOptions{
+		Host: name, AuthToken: token, UnixDomainSocket: o.Socket,
 		Headers: map[string]string{"Accept": "application/vnd.github+json", "User-Agent": "kalypso"},
 	})
 	if err != nil {
-		return nil, c.cleaned(err)
+		return nil, errors.New(terminal.Line(strings.ReplaceAll(err.Error(), token, "[token]")))
 	}
-	c.limiter = &limiter{
-		host: host, send: sender.Do, now: o.Now, wait: o.Wait,
-		turn: make(chan struct{}, 1), exhausted: map[string]time.Time{}, clean: c.cleaned,
+	c.Server, err = server.New(server.Options{
+		Base: c.base, Name: host, Transport: paced(gh.Transport, c, o), OnePatience: true,
+		Header: "Authorization", Credentials: "token " + token, Hint: tokenHint(name), Refusal: c.refusal,
+		Clock: server.Clock{Now: o.Now, Wait: o.Wait},
+	})
+	if err != nil {
+		return nil, err
 	}
+	c.http = c.Client()
 	return c, nil
 }
 
@@ -103,24 +107,7 @@ func (c *client) locate(host, name string) error {
 	return nil
 }
 
-// sameHost follows redirects, such as those of renamed repositories, that keep the method
-// and the host: a POST that is redirected as a GET has no effect.
-func sameHost(request *http.Request, via []*http.Request) error {
-	if len(via) > 5 || request.Method != via[0].Method || request.URL.Host != via[0].URL.Host ||
-		request.URL.Scheme != via[0].URL.Scheme {
-		return http.ErrUseLastResponse
-	}
-	return nil
-}
-
-// rest makes one call of the REST API. The error is a *refusal, an *forge.AuthError, or one
-// of limiter.do.
-func (c *client) rest(ctx context.Context, k kind, method, path string, query values, in, out any) error {
-	_, err := c.call(ctx, k, method, c.at(path, query), in, out)
-	return err
-}
-
-// at returns the URL of a call. The path's parts are escaped.
+// at returns the URL of a call of the REST API. The path's parts are escaped.
 func (c *client) at(path string, query values) *url.URL {
 	q := url.Values{}
 	for key, value := range query {
@@ -131,40 +118,11 @@ func (c *client) at(path string, query values) *url.URL {
 	return u.JoinPath(path)
 }
 
-// call makes one call. Reads are cached with their ETag, so that unchanged answers do not
-// count for rate limits.
-func (c *client) call(ctx context.Context, k kind, method string, u *url.URL, in, out any) (http.Header, error) {
-	request, err := newRequest(ctx, method, u, in)
-	if err != nil {
-		return nil, err
-	}
-	before, seen := c.cache.get(u.String())
-	if seen && method == http.MethodGet {
-		request.Header.Set("If-None-Match", before.header.Get("Etag"))
-	}
-	got, err := c.do(ctx, request, k)
-	if err != nil {
-		return nil, err
-	}
-	if got.status == http.StatusNotModified && seen {
-		got = before
-	} else if method == http.MethodGet && got.status == http.StatusOK && got.header.Get("Etag") != "" {
-		c.cache.put(u.String(), got)
-	}
-	if got.status < 200 || got.status > 299 {
-		return nil, c.refused(request, got)
-	}
-	if out == nil || len(got.body) == 0 {
-		return got.header, nil
-	}
-	if err := json.Unmarshal(got.body, out); err != nil {
-		return nil, c.cleaned(fmt.Errorf("%s answers %s %s with something else than is documented: %w",
-			c.host, method, u.Path, err))
-	}
-	return got.header, nil
-}
-
-func newRequest(ctx context.Context, method string, u *url.URL, in any) (*http.Request, error) {
+// call makes one call of a kind. The error is a *refusal, a *forge.AuthError, or an error of
+// package server.
+func (c *client) call(
+	ctx context.Context, k server.Kind, method string, u *url.URL, in, out any,
+) (http.Header, error) {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -173,7 +131,48 @@ func newRequest(ctx context.Context, method string, u *url.URL, in any) (*http.R
 		}
 		body = bytes.NewReader(text)
 	}
-	return http.NewRequestWithContext(ctx, method, u.String(), body)
+	request, err := http.NewRequestWithContext(server.WithKind(ctx, k), method, u.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	data, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return nil, &refusal{host: c.Host(), method: method, path: u.Path, status: response.StatusCode,
+			message: c.message(response, data)}
+	}
+	if out == nil || len(data) == 0 {
+		return response.Header, nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, errors.New(c.Line(fmt.Sprintf("%s answers %s %s with something else than is documented: %v",
+			c.Host(), method, u.Path, err)))
+	}
+	return response.Header, nil
+}
+
+// failure returns the error of a request without what net/http adds, such as its URL. Errors
+// of net/http itself may quote the server.
+func (c *client) failure(ctx context.Context, err error) error {
+	auth, unavailable, lost := (*forge.AuthError)(nil), (*forge.UnavailableError)(nil), (*server.LostError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &auth):
+		return auth
+	case errors.As(err, &unavailable):
+		return unavailable
+	case errors.As(err, &lost):
+		return lost
+	}
+	return errors.New(c.Line(err.Error()))
 }
 
 // maxPages is how many pages of a hundred are read of one list: more than GitHub keeps of
@@ -190,7 +189,7 @@ func pages[P any](ctx context.Context, r *repo, path string, query values, each 
 	next := c.at(r.path+"/"+path, all)
 	for range maxPages {
 		var page P
-		header, err := c.call(ctx, read, http.MethodGet, next, nil, &page)
+		header, err := c.call(ctx, server.Read, http.MethodGet, next, nil, &page)
 		if err != nil {
 			return r.explain(ctx, err)
 		}
@@ -201,22 +200,153 @@ func pages[P any](ctx context.Context, r *repo, path string, query values, each 
 			return err
 		}
 	}
-	return fmt.Errorf("%s has more than %d pages of %s", c.host, maxPages, path)
+	return fmt.Errorf("%s has more than %d pages of %s", c.Host(), maxPages, path)
 }
 
 // next returns the URL of the next page in the Link header of this one; nil for none. It
 // gets the token, so it must be on the same server.
 func (c *client) next(header http.Header) (*url.URL, error) {
-	for _, link := range strings.Split(header.Get("Link"), ",") {
+	for link := range strings.SplitSeq(header.Get("Link"), ",") {
 		address, rest, ok := strings.Cut(link, ";")
 		if !ok || !strings.Contains(rest, `rel="next"`) {
 			continue
 		}
 		u, err := url.Parse(strings.Trim(strings.TrimSpace(address), "<>"))
 		if err != nil || u.Scheme != c.base.Scheme || u.Host != c.base.Host || u.User != nil {
-			return nil, c.cleaned(errors.New(c.host + " continues a list on another server"))
+			return nil, errors.New(c.Host() + " continues a list on another server")
 		}
 		return u, nil
 	}
 	return nil, nil
+}
+
+// unprocessable is the kind of errors of GraphQL for what the current state does not allow.
+const unprocessable = "UNPROCESSABLE"
+
+// graphQL runs one operation, by its name in the text.
+func (c *client) graphQL(
+	ctx context.Context, k server.Kind, operation, text string, variables map[string]any, out any,
+) error {
+	in := map[string]any{"operationName": operation, "query": text, "variables": variables}
+	got := struct {
+		Data   any `json:"data"`
+		Errors []struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"errors"`
+	}{Data: out}
+	header, err := c.call(ctx, k, http.MethodPost, c.graphql, in, &got)
+	if err != nil {
+		return err
+	}
+	if len(got.Errors) == 0 {
+		return nil
+	}
+	first, message := got.Errors[0], c.Line(got.Errors[0].Message)
+	switch first.Type {
+	case "RATE_LIMITED":
+		until, ok := resetOf(header)
+		if !ok {
+			until = c.Now().Add(defaultPause)
+		}
+		return &forge.UnavailableError{Host: c.Host(), Until: until.Truncate(time.Second), Err: errors.New(message)}
+	case "INSUFFICIENT_SCOPES", "FORBIDDEN":
+		if k != server.Read {
+			return &forge.AuthError{Host: c.Host(), Hint: permissionHint(header),
+				Problem: fmt.Sprintf("it does not allow %s: %s", operation, message)}
+		}
+	}
+	return &graphQLError{host: c.Host(), operation: operation, kind: first.Type, message: message}
+}
+
+// graphQLError is an error of GraphQL, which has the status 200.
+type graphQLError struct {
+	host, operation string
+	kind            string // FORBIDDEN, NOT_FOUND, unprocessable ...
+	message         string // one printable line
+}
+
+func (e *graphQLError) Error() string {
+	return fmt.Sprintf("%s refuses %s: %s", e.host, e.operation, e.message)
+}
+
+// isGraphQL reports whether an error has a kind, and one of some words in its message; none
+// for any message.
+func isGraphQL(err error, kind string, words ...string) bool {
+	e := (*graphQLError)(nil)
+	return errors.As(err, &e) && e.kind == kind && hasOneOf(e.message, words)
+}
+
+// refusal is an answer that refuses a request.
+type refusal struct {
+	host, method, path string
+	status             int
+	message            string // of the server, one printable line
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%s answers %s %s with %d: %s", r.host, r.method, r.path, r.status, r.message)
+}
+
+// isRefusal reports whether an error is a refusal with a status, and with one of some words
+// in its message; none for any message.
+func isRefusal(err error, status int, words ...string) bool {
+	r := (*refusal)(nil)
+	return errors.As(err, &r) && r.status == status && hasOneOf(r.message, words)
+}
+
+func hasOneOf(message string, words []string) bool {
+	for _, word := range words {
+		if strings.Contains(strings.ToLower(message), word) {
+			return true
+		}
+	}
+	return len(words) == 0
+}
+
+// message returns the message of an answer, as gh has it.
+func (c *client) message(response *http.Response, data []byte) string {
+	response.Body = io.NopCloser(bytes.NewReader(data))
+	parsed := (*api.HTTPError)(nil)
+	if errors.As(api.HandleHTTPError(response), &parsed) {
+		return c.Line(parsed.Message)
+	}
+	return ""
+}
+
+// refusal returns the error for a 401 or a 403.
+func (c *client) refusal(response *http.Response) *forge.AuthError {
+	data, _ := io.ReadAll(response.Body)
+	what := response.Request.Method + " " + response.Request.URL.Path + ": " + c.message(response, data)
+	if response.StatusCode == http.StatusUnauthorized {
+		return &forge.AuthError{Host: c.Host(), Problem: "it does not accept the token for " + what,
+			Hint: tokenHint(c.base.Hostname())}
+	}
+	return &forge.AuthError{Host: c.Host(), Problem: "it does not allow " + what,
+		Hint: c.Line(permissionHint(response.Header))}
+}
+
+// permissionHint returns which permission a token lacks. Fine-grained tokens and apps have
+// permissions, classic tokens have scopes; organisations may require single sign-on for
+// both.
+func permissionHint(header http.Header) string {
+	if strings.HasPrefix(header.Get("X-GitHub-SSO"), "required") {
+		return "authorize the token for the organization's single sign-on, in the settings of your tokens"
+	}
+	if wanted := header.Get("X-Accepted-GitHub-Permissions"); wanted != "" {
+		return "the token needs the permission " + wanted
+	}
+	if wanted := header.Get("X-Accepted-OAuth-Scopes"); wanted != "" {
+		return "the token needs one of the scopes " + wanted
+	}
+	return "give the token write access to contents, pull requests, statuses and deployments of the repository"
+}
+
+// tokenHint returns how to give gh, and with it kalypso, a token for a host.
+func tokenHint(host string) string {
+	if auth.IsEnterprise(host) {
+		return "set GH_ENTERPRISE_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth " +
+			"login --hostname " + terminal.Line(host)
+	}
+	return "set GH_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login"
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // Options configure New. The zero value is what commands use.
@@ -72,7 +73,9 @@ type settings struct {
 
 func (r *repo) Kind() string { return "github" }
 
-func (r *repo) Repository() string { return "https://" + r.client.host + "/" + r.owner + "/" + r.name }
+func (r *repo) Repository() string {
+	return "https://" + r.client.Host() + "/" + r.owner + "/" + r.name
+}
 
 // Limits returns those of the API's checks of pull requests and statuses.
 func (r *repo) Limits() forge.Limits {
@@ -91,7 +94,9 @@ func (r *repo) Viewer(ctx context.Context) (string, error) {
 	var got struct {
 		Viewer struct{ Login string }
 	}
-	err := r.client.graphQL(ctx, read, "Viewer", `query Viewer { viewer { login } }`, nil, &got)
+	err := r.client.Run(ctx, func(ctx context.Context) error {
+		return r.client.graphQL(ctx, server.Read, "Viewer", `query Viewer { viewer { login } }`, nil, &got)
+	})
 	if err != nil && !isGraphQL(err, "FORBIDDEN") {
 		return "", fmt.Errorf("asking who the token belongs to: %w", err)
 	}
@@ -110,10 +115,10 @@ func (r *repo) setup(ctx context.Context) (settings, error) {
 		return *known, nil
 	}
 	var got settings
-	err := r.client.rest(ctx, read, http.MethodGet, r.path, nil, nil, &got)
+	_, err := r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path, nil), nil, &got)
 	if isRefusal(err, http.StatusNotFound) {
 		return got, &forge.AuthError{
-			Host:    r.client.host,
+			Host:    r.client.Host(),
 			Problem: fmt.Sprintf("there is no repository %s/%s, or the token may not see it", r.owner, r.name),
 			Hint:    "check the name, and that the token has access to the repository",
 		}
@@ -128,12 +133,14 @@ func (r *repo) setup(ctx context.Context) (settings, error) {
 
 // get reads one object below the repository's path.
 func (r *repo) get(ctx context.Context, path string, query values, out any) error {
-	return r.explain(ctx, r.client.rest(ctx, read, http.MethodGet, r.path+"/"+path, query, nil, out))
+	_, err := r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path+"/"+path, query), nil, out)
+	return r.explain(ctx, err)
 }
 
 // send writes below the repository's path; k is whether that may be done twice.
-func (r *repo) send(ctx context.Context, k kind, method, path string, in, out any) error {
-	return r.explain(ctx, r.client.rest(ctx, k, method, r.path+"/"+path, nil, in, out))
+func (r *repo) send(ctx context.Context, k server.Kind, method, path string, in, out any) error {
+	_, err := r.client.call(ctx, k, method, r.client.at(r.path+"/"+path, nil), in, out)
+	return r.explain(ctx, err)
 }
 
 // explain finds the reason of a 404: GitHub also returns it for what a token may not see.
@@ -144,25 +151,6 @@ func (r *repo) explain(ctx context.Context, err error) error {
 		}
 	}
 	return err
-}
-
-// ensure does what is not done yet. After a lost answer, done is called again before do.
-func (r *repo) ensure(ctx context.Context, done func() (bool, error), do func() error) error {
-	var lost error
-	for try := 1; ; try++ {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		if try > attempts {
-			return lost
-		}
-		if lost = do(); !isLost(lost) {
-			return lost
-		}
-		if err := r.client.pause(ctx, backoff(try), lost); err != nil {
-			return err
-		}
-	}
 }
 
 // sameText reports whether a text is the one that was sent: GitHub changes the ends of

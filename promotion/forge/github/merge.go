@@ -6,32 +6,43 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // Merge compares the branches itself before it merges: GitHub refuses a head that has
 // moved, but a base that has moved only where the branch's protection requires up-to-date
 // branches. Without that rule, a push to the base between the two requests is not detected,
 // nor is one while a merge is scheduled.
-func (r *repo) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
-	for try := 1; ; try++ {
-		state, err := r.merge(ctx, number, head, o)
-		if again := errors.Is(err, errAllowed) || isLost(err); again && try < attempts {
-			err = r.client.pause(ctx, backoff(try), err)
-			if err == nil {
-				continue
+func (r *repo) Merge(
+	ctx context.Context, number int, head git.Hash, o forge.MergeOptions,
+) (state forge.MergeState, err error) {
+	err = r.client.Run(ctx, func(ctx context.Context) error {
+		for pause := time.Second; ; pause *= 2 {
+			state, err = r.merge(ctx, number, head, o)
+			if !errors.Is(err, errAllowed) || pause > maxAllowedPause {
+				return err
+			}
+			if err := r.client.Wait(ctx, pause); err != nil {
+				return err
 			}
 		}
-		if err != nil {
-			return "", fmt.Errorf("merging pull request %d: %w", number, err)
-		}
-		return state, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("merging pull request %d: %w", number, err)
 	}
+	return state, nil
 }
+
+// maxAllowedPause is the longest wait after errAllowed; the first one is a second, and each
+// later one twice as long.
+const maxAllowedPause = 4 * time.Second
 
 // errAllowed is that a refused pull request may be mergeable by now.
 var errAllowed = errors.New("it changes from refused to allowed, and back")
@@ -143,7 +154,7 @@ func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []s
 		if o.Message != "" {
 			in["commit_message"] = o.Message
 		}
-		err := r.send(ctx, write, http.MethodPut, "pulls/"+strconv.Itoa(p.Number)+"/merge", in, nil)
+		err := r.send(ctx, server.Write, http.MethodPut, "pulls/"+strconv.Itoa(p.Number)+"/merge", in, nil)
 		if len(methods) == 1 || !isRefusal(err, http.StatusMethodNotAllowed, notAllowed) {
 			return methods, err
 		}
@@ -173,7 +184,7 @@ const (
 // enqueue adds a pull request to the base's merge queue, which accepts only those that are
 // ready.
 func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error) {
-	err := r.client.graphQL(ctx, again, "Enqueue", enqueueText, map[string]any{"id": p.NodeID, "head": head.String()}, nil)
+	err := r.client.graphQL(ctx, server.Idempotent, "Enqueue", enqueueText, map[string]any{"id": p.NodeID, "head": head.String()}, nil)
 	if err == nil || isGraphQL(err, unprocessable, "already in", "already queued") {
 		return true, nil
 	} else if isGraphQL(err, unprocessable) {
@@ -192,7 +203,7 @@ func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods [
 			variables[name] = value
 		}
 	}
-	err := r.client.graphQL(ctx, again, "AutoMerge", autoMergeText, variables, nil)
+	err := r.client.graphQL(ctx, server.Idempotent, "AutoMerge", autoMergeText, variables, nil)
 	switch {
 	case err == nil:
 		return forge.MergeWaiting, nil
@@ -221,37 +232,110 @@ func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods [
 // CancelMerge implements forge.Forge: it cancels a scheduled merge, and removes the pull
 // request from a merge queue, which old servers do not have.
 func (r *repo) CancelMerge(ctx context.Context, number int) error {
-	p, err := r.pull(ctx, number)
-	if err == nil && p.State == "open" {
-		err = r.cancel(ctx, p)
-	}
+	err := r.client.Run(ctx, func(ctx context.Context) error {
+		p, err := r.pull(ctx, number)
+		if err != nil || p.State != "open" {
+			return err
+		}
+		id := map[string]any{"id": p.NodeID}
+		if p.AutoMerge != nil {
+			err := r.client.graphQL(ctx, server.Idempotent, "Cancel", cancelText, id, nil)
+			if err != nil && !isGraphQL(err, unprocessable) {
+				return err
+			}
+		}
+		var got struct {
+			Node struct {
+				Queued bool `json:"isInMergeQueue"`
+			} `json:"node"`
+		}
+		err = r.client.graphQL(ctx, server.Read, "Waits", waitsText, id, &got)
+		if errors.As(err, new(*graphQLError)) || err == nil && !got.Node.Queued {
+			return nil
+		}
+		if err == nil {
+			err = r.client.graphQL(ctx, server.Idempotent, "Dequeue", dequeueText, id, nil)
+		}
+		if isGraphQL(err, unprocessable) {
+			return nil
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("keeping pull request %d from being merged: %w", number, err)
 	}
 	return nil
 }
 
-func (r *repo) cancel(ctx context.Context, p *pull) error {
-	id := map[string]any{"id": p.NodeID}
-	if p.AutoMerge != nil {
-		if err := r.client.graphQL(ctx, again, "Cancel", cancelText, id, nil); err != nil && !isGraphQL(err, unprocessable) {
-			return err
+// Reviews ignores comments, and takes a dismissal for the end of all earlier reviews of its
+// reviewer, as GitHub's own rules do.
+func (r *repo) Reviews(ctx context.Context, number int) (all *forge.Reviews, err error) {
+	err = r.client.Run(ctx, func(ctx context.Context) error {
+		all, err = r.reviews(ctx, number)
+		return err
+	})
+	return all, err
+}
+
+func (r *repo) reviews(ctx context.Context, number int) (*forge.Reviews, error) {
+	newest := map[string]forge.Review{}
+	err := pages(ctx, r, "pulls/"+strconv.Itoa(number)+"/reviews", nil, func(page []struct {
+		User  *user  `json:"user"`
+		State string `json:"state"`
+		// Association is the relation of the reviewer to the repository. Anybody may review
+		// a public one; only reviews of those who belong to it count.
+		Association string    `json:"author_association"`
+		Commit      string    `json:"commit_id"`
+		At          time.Time `json:"submitted_at"`
+	}) bool {
+		for _, review := range page { // oldest first
+			by := review.User.name()
+			if !slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, review.Association) {
+				continue
+			}
+			switch review.State {
+			case "APPROVED", "CHANGES_REQUESTED":
+				if by != "" {
+					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED",
+						Commit: server.Hash(review.Commit), At: review.At}
+				}
+			case "DISMISSED":
+				delete(newest, by)
+			}
 		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the reviews of pull request %d: %w", number, err)
 	}
+	required, err := r.required(ctx, number)
+	if err != nil {
+		return nil, fmt.Errorf("asking what pull request %d still requires: %w", number, err)
+	}
+	return &forge.Reviews{Reviews: forge.ByReviewer(newest), Required: required}, nil
+}
+
+// required returns GitHub's own decision. Without a rule that requires reviews there is
+// none: then the result is Unknown.
+func (r *repo) required(ctx context.Context, number int) (forge.Requirement, error) {
 	var got struct {
-		Node struct {
-			Queued bool `json:"isInMergeQueue"`
-		} `json:"node"`
+		Repository struct {
+			PullRequest struct {
+				ReviewDecision string `json:"reviewDecision"`
+			} `json:"pullRequest"`
+		} `json:"repository"`
 	}
-	err := r.client.graphQL(ctx, read, "Waits", waitsText, id, &got)
-	if errors.As(err, new(*graphQLError)) || err == nil && !got.Node.Queued {
-		return nil
+	err := r.client.graphQL(ctx, server.Read, "ReviewDecision", `query ReviewDecision($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewDecision } }
+}`, map[string]any{"owner": r.owner, "name": r.name, "number": number}, &got)
+	if err != nil && !isGraphQL(err, "FORBIDDEN") {
+		return forge.Unknown, err
 	}
-	if err == nil {
-		err = r.client.graphQL(ctx, again, "Dequeue", dequeueText, id, nil)
+	switch got.Repository.PullRequest.ReviewDecision {
+	case "APPROVED":
+		return forge.Satisfied, nil
+	case "REVIEW_REQUIRED", "CHANGES_REQUESTED":
+		return forge.Unsatisfied, nil
 	}
-	if isGraphQL(err, unprocessable) {
-		return nil
-	}
-	return err
+	return forge.Unknown, nil
 }

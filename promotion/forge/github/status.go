@@ -2,10 +2,13 @@ package github
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,14 +63,21 @@ type checkRun struct {
 // commits, but returns only the newest status of each name, without the history that has
 // the start of a soak or statuses of others, and has other names for bots. Repeated
 // requests have an ETag, and do not count for rate limits where nothing changed.
-func (r *repo) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	return server.Statuses(ctx, parallel, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
-		statuses, err := r.statuses(ctx, commit)
-		if err != nil {
-			return nil, fmt.Errorf("reading the statuses of %s: %w", git.Short(commit), err)
-		}
-		return statuses, nil
+func (r *repo) Statuses(
+	ctx context.Context, commits []git.Hash,
+) (all map[git.Hash][]forge.Status, err error) {
+	err = r.client.Run(ctx, func(ctx context.Context) error {
+		all, err = server.Statuses(ctx, parallel, commits,
+			func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+				statuses, err := r.statuses(ctx, commit)
+				if err != nil {
+					return nil, fmt.Errorf("reading the statuses of %s: %w", git.Short(commit), err)
+				}
+				return statuses, nil
+			})
+		return err
 	})
+	return all, err
 }
 
 // statuses returns the statuses and check runs of a commit, oldest first.
@@ -161,13 +171,29 @@ func (c checkRun) converted() forge.Status {
 // SetStatus reads the newest status of the viewer with the name first. After a lost answer
 // and with an outdated list, the status is written twice, which does no harm.
 func (r *repo) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
-	err := r.ensure(ctx,
-		func() (bool, error) { return r.isSet(ctx, commit, s) },
-		func() error {
-			return r.send(ctx, write, http.MethodPost, "statuses/"+commit.String(), map[string]string{
-				"context": s.Name, "state": string(s.State), "description": s.Description, "target_url": s.URL,
-			}, nil)
-		})
+	err := r.client.Run(ctx, func(ctx context.Context) error {
+		viewer, err := r.Viewer(ctx)
+		if err != nil {
+			return err
+		}
+		isSet := false
+		if viewer != "" {
+			err = r.eachStatus(ctx, commit, func(old status) bool {
+				// GitHub ignores the case of names of statuses, but keeps it.
+				if old.Context != s.Name || old.Creator.name() != viewer {
+					return true
+				}
+				isSet = old.converted().State == s.State && sameText(old.Description, s.Description)
+				return false
+			})
+		}
+		if isSet || err != nil {
+			return err
+		}
+		return r.send(ctx, server.Write, http.MethodPost, "statuses/"+commit.String(), map[string]string{
+			"context": s.Name, "state": string(s.State), "description": s.Description, "target_url": s.URL,
+		}, nil)
+	})
 	if isUnknownCommit(err) {
 		err = fmt.Errorf("%w: %w", forge.ErrUnknownCommit, err)
 	}
@@ -177,20 +203,83 @@ func (r *repo) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) e
 	return nil
 }
 
-// isSet reports whether the newest status of the viewer with a name is the same already.
-func (r *repo) isSet(ctx context.Context, commit git.Hash, s forge.Status) (bool, error) {
-	viewer, err := r.Viewer(ctx)
-	if viewer == "" || err != nil {
-		return false, err
-	}
-	same := false
-	err = r.eachStatus(ctx, commit, func(old status) bool {
-		// GitHub ignores the case of names of statuses, but keeps it.
-		if old.Context != s.Name || old.Creator.name() != viewer {
-			return true
+// deployment is one of the REST API.
+type deployment struct {
+	ID         int64           `json:"id"`
+	SHA        string          `json:"sha"`
+	Production bool            `json:"production_environment"`
+	Payload    json.RawMessage `json:"payload"` // an object, or one as a string
+}
+
+// deploymentStates are GitHub's states.
+var deploymentStates = map[forge.State]string{forge.Pending: "in_progress",
+	forge.Success: "success", forge.Failure: "failure"}
+
+// Deploy creates a deployment for a commit in an environment, and one status for each of
+// its states. A success makes the environment's earlier ones inactive, which GitHub does
+// itself only outside of production.
+func (r *repo) Deploy(ctx context.Context, d forge.Deployment) error {
+	err := r.client.Run(ctx, func(ctx context.Context) error {
+		var newest []deployment
+		err := r.get(ctx, "deployments", values{"environment": d.Environment, "per_page": "1"}, &newest)
+		if err != nil {
+			return err
 		}
-		same = old.converted().State == s.State && sameText(old.Description, s.Description)
-		return false
+		if len(newest) == 0 || !newest[0].is(d) {
+			newest = []deployment{{}}
+			payload := d.Payload
+			if payload == nil {
+				payload = map[string]string{} // null is no payload
+			}
+			// It is neither merged nor checked: it runs already.
+			err = r.send(ctx, server.Write, http.MethodPost, "deployments", map[string]any{
+				"ref": d.Commit.String(), "environment": d.Environment, "description": d.Description,
+				"auto_merge": false, "required_contexts": []string{}, "production_environment": d.Production,
+				"transient_environment": false, "payload": payload,
+			}, &newest[0])
+			if err != nil {
+				return err
+			}
+		}
+		if newest[0].ID <= 0 {
+			return errors.New("GitHub answers with something that is no deployment")
+		}
+		return r.setDeployment(ctx, newest[0].ID, d)
 	})
-	return same, err
+	if err != nil {
+		return fmt.Errorf("recording the deployment to %s: %w", d.Environment, err)
+	}
+	return nil
+}
+
+// setDeployment adds a status to a deployment, if its newest one differs.
+func (r *repo) setDeployment(ctx context.Context, id int64, d forge.Deployment) error {
+	path := "deployments/" + strconv.FormatInt(id, 10) + "/statuses"
+	var newest []struct {
+		State       string `json:"state"`
+		Description string `json:"description"`
+		URL         string `json:"log_url"`
+	}
+	err := r.get(ctx, path, values{"per_page": "1"}, &newest)
+	if err != nil || len(newest) > 0 && newest[0].State == deploymentStates[d.State] &&
+		newest[0].URL == d.URL && sameText(newest[0].Description, d.Description) {
+		return err
+	}
+	return r.send(ctx, server.Write, http.MethodPost, path, map[string]any{
+		"state": deploymentStates[d.State], "description": d.Description, "log_url": d.URL,
+		"auto_inactive": true,
+	}, nil)
+}
+
+// is reports whether a deployment has the same commit and payload.
+func (old *deployment) is(d forge.Deployment) bool {
+	text := []byte(old.Payload)
+	if quoted := ""; json.Unmarshal(text, &quoted) == nil {
+		text = []byte(quoted)
+	}
+	had := map[string]string{}
+	if len(text) > 0 && json.Unmarshal(text, &had) != nil {
+		return false
+	}
+	return server.Hash(old.SHA) == d.Commit && old.Production == d.Production && maps.Equal(had, d.Payload)
 }

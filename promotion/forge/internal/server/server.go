@@ -7,6 +7,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,9 @@ const (
 	patience = time.Minute
 	// repeats is how often a request or a method is retried, and firstWait the wait before
 	// the first retry; each later one is twice as long.
-	repeats   = 3
-	firstWait = time.Second
+	repeats      = 3
+	firstWait    = time.Second
+	maxRedirects = 5
 	// parallel is how many requests of one method are made at once.
 	parallel = 4
 )
@@ -35,6 +37,16 @@ const (
 // Options describe a server and the access to it.
 type Options struct {
 	Base *url.URL // URL of the instance
+	// Name is the name of the server in errors; "" for the host of Base.
+	Name string
+	// Transport makes the requests. A *forge.UnavailableError of it is not retried. nil is for one that also refuses lists with a null in them, which
+	// the libraries of GitLab and Gitea would return as nil pointers.
+	Transport http.RoundTripper
+	// Refusal returns the error for an answer with 401 or 403, whose body can be read; nil for an
+	// error with the message of the server and the Hint.
+	Refusal func(*http.Response) *forge.AuthError
+	// OnePatience is whether all methods together wait a minute at most, and not each of them.
+	OnePatience bool
 	// Header is the name of the header for the credentials, and Credentials its value; ""
 	// for none.
 	Header, Credentials string
@@ -54,8 +66,9 @@ type Clock struct {
 
 // Server is one server. Any number of goroutines may use it.
 type Server struct {
-	o    Options
-	base http.RoundTripper // without credentials
+	o      Options
+	base   http.RoundTripper // without credentials
+	budget *budget           // of all methods; nil for one of each
 }
 
 // New returns a server. The error for credentials that cannot be a header is a
@@ -66,17 +79,28 @@ func New(o Options) (*Server, error) {
 			"token has, such as a line break", Hint: o.Hint}
 	}
 	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
-	return &Server{o: o, base: httpclient.Transport(httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})}, nil
+	s := &Server{o: o, base: o.Transport}
+	if s.base == nil {
+		s.base = noNulls{httpclient.Transport(httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})}
+	}
+	if o.OnePatience {
+		s.budget = &budget{left: patience}
+	}
+	return s, nil
 }
 
 // Host returns the name of the server, with its port if any.
-func (s *Server) Host() string { return s.o.Base.Host }
+func (s *Server) Host() string { return cmp.Or(s.o.Name, s.o.Base.Host) }
 
-// Client returns a client for the server's API. Redirections are followed within the
-// server, and for reads only: a redirected write would become a read, and look successful.
+// Now returns the time of the server's clock.
+func (s *Server) Now() time.Time { return s.o.Now() }
+
+// Client returns a client for the server's API. It follows redirects, such as those of renamed
+// repositories, that keep the server and the method: a POST that is redirected as a GET has no
+// effect, and looks successful.
 func (s *Server) Client() *http.Client {
 	return &http.Client{Transport: &transport{s}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > repeats || !isRead(via[0]) || !s.owns(r.URL) {
+		if len(via) > maxRedirects || r.Method != via[0].Method || !s.owns(r.URL) {
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -95,29 +119,45 @@ func (e *LostError) Error() string { return e.Err.Error() }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Do runs a method, again where the answer to one of its writes was lost: it must read
-// before it writes. A Do within a Do is a part of the outer one.
-//
-// The error is a *forge.AuthError or a *forge.UnavailableError without what wraps it, or
-// the error of the method.
-func (s *Server) Do(ctx context.Context, method func(context.Context) error) error {
+// Run runs a method, again where the answer to one of its writes was lost: it must read
+// before it writes. A Run within a Run is a part of the outer one.
+func (s *Server) Run(ctx context.Context, method func(context.Context) error) error {
 	if ctx.Value(budgetKey{}) != nil {
 		return method(ctx)
 	}
-	ctx = context.WithValue(ctx, budgetKey{}, &budget{left: patience})
+	ctx = context.WithValue(ctx, budgetKey{}, cmp.Or(s.budget, &budget{left: patience}))
 	for attempt := 0; ; attempt++ {
 		err := method(ctx)
 		lost := (*LostError)(nil)
 		if !errors.As(err, &lost) {
-			return s.unwrap(ctx, err)
+			return err
 		}
 		if attempt == repeats {
 			return &forge.UnavailableError{Host: s.Host(), Err: lost.Err}
 		}
 		if err := s.Wait(ctx, firstWait<<attempt); err != nil {
-			return s.unwrap(ctx, err)
+			return err
 		}
 	}
+}
+
+// Do is Run for methods that use a library. The error is a *forge.AuthError or a
+// *forge.UnavailableError without what the library wraps it into, such as URLs, or the error of
+// the method.
+func (s *Server) Do(ctx context.Context, method func(context.Context) error) error {
+	err := s.Run(ctx, method)
+	auth, unavailable := (*forge.AuthError)(nil), (*forge.UnavailableError)(nil)
+	switch {
+	case err == nil || ctx.Value(budgetKey{}) != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &auth):
+		return auth
+	case errors.As(err, &unavailable):
+		return unavailable
+	}
+	return err
 }
 
 // Ask is Do for a method with a result.
@@ -142,27 +182,12 @@ func (s *Server) Statuses(ctx context.Context, commits []git.Hash,
 	})
 }
 
-// unwrap removes what libraries wrap errors into, such as URLs.
-func (s *Server) unwrap(ctx context.Context, err error) error {
-	auth, unavailable := (*forge.AuthError)(nil), (*forge.UnavailableError)(nil)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &auth):
-		return auth
-	case errors.As(err, &unavailable):
-		return unavailable
-	}
-	return err
-}
-
 // Wait waits within a Do. The error for a wait beyond patience is a *forge.UnavailableError
 // with the time at which it would end.
 func (s *Server) Wait(ctx context.Context, d time.Duration) error {
-	until := s.o.Now().Add(d)
-	if b, ok := ctx.Value(budgetKey{}).(*budget); ok && !b.take(d) {
+	now := s.o.Now()
+	until := now.Add(d)
+	if b, ok := ctx.Value(budgetKey{}).(*budget); ok && !b.take(now, until) {
 		return &forge.UnavailableError{Host: s.Host(), Until: until, Err: fmt.Errorf("waiting for more than %s", patience)}
 	}
 	return s.o.Wait(ctx, d)
@@ -170,18 +195,28 @@ func (s *Server) Wait(ctx context.Context, d time.Duration) error {
 
 type budgetKey struct{}
 
-// budget is how long a method may still wait; its requests may be concurrent.
+// budget is how long a method may still wait. Its requests may be concurrent, and then wait at
+// the same time, which counts once.
 type budget struct {
-	mu   sync.Mutex
-	left time.Duration
+	mu    sync.Mutex
+	left  time.Duration
+	until time.Time // the end of the waits that were taken
 }
 
-func (b *budget) take(d time.Duration) bool {
+// take subtracts a wait, if enough is left.
+func (b *budget) take(from, until time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if d > b.left {
+	if b.until.After(from) {
+		from = b.until
+	}
+	cost := max(0, until.Sub(from))
+	if cost > b.left {
 		return false
 	}
-	b.left -= d
+	b.left -= cost
+	if until.After(b.until) {
+		b.until = until
+	}
 	return true
 }

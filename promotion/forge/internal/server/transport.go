@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,9 +34,14 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.owns(r.URL) {
 		return nil, fmt.Errorf("%s names an address of another server", t.Host())
 	}
-	body, err := requestBody(r)
-	if err != nil {
-		return nil, err
+	var body []byte // of a request that may have to be sent more than once
+	if r.Body != nil {
+		var err error
+		body, err = io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		if err != nil {
+			return nil, err
+		}
 	}
 	for attempt := 0; ; attempt++ {
 		response, err := t.send(r, body)
@@ -55,15 +61,6 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// requestBody returns the body of a request, which may have to be sent more than once.
-func requestBody(r *http.Request) ([]byte, error) {
-	if r.Body == nil {
-		return nil, nil
-	}
-	defer func() { _ = r.Body.Close() }()
-	return io.ReadAll(r.Body)
-}
-
 // send makes the request once, with the credentials, and reads the answer.
 func (t *transport) send(r *http.Request, body []byte) (*http.Response, error) {
 	request := r.Clone(r.Context())
@@ -77,20 +74,46 @@ func (t *transport) send(r *http.Request, body []byte) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := httpclient.ReadAll(response.Body, maxBody)
-	_ = response.Body.Close()
+	data, err := readBody(response)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case response.StatusCode >= http.StatusBadRequest:
+	if response.StatusCode >= http.StatusBadRequest {
 		data = []byte(t.redact(string(data)))
+	}
+	setBody(response, data)
+	response.Request = r
+	return response, nil
+}
+
+// readBody reads and closes the body of an answer.
+func readBody(response *http.Response) ([]byte, error) {
+	defer func() { _ = response.Body.Close() }()
+	return httpclient.ReadAll(response.Body, maxBody)
+}
+
+func setBody(response *http.Response, data []byte) {
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+}
+
+// noNulls turns lists with a null in them into errors.
+type noNulls struct{ base http.RoundTripper }
+
+func (n noNulls) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := n.base.RoundTrip(r)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		return response, err
+	}
+	data, err := readBody(response)
+	switch {
+	case err != nil:
+		return nil, err
 	case hasNull(data):
 		return nil, errors.New("it sends a list with nothing in one of its places")
 	case string(bytes.TrimSpace(data)) == "null":
 		data = []byte("[]") // some servers send it for an empty list, and none for an object
 	}
-	response.Body, response.Request = io.NopCloser(bytes.NewReader(data)), r
+	setBody(response, data)
 	return response, nil
 }
 
@@ -123,42 +146,75 @@ func hasNull(data []byte) bool {
 // judge returns what follows from an answer: an error, a retry after a pause, or, for a
 // pause of zero, that it is the result.
 func (t *transport) judge(r *http.Request, response *http.Response, err error, attempt int) (time.Duration, error) {
-	tooLong := (*httpclient.TooLongError)(nil)
+	pause := firstWait << attempt
+	tooLong, unavailable := (*httpclient.TooLongError)(nil), (*forge.UnavailableError)(nil)
 	switch {
+	case errors.As(err, &unavailable):
+		return 0, unavailable
 	case errors.As(err, &tooLong):
 		return 0, &forge.UnavailableError{Host: t.Host(), Err: err}
 	case err != nil:
-		return t.retry(r, errors.New(terminal.Line(err.Error())), firstWait<<attempt, attempt)
+		err = errors.New(t.Line(err.Error()))
+	default:
+		code := response.StatusCode
+		switch {
+		case limited(response) && attempt == repeats:
+			return 0, &forge.UnavailableError{Host: t.Host(), Until: t.Now().Add(t.retryAfter(response, attempt)),
+				Err: errors.New("too many requests")}
+		case limited(response):
+			return t.retryAfter(response, attempt), nil
+		case code == http.StatusUnauthorized, code == http.StatusForbidden,
+			code == http.StatusNotFound && t.o.Hidden != "" && strings.Contains(messageOf(response), t.o.Hidden):
+			return 0, t.refused(r, response)
+		case code < 500 || code == http.StatusNotImplemented:
+			return 0, nil
+		}
+		err = fmt.Errorf("it answers %s", terminal.Line(response.Status))
+		pause = t.retryAfter(response, attempt)
 	}
-	switch code := response.StatusCode; {
-	case limited(response):
-		return t.retryAfter(response, attempt), nil
-	case code >= 500 && code != http.StatusNotImplemented:
-		return t.retry(r, fmt.Errorf("it answers %s", terminal.Line(response.Status)),
-			t.retryAfter(response, attempt), attempt)
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return 0, t.refused(r, response)
-	case code == http.StatusNotFound && t.o.Hidden != "" && strings.Contains(messageOf(response), t.o.Hidden):
-		return 0, t.refused(r, response)
-	}
-	return 0, nil
-}
-
-// retry is for a request without an answer: a read is made again, and a write is left to
-// Do, because its result is not known.
-func (t *transport) retry(r *http.Request, err error, pause time.Duration, attempt int) (time.Duration, error) {
-	if !isRead(r) {
+	switch {
+	case KindOf(r) == Write: // its result is not known
 		return 0, &LostError{Err: err}
-	}
-	if attempt == repeats {
+	case attempt == repeats, pause > patience:
 		return 0, &forge.UnavailableError{Host: t.Host(), Err: err}
 	}
 	return pause, nil
 }
 
+// Kind is how a request is handled whose answer is lost.
+type Kind uint8
+
+// The kinds of requests.
+const (
+	Write      Kind = iota // it is left to Run: only a read can tell whether it was obeyed
+	Idempotent             // a write that may be made again
+	Read                   // it changes nothing
+)
+
+type kindKey struct{}
+
+// WithKind returns a context for requests of a kind, whatever their method is.
+func WithKind(ctx context.Context, k Kind) context.Context {
+	return context.WithValue(ctx, kindKey{}, k)
+}
+
+// KindOf returns the kind of a request: that of its context, else that of its method.
+func KindOf(r *http.Request) Kind {
+	if k, ok := r.Context().Value(kindKey{}).(Kind); ok {
+		return k
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return Read
+	}
+	return Write
+}
+
 // refused returns the error for an answer that wants other credentials.
 func (t *transport) refused(r *http.Request, response *http.Response) error {
-	status := terminal.Line(t.redact(response.Status))
+	if t.o.Refusal != nil {
+		return &refusal{code: response.StatusCode, error: t.o.Refusal(response)}
+	}
+	status := t.Line(response.Status)
 	problem := fmt.Sprintf("%s %s: %s", r.Method, terminal.Line(r.URL.Path), status)
 	if words := messageOf(response); words != "" && words != status {
 		problem += ": " + words
@@ -185,9 +241,12 @@ func Refused(err error) bool {
 	return errors.As(err, &refused) && refused.code == http.StatusForbidden
 }
 
+// Line returns a text of the server as one printable line without the credentials.
+func (s *Server) Line(text string) string { return terminal.Line(s.redact(text)) }
+
 // redact removes the credentials from a text of a server: some repeat what they were sent.
-func (t *transport) redact(text string) string {
-	token := t.o.Credentials
+func (s *Server) redact(text string) string {
+	token := s.o.Credentials
 	if _, after, ok := strings.Cut(token, " "); ok {
 		token = after
 	}
@@ -214,8 +273,6 @@ func messageOf(response *http.Response) string {
 	}
 	return string(data[:min(len(data), 1<<10)])
 }
-
-func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // limited reports whether the server has refused because of too many requests. Some do so
 // with 403, which without these headers is a refusal.
