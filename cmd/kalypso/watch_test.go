@@ -487,13 +487,13 @@ func TestChanged(t *testing.T) {
 	two := &effect.Way{From: "small", To: "small.two", Clusters: []string{"s2", "s3"}}
 	b := built{
 		Build: &compiler.Build{Environments: []*engine.Environment{
-			{Planned: &engine.Planned{Name: "dev"}, Effect: &effect.Effect{Pairs: []effect.Pair{
+			{Inputs: &engine.Inputs{Name: "dev"}, Effect: &effect.Effect{Pairs: []effect.Pair{
 				{Way: all, Before: store("a-test"), After: store("a-test")},
 				{Way: one, Before: store("b-test")}, {Way: two, Before: store("b-test")},
 				{Way: one, Before: store("c-test"), After: store("c-test")},
 				{Way: all, Before: store("d-test")},
 			}}},
-			{Planned: &engine.Planned{Name: "prod"}}, {Planned: &engine.Planned{Name: "qa"}},
+			{Inputs: &engine.Inputs{Name: "prod"}}, {Planned: &engine.Planned{Name: "qa"}},
 		}},
 		written: &compiler.Written{Changes: map[string]*tree.Changes{
 			"dev": {}, "qa": {Assignments: tree.AssignmentChanges{Added: names("qa", 80)}},

@@ -21,7 +21,7 @@ import (
 
 // assignments are those of the schedule, with what each gives.
 type assignments struct {
-	*Planned
+	in      *Inputs
 	tuples  *tuples
 	emitter *emitter
 	targets sync.Map    // *model.DeploymentTarget -> *deployed
@@ -49,32 +49,32 @@ type row struct {
 func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *reports) error {
 	var types []int
 	total := 0
-	for ct, at := range as.spans {
-		if s.builds(as.Model.ClusterTypes[ct].Name) {
+	for ct, at := range as.in.spans {
+		if s.builds(as.in.Model.ClusterTypes[ct].Name) {
 			types, total = append(types, ct), total+at.next-at.first
 		}
 	}
 	progress := as.progress(total)
-	found := make([][]collision, len(as.spans))
+	found := make([][]collision, len(as.in.spans))
 	central, concerned := as.centralCollisions(s), map[*model.ClusterType]bool{}
 	for _, c := range central {
-		concerned[as.Schedule.Assignments[c.first].ClusterType] = true
-		concerned[as.Schedule.Assignments[c.second].ClusterType] = true
+		concerned[as.in.Schedule.Assignments[c.first].ClusterType] = true
+		concerned[as.in.Schedule.Assignments[c.second].ClusterType] = true
 	}
 	group, within := errgroup.WithContext(ctx) // which ends with the group
 	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
 	for w := range workers {
 		group.Go(func() error {
-			composer := as.Plan.NewComposer()
+			composer := as.in.Plan.NewComposer()
 			for n := w; n < len(types); n += workers {
 				ct := types[n]
-				if concerned[&as.Model.ClusterTypes[ct]] || !as.recall(s, r, ct) {
+				if concerned[&as.in.Model.ClusterTypes[ct]] || !as.recall(s, r, ct) {
 					var err error
 					if found[ct], err = as.buildType(within, s, ct, composer); err != nil {
 						return err
 					}
 				}
-				progress(as.spans[ct].next - as.spans[ct].first)
+				progress(as.in.spans[ct].next - as.in.spans[ct].first)
 			}
 			return nil
 		})
@@ -98,7 +98,7 @@ func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *re
 // buildType emits the assignments of a cluster type, and returns its collisions.
 func (as *assignments) buildType(ctx context.Context, s *scope, ct int,
 	composer *compose.Composer) ([]collision, error) {
-	objects, err := as.buildClusterType(ctx, as.spans[ct], composer)
+	objects, err := as.buildClusterType(ctx, as.in.spans[ct], composer)
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +111,12 @@ func (as *assignments) buildType(ctx context.Context, s *scope, ct int,
 
 // progress returns what reports how many more assignments of total are done.
 func (as *assignments) progress(total int) func(done int) {
-	if as.request.Progress == nil {
+	if as.in.request.Progress == nil {
 		return func(int) {}
 	}
 	var all atomic.Int64
 	report := func(done int) {
-		as.request.Progress(Progress{Environment: as.Name, Done: int(all.Add(int64(done))), Total: total})
+		as.in.request.Progress(Progress{Environment: as.in.Name, Done: int(all.Add(int64(done))), Total: total})
 	}
 	report(0)
 	return report
@@ -124,12 +124,12 @@ func (as *assignments) progress(total int) func(done int) {
 
 // table is where the emitted assignments of a cluster type are kept, and their tuples.
 func (as *assignments) table(clusterType string) table {
-	return as.request.Meter.table(cache.Assignment, as.request.Platform.Module+" "+as.Name+" "+clusterType)
+	return as.in.request.Meter.table(cache.Assignment, as.in.request.Platform.Module+" "+as.in.Name+" "+clusterType)
 }
 
 // tableOf is the table of an assignment's cluster type.
 func (as *assignments) tableOf(assignment int) table {
-	return as.table(as.Schedule.Assignments[assignment].ClusterType.Name)
+	return as.table(as.in.Schedule.Assignments[assignment].ClusterType.Name)
 }
 
 // failedIn says whether one of some assignments failed.
@@ -140,9 +140,9 @@ func (as *assignments) failedIn(at span) bool {
 // putAway writes what is known of a cluster type to the cache, and leaves nothing of the
 // cache's table in memory but the summaries.
 func (as *assignments) putAway(ct int) {
-	table := as.table(as.Model.ClusterTypes[ct].Name)
+	table := as.table(as.in.Model.ClusterTypes[ct].Name)
 	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
-	rows := as.rows[as.spans[ct].first:as.spans[ct].next]
+	rows := as.rows[as.in.spans[ct].first:as.in.spans[ct].next]
 	emitted := 0
 	for i := range rows {
 		if rows[i].files.block > 0 {
@@ -176,7 +176,7 @@ func (as *assignments) buildClusterType(ctx context.Context, s span,
 		if r.failed {
 			continue
 		}
-		if a := &as.Schedule.Assignments[i]; as.needsContent(a) && as.emitter.lacks(a) {
+		if a := &as.in.Schedule.Assignments[i]; as.in.needsContent(a) && as.emitter.lacks(a) {
 			missing, lacking = append(missing, i), lacking+1
 			continue
 		}
@@ -189,7 +189,7 @@ func (as *assignments) buildClusterType(ctx context.Context, s span,
 		}
 		missing = append(missing, i)
 	}
-	as.request.Meter.count(cache.Assignment, len(missing)-lacking, s.next-s.first-len(missing))
+	as.in.request.Meter.count(cache.Assignment, len(missing)-lacking, s.next-s.first-len(missing))
 	objects, err := as.emit(ctx, missing)
 	for i := s.first; i < s.next; i++ {
 		as.tuples.release(i)
@@ -201,22 +201,22 @@ func (as *assignments) buildClusterType(ctx context.Context, s span,
 func (as *assignments) identify(ctx context.Context, s span, composer *compose.Composer) error {
 	numbers := make([]int32, 0, s.next-s.first)
 	for i := s.first; i < s.next; i++ {
-		numbers = append(numbers, as.Plan.TupleOf[i])
+		numbers = append(numbers, as.in.Plan.TupleOf[i])
 	}
 	if s.first == s.next {
 		return nil
 	}
-	ct := as.Schedule.Assignments[s.first].ClusterType
+	ct := as.in.Schedule.Assignments[s.first].ClusterType
 	if err := as.tuples.resolve(ctx, as.table(ct.Name), numbers, composer); err != nil {
 		return err
 	}
-	healthy := as.reconciler(ct) != nil
-	k := &keys{hash: cache.NewHash(""), clusterType: as.clusterTypeFacts(ct), capabilities: capabilities(ct)}
+	healthy := as.in.reconciler(ct) != nil
+	k := &keys{hash: cache.NewHash(""), clusterType: as.in.clusterTypeFacts(ct), capabilities: capabilities(ct)}
 	for i := s.first; i < s.next; i++ {
-		a := &as.Schedule.Assignments[i]
+		a := &as.in.Schedule.Assignments[i]
 		t := as.tuples.summary(i)
 		r := &as.rows[i]
-		if r.failed = a.Failed || as.Plan.Failed[i] || t.failed || !healthy; !r.failed {
+		if r.failed = a.Failed || as.in.Plan.Failed[i] || t.failed || !healthy; !r.failed {
 			r.key = as.assignmentKey(k, i, a, t.digest)
 		}
 	}
@@ -280,12 +280,12 @@ func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, erro
 		if ds, err = as.located(ctx, i, ds); err != nil {
 			return nil, err
 		}
-		unknown := as.Model.Invalid[model.Ref{Collection: "environments", Name: as.Name}]
+		unknown := as.in.Model.Invalid[model.Ref{Collection: "environments", Name: as.in.Name}]
 		for _, d := range ds {
 			if d.Code == diag.NeedsGitOps && unknown {
 				continue
 			}
-			out = append(out, d.For(as.id(i)))
+			out = append(out, d.For(as.in.id(i)))
 		}
 	}
 	return out, nil
@@ -297,8 +297,8 @@ func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic)
 	if !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Path != "" }) {
 		return ds, nil
 	}
-	tuple := as.Plan.TupleOf[i]
-	table, key := as.tableOf(i), as.key("located").Bytes(as.rows[i].summary).Bytes(as.Plan.Tuples[tuple].Digest[:]).Sum()
+	tuple := as.in.Plan.TupleOf[i]
+	table, key := as.tableOf(i), as.in.key("located").Bytes(as.rows[i].summary).Bytes(as.in.Plan.Tuples[tuple].Digest[:]).Sum()
 	var out []diag.Diagnostic
 	if text, ok := table.Get(key); ok && json.Unmarshal(text, &out) == nil {
 		return out, nil
@@ -335,17 +335,17 @@ func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
 
 // folder describes the folder of an assignment that was emitted.
 func (as *assignments) folder(i int, summary emissionSummary) backends.Folder {
-	a := &as.Schedule.Assignments[i]
+	a := &as.in.Schedule.Assignments[i]
 	return backends.Folder{
 		DeploymentTarget: a.Target.FullName,
 		Workspace:        a.Workload.Workspace,
 		Workload:         a.Workload.Name,
-		Namespace:        as.Plan.Namespaces[i],
+		Namespace:        as.in.Plan.Namespaces[i],
 		Version:          a.Version,
 		Orphan:           summary.orphan,
 		DependsOn:        a.DependsOn,
 		Wave:             a.Wave,
-		Backend:          as.reconciler(a.ClusterType).Backend,
+		Backend:          as.in.reconciler(a.ClusterType).Backend,
 		Retained:         summary.retention.Kept,
 		Shared:           summary.shared,
 	}
@@ -389,7 +389,7 @@ func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission
 	for n, i := range numbers {
 		if summary := emitted[n].summary; summary.failed {
 			// The content of its source has gone since: nothing else fails now and not before.
-			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.id(i),
+			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.in.id(i),
 				codes(summary.diagnostics))
 		}
 	}

@@ -18,18 +18,18 @@ import (
 // and why, where its manifests come from, the objects that they render to, and what they do
 // to machines. What the platform adds, such as its namespace service, is bounded by nothing.
 func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnostic {
-	a := &e.Schedule.Assignments[i]
-	b := e.boundsOf(a.Workload, a.Workload.TargetRef(a.Target.Name))
+	a := &e.in.Schedule.Assignments[i]
+	b := e.in.boundsOf(a.Workload, a.Workload.TargetRef(a.Target.Name))
 	if b.of == nil {
 		return []diag.Diagnostic{diag.New(diag.Bounds, "workspace "+b.workspace+" has errors, so that "+
 			"nobody knows what "+a.Target.FullName+" may bring").
 			At(b.at, "").Hinting("correct the errors of the workspace").
 			Following(model.Ref{Collection: "workspaces", Name: b.workspace}.String())}
 	}
-	if !b.of.Environments.Allow(e.Name) {
-		b.report("", "environments", "may not be in environment "+e.Name)
+	if !b.of.Environments.Allow(e.in.Name) {
+		b.report("", "environments", "may not be in environment "+e.in.Name)
 	}
-	if !e.mayBeOn(b.of, a.ClusterType) {
+	if !e.in.mayBeOn(b.of, a.ClusterType) {
 		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.TypeName())
 	}
 	var labels []string
@@ -47,7 +47,7 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	b.manifests = "manifests." + string(a.Manifests.Kind())
 	b.reportAll(b.manifests, "sources", "may not have manifests of ", sources)
 	if delivered.Projection != nil && a.Manifests.Package == nil {
-		b.rendered(delivered.Projection, e.Plan.Namespaces[i])
+		b.rendered(delivered.Projection, e.in.Plan.Namespaces[i])
 	}
 	user := model.UserName(a.Target.FullName)
 	if given, ok := delivered.NamespaceService.Value.Lookup("machine"); ok {
@@ -60,7 +60,7 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 }
 
 // mayBeOn says whether a workspace may be on a cluster type.
-func (p *Planned) mayBeOn(w *model.Workspace, ct *model.ClusterType) bool {
+func (p *Inputs) mayBeOn(w *model.Workspace, ct *model.ClusterType) bool {
 	if w.SelectedTypes == nil {
 		return w.ClusterTypes.Allow(ct.TypeName())
 	}
@@ -103,7 +103,7 @@ type bounds struct {
 }
 
 // boundsOf returns the bounds of a workload, or of what is declared at a place in it.
-func (p *Planned) boundsOf(w *model.Workload, at model.Ref) *bounds {
+func (p *Inputs) boundsOf(w *model.Workload, at model.Ref) *bounds {
 	of, declared := p.Model.WorkspaceOf(w)
 	b := &bounds{of: of, workspace: w.Workspace, at: at}
 	switch {
@@ -142,7 +142,7 @@ func (b *bounds) report(field, list, what string) {
 }
 
 // workspaceDigest identifies what bounds the workload of an assignment.
-func (p *Planned) workspaceDigest(w *model.Workload) string {
+func (p *Inputs) workspaceDigest(w *model.Workload) string {
 	if of, _ := p.Model.WorkspaceOf(w); of != nil {
 		return string(of.Digest)
 	}

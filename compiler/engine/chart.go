@@ -16,7 +16,7 @@ func (e *emitter) applicationValues(w *model.Workload, t *model.DeploymentTarget
 	if g, known := e.charts.Load(t); known {
 		return g.(*compose.Graph)
 	}
-	g, _ := e.charts.LoadOrStore(t, e.Plan.ApplicationValues(w, t, e.Plan.NewEvaluator()))
+	g, _ := e.charts.LoadOrStore(t, e.in.Plan.ApplicationValues(w, t, e.in.Plan.NewEvaluator()))
 	return g.(*compose.Graph)
 }
 

@@ -22,7 +22,8 @@ import (
 // assembly makes the folders of cluster types of what was emitted. What failed keeps its
 // folder of the record.
 type assembly struct {
-	*scope
+	in          *Inputs
+	scope       *scope
 	assignments *assignments
 	keeper      *keeper
 }
@@ -30,12 +31,12 @@ type assembly struct {
 // clusterTypes returns those of the model, several made at once; those that are not of
 // this build are empty.
 func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
-	out := make([]clusterType, len(y.spans))
+	out := make([]clusterType, len(y.in.spans))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for n := range y.spans {
+	for n := range y.in.spans {
 		group.Go(func() (err error) {
-			if y.builds(y.Model.ClusterTypes[n].Name) && ctx.Err() == nil {
+			if y.scope.builds(y.in.Model.ClusterTypes[n].Name) && ctx.Err() == nil {
 				out[n], err = y.clusterType(n)
 			}
 			return err
@@ -51,7 +52,7 @@ func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
 func treeOf(types []clusterType, k *keeper, e *entries, out *reports) (*tree.Tree, Counts) {
 	t, counts := &tree.Tree{ClusterTypes: e.trees()}, Counts{}
 	for n := range types {
-		if name := k.Model.ClusterTypes[n].Name; !k.builds(name) {
+		if name := k.in.Model.ClusterTypes[n].Name; !k.scope.builds(name) {
 			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: name, Outside: true})
 			continue
 		}
@@ -79,17 +80,17 @@ type clusterType struct {
 // clusterType makes the folder of a cluster type. Where nothing failed, only the
 // digests of its assignments are looked at.
 func (y *assembly) clusterType(n int) (clusterType, error) {
-	ct := &y.Model.ClusterTypes[n]
+	ct := &y.in.Model.ClusterTypes[n]
 	if y.assignments.known[n].same {
 		return y.asRecorded(n), nil
 	}
 	defer y.assignments.putAway(n)
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, counts: Counts{ClusterTypes: 1}}
-	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete &&
-		!y.assignments.failedIn(y.spans[n]) && y.lostClusters[ct.Name] == nil
+	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.in.Model.Incomplete &&
+		!y.assignments.failedIn(y.in.spans[n]) && y.scope.lostClusters[ct.Name] == nil
 	var key cache.Key
-	if whole && y.reconciler(ct) != nil {
-		out.counts.Assignments = y.spans[n].next - y.spans[n].first
+	if whole && y.in.reconciler(ct) != nil {
+		out.counts.Assignments = y.in.spans[n].next - y.in.spans[n].first
 		key = y.key(n)
 		if known, ok := y.rememberedIndex(ct, key); ok {
 			digest, err := y.contentDigest(n, known.Files, nil)
@@ -123,7 +124,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	out.diagnostics, out.kept, out.folders = index.Diagnostics, kept, folders
 	out.counts = Counts{ClusterTypes: 1}
 	out.counts.count(folders)
-	if y.assignments.failedIn(y.spans[n]) {
+	if y.assignments.failedIn(y.in.spans[n]) {
 		out.counts.Failed = y.lost(n, folders)
 	}
 	content := y.content(n, index.Files, kept, folders)
@@ -134,9 +135,9 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 // asRecorded is a cluster type that is known to be as the record says. Its content is made
 // where the folder turns out to be otherwise.
 func (y *assembly) asRecorded(n int) clusterType {
-	ct, known := &y.Model.ClusterTypes[n], &y.assignments.known[n]
+	ct, known := &y.in.Model.ClusterTypes[n], &y.assignments.known[n]
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name, Digest: known.Digest}, diagnostics: known.Diagnostics}
-	out.counts = Counts{ClusterTypes: 1, Assignments: y.spans[n].next - y.spans[n].first}
+	out.counts = Counts{ClusterTypes: 1, Assignments: y.in.spans[n].next - y.in.spans[n].first}
 	out.tree.Content = func(ctx context.Context) (*tree.Content, error) {
 		if err := y.assignments.complete(ctx, y.scope, n); err != nil {
 			return nil, err
@@ -153,17 +154,17 @@ func (y *assembly) asRecorded(n int) clusterType {
 
 // content is what is in the folder of a cluster type.
 func (y *assembly) content(n int, files []tree.File, kept string, folders []tree.Folder) *tree.Content {
-	name := y.Model.ClusterTypes[n].Name
+	name := y.in.Model.ClusterTypes[n].Name
 	return &tree.Content{
-		Files: files, Kept: kept, Folders: folders, Clusters: y.recordedClusters(name),
-		Facts: y.facts(&y.Model.ClusterTypes[n]), Denied: y.keeper.retained.deniedOf(name),
+		Files: files, Kept: kept, Folders: folders, Clusters: y.scope.recordedClusters(name),
+		Facts: y.scope.facts(&y.in.Model.ClusterTypes[n]), Denied: y.keeper.retained.deniedOf(name),
 		Make: func(ctx context.Context, wanted []int) ([][]backends.File, error) {
 			var numbers []int
 			for _, f := range wanted {
 				if f == tree.Root {
 					continue
 				}
-				i, assigned := y.Schedule.Index(name, folders[f].Info.DeploymentTarget)
+				i, assigned := y.in.Schedule.Index(name, folders[f].Info.DeploymentTarget)
 				if !assigned {
 					return nil, fmt.Errorf("folder %s/%s is kept, and has no content", name, folders[f].Info.DeploymentTarget)
 				}
@@ -181,7 +182,7 @@ func (y *assembly) content(n int, files []tree.File, kept string, folders []tree
 // recordedClusters returns the names of the clusters that pull the folder of a type, sorted,
 // with those that errors hide.
 func (s *scope) recordedClusters(clusterType string) []string {
-	names := s.clusterNames(clusterType)
+	names := s.in.clusterNames(clusterType)
 	if lost := s.lostClusters[clusterType]; lost != nil {
 		names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(names, lost.clusters))))
 	}
@@ -195,8 +196,8 @@ func (y *assembly) lost(n int, folders []tree.Folder) int {
 		there[f.Info.DeploymentTarget] = true
 	}
 	lost := 0
-	for i := y.spans[n].first; i < y.spans[n].next; i++ {
-		if !there[y.Schedule.Assignments[i].Target.FullName] {
+	for i := y.in.spans[n].first; i < y.in.spans[n].next; i++ {
+		if !there[y.in.Schedule.Assignments[i].Target.FullName] {
 			lost++
 		}
 	}
@@ -205,9 +206,9 @@ func (y *assembly) lost(n int, folders []tree.Folder) int {
 
 // key identifies all that the folder of a cluster type is made of, by its emissions.
 func (y *assembly) key(n int) cache.Key {
-	ct := &y.Model.ClusterTypes[n]
-	h := y.indexKey("cluster type", ct)
-	for i := y.spans[n].first; i < y.spans[n].next; i++ {
+	ct := &y.in.Model.ClusterTypes[n]
+	h := y.in.indexKey("cluster type", ct)
+	for i := y.in.spans[n].first; i < y.in.spans[n].next; i++ {
 		h.Key(y.assignments.rows[i].key)
 	}
 	return h.Sum()
@@ -215,10 +216,10 @@ func (y *assembly) key(n int) cache.Key {
 
 // folders returns the folders of a cluster type, sorted.
 func (y *assembly) folders(n int) ([]tree.Folder, error) {
-	ct, count := &y.Model.ClusterTypes[n], y.spans[n].next-y.spans[n].first
+	ct, count := &y.in.Model.ClusterTypes[n], y.in.spans[n].next-y.in.spans[n].first
 	out := make([]tree.Folder, 0, count)
-	for i := y.spans[n].first; i < y.spans[n].next; i++ {
-		a := &y.Schedule.Assignments[i]
+	for i := y.in.spans[n].first; i < y.in.spans[n].next; i++ {
+		a := &y.in.Schedule.Assignments[i]
 		if y.assignments.rows[i].failed {
 			if folder, kept := y.keeper.assignment(a); kept {
 				out = append(out, folder)
@@ -234,10 +235,10 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 			Files:     summary.files,
 			Tree:      tree.ID(hex.EncodeToString(summary.tree[:])),
 			Values:    y.assignments.tuples.summary(i).digest,
-			Selection: y.selection(i),
+			Selection: y.in.selection(i),
 		})
 	}
-	if len(y.keeper.keptOf(ct.Name)) > 0 || y.assignments.failedIn(y.spans[n]) {
+	if len(y.keeper.keptOf(ct.Name)) > 0 || y.assignments.failedIn(y.in.spans[n]) {
 		out = append(out, y.kept(ct.Name, out)...)
 	}
 	slices.SortFunc(out, func(a, b tree.Folder) int {
@@ -275,18 +276,18 @@ type indexSummary struct {
 // index finds which files are at the root of a cluster type with folders; kept is the reason
 // why it cannot.
 func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept string, err error) {
-	ct := &y.Model.ClusterTypes[n]
-	r := y.reconciler(ct)
-	if !y.Reconciled(ct) {
+	ct := &y.in.Model.ClusterTypes[n]
+	r := y.in.reconciler(ct)
+	if !y.in.Reconciled(ct) {
 		return index, "the reconciler " + ct.Reconciler + " has errors", nil
 	}
-	if y.holdsLost(ct.Name) {
+	if y.scope.holdsLost(ct.Name) {
 		return index, "errors: " + string(diag.LostCluster), nil
 	}
 	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
 		return index, "folders of another reconciler are kept", nil // failDependents has reported it
 	}
-	h := y.indexKey("index", ct)
+	h := y.in.indexKey("index", ct)
 	for i := range folders {
 		hashFolder(h, &folders[i].Info)
 	}
@@ -295,10 +296,10 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 		return known, "", nil
 	}
 	all := infos(folders)
-	files, ds := y.backend(ct).Index(y.delivered(ct), all)
-	ds = y.strict(ds)
+	files, ds := y.in.backend(ct).Index(y.in.delivered(ct), all)
+	ds = y.in.strict(ds)
 	if !diag.Errors(ds) {
-		ds = append(ds, unwritable(y.backend(ct), ct.Ref(), files, all)...)
+		ds = append(ds, unwritable(y.in.backend(ct), ct.Ref(), files, all)...)
 	}
 	index.Diagnostics = ds
 	if diag.Errors(ds) {
@@ -315,8 +316,8 @@ func (y *assembly) root(n int, folders []tree.Folder) []backends.File {
 	if files := y.assignments.spill.read(y.assignments.roots[n : n+1])[0]; files != nil {
 		return files
 	}
-	ct := &y.Model.ClusterTypes[n]
-	files, _ := y.backend(ct).Index(y.delivered(ct), infos(folders))
+	ct := &y.in.Model.ClusterTypes[n]
+	files, _ := y.in.backend(ct).Index(y.in.delivered(ct), infos(folders))
 	return files
 }
 
@@ -338,11 +339,11 @@ func (y *assembly) rememberIndex(ct *model.ClusterType, key cache.Key, index ind
 // and its record, whatever they were made of; index are the files at its root, and folders
 // those of its assignments, or nil.
 func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder) (model.Digest, error) {
-	ct := &y.Model.ClusterTypes[n]
-	r := &tree.ClusterTypeRecord{Clusters: y.clusterNames(ct.Name), Facts: y.facts(ct)}
+	ct := &y.in.Model.ClusterTypes[n]
+	r := &tree.ClusterTypeRecord{Clusters: y.in.clusterNames(ct.Name), Facts: y.scope.facts(ct)}
 	r.Denied = y.keeper.retained.deniedOf(ct.Name)
 	return digestOf(tree.OfFiles(index), r, func(h *cache.Hash) error {
-		for i := y.spans[n].first; i < y.spans[n].next; i++ {
+		for i := y.in.spans[n].first; i < y.in.spans[n].next; i++ {
 			summary, _ := decodeSummary(y.assignments.rows[i].summary)
 			shared, retained, _, err := summary.parts()
 			if err != nil {
@@ -350,9 +351,9 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 			}
 			a := tree.AssignmentRecord{Folder: y.assignments.folder(i, summary), Values: y.assignments.tuples.summary(i).digest}
 			if folders == nil {
-				a.Selection = y.selection(i)
+				a.Selection = y.in.selection(i)
 			} else {
-				a.Selection = folders[i-y.spans[n].first].Selection
+				a.Selection = folders[i-y.in.spans[n].first].Selection
 			}
 			hashRecorded(h, &a, summary.tree[:], shared, retained)
 		}

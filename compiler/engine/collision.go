@@ -21,14 +21,14 @@ type collision struct {
 // of assignments that were emitted just now. Objects are told apart by their ids in the summaries;
 // which they are is looked up where two are the same.
 func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]backends.Object) ([]collision, error) {
-	s := as.spans[ct]
-	proof := as.key("objects differ")
+	s := as.in.spans[ct]
+	proof := as.in.key("objects differ")
 	for i := s.first; i < s.next; i++ {
 		if summary, ok := decodeSummary(as.rows[i].summary); ok && !as.rows[i].failed {
 			proof.Bytes(summary.objects)
 		}
 	}
-	table, key := as.table(as.Model.ClusterTypes[ct].Name), proof.Sum()
+	table, key := as.table(as.in.Model.ClusterTypes[ct].Name), proof.Sum()
 	if _, proven := table.Get(key); proven {
 		return nil, nil
 	}
@@ -130,8 +130,8 @@ func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 		if c.message == "" {
 			c.message = fmt.Sprintf("two assignments create the %s %s", c.object.Kind, c.object.Name)
 			c.hint = "let the name use what tells them apart: #assignment.deploymentTarget"
-			if as.Schedule.Assignments[c.first].ClusterType.TypeName() !=
-				as.Schedule.Assignments[c.second].ClusterType.TypeName() {
+			if as.in.Schedule.Assignments[c.first].ClusterType.TypeName() !=
+				as.in.Schedule.Assignments[c.second].ClusterType.TypeName() {
 				c.hint = "one reconciler may serve both cluster types, and their names run together: rename " +
 					"a cluster type or a workload"
 			}
@@ -162,9 +162,9 @@ func (as *assignments) claim(i int, o backends.Object) int {
 		namespace = o.Name
 	}
 	switch {
-	case namespace != "" && namespace == as.Plan.Namespaces[i] && o.Group != machineGroup:
+	case namespace != "" && namespace == as.in.Plan.Namespaces[i] && o.Group != machineGroup:
 		return 2
-	case as.Schedule.Assignments[i].Workload.Registration == "":
+	case as.in.Schedule.Assignments[i].Workload.Registration == "":
 		return 1
 	}
 	return 0
@@ -176,14 +176,14 @@ func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 	var ids []string
 	for _, i := range losers {
 		as.rows[i].failed = true
-		ids = append(ids, as.id(i))
+		ids = append(ids, as.in.id(i))
 	}
 	first, second := c.second, c.first // the sites of a diagnostic
 	if len(losers) == 1 {
 		first, second = losers[0], as.winner(c, -1)
 		hint = as.wayOut(first, second, c.object)
 	}
-	a, b := &as.Schedule.Assignments[first], &as.Schedule.Assignments[second]
+	a, b := &as.in.Schedule.Assignments[first], &as.in.Schedule.Assignments[second]
 	return diag.New(diag.NameCollision, message).
 		At(a.Workload.TargetRef(a.Target.Name), "").At(b.Workload.TargetRef(b.Target.Name), "").
 		Hinting(hint).
@@ -192,10 +192,10 @@ func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 
 // wayOut says what an assignment can do that has no claim to an object of another.
 func (as *assignments) wayOut(loser, winner int, o backends.Object) string {
-	a, b := &as.Schedule.Assignments[loser], &as.Schedule.Assignments[winner]
+	a, b := &as.in.Schedule.Assignments[loser], &as.in.Schedule.Assignments[winner]
 	why := fmt.Sprintf("what registration %s brings does not replace what the platform declares", a.Workload.Registration)
 	if as.claim(winner, o) == 2 {
-		why = fmt.Sprintf("the namespace %s is that of %s", as.Plan.Namespaces[winner], b.Target.FullName)
+		why = fmt.Sprintf("the namespace %s is that of %s", as.in.Plan.Namespaces[winner], b.Target.FullName)
 	}
 	return why + ": leave the object out of " + a.Target.FullName + ", or give it another name or place"
 }
@@ -218,21 +218,21 @@ func (as *assignments) losers(c collision) []int {
 func (as *assignments) centralCollisions(in *scope) []collision {
 	var out []collision
 	owner := map[backends.Object]int{}
-	for ct, s := range as.spans {
-		of := &as.Model.ClusterTypes[ct]
-		if !as.Reconciled(of) {
+	for ct, s := range as.in.spans {
+		of := &as.in.Model.ClusterTypes[ct]
+		if !as.in.Reconciled(of) {
 			continue
 		}
 		targets := make([]string, 0, s.next-s.first)
 		for i := s.first; i < s.next; i++ {
-			targets = append(targets, as.Schedule.Assignments[i].Target.FullName)
+			targets = append(targets, as.in.Schedule.Assignments[i].Target.FullName)
 		}
-		for n, o := range as.backend(of).Central(as.delivered(of), targets) {
+		for n, o := range as.in.backend(of).Central(as.in.delivered(of), targets) {
 			i := s.first + n
 			j, taken := owner[o]
 			if !taken {
 				owner[o] = i
-			} else if as.Schedule.Assignments[j].ClusterType.TypeName() != of.TypeName() && (in.has(i) || in.has(j)) {
+			} else if as.in.Schedule.Assignments[j].ClusterType.TypeName() != of.TypeName() && (in.has(i) || in.has(j)) {
 				c := collision{first: j, second: i, object: o}
 				out = append(out, c)
 				owner[o] = as.winner(c, j)

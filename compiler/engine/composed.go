@@ -24,7 +24,7 @@ func (c *composed) failed() bool { return diag.Errors(c.Diagnostics) }
 // composeClusters composes the values of single clusters, where configs use facts of them. A
 // cluster for which that fails is invalid, as one is whose row cannot be read; where it fails
 // for all clusters of a class, the assignments fail too.
-func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error) {
+func (p *Inputs) composeClusters(ctx context.Context) ([]diag.Diagnostic, error) {
 	var ds []diag.Diagnostic
 	invalid := map[string]bool{}
 	composer := p.Plan.NewComposer()
@@ -91,7 +91,7 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 
 // refuseComposed reports a tuple whose values follow from facts of single clusters, to which
 // their reconciler delivers nothing of their own. All its assignments are of one class.
-func (p *Planned) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
+func (p *Inputs) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
 	t := &p.Plan.Tuples[tuple]
 	ct := p.Schedule.Assignments[t.Assignments[0]].ClusterType
 	if b := p.backend(ct); b == nil || b.Traits().PerCluster {
@@ -109,14 +109,14 @@ func (p *Planned) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
 }
 
 // fail lets the assignments of a tuple fail.
-func (p *Planned) fail(t *compose.Tuple) {
+func (p *Inputs) fail(t *compose.Tuple) {
 	for _, i := range t.Assignments {
 		p.Plan.Failed[i] = true
 	}
 }
 
 // idsOf returns the assignments of a tuple, for diagnostics.
-func (p *Planned) idsOf(t *compose.Tuple) []string {
+func (p *Inputs) idsOf(t *compose.Tuple) []string {
 	out := make([]string, len(t.Assignments))
 	for n, i := range t.Assignments {
 		out[n] = p.id(int(i))
@@ -126,7 +126,7 @@ func (p *Planned) idsOf(t *compose.Tuple) []string {
 
 // composeOn composes a tuple on its clusters, in their order. They are remembered by the
 // folders that have their entries, so that few are composed anew where one has changed.
-func (p *Planned) composeOn(ctx context.Context, n int32, composer *compose.Composer, table table) ([]composed, error) {
+func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Composer, table table) ([]composed, error) {
 	t := &p.Plan.Tuples[n]
 	parts := map[string][]int{} // numbers in t.Clusters
 	for k, c := range t.Clusters {

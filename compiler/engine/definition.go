@@ -73,7 +73,7 @@ func (as *assignments) definitions(i int) (map[string]string, error) {
 // another for ever, and Helm refuses what another release has. The others are
 // emitted once more without it. Where a folder that is kept has it, that one does.
 func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, collided []collision) error {
-	s := as.spans[ct]
+	s := as.in.spans[ct]
 	failing := map[int]bool{}
 	for _, c := range collided {
 		for _, i := range as.losers(c) {
@@ -112,15 +112,15 @@ func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, 
 // cluster type that stay as they were.
 func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, error) {
 	out := map[string]bool{}
-	name := as.Model.ClusterTypes[ct].Name
+	name := as.in.Model.ClusterTypes[ct].Name
 	if in.record == nil || !slices.ContainsFunc(in.record.ClusterTypes,
 		func(c tree.ClusterTypeEntry) bool { return c.Name == name }) {
 		return out, nil
 	}
 	healthy := map[string]bool{}
-	broken := as.Model.Incomplete
-	for i := as.spans[ct].first; i < as.spans[ct].next; i++ {
-		target := as.Schedule.Assignments[i].Target.FullName
+	broken := as.in.Model.Incomplete
+	for i := as.in.spans[ct].first; i < as.in.spans[ct].next; i++ {
+		target := as.in.Schedule.Assignments[i].Target.FullName
 		healthy[target] = !as.rows[i].failed
 		broken = broken || as.rows[i].failed
 	}
@@ -134,7 +134,7 @@ func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, erro
 		return nil, err
 	}
 	for _, a := range before.Assignments {
-		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !as.Model.Incomplete {
+		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !as.in.Model.Incomplete {
 			continue
 		}
 		for _, object := range a.Folder.Retained {
@@ -150,7 +150,7 @@ func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, erro
 // brings.
 func (as *assignments) emitWithout(ctx context.Context, i int, without map[string]bool) error {
 	r := &as.rows[i]
-	h := as.key("without definitions").Key(r.key)
+	h := as.in.key("without definitions").Key(r.key)
 	for _, name := range slices.Sorted(maps.Keys(without)) {
 		h.String(name)
 	}
@@ -201,7 +201,7 @@ func (as *assignments) definitionCollision(c collision) (message, hint string, e
 		return message, "one of the two is not rendered from a source: leave it out there, or set " +
 			"crds: \"skip\" on the source that renders the other", nil
 	}
-	a, b := &as.Schedule.Assignments[c.first], &as.Schedule.Assignments[c.second]
+	a, b := &as.in.Schedule.Assignments[c.first], &as.in.Schedule.Assignments[c.second]
 	if first[name] != second[name] {
 		return message + ", and not the same", "give both the same version of the chart, or set crds: " +
 			"\"skip\" on the source of one of them, if the definition of the other fits both", nil

@@ -15,12 +15,12 @@ import (
 // objects, and one that is not there cannot be waited for. Each failure may
 // cause others of its cluster type, until nothing changes.
 func failDependents(s *scope, as *assignments, k *keeper, out *reports) {
-	for n, at := range s.spans {
-		ct := &s.Model.ClusterTypes[n]
+	for n, at := range s.in.spans {
+		ct := &s.in.Model.ClusterTypes[n]
 		if !s.builds(ct.Name) {
 			continue
 		}
-		d := &dependents{as, ct, at, k}
+		d := &dependents{as.in, as, ct, at, k}
 		for d.mayFail() {
 			ds := d.fail()
 			if len(ds) == 0 {
@@ -34,17 +34,18 @@ func failDependents(s *scope, as *assignments, k *keeper, out *reports) {
 // dependents are the assignments of a cluster type, which depend on what each other's
 // folders hold.
 type dependents struct {
-	*assignments
-	ct     *model.ClusterType
-	at     span
-	keeper *keeper
+	in          *Inputs
+	assignments *assignments
+	ct          *model.ClusterType
+	at          span
+	keeper      *keeper
 }
 
 // mayFail says whether there is anything to look at: where nothing failed and
 // nothing may be kept there is not.
 func (d *dependents) mayFail() bool {
 	for i := d.at.first; i < d.at.next; i++ {
-		if d.rows[i].failed {
+		if d.assignments.rows[i].failed {
 			return true
 		}
 	}
@@ -61,17 +62,17 @@ func (d *dependents) fail() (ds []diag.Diagnostic) {
 		owner[f.Namespace] = f.DeploymentTarget
 	}
 	for i := d.at.first; i < d.at.next; i++ {
-		target := d.Schedule.Assignments[i].Target.FullName
-		there[target] = there[target] || !d.rows[i].failed
+		target := d.in.Schedule.Assignments[i].Target.FullName
+		there[target] = there[target] || !d.assignments.rows[i].failed
 	}
 	for i := d.at.first; i < d.at.next; i++ {
-		if d.rows[i].failed {
+		if d.assignments.rows[i].failed {
 			continue
 		}
-		a := &d.Schedule.Assignments[i]
-		if why, cannot := d.cannotBuild(a, d.folder(i, emissionSummary{}), kept, owner, there); cannot {
-			ds = append(ds, why.For(a.ID(d.Name)))
-			d.rows[i].failed = true
+		a := &d.in.Schedule.Assignments[i]
+		if why, cannot := d.cannotBuild(a, d.assignments.folder(i, emissionSummary{}), kept, owner, there); cannot {
+			ds = append(ds, why.For(a.ID(d.in.Name)))
+			d.assignments.rows[i].failed = true
 		}
 	}
 	return ds
@@ -105,7 +106,7 @@ func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept
 
 // id names the assignment of a deployment target on the cluster type.
 func (d *dependents) id(target string) string {
-	return d.Name + "/" + d.ct.Name + "/" + target
+	return d.in.Name + "/" + d.ct.Name + "/" + target
 }
 
 // kept returns the folders that would be kept.
@@ -113,9 +114,9 @@ func (d *dependents) kept() []backends.Folder {
 	var out []backends.Folder
 	known := map[string]bool{}
 	for i := d.at.first; i < d.at.next; i++ {
-		a := &d.Schedule.Assignments[i]
+		a := &d.in.Schedule.Assignments[i]
 		known[a.Target.FullName] = true
-		if folder, kept := d.keeper.assignment(a); kept && d.rows[i].failed {
+		if folder, kept := d.keeper.assignment(a); kept && d.assignments.rows[i].failed {
 			out = append(out, folder.Info)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // emitter takes assignments from their composed values to files.
 type emitter struct {
-	*Planned
+	in     *Inputs
 	tuples *tuples
 	charts sync.Map // *model.DeploymentTarget -> *compose.Graph
 }
@@ -42,7 +42,7 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 	late := make([]compose.Late, len(numbers))
 	tuples := make([]int32, len(numbers))
 	for n, i := range numbers {
-		tuples[n] = e.Plan.TupleOf[i]
+		tuples[n] = e.in.Plan.TupleOf[i]
 	}
 	values, err := e.tuples.values(ctx, tuples)
 	if err != nil {
@@ -51,8 +51,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 	for n, i := range numbers {
 		g := values[tuples[n]]
 		a := e.assignment(i, g)
-		ds := e.fillChart(&e.Schedule.Assignments[i], a)
-		ds = append(slices.Clip(ds), e.plaintexts(&e.Schedule.Assignments[i], &a.Manifests)...)
+		ds := e.fillChart(&e.in.Schedule.Assignments[i], a)
+		ds = append(slices.Clip(ds), e.plaintexts(&e.in.Schedule.Assignments[i], &a.Manifests)...)
 		out[n].summary, late[n].Values = &emissionSummary{failed: diag.Errors(ds), diagnostics: ds}, g.Values
 		if !out[n].summary.failed {
 			assigned[n], late[n].Manifests = a, &a.Manifests
@@ -62,7 +62,7 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 	if err != nil {
 		return nil, err
 	}
-	defer e.request.Meter.took(cache.Assignment, time.Now())
+	defer e.in.request.Meter.took(cache.Assignment, time.Now())
 	for n, i := range numbers {
 		if a := assigned[n]; a != nil && a.Render {
 			p := kubernetes.Retained(projections[n].projection, a.Manifests.CRDs())
@@ -70,7 +70,7 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 		}
 		late[n].Rendered = objectsOf(projections[n].projection)
 	}
-	specs, err := e.Plan.SpecsOf(ctx, numbers, late)
+	specs, err := e.in.Plan.SpecsOf(ctx, numbers, late)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 			beyond := e.beyond(i, a)
 			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
 			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0, projections[n].passing
-			out[n].summary.requests = e.requests(e.Schedule.Assignments[i].Workload, a)
-			out[n].emit(e.Planned, e.backend(e.Schedule.Assignments[i].ClusterType), a)
+			out[n].summary.requests = e.requests(e.in.Schedule.Assignments[i].Workload, a)
+			out[n].emit(e.in, e.in.backend(e.in.Schedule.Assignments[i].ClusterType), a)
 		}
 	}
 	return out, nil
@@ -107,7 +107,7 @@ func objectsOf(p *model.Projection) model.Value {
 }
 
 // emit has the backend emit the assignment, unless it has failed.
-func (m *emission) emit(p *Planned, backend backends.Backend, a *backends.Assignment) {
+func (m *emission) emit(p *Inputs, backend backends.Backend, a *backends.Assignment) {
 	summary := m.summary
 	summary.diagnostics = p.strict(slices.Concat(summary.diagnostics, backends.Refuse(backend, a),
 		withoutEffect(backend, a)))
@@ -169,12 +169,12 @@ func unwritable(backend backends.Backend, of model.Ref, files []backends.File,
 // assignment is everything that was decided, as a backend sees it, but for the
 // specs and the projection.
 func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
-	a := &e.Schedule.Assignments[i]
+	a := &e.in.Schedule.Assignments[i]
 	out := &backends.Assignment{
-		Environment:       e.Name,
+		Environment:       e.in.Name,
 		ClusterType:       a.ClusterType.TypeName(),
 		Folder:            a.ClusterType.Name,
-		Clusters:          e.clusters[a.ClusterType.Name],
+		Clusters:          e.in.clusters[a.ClusterType.Name],
 		Entries:           a.ClusterType.Entries == model.ClusterEntries,
 		Workspace:         a.Workload.Workspace,
 		Application:       a.Workload.Application,
@@ -182,11 +182,11 @@ func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 		Registration:      a.Workload.Registration,
 		Target:            a.Target.Name,
 		DeploymentTarget:  a.Target.FullName,
-		Namespace:         e.Plan.Namespaces[i],
+		Namespace:         e.in.Plan.Namespaces[i],
 		Labels:            a.Target.Labels,
 		ClusterTypeLabels: a.ClusterType.Labels,
 		Version:           a.Version,
-		GitOps:            e.Model.GitOps,
+		GitOps:            e.in.Model.GitOps,
 		Manifests:         a.Manifests,
 		Render:            a.Target.Render,
 		Restart:           a.Target.RestartOnConfigChange,
@@ -201,7 +201,7 @@ func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 		Wave:       a.Wave,
 		Ref:        a.Workload.TargetRef(a.Target.Name),
 	}
-	out.Bounds, _ = e.Model.WorkspaceOf(a.Workload)
+	out.Bounds, _ = e.in.Model.WorkspaceOf(a.Workload)
 	for _, secret := range g.Secrets {
 		out.Secrets = append(out.Secrets, secretOf(secret))
 	}

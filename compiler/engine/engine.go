@@ -92,7 +92,7 @@ type Progress struct {
 // Environment is one environment of a build: planned by Plan, and, after Build, compiled.
 // It is for one goroutine, but for what is read of it after Build.
 type Environment struct {
-	*Planned
+	*Inputs
 	// Tree is the output; nil where it must stay as it is. What it gives is made when it
 	// is asked for, of what the build read, which has to be there then.
 	Tree *tree.Tree
@@ -116,13 +116,13 @@ type Environment struct {
 // Plan takes an environment through the pipeline up to what its assignments are
 // configured by.
 func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
-	e := &Environment{Planned: &Planned{Name: name, request: r}, reports: &reports{environment: name}}
+	e := &Environment{Inputs: &Inputs{Name: name, request: r}, reports: &reports{environment: name}}
 	if err := e.plan(ctx, e.reports); err != nil || e.Model == nil {
 		return e, err
 	}
-	e.tuples = newTuples(e.Planned)
-	e.emitter = &emitter{Planned: e.Planned, tuples: e.tuples}
-	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter,
+	e.tuples = newTuples(e.Inputs)
+	e.emitter = &emitter{in: e.Inputs, tuples: e.tuples}
+	e.assignments = &assignments{in: e.Inputs, tuples: e.tuples, emitter: e.emitter,
 		rows: make([]row, len(e.Schedule.Assignments)), roots: make([]extent, len(e.Model.ClusterTypes)),
 		known: make([]knownType, len(e.Model.ClusterTypes))}
 	return e, nil
@@ -139,7 +139,7 @@ func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 		previous.Environment != e.Name && !slices.Contains(e.Formerly(), previous.Environment)) {
 		previous = nil
 	}
-	err := e.build(ctx, &scope{Planned: e.Planned, record: previous, same: e.same, beside: e.beside})
+	err := e.build(ctx, &scope{in: e.Inputs, record: previous, same: e.same, beside: e.beside})
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
 		// What there is to keep is not known: the output stays as it is.
 		e.reports.add(broken.Diagnostic())
@@ -171,7 +171,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 		return err
 	}
 	k.explain(e.reports.all)
-	types, err := (&assembly{scope: s, assignments: e.assignments, keeper: k}).clusterTypes(ctx)
+	types, err := (&assembly{in: s.in, scope: s, assignments: e.assignments, keeper: k}).clusterTypes(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if s.record == nil {
 		return nil
 	}
-	return e.checkRemovals(&changes{keeper: k, assignments: e.assignments, types: types, tree: e.Tree, reports: e.reports})
+	return e.checkRemovals(&changes{in: s.in, scope: s, keeper: k, assignments: e.assignments, types: types, tree: e.Tree, reports: e.reports})
 }
 
 // settle fails what depends on what failed, and lets clusters stay with the folders that
@@ -304,7 +304,7 @@ func (e *Environment) Configuration(assignment int) model.Digest {
 	name := e.Schedule.Assignments[assignment].ClusterType.Name
 	ct, _ := slices.BinarySearchFunc(e.Model.ClusterTypes, name,
 		func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
-	if err := e.assignments.complete(context.Background(), &scope{Planned: e.Planned, same: e.same}, ct); err != nil {
+	if err := e.assignments.complete(context.Background(), &scope{in: e.Inputs, same: e.same}, ct); err != nil {
 		return ""
 	}
 	return e.tuples.summary(assignment).digest
@@ -322,8 +322,8 @@ func (e *Environment) Keys(ctx context.Context) (map[string]cache.Key, error) {
 	if e.Model == nil {
 		return nil, nil
 	}
-	s := &scope{Planned: e.Planned}
-	y := &assembly{scope: s, assignments: e.assignments}
+	s := &scope{in: e.Inputs}
+	y := &assembly{in: s.in, scope: s, assignments: e.assignments}
 	composer := e.Plan.NewComposer()
 	out := map[string]cache.Key{}
 	for n, at := range e.spans {
@@ -353,10 +353,10 @@ func (e *Environment) Clusters(clusterType string) *tree.ClusterTypeRecord {
 	if e.Model == nil {
 		return nil
 	}
-	s := &scope{Planned: e.Planned}
+	s := &scope{in: e.Inputs}
 	for i := range e.Model.ClusterTypes {
 		if ct := &e.Model.ClusterTypes[i]; ct.Name == clusterType {
-			return &tree.ClusterTypeRecord{Name: ct.Name, Clusters: s.clusterNames(ct.Name), Facts: s.facts(ct)}
+			return &tree.ClusterTypeRecord{Name: ct.Name, Clusters: s.in.clusterNames(ct.Name), Facts: s.facts(ct)}
 		}
 	}
 	return nil
@@ -397,7 +397,7 @@ func (e *Environment) LeftOut(clusterType string) bool { return e.same[clusterTy
 
 // AllFailed yields the number of each assignment of the build that failed.
 func (e *Environment) AllFailed(yield func(int) bool) {
-	s := &scope{Planned: e.Planned, same: e.same}
+	s := &scope{in: e.Inputs, same: e.same}
 	for i := range e.assignments.rows {
 		if e.assignments.rows[i].failed && s.builds(e.Schedule.Assignments[i].ClusterType.Name) && !yield(i) {
 			return

@@ -19,7 +19,8 @@ import (
 // Folders of entries are shared out among the shards of a build by their own names, as those of
 // cluster types are: so each is of one build, whatever folders its entries name.
 type entries struct {
-	*scope
+	in       *Inputs
+	scope    *scope
 	retained *retained
 	reports  *reports
 	types    map[string]*model.ClusterType // of the model, by folder
@@ -62,25 +63,25 @@ type shard struct {
 // that where errors hide its class, where the selectors of the class hold for nothing any
 // more, and where it is no longer listed: what runs is stopped by name alone.
 func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
-	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{},
+	e := &entries{in: s.in, scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{},
 		makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{},
 		shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{},
 		waits: waits{}}
-	for n := range s.Model.ClusterTypes {
-		ct := &s.Model.ClusterTypes[n]
+	for n := range s.in.Model.ClusterTypes {
+		ct := &s.in.Model.ClusterTypes[n]
 		e.types[ct.Name] = ct
 	}
 	refused := map[string]bool{}
-	for n := range s.Model.ClusterTypes {
-		if ct := &s.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && s.Reconciled(ct) &&
+	for n := range s.in.Model.ClusterTypes {
+		if ct := &s.in.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && s.in.Reconciled(ct) &&
 			e.refuse(ct, refused[ct.TypeName()]) {
 			refused[ct.TypeName()] = true
-			s.hold(n)
+			s.in.hold(n)
 		}
 	}
-	for i := range s.Model.Clusters {
-		c := &s.Model.Clusters[i]
-		if name := tree.ShardName(c.Name); e.makers[c.Folder] != nil && s.request.Shard.Has(name) && s.inRing(c.Folder) {
+	for i := range s.in.Model.Clusters {
+		c := &s.in.Model.Clusters[i]
+		if name := tree.ShardName(c.Name); e.makers[c.Folder] != nil && s.in.request.Shard.Has(name) && s.inRing(c.Folder) {
 			sh := e.shard(name)
 			sh.entries, sh.clusters = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder}), append(sh.clusters, c)
 		}
@@ -93,7 +94,7 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 			}
 		}
 		for _, entry := range s.record.ClusterTypes {
-			if !tree.IsShard(entry.Name) || !s.request.Shard.Has(entry.Name) || entry.Digest != "" &&
+			if !tree.IsShard(entry.Name) || !s.in.request.Shard.Has(entry.Name) || entry.Digest != "" &&
 				e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
 				continue
 			}
@@ -125,7 +126,7 @@ func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 				backends.EntriesDir)).
 			At(same.Ref(), "").At(ct.Ref().At("entries"), "").On(same.Ref().String()).Hinting("give it another name"))
 	}
-	maker, problems := e.backend(ct).Entries(e.delivered(ct))
+	maker, problems := e.in.backend(ct).Entries(e.in.delivered(ct))
 	if ds = append(ds, problems...); !reported {
 		e.reports.add(ds...)
 	}
@@ -158,7 +159,7 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 		}
 		switch {
 		case e.hides(r):
-		case slices.Contains(e.Model.RemovedClusters, r.Cluster):
+		case slices.Contains(e.in.Model.RemovedClusters, r.Cluster):
 			continue
 		default:
 			e.left = append(e.left, r.Cluster)
@@ -192,9 +193,9 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 	// Deployment targets by folder: those that it lacks, those that it keeps, and those of them
 	// that take values from each cluster.
 	lacks, keeps, takes := map[string][]string{}, map[string][]string{}, map[string][]string{}
-	for n, at := range e.spans {
+	for n, at := range e.in.spans {
 		for i := at.first; i < at.next; i++ {
-			a, folder := &as.Schedule.Assignments[i], e.Model.ClusterTypes[n].Name
+			a, folder := &as.in.Schedule.Assignments[i], e.in.Model.ClusterTypes[n].Name
 			if !as.rows[i].failed {
 				continue
 			}
@@ -204,8 +205,8 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 				continue
 			}
 			keeps[folder] = append(keeps[folder], a.Target.FullName)
-			b, needs := e.backend(a.ClusterType).(backends.Needing)
-			if e.Plan.Tuples[e.Plan.TupleOf[i]].PerCluster || needs && len(b.Needs(r.Shared)) > 0 {
+			b, needs := e.in.backend(a.ClusterType).(backends.Needing)
+			if e.in.Plan.Tuples[e.in.Plan.TupleOf[i]].PerCluster || needs && len(b.Needs(r.Shared)) > 0 {
 				takes[folder] = append(takes[folder], a.Target.FullName)
 			}
 		}
@@ -237,7 +238,7 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 		if len(lacks[m.to])+len(takes[m.to]) == 0 || failed != nil {
 			return false
 		}
-		had, err := e.record.ClusterType(m.from.Folder)
+		had, err := e.scope.record.ClusterType(m.from.Folder)
 		failed = err
 		of := wait{ct: e.types[m.to].TypeName(), to: m.to}
 		stays := len(takes[m.to]) > 0
@@ -291,23 +292,23 @@ func (sh *shard) drop(cluster string) {
 // hides says whether errors, or what this build is about, are why a recorded entry is not to
 // be made.
 func (e *entries) hides(r tree.EntryRecord) bool {
-	if e.Model.Incomplete || e.Model.ClustersIncomplete ||
-		e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
+	if e.in.Model.Incomplete || e.in.Model.ClustersIncomplete ||
+		e.in.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
 		return true
 	}
-	c := e.Model.Cluster(r.Cluster)
+	c := e.in.Model.Cluster(r.Cluster)
 	if c == nil {
-		return !e.inRing(r.Folder)
+		return !e.scope.inRing(r.Folder)
 	}
 	ct := e.types[c.Folder]
-	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.inRing(ct.Name) || !e.inRing(r.Folder))
+	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.scope.inRing(ct.Name) || !e.scope.inRing(r.Folder))
 }
 
 // classUnknown says whether errors may hide which class a cluster is of.
 func (e *entries) classUnknown() bool {
-	return e.Model.Incomplete ||
-		slices.ContainsFunc(e.Model.Configs, func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
-		slices.ContainsFunc(e.Model.ConfigSchemas, func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
+	return e.in.Model.Incomplete ||
+		slices.ContainsFunc(e.in.Model.Configs, func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
+		slices.ContainsFunc(e.in.Model.ConfigSchemas, func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
 }
 
 // reportLeft warns of entries that stay although the platform has no such clusters any more,
@@ -316,7 +317,7 @@ func (e *entries) reportLeft() {
 	slices.Sort(e.left)
 	var unlisted, without []string
 	for _, name := range e.left {
-		if e.Model.Cluster(name) == nil {
+		if e.in.Model.Cluster(name) == nil {
 			unlisted = append(unlisted, name)
 		} else {
 			without = append(without, name)
@@ -341,9 +342,9 @@ func (e *entries) warn(clusters []string, why, way string) {
 	if n > 5 {
 		which += fmt.Sprintf(" and %d more", n-5)
 	}
-	ref := model.Ref{Collection: "environments", Name: e.Name}
+	ref := model.Ref{Collection: "environments", Name: e.in.Name}
 	e.reports.add(diag.New(diag.LeftCluster, which).At(ref, "").On(ref.At("removals.clusters").String()).
-		Hinting(fmt.Sprintf("%s: environments: %s: removals: clusters: [%q]", way, model.Label(e.Name), clusters[0])))
+		Hinting(fmt.Sprintf("%s: environments: %s: removals: clusters: [%q]", way, model.Label(e.in.Name), clusters[0])))
 }
 
 // digest identifies the entries, if the build makes all of them anew. The record keeps it.
@@ -351,7 +352,7 @@ func (e *entries) digest(sh *shard) model.Digest {
 	if sh.digest != "" {
 		return sh.digest
 	}
-	h := cache.NewHash("entries").String(e.Name)
+	h := cache.NewHash("entries").String(e.in.Name)
 	for i, c := range sh.clusters {
 		h.String(sh.entries[i].Cluster).Key(e.folderKey(sh.entries[i].Folder)).String(string(c.Digest))
 	}
@@ -377,9 +378,9 @@ func (e *entries) folderKey(folder string) cache.Key {
 // trees returns the folders of entries, in no order, and those that this build leaves alone.
 func (e *entries) trees() []tree.ClusterType {
 	var out []tree.ClusterType
-	if e.record != nil {
-		for _, entry := range e.record.ClusterTypes {
-			if tree.IsShard(entry.Name) && !e.request.Shard.Has(entry.Name) {
+	if e.scope.record != nil {
+		for _, entry := range e.scope.record.ClusterTypes {
+			if tree.IsShard(entry.Name) && !e.in.request.Shard.Has(entry.Name) {
 				out = append(out, tree.ClusterType{Name: entry.Name, Outside: true})
 			}
 		}

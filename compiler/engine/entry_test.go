@@ -13,7 +13,7 @@ import (
 func TestEntriesDigest(t *testing.T) {
 	digest := func(folder, data string) model.Digest {
 		files := func(*model.Cluster) []backends.File { return []backends.File{{Path: "a", Data: []byte(data)}} }
-		e := &entries{scope: &scope{Planned: &Planned{}}, keys: map[string]cache.Key{}}
+		e := &entries{in: &Inputs{}, keys: map[string]cache.Key{}}
 		e.makers = map[string]func(*model.Cluster) []backends.File{folder: files}
 		return e.digest(&shard{entries: []tree.Entry{{Cluster: "a", Folder: folder}}, clusters: []*model.Cluster{{}}})
 	}

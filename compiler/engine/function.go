@@ -14,7 +14,7 @@ import (
 // functions are those of the assignment in an environment's package, remembered:
 // what a call gives follows from the function's sources and the facts.
 type functions struct {
-	*Planned
+	in  *Inputs
 	pkg *evaluate.Package
 }
 
@@ -22,7 +22,7 @@ type functions struct {
 func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
 	out := make([]function.Outcome, len(calls))
 	keys := make([]cache.Key, len(calls))
-	table := f.request.Meter.table(cache.Model, f.request.Platform.Module+" "+f.Name)
+	table := f.in.request.Meter.table(cache.Model, f.in.request.Platform.Module+" "+f.in.Name)
 	var missing []int
 	var todo []function.Call
 	for i, c := range calls {
@@ -33,11 +33,11 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 		out[i] = function.Outcome{}
 		missing, todo = append(missing, i), append(todo, c)
 	}
-	f.request.Meter.count(cache.Model, len(todo), len(calls)-len(todo))
+	f.in.request.Meter.count(cache.Model, len(todo), len(calls)-len(todo))
 	if len(todo) == 0 {
 		return out, nil
 	}
-	defer f.request.Meter.took(cache.Model, time.Now())
+	defer f.in.request.Meter.took(cache.Model, time.Now())
 	made, err := f.pkg.Apply(ctx, todo)
 	if err != nil {
 		return nil, err
@@ -53,28 +53,28 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 
 // callKey identifies a call.
 func (f functions) callKey(c function.Call) cache.Key {
-	return f.key("function").String(f.Name).String(string(f.digest(c.Entity))).Bytes(model.Encode(c)).Sum()
+	return f.in.key("function").String(f.in.Name).String(string(f.digest(c.Entity))).Bytes(model.Encode(c)).Sum()
 }
 
 // digest identifies what a function is made of.
 func (f functions) digest(ref model.Ref) model.Digest {
 	switch ref.Collection {
 	case "configs":
-		for i := range f.Model.Configs {
-			if f.Model.Configs[i].Name == ref.Name {
-				return f.Model.Configs[i].Digest
+		for i := range f.in.Model.Configs {
+			if f.in.Model.Configs[i].Name == ref.Name {
+				return f.in.Model.Configs[i].Digest
 			}
 		}
 	case "namespaceServices":
-		for i := range f.Model.NamespaceServices {
-			if f.Model.NamespaceServices[i].Name == ref.Name {
-				return f.Model.NamespaceServices[i].Digest
+		for i := range f.in.Model.NamespaceServices {
+			if f.in.Model.NamespaceServices[i].Name == ref.Name {
+				return f.in.Model.NamespaceServices[i].Digest
 			}
 		}
 	case "reconcilers":
-		for i := range f.Model.Reconcilers {
-			if f.Model.Reconcilers[i].Name == ref.Name {
-				return f.Model.Reconcilers[i].Digest
+		for i := range f.in.Model.Reconcilers {
+			if f.in.Model.Reconcilers[i].Name == ref.Name {
+				return f.in.Model.Reconcilers[i].Digest
 			}
 		}
 	}

@@ -13,7 +13,8 @@ import (
 
 // keeper decides what of the previous output stays: failure never deletes.
 type keeper struct {
-	*scope
+	in       *Inputs
+	scope    *scope
 	retained *retained
 	entries  *entries
 	// records are those of cluster types of which something may have to be kept.
@@ -27,21 +28,21 @@ type folderKey struct{ clusterType, target string }
 
 // newKeeper reads the records of cluster types of which something may have to be kept.
 func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, error) {
-	k := &keeper{scope: s, retained: r, entries: e, records: map[string]*tree.ClusterTypeRecord{},
+	k := &keeper{in: s.in, scope: s, retained: r, entries: e, records: map[string]*tree.ClusterTypeRecord{},
 		recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
 	if s.record == nil {
 		return k, nil
 	}
 	failed := map[string]bool{}
-	for n, at := range s.spans {
-		failed[s.Model.ClusterTypes[n].Name] = as.failedIn(at)
+	for n, at := range s.in.spans {
+		failed[s.in.Model.ClusterTypes[n].Name] = as.failedIn(at)
 	}
 	for _, entry := range s.record.ClusterTypes {
 		if tree.IsShard(entry.Name) || !s.builds(entry.Name) {
 			continue
 		}
 		gone := e.types[entry.Name] == nil && e.followed[entry.Name]
-		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil &&
+		if !failed[entry.Name] && !s.in.Model.Incomplete && r.folders[entry.Name] == nil &&
 			!s.holdsLost(entry.Name) && e.needed[entry.Name] == nil && !gone {
 			continue
 		}
@@ -81,7 +82,7 @@ func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 	if !recorded {
 		return tree.Folder{}, false
 	}
-	reason := "errors: " + codes(k.errors[a.ID(k.Name)])
+	reason := "errors: " + codes(k.errors[a.ID(k.in.Name)])
 	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: reason}}, true
 }
 
@@ -115,7 +116,7 @@ const (
 // stays says why a recorded folder stays that no policy gives; "" where it goes.
 func (k *keeper) stays(clusterType, target string) string {
 	switch {
-	case k.Model.Incomplete:
+	case k.in.Model.Incomplete:
 		return uncertain
 	case k.retained.folders[clusterType][target]:
 		return noMore
@@ -161,7 +162,7 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 // it goes.
 func (k *keeper) whole(clusterType string) string {
 	switch {
-	case k.Model.Incomplete:
+	case k.in.Model.Incomplete:
 		return uncertain
 	case k.retained.folders[clusterType] != nil:
 		return noMore
@@ -174,18 +175,18 @@ func (k *keeper) whole(clusterType string) string {
 // clusterTypes returns the cluster types that are no longer in the platform, but stay:
 // whole, and those of other shards.
 func (k *keeper) clusterTypes() []clusterType {
-	if k.record == nil {
+	if k.scope.record == nil {
 		return nil
 	}
 	known := map[string]bool{}
-	for _, ct := range k.Model.ClusterTypes {
+	for _, ct := range k.in.Model.ClusterTypes {
 		known[ct.Name] = true
 	}
 	var out []clusterType
-	for _, ct := range k.record.ClusterTypes {
+	for _, ct := range k.scope.record.ClusterTypes {
 		switch {
 		case known[ct.Name] || tree.IsShard(ct.Name):
-		case !k.builds(ct.Name):
+		case !k.scope.builds(ct.Name):
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
 		case k.whole(ct.Name) != "":
 			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil),
@@ -194,7 +195,7 @@ func (k *keeper) clusterTypes() []clusterType {
 				content.Facts = was.Facts
 				if !k.pulledByEntries(ct.Name) {
 					content.Clusters = slices.DeleteFunc(slices.Clone(was.Clusters),
-						func(name string) bool { return k.record.FolderOf(name) != "" })
+						func(name string) bool { return k.scope.record.FolderOf(name) != "" })
 				}
 			}
 			kept := clusterType{

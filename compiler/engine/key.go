@@ -17,19 +17,19 @@ type keys struct {
 }
 
 // indexKey begins the key of something that is made of a cluster type.
-func (p *Planned) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
+func (p *Inputs) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
 	return p.hashType(p.key(kind), ct).Bytes(p.Plan.Shared[ct.Name].AppendBinary(nil))
 }
 
 // clusterTypeFacts identifies what the emissions of a cluster type's assignments
 // are made of that is the same in all of them.
-func (p *Planned) clusterTypeFacts(ct *model.ClusterType) cache.Key {
+func (p *Inputs) clusterTypeFacts(ct *model.ClusterType) cache.Key {
 	return p.hashType(p.key("assignments"), ct).Sum()
 }
 
 // hashType adds the environment, and a cluster type with its reconciler and its clusters: all
 // their fields, so that a new field counts. TestKeys lists the exceptions.
-func (p *Planned) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
+func (p *Inputs) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
 	e, of := p.Model.Settings, *ct
 	e.Description, e.After, e.Rings, e.MaxRemovals, e.RemovedClusters = "", nil, nil, "", nil
 	of.KubernetesVersion, of.APIVersions, of.Clusters, of.Digest = "", nil, nil, ""
@@ -44,7 +44,7 @@ func capabilities(ct *model.ClusterType) cache.Key {
 }
 
 // hashClusters adds what the clusters of a cluster type say.
-func (p *Planned) hashClusters(h *cache.Hash, clusterType string) {
+func (p *Inputs) hashClusters(h *cache.Hash, clusterType string) {
 	clusters := p.clusters[clusterType]
 	h.Int(len(clusters))
 	for i := range clusters {
@@ -55,14 +55,14 @@ func (p *Planned) hashClusters(h *cache.Hash, clusterType string) {
 // assignmentKey identifies all that the emission of an assignment is made of;
 // values is the digest of its composed values.
 func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
-	content := as.needsContent(a)
+	content := as.in.needsContent(a)
 	h := k.hash.Reset("assignment").Key(k.clusterType).Key(as.targetFacts(a, content))
 	if content && a.Manifests.Helm != nil {
 		h.Key(k.capabilities)
 	}
-	h.String(a.Version).String(as.Plan.Namespaces[i]).Int(a.Wave)
+	h.String(a.Version).String(as.in.Plan.Namespaces[i]).Int(a.Wave)
 	hashStrings(hashStrings(h, a.DependsOn), a.Policies) // which workspaces bound
-	k.specs = as.Plan.AppendSpecs(k.specs[:0], i, values)
+	k.specs = as.in.Plan.AppendSpecs(k.specs[:0], i, values)
 	return h.String(string(values)).Bytes(k.specs).Sum()
 }
 
@@ -85,9 +85,9 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 		w.Chart, t.Chart = model.ChartValues{}, model.ChartValues{}
 	}
 	h := cache.NewHash("deployment target").Bytes(model.Encode(w)).Bytes(model.Encode(t)).
-		String(as.workspaceDigest(a.Workload))
+		String(as.in.workspaceDigest(a.Workload))
 	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
-		entry, _ := as.request.Library.Lock.Find(source)
+		entry, _ := as.in.request.Library.Lock.Find(source)
 		h.Bytes(model.Encode(entry))
 	}
 	d := &deployed{a.Manifests, content, h.Sum(), others}

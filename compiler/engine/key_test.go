@@ -66,7 +66,7 @@ func (in *input) assignments(t *testing.T) *assignments {
 		c.Identify(m, func(model.Ref) model.Digest { return "of a function" })
 	}
 	a.ClusterType = &m.ClusterTypes[0]
-	p := &Planned{
+	p := &Inputs{
 		Name: in.Environment, Model: m, spans: []span{{0, 1}},
 		Schedule: &schedule.Schedule{Assignments: []schedule.Assignment{a}},
 		clusters: map[string][]model.Cluster{a.ClusterType.Name: m.Clusters},
@@ -79,7 +79,7 @@ func (in *input) assignments(t *testing.T) *assignments {
 	if p.Plan, _, err = compose.NewPlan(t.Context(), m, p.Schedule, noFunctions{}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	return &assignments{Planned: p, emitter: &emitter{Planned: p}}
+	return &assignments{in: p, emitter: &emitter{in: p}}
 }
 
 // notInKeys are the fields that an emission does not depend on, or that its key has in another way.
@@ -115,8 +115,8 @@ var notInKeys = map[string]string{
 func TestKeys(t *testing.T) {
 	fieldtest.Check(t, newInput, func(in *input) cache.Key {
 		as := in.assignments(t)
-		a := &as.Schedule.Assignments[0]
-		k := &keys{cache.NewHash(""), as.clusterTypeFacts(a.ClusterType), capabilities(a.ClusterType), nil}
+		a := &as.in.Schedule.Assignments[0]
+		k := &keys{cache.NewHash(""), as.in.clusterTypeFacts(a.ClusterType), capabilities(a.ClusterType), nil}
 		return as.assignmentKey(k, 0, a, "")
 	}, notInKeys)
 }
@@ -136,8 +136,8 @@ func TestWholeKey(t *testing.T) {
 		return in
 	}, func(in *input) cache.Key {
 		as := in.assignments(t)
-		s := &scope{Planned: as.Planned}
-		key, ok := as.wholeKey(s, &retained{scope: s}, 0)
+		s := &scope{in: as.in}
+		key, ok := as.wholeKey(s, &retained{in: s.in, scope: s}, 0)
 		if !ok && !in.Assignment.Failed {
 			t.Error("the cluster type has no key")
 		}

@@ -35,13 +35,13 @@ type knownType struct {
 
 // wholes is the table of the cluster types.
 func (as *assignments) wholes() table {
-	return as.request.Meter.table(cache.Assignment, as.request.Platform.Module+" "+as.Name)
+	return as.in.request.Meter.table(cache.Assignment, as.in.request.Platform.Module+" "+as.in.Name)
 }
 
 // recall looks up a cluster type. Of one that is the same as in the record nothing is built:
 // neither its tuples nor its assignments.
 func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
-	known, of := &as.known[ct], &as.Model.ClusterTypes[ct]
+	known, of := &as.known[ct], &as.in.Model.ClusterTypes[ct]
 	key, ok := as.wholeKey(s, r, ct)
 	if !ok {
 		return false
@@ -54,7 +54,7 @@ func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
 	known.same = known.Digest != "" && slices.ContainsFunc(s.record.ClusterTypes,
 		func(e tree.ClusterTypeEntry) bool { return e.Name == of.Name && e.Digest == known.Digest })
 	if known.same {
-		as.request.Meter.count(cache.Assignment, 0, as.spans[ct].next-as.spans[ct].first)
+		as.in.request.Meter.count(cache.Assignment, 0, as.in.spans[ct].next-as.in.spans[ct].first)
 	}
 	return known.same
 }
@@ -62,29 +62,29 @@ func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
 // wholeKey identifies the planned input of a cluster type's folder and record. There is no key
 // if errors or quotas concern its assignments, or if a part of the former folder is kept.
 func (as *assignments) wholeKey(s *scope, r *retained, ct int) (key cache.Key, ok bool) {
-	of, at := &as.Model.ClusterTypes[ct], as.spans[ct]
-	if as.Model.Incomplete || !as.Reconciled(of) || r.folders[of.Name] != nil || s.lostClusters[of.Name] != nil ||
-		slices.ContainsFunc(as.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
+	of, at := &as.in.Model.ClusterTypes[ct], as.in.spans[ct]
+	if as.in.Model.Incomplete || !as.in.Reconciled(of) || r.folders[of.Name] != nil || s.lostClusters[of.Name] != nil ||
+		slices.ContainsFunc(as.in.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
 		return key, false
 	}
-	h := as.indexKey("whole cluster type", of).Key(as.clusterTypeFacts(of)).Key(capabilities(of))
+	h := as.in.indexKey("whole cluster type", of).Key(as.in.clusterTypeFacts(of)).Key(capabilities(of))
 	for _, d := range r.deniedOf(of.Name) {
 		hashStrings(h.String(d.DeploymentTarget), d.Policies)
 	}
 	var specs []byte
-	backend := as.backend(of)
+	backend := as.in.backend(of)
 	for i := at.first; i < at.next; i++ {
-		a := &as.Schedule.Assignments[i]
+		a := &as.in.Schedule.Assignments[i]
 		content := needsContent(backend, a)
-		if a.Failed || as.Plan.Failed[i] || content && as.emitter.lacks(a) {
+		if a.Failed || as.in.Plan.Failed[i] || content && as.emitter.lacks(a) {
 			return key, false
 		}
-		tuple := &as.Plan.Tuples[as.Plan.TupleOf[i]]
-		h.Key(tuple.Digest).Key(as.targetFacts(a, content)).String(a.Version).String(as.Plan.Namespaces[i]).Int(a.Wave)
+		tuple := &as.in.Plan.Tuples[as.in.Plan.TupleOf[i]]
+		h.Key(tuple.Digest).Key(as.targetFacts(a, content)).String(a.Version).String(as.in.Plan.Namespaces[i]).Int(a.Wave)
 		for _, names := range [][]string{a.DependsOn, a.Policies, a.SparedBy} {
 			hashStrings(h, names)
 		}
-		specs = as.Plan.AppendSpecs(specs[:0], i, model.Digest(tuple.Digest[:]))
+		specs = as.in.Plan.AppendSpecs(specs[:0], i, model.Digest(tuple.Digest[:]))
 		h.Bytes(specs)
 	}
 	return h.Sum(), true
@@ -97,7 +97,7 @@ func (as *assignments) rememberWhole(ct int, digest model.Digest, ds []diag.Diag
 		return
 	}
 	lists := newLists()
-	for i := as.spans[ct].first; i < as.spans[ct].next; i++ {
+	for i := as.in.spans[ct].first; i < as.in.spans[ct].next; i++ {
 		t := as.tuples.summary(i)
 		if len(t.diagnostics) > 0 || as.rows[i].summary[0]&summaryDiagnostics != 0 {
 			return
@@ -121,7 +121,7 @@ func (as *assignments) leftOutTuples() (leftOut []bool, lists lists) {
 		for _, list := range as.known[ct].Lists {
 			lists.paths[list] = true
 		}
-		as.request.Meter.count(cache.Tuple, 0, as.unresolved(ct, leftOut))
+		as.in.request.Meter.count(cache.Tuple, 0, as.unresolved(ct, leftOut))
 	}
 	return leftOut, lists
 }
@@ -129,8 +129,8 @@ func (as *assignments) leftOutTuples() (leftOut []bool, lists lists) {
 // unresolved marks the tuples of a cluster type that are not resolved, by number, and counts
 // those that were not marked.
 func (as *assignments) unresolved(ct int, marks []bool) (count int) {
-	for i := as.spans[ct].first; i < as.spans[ct].next; i++ {
-		if n := as.Plan.TupleOf[i]; !marks[n] && !as.tuples.all[n].isClaimed() {
+	for i := as.in.spans[ct].first; i < as.in.spans[ct].next; i++ {
+		if n := as.in.Plan.TupleOf[i]; !marks[n] && !as.tuples.all[n].isClaimed() {
 			marks[n] = true
 			count++
 		}
@@ -148,15 +148,15 @@ func (as *assignments) complete(ctx context.Context, s *scope, ct int) error {
 		return nil
 	}
 	// They were counted, and are counted once more by what follows.
-	as.request.Meter.count(cache.Tuple, 0, -as.unresolved(ct, make([]bool, len(as.tuples.all))))
-	as.request.Meter.count(cache.Assignment, 0, as.spans[ct].first-as.spans[ct].next)
-	if _, err := as.buildType(ctx, s, ct, as.Plan.NewComposer()); err != nil {
+	as.in.request.Meter.count(cache.Tuple, 0, -as.unresolved(ct, make([]bool, len(as.tuples.all))))
+	as.in.request.Meter.count(cache.Assignment, 0, as.in.spans[ct].first-as.in.spans[ct].next)
+	if _, err := as.buildType(ctx, s, ct, as.in.Plan.NewComposer()); err != nil {
 		return err
 	}
-	for i := as.spans[ct].first; i < as.spans[ct].next; i++ {
+	for i := as.in.spans[ct].first; i < as.in.spans[ct].next; i++ {
 		if as.rows[i].failed {
 			// The content of a source has gone since: nothing else fails now and not before.
-			return fmt.Errorf("%s was built, and cannot be built once more: build again", as.id(i))
+			return fmt.Errorf("%s was built, and cannot be built once more: build again", as.in.id(i))
 		}
 	}
 	known.complete = true

@@ -29,12 +29,12 @@ func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
 	if s.beside == nil && s.record != nil {
 		s.beside = s.record.ClusterType
 	}
-	if s.beside == nil || !s.Model.HidesClusters() {
+	if s.beside == nil || !s.in.Model.HidesClusters() {
 		return nil, nil
 	}
 	all := map[string]*lostType{}
-	for n := range s.spans {
-		ct := &s.Model.ClusterTypes[n]
+	for n := range s.in.spans {
+		ct := &s.in.Model.ClusterTypes[n]
 		if !s.builds(ct.Name) || ct.Entries == model.ClusterEntries { // their entries stay
 			continue
 		}
@@ -56,7 +56,7 @@ func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
 		}
 		all[ct.Name] = l
 		if l.held = l.facts == nil; l.held {
-			s.hold(n)
+			s.in.hold(n)
 			out.add(s.lostOf(n, l.clusters))
 			continue
 		}
@@ -73,15 +73,15 @@ const clusters = "clusters"
 
 // lost says whether errors may be why a recorded cluster is none of its type any more.
 func (s *scope) lost(clusterType, cluster string) bool {
-	if s.Model.Invalid[model.Ref{Collection: clusters, Name: cluster}] {
+	if s.in.Model.Invalid[model.Ref{Collection: clusters, Name: cluster}] {
 		return true
 	}
-	return (s.Model.Incomplete || s.Model.ClustersIncomplete) && s.Model.Cluster(cluster) == nil
+	return (s.in.Model.Incomplete || s.in.Model.ClustersIncomplete) && s.in.Model.Cluster(cluster) == nil
 }
 
 // addLost adds clusters to those of a cluster type, as the record has them.
 func (s *scope) addLost(ct *model.ClusterType, r *tree.ClusterTypeRecord, names []string) {
-	all := slices.Clone(s.clusters[ct.Name])
+	all := slices.Clone(s.in.clusters[ct.Name])
 	for _, name := range names {
 		f := r.FactsOf(name)
 		c := model.Cluster{Name: name, ClusterType: ct.TypeName(), Folder: ct.Name, Address: f.Address,
@@ -93,13 +93,13 @@ func (s *scope) addLost(ct *model.ClusterType, r *tree.ClusterTypeRecord, names 
 			all = slices.Insert(all, n, c)
 		}
 	}
-	s.clusters[ct.Name] = all
+	s.in.clusters[ct.Name] = all
 }
 
 // takesNew fails the assignments of a cluster type that take values from each cluster which
 // they did not take by the record, and leaves these out: nothing is known of them on lost clusters.
 func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []diag.Diagnostic) {
-	ct := &s.Model.ClusterTypes[n]
+	ct := &s.in.Model.ClusterTypes[n]
 	before := map[string]map[string]bool{} // names of values by deployment target
 	for i := range r.Facts {
 		for target, values := range r.Facts[i].Composed {
@@ -112,7 +112,7 @@ func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []
 		}
 	}
 	added := map[string]string{} // the first new value of a deployment target
-	all := s.clusters[ct.Name]
+	all := s.in.clusters[ct.Name]
 	for i := range all {
 		for target, values := range all[i].Composed {
 			is := func(f model.Field) bool { return !before[target][f.Name] }
@@ -129,24 +129,24 @@ func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []
 		}
 	}
 	for _, target := range slices.Sorted(maps.Keys(added)) {
-		i, assigned := s.Schedule.Index(ct.Name, target)
+		i, assigned := s.in.Schedule.Index(ct.Name, target)
 		if !assigned {
 			continue
 		}
-		s.Plan.Failed[i] = true
+		s.in.Plan.Failed[i] = true
 		ds = append(ds, s.hides(ct, lost,
 			fmt.Sprintf("errors hide %%s of cluster type %s, and %s takes a new value from each cluster: %s",
-				ct.Name, target, added[target])).For(s.id(i)))
+				ct.Name, target, added[target])).For(s.in.id(i)))
 	}
 	return ds
 }
 
 func (s *scope) lostOf(n int, names []string) diag.Diagnostic {
-	ct := &s.Model.ClusterTypes[n]
+	ct := &s.in.Model.ClusterTypes[n]
 	d := s.hides(ct, names, fmt.Sprintf("errors hide %%s of cluster type %s, which stays as it is, "+
 		"because its record does not say what of single clusters is in its files", ct.Name))
-	for i := s.spans[n].first; i < s.spans[n].next; i++ {
-		d.Assignments = append(d.Assignments, s.id(i))
+	for i := s.in.spans[n].first; i < s.in.spans[n].next; i++ {
+		d.Assignments = append(d.Assignments, s.in.id(i))
 	}
 	slices.Sort(d.Assignments)
 	return d
@@ -175,7 +175,7 @@ func (s *scope) holdsLost(clusterType string) bool {
 // facts returns what of the clusters of a type is in its files, as the record has it; nil where
 // no cluster is listed, or where they have entries, which are recorded themselves.
 func (s *scope) facts(ct *model.ClusterType) []tree.ClusterFacts {
-	of, l := s.clusters[ct.Name], s.lostClusters[ct.Name]
+	of, l := s.in.clusters[ct.Name], s.lostClusters[ct.Name]
 	if l != nil && l.held {
 		return l.facts
 	}
@@ -183,7 +183,7 @@ func (s *scope) facts(ct *model.ClusterType) []tree.ClusterFacts {
 		return nil
 	}
 	out := make([]tree.ClusterFacts, 0, 1)
-	b := s.backend(ct)
+	b := s.in.backend(ct)
 	if b == nil {
 		return out
 	}

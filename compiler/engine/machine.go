@@ -14,7 +14,7 @@ const machineGroup = "machine"
 
 // forMachines says whether a backend, by its key in #Reconciler, delivers to
 // machines alone, which have no namespaces.
-func (p *Planned) forMachines(backend string) bool {
+func (p *Inputs) forMachines(backend string) bool {
 	b, known := p.request.Backends[backend]
 	return known && b.Traits().Machines
 }

@@ -27,7 +27,7 @@ func (c *changes) reportOutliving(of *effect.Effect) error {
 		if w.From == "" || w.Leaves() || w.From == w.To && c.same(w.From) {
 			continue
 		}
-		before, err := c.record.Part(w.From, func(_, _ string, retains bool) bool { return retains })
+		before, err := c.scope.record.Part(w.From, func(_, _ string, retains bool) bool { return retains })
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (c *changes) reportRetained(clusterType, target string, left, clusters []st
 	c.reports.add(diag.New(diag.RetainsObjects,
 		fmt.Sprintf("%s leaves objects on %s: %s", target, where, kubernetes.Few(left))).
 		Hinting(hint).
-		For(c.Name + "/" + clusterType + "/" + target))
+		For(c.in.Name + "/" + clusterType + "/" + target))
 }
 
 // keptNow returns the objects that the assignments of a folder bring and that outlive them, and
@@ -135,9 +135,9 @@ func (c *changes) reportRetained(clusterType, target string, left, clusters []st
 func (c *changes) keptNow(folder string) (map[string]bool, error) {
 	out := map[string]bool{}
 	n, known := c.numbers[folder]
-	if !known || !c.builds(folder) || c.assignments.known[n].same {
-		before, err := c.record.Part(folder, func(_, _ string, retains bool) bool { return retains })
-		if err != nil || before == nil || !known && c.whole(folder) == "" {
+	if !known || !c.scope.builds(folder) || c.assignments.known[n].same {
+		before, err := c.scope.record.Part(folder, func(_, _ string, retains bool) bool { return retains })
+		if err != nil || before == nil || !known && c.keeper.whole(folder) == "" {
 			return out, err
 		}
 		for i := range before.Assignments {
@@ -152,7 +152,7 @@ func (c *changes) keptNow(folder string) (map[string]bool, error) {
 			out[object] = true
 		}
 	}
-	for i := c.spans[n].first; i < c.spans[n].next; i++ {
+	for i := c.in.spans[n].first; i < c.in.spans[n].next; i++ {
 		summary, ok := decodeSummary(c.assignments.rows[i].summary)
 		if !ok || c.assignments.rows[i].failed {
 			continue

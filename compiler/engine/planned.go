@@ -26,9 +26,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Planned is an environment of which it is known what is assigned where, and what each
+// Inputs is an environment of which it is known what is assigned where, and what each
 // assignment is configured by: what all steps of its build read.
-type Planned struct {
+type Inputs struct {
 	Name   string
 	Source tree.Source
 	// Model is nil where nothing of the environment can be read. Then Schedule and Plan
@@ -54,11 +54,11 @@ type Planned struct {
 
 // Ring returns the ring of a cluster type, or of a class of one; "" where it is in none, or
 // in several.
-func (p *Planned) Ring(clusterType string) string { return p.declared[clusterType] }
+func (p *Inputs) Ring(clusterType string) string { return p.declared[clusterType] }
 
 // OCI returns where the environment's gitops keeps its tree; nil where that is no
 // OCI registry, or not known.
-func (p *Planned) OCI() *tree.OCI {
+func (p *Inputs) OCI() *tree.OCI {
 	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.OCI == "" {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (p *Planned) OCI() *tree.OCI {
 
 // Git returns where the environment's gitops keeps its tree; nil where that is no git repository,
 // or not known.
-func (p *Planned) Git() *tree.Git {
+func (p *Inputs) Git() *tree.Git {
 	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.Repo == "" {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p *Planned) Git() *tree.Git {
 }
 
 // Formerly returns the earlier names of the environment.
-func (p *Planned) Formerly() []string {
+func (p *Inputs) Formerly() []string {
 	out := p.request.Formerly
 	for i := range p.request.Declarations {
 		if d := &p.request.Declarations[i]; d.Name == p.Name {
@@ -88,7 +88,7 @@ func (p *Planned) Formerly() []string {
 }
 
 // plan evaluates and schedules the environment, and plans its configuration.
-func (p *Planned) plan(ctx context.Context, out *reports) error {
+func (p *Inputs) plan(ctx context.Context, out *reports) error {
 	r := p.request
 	start := time.Now()
 	pkg, ds, err := evaluate.Environment(ctx, r.Platform, p.Name, r.Declarations,
@@ -156,7 +156,7 @@ func byFolder(clusters []model.Cluster) map[string][]model.Cluster {
 
 // readFleet reads the inventories, so that the model has all clusters. What they hold is
 // a part of the source, where that is known by the digests of files.
-func (p *Planned) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
+func (p *Inputs) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 	f, ds := fleet.Read(p.request.Platform.Files(), p.pinned, p.Model, satisfies)
 	p.Model.Clusters, p.Model.ClustersIncomplete = f.Clusters, f.Incomplete
 	p.Model.ClusterTypes, p.split = f.ClusterTypes, f.Split
@@ -172,7 +172,7 @@ func (p *Planned) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 }
 
 // pinned returns what the lock pins of the source of an inventory.
-func (p *Planned) pinned(m model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic) {
+func (p *Inputs) pinned(m model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic) {
 	source, _ := dependency.SourceOf(m)
 	entry, ds := p.request.Library.Pinned(source)
 	if len(ds) == 0 {
@@ -191,7 +191,7 @@ func with(files tree.Revision, others [sha256.Size]byte) tree.Revision {
 
 // sourceOf returns what the environment is compiled from: the commits that the
 // request names, or else digests of the files.
-func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
+func (p *Inputs) sourceOf(pkg *evaluate.Package) tree.Source {
 	if p.request.Source != nil {
 		return *p.request.Source
 	}
@@ -208,7 +208,7 @@ func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
 
 // ringsOf returns the ring of each cluster type of the request: what the request's members say, or else
 // what labels say.
-func (p *Planned) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
+func (p *Inputs) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
 	if r.Members == nil {
 		return schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
 	}
@@ -228,7 +228,7 @@ func (p *Planned) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]
 
 // checkRings reports cluster types that are not in one ring of those that the
 // environment has.
-func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
+func (p *Inputs) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 	declarations := p.request.Declarations
 	n := slices.IndexFunc(declarations, func(s model.Declaration) bool { return s.Name == p.Name })
 	if n < 0 || declarations[n].Invalid {
@@ -247,7 +247,7 @@ func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 }
 
 // checkContent reports an environment without cluster types.
-func (p *Planned) checkContent() []diag.Diagnostic {
+func (p *Inputs) checkContent() []diag.Diagnostic {
 	if len(p.Model.ClusterTypes) > 0 || p.Model.Incomplete {
 		return nil
 	}
@@ -259,7 +259,7 @@ func (p *Planned) checkContent() []diag.Diagnostic {
 
 // checkNumbers warns of a bound on removals that is a number, since it counts each listed
 // cluster for itself. Budgets of promotion have no other form.
-func (p *Planned) checkNumbers() []diag.Diagnostic {
+func (p *Inputs) checkNumbers() []diag.Diagnostic {
 	if n, err := strconv.Atoi(p.Model.MaxRemovals); err != nil || n == 0 || len(p.Model.Clusters) == 0 {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (p *Planned) checkNumbers() []diag.Diagnostic {
 }
 
 // checkClusterValues reports values of single clusters that reach nothing.
-func (p *Planned) checkClusterValues() (ds []diag.Diagnostic) {
+func (p *Inputs) checkClusterValues() (ds []diag.Diagnostic) {
 	for i := range p.Model.ClusterTypes {
 		ct := &p.Model.ClusterTypes[i]
 		r := p.reconciler(ct)
@@ -295,7 +295,7 @@ func (p *Planned) checkClusterValues() (ds []diag.Diagnostic) {
 
 // checkClusterKeys warns of values of single clusters whose names look like one that configs or
 // config schemas have, each name once.
-func (p *Planned) checkClusterKeys() []diag.Diagnostic {
+func (p *Inputs) checkClusterKeys() []diag.Diagnostic {
 	var known []string
 	for i := range p.Model.Configs {
 		c := &p.Model.Configs[i]
@@ -360,17 +360,17 @@ func spansOf(m *model.Environment, s *schedule.Schedule) []span {
 }
 
 // hold fails the assignments of a cluster type, so that they keep their folders.
-func (p *Planned) hold(n int) {
+func (p *Inputs) hold(n int) {
 	for i := p.spans[n].first; i < p.spans[n].next; i++ {
 		p.Plan.Failed[i] = true
 	}
 }
 
 // id returns the id of the assignment with this number.
-func (p *Planned) id(assignment int) string { return p.Schedule.Assignments[assignment].ID(p.Name) }
+func (p *Inputs) id(assignment int) string { return p.Schedule.Assignments[assignment].ID(p.Name) }
 
 // reconciler returns the cluster type's reconciler; nil where it is sick.
-func (p *Planned) reconciler(ct *model.ClusterType) *model.Reconciler {
+func (p *Inputs) reconciler(ct *model.ClusterType) *model.Reconciler {
 	i, found := slices.BinarySearchFunc(p.Model.Reconcilers, ct.Reconciler, func(r model.Reconciler, name string) int {
 		return strings.Compare(r.Name, name)
 	})
@@ -381,7 +381,7 @@ func (p *Planned) reconciler(ct *model.ClusterType) *model.Reconciler {
 }
 
 // backend returns the backend of a cluster type; nil where its reconciler is sick.
-func (p *Planned) backend(ct *model.ClusterType) backends.Backend {
+func (p *Inputs) backend(ct *model.ClusterType) backends.Backend {
 	if r := p.reconciler(ct); r != nil {
 		return p.request.Backends[r.Backend]
 	}
@@ -390,7 +390,7 @@ func (p *Planned) backend(ct *model.ClusterType) backends.Backend {
 
 // BackendOf returns the name of the backend of a cluster type; "" where its reconciler is
 // not known.
-func (p *Planned) BackendOf(clusterType string) string {
+func (p *Inputs) BackendOf(clusterType string) string {
 	for i := range p.Model.ClusterTypes {
 		if ct := &p.Model.ClusterTypes[i]; ct.Name == clusterType && p.reconciler(ct) != nil {
 			return p.reconciler(ct).Backend
@@ -400,7 +400,7 @@ func (p *Planned) BackendOf(clusterType string) string {
 }
 
 // delivered is a cluster type as its backend sees it.
-func (p *Planned) delivered(ct *model.ClusterType) *backends.ClusterType {
+func (p *Inputs) delivered(ct *model.ClusterType) *backends.ClusterType {
 	return &backends.ClusterType{
 		Environment: p.Name,
 		Name:        ct.TypeName(),
@@ -419,7 +419,7 @@ func reconcilerRef(ct *model.ClusterType) model.Ref {
 }
 
 // clusterNames returns the names of the clusters of a type, sorted.
-func (p *Planned) clusterNames(clusterType string) []string {
+func (p *Inputs) clusterNames(clusterType string) []string {
 	var names []string
 	for _, c := range p.clusters[clusterType] {
 		names = append(names, c.Name)
@@ -430,7 +430,7 @@ func (p *Planned) clusterNames(clusterType string) []string {
 // Bootstrap returns what a cluster of a type needs to pull its folder, as a YAML stream:
 // the named one of clusters, or any of them where cluster is "". folders are those of the
 // cluster type. It returns nothing where the reconciler is not known.
-func (p *Planned) Bootstrap(ct *model.ClusterType, cluster string, folders []tree.Folder) ([]byte, []diag.Diagnostic) {
+func (p *Inputs) Bootstrap(ct *model.ClusterType, cluster string, folders []tree.Folder) ([]byte, []diag.Diagnostic) {
 	of := p.delivered(ct)
 	of.Cluster = cluster
 	objects, ds := p.backend(ct).Bootstrap(of, infos(folders))
@@ -439,17 +439,17 @@ func (p *Planned) Bootstrap(ct *model.ClusterType, cluster string, folders []tre
 }
 
 // Reconciled says whether the reconciler of a cluster type is known.
-func (p *Planned) Reconciled(ct *model.ClusterType) bool {
+func (p *Inputs) Reconciled(ct *model.ClusterType) bool {
 	_, known := p.Plan.Shared[ct.Name]
 	return known && p.reconciler(ct) != nil
 }
 
 // key begins the key of a result in the cache: of everything that kalypso itself
 // adds to what a result is made of.
-func (p *Planned) key(kind string) *cache.Hash { return p.begin(cache.NewHash(""), kind) }
+func (p *Inputs) key(kind string) *cache.Hash { return p.begin(cache.NewHash(""), kind) }
 
 // begin is key with a Hash that there is.
-func (p *Planned) begin(h *cache.Hash, kind string) *cache.Hash {
+func (p *Inputs) begin(h *cache.Hash, kind string) *cache.Hash {
 	h.Reset(kind).Key(p.request.Meter.identity)
 	if p.Model.PlaintextFails {
 		h.String("plaintext fails")
@@ -459,7 +459,7 @@ func (p *Planned) begin(h *cache.Hash, kind string) *cache.Hash {
 
 // strict makes warnings of secrets in plain text errors, where the environment wants that.
 // It changes what it is given.
-func (p *Planned) strict(ds []diag.Diagnostic) []diag.Diagnostic {
+func (p *Inputs) strict(ds []diag.Diagnostic) []diag.Diagnostic {
 	for i := range ds {
 		if p.Model.PlaintextFails && ds[i].Code == diag.Plaintext {
 			ds[i].Severity = diag.Error

@@ -12,7 +12,7 @@ import (
 // Policies returns the bounds of the workspaces that may have assignments on a cluster type
 // as policies for its clusters, as a YAML stream. They are the same whatever is assigned. The
 // reconciler is known; where nobody knows as whom it applies things, that is a diagnostic.
-func (p *Planned) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
+func (p *Inputs) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 	of := p.delivered(ct)
 	accounts := p.backend(ct).Accounts(of)
 	if accounts.Unknown == "" {
@@ -27,7 +27,7 @@ func (p *Planned) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 
 // Observed returns the API groups of the objects that reconcile what is on a cluster type, and
 // the namespace that they are in; none and "" where they are no objects of Kubernetes.
-func (p *Planned) Observed(ct *model.ClusterType) (groups []string, namespace string) {
+func (p *Inputs) Observed(ct *model.ClusterType) (groups []string, namespace string) {
 	b := p.backend(ct)
 	switch accounts := b.Accounts(p.delivered(ct)); {
 	case len(accounts.Namespaces) > 0:
@@ -40,7 +40,7 @@ func (p *Planned) Observed(ct *model.ClusterType) (groups []string, namespace st
 
 // teams returns the workspaces that are declared for a cluster type, and those that workloads
 // have without a declaration, sorted by name. Of one with errors nothing is known.
-func (p *Planned) teams(ct *model.ClusterType) []kubernetes.Team {
+func (p *Inputs) teams(ct *model.ClusterType) []kubernetes.Team {
 	bounds := map[string][]*model.Workspace{}
 	for i := range p.Model.Workspaces {
 		w := &p.Model.Workspaces[i]

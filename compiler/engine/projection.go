@@ -40,8 +40,8 @@ func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backen
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for n, i := range numbers {
-		a := &e.Schedule.Assignments[i]
-		if assigned[n] == nil || !e.needsContent(a) {
+		a := &e.in.Schedule.Assignments[i]
+		if assigned[n] == nil || !e.in.needsContent(a) {
 			continue
 		}
 		if source, ok := dependency.SourceOf(a.Manifests); ok {
@@ -82,9 +82,9 @@ func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source
 // cannot be used. Of a playbook that is not rendered nothing else is needed.
 func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry, []diag.Diagnostic) {
 	if a.Manifests.Ansible != nil && !a.Target.Render {
-		return e.request.Library.Entry(source)
+		return e.in.request.Library.Entry(source)
 	}
-	return e.request.Library.Pinned(source)
+	return e.in.request.Library.Pinned(source)
 }
 
 // lacks says whether an assignment that needs the content of its source cannot have
@@ -130,10 +130,10 @@ type rendered struct {
 // render renders a job with the content that an entry pins, or returns the result that
 // is remembered. Assignments that ask for the same at once wait for one render.
 func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency.Entry) (rendered, error) {
-	defer e.request.Meter.took(cache.Projection, time.Now())
-	key := e.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
+	defer e.in.request.Meter.took(cache.Projection, time.Now())
+	key := e.in.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
 	mine := false
-	r, err, _ := e.request.Meter.renders.Do(string(key[:]), func() (any, error) {
+	r, err, _ := e.in.request.Meter.renders.Do(string(key[:]), func() (any, error) {
 		mine = true
 		return e.renderOnce(ctx, key, job, entry)
 	})
@@ -143,27 +143,27 @@ func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency
 	case err != nil:
 		return rendered{}, err
 	case !mine && !r.(rendered).passing:
-		e.request.Meter.count(cache.Projection, 0, 1)
+		e.in.request.Meter.count(cache.Projection, 0, 1)
 	}
 	return r.(rendered), nil
 }
 
 func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job,
 	entry dependency.Entry) (r rendered, err error) {
-	if data, ok := e.request.Meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
-		e.request.Meter.count(cache.Projection, 0, 1)
+	if data, ok := e.in.request.Meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
+		e.in.request.Meter.count(cache.Projection, 0, 1)
 		return r, nil
 	}
 	if ds := e.fill(job, entry); len(ds) > 0 {
 		return rendered{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
 	}
-	if r.Outcome, err = project.NewRenderer(e.request.Workers).Render(ctx, job); err != nil {
+	if r.Outcome, err = project.NewRenderer(e.in.request.Workers).Render(ctx, job); err != nil {
 		return rendered{}, err
 	}
-	e.request.Meter.count(cache.Projection, 1, 0)
+	e.in.request.Meter.count(cache.Projection, 1, 0)
 	r.passing = diag.Passing(r.Diagnostics)
 	if !r.passing {
-		e.request.Meter.put(cache.Projection, key, model.Encode(r.Outcome))
+		e.in.request.Meter.put(cache.Projection, key, model.Encode(r.Outcome))
 	}
 	return r, nil
 }
@@ -171,10 +171,10 @@ func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Jo
 // fill gives a job its content, or says why there is none.
 func (e *emitter) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diagnostic) {
 	if job.Helm != nil {
-		job.Helm.Chart, ds = e.request.Library.Content(entry)
+		job.Helm.Chart, ds = e.in.request.Library.Content(entry)
 		return ds
 	}
-	tree, ds := e.request.Library.Tree(entry)
+	tree, ds := e.in.request.Library.Tree(entry)
 	if len(ds) > 0 {
 		return ds
 	}
@@ -189,7 +189,7 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 	if !a.Target.Render {
 		return projected{projection: p}
 	}
-	tree, ds := e.request.Library.Tree(entry)
+	tree, ds := e.in.request.Library.Tree(entry)
 	if len(ds) > 0 {
 		return projected{diagnostics: ds, passing: true}
 	}
@@ -210,11 +210,11 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 
 // needsContent says whether the emission of an assignment needs the content of its source,
 // or at least what it is pinned to.
-func (p *Planned) needsContent(a *schedule.Assignment) bool {
+func (p *Inputs) needsContent(a *schedule.Assignment) bool {
 	return needsContent(p.backend(a.ClusterType), a)
 }
 
-// needsContent is that of Planned, of an assignment with a backend, which may be nil.
+// needsContent is that of Inputs, of an assignment with a backend, which may be nil.
 func needsContent(b backends.Backend, a *schedule.Assignment) bool {
 	if b == nil {
 		return false

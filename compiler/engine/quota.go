@@ -17,7 +17,7 @@ import (
 // requests returns what an assignment requests of its workspace's quota; nil where that has
 // none.
 func (e *emitter) requests(w *model.Workload, a *backends.Assignment) kubernetes.Requests {
-	of, _ := e.Model.WorkspaceOf(w)
+	of, _ := e.in.Model.WorkspaceOf(w)
 	if of == nil || of.Quota == nil {
 		return nil
 	}
@@ -35,13 +35,13 @@ func (e *emitter) requests(w *model.Workload, a *backends.Assignment) kubernetes
 // count in the order of their deployment targets and cluster types, so that which of them
 // fail follows from the platform, and not from what was there before.
 func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
-	if !slices.ContainsFunc(as.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
+	if !slices.ContainsFunc(as.in.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
 		return nil, nil
 	}
 	as.requested = map[string]kubernetes.Requests{}
 	for _, i := range as.byTarget() {
-		a := &as.Schedule.Assignments[i]
-		of, _ := as.Model.WorkspaceOf(a.Workload)
+		a := &as.in.Schedule.Assignments[i]
+		of, _ := as.in.Model.WorkspaceOf(a.Workload)
 		if of == nil || of.Quota == nil || as.rows[i].failed || !s.has(i) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
 		ds = append(ds, diag.New(diag.Bounds,
 			fmt.Sprintf("with %s on cluster type %s, workspace %s requests more than its quota: %s",
 				a.Target.FullName, a.ClusterType.Name, of.Name, strings.Join(over, ", "))).
-			At(a.Workload.TargetRef(a.Target.Name), "").At(ref, "").For(as.id(i)).
+			At(a.Workload.TargetRef(a.Target.Name), "").At(ref, "").For(as.in.id(i)).
 			Hinting("let the workspace's workloads request less, or raise the quota"))
 	}
 	return ds, nil
@@ -77,12 +77,12 @@ func (e *Environment) Requested(workspace string) kubernetes.Requests {
 
 // byTarget returns the numbers of the assignments by deployment target and cluster type.
 func (as *assignments) byTarget() []int {
-	out := make([]int, len(as.Schedule.Assignments))
+	out := make([]int, len(as.in.Schedule.Assignments))
 	for i := range out {
 		out[i] = i
 	}
 	slices.SortFunc(out, func(i, j int) int {
-		a, b := &as.Schedule.Assignments[i], &as.Schedule.Assignments[j]
+		a, b := &as.in.Schedule.Assignments[i], &as.in.Schedule.Assignments[j]
 		if c := strings.Compare(a.Target.FullName, b.Target.FullName); c != 0 {
 			return c
 		}

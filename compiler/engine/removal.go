@@ -54,7 +54,7 @@ func (e *Environment) checkRemovals(c *changes) error {
 	}
 	c.reportLeaving(leaves)
 	for n := range c.types {
-		if name := c.Model.ClusterTypes[n].Name; c.types[n].kept == "" && c.builds(name) && !c.same(name) {
+		if name := c.in.Model.ClusterTypes[n].Name; c.types[n].kept == "" && c.scope.builds(name) && !c.same(name) {
 			if err := c.reportIndex(name); err != nil {
 				return err
 			}
@@ -70,8 +70,8 @@ func (c *changes) bound(of *effect.Effect, leaves []leaving) effect.Removals {
 	for _, l := range leaves {
 		loses[l.pair] = !l.record.Orphan
 	}
-	limits := effect.Limits{Max: c.Model.MaxRemovals, Clusters: c.Model.RemovedClusters,
-		Emptied: c.Model.MaxEmptied, MayEmpty: c.Model.EmptiedClusters}
+	limits := effect.Limits{Max: c.in.Model.MaxRemovals, Clusters: c.in.Model.RemovedClusters,
+		Emptied: c.in.Model.MaxEmptied, MayEmpty: c.in.Model.EmptiedClusters}
 	return of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
 }
 
@@ -104,14 +104,14 @@ func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
 			continue
 		}
 		if parts[p.Way.From] == nil {
-			part, err := c.record.ClusterType(p.Way.From)
+			part, err := c.scope.record.ClusterType(p.Way.From)
 			if err != nil {
 				return nil, err
 			}
 			parts[p.Way.From] = part
 		}
 		a := parts[p.Way.From].Assignment(p.DeploymentTarget())
-		if p.Removed() || !c.forMachines(a.Backend) {
+		if p.Removed() || !c.in.forMachines(a.Backend) {
 			out = append(out, leaving{p, a})
 		}
 	}
@@ -121,7 +121,7 @@ func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
 // refuse leaves the environment's output as it is, and says why, and what assigned what
 // would go.
 func (c *changes) refuse(r effect.Removals, leaves []leaving) {
-	ref := model.Ref{Collection: "environments", Name: c.Name}
+	ref := model.Ref{Collection: "environments", Name: c.in.Name}
 	field := "removals.max"
 	switch {
 	case r.Emptied <= r.MostEmptied || r.Empty:
@@ -133,16 +133,16 @@ func (c *changes) refuse(r effect.Removals, leaves []leaving) {
 	var ids []string
 	counts := map[model.Ref]int{}
 	for _, l := range leaves {
-		ids = append(ids, l.id(c.Name))
+		ids = append(ids, l.id(c.in.Name))
 		for _, policy := range l.record.Policies {
 			counts[model.Ref{Collection: "schedulingPolicies", Name: policy}] += l.pair.Way.Count()
 		}
 	}
 	slices.Sort(ids)
-	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.Name, r.Excess())).
+	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.in.Name, r.Excess())).
 		On(ref.String()).For(slices.Compact(ids)...).
 		Hinting(fmt.Sprintf("nothing of the environment is written; to remove them, build with "+
-			"--allow-removals, or raise %s of environment %s", field, c.Name))
+			"--allow-removals, or raise %s of environment %s", field, c.in.Name))
 	policies := make([]model.Ref, 0, len(counts))
 	for ref := range counts {
 		policies = append(policies, ref)
@@ -165,11 +165,11 @@ func (c *changes) reportLeaving(leaves []leaving) {
 	var order []string
 	alike := map[string][]leaving{}
 	for _, l := range leaves {
-		if b := c.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) &&
+		if b := c.in.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) &&
 			b != nil && !b.Traits().DeletesUnlisted {
 			continue
 		}
-		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "", c.holdsUp(l))
+		key := fmt.Sprint(c.in.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "", c.holdsUp(l))
 		if alike[key] == nil {
 			order = append(order, key)
 		}
@@ -184,7 +184,7 @@ func (c *changes) reportLeaving(leaves []leaving) {
 // because their cluster type goes. What runs on a cluster that is removed by name is gone.
 func (c *changes) folderStays(p *effect.Pair) bool {
 	byName := !slices.ContainsFunc(p.Way.Clusters,
-		func(name string) bool { return !slices.Contains(c.Model.RemovedClusters, name) })
+		func(name string) bool { return !slices.Contains(c.in.Model.RemovedClusters, name) })
 	return byName || slices.ContainsFunc(c.tree.ClusterTypes,
 		func(ct tree.ClusterType) bool { return ct.Name == p.Way.From })
 }
@@ -197,17 +197,17 @@ func (c *changes) departure(leaves []leaving) diag.Diagnostic {
 		on += " on cluster " + names[0]
 	}
 	d := removal(on, first.record.Folder, first.renamed())
-	if c.forMachines(first.record.Backend) {
+	if c.in.forMachines(first.record.Backend) {
 		d = machineRemoval(on, first.record.Folder)
 	}
 	number := 0
 	var ids []string
 	for _, l := range leaves {
 		number += l.pair.Way.Count()
-		ids = append(ids, l.id(c.Name))
+		ids = append(ids, l.id(c.in.Name))
 	}
 	if number > 1 {
-		d.Message = departures(leaves, number, c.forMachines(first.record.Backend))
+		d.Message = departures(leaves, number, c.in.forMachines(first.record.Backend))
 	}
 	if hint := c.holdsUp(first); hint != "" {
 		d = d.Hinting(strings.TrimPrefix(d.Hint+"; "+hint, "; "))
@@ -218,7 +218,7 @@ func (c *changes) departure(leaves []leaving) diag.Diagnostic {
 
 // holdsUp returns what may hold up the removal of a pair, as a hint; "" where nothing is known to.
 func (c *changes) holdsUp(l leaving) string {
-	if b := c.request.Backends[l.record.Backend]; b != nil && l.renamed() == "" {
+	if b := c.in.request.Backends[l.record.Backend]; b != nil && l.renamed() == "" {
 		return b.Traits().Removal
 	}
 	return ""
@@ -281,20 +281,20 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 // reportIndex warns of a cluster type whose folders are no longer applied by an
 // object each, as they are with gitops: the objects go, with what they applied.
 func (c *changes) reportIndex(clusterType string) error {
-	if c.Model.GitOps != nil {
+	if c.in.Model.GitOps != nil {
 		return nil
 	}
-	before, err := c.record.Part(clusterType, func(string, string, bool) bool { return false })
+	before, err := c.scope.record.Part(clusterType, func(string, string, bool) bool { return false })
 	if err != nil || before == nil {
 		return err
 	}
 	if _, had := before.Files[backends.AssignmentsFile]; !had {
 		return nil
 	}
-	ref := model.Ref{Collection: "environments", Name: c.Name}
+	ref := model.Ref{Collection: "environments", Name: c.in.Name}
 	c.reports.add(diag.New(diag.IndexGoes,
 		fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", clusterType,
-			backends.AssignmentsFile, c.Name)).
+			backends.AssignmentsFile, c.in.Name)).
 		At(ref, "").On(ref.String()).
 		Hinting("the reconciler deletes what that file applied before it applies it again: restore " +
 			"gitops, or suspend pruning for the change"))

@@ -17,7 +17,8 @@ const AllEmpty = "*"
 // retained is what stays as the record describes it because a selector that selected
 // it selects nothing any more.
 type retained struct {
-	*scope
+	in    *Inputs
+	scope *scope
 	// folders are those of assignments that no policy gives any more, by cluster type and
 	// deployment target.
 	folders map[string]map[string]bool
@@ -53,7 +54,7 @@ type lost struct {
 // something before. What they had selected stays as it is: recorded folders are kept,
 // and what is assigned because a policy takes nothing away any more is not built.
 func retain(s *scope, out *reports) (*retained, error) {
-	r := &retained{scope: s, folders: map[string]map[string]bool{}, denied: map[string][]tree.Denied{}}
+	r := &retained{in: s.in, scope: s, folders: map[string]map[string]bool{}, denied: map[string][]tree.Denied{}}
 	all := r.lostSelectors()
 	if s.record != nil && len(all) > 0 {
 		for _, entry := range s.record.ClusterTypes {
@@ -84,17 +85,17 @@ func retain(s *scope, out *reports) (*retained, error) {
 // followHidden lets it follow from errors that hide clusters that a selector of clusters selects
 // nothing.
 func (r *retained) followHidden(out *reports) {
-	if !r.Model.HidesClusters() {
+	if !r.in.Model.HidesClusters() {
 		return
 	}
 	var causes []string
-	for ref := range r.Model.Invalid {
+	for ref := range r.in.Model.Invalid {
 		if ref.Collection == clusters {
 			causes = append(causes, ref.Entity().String())
 		}
 	}
-	for i := range r.Model.Inventories {
-		causes = append(causes, model.Ref{Collection: "inventories", Name: r.Model.Inventories[i].Name}.String())
+	for i := range r.in.Model.Inventories {
+		causes = append(causes, model.Ref{Collection: "inventories", Name: r.in.Model.Inventories[i].Name}.String())
 	}
 	slices.Sort(causes)
 	for i := range out.all {
@@ -119,8 +120,8 @@ func (r *retained) dropConsequences(out *reports) {
 			targets[target] = true
 		}
 	}
-	for i := range r.Model.Workloads {
-		w := &r.Model.Workloads[i]
+	for i := range r.in.Model.Workloads {
+		w := &r.in.Model.Workloads[i]
 		for j := range w.Targets {
 			if targets[w.Targets[j].FullName] {
 				out.drop(diag.Unassigned, w.TargetRef(w.Targets[j].Name).String())
@@ -139,9 +140,9 @@ func (r *retained) lostSelectors() []*lost {
 			out = append(out, l)
 		}
 	}
-	for _, s := range r.Schedule.Empty() {
+	for _, s := range r.in.Schedule.Empty() {
 		p := s.Policy
-		if r.Model.Incomplete && !p.Deny && !s.Except && p.Pin == nil {
+		if r.in.Model.Incomplete && !p.Deny && !s.Except && p.Pin == nil {
 			continue // nothing is removed, and errors may be the reason
 		}
 		add(&lost{
@@ -150,10 +151,10 @@ func (r *retained) lostSelectors() []*lost {
 			denies: p.Deny != s.Except, spares: p.Deny && s.Except,
 		}, p.AllowEmpty)
 	}
-	for _, s := range r.Plan.Empty {
+	for _, s := range r.in.Plan.Empty {
 		add(&lost{entity: s.Ref, warning: s.Warning}, s.Allowed)
 	}
-	for ref := range r.Model.Invalid {
+	for ref := range r.in.Model.Invalid {
 		if ref.Collection == "schedulingPolicies" && ref.Path == "" {
 			out = append(out, &lost{entity: ref, assigns: true, pins: true, denies: true, spares: true})
 		}
@@ -165,14 +166,14 @@ func (r *retained) lostSelectors() []*lost {
 // mayBeEmpty says whether the request allows the selectors of an entity to select
 // nothing.
 func (r *retained) mayBeEmpty(ref model.Ref) bool {
-	return slices.ContainsFunc(r.request.AllowEmpty, func(name string) bool {
+	return slices.ContainsFunc(r.in.request.AllowEmpty, func(name string) bool {
 		return name == AllEmpty || name == ref.Name || name == ref.Collection+"."+ref.Name
 	})
 }
 
 // retainOf retains what selectors had selected of a cluster type.
 func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
-	gone := !slices.ContainsFunc(r.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name })
+	gone := !slices.ContainsFunc(r.in.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name })
 	if gone && ct.Name != model.TypeOfFolder(ct.Name) && r.retainClass(ct, all) {
 		return
 	}
@@ -180,18 +181,18 @@ func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
 		known = known && len(a.Policies) > 0
-		number, assigned := r.Schedule.Index(ct.Name, a.DeploymentTarget)
+		number, assigned := r.in.Schedule.Index(ct.Name, a.DeploymentTarget)
 		for _, l := range all {
 			switch selected := l.selected(a); {
 			case !selected:
 			case !assigned && l.selector != "" && (l.assigns || l.spares):
 				r.keep(ct.Name, a.DeploymentTarget)
-				l.concern(r.Name, ct.Name, a.DeploymentTarget)
+				l.concern(r.in.Name, ct.Name, a.DeploymentTarget)
 			case assigned && (l.pins || l.isConfig()):
-				r.Plan.Failed[number] = true
-				l.concern(r.Name, ct.Name, a.DeploymentTarget)
+				r.in.Plan.Failed[number] = true
+				l.concern(r.in.Name, ct.Name, a.DeploymentTarget)
 			case assigned && l.selector != "" && l.assigns && len(a.Policies) > 0:
-				l.concern(r.Name, ct.Name, a.DeploymentTarget)
+				l.concern(r.in.Name, ct.Name, a.DeploymentTarget)
 			}
 		}
 	}
@@ -226,7 +227,7 @@ func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lost) (retains
 		}
 		for i := range ct.Assignments {
 			r.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
-			l.concern(r.Name, ct.Name, ct.Assignments[i].DeploymentTarget)
+			l.concern(r.in.Name, ct.Name, ct.Assignments[i].DeploymentTarget)
 		}
 		retains = true
 	}
@@ -266,9 +267,9 @@ func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lost) 
 			continue
 		}
 		by = append(by, l.entity.Name)
-		if number, assigned := r.Schedule.Index(clusterType, d.DeploymentTarget); assigned {
-			r.Plan.Failed[number] = true
-			l.concern(r.Name, clusterType, d.DeploymentTarget)
+		if number, assigned := r.in.Schedule.Index(clusterType, d.DeploymentTarget); assigned {
+			r.in.Plan.Failed[number] = true
+			l.concern(r.in.Name, clusterType, d.DeploymentTarget)
 		}
 	}
 	if len(by) > 0 {
@@ -283,11 +284,11 @@ func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
 		if !l.denies || l.selector == "" {
 			continue
 		}
-		for i := range r.Schedule.Assignments {
-			a := &r.Schedule.Assignments[i]
+		for i := range r.in.Schedule.Assignments {
+			a := &r.in.Schedule.Assignments[i]
 			if a.ClusterType.Name == ct.Name && ct.Assignment(a.Target.FullName) == nil {
-				r.Plan.Failed[i] = true
-				l.concern(r.Name, ct.Name, a.Target.FullName)
+				r.in.Plan.Failed[i] = true
+				l.concern(r.in.Name, ct.Name, a.Target.FullName)
 			}
 		}
 	}
@@ -321,9 +322,9 @@ func (r *retained) reportLost(l *lost, out *reports) {
 // deniedOf returns the pairs that are taken away from a cluster type, sorted.
 func (r *retained) deniedOf(clusterType string) []tree.Denied {
 	var out []tree.Denied
-	first, _ := slices.BinarySearchFunc(r.Schedule.Denied, clusterType,
+	first, _ := slices.BinarySearchFunc(r.in.Schedule.Denied, clusterType,
 		func(d schedule.Denial, name string) int { return strings.Compare(d.ClusterType, name) })
-	for _, d := range r.Schedule.Denied[first:] {
+	for _, d := range r.in.Schedule.Denied[first:] {
 		if d.ClusterType != clusterType {
 			break
 		}
@@ -342,7 +343,7 @@ func (r *retained) deniedOf(clusterType string) []tree.Denied {
 }
 
 // selection says what selects an assignment.
-func (p *Planned) selection(i int) tree.Selection {
+func (p *Inputs) selection(i int) tree.Selection {
 	a := &p.Schedule.Assignments[i]
 	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: p.Plan.Configs(i),
 		ConfigSchemas: p.Plan.ConfigSchemas(i)}

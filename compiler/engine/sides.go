@@ -13,7 +13,9 @@ import (
 
 // changes are the differences between the record of an output and the tree that is to be.
 type changes struct {
-	*keeper
+	in          *Inputs
+	scope       *scope
+	keeper      *keeper
 	assignments *assignments
 	types       []clusterType // of the model
 	tree        *tree.Tree
@@ -26,14 +28,14 @@ type changes struct {
 // differs says whether anything may differ, and finds the folders that are known not to.
 func (c *changes) differs() bool {
 	c.numbers, c.equal = map[string]int{}, map[string]bool{}
-	for n := range c.Model.ClusterTypes {
-		c.numbers[c.Model.ClusterTypes[n].Name] = n
+	for n := range c.in.Model.ClusterTypes {
+		c.numbers[c.in.Model.ClusterTypes[n].Name] = n
 	}
 	digests, outside := map[string]model.Digest{}, map[string]bool{}
 	for _, ct := range c.tree.ClusterTypes {
 		digests[ct.Name], outside[ct.Name] = ct.Digest, ct.Outside
 	}
-	for _, entry := range c.record.ClusterTypes {
+	for _, entry := range c.scope.record.ClusterTypes {
 		digest, there := digests[entry.Name]
 		c.equal[entry.Name] = there && (outside[entry.Name] || entry.Digest != "" && entry.Digest == digest)
 		delete(digests, entry.Name)
@@ -53,14 +55,14 @@ func (c *changes) same(folder string) bool { return c.equal[folder] }
 
 // ofThisBuild says whether a folder is equal, and this build and no other shard makes it.
 func (c *changes) ofThisBuild(folder string) bool {
-	return c.equal[folder] && c.request.Shard.Has(folder)
+	return c.equal[folder] && c.in.request.Shard.Has(folder)
 }
 
 // sides returns the environment by the record, and as it will be.
 func (c *changes) sides() (before, after *effect.Side, err error) {
 	before = &effect.Side{Folders: map[string]int{}, Assigned: c.recordedAssignments}
 	after = &effect.Side{Folders: map[string]int{}, Assigned: c.assigned}
-	for _, entry := range c.record.ClusterTypes {
+	for _, entry := range c.scope.record.ClusterTypes {
 		if tree.IsShard(entry.Name) {
 			continue
 		}
@@ -90,16 +92,16 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 func (c *changes) followedBefore() ([]effect.Cluster, error) {
 	planned := func(name string) bool {
 		if tree.IsShard(name) {
-			return c.equal[name] && c.entries.shards[name] != nil
+			return c.equal[name] && c.keeper.entries.shards[name] != nil
 		}
 		_, known := c.numbers[name]
-		return known && c.builds(name) && c.equal[name]
+		return known && c.scope.builds(name) && c.equal[name]
 	}
-	recorded, err := c.record.Followers(planned)
+	recorded, err := c.scope.record.Followers(planned)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]effect.Cluster, 0, len(c.Model.Clusters))
+	out := make([]effect.Cluster, 0, len(c.in.Model.Clusters))
 	hasEntries := map[string]bool{} // cluster types
 	add := func(name, folder string, entry bool) {
 		out = append(out, c.cluster(name, folder, entry))
@@ -108,16 +110,16 @@ func (c *changes) followedBefore() ([]effect.Cluster, error) {
 	for _, f := range recorded {
 		add(f.Cluster, f.Folder, f.Entry != nil)
 	}
-	for name, shard := range c.entries.shards {
+	for name, shard := range c.keeper.entries.shards {
 		for i := range shard.entries {
 			if planned(name) {
 				add(shard.entries[i].Cluster, shard.entries[i].Folder, true)
 			}
 		}
 	}
-	for n := range c.Model.ClusterTypes {
-		if ct := &c.Model.ClusterTypes[n]; planned(ct.Name) && ct.Entries != model.ClusterEntries {
-			for _, name := range c.recordedClusters(ct.Name) {
+	for n := range c.in.Model.ClusterTypes {
+		if ct := &c.in.Model.ClusterTypes[n]; planned(ct.Name) && ct.Entries != model.ClusterEntries {
+			for _, name := range c.scope.recordedClusters(ct.Name) {
 				add(name, ct.Name, false)
 			}
 		}
@@ -131,19 +133,19 @@ func (c *changes) followedBefore() ([]effect.Cluster, error) {
 // followedAfter returns the clusters that will be listed; before has the record's clusters.
 func (c *changes) followedAfter(before []effect.Cluster) []effect.Cluster {
 	is := make([]effect.Cluster, 0, len(before))
-	for name, shard := range c.entries.shards {
+	for name, shard := range c.keeper.entries.shards {
 		for _, e := range shard.entries {
 			if !c.equal[name] {
 				is = append(is, c.cluster(e.Cluster, e.Folder, true))
 			}
 		}
 	}
-	for n := range c.Model.ClusterTypes {
-		ct := &c.Model.ClusterTypes[n]
-		if c.equal[ct.Name] || !c.builds(ct.Name) || ct.Entries == model.ClusterEntries {
+	for n := range c.in.Model.ClusterTypes {
+		ct := &c.in.Model.ClusterTypes[n]
+		if c.equal[ct.Name] || !c.scope.builds(ct.Name) || ct.Entries == model.ClusterEntries {
 			continue
 		}
-		for _, name := range c.recordedClusters(ct.Name) {
+		for _, name := range c.scope.recordedClusters(ct.Name) {
 			is = append(is, c.cluster(name, ct.Name, false))
 		}
 	}
@@ -165,7 +167,7 @@ func sortClusters(all []effect.Cluster) []effect.Cluster {
 func (c *changes) cluster(name, folder string, entry bool) effect.Cluster {
 	out := effect.Cluster{Name: name, Folder: folder, Entry: entry}
 	if n, known := c.numbers[folder]; known {
-		b := c.backend(&c.Model.ClusterTypes[n])
+		b := c.in.backend(&c.in.Model.ClusterTypes[n])
 		out.OnlyListed = b != nil && b.Traits().Machines
 	}
 	return out
@@ -176,10 +178,10 @@ func (c *changes) cluster(name, folder string, entry bool) effect.Cluster {
 // them, whichever comes first. It is nil if there are no others, or if errors may keep what they
 // would remove.
 func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
-	if c.request.Shard.Of <= 1 || c.Model.Incomplete || c.Model.ClustersIncomplete || len(c.retained.lost) > 0 {
+	if c.in.request.Shard.Of <= 1 || c.in.Model.Incomplete || c.in.Model.ClustersIncomplete || len(c.keeper.retained.lost) > 0 {
 		return nil
 	}
-	other := func(name string) bool { return !c.request.Shard.Has(name) && c.inRing(name) }
+	other := func(name string) bool { return !c.in.request.Shard.Has(name) && c.scope.inRing(name) }
 	out := &effect.Side{Folders: map[string]int{}}
 	targets := map[string][]effect.Assignment{}
 	for name, n := range mine.Folders {
@@ -187,8 +189,8 @@ func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
 			out.Folders[name] = n
 		}
 	}
-	for n := range c.Model.ClusterTypes {
-		name := c.Model.ClusterTypes[n].Name
+	for n := range c.in.Model.ClusterTypes {
+		name := c.in.Model.ClusterTypes[n].Name
 		if !other(name) {
 			continue
 		}
@@ -206,17 +208,17 @@ func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
 		is[of.Name] = of
 	}
 	for _, of := range mine.Clusters { // of other shards: as the platform has them
-		switch m := c.Model.Cluster(of.Name); {
+		switch m := c.in.Model.Cluster(of.Name); {
 		case of.Entry && !other(tree.ShardName(of.Name)) || !of.Entry && !other(of.Folder):
 		case m != nil:
 			of.Folder = m.Folder
 			is[of.Name] = of
-		case slices.Contains(c.Model.RemovedClusters, of.Name) || !of.Entry:
+		case slices.Contains(c.in.Model.RemovedClusters, of.Name) || !of.Entry:
 			delete(is, of.Name)
 		}
 	}
-	for i := range c.Model.Clusters {
-		m := &c.Model.Clusters[i]
+	for i := range c.in.Model.Clusters {
+		m := &c.in.Model.Clusters[i]
 		if _, known := is[m.Name]; !known && m.Folder != "" && other(m.Folder) {
 			is[m.Name] = c.cluster(m.Name, m.Folder, false)
 		}
@@ -232,9 +234,9 @@ func unmade(int) tree.ID { return "" }
 // assignment's files by its number.
 func (c *changes) scheduled(n int, files func(i int) tree.ID) []effect.Assignment {
 	var out []effect.Assignment
-	for i := c.spans[n].first; i < c.spans[n].next; i++ {
-		out = append(out, effect.Assignment{DeploymentTarget: c.Schedule.Assignments[i].Target.FullName,
-			Namespace: c.Plan.Namespaces[i], Tree: files(i)})
+	for i := c.in.spans[n].first; i < c.in.spans[n].next; i++ {
+		out = append(out, effect.Assignment{DeploymentTarget: c.in.Schedule.Assignments[i].Target.FullName,
+			Namespace: c.in.Plan.Namespaces[i], Tree: files(i)})
 	}
 	slices.SortFunc(out, func(a,
 		b effect.Assignment) int {
@@ -245,7 +247,7 @@ func (c *changes) scheduled(n int, files func(i int) tree.ID) []effect.Assignmen
 
 // recordedAssignments returns the assignments of a recorded folder.
 func (c *changes) recordedAssignments(folder string) ([]effect.Assignment, error) {
-	lines, err := c.record.Outlines(folder)
+	lines, err := c.scope.record.Outlines(folder)
 	out := make([]effect.Assignment, len(lines))
 	for i, l := range lines {
 		out[i] = effect.Assignment(l)
@@ -256,9 +258,9 @@ func (c *changes) recordedAssignments(folder string) ([]effect.Assignment, error
 // assigned returns the assignments that a folder will have.
 func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	n, known := c.numbers[folder]
-	built := known && c.builds(folder)
+	built := known && c.scope.builds(folder)
 	switch {
-	case known && !built && c.record.FolderTree(folder) == "":
+	case known && !built && c.scope.record.FolderTree(folder) == "":
 		return c.scheduled(n, unmade), nil
 	case c.equal[folder], built && c.assignments.known[n].same:
 		return c.recordedAssignments(folder)
@@ -276,8 +278,8 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	var folders []tree.Folder
 	if built {
 		folders = c.types[n].folders
-	} else if c.whole(folder) != "" {
-		folders = c.others(folder, nil)
+	} else if c.keeper.whole(folder) != "" {
+		folders = c.keeper.others(folder, nil)
 	}
 	out := make([]effect.Assignment, len(folders))
 	for i := range folders {

@@ -16,7 +16,7 @@ import (
 
 // tuples are those of the plan, each composed once for all assignments that share it.
 type tuples struct {
-	*Planned
+	in  *Inputs
 	all []tuple
 }
 
@@ -108,18 +108,18 @@ func (l lists) add(encoded []byte) {
 }
 
 // newTuples returns the tuples of a plan.
-func newTuples(p *Planned) *tuples {
+func newTuples(p *Inputs) *tuples {
 	return &tuples{p, make([]tuple, len(p.Plan.Tuples))}
 }
 
 // isNeeded says whether assignments may still need a tuple's graph, of which so many do not.
 func (ts *tuples) isNeeded(n, ended int32) bool {
-	return int(ended) < len(ts.Plan.Tuples[n].Assignments)
+	return int(ended) < len(ts.in.Plan.Tuples[n].Assignments)
 }
 
 // summary returns the summary of an assignment's tuple, which is known.
 func (ts *tuples) summary(assignment int) *tupleSummary {
-	return &ts.all[ts.Plan.TupleOf[assignment]].summary
+	return &ts.all[ts.in.Plan.TupleOf[assignment]].summary
 }
 
 // resolve makes the summaries of the tuples of a cluster type known, from its table or by
@@ -150,7 +150,7 @@ func (ts *tuples) resolve(ctx context.Context, table table, numbers []int32, com
 	if mine.err != nil {
 		return mine.err
 	}
-	ts.request.Meter.count(cache.Tuple, len(missing), claimed-len(missing))
+	ts.in.request.Meter.count(cache.Tuple, len(missing), claimed-len(missing))
 	for _, n := range others {
 		other := ts.all[n].claim.Load()
 		select {
@@ -168,7 +168,7 @@ func (ts *tuples) resolve(ctx context.Context, table table, numbers []int32, com
 
 // tupleKey is the key of a tuple's summary.
 func (ts *tuples) tupleKey(h *cache.Hash, n int32) cache.Key {
-	return ts.begin(h, "tuple").Bytes(ts.Plan.Tuples[n].Digest[:]).Sum()
+	return ts.in.begin(h, "tuple").Bytes(ts.in.Plan.Tuples[n].Digest[:]).Sum()
 }
 
 // remember keeps the summary of a tuple in a table that lacks it.
@@ -184,8 +184,8 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 	if len(missing) == 0 {
 		return nil
 	}
-	defer ts.request.Meter.took(cache.Tuple, time.Now())
-	prepared, err := ts.Plan.Prepare(ctx, missing)
+	defer ts.in.request.Meter.took(cache.Tuple, time.Now())
+	prepared, err := ts.in.Plan.Prepare(ctx, missing)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 		}
 		t := &ts.all[n]
 		g := composer.Compose(n, prepared)
-		ds := ts.strict(slices.Clone(g.Diagnostics()))
+		ds := ts.in.strict(slices.Clone(g.Diagnostics()))
 		t.summary = tupleSummary{g.Failed || diag.Errors(ds), g.Digest, encodeLists(g.Lists()), ds}
 		ts.remember(table, h, n)
 		g.DropProvenance()
@@ -225,11 +225,11 @@ func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compo
 	if len(missing) == 0 {
 		return out, nil
 	}
-	prepared, err := ts.Plan.Prepare(ctx, missing)
+	prepared, err := ts.in.Plan.Prepare(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
-	composer := ts.Plan.NewComposer()
+	composer := ts.in.Plan.NewComposer()
 	for _, n := range missing {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -248,16 +248,16 @@ func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compo
 
 // graph returns the whole graph of a tuple.
 func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
-	prepared, err := ts.Plan.Prepare(ctx, []int32{n})
+	prepared, err := ts.in.Plan.Prepare(ctx, []int32{n})
 	if err != nil {
 		return nil, err
 	}
-	return ts.Plan.NewComposer().Compose(n, prepared), nil
+	return ts.in.Plan.NewComposer().Compose(n, prepared), nil
 }
 
 // release says that an assignment no longer needs its tuple's graph.
 func (ts *tuples) release(assignment int) {
-	n := ts.Plan.TupleOf[assignment]
+	n := ts.in.Plan.TupleOf[assignment]
 	t := &ts.all[n]
 	if !ts.isNeeded(n, t.ended.Add(1)) {
 		t.mu.Lock()
@@ -283,9 +283,9 @@ func (ts *tuples) diagnostics(s *scope, leftOut []bool, lists lists) []diag.Diag
 			continue
 		}
 		var ids []string
-		for _, i := range ts.Plan.Tuples[n].Assignments {
+		for _, i := range ts.in.Plan.Tuples[n].Assignments {
 			if s.has(int(i)) {
-				ids = append(ids, ts.id(int(i)))
+				ids = append(ids, ts.in.id(int(i)))
 			}
 		}
 		for _, d := range t.summary.diagnostics {
@@ -293,7 +293,7 @@ func (ts *tuples) diagnostics(s *scope, leftOut []bool, lists lists) []diag.Diag
 		}
 	}
 	if clean {
-		out = append(out, ts.Plan.UnusedLists(lists.paths)...)
+		out = append(out, ts.in.Plan.UnusedLists(lists.paths)...)
 	}
 	return out
 }

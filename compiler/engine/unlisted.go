@@ -15,7 +15,7 @@ import (
 type unlisted map[model.Ref]map[string][]string
 
 // add adds what is for clusters of a tuple that has none.
-func (u unlisted) add(p *Planned, tuple int) {
+func (u unlisted) add(p *Inputs, tuple int) {
 	for _, config := range p.Plan.OfClusters(tuple) {
 		if u[config] == nil {
 			u[config] = map[string][]string{}

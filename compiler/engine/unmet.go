@@ -23,13 +23,13 @@ func (e *entries) unmet(as *assignments) (bool, error) {
 		}
 	}
 	found := false
-	for n, at := range e.spans {
-		ct := &e.Model.ClusterTypes[n]
-		b, needs := e.backend(ct).(backends.Needing)
-		if staying[ct.Name] == "" || !needs || e.record == nil {
+	for n, at := range e.in.spans {
+		ct := &e.in.Model.ClusterTypes[n]
+		b, needs := e.in.backend(ct).(backends.Needing)
+		if staying[ct.Name] == "" || !needs || e.scope.record == nil {
 			continue
 		}
-		before, err := e.record.ClusterType(ct.Name)
+		before, err := e.scope.record.ClusterType(ct.Name)
 		if err != nil {
 			return false, err
 		}
@@ -41,7 +41,7 @@ func (e *entries) unmet(as *assignments) (bool, error) {
 			if _, err := summary.decodeShared(); err != nil {
 				return false, err
 			}
-			a, had := &as.Schedule.Assignments[i], []string(nil)
+			a, had := &as.in.Schedule.Assignments[i], []string(nil)
 			if before != nil {
 				if r := before.Assignment(a.Target.FullName); r != nil {
 					had = b.Needs(r.Shared)
@@ -50,7 +50,7 @@ func (e *entries) unmet(as *assignments) (bool, error) {
 			for _, value := range b.Needs(summary.shared) {
 				if !slices.Contains(had, value) {
 					as.rows[i].failed, found = true, true
-					e.reports.add(e.lacking(ct, staying[ct.Name], a.Target.FullName, value).For(as.id(i)))
+					e.reports.add(e.lacking(ct, staying[ct.Name], a.Target.FullName, value).For(as.in.id(i)))
 					break
 				}
 			}
@@ -67,5 +67,5 @@ func (e *entries) lacking(ct *model.ClusterType, cluster, target, value string) 
 			"it is, without one", target, value, cluster)).
 		At(ct.Ref(), "").At(ref, "").On(ref.String()).
 		Hinting(fmt.Sprintf("correct what is wrong with %s, list it again, or remove it: environments: "+
-			"%s: removals: clusters: [%q]", cluster, model.Label(e.Name), cluster))
+			"%s: removals: clusters: [%q]", cluster, model.Label(e.in.Name), cluster))
 }

@@ -97,11 +97,11 @@ func (e *entries) reportOtherTypes() {
 		clusters := slices.Sorted(slices.Values(all[types]))
 		which, goes := "cluster "+clusters[0], "goes"
 		hint := fmt.Sprintf("apply to it what kalypso bootstrap cluster %s/%s prints: its reconciler "+
-			"may not read the other folder before", e.Name, clusters[0])
+			"may not read the other folder before", e.in.Name, clusters[0])
 		if n := len(clusters); n > 1 {
 			which, goes = fmt.Sprintf("%d clusters", n), "go"
 			hint = fmt.Sprintf("apply to each of them what kalypso bootstrap cluster prints for it, as "+
-				"for %s/%s: its reconciler may not read the other folder before", e.Name, clusters[0])
+				"for %s/%s: its reconciler may not read the other folder before", e.in.Name, clusters[0])
 		}
 		message := fmt.Sprintf("%s %s from cluster type %s to %s: what ran there is removed, "+
 			"and runs anew", which, goes, types[0], types[1])
