@@ -493,7 +493,7 @@ func TestChanged(t *testing.T) {
 				{Way: one, Before: store("c-test"), After: store("c-test")},
 				{Way: all, Before: store("d-test")},
 			}}},
-			{Inputs: &engine.Inputs{Name: "prod"}}, {Planned: &engine.Planned{Name: "qa"}},
+			{Inputs: &engine.Inputs{Name: "prod"}}, {Inputs: &engine.Inputs{Name: "qa"}},
 		}},
 		written: &compiler.Written{Changes: map[string]*tree.Changes{
 			"dev": {}, "qa": {Assignments: tree.AssignmentChanges{Added: names("qa", 80)}},
