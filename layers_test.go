@@ -62,6 +62,56 @@ func TestInternal(t *testing.T) {
 	}
 }
 
+// TestOrder holds all packages against the tables of docs/architecture.md: each has a row, and imports
+// only packages of rows above its own, or below internal/. A row for a folder named internal has all
+// packages below it.
+func TestOrder(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]int{}
+	for n, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\|").FindAllStringSubmatch(string(page), -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			rows[strings.TrimSuffix(strings.Trim(name, "`"), "/")] = n + 1
+		}
+	}
+	rowOf := func(name string) int {
+		for dir := name; dir != "."; dir = path.Dir(dir) {
+			if n := rows[dir]; n > 0 && (dir == name || path.Base(dir) == "internal") {
+				return n
+			}
+		}
+		return 0
+	}
+	for _, step := range steps {
+		err := filepath.WalkDir(step, func(name string, entry fs.DirEntry, err error) error {
+			name = filepath.ToSlash(name)
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && (entry.Name() == "testdata" || name == "hub/dashboards"):
+				return fs.SkipDir
+			case entry.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+				return nil
+			}
+			mine := rowOf(path.Dir(name))
+			if mine == 0 {
+				t.Errorf("docs/architecture.md has no row for %s", path.Dir(name))
+			}
+			for _, imported := range stepsImportedBy(t, name) {
+				if n := rowOf(imported); n > mine {
+					t.Errorf("%s imports %s, which has a row below %s", name, imported, path.Dir(name))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // stepsImportedBy returns the steps that a Go file imports, in the order of its imports.
 func stepsImportedBy(t *testing.T, file string) (out []string) {
 	t.Helper()

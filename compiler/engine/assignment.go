@@ -4,19 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
 // assignments are those of the schedule, with what each gives.
@@ -28,7 +26,7 @@ type assignments struct {
 	rows    []row       // by assignment
 	spill   spill       // the files of those that were emitted
 	roots   []extent    // in the spill, of the files at the roots of cluster types
-	known   []knownType // by cluster type
+	types   []typeState // by cluster type
 	// requested is what workspaces with a quota request of it, by name.
 	requested map[string]kubernetes.Requests
 }
@@ -42,84 +40,6 @@ type row struct {
 	// without are the CustomResourceDefinitions, by name, that another assignment of
 	// the cluster type brings for both.
 	without map[string]bool
-}
-
-// build emits the assignments of every cluster type of this build, but of those that are
-// known to be as the record says.
-func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *reports) error {
-	var types []int
-	total := 0
-	for ct, at := range as.in.spans {
-		if s.builds(as.in.Model.ClusterTypes[ct].Name) {
-			types, total = append(types, ct), total+at.next-at.first
-		}
-	}
-	progress := as.progress(total)
-	found := make([][]collision, len(as.in.spans))
-	central, concerned := as.centralCollisions(s), map[*model.ClusterType]bool{}
-	for _, c := range central {
-		concerned[as.in.Schedule.Assignments[c.first].ClusterType] = true
-		concerned[as.in.Schedule.Assignments[c.second].ClusterType] = true
-	}
-	group, within := errgroup.WithContext(ctx) // which ends with the group
-	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
-	for w := range workers {
-		group.Go(func() error {
-			composer := as.in.Plan.NewComposer()
-			for n := w; n < len(types); n += workers {
-				ct := types[n]
-				if concerned[&as.in.Model.ClusterTypes[ct]] || !as.recall(s, r, ct) {
-					var err error
-					if found[ct], err = as.buildType(within, s, ct, composer); err != nil {
-						return err
-					}
-				}
-				progress(as.in.spans[ct].next - as.in.spans[ct].first)
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	leftOut, lists := as.leftOutTuples()
-	out.add(as.tuples.diagnostics(s, leftOut, lists)...)
-	ds, err := as.diagnostics(ctx)
-	if err != nil {
-		return err
-	}
-	out.add(ds...)
-	out.add(as.collide(append(slices.Concat(found...), central...))...)
-	ds, err = as.overQuota(s)
-	out.add(ds...)
-	return err
-}
-
-// buildType emits the assignments of a cluster type, and returns its collisions.
-func (as *assignments) buildType(ctx context.Context, s *scope, ct int,
-	composer *compose.Composer) ([]collision, error) {
-	objects, err := as.buildClusterType(ctx, as.in.spans[ct], composer)
-	if err != nil {
-		return nil, err
-	}
-	found, err := as.collisions(ctx, ct, objects)
-	if err != nil {
-		return nil, err
-	}
-	return found, as.shareDefinitions(ctx, s, ct, found)
-}
-
-// progress returns what reports how many more assignments of total are done.
-func (as *assignments) progress(total int) func(done int) {
-	if as.in.request.Progress == nil {
-		return func(int) {}
-	}
-	var all atomic.Int64
-	report := func(done int) {
-		as.in.request.Progress(Progress{Environment: as.in.Name, Done: int(all.Add(int64(done))), Total: total})
-	}
-	report(0)
-	return report
 }
 
 // table is where the emitted assignments of a cluster type are kept, and their tuples.
@@ -248,12 +168,6 @@ func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backe
 	return objects, nil
 }
 
-// orphans says whether the namespace outlives the assignment.
-func orphans(namespaceService model.Value) bool {
-	deletion, _ := namespaceService.Lookup("deletion")
-	return deletion.Text() == "orphan"
-}
-
 // leftOut returns the definitions that assignments leave out, by assignment.
 func (as *assignments) leftOut(numbers []int) map[int]map[string]bool {
 	out := map[int]map[string]bool{}
@@ -318,21 +232,6 @@ func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic)
 	return out, err
 }
 
-// locate adds where the values come from to a diagnostic about one of them.
-func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
-	if d.Path == "" {
-		return d
-	}
-	for _, leaf := range g.Leaves() {
-		if leaf.Path == d.Path {
-			for _, o := range leaf.From {
-				d.Sites = append([]diag.Site{{Ref: o.Ref}}, d.Sites...)
-			}
-		}
-	}
-	return d
-}
-
 // folder describes the folder of an assignment that was emitted.
 func (as *assignments) folder(i int, summary emissionSummary) backends.Folder {
 	a := &as.in.Schedule.Assignments[i]
@@ -394,4 +293,84 @@ func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission
 		}
 	}
 	return emitted, nil
+}
+
+// keys makes the keys of a cluster type's assignments, one after the other.
+type keys struct {
+	hash        *cache.Hash
+	clusterType cache.Key // what all of them share
+	// capabilities is what the charts among them that are rendered share.
+	capabilities cache.Key
+	specs        []byte
+}
+
+// assignmentKey identifies all that the emission of an assignment is made of;
+// values is the digest of its composed values.
+func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
+	content := as.in.needsContent(a)
+	h := k.hash.Reset("assignment").Key(k.clusterType).Key(as.targetFacts(a, content))
+	if content && a.Manifests.Helm != nil {
+		h.Key(k.capabilities)
+	}
+	h.String(a.Version).String(as.in.Plan.Namespaces[i]).Int(a.Wave)
+	hashStrings(hashStrings(h, a.DependsOn), a.Policies) // which workspaces bound
+	k.specs = as.in.Plan.AppendSpecs(k.specs[:0], i, values)
+	return h.String(string(values)).Bytes(k.specs).Sum()
+}
+
+// targetFacts identifies the input that a deployment target's assignments share on all cluster
+// types: the workload and the target with all their fields. TestKeys lists the exceptions.
+// Pins are not part of it, and the lock's entry counts only if the content of the source is
+// needed.
+func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.Key {
+	known, _ := as.targets.Load(a.Target)
+	others, _ := known.(*targetKey)
+	for d := others; d != nil; d = d.other {
+		if d.content == content && d.manifests == a.Manifests {
+			return d.facts
+		}
+	}
+	w, t := *a.Workload, *a.Target
+	w.Targets, w.Requires, w.Digest = nil, nil, ""
+	t.Version, t.Manifests, t.Requires, t.AllowEmpty, t.DependsOn, t.Digest = "", a.Manifests, nil, false, nil, ""
+	if a.Manifests.Helm == nil {
+		w.Chart, t.Chart = model.ChartValues{}, model.ChartValues{}
+	}
+	h := cache.NewHash("deployment target").Bytes(model.Encode(w)).Bytes(model.Encode(t)).
+		String(as.in.workspaceDigest(a.Workload))
+	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
+		entry, _ := as.in.request.Library.Lock.Find(source)
+		h.Bytes(model.Encode(entry))
+	}
+	d := &targetKey{a.Manifests, content, h.Sum(), others}
+	as.targets.Store(a.Target, d)
+	return d.facts
+}
+
+// targetKey is the key of one of the manifests of a deployment target, in a list of all of them.
+// The schedule shares manifests, so that pointers tell them apart.
+type targetKey struct {
+	manifests model.Manifests
+	content   bool       // whether the key covers the content of the source
+	facts     cache.Key  // of the target, its workload and the manifests
+	other     *targetKey // of the target's manifests elsewhere; nil for none
+}
+
+// cachedType is the cached result of a cluster type that built without diagnostics about its
+// assignments.
+type cachedType struct {
+	Digest      model.Digest      `json:"digest"`                // as tree.ClusterType has it
+	Lists       []string          `json:"lists,omitempty"`       // what Graph.Lists returns, of all tuples
+	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // about the files at its root, unresolved
+}
+
+// typeState is the state of a cluster type: recall sets it before anything of it is built.
+type typeState struct {
+	cachedType
+	key cache.Key // of cachedType; zero if its assignments have to be looked at
+	// same says that the folder is as the record says, so that its assignments have no rows.
+	same bool
+
+	mu       sync.Mutex
+	complete bool // whether it has rows all the same, because somebody asked for its content
 }

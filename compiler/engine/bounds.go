@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -57,14 +58,6 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	}
 	b.machine(a.Manifests, user)
 	return b.ds
-}
-
-// mayBeOn says whether a workspace may be on a cluster type.
-func (p *Inputs) mayBeOn(w *model.Workspace, ct *model.ClusterType) bool {
-	if w.SelectedTypes == nil {
-		return w.ClusterTypes.Allow(ct.TypeName())
-	}
-	return p.bounded[w.Name][ct.Name]
 }
 
 // addresses returns where manifests come from, and what a package takes from elsewhere.
@@ -141,10 +134,153 @@ func (b *bounds) report(field, list, what string) {
 	b.ds = append(b.ds, d.Hinting(way))
 }
 
-// workspaceDigest identifies what bounds the workload of an assignment.
-func (p *Inputs) workspaceDigest(w *model.Workload) string {
-	if of, _ := p.Model.WorkspaceOf(w); of != nil {
-		return string(of.Digest)
+// machine reports what a package or a playbook does to machines that its workspace does not
+// allow; user is the assignment's own.
+func (b *bounds) machine(m model.Manifests, user string) {
+	of := b.of.Machines
+	if m.Ansible != nil && !of.Users.Allow(root) {
+		b.report(b.manifests, "machines.users", "may not run playbooks, which run as root")
 	}
-	return ""
+	p := m.Package
+	if p == nil {
+		return
+	}
+	b.reportAll(b.manifests+".files", "machines.files", "may not put files on machines at ", outside(p, of.Files))
+	b.reportAll(b.manifests+".deb", "machines.packages", "may not install ",
+		without(of.Packages, slices.Sorted(maps.Keys(p.Deb))))
+	b.reportAll(b.manifests+".units", "machines.units", "may not have the units ",
+		without(of.Units, slices.Sorted(maps.Keys(p.Units))))
+	var users, capabilities []string
+	for _, name := range slices.Sorted(maps.Keys(p.Units)) {
+		u := p.Units[name]
+		for _, r := range (unit{name, u, p.Units}).runs() {
+			if r.as != user && !of.Users.Allow(r.as) {
+				users = append(users, r.as+" ("+name+r.by+")")
+			}
+		}
+		for _, capability := range without(of.Capabilities, capabilitiesOf(u)) {
+			capabilities = append(capabilities, capability+" ("+name+")")
+		}
+	}
+	b.reportAll(b.manifests+".units", "machines.users", "may not run anything as ", users)
+	b.reportAll(b.manifests+".units", "machines.capabilities", "may not have the capabilities ", capabilities)
+}
+
+// without returns the names that patterns do not allow.
+func without(patterns model.Patterns, names []string) []string {
+	return slices.DeleteFunc(names, patterns.Allow)
+}
+
+// outside returns the paths of a package's files that a workspace does not allow, sorted.
+// What is below /proc, /sys and /dev leads anywhere, and is not allowed.
+func outside(p *model.Package, allowed model.Patterns) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
+		clean := path.Clean(name)
+		first, _, _ := strings.Cut(strings.TrimPrefix(clean, "/"), "/")
+		if slices.Contains([]string{"proc", "sys", "dev"}, first) || !allowed.Allow(clean) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// anyNamespace stands for one of which nobody has thought: it is allowed where about all are.
+const anyNamespace = "any"
+
+// rendered reports the objects of a projection that a workspace does not allow; namespace is
+// the assignment's.
+func (b *bounds) rendered(p *model.Projection, namespace string) {
+	items := kubernetes.Items(p.Objects)
+	var namespaced, clusterScoped, unknown, elsewhere, reaching, secrets, traffic, files, fluxed,
+		unlabelled, kept, hooks []string
+	for i, o := range kubernetes.Identities(p, namespace) {
+		kind := o.Kind
+		if o.Group != "" {
+			kind = o.Group + "/" + o.Kind
+		}
+		name := kind + " " + o.Name
+		switch {
+		case o.Namespace == "" && !b.of.Objects.ClusterScoped.Allow(kind):
+			clusterScoped = append(clusterScoped, name)
+		case o.Namespace != "" && !b.of.Objects.Namespaced.Allow(kind):
+			namespaced = append(namespaced, name)
+		case o.Guessed && !b.of.Objects.ClusterScoped.Allow(kind) && !withoutAny(b.of.Objects.Namespaced).Allow(kind):
+			unknown = append(unknown, name)
+		}
+		foreign := func(other string) bool { return other != "" && other != namespace && !b.of.Namespaces.Allow(other) }
+		if foreign(o.Given) {
+			elsewhere = append(elsewhere, fmt.Sprintf("%s in %s", name, o.Given))
+		}
+		if kind == "Namespace" && foreign(o.Name) { // which is there or goes with all that is in it
+			elsewhere = append(elsewhere, name)
+		}
+		if others := slices.DeleteFunc(kubernetes.Reaches(items[i].Value),
+			func(other string) bool { return !foreign(other) }); len(others) > 0 {
+			reaching = append(reaching, fmt.Sprintf("%s to %s", name, kubernetes.Few(others)))
+		}
+		if others := without(b.of.Secrets, kubernetes.SecretsOf(items[i].Value)); len(others) > 0 {
+			secrets = append(secrets, fmt.Sprintf("%s to %s", name, kubernetes.Few(others)))
+		}
+		if lacks := kubernetes.Lacks(items[i].Value, b.of.RequiredLabels); len(lacks) > 0 {
+			unlabelled = append(unlabelled, name+" ("+strings.Join(lacks, ", ")+")")
+		}
+		anywhere := b.of.Namespaces.Allow(anyNamespace)
+		if kubernetes.TakesTraffic(items[i].Value) && !anywhere {
+			traffic = append(traffic, name)
+		}
+		if kubernetes.ActsAsFlux(items[i].Value) && !anywhere {
+			fluxed = append(fluxed, name)
+		}
+		if fields := kubernetes.FilesOf(items[i].Value); len(fields) > 0 && !anywhere {
+			files = append(files, fmt.Sprintf("%s by %s", name, strings.Join(fields, ", ")))
+		}
+		if kubernetes.AsksToStay(items[i].Value) || kubernetes.HasFinalizers(items[i].Value) {
+			kept = append(kept, name)
+		}
+		if kubernetes.IsHook(items[i]) {
+			hooks = append(hooks, name)
+		}
+	}
+	b.reportAll(b.manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
+	b.reportAll(b.manifests, "objects.namespaced", "may not bring objects of kinds that may be for "+
+		"the whole cluster, unless it says which: ", unknown)
+	b.reportAll(b.manifests, "objects.namespaced", "may not bring ", namespaced)
+	b.reportAll(b.manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
+	b.reportAll(b.manifests, "namespaces", "may not refer to other namespaces: ", reaching)
+	b.reportAll(b.manifests, "secrets", "may not refer to secrets: ", secrets)
+	b.reportAll(b.manifests, "namespaces", "may not take the traffic of other namespaces by externalIPs: ", traffic)
+	b.reportAll(b.manifests, "namespaces", "may not have Prometheus or Alertmanager use their own files: ", files)
+	b.reportAll(b.manifests, "namespaces", "may not have Flux fetch and apply as itself, without a "+
+		"serviceAccountName: ", fluxed)
+	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
+	if !*b.of.Reconciler.Keep {
+		b.reportAll(b.manifests, "reconciler.keep", "may not keep what it brings when its assignment goes: ", kept)
+	}
+	if !*b.of.Reconciler.Hooks {
+		b.reportAll(b.manifests, "reconciler.hooks", "may not have the hooks ", hooks)
+	}
+	if b.of.Quota != nil {
+		b.overlapping(kubernetes.Overlapping(p))
+	}
+	if b.of.PodSecurity != "privileged" {
+		b.reportAll(b.manifests, "podSecurity", "may not have pods that take the place of others: ", kubernetes.Preempting(p))
+	}
+	b.reportAll(b.manifests, "podSecurity",
+		"may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
+}
+
+// overlapping reports CronJobs of which nobody knows how much of a quota they take.
+func (b *bounds) overlapping(cronJobs []string) {
+	if len(cronJobs) == 0 {
+		return
+	}
+	b.report(b.manifests, "quota", "with a quota may not have CronJobs whose runs add up: "+kubernetes.Few(cronJobs))
+	last := &b.ds[len(b.ds)-1]
+	last.Hint = "write concurrencyPolicy: Forbid, or spec.jobTemplate.spec.activeDeadlineSeconds, which ends each run"
+}
+
+// withoutAny returns the patterns but for the one that allows everything.
+func withoutAny(patterns model.Patterns) model.Patterns {
+	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return p == "*" })
 }

@@ -43,7 +43,7 @@ func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
 		})
 	}
 	err := group.Wait()
-	_ = y.assignments.wholes().Flush() // as in putAway
+	_ = y.assignments.cachedTypes().Flush() // as in putAway
 	return out, err
 }
 
@@ -81,7 +81,7 @@ type clusterType struct {
 // digests of its assignments are looked at.
 func (y *assembly) clusterType(n int) (clusterType, error) {
 	ct := &y.in.Model.ClusterTypes[n]
-	if y.assignments.known[n].same {
+	if y.assignments.types[n].same {
 		return y.asRecorded(n), nil
 	}
 	defer y.assignments.putAway(n)
@@ -98,7 +98,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 				return out, err
 			}
 			out.tree.Digest, out.diagnostics = digest, known.Diagnostics
-			y.assignments.rememberWhole(n, digest, known.Diagnostics)
+			y.assignments.cacheType(n, digest, known.Diagnostics)
 			out.tree.Content = func(context.Context) (*tree.Content, error) {
 				folders, err := y.folders(n)
 				return y.content(n, known.Files, "", folders), err
@@ -119,7 +119,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 		if out.tree.Digest, err = y.contentDigest(n, index.Files, folders); err != nil {
 			return out, err
 		}
-		y.assignments.rememberWhole(n, out.tree.Digest, index.Diagnostics)
+		y.assignments.cacheType(n, out.tree.Digest, index.Diagnostics)
 	}
 	out.diagnostics, out.kept, out.folders = index.Diagnostics, kept, folders
 	out.counts = Counts{ClusterTypes: 1}
@@ -135,7 +135,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 // asRecorded is a cluster type that is known to be as the record says. Its content is made
 // where the folder turns out to be otherwise.
 func (y *assembly) asRecorded(n int) clusterType {
-	ct, known := &y.in.Model.ClusterTypes[n], &y.assignments.known[n]
+	ct, known := &y.in.Model.ClusterTypes[n], &y.assignments.types[n]
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name, Digest: known.Digest}, diagnostics: known.Diagnostics}
 	out.counts = Counts{ClusterTypes: 1, Assignments: y.in.spans[n].next - y.in.spans[n].first}
 	out.tree.Content = func(ctx context.Context) (*tree.Content, error) {
@@ -177,16 +177,6 @@ func (y *assembly) content(n int, files []tree.File, kept string, folders []tree
 			return made, err
 		},
 	}
-}
-
-// recordedClusters returns the names of the clusters that pull the folder of a type, sorted,
-// with those that errors hide.
-func (s *scope) recordedClusters(clusterType string) []string {
-	names := s.in.clusterNames(clusterType)
-	if lost := s.lostClusters[clusterType]; lost != nil {
-		names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(names, lost.clusters))))
-	}
-	return names
 }
 
 // lost counts the assignments that failed and have nothing to keep.
@@ -262,7 +252,7 @@ func (y *assembly) kept(clusterType string, folders []tree.Folder) []tree.Folder
 		}
 	}
 	for _, f := range y.keeper.needed(clusterType, kept, there) {
-		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: "a folder that is kept depends on it"}})
+		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: reasons[neededByFolders].kept}})
 	}
 	return out
 }
@@ -414,30 +404,40 @@ func hashFolder(h *cache.Hash, f *backends.Folder) {
 	hashStrings(h, f.Retained)
 }
 
-func hashStrings(h *cache.Hash, list []string) *cache.Hash {
-	h.Int(len(list))
-	for _, s := range list {
-		h.String(s)
+// clusterTypes returns the cluster types that are no longer in the platform, but stay:
+// whole, and those of other shards.
+func (k *keeper) clusterTypes() []clusterType {
+	if k.scope.record == nil {
+		return nil
 	}
-	return h
-}
-
-func infos(folders []tree.Folder) []backends.Folder {
-	out := make([]backends.Folder, len(folders))
-	for i, f := range folders {
-		out[i] = f.Info
+	known := map[string]bool{}
+	for _, ct := range k.in.Model.ClusterTypes {
+		known[ct.Name] = true
 	}
-	return out
-}
-
-// codes lists the codes of the errors among diagnostics.
-func codes(ds []diag.Diagnostic) string {
-	var out []string
-	for _, d := range ds {
-		if d.Severity == diag.Error {
-			out = append(out, string(d.Code))
+	var out []clusterType
+	for _, ct := range k.scope.record.ClusterTypes {
+		switch {
+		case known[ct.Name] || tree.IsShard(ct.Name):
+		case !k.scope.builds(ct.Name):
+			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
+		case k.whole(ct.Name) != "":
+			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil),
+				Denied: k.retained.deniedOf(ct.Name)}
+			if was := k.records[ct.Name]; was != nil {
+				content.Facts = was.Facts
+				if !k.pulledByEntries(ct.Name) {
+					content.Clusters = slices.DeleteFunc(slices.Clone(was.Clusters),
+						func(name string) bool { return k.scope.record.FolderOf(name) != "" })
+				}
+			}
+			kept := clusterType{
+				tree: tree.ClusterType{Name: ct.Name,
+					Content: func(context.Context) (*tree.Content, error) { return content, nil }},
+				counts: Counts{ClusterTypes: 1},
+			}
+			kept.counts.count(content.Folders)
+			out = append(out, kept)
 		}
 	}
-	slices.Sort(out)
-	return strings.Join(slices.Compact(out), ", ")
+	return out
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,13 +14,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// composed is what a tuple gives on one cluster.
-type composed struct {
+// clusterValues is the result of a tuple on one cluster.
+type clusterValues struct {
 	Values      model.Value       // what is not as on all clusters; null where that is taken away
 	Diagnostics []diag.Diagnostic // unresolved, of no assignment, beside those of all clusters
 }
 
-func (c *composed) failed() bool { return diag.Errors(c.Diagnostics) }
+func (c *clusterValues) failed() bool { return diag.Errors(c.Diagnostics) }
 
 // composeClusters composes the values of single clusters, where configs use facts of them. A
 // cluster for which that fails is invalid, as one is whose row cannot be read; where it fails
@@ -29,9 +30,9 @@ func (p *Inputs) composeClusters(ctx context.Context) ([]diag.Diagnostic, error)
 	invalid := map[string]bool{}
 	composer := p.Plan.NewComposer()
 	table := p.request.Meter.table(cache.Tuple, p.request.Platform.Module+" "+p.Name+" clusters")
-	of := map[*compose.Tuple][]composed{}
+	of := map[*compose.Tuple][]clusterValues{}
 	reported := &onClusters{same: map[string]*onCluster{}}
-	unlisted := unlisted{}
+	unlisted := unlistedTypes{}
 	for n := range p.Plan.Tuples {
 		t := &p.Plan.Tuples[n]
 		if !t.PerCluster {
@@ -126,14 +127,14 @@ func (p *Inputs) idsOf(t *compose.Tuple) []string {
 
 // composeOn composes a tuple on its clusters, in their order. They are remembered by the
 // folders that have their entries, so that few are composed anew where one has changed.
-func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Composer, table table) ([]composed, error) {
+func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Composer, table table) ([]clusterValues, error) {
 	t := &p.Plan.Tuples[n]
 	parts := map[string][]int{} // numbers in t.Clusters
 	for k, c := range t.Clusters {
 		name := tree.ShardName(c.Name)
 		parts[name] = append(parts[name], k)
 	}
-	out := make([]composed, len(t.Clusters))
+	out := make([]clusterValues, len(t.Clusters))
 	var shared *compose.Graph
 	typeLabels := model.Encode(p.Schedule.Assignments[t.Assignments[0]].ClusterType.Labels)
 	for _, part := range parts {
@@ -144,7 +145,7 @@ func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Compo
 			h.String(some[j].Name).String(string(some[j].Digest))
 		}
 		key := h.Sum()
-		var made []composed
+		var made []clusterValues
 		if text, known := table.Get(key); !known || model.Decode(text, &made) != nil || len(made) != len(part) {
 			if shared == nil {
 				with, err := p.Plan.Prepare(ctx, []int32{n})
@@ -164,7 +165,7 @@ func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Compo
 				}
 				made = append(made, onOne(shared, composer.ComposeOn(n, c, with)))
 			}
-			if !slices.ContainsFunc(made, func(c composed) bool { return diag.Passing(c.Diagnostics) }) {
+			if !slices.ContainsFunc(made, func(c clusterValues) bool { return diag.Passing(c.Diagnostics) }) {
 				table.Put(key, model.Encode(made))
 			}
 		}
@@ -177,8 +178,8 @@ func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Compo
 }
 
 // onOne returns what of a graph on one cluster is not as on all clusters.
-func onOne(shared, g *compose.Graph) composed {
-	var out composed
+func onOne(shared, g *compose.Graph) clusterValues {
+	var out clusterValues
 	for _, d := range g.Diagnostics() {
 		if !slices.ContainsFunc(shared.Diagnostics(),
 			func(s diag.Diagnostic) bool { return s.Code == d.Code && s.Path == d.Path && s.Message == d.Message }) {
@@ -214,7 +215,7 @@ type onCluster struct {
 }
 
 // add adds what a tuple gave on its clusters; assignments are the tuple's.
-func (o *onClusters) add(t *compose.Tuple, found []composed, assignments []string) {
+func (o *onClusters) add(t *compose.Tuple, found []clusterValues, assignments []string) {
 	for k, c := range t.Clusters {
 		for _, d := range found[k].Diagnostics {
 			key := string(d.Code) + "\x00" + d.Path + "\x00" + strings.ReplaceAll(d.Message, c.Name, "\x00")
@@ -249,4 +250,60 @@ func (o *onClusters) diagnostics() []diag.Diagnostic {
 		out = append(out, d.For(slices.Compact(slices.Sorted(slices.Values(g.assignments)))...))
 	}
 	return out
+}
+
+// locate adds where the values come from to a diagnostic about one of them.
+func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
+	if d.Path == "" {
+		return d
+	}
+	for _, leaf := range g.Leaves() {
+		if leaf.Path == d.Path {
+			for _, o := range leaf.From {
+				d.Sites = append([]diag.Site{{Ref: o.Ref}}, d.Sites...)
+			}
+		}
+	}
+	return d
+}
+
+// unlistedTypes are the cluster types of which no cluster is listed, by configs that are for single
+// clusters; each with its assignments.
+type unlistedTypes map[model.Ref]map[string][]string
+
+// add adds what is for clusters of a tuple that has none.
+func (u unlistedTypes) add(p *Inputs, tuple int) {
+	for _, config := range p.Plan.OfClusters(tuple) {
+		if u[config] == nil {
+			u[config] = map[string][]string{}
+		}
+		for _, i := range p.Plan.Tuples[tuple].Assignments {
+			ct := p.Schedule.Assignments[i].ClusterType.TypeName()
+			u[config][ct] = append(u[config][ct], p.id(int(i)))
+		}
+	}
+}
+
+// diagnostics warns of each config. Where an assignment fails, its error is the cause.
+func (u unlistedTypes) diagnostics(environment string) (ds []diag.Diagnostic) {
+	for config, of := range u {
+		types := slices.Sorted(maps.Keys(of))
+		var assignments []string
+		for _, ct := range types {
+			assignments = append(assignments, of[ct]...)
+		}
+		which := "cluster type " + types[0]
+		if last := len(types) - 1; last > 0 {
+			which = "cluster types " + strings.Join(types[:last], ", ") + " and " + types[last]
+		}
+		d := diag.New(diag.NoClusters,
+			fmt.Sprintf("config %s has values for single clusters, and no cluster of %s is listed",
+				config.Name, which)).
+			At(config, "").On(config.String()).Following(assignments...).
+			Hinting(fmt.Sprintf("list them: clusters: NAME: clusterType: %q, or in an inventory; or leave "+
+				"the cluster type out of the config's match", types[0]))
+		d.Environment = environment
+		ds = append(ds, d)
+	}
+	return ds
 }

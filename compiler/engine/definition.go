@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,47 +10,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
-
-// retention is what of a rendered workload outlives its assignment, and what others
-// may bring as well.
-type retention struct {
-	// Kept are the objects that stay on the cluster, as kubernetes.KeptOf returns them.
-	Kept []string `json:"kept,omitempty"`
-	// Definitions are the CustomResourceDefinitions by name, each as a digest of what
-	// it defines.
-	Definitions map[string]string `json:"definitions,omitempty"`
-}
-
-// definitionKind begins a CustomResourceDefinition in Kept.
-const definitionKind = "CustomResourceDefinition "
-
-func retentionOf(backend backends.Backend, a *backends.Assignment) retention {
-	if !a.Render {
-		return retention{}
-	}
-	r := retention{Kept: kubernetes.KeptOf(a), Definitions: kubernetes.DefinitionsOf(a.Projection)}
-	if backend.Traits().KeepsDefinitions {
-		for name := range r.Definitions {
-			r.Kept = append(r.Kept, definitionKind+name)
-		}
-		slices.Sort(r.Kept)
-		r.Kept = slices.Compact(r.Kept)
-	}
-	return r
-}
-
-// encode returns the JSON of r, nothing for the zero value.
-func (r retention) encode() []byte {
-	if len(r.Kept)+len(r.Definitions) == 0 {
-		return nil
-	}
-	b, _ := json.Marshal(r) // of strings, with sorted keys
-	return b
-}
 
 // definitions returns the CustomResourceDefinitions of an assignment.
 func (as *assignments) definitions(i int) (map[string]string, error) {
@@ -217,29 +178,4 @@ func (as *assignments) definitionCollision(c collision) (message, hint string, e
 		}
 	}
 	return "", "", nil
-}
-
-// withoutEffect warns of what a source says about CustomResourceDefinitions where
-// the reconciler cannot do it.
-func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diagnostic {
-	crds := a.Manifests.CRDs()
-	var why, hint string
-	switch {
-	case crds == "" || crds == model.KeepCRDs:
-		return nil
-	case a.Render && crds == model.DeleteCRDs && backend.Traits().KeepsDefinitions &&
-		len(kubernetes.DefinitionsOf(a.Projection)) > 0:
-		why, hint = "Argo CD never deletes CustomResourceDefinitions", "remove them by hand when "+
-			"nobody needs them any more: a build that lets the assignment go names them"
-	case a.Render:
-		return nil
-	case crds == model.SkipCRDs && a.Manifests.Helm != nil && backend.Traits().SkipsDefinitions:
-		return nil
-	default:
-		why, hint = "the reconciler fetches the manifests", "render them: set render: true on the deployment target"
-	}
-	field := "manifests." + string(a.Manifests.Kind()) + ".crds"
-	return []diag.Diagnostic{diag.New(diag.NoEffect,
-		fmt.Sprintf("crds: %q of %s has no effect: %s", crds, a.DeploymentTarget, why)).
-		On(field).At(a.Ref.At(field), "").Hinting(hint)}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
@@ -252,3 +253,40 @@ func (h *emissionSummary) decode() (err error) {
 	}
 	return nil
 }
+
+// retention is what of a rendered workload outlives its assignment, and what others
+// may bring as well.
+type retention struct {
+	// Kept are the objects that stay on the cluster, as kubernetes.KeptOf returns them.
+	Kept []string `json:"kept,omitempty"`
+	// Definitions are the CustomResourceDefinitions by name, each as a digest of what
+	// it defines.
+	Definitions map[string]string `json:"definitions,omitempty"`
+}
+
+// encode returns the JSON of r, nothing for the zero value.
+func (r retention) encode() []byte {
+	if len(r.Kept)+len(r.Definitions) == 0 {
+		return nil
+	}
+	b, _ := json.Marshal(r) // of strings, with sorted keys
+	return b
+}
+
+func retentionOf(backend backends.Backend, a *backends.Assignment) retention {
+	if !a.Render {
+		return retention{}
+	}
+	r := retention{Kept: kubernetes.KeptOf(a), Definitions: kubernetes.DefinitionsOf(a.Projection)}
+	if backend.Traits().KeepsDefinitions {
+		for name := range r.Definitions {
+			r.Kept = append(r.Kept, definitionKind+name)
+		}
+		slices.Sort(r.Kept)
+		r.Kept = slices.Compact(r.Kept)
+	}
+	return r
+}
+
+// definitionKind begins a CustomResourceDefinition in Kept.
+const definitionKind = "CustomResourceDefinition "

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -16,14 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
-
-// emitter takes assignments from their composed values to files.
-type emitter struct {
-	in     *Inputs
-	tuples *tuples
-	charts sync.Map // *model.DeploymentTarget -> *compose.Graph
-}
 
 // emission is what an assignment gives: files where it has not failed.
 type emission struct {
@@ -218,4 +211,52 @@ func secretOf(s compose.Secret) backends.Secret {
 	}
 	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"),
 		Property: text("property"), Version: text("version")}
+}
+
+// requests returns what an assignment requests of its workspace's quota; nil where that has
+// none.
+func (e *emitter) requests(w *model.Workload, a *backends.Assignment) kubernetes.Requests {
+	of, _ := e.in.Model.WorkspaceOf(w)
+	if of == nil || of.Quota == nil {
+		return nil
+	}
+	out := kubernetes.Requests{}
+	if a.Projection != nil {
+		out = kubernetes.RequestsOf(a.Projection)
+	} else {
+		out.Add(kubernetes.QuotaOf(a.NamespaceService.Value))
+	}
+	out.Add(kubernetes.Requests{"assignments": *resource.NewQuantity(1, resource.DecimalSI)})
+	return out
+}
+
+// orphans says whether the namespace outlives the assignment.
+func orphans(namespaceService model.Value) bool {
+	deletion, _ := namespaceService.Lookup("deletion")
+	return deletion.Text() == "orphan"
+}
+
+// withoutEffect warns of what a source says about CustomResourceDefinitions where
+// the reconciler cannot do it.
+func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diagnostic {
+	crds := a.Manifests.CRDs()
+	var why, hint string
+	switch {
+	case crds == "" || crds == model.KeepCRDs:
+		return nil
+	case a.Render && crds == model.DeleteCRDs && backend.Traits().KeepsDefinitions &&
+		len(kubernetes.DefinitionsOf(a.Projection)) > 0:
+		why, hint = "Argo CD never deletes CustomResourceDefinitions", "remove them by hand when "+
+			"nobody needs them any more: a build that lets the assignment go names them"
+	case a.Render:
+		return nil
+	case crds == model.SkipCRDs && a.Manifests.Helm != nil && backend.Traits().SkipsDefinitions:
+		return nil
+	default:
+		why, hint = "the reconciler fetches the manifests", "render them: set render: true on the deployment target"
+	}
+	field := "manifests." + string(a.Manifests.Kind()) + ".crds"
+	return []diag.Diagnostic{diag.New(diag.NoEffect,
+		fmt.Sprintf("crds: %q of %s has no effect: %s", crds, a.DeploymentTarget, why)).
+		On(field).At(a.Ref.At(field), "").Hinting(hint)}
 }

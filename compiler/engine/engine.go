@@ -1,93 +1,62 @@
-// Package engine is the engine of one environment: from the files of a platform to the
-// tree that is to be written. Each file has one step:
+// Package engine is the engine of one environment: from the files of a platform to the tree
+// that is to be written. Each file is a step, or types that steps share. In this order, in which
+// data goes through them, a file uses only declarations of files above it:
 //
-//	planned.go      evaluate, schedule, and plan what assignments are configured by
-//	retain.go       what stays because a selector selects nothing any more
-//	lostcluster.go  what stays because errors hide a cluster
-//	entry.go        what each cluster pulls, where cluster types have entries for them;
-//	                waiting.go: which of them wait because of errors
-//	known.go        leave out the cluster types that are as they were
+//	meter.go        the cache, and counts of its use
+//	request.go      the request of a build, and what it reports
+//	inputs.go       what all later steps read: the model, its schedule, its configuration plan
+//	key.go          keys of results, derived from the inputs
+//	scope.go        the cluster types of a build, with the record of the output
+//	composed.go     values of single clusters
+//	planning.go     evaluate, schedule, and plan the configuration: makes the inputs
+//	reason.go       why something stays as the record has it: one table
+//	retain.go       keep what lost selectors selected, and clusters that errors hide
+//	entry.go        what each cluster pulls, where cluster types have entries for them
+//	emission.go     summaries of emissions, as they are cached
 //	tuple.go        compose the values of tuples, which many assignments share
+//	spill.go        files of emissions, until they are written
+//	render.go       render charts, overlays and playbooks
+//	boundsunit.go   what units of systemd run, and as whom
+//	bounds.go       hold assignments to the bounds of their workspaces
+//	emit.go         one emission, by a backend
 //	assignment.go   identify assignments, and emit those that the cache does not know
-//	emit.go         one emission: chart.go and projection.go render, backends emit
-//	collision.go    objects that two assignments create; machine.go on machines
+//	recall.go       leave out the cluster types that are as they were
+//	collision.go    which assignment has the better claim to an object
 //	definition.go   CustomResourceDefinitions that several assignments bring
-//	dependent.go    fail what cannot be built beside what failed
-//	clustertype.go  the folder of a cluster type; keep.go: what stays of the last one
-//	sides.go        what clusters have by the record, and will have
-//	removal.go      what goes, and whether so much may; outlive.go: what stays on clusters
+//	build.go        build all assignments, and find the objects that two of them create
+//	settle.go       keep folders of what failed, and fail what depends on it
+//	clustertype.go  the folder of a cluster type, and the tree
+//	change.go       what clusters have by the record, and will have
+//	outlive.go      what stays on clusters
+//	removal.go      what goes, and whether so much may
+//	engine.go       Plan and Build: the steps in their order
 //
-// Data goes from the first to the last. What a step reports is a diagnostic; an error is
-// about what cannot be read, or a context that has ended.
+// What a step reports is a diagnostic; an error is about what cannot be read, or a context that
+// has ended.
+//
+// In the hello-world example, Plan finds the assignment dev/drone/hello-world-functional-test, and
+// Build makes the folder drone/hello-world-functional-test of it, in the tree of environment dev:
+// a namespace, a platform config and the objects of Flux.
 package engine
 
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
-	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/effect"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
-	"github.com/kalypso-io/kalypso/compiler/source"
-	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/worker"
 )
-
-// Request says how environments are built. It is the same for all of a build, and nothing
-// changes it.
-type Request struct {
-	Platform     *source.Platform
-	Declarations []model.Declaration
-	// Backends are by their key in #Reconciler.
-	Backends map[string]backends.Backend
-	Library  *dependency.Library
-	// Registry has what registrations refer to.
-	Registry registration.Registry
-	Meter    *Meter
-	Workers  *worker.Pool // nil for in this process
-	// Supervisor bounds the evaluation of CUE; nil for no bounds.
-	Supervisor *supervisor.Supervisor
-	// Source is what the one environment is compiled from; nil where Sources say it, by
-	// environment, or it is known by the digests of files alone.
-	Source  *tree.Source
-	Sources map[string]tree.Source
-	Shard   Shard
-	// Ring is the part of the one environment to build, and Rings are all its parts; ""
-	// for everything.
-	Ring  string
-	Rings []model.Ring
-	// Formerly are earlier names of the one environment, beside those in Declarations.
-	Formerly []string
-	// Members are the rings of cluster types that count instead of what their labels say; nil for none.
-	Members map[string]string
-	// AllowRemovals and AllowEmpty are those of compiler.Request.
-	AllowRemovals bool
-	AllowEmpty    []string
-	// Preview reports removals that are too many, and goes on with the tree.
-	Preview bool
-	// Progress, if given, is called by several goroutines.
-	Progress func(Progress)
-	// Incomplete says that what environments have may be in a folder that is none of
-	// theirs.
-	Incomplete bool
-}
-
-// Progress is how far a build has come with an environment.
-type Progress struct {
-	Environment string
-	// Done and Total count assignments; both are 0 before they are known.
-	Done, Total int
-}
 
 // Environment is one environment of a build: planned by Plan, and, after Build, compiled.
 // It is for one goroutine, but for what is read of it after Build.
@@ -124,7 +93,7 @@ func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
 	e.emitter = &emitter{in: e.Inputs, tuples: e.tuples}
 	e.assignments = &assignments{in: e.Inputs, tuples: e.tuples, emitter: e.emitter,
 		rows: make([]row, len(e.Schedule.Assignments)), roots: make([]extent, len(e.Model.ClusterTypes)),
-		known: make([]knownType, len(e.Model.ClusterTypes))}
+		types: make([]typeState, len(e.Model.ClusterTypes))}
 	return e, nil
 }
 
@@ -183,30 +152,12 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if s.record == nil {
 		return nil
 	}
-	return e.checkRemovals(&changes{in: s.in, scope: s, keeper: k, assignments: e.assignments, types: types, tree: e.Tree, reports: e.reports})
-}
-
-// settle fails what depends on what failed, and lets clusters stay with the folders that
-// they follow, until neither changes the other.
-func settle(s *scope, as *assignments, r *retained, entries *entries, out *reports) (*keeper, error) {
-	for {
-		k, err := newKeeper(s, as, r, entries)
-		if err != nil {
-			return nil, err
-		}
-		failDependents(s, as, k, out)
-		more, err := entries.holdBack(as, k)
-		if err == nil && !more {
-			more, err = entries.unmet(as)
-		}
-		if err == nil && !more {
-			entries.reportWaits()
-			entries.reportOtherTypes()
-		}
-		if err != nil || !more {
-			return k, err
-		}
+	c := &changes{in: s.in, scope: s, keeper: k, assignments: e.assignments, types: types, tree: e.Tree, reports: e.reports}
+	checked, err := c.check()
+	if e.Effect, e.Removals = checked.effect, checked.removals; checked.refused {
+		e.Tree, e.Counts = nil, Counts{}
 	}
+	return err
 }
 
 // Close removes what the build holds of the content of its tree.
@@ -411,15 +362,84 @@ func (e *Environment) NeedsContent(assignment int) bool {
 	return e.needsContent(&e.Schedule.Assignments[assignment])
 }
 
-// reports collects the diagnostics of an environment.
-type reports struct {
-	environment string
-	all         []diag.Diagnostic
+// Requested returns what the assignments of a workspace with a quota request of it together,
+// after Build, as far as they are within it.
+func (e *Environment) Requested(workspace string) kubernetes.Requests {
+	return e.assignments.requested[workspace]
 }
 
-func (r *reports) add(ds ...diag.Diagnostic) {
-	for i := range ds {
-		ds[i].Environment = r.environment
+// SelectTested returns the numbers of the assignments that each of some tests is about,
+// ascending, whether they fail or not.
+func (e *Environment) SelectTested(tests []*model.Test) [][]int {
+	selectors := make([]model.Selector, len(tests))
+	for i, t := range tests {
+		selectors[i] = t.Match
 	}
-	r.all = append(r.all, ds...)
+	out := e.Select(selectors)
+	for i, t := range tests {
+		if t.Clusters == nil {
+			continue
+		}
+		folders := map[string]bool{}
+		for _, c := range e.SelectClusters(t.Clusters) {
+			folders[c.Folder] = true
+		}
+		out[i] = slices.DeleteFunc(out[i], func(n int) bool { return !folders[e.Schedule.Assignments[n].ClusterType.Name] })
+	}
+	return out
+}
+
+// SelectClusters returns the clusters that a selector of clusters holds for, sorted; nil
+// selects all.
+func (e *Environment) SelectClusters(s *model.Selector) []*model.Cluster {
+	all := e.Model.Clusters
+	if s == nil {
+		out := make([]*model.Cluster, len(all))
+		for i := range all {
+			out[i] = &all[i]
+		}
+		return out
+	}
+	types := map[string]map[string]string{} // labels
+	for i := range e.Model.ClusterTypes {
+		types[e.Model.ClusterTypes[i].Name] = e.Model.ClusterTypes[i].Labels
+	}
+	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
+		for i := range all {
+			labels := maps.Clone(types[all[i].Folder])
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			maps.Copy(labels, all[i].Labels)
+			if !yield(selector.Facts{"name": selector.Values(all[i].Name), "labels": selector.Labels(labels)}) {
+				return
+			}
+		}
+	}, newSatisfier(expr.In(e.request.Workers)))
+	var out []*model.Cluster
+	for _, n := range index.Select(*s) {
+		out = append(out, &all[n])
+	}
+	return out
+}
+
+// GraphsOn calls f with the configuration graph of a tuple on each of some clusters, without
+// the clusters' own values.
+func (e *Environment) GraphsOn(ctx context.Context, tuple int32, clusters []*model.Cluster,
+	f func(c *model.Cluster, g *compose.Graph)) error {
+	const atOnce = 256 // whose functions of the assignment are evaluated together
+	composer := e.Plan.NewComposer()
+	for some := range slices.Chunk(clusters, atOnce) {
+		prepared, err := e.Plan.PrepareOn(ctx, tuple, some)
+		if err != nil {
+			return err
+		}
+		for _, c := range some {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			f(c, composer.ComposeOn(tuple, c, prepared))
+		}
+	}
+	return nil
 }

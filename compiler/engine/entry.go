@@ -36,7 +36,7 @@ type entries struct {
 	left     []string // clusters that are to have no entries any more, and whose entries stay
 	moves    []move
 	fresh    []move // that the record does not list
-	waits    waits
+	waits    map[wait]*waitSets
 	// needed are the deployment targets of recorded folders that stay there for clusters which
 	// do not move, by folder.
 	needed map[string]map[string]bool
@@ -47,6 +47,26 @@ type move struct {
 	shard *shard
 	from  tree.EntryRecord
 	to    string
+}
+
+// wait is why clusters of a cluster type wait, and for which folder.
+type wait struct {
+	clusterType, folder string
+	reason              reason
+}
+
+// waitSets are the clusters that wait, and the deployment targets whose errors are the cause.
+type waitSets struct{ clusters, targets map[string]bool }
+
+// wait notes that a cluster waits.
+func (e *entries) wait(of wait, cluster string, targets ...string) {
+	if e.waits[of] == nil {
+		e.waits[of] = &waitSets{map[string]bool{}, map[string]bool{}}
+	}
+	e.waits[of].clusters[cluster] = true
+	for _, target := range targets {
+		e.waits[of].targets[target] = true
+	}
 }
 
 // shard is a folder of entries.
@@ -66,7 +86,7 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 	e := &entries{in: s.in, scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{},
 		makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{},
 		shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{},
-		waits: waits{}}
+		waits: map[wait]*waitSets{}}
 	for n := range s.in.Model.ClusterTypes {
 		ct := &s.in.Model.ClusterTypes[n]
 		e.types[ct.Name] = ct
@@ -149,7 +169,7 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 			case sh.entries[n].Folder == r.Folder:
 			case e.classUnknown() || e.retained.folders[r.Folder] != nil:
 				if e.retained.folders[r.Folder] == nil { // that is reported
-					e.waits.add(wait{ct: sh.clusters[n].ClusterType, why: whichClass}, r.Cluster, "")
+					e.wait(wait{clusterType: sh.clusters[n].ClusterType, reason: hiddenClass}, r.Cluster)
 				}
 				e.stay(sh, n, r)
 			default:
@@ -183,96 +203,6 @@ func (e *entries) addFresh(sh *shard, recorded []tree.EntryRecord) {
 func (e *entries) stay(sh *shard, n int, r tree.EntryRecord) {
 	sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
 	sh.keeps, e.followed[r.Folder] = true, true
-}
-
-// holdBack lets clusters stay with their folders where the next one lacks an assignment
-// because of errors: what it left on the cluster would be removed. Entries that name a folder
-// of which something is kept stay too, as what is kept may need their values. It returns
-// whether there are more of them than before.
-func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
-	// Deployment targets by folder: those that it lacks, those that it keeps, and those of them
-	// that take values from each cluster.
-	lacks, keeps, takes := map[string][]string{}, map[string][]string{}, map[string][]string{}
-	for n, at := range e.in.spans {
-		for i := at.first; i < at.next; i++ {
-			a, folder := &as.in.Schedule.Assignments[i], e.in.Model.ClusterTypes[n].Name
-			if !as.rows[i].failed {
-				continue
-			}
-			r, kept := k.recorded[folderKey{folder, a.Target.FullName}]
-			if !kept {
-				lacks[folder] = append(lacks[folder], a.Target.FullName)
-				continue
-			}
-			keeps[folder] = append(keeps[folder], a.Target.FullName)
-			b, needs := e.in.backend(a.ClusterType).(backends.Needing)
-			if e.in.Plan.Tuples[e.in.Plan.TupleOf[i]].PerCluster || needs && len(b.Needs(r.Shared)) > 0 {
-				takes[folder] = append(takes[folder], a.Target.FullName)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.shards)) {
-		sh := e.shards[name]
-		for _, r := range sh.recorded {
-			if len(keeps[r.Folder]) == 0 {
-				continue
-			}
-			if n, listed := sh.find(r.Cluster); listed && sh.entries[n].Folder == r.Folder &&
-				!sh.entries[n].Kept && e.changes(sh, n, r) {
-				e.waits.add(wait{ct: e.types[r.Folder].TypeName(), to: r.Folder, why: keepValues}, r.Cluster, keeps[r.Folder]...)
-				e.stay(sh, n, r)
-			}
-		}
-	}
-	// Nobody who comes has the values that what is kept takes.
-	e.fresh = slices.DeleteFunc(e.fresh, func(m move) bool {
-		if len(takes[m.to]) > 0 {
-			e.waits.add(wait{ct: e.types[m.to].TypeName(), to: m.to, why: noEntry}, m.from.Cluster, takes[m.to]...)
-			m.shard.drop(m.from.Cluster)
-		}
-		return len(takes[m.to]) > 0
-	})
-	before := len(e.moves)
-	var failed error
-	e.moves = slices.DeleteFunc(e.moves, func(m move) bool {
-		if len(lacks[m.to])+len(takes[m.to]) == 0 || failed != nil {
-			return false
-		}
-		had, err := e.scope.record.ClusterType(m.from.Folder)
-		failed = err
-		of := wait{ct: e.types[m.to].TypeName(), to: m.to}
-		stays := len(takes[m.to]) > 0
-		if stays {
-			of.why = keptWithValues
-			e.waits.add(of, m.from.Cluster, takes[m.to]...)
-		}
-		for _, target := range lacks[m.to] {
-			if had.Assignment(target) != nil {
-				e.need(m.from.Folder, target)
-				of.why, stays = lacksAssignment, true
-				e.waits.add(of, m.from.Cluster, target)
-			}
-		}
-		if stays {
-			n, _ := m.shard.find(m.from.Cluster)
-			e.stay(m.shard, n, m.from)
-		}
-		return stays
-	})
-	return len(e.moves) < before, failed
-}
-
-// changes says whether an entry, by its number in the shard, has other files than the record says.
-func (e *entries) changes(sh *shard, n int, r tree.EntryRecord) bool {
-	return tree.OfFiles(tree.FilesOf(e.makers[r.Folder](sh.clusters[n]))) != tree.TreeID(r.Files)
-}
-
-// need keeps a recorded folder of an assignment.
-func (e *entries) need(folder, target string) {
-	if e.needed[folder] == nil {
-		e.needed[folder] = map[string]bool{}
-	}
-	e.needed[folder][target] = true
 }
 
 // find returns the number of the entry of a cluster, or where it would be.
@@ -315,36 +245,19 @@ func (e *entries) classUnknown() bool {
 // or their cluster types have no entries.
 func (e *entries) reportLeft() {
 	slices.Sort(e.left)
-	var unlisted, without []string
+	by := map[reason][]string{}
 	for _, name := range e.left {
+		why := typeWithoutEntries
 		if e.in.Model.Cluster(name) == nil {
-			unlisted = append(unlisted, name)
-		} else {
-			without = append(without, name)
+			why = notListed
 		}
-	}
-	e.warn(unlisted, "no longer listed", "list it again, or remove what it pulls, once nothing runs there any more")
-	e.warn(without, "of a cluster type without entries",
-		`give the cluster type entries: "cluster" again, or bootstrap the cluster anew, and then remove what it pulled`)
-}
-
-// warn warns of entries that stay.
-func (e *entries) warn(clusters []string, why, way string) {
-	n := len(clusters)
-	if n == 0 {
-		return
-	}
-	which := "cluster " + clusters[0] + " is " + why + ", and its entry stays"
-	if n > 1 {
-		which = fmt.Sprintf("%d clusters are %s, and their entries stay: %s", n, why,
-			strings.Join(clusters[:min(n, 5)], ", "))
-	}
-	if n > 5 {
-		which += fmt.Sprintf(" and %d more", n-5)
+		by[why] = append(by[why], name)
 	}
 	ref := model.Ref{Collection: "environments", Name: e.in.Name}
-	e.reports.add(diag.New(diag.LeftCluster, which).At(ref, "").On(ref.At("removals.clusters").String()).
-		Hinting(fmt.Sprintf("%s: environments: %s: removals: clusters: [%q]", way, model.Label(e.in.Name), clusters[0])))
+	for _, why := range slices.Sorted(maps.Keys(by)) {
+		e.reports.add(why.diagnostic(subject{environment: e.in.Name, clusters: by[why]}).
+			At(ref, "").On(ref.At("removals.clusters").String()))
+	}
 }
 
 // digest identifies the entries, if the build makes all of them anew. The record keeps it.

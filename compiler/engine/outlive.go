@@ -135,7 +135,7 @@ func (c *changes) reportRetained(clusterType, target string, left, clusters []st
 func (c *changes) keptNow(folder string) (map[string]bool, error) {
 	out := map[string]bool{}
 	n, known := c.numbers[folder]
-	if !known || !c.scope.builds(folder) || c.assignments.known[n].same {
+	if !known || !c.scope.builds(folder) || c.assignments.types[n].same {
 		before, err := c.scope.record.Part(folder, func(_, _ string, retains bool) bool { return retains })
 		if err != nil || before == nil || !known && c.keeper.whole(folder) == "" {
 			return out, err

@@ -12,60 +12,67 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// checkRemovals compares the tree with the record of the output, cluster by cluster. It
-// refuses a tree that removes too much, and warns of other losses: namespaces, with everything
-// in them, and the objects that make agents apply single folders.
-func (e *Environment) checkRemovals(c *changes) error {
+// removalCheck is the result of check.
+type removalCheck struct {
+	effect   *effect.Effect // nil where nothing differs
+	removals effect.Removals
+	refused  bool // so that the output stays as it is
+}
+
+// check compares the tree with the record of the output, cluster by cluster. It refuses a tree
+// that removes too much, and warns of other losses: namespaces, with everything in them, and the
+// objects that make agents apply single folders.
+func (c *changes) check() (out removalCheck, err error) {
 	if !c.differs() {
-		return nil
+		return out, nil
 	}
 	before, after, err := c.sides()
 	if err != nil {
-		return err
+		return out, err
 	}
 	of, err := effect.Of(before, after, c.same)
 	if err != nil {
-		return err
+		return out, err
 	}
-	leaves, err := c.leaving(of)
+	leaves, err := c.departures(of)
 	if err != nil {
-		return err
+		return out, err
 	}
-	e.Effect, e.Removals = of, c.bound(of, leaves)
+	out.effect, out.removals = of, c.bound(of, leaves)
 	losing := leaves
-	if r := e.Removals; r.Removed+r.Emptied+r.Clusters > 0 {
+	if r := out.removals; r.Removed+r.Emptied+r.Clusters > 0 {
 		if after := c.withOtherShards(after); after != nil {
 			whole, err := effect.Of(before, after, c.ofThisBuild)
 			if err != nil {
-				return err
+				return out, err
 			}
-			if losing, err = c.leaving(whole); err != nil {
-				return err
+			if losing, err = c.departures(whole); err != nil {
+				return out, err
 			}
-			e.Removals = c.bound(whole, losing)
+			out.removals = c.bound(whole, losing)
 		}
 	}
-	if e.Removals.Excess() != "" && !e.request.AllowRemovals {
-		c.refuse(e.Removals, losing)
-		if !e.request.Preview {
-			e.Tree, e.Counts = nil, Counts{}
-			return nil
+	if out.removals.Excess() != "" && !c.in.request.AllowRemovals {
+		c.refuse(out.removals, losing)
+		if !c.in.request.Preview {
+			out.refused = true
+			return out, nil
 		}
 	}
 	c.reportLeaving(leaves)
 	for n := range c.types {
 		if name := c.in.Model.ClusterTypes[n].Name; c.types[n].kept == "" && c.scope.builds(name) && !c.same(name) {
 			if err := c.reportIndex(name); err != nil {
-				return err
+				return out, err
 			}
 		}
 	}
-	return c.reportOutliving(of)
+	return out, c.reportOutliving(of)
 }
 
 // bound compares the removals of an effect with the environment's limits. leaves is the result
 // of leaving for the same effect.
-func (c *changes) bound(of *effect.Effect, leaves []leaving) effect.Removals {
+func (c *changes) bound(of *effect.Effect, leaves []departure) effect.Removals {
 	loses := map[*effect.Pair]bool{}
 	for _, l := range leaves {
 		loses[l.pair] = !l.record.Orphan
@@ -75,14 +82,14 @@ func (c *changes) bound(of *effect.Effect, leaves []leaving) effect.Removals {
 	return of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
 }
 
-// leaving is a pair that is removed, or whose namespace gets another name.
-type leaving struct {
+// departure is a pair that is removed, or whose namespace gets another name.
+type departure struct {
 	pair   *effect.Pair
 	record *tree.AssignmentRecord
 }
 
 // renamed returns the namespace's new name; "" where the pair is removed.
-func (l leaving) renamed() string {
+func (l departure) renamed() string {
 	if l.pair.Removed() {
 		return ""
 	}
@@ -90,13 +97,13 @@ func (l leaving) renamed() string {
 }
 
 // id returns the assignment's, without the class of its clusters.
-func (l leaving) id(environment string) string {
+func (l departure) id(environment string) string {
 	return environment + "/" + l.pair.ClusterType() + "/" + l.record.DeploymentTarget
 }
 
-// leaving returns the removed pairs, and the pairs whose namespace gets another name.
-func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
-	var out []leaving
+// departures returns the removed pairs, and the pairs whose namespace gets another name.
+func (c *changes) departures(of *effect.Effect) ([]departure, error) {
+	var out []departure
 	parts := map[string]*tree.ClusterTypeRecord{}
 	for i := range of.Pairs {
 		p := &of.Pairs[i]
@@ -112,7 +119,7 @@ func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
 		}
 		a := parts[p.Way.From].Assignment(p.DeploymentTarget())
 		if p.Removed() || !c.in.forMachines(a.Backend) {
-			out = append(out, leaving{p, a})
+			out = append(out, departure{p, a})
 		}
 	}
 	return out, nil
@@ -120,7 +127,7 @@ func (c *changes) leaving(of *effect.Effect) ([]leaving, error) {
 
 // refuse leaves the environment's output as it is, and says why, and what assigned what
 // would go.
-func (c *changes) refuse(r effect.Removals, leaves []leaving) {
+func (c *changes) refuse(r effect.Removals, leaves []departure) {
 	ref := model.Ref{Collection: "environments", Name: c.in.Name}
 	field := "removals.max"
 	switch {
@@ -161,9 +168,9 @@ func (c *changes) refuse(r effect.Removals, leaves []leaving) {
 
 // reportLeaving warns of namespaces that go or get other names. What goes alike is one
 // warning.
-func (c *changes) reportLeaving(leaves []leaving) {
+func (c *changes) reportLeaving(leaves []departure) {
 	var order []string
-	alike := map[string][]leaving{}
+	alike := map[string][]departure{}
 	for _, l := range leaves {
 		if b := c.in.request.Backends[l.record.Backend]; l.pair.Way.Leaves() && c.folderStays(l.pair) &&
 			b != nil && !b.Traits().DeletesUnlisted {
@@ -176,7 +183,7 @@ func (c *changes) reportLeaving(leaves []leaving) {
 		alike[key] = append(alike[key], l)
 	}
 	for _, key := range order {
-		c.reports.add(c.departure(alike[key]))
+		c.reports.add(c.departureDiagnostic(alike[key]))
 	}
 }
 
@@ -189,8 +196,8 @@ func (c *changes) folderStays(p *effect.Pair) bool {
 		func(ct tree.ClusterType) bool { return ct.Name == p.Way.From })
 }
 
-// departure warns of folders that go alike.
-func (c *changes) departure(leaves []leaving) diag.Diagnostic {
+// departureDiagnostic warns of folders that go alike.
+func (c *changes) departureDiagnostic(leaves []departure) diag.Diagnostic {
 	first := leaves[0]
 	on := first.pair.ClusterType()
 	if names := first.pair.Way.Clusters; len(names) == 1 {
@@ -207,7 +214,7 @@ func (c *changes) departure(leaves []leaving) diag.Diagnostic {
 		ids = append(ids, l.id(c.in.Name))
 	}
 	if number > 1 {
-		d.Message = departures(leaves, number, c.in.forMachines(first.record.Backend))
+		d.Message = departuresMessage(leaves, number, c.in.forMachines(first.record.Backend))
 	}
 	if hint := c.holdsUp(first); hint != "" {
 		d = d.Hinting(strings.TrimPrefix(d.Hint+"; "+hint, "; "))
@@ -217,15 +224,15 @@ func (c *changes) departure(leaves []leaving) diag.Diagnostic {
 }
 
 // holdsUp returns what may hold up the removal of a pair, as a hint; "" where nothing is known to.
-func (c *changes) holdsUp(l leaving) string {
+func (c *changes) holdsUp(l departure) string {
 	if b := c.in.request.Backends[l.record.Backend]; b != nil && l.renamed() == "" {
 		return b.Traits().Removal
 	}
 	return ""
 }
 
-// departures is the message for several folders that go alike, from machines or clusters.
-func departures(leaves []leaving, number int, machines bool) string {
+// departuresMessage is the message for several folders that go alike, from machines or clusters.
+func departuresMessage(leaves []departure, number int, machines bool) string {
 	first := leaves[0]
 	switch {
 	case machines && first.record.Orphan:
@@ -246,7 +253,7 @@ func departures(leaves []leaving, number int, machines bool) string {
 }
 
 // renames lists some namespaces that get other names.
-func renames(leaves []leaving) string {
+func renames(leaves []departure) string {
 	var out []string
 	for _, l := range leaves[:min(len(leaves), 3)] {
 		out = append(out, l.record.Namespace+" to "+l.renamed())
@@ -299,4 +306,18 @@ func (c *changes) reportIndex(clusterType string) error {
 		Hinting("the reconciler deletes what that file applied before it applies it again: restore " +
 			"gitops, or suspend pruning for the change"))
 	return nil
+}
+
+// machineRemoval says what goes from the machines of a cluster type with an
+// assignment.
+func machineRemoval(clusterType string, f backends.Folder) diag.Diagnostic {
+	what := fmt.Sprintf("%s is removed from the machines of cluster type %s", f.DeploymentTarget, clusterType)
+	if f.Orphan {
+		return diag.New(diag.RemovesNamespace, what+", and its user and directories stay, as its namespace service says")
+	}
+	return diag.New(diag.RemovesNamespace, what).
+		Hinting("its user goes with /etc/<user>, /var/lib/<user> and what is in them, and so do " +
+			"packages, files and units that nothing else on the machine needs; to leave the user and the " +
+			"directories, build and deploy it once with deletion: \"orphan\" on the namespace service " +
+			"before this change")
 }

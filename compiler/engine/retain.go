@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,9 +11,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
-
-// AllEmpty stands for all selectors in Request.AllowEmpty.
-const AllEmpty = "*"
 
 // retained is what stays as the record describes it because a selector that selected
 // it selects nothing any more.
@@ -24,7 +22,7 @@ type retained struct {
 	folders map[string]map[string]bool
 	// denied are the pairs that stay taken away, by cluster type.
 	denied map[string][]tree.Denied
-	lost   []*lost // the selectors that select nothing, and may not
+	lost   []*lostSelector // the selectors that select nothing, and may not
 }
 
 // keep retains the folder of an assignment.
@@ -35,9 +33,9 @@ func (r *retained) keep(clusterType, target string) {
 	r.folders[clusterType][target] = true
 }
 
-// lost is a selector that selects nothing, or a policy that cannot be read, with what
+// lostSelector is a selector that selects nothing, or a policy that cannot be read, with what
 // of the record it had selected.
-type lost struct {
+type lostSelector struct {
 	selector string // its path; "" for a policy that cannot be read
 	entity   model.Ref
 	warning  diag.Diagnostic
@@ -106,11 +104,6 @@ func (r *retained) followHidden(out *reports) {
 	}
 }
 
-// drop leaves a diagnostic out.
-func (r *reports) drop(code diag.Code, path string) {
-	r.all = slices.DeleteFunc(r.all, func(d diag.Diagnostic) bool { return d.Code == code && d.Path == path })
-}
-
 // dropConsequences leaves out that nothing is assigned to what is retained.
 func (r *retained) dropConsequences(out *reports) {
 	targets := map[string]bool{}
@@ -132,9 +125,9 @@ func (r *retained) dropConsequences(out *reports) {
 
 // lostSelectors returns the selectors that select nothing and may not, and the policies
 // that cannot be read.
-func (r *retained) lostSelectors() []*lost {
-	var out []*lost
-	add := func(l *lost, allowed bool) {
+func (r *retained) lostSelectors() []*lostSelector {
+	var out []*lostSelector
+	add := func(l *lostSelector, allowed bool) {
 		l.selector = l.warning.Path
 		if !allowed && !r.mayBeEmpty(l.entity) {
 			out = append(out, l)
@@ -145,21 +138,21 @@ func (r *retained) lostSelectors() []*lost {
 		if r.in.Model.Incomplete && !p.Deny && !s.Except && p.Pin == nil {
 			continue // nothing is removed, and errors may be the reason
 		}
-		add(&lost{
+		add(&lostSelector{
 			entity: model.Ref{Collection: "schedulingPolicies", Name: p.Name}, warning: s.Warning,
 			assigns: !p.Deny && !s.Except, pins: p.Pin != nil && !s.Except,
 			denies: p.Deny != s.Except, spares: p.Deny && s.Except,
 		}, p.AllowEmpty)
 	}
 	for _, s := range r.in.Plan.Empty {
-		add(&lost{entity: s.Ref, warning: s.Warning}, s.Allowed)
+		add(&lostSelector{entity: s.Ref, warning: s.Warning}, s.Allowed)
 	}
 	for ref := range r.in.Model.Invalid {
 		if ref.Collection == "schedulingPolicies" && ref.Path == "" {
-			out = append(out, &lost{entity: ref, assigns: true, pins: true, denies: true, spares: true})
+			out = append(out, &lostSelector{entity: ref, assigns: true, pins: true, denies: true, spares: true})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *lost) int { return strings.Compare(a.entity.String(), b.entity.String()) })
+	slices.SortStableFunc(out, func(a, b *lostSelector) int { return strings.Compare(a.entity.String(), b.entity.String()) })
 	return out
 }
 
@@ -172,7 +165,7 @@ func (r *retained) mayBeEmpty(ref model.Ref) bool {
 }
 
 // retainOf retains what selectors had selected of a cluster type.
-func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
+func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 	gone := !slices.ContainsFunc(r.in.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name })
 	if gone && ct.Name != model.TypeOfFolder(ct.Name) && r.retainClass(ct, all) {
 		return
@@ -217,7 +210,7 @@ func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
 
 // retainClass retains a class that has no clusters any more because a selector of clusters
 // holds for none; false where that is not why.
-func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lost) (retains bool) {
+func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lostSelector) (retains bool) {
 	for _, l := range all {
 		selected := slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
 			l.denies && slices.ContainsFunc(ct.Denied,
@@ -236,7 +229,7 @@ func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lost) (retains
 
 // selected says whether the selector, by the record, selected an assignment; of a
 // record that does not say, it did.
-func (l *lost) selected(a *tree.AssignmentRecord) bool {
+func (l *lostSelector) selected(a *tree.AssignmentRecord) bool {
 	by := a.Policies
 	switch {
 	case len(a.Policies) == 0:
@@ -253,14 +246,14 @@ func (l *lost) selected(a *tree.AssignmentRecord) bool {
 	return slices.Contains(by, l.entity.Name)
 }
 
-func (l *lost) isConfig() bool { return l.entity.Collection != "schedulingPolicies" }
+func (l *lostSelector) isConfig() bool { return l.entity.Collection != "schedulingPolicies" }
 
-func (l *lost) concern(environment, clusterType, target string) {
+func (l *lostSelector) concern(environment, clusterType, target string) {
 	l.concerned = append(l.concerned, environment+"/"+clusterType+"/"+target)
 }
 
 // retainDenied keeps a pair away that policies took away which select nothing now.
-func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lost) {
+func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lostSelector) {
 	var by []string
 	for _, l := range all {
 		if !l.denies || !slices.Contains(d.Policies, l.entity.Name) || slices.Contains(by, l.entity.Name) {
@@ -279,7 +272,7 @@ func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lost) 
 
 // retainUnknown keeps away what was not there, where the record does not say whether a
 // policy took it away that selects nothing now.
-func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
+func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 	for _, l := range all {
 		if !l.denies || l.selector == "" {
 			continue
@@ -297,7 +290,7 @@ func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
 // reportLost reports a selector that selects nothing any more in the place of the
 // warning that it selects nothing, or that a policy cannot be read that did more than
 // to assign.
-func (r *retained) reportLost(l *lost, out *reports) {
+func (r *retained) reportLost(l *lostSelector, out *reports) {
 	kind := map[string]string{"schedulingPolicies": "policy", "configs": "config",
 		"configSchemas": "config schema"}[l.entity.Collection]
 	if l.selector == "" {
@@ -342,9 +335,124 @@ func (r *retained) deniedOf(clusterType string) []tree.Denied {
 	return out
 }
 
-// selection says what selects an assignment.
-func (p *Inputs) selection(i int) tree.Selection {
-	a := &p.Schedule.Assignments[i]
-	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: p.Plan.Configs(i),
-		ConfigSchemas: p.Plan.ConfigSchemas(i)}
+// lostClusters finds the clusters that the record lists and that errors hide, by cluster
+// type. What a cluster type has for all of its clusters, an inventory or a list of
+// destinations, would take away from them what they run. So they stay among its clusters as
+// the record has them; where it does not say how they were, the cluster type stays as it is.
+// The diagnostics of the errors are reported already; those of here say what they hold up.
+func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
+	if s.beside == nil && s.record != nil {
+		s.beside = s.record.ClusterType
+	}
+	if s.beside == nil || !s.in.Model.HidesClusters() {
+		return nil, nil
+	}
+	all := map[string]*lostType{}
+	for n := range s.in.spans {
+		ct := &s.in.Model.ClusterTypes[n]
+		if !s.builds(ct.Name) || ct.Entries == model.ClusterEntries { // their entries stay
+			continue
+		}
+		r, err := s.beside(ct.Name)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			continue
+		}
+		l := &lostType{facts: r.Facts}
+		for _, name := range r.Clusters {
+			if s.lost(ct.Name, name) {
+				l.clusters = append(l.clusters, name)
+			}
+		}
+		if len(l.clusters) == 0 {
+			continue
+		}
+		all[ct.Name] = l
+		if l.held = l.facts == nil; l.held {
+			s.in.hold(n)
+			d := hidden(unrecordedFacts, subject{clusterType: ct.Name, clusters: l.clusters}, ct)
+			for i := s.in.spans[n].first; i < s.in.spans[n].next; i++ {
+				d.Assignments = append(d.Assignments, s.in.id(i))
+			}
+			slices.Sort(d.Assignments)
+			out.add(d)
+			continue
+		}
+		s.addLost(ct, r, l.clusters)
+		out.add(hidden(recordedClusters, subject{clusterType: ct.Name, clusters: l.clusters}, ct))
+		out.add(s.takesNew(n, r, l.clusters)...)
+	}
+	return all, nil
+}
+
+// addLost adds clusters to those of a cluster type, as the record has them.
+func (s *scope) addLost(ct *model.ClusterType, r *tree.ClusterTypeRecord, names []string) {
+	all := slices.Clone(s.in.clusters[ct.Name])
+	for _, name := range names {
+		f := r.FactsOf(name)
+		c := model.Cluster{Name: name, ClusterType: ct.TypeName(), Folder: ct.Name, Address: f.Address,
+			Labels: f.Labels, Values: f.Values, Composed: f.Composed}
+		text, _ := f.Encode() // as it was read
+		c.Digest = model.DigestBytes(append([]byte("recorded "), text...))
+		if n, there := slices.BinarySearchFunc(all, name,
+			func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) }); !there {
+			all = slices.Insert(all, n, c)
+		}
+	}
+	s.in.clusters[ct.Name] = all
+}
+
+// takesNew fails the assignments of a cluster type that take values from each cluster which
+// they did not take by the record, and leaves these out: nothing is known of them on lost clusters.
+func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []diag.Diagnostic) {
+	ct := &s.in.Model.ClusterTypes[n]
+	before := map[string]map[string]bool{} // names of values by deployment target
+	for i := range r.Facts {
+		for target, values := range r.Facts[i].Composed {
+			if before[target] == nil {
+				before[target] = map[string]bool{}
+			}
+			for _, f := range values.Fields() {
+				before[target][f.Name] = true
+			}
+		}
+	}
+	added := map[string]string{} // the first new value of a deployment target
+	all := s.in.clusters[ct.Name]
+	for i := range all {
+		for target, values := range all[i].Composed {
+			is := func(f model.Field) bool { return !before[target][f.Name] }
+			n := slices.IndexFunc(values.Fields(), is)
+			if n < 0 {
+				continue
+			}
+			if name, found := added[target]; !found || values.Fields()[n].Name < name {
+				added[target] = values.Fields()[n].Name
+			}
+			all[i].Composed = maps.Clone(all[i].Composed)
+			all[i].Composed[target] = model.StructOf(slices.DeleteFunc(slices.Clone(values.Fields()), is)...)
+			all[i].Digest = model.DigestBytes([]byte(string(all[i].Digest) + " without what is new in " + target))
+		}
+	}
+	for _, target := range slices.Sorted(maps.Keys(added)) {
+		i, assigned := s.in.Schedule.Index(ct.Name, target)
+		if !assigned {
+			continue
+		}
+		s.in.Plan.Failed[i] = true
+		ds = append(ds, hidden(newValue, subject{clusterType: ct.Name, clusters: lost,
+			targets: []string{target}, value: added[target]}, ct).For(s.in.id(i)))
+	}
+	return ds
+}
+
+// hidden reports clusters of a cluster type that errors hide.
+func hidden(why reason, s subject, ct *model.ClusterType) diag.Diagnostic {
+	d := why.diagnostic(s)
+	for _, name := range s.clusters[:min(len(s.clusters), 3)] {
+		d = d.At(model.Ref{Collection: clusters, Name: name}, "")
+	}
+	return d.On(ct.Ref().String())
 }

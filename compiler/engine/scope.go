@@ -39,3 +39,73 @@ func (s *scope) inRing(clusterType string) bool {
 func (s *scope) has(assignment int) bool {
 	return s.builds(s.in.Schedule.Assignments[assignment].ClusterType.Name)
 }
+
+// lostType are the recorded clusters of a cluster type that errors hide, and that have no entries.
+type lostType struct {
+	clusters []string // sorted
+	// facts are what the record says of the cluster type's clusters, and held says that the
+	// cluster type stays as it is, because it says nothing.
+	facts []tree.ClusterFacts
+	held  bool
+}
+
+// has says whether a cluster is lost; nil has none.
+func (l *lostType) has(cluster string) bool {
+	if l == nil {
+		return false
+	}
+	_, found := slices.BinarySearch(l.clusters, cluster)
+	return found
+}
+
+// lost says whether errors may be why a recorded cluster is none of its type any more.
+func (s *scope) lost(clusterType, cluster string) bool {
+	if s.in.Model.Invalid[model.Ref{Collection: clusters, Name: cluster}] {
+		return true
+	}
+	return (s.in.Model.Incomplete || s.in.Model.ClustersIncomplete) && s.in.Model.Cluster(cluster) == nil
+}
+
+// holdsLost says whether a cluster type stays as it is because of clusters that errors hide.
+func (s *scope) holdsLost(clusterType string) bool {
+	l := s.lostClusters[clusterType]
+	return l != nil && l.held
+}
+
+// facts returns what of the clusters of a type is in its files, as the record has it; nil where
+// no cluster is listed, or where they have entries, which are recorded themselves.
+func (s *scope) facts(ct *model.ClusterType) []tree.ClusterFacts {
+	of, l := s.in.clusters[ct.Name], s.lostClusters[ct.Name]
+	if l != nil && l.held {
+		return l.facts
+	}
+	if len(of) == 0 || ct.Entries == model.ClusterEntries {
+		return nil
+	}
+	out := make([]tree.ClusterFacts, 0, 1)
+	b := s.in.backend(ct)
+	if b == nil {
+		return out
+	}
+	for i := range of {
+		c := &of[i]
+		f := tree.ClusterFacts{Cluster: c.Name, Values: c.Values, Composed: c.Composed, Kept: l.has(c.Name)}
+		if b.Traits().Machines { // its inventory has more of them
+			f.Address, f.Labels = c.Address, c.Labels
+		}
+		if !f.IsEmpty() {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// recordedClusters returns the names of the clusters that pull the folder of a type, sorted,
+// with those that errors hide.
+func (s *scope) recordedClusters(clusterType string) []string {
+	names := s.in.clusterNames(clusterType)
+	if lost := s.lostClusters[clusterType]; lost != nil {
+		names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(names, lost.clusters))))
+	}
+	return names
+}

@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -22,10 +22,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/internal/archive"
+	"golang.org/x/sync/errgroup"
 )
 
-// projected is what the manifests of an assignment render to.
-type projected struct {
+// projection is the result of rendering the manifests of an assignment.
+type projection struct {
 	projection  *model.Projection // nil where there is none, or it failed
 	diagnostics []diag.Diagnostic
 	// passing says that what failed may be otherwise the next time: the store lacks
@@ -33,10 +34,68 @@ type projected struct {
 	passing bool
 }
 
+// applicationValues returns what the application gives the chart of a deployment
+// target, composed, with its provenance. It is the same on all cluster types.
+func (e *emitter) applicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
+	if g, known := e.charts.Load(t); known {
+		return g.(*compose.Graph)
+	}
+	g, _ := e.charts.LoadOrStore(t, e.in.Plan.ApplicationValues(w, t, e.in.Plan.NewEvaluator()))
+	return g.(*compose.Graph)
+}
+
+// chartValues returns what the chart of an assignment gets: what the application
+// gives it and, where the deployment target says so, the platform's values, with null
+// for those that configs take away: it takes a default of the chart away. Helm knows no texts of
+// numbers, so that they are in canonical form.
+func (e *emitter) chartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value, []diag.Diagnostic) {
+	g := e.applicationValues(a.Workload, a.Target)
+	if g.Failed {
+		return model.Value{}, g.Diagnostics()
+	}
+	values, ds := g.WithPlatform(model.Merge(removed, platform), a)
+	return values.Canonical(), slices.Concat(g.Diagnostics(), ds) // the graph is shared
+}
+
+// plaintexts warns of secrets in what the application gives a chart or a playbook.
+func (e *emitter) plaintexts(a *schedule.Assignment, m *model.Manifests) []diag.Diagnostic {
+	target := a.Workload.TargetRef(a.Target.Name)
+	switch {
+	case m.Helm != nil && m.Helm.Values != nil:
+		return compose.Plaintexts(*m.Helm.Values, target.At("manifests.helm.values"))
+	case m.Ansible != nil && m.Ansible.Vars != nil:
+		return compose.Plaintexts(*m.Ansible.Vars, target.At("manifests.ansible.vars"))
+	}
+	return nil
+}
+
+// fillChart gives the assignment's chart, if it has one, its name and what the
+// application gives it. The platform's values fit in, and are for the backend to
+// add: some do so cluster by cluster.
+func (e *emitter) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
+	if a.Manifests.Helm == nil {
+		return nil
+	}
+	_, ds := e.chartValues(a, assigned.Values, assigned.Removed)
+	if diag.Errors(ds) {
+		return ds
+	}
+	helm := *a.Manifests.Helm
+	helm.Values = nil
+	if values := e.applicationValues(a.Workload, a.Target).Values; len(values.Fields()) > 0 {
+		helm.Values = &values
+	}
+	if helm.ReleaseName == "" {
+		helm.ReleaseName = model.ShortName(a.Target.FullName, model.MaxHelmRelease)
+	}
+	assigned.Manifests.Helm = &helm
+	return ds
+}
+
 // project renders the manifests of assignments, several at once, as far as their
 // backends need it; those that are nil have failed before.
-func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backends.Assignment) ([]projected, error) {
-	out := make([]projected, len(numbers))
+func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backends.Assignment) ([]projection, error) {
+	out := make([]projection, len(numbers))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for n, i := range numbers {
@@ -60,19 +119,19 @@ func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backen
 }
 
 func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source dependency.Source,
-	assigned *backends.Assignment) (projected, error) {
+	assigned *backends.Assignment) (projection, error) {
 	entry, ds := e.pinned(a, source)
 	if len(ds) > 0 {
-		return projected{diagnostics: ds, passing: true}, nil
+		return projection{diagnostics: ds, passing: true}, nil
 	}
 	if a.Manifests.Ansible != nil {
 		return e.playbook(a, entry), nil
 	}
 	r, err := e.render(ctx, e.job(a, assigned), entry)
 	if err != nil || diag.Errors(r.Diagnostics) {
-		return projected{diagnostics: r.Diagnostics, passing: r.passing}, err
+		return projection{diagnostics: r.Diagnostics, passing: r.passing}, err
 	}
-	return projected{
+	return projection{
 		projection:  &model.Projection{Objects: r.Objects, Revision: entry.Revision},
 		diagnostics: r.Diagnostics,
 	}, nil
@@ -120,8 +179,8 @@ func (e *emitter) job(a *schedule.Assignment, assigned *backends.Assignment) *pr
 	return &project.Job{Kustomize: r}
 }
 
-// rendered is what a job renders to. Assignments share it, and do not change it.
-type rendered struct {
+// renderResult is the result of a job. Assignments share it, and do not change it.
+type renderResult struct {
 	project.Outcome
 	// passing says that it may be something else the next time.
 	passing bool
@@ -129,7 +188,7 @@ type rendered struct {
 
 // render renders a job with the content that an entry pins, or returns the result that
 // is remembered. Assignments that ask for the same at once wait for one render.
-func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency.Entry) (rendered, error) {
+func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency.Entry) (renderResult, error) {
 	defer e.in.request.Meter.took(cache.Projection, time.Now())
 	key := e.in.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
 	mine := false
@@ -141,24 +200,24 @@ func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency
 	case err != nil && !mine && ctx.Err() == nil:
 		return e.renderOnce(ctx, key, job, entry) // the context of another cluster type has ended
 	case err != nil:
-		return rendered{}, err
-	case !mine && !r.(rendered).passing:
+		return renderResult{}, err
+	case !mine && !r.(renderResult).passing:
 		e.in.request.Meter.count(cache.Projection, 0, 1)
 	}
-	return r.(rendered), nil
+	return r.(renderResult), nil
 }
 
 func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job,
-	entry dependency.Entry) (r rendered, err error) {
+	entry dependency.Entry) (r renderResult, err error) {
 	if data, ok := e.in.request.Meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
 		e.in.request.Meter.count(cache.Projection, 0, 1)
 		return r, nil
 	}
 	if ds := e.fill(job, entry); len(ds) > 0 {
-		return rendered{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
+		return renderResult{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
 	}
 	if r.Outcome, err = project.NewRenderer(e.in.request.Workers).Render(ctx, job); err != nil {
-		return rendered{}, err
+		return renderResult{}, err
 	}
 	e.in.request.Meter.count(cache.Projection, 1, 0)
 	r.passing = diag.Passing(r.Diagnostics)
@@ -184,14 +243,14 @@ func (e *emitter) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diag
 
 // playbook returns the files of an Ansible playbook's repository where it is
 // rendered, and else only what it is pinned to.
-func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) projected {
+func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) projection {
 	p := &model.Projection{Revision: entry.Revision}
 	if !a.Target.Render {
-		return projected{projection: p}
+		return projection{projection: p}
 	}
 	tree, ds := e.in.request.Library.Tree(entry)
 	if len(ds) > 0 {
-		return projected{diagnostics: ds, passing: true}
+		return projection{diagnostics: ds, passing: true}
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree.Refused)) {
 		ds = append(ds, diag.New(diag.BadSource, fmt.Sprintf("%s of %s %s", name, entry.Source, tree.Refused[name])).
@@ -199,29 +258,18 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 				"keep it as a file of the repository")+", or let the machines fetch the playbook: remove render: true"))
 	}
 	if len(ds) > 0 {
-		return projected{diagnostics: ds}
+		return projection{diagnostics: ds}
 	}
 	for name, f := range tree.Files {
 		p.Files = append(p.Files, model.ProjectedFile{Path: name, Data: f.Data, Executable: f.Executable})
 	}
 	slices.SortFunc(p.Files, func(a, b model.ProjectedFile) int { return strings.Compare(a.Path, b.Path) })
-	return projected{projection: p}
+	return projection{projection: p}
 }
 
-// needsContent says whether the emission of an assignment needs the content of its source,
-// or at least what it is pinned to.
-func (p *Inputs) needsContent(a *schedule.Assignment) bool {
-	return needsContent(p.backend(a.ClusterType), a)
-}
-
-// needsContent is that of Inputs, of an assignment with a backend, which may be nil.
-func needsContent(b backends.Backend, a *schedule.Assignment) bool {
-	if b == nil {
-		return false
-	}
-	support := b.Support(a.Manifests.Kind())
-	if a.Target.Render {
-		return support.Rendered == ""
-	}
-	return support.Referenced == "" && support.Looks
+// emitter takes assignments from their composed values to files.
+type emitter struct {
+	in     *Inputs
+	tuples *tuples
+	charts sync.Map // *model.DeploymentTarget -> *compose.Graph
 }

@@ -7,15 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/fleet"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -25,67 +24,6 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
-
-// Inputs is an environment of which it is known what is assigned where, and what each
-// assignment is configured by: what all steps of its build read.
-type Inputs struct {
-	Name   string
-	Source tree.Source
-	// Model is nil where nothing of the environment can be read. Then Schedule and Plan
-	// are nil too.
-	Model    *model.Environment
-	Schedule *schedule.Schedule
-	// Plan says what the assignments of the schedule are configured by.
-	Plan *compose.Plan
-
-	request  *Request
-	split    []string                   // cluster types whose clusters are told apart, and must not be
-	digests  bool                       // whether Source is known by the digests of files
-	clusters map[string][]model.Cluster // by cluster type, sorted by name
-	spans    []span                     // by cluster type of the model
-	// rings are those of the request, by cluster type; one that is in several or none
-	// is absent.
-	rings map[string]string
-	// declared are all rings of the environment, as rings are.
-	declared map[string]string
-	// bounded are the cluster types that workspaces may be on which select them, by workspace.
-	bounded map[string]map[string]bool
-}
-
-// Ring returns the ring of a cluster type, or of a class of one; "" where it is in none, or
-// in several.
-func (p *Inputs) Ring(clusterType string) string { return p.declared[clusterType] }
-
-// OCI returns where the environment's gitops keeps its tree; nil where that is no
-// OCI registry, or not known.
-func (p *Inputs) OCI() *tree.OCI {
-	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.OCI == "" {
-		return nil
-	}
-	g := p.Model.GitOps
-	return &tree.OCI{Repository: g.OCI, Tag: g.Tag, Path: g.Path}
-}
-
-// Git returns where the environment's gitops keeps its tree; nil where that is no git repository,
-// or not known.
-func (p *Inputs) Git() *tree.Git {
-	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.Repo == "" {
-		return nil
-	}
-	g := p.Model.GitOps
-	return &tree.Git{Repository: g.Repo, Branch: g.Branch, Path: g.Path}
-}
-
-// Formerly returns the earlier names of the environment.
-func (p *Inputs) Formerly() []string {
-	out := p.request.Formerly
-	for i := range p.request.Declarations {
-		if d := &p.request.Declarations[i]; d.Name == p.Name {
-			out = append(slices.Clip(out), d.Formerly...)
-		}
-	}
-	return out
-}
 
 // plan evaluates and schedules the environment, and plans its configuration.
 func (p *Inputs) plan(ctx context.Context, out *reports) error {
@@ -137,21 +75,74 @@ func (p *Inputs) plan(ctx context.Context, out *reports) error {
 	return nil
 }
 
-// byFolder returns clusters by the folders that they follow, in one piece of memory: there may
-// be a million.
-func byFolder(clusters []model.Cluster) map[string][]model.Cluster {
-	sizes := map[string]int{}
-	for i := range clusters {
-		sizes[clusters[i].Folder]++
+// functions are those of the assignment in an environment's package, remembered:
+// what a call gives follows from the function's sources and the facts.
+type functions struct {
+	in  *Inputs
+	pkg *evaluate.Package
+}
+
+// Apply makes calls that the cache does not know.
+func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
+	out := make([]function.Outcome, len(calls))
+	keys := make([]cache.Key, len(calls))
+	table := f.in.request.Meter.table(cache.Model, f.in.request.Platform.Module+" "+f.in.Name)
+	var missing []int
+	var todo []function.Call
+	for i, c := range calls {
+		keys[i] = f.callKey(c)
+		if text, ok := table.Get(keys[i]); ok && model.Decode(text, &out[i]) == nil {
+			continue
+		}
+		out[i] = function.Outcome{}
+		missing, todo = append(missing, i), append(todo, c)
 	}
-	all, out := make([]model.Cluster, len(clusters)), make(map[string][]model.Cluster, len(sizes))
-	for folder, size := range sizes {
-		out[folder], all = all[:0:size], all[size:]
+	f.in.request.Meter.count(cache.Model, len(todo), len(calls)-len(todo))
+	if len(todo) == 0 {
+		return out, nil
 	}
-	for i := range clusters {
-		out[clusters[i].Folder] = append(out[clusters[i].Folder], clusters[i])
+	defer f.in.request.Meter.took(cache.Model, time.Now())
+	made, err := f.pkg.Apply(ctx, todo)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	for n, i := range missing {
+		out[i] = made[n]
+		if !diag.Passing(made[n].Diagnostics) {
+			table.Put(keys[i], model.Encode(made[n]))
+		}
+	}
+	return out, nil
+}
+
+// callKey identifies a call.
+func (f functions) callKey(c function.Call) cache.Key {
+	return f.in.key("function").String(f.in.Name).String(string(f.digest(c.Entity))).Bytes(model.Encode(c)).Sum()
+}
+
+// digest identifies what a function is made of.
+func (f functions) digest(ref model.Ref) model.Digest {
+	switch ref.Collection {
+	case "configs":
+		for i := range f.in.Model.Configs {
+			if f.in.Model.Configs[i].Name == ref.Name {
+				return f.in.Model.Configs[i].Digest
+			}
+		}
+	case "namespaceServices":
+		for i := range f.in.Model.NamespaceServices {
+			if f.in.Model.NamespaceServices[i].Name == ref.Name {
+				return f.in.Model.NamespaceServices[i].Digest
+			}
+		}
+	case "reconcilers":
+		for i := range f.in.Model.Reconcilers {
+			if f.in.Model.Reconcilers[i].Name == ref.Name {
+				return f.in.Model.Reconcilers[i].Digest
+			}
+		}
+	}
+	panic("compiler: there is no function " + ref.String()) // calls are made of the model's entities
 }
 
 // readFleet reads the inventories, so that the model has all clusters. What they hold is
@@ -165,8 +156,8 @@ func (p *Inputs) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 		p.Model.Invalid[ref] = true
 	}
 	if p.digests {
-		p.Source.Base = with(p.Source.Base, f.Base)
-		p.Source.Environment = with(p.Source.Environment, f.Environment)
+		p.Source.Base = addDigest(p.Source.Base, f.Base)
+		p.Source.Environment = addDigest(p.Source.Environment, f.Environment)
 	}
 	return ds
 }
@@ -181,8 +172,8 @@ func (p *Inputs) pinned(m model.Manifests) (tree *archive.Tree, revision string,
 	return tree, entry.Revision, ds
 }
 
-// with returns a digest of files with that of others; a zero one is of none.
-func with(files tree.Revision, others [sha256.Size]byte) tree.Revision {
+// addDigest returns the digest of files combined with that of others; a zero one is of none.
+func addDigest(files tree.Revision, others [sha256.Size]byte) tree.Revision {
 	if others == [sha256.Size]byte{} {
 		return files
 	}
@@ -335,134 +326,6 @@ func (p *Inputs) checkClusterKeys() []diag.Diagnostic {
 				fmt.Sprintf("no config has a value %s, which cluster %s has, and it looks like %s", f.Name,
 					c.Name, known[near])).
 				At(ref, "").On(ref.String()).Suggesting(f.Name, known[near:near+1]))
-		}
-	}
-	return ds
-}
-
-// span is a range of assignments by number: from first, up to next.
-type span struct{ first, next int }
-
-// spansOf returns the assignments of each cluster type: the schedule sorts them by
-// cluster type.
-func spansOf(m *model.Environment, s *schedule.Schedule) []span {
-	out := make([]span, len(m.ClusterTypes))
-	first := 0
-	for i := range m.ClusterTypes {
-		next := first
-		for next < len(s.Assignments) && s.Assignments[next].ClusterType.Name == m.ClusterTypes[i].Name {
-			next++
-		}
-		out[i] = span{first, next}
-		first = next
-	}
-	return out
-}
-
-// hold fails the assignments of a cluster type, so that they keep their folders.
-func (p *Inputs) hold(n int) {
-	for i := p.spans[n].first; i < p.spans[n].next; i++ {
-		p.Plan.Failed[i] = true
-	}
-}
-
-// id returns the id of the assignment with this number.
-func (p *Inputs) id(assignment int) string { return p.Schedule.Assignments[assignment].ID(p.Name) }
-
-// reconciler returns the cluster type's reconciler; nil where it is sick.
-func (p *Inputs) reconciler(ct *model.ClusterType) *model.Reconciler {
-	i, found := slices.BinarySearchFunc(p.Model.Reconcilers, ct.Reconciler, func(r model.Reconciler, name string) int {
-		return strings.Compare(r.Name, name)
-	})
-	if !found {
-		return nil
-	}
-	return &p.Model.Reconcilers[i]
-}
-
-// backend returns the backend of a cluster type; nil where its reconciler is sick.
-func (p *Inputs) backend(ct *model.ClusterType) backends.Backend {
-	if r := p.reconciler(ct); r != nil {
-		return p.request.Backends[r.Backend]
-	}
-	return nil
-}
-
-// BackendOf returns the name of the backend of a cluster type; "" where its reconciler is
-// not known.
-func (p *Inputs) BackendOf(clusterType string) string {
-	for i := range p.Model.ClusterTypes {
-		if ct := &p.Model.ClusterTypes[i]; ct.Name == clusterType && p.reconciler(ct) != nil {
-			return p.reconciler(ct).Backend
-		}
-	}
-	return ""
-}
-
-// delivered is a cluster type as its backend sees it.
-func (p *Inputs) delivered(ct *model.ClusterType) *backends.ClusterType {
-	return &backends.ClusterType{
-		Environment: p.Name,
-		Name:        ct.TypeName(),
-		Folder:      ct.Name,
-		Entries:     ct.Entries == model.ClusterEntries,
-		Description: ct.Description,
-		GitOps:      p.Model.GitOps,
-		Clusters:    p.clusters[ct.Name],
-		Reconciler:  backends.Spec{Ref: reconcilerRef(ct), Value: p.Plan.Shared[ct.Name]},
-		Ref:         ct.Ref(),
-	}
-}
-
-func reconcilerRef(ct *model.ClusterType) model.Ref {
-	return model.Ref{Collection: "reconcilers", Name: ct.Reconciler}
-}
-
-// clusterNames returns the names of the clusters of a type, sorted.
-func (p *Inputs) clusterNames(clusterType string) []string {
-	var names []string
-	for _, c := range p.clusters[clusterType] {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
-// Bootstrap returns what a cluster of a type needs to pull its folder, as a YAML stream:
-// the named one of clusters, or any of them where cluster is "". folders are those of the
-// cluster type. It returns nothing where the reconciler is not known.
-func (p *Inputs) Bootstrap(ct *model.ClusterType, cluster string, folders []tree.Folder) ([]byte, []diag.Diagnostic) {
-	of := p.delivered(ct)
-	of.Cluster = cluster
-	objects, ds := p.backend(ct).Bootstrap(of, infos(folders))
-	diag.Resolve(ds, p.Model.Positions)
-	return objects, ds
-}
-
-// Reconciled says whether the reconciler of a cluster type is known.
-func (p *Inputs) Reconciled(ct *model.ClusterType) bool {
-	_, known := p.Plan.Shared[ct.Name]
-	return known && p.reconciler(ct) != nil
-}
-
-// key begins the key of a result in the cache: of everything that kalypso itself
-// adds to what a result is made of.
-func (p *Inputs) key(kind string) *cache.Hash { return p.begin(cache.NewHash(""), kind) }
-
-// begin is key with a Hash that there is.
-func (p *Inputs) begin(h *cache.Hash, kind string) *cache.Hash {
-	h.Reset(kind).Key(p.request.Meter.identity)
-	if p.Model.PlaintextFails {
-		h.String("plaintext fails")
-	}
-	return h
-}
-
-// strict makes warnings of secrets in plain text errors, where the environment wants that.
-// It changes what it is given.
-func (p *Inputs) strict(ds []diag.Diagnostic) []diag.Diagnostic {
-	for i := range ds {
-		if p.Model.PlaintextFails && ds[i].Code == diag.Plaintext {
-			ds[i].Severity = diag.Error
 		}
 	}
 	return ds

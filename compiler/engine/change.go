@@ -262,7 +262,7 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	switch {
 	case known && !built && c.scope.record.FolderTree(folder) == "":
 		return c.scheduled(n, unmade), nil
-	case c.equal[folder], built && c.assignments.known[n].same:
+	case c.equal[folder], built && c.assignments.types[n].same:
 		return c.recordedAssignments(folder)
 	case built && c.types[n].folders == nil: // no assignment failed
 		return c.scheduled(n, func(i int) tree.ID {

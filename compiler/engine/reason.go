@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// reason is why something of the last output stays as the record has it, or why a cluster
+// waits. Failure never deletes: retain.go, entry.go and settle.go decide what stays, and each
+// decision names its reason here.
+type reason int
+
+const (
+	// Reasons for recorded folders, which the record repeats.
+	hiddenAssignments reason = iota
+	emptySelector
+	namedByEntries
+	neededByClusters
+	neededByFolders
+	// Reasons for entries of clusters, in the order in which they are reported.
+	hiddenClass
+	missingAssignment
+	keptWithValues
+	ownValuesKept
+	noEntry
+	otherClusterType
+	// Reasons for entries of clusters that are to have none any more.
+	notListed
+	typeWithoutEntries
+	// Reasons for clusters that errors hide, of cluster types without entries.
+	recordedClusters
+	unrecordedFacts
+	newValue
+	// Reasons for assignments that fail beside what stays.
+	newValueInEntry
+	otherReconciler
+	keptNamespace
+	unbuiltDependency
+)
+
+// reasonTexts has the texts of a reason. Words in braces are replaced by fields of a subject.
+type reasonTexts struct {
+	kept      string // in the record, of a folder
+	code      diag.Code
+	one, many string // messages about one cluster, and about several
+	hint      string
+	hints     string // the hint about several clusters; "" for the same
+}
+
+const (
+	correctTargets  = "correct the errors of {targets} on {folder}; "
+	correctCluster  = "correct the errors of {cluster}, or remove it from the platform"
+	correctClusters = "correct the errors of these clusters, or remove them from the platform"
+)
+
+// reasons are the texts by reason.
+var reasons = [...]reasonTexts{
+	hiddenAssignments: {kept: "errors hide which assignments there are"},
+	emptySelector:     {kept: "errors: " + string(diag.SelectsNoMore)},
+	namedByEntries:    {kept: "entries of clusters name it, and stay"},
+	neededByClusters:  {kept: "errors keep clusters from another folder that has it"},
+	neededByFolders:   {kept: "a folder that is kept depends on it"},
+
+	hiddenClass: {
+		code:  diag.WaitingClusters,
+		one:   "cluster {cluster} stays with its folder: errors hide which class that is",
+		many:  "{n} clusters of {type} stay with their folders: errors hide which class that is ({clusters})",
+		hint:  "correct the errors of configs and config schemas; it goes on with the next build",
+		hints: "correct the errors of configs and config schemas; they go on with the next build",
+	},
+	missingAssignment: {
+		code: diag.WaitingClusters,
+		one:  "cluster {cluster} stays with its folder: errors keep {targets} out of {folder}, which comes next",
+		many: "{n} clusters of {type} stay with their folders: errors keep {targets} out of {folder}, " +
+			"which comes next ({clusters})",
+		hint:  correctTargets + "it goes on with the next build",
+		hints: correctTargets + "they go on with the next build",
+	},
+	keptWithValues: {
+		code: diag.WaitingClusters,
+		one: "cluster {cluster} stays with its folder: errors keep {targets} as it was in {folder}, which " +
+			"comes next, with values of single clusters as they were",
+		many: "{n} clusters of {type} stay with their folders: errors keep {targets} as it was in {folder}, " +
+			"which comes next, with values of single clusters as they were ({clusters})",
+		hint:  correctTargets + "it goes on with the next build",
+		hints: correctTargets + "they go on with the next build",
+	},
+	ownValuesKept: {
+		code: diag.WaitingClusters,
+		one: "cluster {cluster} keeps its entry, and the values in it, as errors keep {targets} as it was " +
+			"in {folder}",
+		many: "{n} clusters of {type} keep their entries, and the values in them, as errors keep {targets} " +
+			"as it was in {folder} ({clusters})",
+		hint:  correctTargets + "it goes on with the next build",
+		hints: correctTargets + "they go on with the next build",
+	},
+	noEntry: {
+		code: diag.WaitingClusters,
+		one: "cluster {cluster} gets no entry yet: errors keep {targets} as it was in {folder}, with values " +
+			"of single clusters as they were",
+		many: "{n} clusters of {type} get no entries yet: errors keep {targets} as it was in {folder}, with " +
+			"values of single clusters as they were ({clusters})",
+		hint:  correctTargets + "it goes on with the next build",
+		hints: correctTargets + "they go on with the next build",
+	},
+	otherClusterType: {
+		code: diag.OtherClusterType,
+		one: "cluster {cluster} goes from cluster type {from} to {to}: what ran there is removed, and runs " +
+			"anew",
+		many: "{n} clusters go from cluster type {from} to {to}: what ran there is removed, and runs anew " +
+			"({clusters})",
+		hint: "apply to it what kalypso bootstrap cluster {environment}/{cluster} prints: its reconciler " +
+			"may not read the other folder before",
+		hints: "apply to each of them what kalypso bootstrap cluster prints for it, as for " +
+			"{environment}/{cluster}: its reconciler may not read the other folder before",
+	},
+
+	notListed: {
+		code: diag.LeftCluster,
+		one:  "cluster {cluster} is no longer listed, and its entry stays",
+		many: "{n} clusters are no longer listed, and their entries stay: {first}",
+		hint: "list it again, or remove what it pulls, once nothing runs there any more: " +
+			"environments: {environmentLabel}: removals: clusters: [{quoted}]",
+	},
+	typeWithoutEntries: {
+		code: diag.LeftCluster,
+		one:  "cluster {cluster} is of a cluster type without entries, and its entry stays",
+		many: "{n} clusters are of a cluster type without entries, and their entries stay: {first}",
+		hint: `give the cluster type entries: "cluster" again, or bootstrap the cluster anew, and then ` +
+			"remove what it pulled: environments: {environmentLabel}: removals: clusters: [{quoted}]",
+	},
+
+	recordedClusters: {
+		code: diag.LostCluster,
+		one: "errors hide cluster {cluster} of cluster type {type}: the cluster type goes on with what is " +
+			"recorded of that",
+		many: "errors hide clusters {cluster} and {more} more of cluster type {type}: the cluster type goes " +
+			"on with what is recorded of that",
+		hint:  correctCluster,
+		hints: correctClusters,
+	},
+	unrecordedFacts: {
+		code: diag.LostCluster,
+		one: "errors hide cluster {cluster} of cluster type {type}, which stays as it is, because its record " +
+			"does not say what of single clusters is in its files",
+		many: "errors hide clusters {cluster} and {more} more of cluster type {type}, which stays as it is, " +
+			"because its record does not say what of single clusters is in its files",
+		hint:  correctCluster,
+		hints: correctClusters,
+	},
+	newValue: {
+		code: diag.LostCluster,
+		one: "errors hide cluster {cluster} of cluster type {type}, and {targets} takes a new value from " +
+			"each cluster: {value}",
+		many: "errors hide clusters {cluster} and {more} more of cluster type {type}, and {targets} takes a " +
+			"new value from each cluster: {value}",
+		hint:  correctCluster,
+		hints: correctClusters,
+	},
+
+	newValueInEntry: {
+		code: diag.ClusterValues,
+		one: "{targets} takes a new value from each cluster, {value}, and the entry of cluster {cluster} " +
+			"stays as it is, without one",
+		hint: "correct what is wrong with {cluster}, list it again, or remove it: environments: " +
+			"{environmentLabel}: removals: clusters: [{quoted}]",
+	},
+	otherReconciler: {
+		code: diag.ReconcilerChange,
+		one: "cluster type {type} cannot go from {from} to {to} while {other} keeps its last good " +
+			"folder",
+		hint: "correct the errors of {other} first",
+	},
+	keptNamespace: {
+		code: diag.NamespaceCollision,
+		one:  "the namespace {value} is still that of {other}, which keeps its last good folder",
+		hint: "correct the errors of {other} first",
+	},
+	unbuiltDependency: {
+		code: diag.DependsOn,
+		one:  "{targets} depends on {other}, which has errors and was never built",
+		hint: "correct the errors of {other} first",
+	},
+}
+
+// subject is what a reason is about.
+type subject struct {
+	environment, clusterType string
+	clusters, targets        []string // sorted; deployment targets
+	folder                   string   // the one that clusters are to follow
+	from, to                 string   // cluster types, or backends
+	other                    string   // the deployment target that keeps its folder, or has none
+	value                    string
+}
+
+// diagnostic returns the diagnostic of a reason, without what it points at.
+func (r reason) diagnostic(s subject) diag.Diagnostic {
+	first := ""
+	if len(s.clusters) > 0 {
+		first = s.clusters[0]
+	}
+	names := strings.Join(s.clusters[:min(len(s.clusters), 5)], ", ")
+	if more := len(s.clusters) - 5; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	fill := strings.NewReplacer("{environment}", s.environment, "{environmentLabel}", model.Label(s.environment),
+		"{type}", s.clusterType, "{folder}", s.folder, "{from}", s.from, "{to}", s.to, "{value}", s.value,
+		"{other}", s.other, "{targets}", kubernetes.Few(s.targets), "{clusters}", kubernetes.Few(s.clusters),
+		"{cluster}", first, "{quoted}", strconv.Quote(first), "{first}", names,
+		"{n}", strconv.Itoa(len(s.clusters)), "{more}", strconv.Itoa(len(s.clusters)-1)).Replace
+	texts := &reasons[r]
+	message, hint := texts.one, texts.hint
+	if len(s.clusters) > 1 {
+		message = texts.many
+		if texts.hints != "" {
+			hint = texts.hints
+		}
+	}
+	return diag.New(texts.code, fill(message)).Hinting(fill(hint))
+}
