@@ -187,52 +187,52 @@ func (b *Build) gather() {
 	}
 }
 
-// mostAttempts is how often a build begins anew where someone else changes what it
+// maxAttempts is how often a build begins anew where someone else changes what it
 // reads or writes.
-const mostAttempts = 3
+const maxAttempts = 3
 
-// plan takes the environments through the pipeline up to what their assignments
-// are configured by. Where files change while they are read, it begins anew.
-func plan(ctx context.Context, r Request) (b *Build, err error) {
-	for range mostAttempts {
-		if b, err = planOnce(ctx, r); !errors.Is(err, incremental.ErrChanged) {
-			break
+// plan opens the platform, and takes the environments through the pipeline up to the
+// configuration of their assignments. If files change while it reads them, it starts over.
+func plan(ctx context.Context, r Request) (*Build, error) {
+	for attempt := 1; ; attempt++ {
+		b, ds, err := open(ctx, r)
+		if err == nil {
+			if err = b.addOwnFiles(ctx, r, ds); err == nil {
+				err = b.planEnvironments(ctx, r, ds)
+			}
+			if err == nil {
+				return b, nil
+			}
+			err = errors.Join(err, b.Close())
+		}
+		if attempt == maxAttempts || !errors.Is(err, incremental.ErrChanged) {
+			return nil, err
 		}
 	}
-	return b, err
 }
 
-// begin opens the platform, of commits where that is asked for, and evaluates its base,
-// once. It returns the diagnostics of the evaluation as well, which are among the build's.
-func begin(ctx context.Context, r Request) (*Build, []diag.Diagnostic, error) {
-	b := &Build{meter: engine.NewMeter(r.Cache, identity())}
-	ds, err := b.begin(ctx, r)
+// open opens the platform, at a revision if the request names one, and evaluates its base, once.
+// It returns the diagnostics of the evaluation, which the build has too.
+func open(ctx context.Context, r Request) (b *Build, ds []diag.Diagnostic, err error) {
+	b = &Build{meter: engine.NewMeter(r.Cache, identity())}
+	base, err := checkOutBase(ctx, r)
+	if err == nil {
+		err = b.read(ctx, r, base)
+	}
+	if err == nil {
+		b.Declarations, ds, err = evaluate.Declarations(ctx, b.Platform,
+			evaluate.Options{Cache: b.meter.Packages(), Supervisor: r.Supervisor})
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Close())
 	}
+	b.Diagnostics = append(b.Diagnostics, ds...)
 	return b, ds, nil
 }
 
-func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error) {
-	base, err := checkOutBase(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.open(ctx, r, base); err != nil {
-		return nil, err
-	}
-	declarations, ds, err := evaluate.Declarations(ctx, b.Platform,
-		evaluate.Options{Cache: b.meter.Packages(), Supervisor: r.Supervisor})
-	if err != nil {
-		return nil, err
-	}
-	b.Declarations, b.Diagnostics = declarations, append(b.Diagnostics, ds...)
-	return ds, nil
-}
-
-// open opens the platform's files and what kalypso.lock pins, in the folder of a
-// checkout; nil for the request's.
-func (b *Build) open(ctx context.Context, r Request, c *checkout) error {
+// read opens the platform's files, and the content that kalypso.lock pins, in the folder of a
+// checkout, or in the request's if that is nil.
+func (b *Build) read(ctx context.Context, r Request, c *checkout) error {
 	b.checkout = c
 	if c != nil {
 		r.Dir = c.dir
@@ -271,9 +271,9 @@ func (b *Build) overlay(r Request) source.Overlay {
 	return out
 }
 
-// bring adds the environments' own files of other branches to what the base is read
-// from, and the commits that environments are compiled from where a revision is.
-func (b *Build) bring(ctx context.Context, r Request, ds []diag.Diagnostic) error {
+// addOwnFiles adds the environments' own files of other branches to the files of the base, and,
+// with a revision, the commits of environments.
+func (b *Build) addOwnFiles(ctx context.Context, r Request, ds []diag.Diagnostic) error {
 	whole, err := checkOut(ctx, r, b.Declarations, b.checkout)
 	if err != nil || whole == b.checkout {
 		return err
@@ -281,28 +281,15 @@ func (b *Build) bring(ctx context.Context, r Request, ds []diag.Diagnostic) erro
 	if err := b.Close(); err != nil {
 		return errors.Join(err, whole.remove())
 	}
-	if err := b.open(ctx, r, whole); err != nil {
+	if err := b.read(ctx, r, whole); err != nil {
 		return err
 	}
 	b.Diagnostics = append(b.Diagnostics, ds...)
 	return nil
 }
 
-func planOnce(ctx context.Context, r Request) (*Build, error) {
-	b, ds, err := begin(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	if err = b.bring(ctx, r, ds); err == nil {
-		err = b.plan(ctx, r, ds)
-	}
-	if err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return b, nil
-}
-
-func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error {
+// planEnvironments plans the environments of the request; ds are the diagnostics of the base.
+func (b *Build) planEnvironments(ctx context.Context, r Request, ds []diag.Diagnostic) error {
 	names, err := b.environments(r.Environments)
 	if err != nil {
 		return err

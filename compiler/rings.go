@@ -19,7 +19,7 @@ import (
 // Diagnostics are those of the base, sorted. Of the environments' own files nothing is
 // read but rings.
 func Declarations(ctx context.Context, r Request) ([]model.Declaration, []diag.Diagnostic, error) {
-	b, _, err := begin(ctx, r)
+	b, _, err := open(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +55,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 // Members returns the ring of each cluster type of the request's environment, by the request's rings and
 // the labels in its folder; nil if errors hide the cluster types.
 func Members(ctx context.Context, r Request) (map[string]string, error) {
-	b, _, err := begin(ctx, r)
+	b, _, err := open(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -248,7 +248,7 @@ func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 	}
 	defer func() { err = errors.Join(err, repository.Close()) }()
 	o.Branch = strings.TrimPrefix(o.Branch, "refs/heads/")
-	for range mostAttempts {
+	for range maxAttempts {
 		out := &gitOutput{Output: o, repository: repository, branches: map[string]*tree.Branch{},
 			places: map[string]destination{}}
 		if err = out.open(o.Branch); err != nil {
