@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -11,24 +11,25 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // generated returns a tree of assignments, a hundred on each cluster type, with
 // four files each. Its content is made when it is asked for. version is that of
 // the assignment changed.
-func generated(assignments, changed int, version string) *Tree {
-	t := &Tree{}
+func generated(assignments, changed int, version string) *tree.Tree {
+	t := &tree.Tree{}
 	for first := 0; first < assignments; first += 100 {
 		name := fmt.Sprintf("type-%04d", first/100)
 		digest := name
 		if first <= changed && changed < first+100 {
 			digest += version
 		}
-		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
+		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{
 			Name: name, Digest: model.DigestBytes([]byte(digest)),
-			Content: func(context.Context) (*Content, error) {
+			Content: func(context.Context) (*tree.Content, error) {
 				root := []backends.File{{Path: "README.md", Data: []byte(name)}}
-				c := &Content{Files: FilesOf(root)}
+				c := &tree.Content{Files: tree.FilesOf(root)}
 				text := func(a int) string {
 					if a == changed {
 						return fmt.Sprintf("assignment: %d\n%s", a, version)
@@ -40,7 +41,7 @@ func generated(assignments, changed int, version string) *Tree {
 				}
 				c.Make = func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 					for _, i := range folders {
-						if i == Root {
+						if i == tree.Root {
 							made = append(made, root)
 						} else {
 							made = append(made, generatedFiles(text(first+i)))
@@ -64,8 +65,8 @@ func generatedFiles(text string) (files []backends.File) {
 	return files
 }
 
-func generatedFolder(a int, text string) Folder {
-	f := Folder{
+func generatedFolder(a int, text string) tree.Folder {
+	f := tree.Folder{
 		Info: backends.Folder{
 			DeploymentTarget: fmt.Sprintf("workload-%06d-target", a), Workload: "workload", Workspace: "team",
 			Namespace: fmt.Sprintf("dev-workload-%06d-target", a), Backend: "flux",
@@ -73,15 +74,15 @@ func generatedFolder(a int, text string) Folder {
 		Values: model.DigestBytes([]byte(text)),
 	}
 	for _, file := range generatedFiles(text) {
-		f.Files = append(f.Files, FileOf(file))
+		f.Files = append(f.Files, tree.FileOf(file))
 	}
 	return f
 }
 
 // writeGenerated writes a tree, and returns what it changed.
-func writeGenerated(tb testing.TB, dir string, t *Tree) *Changes {
+func writeGenerated(tb testing.TB, dir string, t *tree.Tree) *tree.Changes {
 	tb.Helper()
-	d, err := Open(dir)
+	d, err := tree.Open(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -165,14 +166,14 @@ func benchmarkWrite(b *testing.B, n int) {
 // BenchmarkRecord encodes and parses the record of a cluster type with 1,000
 // assignments.
 func BenchmarkRecord(b *testing.B) {
-	c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]Blob{}}
+	c := &tree.ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]tree.Blob{}}
 	for a := range 1000 {
 		f := generatedFolder(a, "")
-		files := map[string]Blob{}
+		files := map[string]tree.Blob{}
 		for _, file := range f.Files {
 			files[file.Path] = file.Blob()
 		}
-		c.Assignments = append(c.Assignments, AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files})
+		c.Assignments = append(c.Assignments, tree.AssignmentRecord{Folder: f.Info, Tree: tree.TreeID(files), Values: f.Values, Files: files})
 	}
 	encoded, err := c.Encode()
 	if err != nil {
@@ -187,7 +188,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 	b.Run("parse", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := ParseClusterTypeRecord(encoded); err != nil {
+			if _, err := tree.ParseClusterTypeRecord(encoded); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -9,30 +9,33 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // Records say of a file that it is executable only where it is, so that those of
 // trees without such files are what they were before there were any.
 func TestBlobsInJSON(t *testing.T) {
-	id := BlobID([]byte("a"))
+	id := tree.BlobID([]byte("a"))
 	for _, c := range []struct {
-		blob Blob
+		blob tree.Blob
 		want string
 	}{
-		{Blob{ID: id}, `"` + string(id) + `"`},
-		{Blob{id, true}, `{"id":"` + string(id) + `","executable":true}`},
-		{Blob{ID: "<\"not an id"}, `"<\"not an id"`},
+		{tree.Blob{ID: id}, `"` + string(id) + `"`},
+		{tree.Blob{id, true}, `{"id":"` + string(id) + `","executable":true}`},
+		{tree.Blob{ID: "<\"not an id"}, `"<\"not an id"`},
 	} {
-		if got := string(c.blob.append(nil)); got != c.want {
-			t.Errorf("%v is %s, want %s", c.blob, got, c.want)
+		record, err := (&tree.ClusterTypeRecord{Files: map[string]tree.Blob{"f": c.blob}}).Encode()
+		must(t, err)
+		if want := `"files": {"f":` + c.want + "},"; !strings.Contains(string(record), want) {
+			t.Errorf("%v is %s, want %s", c.blob, record, want)
 		}
-		var back Blob
+		var back tree.Blob
 		if err := json.Unmarshal([]byte(c.want), &back); err != nil || back != c.blob {
 			t.Errorf("%s is read as %v, %v", c.want, back, err)
 		}
 	}
 	for _, text := range []string{"1", `"`, strings.Repeat("1", 42), "true", `{"id":1}`, "[]"} {
-		if err := new(Blob).UnmarshalJSON([]byte(text)); err == nil {
+		if err := new(tree.Blob).UnmarshalJSON([]byte(text)); err == nil {
 			t.Errorf("%s is read", text)
 		}
 	}
@@ -44,12 +47,12 @@ func TestExecutableFilesAreRecorded(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(files{"large/app/run.sh": "run", "large/run.sh": "+x run"}), dev)
 	recorded := func() string {
-		data, err := os.ReadFile(filepath.Join(dir, ClusterTypeRecordPath("large")))
+		data, err := os.ReadFile(filepath.Join(dir, tree.ClusterTypeRecordPath("large")))
 		must(t, err)
 		return string(data)
 	}
-	plain := `"files":{"run.sh":"` + string(BlobID([]byte("run"))) + `"}`
-	executable := `"files":{"run.sh":{"id":"` + string(BlobID([]byte("run"))) + `","executable":true}}`
+	plain := `"files":{"run.sh":"` + string(tree.BlobID([]byte("run"))) + `"}`
+	executable := `"files":{"run.sh":{"id":"` + string(tree.BlobID([]byte("run"))) + `","executable":true}}`
 	own := strings.Replace(executable, `":{`, `": {`, 1)
 	if got := recorded(); !strings.Contains(got, plain) || !strings.Contains(got, own) {
 		t.Errorf("the record is %s", got)
@@ -83,7 +86,7 @@ func TestFilesOfATreeAreExecutable(t *testing.T) {
 		got[f.Path] = content
 	}
 	equal(t, "tree", got, small)
-	if f := (backends.File{Path: "a", Data: []byte("x"), Executable: true}); FileOf(f).Blob() != BlobOf(f) {
-		t.Errorf("%v has the blob %v", f, FileOf(f).Blob())
+	if f := (backends.File{Path: "a", Data: []byte("x"), Executable: true}); tree.FileOf(f).Blob() != tree.BlobOf(f) {
+		t.Errorf("%v has the blob %v", f, tree.FileOf(f).Blob())
 	}
 }

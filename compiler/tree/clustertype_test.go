@@ -1,6 +1,7 @@
-package tree
+package tree_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,35 +16,40 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
 // What is appended by hand is what encoding/json would make of it, whichever
 // fields are set.
 func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
-	encoded := func(a *AssignmentRecord) string {
-		want, err := encode(a)
+	encoded := func(a *tree.AssignmentRecord) string {
+		var want strings.Builder
+		enc := json.NewEncoder(&want)
+		enc.SetEscapeHTML(false)
+		must(t, enc.Encode(a))
+		record, err := (&tree.ClusterTypeRecord{Assignments: []tree.AssignmentRecord{*a}}).Encode()
 		must(t, err)
-		got, err := a.append(nil)
-		must(t, err)
-		if string(got) != string(want) {
-			t.Errorf("%+v is\n%s\nwant\n%s", a, got, want)
+		_, got, _ := strings.Cut(string(record), "\"assignments\": [\n    ")
+		if got = strings.TrimSuffix(got, "\n  ]\n}\n"); got != strings.TrimSuffix(want.String(), "\n") {
+			t.Errorf("%+v is\n%s\nwant\n%s", a, got, want.String())
 		}
-		return string(got)
+		return got
 	}
-	full := func() *AssignmentRecord {
-		return &AssignmentRecord{
+	full := func() *tree.AssignmentRecord {
+		return &tree.AssignmentRecord{
 			Folder: backends.Folder{
 				DeploymentTarget: "a", Workspace: "b", Workload: "c \"quoted\" \\ \n \u2028 <&>", Namespace: "ä", Version: "1",
 				Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Retained: []string{"PersistentVolumeClaim a", "Secret \"b\""}, Shared: json.RawMessage(`{"a":["<"]}`),
 			},
-			Tree: emptyTree, Values: "v", Files: map[string]Blob{"b/c": {ID: "1"}, "a": {ID: "2", Executable: true}},
-			Kept: &Kept{Reason: "<K>", Compiler: Compiler{"1", "2", "3"}, Source: Source{"4", "5"}},
+			Tree: emptyTree, Values: "v", Files: map[string]tree.Blob{"b/c": {ID: "1"}, "a": {ID: "2", Executable: true}},
+			Kept: &tree.Kept{Reason: "<K>", Compiler: tree.Compiler{"1", "2", "3"}, Source: tree.Source{"4", "5"}},
 		}
 	}
 	made := map[string]string{"made": "they are Files"}
 	fieldtest.Check(t, full, encoded, made)
-	fieldtest.Check(t, func() *AssignmentRecord { return &AssignmentRecord{Files: map[string]Blob{}} }, encoded, made)
+	fieldtest.Check(t, func() *tree.AssignmentRecord { return &tree.AssignmentRecord{Files: map[string]tree.Blob{}} }, encoded, made)
 }
 
 // Every field of a record is written, and read again.
@@ -54,13 +60,13 @@ func TestRecordsAreEncodedAsJSON(t *testing.T) {
 		must(t, err)
 		return string(again)
 	}
-	fieldtest.Check(t, func() *ClusterTypeRecord { return &ClusterTypeRecord{} }, func(c *ClusterTypeRecord) string {
+	fieldtest.Check(t, func() *tree.ClusterTypeRecord { return &tree.ClusterTypeRecord{} }, func(c *tree.ClusterTypeRecord) string {
 		data, err := c.Encode()
 		must(t, err)
-		return read(data, &ClusterTypeRecord{})
+		return read(data, &tree.ClusterTypeRecord{})
 	}, map[string]string{"Assignments.made": "they are Files", "Facts.Values": "none and null are the same"})
-	fieldtest.Check(t, func() *Record { return &Record{} }, func(r *Record) string {
-		return read(r.Encode(), &Record{})
+	fieldtest.Check(t, func() *tree.Record { return &tree.Record{} }, func(r *tree.Record) string {
+		return read(r.Encode(), &tree.Record{})
 	}, map[string]string{
 		"load": "it reads parts", "bytes": "as load", "parse": "as load", "mu": "as load", "loaded": "as load", "split": "as load",
 		"ClusterTypes.corrected": "it is for the write that finds it",
@@ -68,7 +74,7 @@ func TestRecordsAreEncodedAsJSON(t *testing.T) {
 }
 
 func TestFactsOfAClusterAreEmpty(t *testing.T) {
-	fieldtest.Check(t, func() *ClusterFacts { return &ClusterFacts{} }, func(f *ClusterFacts) string {
+	fieldtest.Check(t, func() *tree.ClusterFacts { return &tree.ClusterFacts{} }, func(f *tree.ClusterFacts) string {
 		if f.IsEmpty() {
 			return ""
 		}
@@ -76,6 +82,25 @@ func TestFactsOfAClusterAreEmpty(t *testing.T) {
 		must(t, err)
 		return string(text)
 	}, map[string]string{"Cluster": "it is whose facts they are"})
+}
+
+// A cluster type in which something is kept has no digest, so that the next build compares it.
+func TestKeptHasNoDigest(t *testing.T) {
+	for name, c := range map[string]struct {
+		content tree.Content
+		want    model.Digest
+	}{
+		"nothing":  {tree.Content{Facts: []tree.ClusterFacts{{Cluster: "c"}}}, "d"},
+		"facts":    {tree.Content{Facts: []tree.ClusterFacts{{Cluster: "b"}, {Cluster: "c", Kept: true}}}, ""},
+		"files":    {tree.Content{Kept: "K3003"}, ""},
+		"a folder": {tree.Content{Folders: []tree.Folder{{Info: backends.Folder{DeploymentTarget: "a"}, Kept: &tree.Kept{}}}}, ""},
+	} {
+		ct := tree.ClusterType{Name: "large", Digest: "d", Content: func(context.Context) (*tree.Content, error) { return &c.content, nil }}
+		e, err := ct.Entry(t.Context(), &tree.ClusterTypeRecord{Name: "large", Assignments: []tree.AssignmentRecord{{Folder: backends.Folder{DeploymentTarget: "a"}}}}, &tree.Record{})
+		if must(t, err); e.Digest != c.want {
+			t.Errorf("with %s kept the digest is %q, want %q", name, e.Digest, c.want)
+		}
+	}
 }
 
 // damages are what may be the matter with a cluster type's record.
@@ -113,14 +138,14 @@ func TestDamagedClusterTypeRecords(t *testing.T) {
 		for what, next := range map[string]files{"unchanged": small, "changed": changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": ""})} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				dir := indexed(t)
-				p := ClusterTypeRecordPath("large")
+				p := tree.ClusterTypeRecordPath("large")
 				damage(t, filepath.Join(dir, p))
 
-				d, err := open(dir, 0)
+				d, err := tree.Open(dir)
 				must(t, err)
 				r, report, err := d.Record()
 				must(t, err)
-				var bad *RecordError
+				var bad *tree.RecordError
 				if _, err := r.ClusterType("large"); len(report) > 0 || !errors.As(err, &bad) || bad.Path != p || bad.Diagnostic().Code != diag.BadRecord {
 					t.Errorf("the record has the error %v, %v", err, report)
 				}
@@ -155,17 +180,17 @@ func TestDamagedClusterTypeRecords(t *testing.T) {
 func TestClusterTypeRecordOfAnotherVersion(t *testing.T) {
 	dir := indexed(t)
 	// As a newer version would have written both.
-	file := filepath.Join(dir, ClusterTypeRecordPath("large"))
+	file := filepath.Join(dir, tree.ClusterTypeRecordPath("large"))
 	data, err := os.ReadFile(file)
 	must(t, err)
 	newer := strings.Replace(string(data), apiVersion, "kalypso.io/v9", 1)
 	must(t, os.WriteFile(file, []byte(newer), 0o644))
 	header, err := os.ReadFile(filepath.Join(dir, recordPath))
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, recordPath), []byte(strings.Replace(string(header), string(BlobID(data)), string(BlobID([]byte(newer))), 1)), 0o644))
-	for _, o := range []Options{dev, adopting(dev)} {
+	must(t, os.WriteFile(filepath.Join(dir, recordPath), []byte(strings.Replace(string(header), string(tree.BlobID(data)), string(tree.BlobID([]byte(newer))), 1)), 0o644))
+	for _, o := range []tree.Options{dev, adopting(dev)} {
 		_, report := tryWrite(t, dir, treeOf(changed(files{"large/app/a.yaml": "a2"})), o)
-		points(t, report, diag.BadRecord, dir, ClusterTypeRecordPath("large"))
+		points(t, report, diag.BadRecord, dir, tree.ClusterTypeRecordPath("large"))
 	}
 }
 
@@ -192,27 +217,27 @@ func TestOtherRecordsAreNotTouched(t *testing.T) {
 	before := times(t, dir)
 	write(t, dir, treeOf(changed(files{"large/app/a.yaml": "a2"})), dev)
 	after := times(t, dir)
-	if p := ClusterTypeRecordPath("small"); before[p] != after[p] {
+	if p := tree.ClusterTypeRecordPath("small"); before[p] != after[p] {
 		t.Error("the other record was written")
 	}
-	if p := ClusterTypeRecordPath("large"); before[p] == after[p] {
+	if p := tree.ClusterTypeRecordPath("large"); before[p] == after[p] {
 		t.Error("the record was not written")
 	}
 }
 
 func TestClusterTypesAreLoadedOnceAndTogether(t *testing.T) {
 	encoded := map[string][]byte{}
-	r := &Record{APIVersion: apiVersion, Kind: recordKind, Tree: emptyTree}
+	r := &tree.Record{APIVersion: apiVersion, Kind: recordKind, Tree: emptyTree}
 	for i := range 8 {
-		c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: fmt.Sprint("type-", i)}
+		c := &tree.ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: fmt.Sprint("type-", i)}
 		data, err := c.Encode()
 		must(t, err)
 		encoded[c.Name] = data
-		r.ClusterTypes = append(r.ClusterTypes, c.entry("", data))
+		r.ClusterTypes = append(r.ClusterTypes, tree.ClusterTypeEntry{Name: c.Name, Tree: emptyTree, Record: tree.BlobID(data)})
 	}
 	var mu sync.Mutex
 	loads := map[string]int{}
-	r, err := ParseRecord(r.Encode(), func(name string) ([]byte, error) {
+	r, err := tree.ParseRecord(r.Encode(), func(name string) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		loads[name]++
@@ -234,7 +259,7 @@ func TestClusterTypesAreLoadedOnceAndTogether(t *testing.T) {
 			t.Errorf("%s was loaded %d times", name, loads[name])
 		}
 	}
-	for _, r := range []*Record{r, nil} {
+	for _, r := range []*tree.Record{r, nil} {
 		if c, err := r.ClusterType("other"); c != nil || err != nil {
 			t.Errorf("what is not listed is %v, %v", c, err)
 		}
@@ -244,21 +269,21 @@ func TestClusterTypesAreLoadedOnceAndTogether(t *testing.T) {
 // TestEntriesAreReadAsJSON holds that entries, which are read line by line, are what the whole
 // record says as JSON.
 func TestEntriesAreReadAsJSON(t *testing.T) {
-	one, two := ShardName("st-01"), ""
+	one, two := tree.ShardName("st-01"), ""
 	for i := range 1000 { // another cluster of the same folder
-		if name := fmt.Sprintf("st-%02d", i+2); ShardName(name) == one {
+		if name := fmt.Sprintf("st-%02d", i+2); tree.ShardName(name) == one {
 			two = name
 			break
 		}
 	}
-	files := map[string]Blob{"k.yaml": {ID: BlobID(nil)}}
-	record := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: one, Files: map[string]Blob{}, Assignments: []AssignmentRecord{},
-		Entries: []EntryRecord{{"st-01", "store", files}, {two, "store", files}}}
+	files := map[string]tree.Blob{"k.yaml": {ID: tree.BlobID(nil)}}
+	record := &tree.ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: one, Files: map[string]tree.Blob{}, Assignments: []tree.AssignmentRecord{},
+		Entries: []tree.EntryRecord{{"st-01", "store", files}, {two, "store", files}}}
 	data, err := record.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := ParseClusterTypeRecord(data)
+	read, err := tree.ParseClusterTypeRecord(data)
 	if err != nil || !reflect.DeepEqual(read, record) {
 		t.Fatalf("%+v, %v", read, err)
 	}
@@ -271,20 +296,20 @@ func TestEntriesAreReadAsJSON(t *testing.T) {
 		"a null one":        {`"st-01",`, `"st-01","cluster":null,`},
 		"a folder twice":    {`"st-01",`, `"st-01","folder":"x",`},
 		"entries twice":     {"\n  \"assignments\"", "\n  \"entries\": [],\n  \"assignments\""},
-		"an assignment too": {"\"assignments\": [\n", "\"assignments\": [\n    {\"deploymentTarget\":\"st-01\",\"workspace\":\"w\",\"workload\":\"w\",\"namespace\":\"n\",\"backend\":\"b\",\"tree\":\"" + string(BlobID(nil)) + "\",\"values\":\"\",\"files\":{\"k.yaml\":\"" + string(BlobID(nil)) + "\"}}\n"},
+		"an assignment too": {"\"assignments\": [\n", "\"assignments\": [\n    {\"deploymentTarget\":\"st-01\",\"workspace\":\"w\",\"workload\":\"w\",\"namespace\":\"n\",\"backend\":\"b\",\"tree\":\"" + string(tree.BlobID(nil)) + "\",\"values\":\"\",\"files\":{\"k.yaml\":\"" + string(tree.BlobID(nil)) + "\"}}\n"},
 		"not a name":        {`"st-01"`, `"../x"`},
 		"not a path":        {`"k.yaml"`, `"../k.yaml"`},
 	} {
-		if got, err := ParseClusterTypeRecord([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil {
+		if got, err := tree.ParseClusterTypeRecord([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil {
 			t.Errorf("%s: it is read as %+v", name, got.Entries)
 		}
 	}
 	decoy := strings.Replace(string(data), "\n  \"files\"", "\n  \"other\": {\n  \"entries\": [\n    "+entry+"\n  ]\n  },\n  \"files\"", 1)
-	if read, err = ParseClusterTypeRecord([]byte(decoy)); err != nil || !reflect.DeepEqual(read, record) {
+	if read, err = tree.ParseClusterTypeRecord([]byte(decoy)); err != nil || !reflect.DeepEqual(read, record) {
 		t.Errorf("entries of something else are read: %+v, %v", read, err)
 	}
 	alone := strings.Replace(decoy, "\n  \"entries\": [\n    {\"cluster\":\"st-01\",\"folder\":\"store\"", "\n  \"former\": [\n    {\"cluster\":\"st-01\",\"folder\":\"store\"", 1)
-	if read, err = ParseClusterTypeRecord([]byte(alone)); err != nil || len(read.Entries) > 0 {
+	if read, err = tree.ParseClusterTypeRecord([]byte(alone)); err != nil || len(read.Entries) > 0 {
 		t.Errorf("entries of something else are read: %+v, %v", read, err)
 	}
 }

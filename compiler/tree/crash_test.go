@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 var errInjected = errors.New("injected")
@@ -28,13 +30,13 @@ func failing(n int, killed bool) func(op, path string) error {
 }
 
 // writeFailing writes with a step that fails, and says whether it came to that.
-func writeFailing(t *testing.T, dir string, tree *plainTree, o Options, step func(op, path string) error) bool {
+func writeFailing(t *testing.T, dir string, desired *plainTree, o tree.Options, step func(op, path string) error) bool {
 	t.Helper()
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	d.workers, d.step, d.maxHeld = 1, step, 0
-	_, report, err := d.Write(context.Background(), tree.tree(), o)
+	d.Hook(tree.Hooks{Step: step, Remake: true})
+	_, report, err := d.Write(context.Background(), desired.tree(), o)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)
 	}
@@ -49,7 +51,7 @@ type crash struct {
 	name       string
 	from, to   files // from is nil where there is no record
 	foreign    files
-	o          Options
+	o          tree.Options
 	alsoBefore files // foreign files that the write takes over
 }
 
@@ -152,7 +154,7 @@ func (c crash) assignments(all files) map[string]files {
 	folders := map[string]files{}
 	for p, data := range all {
 		_, foreign := c.foreign[p]
-		if parts := strings.SplitN(p, "/", 3); len(parts) == 3 && !foreign && !IsShard(PartOf(p)) && parts[0] != ownFolder && !strings.HasSuffix(p, "/") {
+		if parts := strings.SplitN(p, "/", 3); len(parts) == 3 && !foreign && !tree.IsShard(tree.PartOf(p)) && parts[0] != ownFolder && !strings.HasSuffix(p, "/") {
 			dir := parts[0] + "/" + parts[1]
 			if folders[dir] == nil {
 				folders[dir] = files{}
@@ -174,7 +176,7 @@ func (c crash) with(content files) files {
 func clean(t *testing.T, dir string) {
 	t.Helper()
 	for _, p := range regularFiles(t, dir) {
-		if strings.Contains(p, tempSuffix) || strings.HasSuffix(p, "journal.json") {
+		if strings.Contains(p, ".tmp") || strings.HasSuffix(p, "journal.json") {
 			t.Errorf("%s is left", p)
 		}
 	}
@@ -232,7 +234,7 @@ func TestFullDiskChangesNothing(t *testing.T) {
 	before := read(t, dir)
 	failed := false
 	writeFailing(t, dir, treeOf(c.to), c.o, func(op, path string) error {
-		if op == "write" && strings.HasPrefix(path, stagedPath("new/")) && !failed {
+		if op == "write" && strings.HasPrefix(path, stagingFolder+"/new/") && !failed {
 			failed = true
 			return errInjected
 		}
@@ -308,15 +310,15 @@ func TestFinishedJournalOwnsNothing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// first, if not nil, is a write that is killed before its record.
-		first *Options
+		first *tree.Options
 	}{
 		{"one write", nil},
-		{"the second finishes the first", &Options{Platform: dev.Platform, Environment: dev.Environment}},
+		{"the second finishes the first", &tree.Options{Platform: dev.Platform, Environment: dev.Environment}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, treeOf(small), dev)
-			if c.first != nil && !writeFailing(t, dir, next, *c.first, killedAt("create", tempPath(recordPath))) {
+			if c.first != nil && !writeFailing(t, dir, next, *c.first, killedAt("rename", recordPath)) {
 				t.Fatal("nothing failed")
 			}
 			recorded := false

@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 var small = files{
@@ -36,38 +37,38 @@ func TestWriteTouchesOnlyWhatDiffers(t *testing.T) {
 		name             string
 		next             files
 		written, removed []string
-		assignments      AssignmentChanges
+		assignments      tree.AssignmentChanges
 	}{
 		{
 			name:        "nothing",
 			next:        small,
-			assignments: AssignmentChanges{Unchanged: 3},
+			assignments: tree.AssignmentChanges{Unchanged: 3},
 		},
 		{
 			name:        "new content",
 			next:        changed(files{"large/app/a.yaml": "a2", "small/README.md": "new"}),
 			written:     []string{"large/app/a.yaml", "small/README.md"},
-			assignments: AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
+			assignments: tree.AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
 		},
 		{
 			name:        "files become executable, or are no longer",
 			next:        changed(files{"large/app/a.yaml": "+x a1", "large/app/b.sh": "b1", "small/README.md": "+x readme"}),
 			written:     []string{"large/app/a.yaml", "large/app/b.sh", "small/README.md"},
-			assignments: AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
+			assignments: tree.AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
 		},
 		{
 			name:        "a new and an old file",
 			next:        changed(files{"large/app/c.yaml": "c1", "large/app/b.sh": ""}),
 			written:     []string{"large/app/c.yaml"},
 			removed:     []string{"large/app/b.sh"},
-			assignments: AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
+			assignments: tree.AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
 		},
 		{
 			name:    "folders come and go",
 			next:    changed(files{"large/db/a.yaml": "", "small/app/deep/x.yaml": "", "small/README.md": "", "edge/app/x": "x"}),
 			written: []string{"edge/app/x"},
 			removed: []string{"large/db/a.yaml", "small/README.md", "small/app/deep/x.yaml"},
-			assignments: AssignmentChanges{
+			assignments: tree.AssignmentChanges{
 				Added: []string{"dev/edge/app"}, Removed: []string{"dev/large/db", "dev/small/app"}, Unchanged: 1,
 			},
 		},
@@ -75,19 +76,19 @@ func TestWriteTouchesOnlyWhatDiffers(t *testing.T) {
 			name:    "a file becomes a folder",
 			next:    changed(files{"large/app/a.yaml": "", "large/app/a.yaml/x": "x"}),
 			written: []string{"large/app/a.yaml/x"}, removed: []string{"large/app/a.yaml"},
-			assignments: AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
+			assignments: tree.AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
 		},
 		{
 			name:    "a folder becomes a file",
 			next:    changed(files{"small/app/deep/x.yaml": "", "small/app/deep": "x"}),
 			written: []string{"small/app/deep"}, removed: []string{"small/app/deep/x.yaml"},
-			assignments: AssignmentChanges{Changed: []string{"dev/small/app"}, Unchanged: 2},
+			assignments: tree.AssignmentChanges{Changed: []string{"dev/small/app"}, Unchanged: 2},
 		},
 		{
 			name:        "everything goes",
 			next:        files{},
 			removed:     slices.Sorted(maps.Keys(small)),
-			assignments: AssignmentChanges{Removed: []string{"dev/large/app", "dev/large/db", "dev/small/app"}},
+			assignments: tree.AssignmentChanges{Removed: []string{"dev/large/app", "dev/large/db", "dev/small/app"}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestWriteTouchesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-func equalAssignments(a, b AssignmentChanges) bool {
+func equalAssignments(a, b tree.AssignmentChanges) bool {
 	return slices.Equal(a.Added, b.Added) && slices.Equal(a.Changed, b.Changed) && slices.Equal(a.Removed, b.Removed) &&
 		slices.Equal(a.Kept, b.Kept) && a.Unchanged == b.Unchanged
 }
@@ -163,7 +164,7 @@ func regularFiles(t *testing.T, dir string) []string {
 
 func TestWriteCreatesNothingBeforeThereIsSomething(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	d, err := Open(dir)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer d.Close()
 	if r, report, err := d.Record(); r != nil || report != nil || err != nil {
@@ -190,7 +191,7 @@ func TestModes(t *testing.T) {
 		t.Errorf("written %v, want the files with another mode", c.Written)
 	}
 	for p, want := range map[string]fs.FileMode{
-		"large": fs.ModeDir | 0o755, "large/README.md": 0o644, "large/app/b.sh": 0o755, recordPath: 0o644, ClusterTypeRecordPath("large"): 0o644,
+		"large": fs.ModeDir | 0o755, "large/README.md": 0o644, "large/app/b.sh": 0o755, recordPath: 0o644, tree.ClusterTypeRecordPath("large"): 0o644,
 	} {
 		info, err := os.Stat(filepath.Join(dir, p))
 		must(t, err)
@@ -210,7 +211,7 @@ func TestOtherPermissionsAreLeft(t *testing.T) {
 	}
 	verify := dev
 	verify.Verify = true
-	for _, o := range []Options{dev, verify} {
+	for _, o := range []tree.Options{dev, verify} {
 		if c := write(t, dir, treeOf(small), o); !c.Empty() {
 			t.Errorf("changes are %+v", c)
 		}
@@ -263,7 +264,7 @@ func TestImpossibleTrees(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			d, err := Open(dir)
+			d, err := tree.Open(dir)
 			must(t, err)
 			defer d.Close()
 			if _, _, err := d.Write(context.Background(), c.tree.tree(), dev); err == nil || !strings.Contains(err.Error(), c.want) {

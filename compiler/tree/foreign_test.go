@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"maps"
@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 func TestForeign(t *testing.T) {
-	tree := files{"large/app/a.yaml": "new", "small/README.md": "readme", "small/run.sh": "+x run"}
+	desired := files{"large/app/a.yaml": "new", "small/README.md": "readme", "small/run.sh": "+x run"}
 	for _, c := range []struct {
 		name    string
 		foreign files
@@ -28,7 +29,7 @@ func TestForeign(t *testing.T) {
 		{"a link to outside", files{"large/app/a.yaml": "-> /etc/passwd"}, "large/app/a.yaml", "new"},
 		{"an empty folder", files{"large/app/a.yaml/": ""}, "large/app/a.yaml", "new"},
 		{"empty folders in a folder", files{"large/app/a.yaml/x/y/": "", "large/app/a.yaml/z/": ""}, "large/app/a.yaml", "new"},
-		{"a folder with a temporary file", files{tempPath("large/app/a.yaml/x"): "left"}, "large/app/a.yaml", "new"},
+		{"a folder with a temporary file", files{"large/app/a.yaml/" + aTempFile: "left"}, "large/app/a.yaml", "new"},
 		{"a folder with files", files{"large/app/a.yaml/x/y": "mine"}, "large/app/a.yaml", ""},
 		{"a file where a folder must be", files{"large": "mine"}, "large", ""},
 		{"a link where a folder must be", files{"large": "-> elsewhere", "elsewhere/app/a.yaml": "mine"}, "large", ""},
@@ -42,19 +43,19 @@ func TestForeign(t *testing.T) {
 			dir := t.TempDir()
 			put(t, dir, c.foreign)
 			before := read(t, dir)
-			_, report := tryWrite(t, dir, treeOf(tree), dev)
+			_, report := tryWrite(t, dir, treeOf(desired), dev)
 			if c.at == "" {
 				if len(report) > 0 {
 					t.Fatalf("diagnostics: %v", report)
 				}
-				maps.Copy(before, tree)
+				maps.Copy(before, desired)
 				equal(t, "folder", read(t, dir), before)
 				return
 			}
 			points(t, report, diag.ForeignFile, dir, c.at)
 			equal(t, "refused", read(t, dir), before)
 
-			_, report = tryWrite(t, dir, treeOf(tree), adopting(dev))
+			_, report = tryWrite(t, dir, treeOf(desired), adopting(dev))
 			if c.adopted == "" {
 				points(t, report, diag.ForeignFile, dir, c.at)
 				equal(t, "refused with --adopt", read(t, dir), before)
@@ -64,7 +65,7 @@ func TestForeign(t *testing.T) {
 				t.Fatalf("diagnostics: %v", report)
 			}
 			maps.DeleteFunc(before, func(p, _ string) bool { return strings.HasPrefix(p, c.at+"/") })
-			maps.Copy(before, tree)
+			maps.Copy(before, desired)
 			equal(t, "adopted", read(t, dir), before)
 		})
 	}
@@ -128,7 +129,7 @@ func TestRecordsThatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		record string
-		o      Options
+		o      tree.Options
 		code   diag.Code
 		adopt  bool // --adopt helps
 	}{

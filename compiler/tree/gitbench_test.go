@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -8,25 +8,26 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // hugeTree is a tree of 100,000 assignments on 300 cluster types, each of four
 // files of 1 KB, none equal to another. Its content is made when it is asked for.
 // version is in the files of the first assignment.
-func hugeTree(version string) *Tree {
+func hugeTree(version string) *tree.Tree {
 	const types, perType = 300, 334
-	t := &Tree{}
+	t := &tree.Tree{}
 	for c := range types {
 		name := fmt.Sprintf("type-%03d", c)
 		of := ""
 		if c == 0 {
 			of = version
 		}
-		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
+		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{
 			Name: name, Digest: model.DigestBytes([]byte(name + of)),
-			Content: func(context.Context) (*Content, error) {
+			Content: func(context.Context) (*tree.Content, error) {
 				root := []backends.File{{Path: "README.md", Data: []byte(name)}}
-				content := &Content{Files: FilesOf(root)}
+				content := &tree.Content{Files: tree.FilesOf(root)}
 				target := func(a int) string { return fmt.Sprintf("workload-%03d-target", a) }
 				version := func(a int) string {
 					if a > 0 {
@@ -39,7 +40,7 @@ func hugeTree(version string) *Tree {
 				}
 				content.Make = func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 					for _, a := range folders {
-						if a == Root {
+						if a == tree.Root {
 							made = append(made, root)
 						} else {
 							made = append(made, hugeFiles(name, target(a), version(a)))
@@ -54,10 +55,10 @@ func hugeTree(version string) *Tree {
 	return t
 }
 
-func hugeFolder(clusterType, target, version string) Folder {
-	f := Folder{Info: backends.Folder{DeploymentTarget: target, Workload: "workload", Backend: "flux"}, Values: "values"}
+func hugeFolder(clusterType, target, version string) tree.Folder {
+	f := tree.Folder{Info: backends.Folder{DeploymentTarget: target, Workload: "workload", Backend: "flux"}, Values: "values"}
 	for _, file := range hugeFiles(clusterType, target, version) {
-		f.Files = append(f.Files, FileOf(file))
+		f.Files = append(f.Files, tree.FileOf(file))
 	}
 	return f
 }
@@ -76,12 +77,12 @@ func hugeFiles(clusterType, target, version string) (files []backends.File) {
 // BenchmarkCommit commits 100,000 assignments to a new branch (cold), the same
 // again (unchanged) and with one folder changed (one), and reads the record.
 func BenchmarkCommit(b *testing.B) {
-	commit := func(b *testing.B, repo string, t *Tree, changed bool) {
-		r, err := OpenRepository(repo)
+	commit := func(b *testing.B, repo string, t *tree.Tree, changed bool) {
+		r, err := tree.OpenRepository(repo)
 		must(b, err)
 		branch, err := r.Branch("main")
 		must(b, err)
-		got, report, err := branch.Commit(context.Background(), []Placement{{Folder: "dev", Tree: t, Options: dev}}, by)
+		got, report, err := branch.Commit(context.Background(), []tree.Placement{{Folder: "dev", Tree: t, Options: dev}}, by)
 		if err != nil || len(report) > 0 || (got.Commit != "") != changed {
 			b.Fatal(got, report, err)
 		}

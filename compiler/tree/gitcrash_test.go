@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
@@ -47,18 +48,19 @@ func process(variable, value, repo string) *exec.Cmd {
 }
 
 // commitTo commits a tree to the branch main of a repository, at dev.
-func commitTo(repo string, tree *plainTree, step func(op, file string) error) error {
-	r, err := OpenRepository(repo)
+func commitTo(repo string, desired *plainTree, step func(op, file string) error) error {
+	opened, err := git.Open(repo)
 	if err != nil {
 		return err
 	}
+	opened.Step = step
+	r := tree.NewRepository(opened, repo)
 	defer r.Close()
-	r.git.Step = step
 	b, err := r.Branch("main")
 	if err != nil {
 		return err
 	}
-	_, report, err := b.Commit(context.Background(), []Placement{{Folder: "dev", Tree: tree.tree(), Options: dev}}, by)
+	_, report, err := b.Commit(context.Background(), []tree.Placement{{Folder: "dev", Tree: desired.tree(), Options: dev}}, by)
 	if len(report) > 0 {
 		return fmt.Errorf("diagnostics: %v", report)
 	}
@@ -121,7 +123,7 @@ func TestKilledCommit(t *testing.T) {
 			if got := m.git("show", "main:dev/large/README.md"); got != "new" {
 				t.Errorf("step %d: the file is %q", steps, got)
 			}
-			want := fmt.Sprintf("100755 blob %s\ta.yaml\n100644 blob %s\tb.sh", BlobID([]byte("a1")), BlobID([]byte("b1")))
+			want := fmt.Sprintf("100755 blob %s\ta.yaml\n100644 blob %s\tb.sh", tree.BlobID([]byte("a1")), tree.BlobID([]byte("b1")))
 			if got := m.git("ls-tree", "main:dev/large/app"); got != want {
 				t.Errorf("step %d: the folder is\n%s", steps, got)
 			}
@@ -175,7 +177,7 @@ func raceFor(environment string) error {
 		const mostRepacks = 3
 		for missing := 0; ; {
 			err := func() error {
-				r, err := OpenRepository(os.Getenv(testRepo))
+				r, err := tree.OpenRepository(os.Getenv(testRepo))
 				if err != nil {
 					return err
 				}
@@ -184,8 +186,8 @@ func raceFor(environment string) error {
 				if err != nil {
 					return err
 				}
-				tree := treeOf(changed(files{"large/README.md": fmt.Sprint(i)}))
-				_, report, err := b.Commit(context.Background(), []Placement{{Folder: environment, Tree: tree.tree(), Options: o}}, CommitInfo{})
+				desired := treeOf(changed(files{"large/README.md": fmt.Sprint(i)}))
+				_, report, err := b.Commit(context.Background(), []tree.Placement{{Folder: environment, Tree: desired.tree(), Options: o}}, tree.CommitInfo{})
 				if len(report) > 0 {
 					return fmt.Errorf("diagnostics: %v", report)
 				}
@@ -201,7 +203,7 @@ func raceFor(environment string) error {
 				missing++
 				continue
 			}
-			if !errors.Is(err, ErrLostRace) {
+			if !errors.Is(err, tree.ErrLostRace) {
 				return err
 			}
 		}

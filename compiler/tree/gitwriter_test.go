@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
@@ -79,7 +80,7 @@ func edit(t *testing.T, random *rand.Rand, dir string) {
 	there = slices.DeleteFunc(there, func(p string) bool { return strings.HasSuffix(p, "/") })
 	if len(there) == 0 || random.IntN(3) == 0 {
 		for p, data := range randomFiles(random, 1) {
-			if CheckPaths(append(there, p)) == nil {
+			if tree.CheckPaths(append(there, p)) == nil {
 				put(t, dir, files{p: data})
 			}
 		}
@@ -107,6 +108,43 @@ func edit(t *testing.T, random *rand.Rand, dir string) {
 			break
 		}
 	}
+}
+
+// Of the trees around a change only new ones are written: the tree of the branch is that of the
+// files that there are then, whatever changes at once.
+func TestCommitsMakeTheTreeOfTheFiles(t *testing.T) {
+	m := newMirror(t, "dev")
+	for _, c := range []struct{ from, to files }{
+		{files{"large/app/b/c": "2"}, files{"large/app/x": "2"}}, // a folder that gets empty is gone
+		{files{"large/app/b/c": "2", "large/app/d/e/f": "3"}, files{"large/app/b/c": "2"}},
+		{files{"large/app/a": "1"}, files{"large/app/a/x": "4"}}, // a file becomes a folder
+		{files{"large/app/b/c": "2"}, files{"large/app/b": "4"}}, // and the other way
+		{files{"large/app/a": "1", "large/app/a.b": "1", "large/app/a-b/x": "1"}, files{"large/app/a/x": "1", "large/app/a.b/x": "+x 1"}},
+		{files{"large/app/a": "1"}, files{"small/app/a": "1"}},
+	} {
+		m.commit(treeOf(c.from), dev)
+		m.commit(treeOf(c.to), dev)
+		if got, want := m.filesTree(), tree.TreeID(c.to.blobs()); got != want {
+			t.Errorf("%v became %v: the tree is %s, want %s", c.from, c.to, got, want)
+		}
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		next := randomFiles(random, random.IntN(8))
+		m.commit(treeOf(next), dev)
+		if got, want := m.filesTree(), tree.TreeID(next.blobs()); got != want {
+			t.Fatalf("of %v the tree is %s, want %s", next, got, want)
+		}
+	}
+}
+
+// filesTree returns git's id of the environment in the branch without kalypso's own files.
+func (m *mirror) filesTree() tree.ID {
+	m.t.Helper()
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(m.t.TempDir(), "index")}
+	m.gitWith(env, "", "read-tree", "main:"+m.at)
+	m.gitWith(env, "", "rm", "-r", "-q", "--cached", ownFolder)
+	return tree.ID(m.gitWith(env, "", "write-tree"))
 }
 
 func TestWhatIsInTheWayOfACommit(t *testing.T) {
@@ -164,7 +202,7 @@ func (m *mirror) hostile(entries ...git.Entry) string {
 }
 
 func TestHostileTrees(t *testing.T) {
-	commit := func(m *mirror, o Options) (*CommitResult, []diag.Diagnostic) {
+	commit := func(m *mirror, o tree.Options) (*tree.CommitResult, []diag.Diagnostic) {
 		got, report, err := m.branch().Commit(context.Background(), m.placement(treeOf(small), o), by)
 		must(t, err)
 		return got, report
@@ -184,8 +222,8 @@ func TestHostileTrees(t *testing.T) {
 		m.follow()
 		sub := git.Entry{Name: "app", Mode: git.SubmoduleMode, ID: git.Hash{1}}
 		large := m.hostile(sub)
-		m.commitTree(m.hostile(git.Entry{Name: "large", Mode: git.FolderMode, ID: hash(ID(large))}))
-		for _, o := range []Options{dev, adopting(dev)} {
+		m.commitTree(m.hostile(git.Entry{Name: "large", Mode: git.FolderMode, ID: hashOf(tree.ID(large))}))
+		for _, o := range []tree.Options{dev, adopting(dev)} {
 			if _, report := commit(m, o); len(report) != 1 || report[0].Code != diag.ForeignFile || report[0].Sites[0].Position.File != "main:large/app" {
 				t.Errorf("the diagnostics are %v", report)
 			}
@@ -193,7 +231,7 @@ func TestHostileTrees(t *testing.T) {
 	})
 	t.Run("names", func(t *testing.T) {
 		m := newMirror(t, "")
-		blob := hash(ID(m.gitWith(nil, "x", "hash-object", "-w", "--stdin")))
+		blob := hashOf(tree.ID(m.gitWith(nil, "x", "hash-object", "-w", "--stdin")))
 		evil := []git.Entry{{Name: "..", Mode: git.FileMode, ID: blob}, {Name: ".git", Mode: git.FileMode, ID: blob}, {Name: "large", Mode: git.FileMode, ID: blob}}
 		m.commitTree(m.hostile(evil...))
 		if _, report := commit(m, dev); len(report) != 1 || report[0].Code != diag.ForeignFile {
@@ -217,11 +255,11 @@ func TestHostileTrees(t *testing.T) {
 	t.Run("record that is not its own", func(t *testing.T) {
 		m := newMirror(t, "")
 		m.both(treeOf(small), dev)
-		put(t, m.dir, files{ClusterTypeRecordPath("large"): "{}"})
+		put(t, m.dir, files{tree.ClusterTypeRecordPath("large"): "{}"})
 		m.follow()
 		next := treeOf(changed(files{"large/README.md": "2"}))
-		for _, tree := range []*plainTree{treeOf(small), next} {
-			if _, report := m.both(tree, dev); len(report) != 1 || report[0].Code != diag.BadRecord {
+		for _, desired := range []*plainTree{treeOf(small), next} {
+			if _, report := m.both(desired, dev); len(report) != 1 || report[0].Code != diag.BadRecord {
 				t.Errorf("the diagnostics are %v", report)
 			}
 		}
@@ -234,7 +272,7 @@ func TestRecordsInABranchThatCannotBeUsed(t *testing.T) {
 	m.both(treeOf(small), dev)
 	other := dev
 	other.Platform = "example.com/other@v0"
-	for _, o := range []Options{other, adopting(other)} {
+	for _, o := range []tree.Options{other, adopting(other)} {
 		if _, report := m.both(treeOf(small), o); len(report) != 1 || report[0].Code != diag.ForeignRecord {
 			t.Errorf("another platform: %v", report)
 		}
@@ -271,9 +309,9 @@ func TestClusterTypesAreReused(t *testing.T) {
 	m := newMirror(t, "dev")
 	m.both(treeOf(small), dev)
 	made := map[string]int{}
-	counted := func(content files) []Placement {
+	counted := func(content files) []tree.Placement {
 		clear(made)
-		return []Placement{{Folder: "dev", Tree: counting(treeOf(content).tree(), made), Options: dev}}
+		return []tree.Placement{{Folder: "dev", Tree: counting(treeOf(content).tree(), made), Options: dev}}
 	}
 	commit := func(content files, objects int, want map[string]int) {
 		t.Helper()
@@ -321,10 +359,10 @@ func TestEnvironmentsAreCommittedTogether(t *testing.T) {
 	m := newMirror(t, "")
 	prod := dev
 	prod.Environment = "prod"
-	both := func(devTree, prodTree files) []Placement {
-		return []Placement{{"dev", treeOf(devTree).tree(), dev}, {"prod", treeOf(prodTree).tree(), prod}}
+	both := func(devTree, prodTree files) []tree.Placement {
+		return []tree.Placement{{"dev", treeOf(devTree).tree(), dev}, {"prod", treeOf(prodTree).tree(), prod}}
 	}
-	got, report, err := m.branch().Commit(context.Background(), both(small, small), CommitInfo{})
+	got, report, err := m.branch().Commit(context.Background(), both(small, small), tree.CommitInfo{})
 	must(t, err)
 	if len(report) > 0 || len(got.Changes) != 2 || m.git("rev-list", "--count", "main") != "1" {
 		t.Errorf("%+v %v", got, report)
@@ -357,7 +395,7 @@ func TestEnvironmentsAreCommittedTogether(t *testing.T) {
 func TestCommitSaysWhoAndWhen(t *testing.T) {
 	m := newMirror(t, "")
 	t.Setenv("SOURCE_DATE_EPOCH", "1000000000")
-	_, _, err := m.branch().Commit(context.Background(), m.placement(treeOf(small), dev), CommitInfo{Message: "Subject\n\nBody\n\n"})
+	_, _, err := m.branch().Commit(context.Background(), m.placement(treeOf(small), dev), tree.CommitInfo{Message: "Subject\n\nBody\n\n"})
 	must(t, err)
 	const format = "--format=%an <%ae> %ad, %cn <%ce> %cd, %P: %B"
 	if got := m.git("log", "-1", "--date=raw", format); got != "kalypso <kalypso@localhost> 1000000000 +0000, kalypso <kalypso@localhost> 1000000000 +0000, : Subject\n\nBody" {
@@ -422,7 +460,7 @@ func TestBranchesThatAreCheckedOut(t *testing.T) {
 	isolate(t)
 	dir := filepath.Join(t.TempDir(), "w")
 	runGit(t, t.TempDir(), "", "init", "-q", "-b", "main", dir)
-	r, err := OpenRepository(dir)
+	r, err := tree.OpenRepository(dir)
 	must(t, err)
 	defer r.Close()
 	for _, c := range []struct {
@@ -431,7 +469,7 @@ func TestBranchesThatAreCheckedOut(t *testing.T) {
 	}{{"main", true}, {"out", false}} {
 		b, err := r.Branch(c.branch)
 		must(t, err)
-		_, _, err = b.Commit(context.Background(), []Placement{{Tree: treeOf(small).tree(), Options: dev}}, by)
+		_, _, err = b.Commit(context.Background(), []tree.Placement{{Tree: treeOf(small).tree(), Options: dev}}, by)
 		if (err != nil) != c.refused || err != nil && (!strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "checked out")) {
 			t.Errorf("%s: %v", c.branch, err)
 		}
@@ -453,7 +491,7 @@ func TestLostRace(t *testing.T) {
 		b := m.branch()
 		m.commit(treeOf(changed(files{"large/README.md": "2"})), dev)
 		tip := m.tip()
-		if _, _, err := b.Commit(context.Background(), m.placement(treeOf(small), dev), by); !errors.Is(err, ErrLostRace) {
+		if _, _, err := b.Commit(context.Background(), m.placement(treeOf(small), dev), by); !errors.Is(err, tree.ErrLostRace) {
 			t.Errorf("the error is %v", err)
 		}
 		if m.tip() != tip {

@@ -1,10 +1,12 @@
-package tree
+package tree_test
 
 import (
 	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // runGit runs git in a repository of its own, without the user's configuration.
@@ -22,17 +24,17 @@ func runGit(t *testing.T, dir, stdin string, args ...string) string {
 }
 
 // writeTree returns git's own id of a folder without .kalypso.
-func writeTree(t *testing.T, dir string) ID {
+func writeTree(t *testing.T, dir string) tree.ID {
 	t.Helper()
 	repo := t.TempDir()
 	runGit(t, repo, "", "init", "--quiet")
 	runGit(t, repo, "", "--work-tree", dir, "add", "--all", "--", ".", ":!"+ownFolder)
-	return ID(runGit(t, repo, "", "write-tree"))
+	return tree.ID(runGit(t, repo, "", "write-tree"))
 }
 
 func TestBlobIDIsGits(t *testing.T) {
 	for _, data := range []string{"", "a", "line\n", "crlf\r\n", "\x00\xff", strings.Repeat("long", 100000)} {
-		if got, want := BlobID([]byte(data)), ID(runGit(t, t.TempDir(), data, "hash-object", "--stdin")); got != want {
+		if got, want := tree.BlobID([]byte(data)), tree.ID(runGit(t, t.TempDir(), data, "hash-object", "--stdin")); got != want {
 			t.Errorf("BlobID of %d bytes is %s, git says %s", len(data), got, want)
 		}
 	}
@@ -53,7 +55,7 @@ func TestTreeIDIsGits(t *testing.T) {
 		for name, content := range cases {
 			dir := t.TempDir()
 			put(t, dir, content)
-			if got, want := TreeID(content.blobs()), writeTree(t, dir); got != want {
+			if got, want := tree.TreeID(content.blobs()), writeTree(t, dir); got != want {
 				t.Errorf("%s: TreeID of %v is %s, git says %s", name, content, got, want)
 			}
 		}

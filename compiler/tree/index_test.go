@@ -1,9 +1,10 @@
-package tree
+package tree_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
 	"maps"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // indexed returns a folder with small in it whose index trusts every file.
@@ -30,73 +32,53 @@ func indexed(t *testing.T) string {
 
 // settleIndex writes small until the index trusts every file, which it does when
 // the clock has gone on.
-func settleIndex(t *testing.T, dir string) {
+func settleIndex(t *testing.T, dir string) { settle(t, dir, small) }
+
+func settle(t *testing.T, dir string, content files) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		write(t, dir, treeOf(small), dev)
-		if entries := trustedEntries(t, dir); len(entries) == len(small) {
+		write(t, dir, treeOf(content), dev)
+		if len(unchanged(t, dir)) == len(content) {
 			return
 		}
 	}
 	t.Fatal("the index trusts no file")
 }
 
-// trustedEntries returns the trusted entries for the files of the tree.
-func trustedEntries(t *testing.T, dir string) map[string]entry {
+// unchanged returns the files that the index knows to be unchanged; none if it says nothing.
+func unchanged(t *testing.T, dir string) map[string]tree.Blob {
 	t.Helper()
-	all := map[string]entry{}
-	idx := parsed(t, dir)
-	if idx == nil {
-		return all
-	}
-	for name, s := range idx.sections {
-		if name == ownFolder {
-			continue
-		}
-		for p, e := range (&statResult{section: s}).known(name) {
-			all[p] = e
-		}
+	u, err := tree.OpenUnchanged(dir)
+	must(t, err)
+	defer func() { must(t, u.Close()) }()
+	all := map[string]tree.Blob{}
+	for _, e := range record(t, dir).ClusterTypes {
+		must(t, u.Files(e.Name, func(p string, b tree.Blob) { all[e.Name+"/"+p] = b }))
 	}
 	return all
 }
 
-// parsed returns the index; nil where it says nothing.
-func parsed(t *testing.T, dir string) *index {
-	t.Helper()
-	d, err := open(dir, 0)
-	must(t, err)
-	defer func() { must(t, d.Close()) }()
-	st, problems, err := d.load(newSurvey(d.root), false)
-	must(t, err)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	idx, err := d.loadIndex(newSurvey(d.root), st)
-	must(t, err)
-	return idx
-}
-
 // counting makes a tree count how often each content is asked for.
-func counting(tree *Tree, calls map[string]int) *Tree {
+func counting(desired *tree.Tree, calls map[string]int) *tree.Tree {
 	var mu sync.Mutex
-	for i := range tree.ClusterTypes {
-		ct := &tree.ClusterTypes[i]
+	for i := range desired.ClusterTypes {
+		ct := &desired.ClusterTypes[i]
 		content := ct.Content
-		ct.Content = func(context.Context) (*Content, error) {
+		ct.Content = func(context.Context) (*tree.Content, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			calls[ct.Name]++
 			return content(context.Background())
 		}
 	}
-	return tree
+	return desired
 }
 
 // compareCounting compares the folder with small, and returns for what content
 // was asked.
-func compareCounting(t *testing.T, dir string, o Options) (*Changes, []string) {
+func compareCounting(t *testing.T, dir string, o tree.Options) (*tree.Changes, []string) {
 	t.Helper()
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
 	calls := map[string]int{}
@@ -121,7 +103,7 @@ func TestUnchangedIsNotMade(t *testing.T) {
 	}
 	verify := dev
 	verify.Verify = true
-	for name, o := range map[string]Options{"index": dev, "verify": verify} {
+	for name, o := range map[string]tree.Options{"index": dev, "verify": verify} {
 		if c, calls := compareCounting(t, dir, o); len(calls) > 0 || !c.Empty() || c.Unchanged != len(small) {
 			t.Errorf("%s: content of %v was asked for, %+v", name, calls, c)
 		}
@@ -131,8 +113,8 @@ func TestUnchangedIsNotMade(t *testing.T) {
 		t.Errorf("no index: content of %v was asked for, %+v", calls, c)
 	}
 	write(t, dir, treeOf(small), dev)
-	if parsed(t, dir) == nil {
-		t.Error("the index was not written again")
+	if _, err := os.Stat(filepath.Join(dir, indexPath)); err != nil {
+		t.Errorf("the index was not written again: %v", err)
 	}
 }
 
@@ -187,7 +169,7 @@ func TestDriftIsFound(t *testing.T) {
 func TestTouchedFileIsReadOnce(t *testing.T) {
 	dir := indexed(t)
 	age(t, dir)
-	if parsed(t, dir) != nil {
+	if len(unchanged(t, dir)) > 0 {
 		t.Error("the index is for a record that looks otherwise")
 	}
 	settleIndex(t, dir)
@@ -215,7 +197,7 @@ func TestCopiedFolderIsRead(t *testing.T) {
 	if out, err := exec.Command("cp", "-a", dir, twin).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	if parsed(t, twin) != nil {
+	if len(unchanged(t, twin)) > 0 {
 		t.Error("the copied index is used")
 	}
 	if c := write(t, twin, treeOf(small), dev); !c.Empty() {
@@ -277,10 +259,9 @@ func TestDamagedIndex(t *testing.T) {
 	// One whose sum is right again may lie, and does no harm where files are read.
 	verify := dev
 	verify.Verify = true
-	header := len(appendIndexHeader(nil, BlobID(nil), stat{}))
 	for range 200 {
-		data := append(slices.Clone(whole[:header]), damage(whole[header:len(whole)-crc32.Size])...)
-		must(t, os.WriteFile(file, binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, castagnoli)), 0o644))
+		data := append(slices.Clone(whole[:indexHeader]), damage(whole[indexHeader:len(whole)-crc32.Size])...)
+		must(t, os.WriteFile(file, summed(data), 0o644))
 		compareCounting(t, dir, dev)
 		if got, _ := compareCounting(t, dir, verify); !sameChanges(got, want) {
 			t.Fatalf("verified: changes are %+v, want %+v", got, want)
@@ -291,96 +272,127 @@ func TestDamagedIndex(t *testing.T) {
 // An index that lies is not believed where files have to be verified.
 func TestVerify(t *testing.T) {
 	dir := indexed(t)
-	lieIn(t, dir, "large/app/a.yaml", "zz")
+	lieIn(t, dir, "small/app/deep/x.yaml", "zz")
 	if c, _ := compareCounting(t, dir, dev); !c.Empty() {
 		t.Fatalf("the index does not lie: %+v", c)
 	}
 	verify := dev
 	verify.Verify = true
-	if c := write(t, dir, treeOf(small), verify); !slices.Equal(c.Written, []string{"large/app/a.yaml"}) {
+	if c := write(t, dir, treeOf(small), verify); !slices.Equal(c.Written, []string{"small/app/deep/x.yaml"}) {
 		t.Errorf("changes are %+v", c)
 	}
 	equal(t, "restored", read(t, dir), small)
 }
 
-// lieIn changes a file, and makes the index say that it looked like this.
-func lieIn(t *testing.T, dir, p, content string) {
-	t.Helper()
-	file := filepath.Join(dir, p)
-	must(t, os.WriteFile(file, []byte(content), 0o644))
-	info, err := os.Stat(file)
-	must(t, err)
-	was := trustedEntries(t, dir)[p]
-	data, err := os.ReadFile(filepath.Join(dir, indexPath))
-	must(t, err)
-	at := bytes.Index(data, was)
-	entry(data[at : at+entrySize]).setStat(statOf(info))
-	body := data[:len(data)-crc32.Size]
-	must(t, os.WriteFile(filepath.Join(dir, indexPath), binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli)), 0o644))
+// indexHeader is how many bytes an index has before its sections: what it is, how the record
+// looked, and the record's id. A checksum is after them.
+const indexHeader = len("kalypso index 2\n") + statSize + 2*20
+
+// statSize is how many bytes there are in an index for how a file looked, after the id of its content.
+const statSize = 4 * 8
+
+// summed returns an index with its checksum.
+func summed(index []byte) []byte {
+	return binary.LittleEndian.AppendUint32(index, crc32.Checksum(index, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// Sections come back as they were added, and changes of entries stay in them.
-func TestSection(t *testing.T) {
-	type file struct {
-		p          string
-		executable bool
-		st         stat
-	}
-	blob := func(f file) Blob { return Blob{BlobID([]byte(f.p)), f.executable} }
-	all := []file{{"README.md", false, stat{1, 2, 3, 4}}, {"app/a", true, stat{5, -6, 7, 8}}, {"app/deep/b", false, stat{}}, {"app/c", true, stat{1 << 62, 1, 1, 1 << 63}}}
-	s := &section{}
-	for _, f := range all {
-		s.add(f.p, blob(f), f.st, fresh)
-	}
-	for range 2 {
-		i := 0
-		ok := s.each(func(dir, name string, e entry) {
-			if got := filepath.ToSlash(filepath.Join(dir, name)); got != all[i].p || e.blob() != blob(all[i]) || e.stat() != all[i].st {
-				t.Errorf("%s is %v %v", got, e.blob(), e.stat())
-			}
-			all[i].st.size++
-			e.setStat(all[i].st)
-			i++
-		})
-		if !ok || i != len(all) {
-			t.Errorf("%d entries, %v", i, ok)
+// lieIn changes a file, which has the only content of its kind, and makes the index say that it
+// looked like this with the content before. How it looks is in the index of a second folder, to
+// which the file is linked.
+func lieIn(t *testing.T, dir, p, content string) {
+	t.Helper()
+	twin, file := t.TempDir(), filepath.Join(dir, p)
+	was, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Dir(filepath.Join(twin, p)), 0o755))
+	must(t, os.Link(file, filepath.Join(twin, p)))
+	must(t, os.WriteFile(file, []byte(content), 0o644))
+	write(t, twin, treeOf(files{p: content}), dev)
+	// look returns the index of a folder, and the part of it that says how the file looked.
+	look := func(dir string, content []byte) (index, stat []byte) {
+		index, err := os.ReadFile(filepath.Join(dir, indexPath))
+		must(t, err)
+		id := hashOf(tree.BlobID(content))
+		at := bytes.Index(index, id[:])
+		if at < 0 {
+			t.Fatalf("the index does not have %s", p)
 		}
+		return index, index[at+len(id):][:statSize]
+	}
+	_, is := look(twin, []byte(content))
+	index, looked := look(dir, was)
+	copy(looked, is)
+	must(t, os.WriteFile(filepath.Join(dir, indexPath), summed(index[:len(index)-crc32.Size]), 0o644))
+}
+
+// Files come back from the index as they are: at the root and in folders, executable or not, and
+// whenever they were changed.
+func TestIndexHasAllFiles(t *testing.T) {
+	content := files{"README.md": "1", "app/a": "+x 2", "app/deep/b": "3", "app/c": "+x 4", "app/deep/er/d": ""}
+	all := files{}
+	for p, data := range content {
+		all["large/"+p] = data
+	}
+	dir := t.TempDir()
+	put(t, dir, all)
+	for i, when := range []time.Time{time.Unix(-6, 7), time.Unix(0, 0), time.Unix(1<<33, 1)} {
+		p := filepath.Join(dir, []string{"large/README.md", "large/app/a", "large/app/deep/b"}[i])
+		must(t, os.Chtimes(p, when, when))
+	}
+	const future = "large/app/deep/b" // it may change without looking different
+	write(t, dir, treeOf(all), dev)
+	for deadline := time.Now().Add(time.Minute); len(unchanged(t, dir)) < len(all)-1; {
+		if write(t, dir, treeOf(all), dev); time.Now().After(deadline) {
+			t.Fatalf("unchanged are %v", unchanged(t, dir))
+		}
+	}
+	want := all.blobs()
+	delete(want, future)
+	if got := unchanged(t, dir); !maps.Equal(got, want) {
+		t.Errorf("unchanged are %v, want %v", got, want)
+	}
+	must(t, os.Chtimes(filepath.Join(dir, "large/README.md"), time.Unix(-6, 8), time.Unix(-6, 8)))
+	delete(want, "large/README.md")
+	if got := unchanged(t, dir); !maps.Equal(got, want) {
+		t.Errorf("unchanged after another change are %v, want %v", got, want)
 	}
 }
 
 // FuzzParseIndex: any index with a right checksum has sound ids, or is none.
+//
+// Slow: each input is the index of a folder, which is compared.
 func FuzzParseIndex(f *testing.F) {
-	id := BlobID(nil)
-	s := &section{}
-	s.add("README.md", Blob{ID: id}, stat{1, 2, 3, 4}, trusted)
-	s.add("app/a", Blob{id, true}, stat{1, 2, 3, 4}, doubtful)
-	data := appendIndexHeader(nil, id, stat{})
-	header := len(data)
-	data = appendBytes(data, "large")
-	data = append(binary.LittleEndian.AppendUint32(data, uint32(len(s.data))), s.data...)
-	f.Add(data[header:])
+	dir := f.TempDir()
+	d, err := tree.Open(dir)
+	must(f, err)
+	_, _, err = d.Write(f.Context(), treeOf(small).tree(), dev)
+	must(f, err)
+	must(f, d.Close())
+	file := filepath.Join(dir, indexPath)
+	whole, err := os.ReadFile(file)
+	must(f, err)
+	f.Add(whole[indexHeader : len(whole)-crc32.Size])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		data := append(appendIndexHeader(nil, id, stat{}), body...)
-		idx := parseIndex(binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, castagnoli)), id, stat{})
-		if idx == nil {
-			return
-		}
-		for _, s := range idx.sections {
-			s.each(func(_, name string, e entry) {
-				if b := e.blob(); !b.ID.valid() {
-					t.Errorf("%s has the id %s", name, b.ID)
+		must(t, os.WriteFile(file, summed(append(slices.Clone(whole[:indexHeader]), body...)), 0o644))
+		u, err := tree.OpenUnchanged(dir)
+		must(t, err)
+		defer u.Close()
+		for _, name := range []string{"large", "small", ownFolder} {
+			must(t, u.Files(name, func(p string, b tree.Blob) {
+				if _, err := hex.DecodeString(string(b.ID)); err != nil || len(b.ID) != 40 {
+					t.Errorf("%s has the id %s", p, b.ID)
 				}
-				e.setStat(e.stat())
-			})
+			}))
 		}
+		compareCounting(t, dir, dev)
 	})
 }
 
 // A folder in which there is nothing is planned once.
 func TestNewFolderIsMadeOnce(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "dev")} {
-		d, err := open(dir, 0)
+		d, err := tree.Open(dir)
 		must(t, err)
 		calls := map[string]int{}
 		_, _, err = d.Write(context.Background(), counting(treeOf(small).tree(), calls), dev)
@@ -396,7 +408,7 @@ func TestNewFolderIsMadeOnce(t *testing.T) {
 // where its content would be another.
 func TestDigestsDecide(t *testing.T) {
 	dir := indexed(t)
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
 	next := treeOf(changed(files{"large/app/a.yaml": "a2", "small/README.md": "new"})).tree()

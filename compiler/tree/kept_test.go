@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"bytes"
@@ -10,35 +10,64 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-func clusterType(t *testing.T, r *Record, name string) *ClusterTypeRecord {
+func clusterType(t *testing.T, r *tree.Record, name string) *tree.ClusterTypeRecord {
 	t.Helper()
 	c, err := r.ClusterType(name)
 	must(t, err)
 	return c
 }
 
-func assignment(t *testing.T, r *Record, name, target string) *AssignmentRecord {
+func assignment(t *testing.T, r *tree.Record, name, target string) *tree.AssignmentRecord {
 	t.Helper()
 	return clusterType(t, r, name).Assignment(target)
 }
 
 // filesOf returns what a record says of all the files that it lists.
-func filesOf(t *testing.T, r *Record) map[string]Blob {
+func filesOf(t *testing.T, r *tree.Record) map[string]tree.Blob {
 	t.Helper()
-	all := map[string]Blob{}
+	all := map[string]tree.Blob{}
 	if r == nil {
 		return all
 	}
 	for _, e := range r.ClusterTypes {
-		maps.Insert(all, clusterType(t, r, e.Name).each)
+		maps.Copy(all, listed(clusterType(t, r, e.Name)))
 	}
 	return all
 }
 
+// listed returns the files that the record of a cluster type lists, by path in the environment.
+func listed(c *tree.ClusterTypeRecord) map[string]tree.Blob {
+	all := map[string]tree.Blob{}
+	add := func(dir string, files map[string]tree.Blob) {
+		for p, b := range files {
+			all[dir+"/"+p] = b
+		}
+	}
+	add(c.Name, c.Files)
+	for _, e := range c.Entries {
+		add(c.Name+"/"+e.Cluster, e.Files)
+	}
+	for _, a := range c.Assignments {
+		add(c.Name+"/"+a.DeploymentTarget, a.Files)
+	}
+	return all
+}
+
+// entryOf returns the entry of a cluster type in a record; nil for none.
+func entryOf(r *tree.Record, name string) *tree.ClusterTypeEntry {
+	for i := range r.ClusterTypes {
+		if r.ClusterTypes[i].Name == name {
+			return &r.ClusterTypes[i]
+		}
+	}
+	return nil
+}
+
 // later returns the options of a later build.
-func later(base Revision) Options {
+func later(base tree.Revision) tree.Options {
 	o := dev
 	o.Source.Base, o.Compiler.Version = base, "v0.2.0"
 	return o
@@ -65,7 +94,7 @@ func TestKeptFoldersStay(t *testing.T) {
 	}
 	r := record(t, dir)
 	a, was := assignment(t, r, "large", "app"), assignment(t, before, "large", "app")
-	if want := (Kept{Reason: "K2003", Compiler: dev.Compiler, Source: dev.Source}); a.Kept == nil || *a.Kept != want {
+	if want := (tree.Kept{Reason: "K2003", Compiler: dev.Compiler, Source: dev.Source}); a.Kept == nil || *a.Kept != want {
 		t.Errorf("kept is %+v, want %+v", a.Kept, want)
 	}
 	if a.Workload != was.Workload || a.Values != was.Values || a.Tree != was.Tree || !maps.Equal(a.Files, was.Files) {
@@ -79,7 +108,7 @@ func TestKeptFoldersStay(t *testing.T) {
 	again := failed()
 	folderOf(clusterTypeOf(again, "large"), "app").Kept.Reason = "K2009"
 	write(t, dir, again, later("b3"))
-	if a := assignment(t, record(t, dir), "large", "app"); *a.Kept != (Kept{Reason: "K2009", Compiler: dev.Compiler, Source: dev.Source}) {
+	if a := assignment(t, record(t, dir), "large", "app"); *a.Kept != (tree.Kept{Reason: "K2009", Compiler: dev.Compiler, Source: dev.Source}) {
 		t.Errorf("kept again is %+v", a.Kept)
 	}
 
@@ -96,7 +125,7 @@ func TestKeptFolderThatIsNotThere(t *testing.T) {
 		write(t, dir, treeOf(small), dev)
 		must(t, os.RemoveAll(filepath.Join(dir, gone)))
 		before := read(t, dir)
-		for _, o := range []Options{dev, adopting(dev)} {
+		for _, o := range []tree.Options{dev, adopting(dev)} {
 			_, report := tryWrite(t, dir, failed(), o)
 			if len(report) == 0 || report[0].Code != diag.KeptMissing || report[0].Hint == "" {
 				t.Errorf("without %s the diagnostics are %+v", gone, report)

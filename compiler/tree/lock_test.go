@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -9,19 +9,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/testing/unprivileged"
 )
+
+// held is the message for the second of two processes.
+const held = "another kalypso works on this folder"
 
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, files{"file": "", "folder/": ""})
 	for _, p := range []string{"file", "file/below"} {
-		if d, err := Open(filepath.Join(dir, p)); err == nil {
+		if d, err := tree.Open(filepath.Join(dir, p)); err == nil {
 			t.Errorf("%s was opened", p)
 			d.Close()
 		}
 	}
-	d, err := Open(filepath.Join(dir, "folder"))
+	d, err := tree.Open(filepath.Join(dir, "folder"))
 	must(t, err)
 	must(t, d.Close())
 	equal(t, "opened", read(t, dir), files{"file": "", "folder/": ""})
@@ -33,13 +37,13 @@ func TestOpen(t *testing.T) {
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)
-	first, err := Open(dir)
+	first, err := tree.Open(dir)
 	must(t, err)
-	if _, err := open(dir, time.Millisecond); !errors.Is(err, errHeld) || !strings.Contains(err.Error(), dir) {
+	if _, err := tree.OpenWithin(dir, time.Millisecond); err == nil || !strings.Contains(err.Error(), held) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("the second of two has the error %v", err)
 	}
 	must(t, first.Close())
-	second, err := open(dir, 0)
+	second, err := tree.Open(dir)
 	must(t, err)
 	must(t, second.Close())
 }
@@ -48,15 +52,15 @@ func TestLock(t *testing.T) {
 // differs from what the first wrote.
 func TestLockOfANewFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dev")
-	first, err := open(dir, 0)
+	first, err := tree.Open(dir)
 	must(t, err)
-	second, err := open(dir, 0)
+	second, err := tree.OpenWithin(dir, 0)
 	must(t, err)
 	defer second.Close()
 	_, _, err = first.Write(context.Background(), treeOf(small).tree(), dev)
 	must(t, err)
 	next := changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": ""})
-	if _, _, err := second.Write(context.Background(), treeOf(next).tree(), dev); !errors.Is(err, errHeld) {
+	if _, _, err := second.Write(context.Background(), treeOf(next).tree(), dev); err == nil || !strings.Contains(err.Error(), held) {
 		t.Errorf("the second of two has the error %v", err)
 	}
 	equal(t, "first", read(t, dir), small)
@@ -78,7 +82,7 @@ func TestFolderThatCannotBeLocked(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, lockPath), 0o755)) // fails for root as well
 
 	write(t, dir, treeOf(small), dev)
-	d, err := Open(dir)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer d.Close()
 	if _, _, err := d.Write(context.Background(), treeOf(files{}).tree(), dev); err == nil || !strings.Contains(err.Error(), "writing "+dir) {
@@ -99,7 +103,7 @@ func TestReadOnlyFolder(t *testing.T) {
 		defer os.Chmod(filepath.Join(dir, p), 0o755)
 	}
 	write(t, dir, treeOf(small), dev)
-	d, err := Open(dir)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer d.Close()
 	if _, _, err := d.Write(context.Background(), treeOf(changed(files{"large/app/a.yaml": "a2"})).tree(), dev); !os.IsPermission(errors.Unwrap(err)) && !errors.Is(err, os.ErrPermission) {

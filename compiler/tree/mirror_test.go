@@ -1,7 +1,8 @@
-package tree
+package tree_test
 
 import (
 	"context"
+	"encoding/hex"
 	"maps"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // mirror is a folder and a branch of a bare repository with the same content. An
@@ -62,6 +65,14 @@ func (m *mirror) gitWith(env []string, stdin string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// hashOf returns an id in its binary form.
+func hashOf(id tree.ID) (h git.Hash) {
+	if _, err := hex.Decode(h[:], []byte(id)); err != nil {
+		panic(err)
+	}
+	return h
+}
+
 // folderTree returns git's id of all that is in the folder.
 func (m *mirror) folderTree() string {
 	m.t.Helper()
@@ -71,9 +82,9 @@ func (m *mirror) folderTree() string {
 }
 
 // commitTree makes a tree the branch's.
-func (m *mirror) commitTree(tree string) {
+func (m *mirror) commitTree(desired string) {
 	m.t.Helper()
-	args := []string{"commit-tree", tree, "-m", "by hand"}
+	args := []string{"commit-tree", desired, "-m", "by hand"}
 	if tip := m.tip(); tip != "" {
 		args = append(args, "-p", tip)
 	}
@@ -89,9 +100,9 @@ func (m *mirror) tip() string {
 }
 
 // branch opens the branch.
-func (m *mirror) branch() *Branch {
+func (m *mirror) branch() *tree.Branch {
 	m.t.Helper()
-	r, err := OpenRepository(m.repo)
+	r, err := tree.OpenRepository(m.repo)
 	must(m.t, err)
 	m.t.Cleanup(func() { must(m.t, r.Close()) })
 	b, err := r.Branch("main")
@@ -99,19 +110,19 @@ func (m *mirror) branch() *Branch {
 	return b
 }
 
-func (m *mirror) placement(tree *plainTree, o Options) []Placement {
-	return []Placement{{Folder: m.at, Tree: tree.tree(), Options: o}}
+func (m *mirror) placement(desired *plainTree, o tree.Options) []tree.Placement {
+	return []tree.Placement{{Folder: m.at, Tree: desired.tree(), Options: o}}
 }
 
-var by = CommitInfo{Message: "m", Name: "A", Email: "a@x", When: time.Unix(1_000_000_000, 0).UTC()}
+var by = tree.CommitInfo{Message: "m", Name: "A", Email: "a@x", When: time.Unix(1_000_000_000, 0).UTC()}
 
 // commit commits a tree and checks everything that holds for any commit.
-func (m *mirror) commit(tree *plainTree, o Options) (*CommitResult, []diag.Diagnostic) {
+func (m *mirror) commit(desired *plainTree, o tree.Options) (*tree.CommitResult, []diag.Diagnostic) {
 	m.t.Helper()
 	b, before := m.branch(), m.tip()
-	would, wouldReport, err := b.Compare(context.Background(), m.placement(tree, o))
+	would, wouldReport, err := b.Compare(context.Background(), m.placement(desired, o))
 	must(m.t, err)
-	got, report, err := b.Commit(context.Background(), m.placement(tree, o), by)
+	got, report, err := b.Commit(context.Background(), m.placement(desired, o), by)
 	must(m.t, err)
 	if !slices.EqualFunc(report, wouldReport, func(a, b diag.Diagnostic) bool { return a.Message == b.Message }) {
 		m.t.Errorf("Compare reports %v, Commit %v", wouldReport, report)
@@ -149,11 +160,11 @@ func (m *mirror) healthy() {
 
 // both writes a tree to the folder and to the branch, which then are the same
 // again.
-func (m *mirror) both(tree *plainTree, o Options) (*Changes, []diag.Diagnostic) {
+func (m *mirror) both(desired *plainTree, o tree.Options) (*tree.Changes, []diag.Diagnostic) {
 	m.t.Helper()
 	t := m.t.(*testing.T)
-	inDir, wantReport := tryWrite(t, filepath.Join(m.dir, m.at), tree, o)
-	got, report := m.commit(tree, o)
+	inDir, wantReport := tryWrite(t, filepath.Join(m.dir, m.at), desired, o)
+	got, report := m.commit(desired, o)
 	for i := range wantReport {
 		where := wantReport[i].Sites[0].Position.File
 		if want := "main:" + strings.TrimPrefix(strings.TrimPrefix(where, m.dir), "/"); i < len(report) && report[i].Sites[0].Position.File != want {

@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // outside makes cluster types of a tree no part of the build, with what is in them.
-func outside(tree *plainTree, names ...string) *plainTree {
+func outside(desired *plainTree, names ...string) *plainTree {
 	for _, name := range names {
-		*clusterTypeOf(tree, name) = plainType{Name: name, Outside: true}
+		*clusterTypeOf(desired, name) = plainType{Name: name, Outside: true}
 	}
-	return tree
+	return desired
 }
 
 // What is outside stays as it is, changes by hand included, and so does what the
@@ -26,7 +27,7 @@ func TestOutsideStays(t *testing.T) {
 	dir := indexed(t)
 	must(t, os.Remove(filepath.Join(dir, "small/README.md")))
 	put(t, dir, files{"small/app/deep/x.yaml": "by hand"})
-	before := *record(t, dir).entry("small")
+	before := *entryOf(record(t, dir), "small")
 
 	c := write(t, dir, outside(treeOf(files{"large/db/a.yaml": "a2"}), "small", "unknown"), later("b2"))
 	equal(t, "folder", read(t, dir), files{"large/db/a.yaml": "a2", "small/app/deep/x.yaml": "by hand"})
@@ -34,11 +35,11 @@ func TestOutsideStays(t *testing.T) {
 		t.Errorf("changes are %+v", c)
 	}
 	r := record(t, dir)
-	after := *r.entry("small")
+	after := *entryOf(r, "small")
 	if after.Source == nil || *after.Source != dev.Source || after.Compiler == nil || *after.Compiler != dev.Compiler {
 		t.Errorf("the folder stems from %+v, %+v, and was built from %+v", after.Compiler, after.Source, dev.Source)
 	}
-	if after.Source, after.Compiler = nil, nil; after != before || r.entry("unknown") != nil {
+	if after.Source, after.Compiler = nil, nil; after != before || entryOf(r, "unknown") != nil {
 		t.Errorf("the record says %+v, and said %+v", after, before)
 	}
 	// The whole tree restores what was changed.
@@ -47,7 +48,7 @@ func TestOutsideStays(t *testing.T) {
 	if !slices.Contains(c.Written, "small/README.md") || !slices.Contains(c.Written, "small/app/deep/x.yaml") {
 		t.Errorf("changes are %+v", c)
 	}
-	if after := record(t, dir).entry("small"); after.Source != nil || after.Compiler != nil {
+	if after := entryOf(record(t, dir), "small"); after.Source != nil || after.Compiler != nil {
 		t.Errorf("the folder stems from %+v, %+v, and is built anew", after.Compiler, after.Source)
 	}
 }
@@ -55,18 +56,18 @@ func TestOutsideStays(t *testing.T) {
 // Neither the content nor the record of what is outside is asked for.
 func TestOutsideIsNotRead(t *testing.T) {
 	dir := indexed(t)
-	file := filepath.Join(dir, ClusterTypeRecordPath("small"))
+	file := filepath.Join(dir, tree.ClusterTypeRecordPath("small"))
 	must(t, os.WriteFile(file, []byte("damaged"), 0o644))
-	tree := outside(treeOf(changed(files{"large/app/a.yaml": "a2"})), "small").tree()
-	for i := range tree.ClusterTypes {
-		if tree.ClusterTypes[i].Outside {
-			tree.ClusterTypes[i].Content = nil
+	desired := outside(treeOf(changed(files{"large/app/a.yaml": "a2"})), "small").tree()
+	for i := range desired.ClusterTypes {
+		if desired.ClusterTypes[i].Outside {
+			desired.ClusterTypes[i].Content = nil
 		}
 	}
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	c, report, err := d.Write(context.Background(), tree, dev)
+	c, report, err := d.Write(context.Background(), desired, dev)
 	must(t, err)
 	if len(report) > 0 || !slices.Equal(c.Written, []string{"large/app/a.yaml"}) {
 		t.Errorf("changes are %+v, %v", c, report)
@@ -80,7 +81,7 @@ func TestOutsideAfterAKilledWrite(t *testing.T) {
 	c := crash{from: small, to: to, o: dev}
 	c.each(t, true, func(t *testing.T, dir string) {
 		half := read(t, dir)
-		listed := record(t, dir).entry("new") != nil
+		listed := entryOf(record(t, dir), "new") != nil
 		write(t, dir, outside(treeOf(changed(files{"small/README.md": "", "small/app/deep/x.yaml": ""})), "small", "new"), dev)
 		got := read(t, dir)
 		for p, data := range got {
@@ -109,34 +110,34 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 	failed := errors.New("no content")
 	for _, c := range []struct {
 		name    string
-		spoil   func(*Content)
+		spoil   func(*tree.Content)
 		content func() error // of the cluster type
 		want    string
 	}{
-		{name: "other bytes", spoil: func(c *Content) {
+		{name: "other bytes", spoil: func(c *tree.Content) {
 			c.Make = making([]backends.File{{Path: "a.yaml", Data: []byte("zz")}, {Path: "b.sh", Data: []byte("b2")}})
 		}, want: "other content than was announced"},
-		{name: "another mode", spoil: func(c *Content) {
+		{name: "another mode", spoil: func(c *tree.Content) {
 			c.Make = making([]backends.File{{Path: "a.yaml", Data: []byte("a2")}, {Path: "b.sh", Data: []byte("b2"), Executable: true}})
 		}, want: "other content than was announced"},
-		{name: "fewer files", spoil: func(c *Content) {
+		{name: "fewer files", spoil: func(c *tree.Content) {
 			c.Make = making(nil)
 		}, want: "other content than was announced"},
-		{name: "fewer folders", spoil: func(c *Content) {
+		{name: "fewer folders", spoil: func(c *tree.Content) {
 			c.Make = making()
 		}, want: "the content of 0 folders"},
-		{name: "an error", spoil: func(c *Content) {
+		{name: "an error", spoil: func(c *tree.Content) {
 			c.Make = func(context.Context, []int) ([][]backends.File, error) { return nil, failed }
 		}, want: "no content"},
-		{name: "no function", spoil: func(c *Content) { c.Make = nil }, want: "no content"},
-		{name: "no id", spoil: func(c *Content) { c.Folders[0].Files[0].ID = "HEAD" }, want: "not a git id"},
+		{name: "no function", spoil: func(c *tree.Content) { c.Make = nil }, want: "no content"},
+		{name: "no id", spoil: func(c *tree.Content) { c.Folders[0].Files[0].ID = "HEAD" }, want: "not a git id"},
 		{name: "an error of the cluster type", content: func() error { return failed }, want: "no content"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := indexed(t)
-			tree := treeOf(changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": "b2", "small/README.md": "new"})).tree()
-			made := tree.ClusterTypes[0].Content
-			tree.ClusterTypes[0].Content = func(context.Context) (*Content, error) {
+			desired := treeOf(changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": "b2", "small/README.md": "new"})).tree()
+			made := desired.ClusterTypes[0].Content
+			desired.ClusterTypes[0].Content = func(context.Context) (*tree.Content, error) {
 				if c.content != nil {
 					return nil, c.content()
 				}
@@ -144,10 +145,10 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 				c.spoil(content)
 				return content, err
 			}
-			d, err := open(dir, 0)
+			d, err := tree.Open(dir)
 			must(t, err)
 			defer func() { must(t, d.Close()) }()
-			if _, _, err := d.Write(context.Background(), tree, dev); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, _, err := d.Write(context.Background(), desired, dev); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want %q", err, c.want)
 			}
 			equal(t, "folder", read(t, dir), small)
@@ -159,19 +160,19 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 // A cluster type that gives something else when it is asked again is an error.
 func TestContentThatChanges(t *testing.T) {
 	dir := indexed(t)
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	d.maxHeld = 0
-	tree := treeOf(changed(files{"large/app/a.yaml": "a2"})).tree()
-	calls, first, other := 0, tree.ClusterTypes[0].Content, treeOf(changed(files{"large/app/a.yaml": "a3"})).tree().ClusterTypes[0].Content
-	tree.ClusterTypes[0].Content = func(context.Context) (*Content, error) {
+	d.Hook(tree.Hooks{Remake: true})
+	desired := treeOf(changed(files{"large/app/a.yaml": "a2"})).tree()
+	calls, first, other := 0, desired.ClusterTypes[0].Content, treeOf(changed(files{"large/app/a.yaml": "a3"})).tree().ClusterTypes[0].Content
+	desired.ClusterTypes[0].Content = func(context.Context) (*tree.Content, error) {
 		if calls++; calls > 1 {
 			return other(context.Background())
 		}
 		return first(context.Background())
 	}
-	if _, _, err := d.Write(context.Background(), tree, dev); err == nil || !strings.Contains(err.Error(), "a moment ago") {
+	if _, _, err := d.Write(context.Background(), desired, dev); err == nil || !strings.Contains(err.Error(), "a moment ago") {
 		t.Errorf("the error is %v", err)
 	}
 	equal(t, "folder", read(t, dir), small)

@@ -1,61 +1,98 @@
-package tree
+package tree_test
 
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // recordOf is a record with an assignment for each name, the second of which retains something.
-func recordOf(names ...string) *ClusterTypeRecord {
-	c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]Blob{"index.yaml": {ID: BlobID([]byte("index"))}},
-		Clusters: []string{"c1", "c2"}, Facts: []ClusterFacts{}, Denied: []Denied{{DeploymentTarget: "z", Policies: []string{"p"}}}}
+func recordOf(names ...string) *tree.ClusterTypeRecord {
+	c := &tree.ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]tree.Blob{"index.yaml": {ID: tree.BlobID([]byte("index"))}},
+		Clusters: []string{"c1", "c2"}, Facts: []tree.ClusterFacts{}, Denied: []tree.Denied{{DeploymentTarget: "z", Policies: []string{"p"}}}}
 	for i, name := range names {
-		a := AssignmentRecord{Folder: backends.Folder{DeploymentTarget: name, Workspace: "team", Workload: "w", Namespace: "ns-" + name, Backend: "flux", Shared: json.RawMessage(`{"a":[]}`)},
-			Tree: emptyTree, Values: "v", Files: map[string]Blob{"a.yaml": {ID: BlobID([]byte(name))}}}
+		a := tree.AssignmentRecord{Folder: backends.Folder{DeploymentTarget: name, Workspace: "team", Workload: "w", Namespace: "ns-" + name, Backend: "flux", Shared: json.RawMessage(`{"a":[]}`)},
+			Tree: emptyTree, Values: "v", Files: map[string]tree.Blob{"a.yaml": {ID: tree.BlobID([]byte(name))}}}
 		if i == 1 {
 			a.Retained = []string{"Secret s"}
 			values := model.StructOf(model.Field{Name: "a<b", Value: model.StringOf("x")}, model.Field{Name: "n", Value: model.Value{}})
-			c.Facts = append(c.Facts, ClusterFacts{Cluster: "c2", Address: "192.0.2.1", Labels: map[string]string{"k": "v"}, Composed: map[string]model.Value{name: values}, Kept: true})
+			c.Facts = append(c.Facts, tree.ClusterFacts{Cluster: "c2", Address: "192.0.2.1", Labels: map[string]string{"k": "v"}, Composed: map[string]model.Value{name: values}, Kept: true})
 		}
 		c.Assignments = append(c.Assignments, a)
 	}
 	return c
 }
 
+// listing returns a record of an environment in which the one file of the cluster type large has
+// the text.
+func listing(t *testing.T, text []byte) *tree.Record {
+	t.Helper()
+	header := tree.Record{APIVersion: apiVersion, Kind: recordKind, Tree: emptyTree,
+		ClusterTypes: []tree.ClusterTypeEntry{{Name: "large", Tree: emptyTree, Record: tree.BlobID(text)}}}
+	r, err := tree.ParseRecord(header.Encode(), func(string) ([]byte, error) { return text, nil })
+	must(t, err)
+	return r
+}
+
+// partOf returns the assignments of a record that are wanted by what another reading of it says.
+func partOf(c *tree.ClusterTypeRecord, wanted func(name string) bool) tree.ClusterTypeRecord {
+	some := *c
+	some.Assignments = slices.DeleteFunc(slices.Clone(c.Assignments), func(a tree.AssignmentRecord) bool { return !wanted(a.DeploymentTarget) })
+	return some
+}
+
 func TestPartOfARecord(t *testing.T) {
 	for _, names := range [][]string{nil, {"a"}, {"a", "b", "c"}, {"a", `b"`, "c"}} { // the last one is read as a whole
-		c := recordOf(names...)
-		text, err := c.Encode()
+		text, err := recordOf(names...).Encode()
 		must(t, err)
-		want, err := ParseClusterTypeRecord(text)
+		want, err := tree.ParseClusterTypeRecord(text)
 		must(t, err)
-		if l := splitRecord(text); l == nil != (len(names) > 1 && names[1] != "b") {
-			t.Errorf("%q is split into %v", names, l)
-		}
 		for kept := range 1 << len(names) {
-			whole := &Record{ClusterTypes: []ClusterTypeEntry{c.entry("d", text)}}
-			whole.from(identified(func(string) ([]byte, error) { return text, nil }), func(err error) error { return err })
 			wanted := func(name string) bool { return kept>>slices.Index(names, name)&1 == 1 }
-			got, err := whole.Part("large", func(target, namespace string, retains bool) bool {
+			got, err := listing(t, text).Part("large", func(target, namespace string, retains bool) bool {
 				if namespace != "ns-"+target || retains != (len(names) > 1 && target == names[1]) {
 					t.Errorf("%s has the namespace %s, and retains %v", target, namespace, retains)
 				}
 				return wanted(target)
 			})
 			must(t, err)
-			some := *want
-			some.Assignments = slices.DeleteFunc(slices.Clone(want.Assignments), func(a AssignmentRecord) bool { return !wanted(a.DeploymentTarget) })
-			if fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", some) {
+			if some := partOf(want, wanted); fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", some) {
 				t.Errorf("of %q, %b is\n%+v\nwant\n%+v", names, kept, *got, some)
 			}
 		}
+		outlines, err := listing(t, text).Outlines("large")
+		must(t, err)
+		for i, o := range outlines {
+			if a := want.Assignments[i]; o != (tree.Outline{DeploymentTarget: a.DeploymentTarget, Namespace: a.Namespace, Tree: a.Tree}) {
+				t.Errorf("the outline of %s is %+v", names[i], o)
+			}
+		}
+		if len(outlines) != len(names) {
+			t.Errorf("%q have the outlines %+v", names, outlines)
+		}
+	}
+}
+
+// What is not wanted of a record as Encode writes it is not read, and so is not found to be damaged.
+func TestPartReadsOnlyWhatIsWanted(t *testing.T) {
+	encoded, err := recordOf("a", "b", "c").Encode()
+	must(t, err)
+	damaged := []byte(strings.Replace(string(encoded), `"namespace":"ns-c","backend":"flux"`, `"namespace":"ns-c","backend":1`, 1))
+	c, err := listing(t, damaged).Part("large", func(target, _ string, _ bool) bool { return target != "c" })
+	if err != nil || len(c.Assignments) != 2 {
+		t.Errorf("part of it is %+v, %v", c, err)
+	}
+	if all, err := listing(t, damaged).Outlines("large"); err != nil || len(all) != 3 {
+		t.Errorf("the outlines are %+v, %v", all, err)
+	}
+	if _, err := listing(t, damaged).Part("large", func(string, string, bool) bool { return true }); err == nil {
+		t.Error("what is wanted is damaged, and read")
 	}
 }
 
@@ -70,12 +107,26 @@ func TestOtherFormsOfRecordsAreNotSplit(t *testing.T) {
 		"", "{}", compact.String(), text[:len(text)/2], strings.Replace(text, "\n    {", "\n   {", 3), strings.Replace(text, `{"deploymentTarget":"b",`, `{"deploymentTarget" : "b",`, 1),
 		strings.Replace(text, `{"deploymentTarget":"b"`, `{"deploymentTarget":"c"`, 1), strings.Replace(text, `"workload":"w",`, "", 1), strings.Replace(text, "\n  ]", "\n ]", 3),
 	} {
-		if splitRecord([]byte(other)) != nil {
-			t.Errorf("this is split:\n%s", other)
+		wanted := func(target string) bool { return target == "a" }
+		part := func(text string) (string, error) {
+			c, err := listing(t, []byte(text)).Part("large", func(target, _ string, _ bool) bool { return wanted(target) })
+			return fmt.Sprintf("%+v", c), err
 		}
-	}
-	l := splitRecord(encoded)
-	if all := l.part(func(int) bool { return true }); !reflect.DeepEqual(all, encoded) {
-		t.Errorf("all of it is\n%s\nwant\n%s", all, encoded)
+		got, err := part(other)
+		want := "<nil>"
+		whole, wholeErr := listing(t, []byte(other)).ClusterType("large")
+		if wholeErr == nil {
+			some := partOf(whole, wanted)
+			want = fmt.Sprintf("%+v", &some)
+		}
+		if got != want || fmt.Sprint(err) != fmt.Sprint(wholeErr) {
+			t.Errorf("of\n%s\npart is\n%s, %v\nwant\n%s, %v", other, got, err, want, wholeErr)
+		}
+		// A line that is not wanted is read all the same.
+		if damaged := strings.Replace(other, `"flux"`, "1", 3); damaged != other {
+			if _, err := listing(t, []byte(damaged)).Part("large", func(string, string, bool) bool { return false }); err == nil {
+				t.Errorf("this is split:\n%s", damaged)
+			}
+		}
 	}
 }

@@ -1,10 +1,12 @@
-package tree
+package tree_test
 
 import (
 	"fmt"
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 func TestCheckPath(t *testing.T) {
@@ -44,16 +46,16 @@ func TestCheckPath(t *testing.T) {
 		{"large/.g\u200cit/config", "invisible"},
 		{".kalypso/provenance.json", "kalypso's own folder"},
 		{".Kalypso/x", "kalypso's own folder"},
-		{tempPath("large/a"), "temporary"},
+		{"large/" + aTempFile, "temporary"},
 	} {
-		err := checkPath(c.path)
+		err := tree.CheckPaths([]string{c.path})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("checkPath(%q) = %v, want %q", c.path, err, c.want)
+			t.Errorf("CheckPaths(%q) = %v, want %q", c.path, err, c.want)
 		}
 		// The same holds beside a file in the same folder.
 		dir, _ := path.Split(c.path)
-		if sibling := dir + "sibling"; checkPath(sibling) == nil {
-			if beside := CheckPaths([]string{sibling, c.path}); fmt.Sprint(beside) != fmt.Sprint(err) {
+		if sibling := dir + "sibling"; tree.CheckPaths([]string{sibling}) == nil {
+			if beside := tree.CheckPaths([]string{sibling, c.path}); fmt.Sprint(beside) != fmt.Sprint(err) {
 				t.Errorf("beside %s: %v, want %v", sibling, beside, err)
 			}
 		}
@@ -69,17 +71,26 @@ func TestCheckPaths(t *testing.T) {
 		{[]string{"a/b", "a/b"}, "twice"},
 		{[]string{"a/b", "a/b-c", "a/b/c/d"}, "folder of"},
 	} {
-		err := CheckPaths(c.paths)
+		err := tree.CheckPaths(c.paths)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("CheckPaths(%q) = %v, want %q", c.paths, err, c.want)
 		}
 	}
 }
 
-func TestTempPathIsInTheSameFolderAndShort(t *testing.T) {
+// A file may have a name that is as long as a file system allows: its name is not made longer
+// while it is not in its place yet.
+func TestLongNames(t *testing.T) {
+	dir := t.TempDir()
 	long := strings.Repeat("x", 255)
-	temp := tempPath("a/b/" + long)
-	if dir, name, _ := strings.Cut(temp, tempPrefix); dir != "a/b/" || len(name) > 100 {
-		t.Errorf("tempPath is %s", temp)
+	for _, content := range []files{
+		{"large/app/" + long: "1", "large/" + long: "1"},
+		{"large/app/" + long: "2", "large/" + long: "2"},
+		{"large/app/" + long: "3", "large/app/" + long[1:]: "3", "large/" + long: "2"},
+		{"large/" + long: "2"},
+	} {
+		write(t, dir, treeOf(content), dev)
+		equal(t, "folder", read(t, dir), content)
+		clean(t, dir)
 	}
 }

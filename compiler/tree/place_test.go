@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/testing/unprivileged"
 )
 
@@ -17,16 +18,13 @@ import (
 var two = changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": "", "large/app/new/c.yaml": "c1"})
 
 // writeWith writes with a step that is told each change.
-func writeWith(t *testing.T, dir string, tree *plainTree, step func(op, path string) error, exchange func(root *os.Root, a, b string) error) {
+func writeWith(t *testing.T, dir string, desired *plainTree, step func(op, path string) error, exchange func(root *os.Root, a, b string) error) {
 	t.Helper()
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	d.step = step
-	if exchange != nil {
-		d.exchange = exchange
-	}
-	_, report, err := d.Write(context.Background(), tree.tree(), dev)
+	d.Hook(tree.Hooks{Step: step, Exchange: exchange})
+	_, report, err := d.Write(context.Background(), desired.tree(), dev)
 	must(t, err)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)

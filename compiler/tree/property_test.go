@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // However trees, kept folders, kills and other people's files follow each other:
@@ -53,16 +54,16 @@ func (r *randomWrites) step() {
 		}
 		content = randomFiles(r.random, 12)
 	}
-	tree, want := r.keepSome(content)
+	desired, want := r.keepSome(content)
 	if r.inTheWay(want) {
 		before := read(r.t, r.dir)
-		if _, report := tryWrite(r.t, r.dir, tree, dev); len(report) == 0 || report[0].Code != diag.ForeignFile {
+		if _, report := tryWrite(r.t, r.dir, desired, dev); len(report) == 0 || report[0].Code != diag.ForeignFile {
 			r.t.Fatalf("something is in the way, and the diagnostics are %v", report)
 		}
 		equal(r.t, "refused", read(r.t, r.dir), before)
 		return
 	}
-	write(r.t, r.dir, tree, dev)
+	write(r.t, r.dir, desired, dev)
 	r.ours, r.begun = want, files{}
 	for p := range want {
 		delete(r.foreign, p) // equal, and so taken over
@@ -71,22 +72,22 @@ func (r *randomWrites) step() {
 	maps.Copy(all, r.foreign)
 	equal(r.t, "folder", read(r.t, r.dir), all)
 	clean(r.t, r.dir)
-	r.isFresh(tree)
+	r.isFresh(desired)
 }
 
 // isFresh checks that the records are those of a first write of the tree, unless
 // it keeps something, and that the index hides nothing.
-func (r *randomWrites) isFresh(tree *plainTree) {
+func (r *randomWrites) isFresh(desired *plainTree) {
 	verify := dev
 	verify.Verify = true
-	if c := write(r.t, r.dir, tree, verify); !c.Empty() {
+	if c := write(r.t, r.dir, desired, verify); !c.Empty() {
 		r.t.Errorf("with every file read: %+v", c)
 	}
-	if slices.ContainsFunc(tree.ClusterTypes, func(ct plainType) bool { return ct.digest() == "" }) {
+	if slices.ContainsFunc(desired.ClusterTypes, func(ct plainType) bool { return ct.digest() == "" }) {
 		return
 	}
 	fresh := r.t.TempDir()
-	write(r.t, fresh, tree, dev)
+	write(r.t, fresh, desired, dev)
 	if got, want := records(r.t, r.dir), records(r.t, fresh); !maps.Equal(got, want) {
 		r.t.Errorf("the records are %v, those of a first write %v", got, want)
 	}
@@ -118,7 +119,7 @@ func (r *randomWrites) someoneElse() {
 		there[p] = data
 		_, ours := r.ours[p]
 		_, begun := r.begun[p]
-		if !ours && !begun && CheckPaths(slices.Collect(maps.Keys(there))) == nil {
+		if !ours && !begun && tree.CheckPaths(slices.Collect(maps.Keys(there))) == nil {
 			if _, err := os.Lstat(filepath.Join(r.dir, p)); err != nil {
 				put(r.t, r.dir, files{p: data})
 				r.foreign[p] = data
@@ -151,7 +152,7 @@ func (r *randomWrites) half(content files) {
 		if got[p] != data {
 			r.t.Errorf("%s is lost", p)
 		}
-		if _, equal := content[p]; equal && filesOf(r.t, record(r.t, r.dir))[p] != (Blob{}) {
+		if _, equal := content[p]; equal && filesOf(r.t, record(r.t, r.dir))[p] != (tree.Blob{}) {
 			delete(r.foreign, p)
 		}
 	}

@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 const goldenRecord = `{
@@ -61,19 +62,19 @@ func TestRecord(t *testing.T) {
 	if string(got) != goldenRecord {
 		t.Errorf("the record is %s", got)
 	}
-	got, err = os.ReadFile(filepath.Join(dir, ClusterTypeRecordPath("large")))
+	got, err = os.ReadFile(filepath.Join(dir, tree.ClusterTypeRecordPath("large")))
 	must(t, err)
 	if string(got) != goldenClusterType {
 		t.Errorf("the record of the cluster type is %s", got)
 	}
-	if tree := writeTree(t, dir); c.Record.Tree != tree {
-		t.Errorf("the tree is %s, git says %s", c.Record.Tree, tree)
+	if desired := writeTree(t, dir); c.Record.Tree != desired {
+		t.Errorf("the tree is %s, git says %s", c.Record.Tree, desired)
 	}
 	r := record(t, dir)
 	if shared := string(clusterType(t, r, "large").Assignments[0].Shared); shared != `{"x":"<&>"}` {
 		t.Errorf("shared comes back as %s", shared)
 	}
-	ignored, err := os.ReadFile(filepath.Join(dir, gitignorePath))
+	ignored, err := os.ReadFile(filepath.Join(dir, ownFolder, ".gitignore"))
 	must(t, err)
 	if string(ignored) != "lock\njournal.json\n*.tmp\nindex\n" {
 		t.Errorf(".gitignore is %q", ignored)
@@ -97,7 +98,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		{"more kept than there are", `"assignments":1`, `"assignments":1,"kept":2`, "2 are kept"},
 	} {
 		refuses(t, c.name, goldenRecord, c.old, c.new, c.want, func(data []byte) error {
-			_, err := ParseRecord(data, nil)
+			_, err := tree.ParseRecord(data, nil)
 			return err
 		})
 	}
@@ -137,7 +138,7 @@ func TestParseClusterTypeRecordRefuses(t *testing.T) {
 		{"a file that is a folder", `"README.md":"b8626c4cff2849624fb67f87cd0ad72b163671ad"`, `"app-test":"` + id + `"`, "folder of"},
 	} {
 		refuses(t, c.name, goldenClusterType, c.old, c.new, c.want, func(data []byte) error {
-			_, err := ParseClusterTypeRecord(data)
+			_, err := tree.ParseClusterTypeRecord(data)
 			return err
 		})
 	}
@@ -148,26 +149,49 @@ func TestParseClusterTypeRecordRefuses(t *testing.T) {
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(goldenRecord))
 	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"Provenance","tree":"` + strings.Repeat("a", 40) + `","clusterTypes":[]}`))
-	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"Journal","write":["a/b"],"records":{"a":[]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if j, err := parseJournal(data); err == nil {
-			for _, p := range j.paths() {
-				must(t, checkPath(p))
-			}
-			for name := range j.Records {
-				must(t, checkName(name))
-			}
-		}
-		r, err := ParseRecord(data, nil)
+		r, err := tree.ParseRecord(data, nil)
 		if err != nil {
 			return
 		}
-		r.treeID()
+		r.Whole()
 		once := r.Encode()
-		again, err := ParseRecord(once, nil)
+		again, err := tree.ParseRecord(once, nil)
 		must(t, err)
 		if twice := again.Encode(); string(once) != string(twice) {
 			t.Errorf("%s is read as %s", once, twice)
+		}
+	})
+}
+
+// FuzzJournal: whatever a journal names, a write after it touches nothing outside the folder, and
+// nothing of git's.
+//
+// Slow: each input is a folder, which is written to.
+func FuzzJournal(f *testing.F) {
+	const header = `{"apiVersion":"kalypso.io/v1alpha1","kind":"Journal","platform":"example.com/platform@v0","environment":"dev",`
+	for _, rest := range []string{
+		`"write":["large/a/b"],"remove":["large/x"],"records":{"large":[]}}`,
+		`"write":["../outside"]}`, `"remove":["../outside"]}`, `"write":["/outside"]}`, `"remove":[".git/config"]}`,
+		`"records":{"../../outside":[]}}`, `"records":{"large":["x"]}}`, `"write":1}`,
+	} {
+		f.Add([]byte(header + rest))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		around := t.TempDir()
+		dir := filepath.Join(around, "dev")
+		theirs := files{"outside": "mine", "outside.json": "mine", "dev/.git/config": "mine"}
+		put(t, around, theirs)
+		put(t, dir, files{journalPath: string(data)})
+		d, err := tree.Open(dir)
+		must(t, err)
+		_, _, _ = d.Write(t.Context(), treeOf(files{}).tree(), dev)
+		must(t, d.Close())
+		got := read(t, around)
+		for p, content := range theirs {
+			if got[p] != content {
+				t.Errorf("%s is %q", p, got[p])
+			}
 		}
 	})
 }
@@ -178,17 +202,17 @@ func FuzzParseClusterTypeRecord(f *testing.F) {
 	f.Add([]byte(strings.Replace(goldenClusterType, `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `{"id":"00750edc07d6415dcc07ae0351e9397b0222b7ba","executable":true}`, 1)))
 	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"ClusterTypeProvenance","name":"a","kept":"\u2028<\"\\","assignments":[{"deploymentTarget":"b","tree":"` + strings.Repeat("a", 40) + `"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseClusterTypeRecord(data)
+		c, err := tree.ParseClusterTypeRecord(data)
 		if err != nil {
 			return
 		}
-		for p := range c.each {
-			must(t, checkPath(p))
+		for p := range listed(c) {
+			must(t, tree.CheckPaths([]string{p}))
 		}
-		c.treeID()
+		_, _ = (&tree.ClusterType{Name: c.Name, Outside: true}).Entry(t.Context(), c, nil)
 		once, err := c.Encode()
 		must(t, err)
-		again, err := ParseClusterTypeRecord(once)
+		again, err := tree.ParseClusterTypeRecord(once)
 		must(t, err)
 		twice, err := again.Encode()
 		must(t, err)

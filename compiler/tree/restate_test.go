@@ -1,13 +1,16 @@
-package tree
+package tree_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
@@ -31,33 +34,33 @@ func newBare(t *testing.T) *bare {
 	return &bare{t: t, dir: dir, git: r}
 }
 
-func (b *bare) branch() *Branch { return b.at(b.tip) }
+func (b *bare) branch() *tree.Branch { return b.at(b.tip) }
 
-func (b *bare) at(tip git.Hash) *Branch {
+func (b *bare) at(tip git.Hash) *tree.Branch {
 	b.t.Helper()
-	branch, err := NewRepository(b.git, b.dir).BranchAt("main", tip)
+	branch, err := tree.NewRepository(b.git, b.dir).BranchAt("main", tip)
 	must(b.t, err)
 	return branch
 }
 
 // make moves on by what a function adds to a pack.
-func (b *bare) make(f func(*git.PackWriter, CommitInfo) (*CommitResult, error)) *CommitResult {
+func (b *bare) make(f func(*git.PackWriter, tree.CommitInfo) (*tree.CommitResult, error)) *tree.CommitResult {
 	b.t.Helper()
 	pack := b.git.NewPack()
-	result, err := f(pack, CommitInfo{Message: "x", Name: "a", Email: "a@example.com", When: time.Unix(1e9, 0).UTC()})
+	result, err := f(pack, tree.CommitInfo{Message: "x", Name: "a", Email: "a@example.com", When: time.Unix(1e9, 0).UTC()})
 	must(b.t, err)
 	must(b.t, pack.Finish())
 	must(b.t, pack.Abort())
 	if result.Commit != "" {
-		b.tip = hash(result.Commit)
+		b.tip = hashOf(result.Commit)
 	}
 	return result
 }
 
-func (b *bare) write(t *plainTree, o Options) *CommitResult {
+func (b *bare) write(t *plainTree, o tree.Options) *tree.CommitResult {
 	b.t.Helper()
-	return b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		result, ds, err := b.branch().Make(context.Background(), []Placement{{Folder: "dev", Tree: t.tree(), Options: o}}, pack, c)
+	return b.make(func(pack *git.PackWriter, c tree.CommitInfo) (*tree.CommitResult, error) {
+		result, ds, err := b.branch().Make(context.Background(), []tree.Placement{{Folder: "dev", Tree: t.tree(), Options: o}}, pack, c)
 		if len(ds) > 0 {
 			b.t.Fatal(ds)
 		}
@@ -65,7 +68,7 @@ func (b *bare) write(t *plainTree, o Options) *CommitResult {
 	})
 }
 
-func (b *bare) record() *Record {
+func (b *bare) record() *tree.Record {
 	b.t.Helper()
 	r, ds, err := b.branch().Record("dev")
 	if err != nil || len(ds) > 0 {
@@ -78,8 +81,8 @@ func (b *bare) record() *Record {
 func TestRingsInRecords(t *testing.T) {
 	b := newBare(t)
 	o := dev
-	o.Ring, o.Rings = "a", []Ring{{Name: "a", Source: Source{"s1", "e1"}}, {Name: "b", Source: Source{"s0", "e0"}, Hold: &Hold{Reason: "x", By: "y", Until: "2026-01-01T00:00:00Z", Base: "s1"}}}
-	o.Hold = &Hold{Reason: `a "reason"`, By: "z"}
+	o.Ring, o.Rings = "a", []tree.Ring{{Name: "a", Source: tree.Source{"s1", "e1"}}, {Name: "b", Source: tree.Source{"s0", "e0"}, Hold: &tree.Hold{Reason: "x", By: "y", Until: "2026-01-01T00:00:00Z", Base: "s1"}}}
+	o.Hold = &tree.Hold{Reason: `a "reason"`, By: "z"}
 	b.write(treeOf(small), o)
 	r := b.record()
 	if len(r.Rings) != 2 || r.Ring("a").Source != o.Rings[0].Source || *r.Ring("b").Hold != *o.Rings[1].Hold || *r.Hold != *o.Hold {
@@ -95,8 +98,8 @@ func TestRingsInRecords(t *testing.T) {
 		plain.ClusterTypes[i].Outside = plain.ClusterTypes[i].Name == "small"
 	}
 	o.Ring = "b"
-	b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		result, _, err := b.branch().Make(context.Background(), []Placement{{Folder: "dev", Tree: plain, Options: o}}, pack, c)
+	b.make(func(pack *git.PackWriter, c tree.CommitInfo) (*tree.CommitResult, error) {
+		result, _, err := b.branch().Make(context.Background(), []tree.Placement{{Folder: "dev", Tree: plain, Options: o}}, pack, c)
 		return result, err
 	})
 	if r = b.record(); r.RingOf("small") != "a" || r.RingOf("large") != "b" {
@@ -105,8 +108,8 @@ func TestRingsInRecords(t *testing.T) {
 }
 
 func TestRecordsWithUnsortedRingsAreRefused(t *testing.T) {
-	r := Record{APIVersion: apiVersion, Kind: recordKind, Tree: TreeID(nil), Rings: []Ring{{Name: "b"}, {Name: "a"}}}
-	if _, err := ParseRecord(r.Encode(), nil); err == nil {
+	r := tree.Record{APIVersion: apiVersion, Kind: recordKind, Tree: tree.TreeID(nil), Rings: []tree.Ring{{Name: "b"}, {Name: "a"}}}
+	if _, err := tree.ParseRecord(r.Encode(), nil); err == nil {
 		t.Error("it was read")
 	}
 }
@@ -117,8 +120,8 @@ func TestRestate(t *testing.T) {
 	b := newBare(t)
 	b.write(treeOf(small), dev)
 	before, tip := b.record(), b.tip
-	hold := func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		return b.branch().Restate("dev", func(r *Record) error { r.Hold = &Hold{Reason: "x"}; return nil }, pack, c)
+	hold := func(pack *git.PackWriter, c tree.CommitInfo) (*tree.CommitResult, error) {
+		return b.branch().Restate("dev", func(r *tree.Record) error { r.Hold = &tree.Hold{Reason: "x"}; return nil }, pack, c)
 	}
 	held := b.make(hold)
 	after := b.record()
@@ -139,24 +142,24 @@ func TestRestore(t *testing.T) {
 	b := newBare(t)
 	first := b.write(treeOf(small), dev)
 	b.write(treeOf(changed(files{"large/app/a.yaml": "a2", "small/README.md": ""})), later("b2"))
-	old := b.at(hash(first.Commit))
-	b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		return b.branch().Restore("dev", old, func(r *Record) error { r.Hold = &Hold{Reason: "bad"}; return nil }, pack, c)
+	old := b.at(hashOf(first.Commit))
+	b.make(func(pack *git.PackWriter, c tree.CommitInfo) (*tree.CommitResult, error) {
+		return b.branch().Restore("dev", old, func(r *tree.Record) error { r.Hold = &tree.Hold{Reason: "bad"}; return nil }, pack, c)
 	})
 	if r := b.record(); r.Hold == nil || r.Source != dev.Source {
 		t.Errorf("got %+v", r)
 	}
-	tree := func(id git.Hash) string {
+	desired := func(id git.Hash) string {
 		out, err := exec.Command("git", "-C", b.dir, "ls-tree", "-r", id.String(), "dev").Output()
 		must(t, err)
 		return strings.Join(slices.DeleteFunc(strings.Split(string(out), "\n"), func(line string) bool { return strings.HasSuffix(line, "provenance.json") }), "\n")
 	}
-	if tree(b.tip) != tree(hash(first.Commit)) {
-		t.Errorf("got\n%s\nwant\n%s", tree(b.tip), tree(hash(first.Commit)))
+	if desired(b.tip) != desired(hashOf(first.Commit)) {
+		t.Errorf("got\n%s\nwant\n%s", desired(b.tip), desired(hashOf(first.Commit)))
 	}
 	pack := b.git.NewPack()
 	defer pack.Abort()
-	if _, err := b.branch().Restate("nowhere", func(*Record) error { return nil }, pack, CommitInfo{}); err == nil || !strings.Contains(err.Error(), "nowhere/.kalypso") {
+	if _, err := b.branch().Restate("nowhere", func(*tree.Record) error { return nil }, pack, tree.CommitInfo{}); err == nil || !strings.Contains(err.Error(), "nowhere/.kalypso") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -165,7 +168,7 @@ func TestRestore(t *testing.T) {
 func TestDrift(t *testing.T) {
 	b := newBare(t)
 	b.write(treeOf(small), dev)
-	drift := func() []Drift {
+	drift := func() []tree.Drift {
 		d, err := b.branch().Drift("dev")
 		must(t, err)
 		return d
@@ -178,40 +181,26 @@ func TestDrift(t *testing.T) {
 		paths = append(paths, p)
 	}
 	slices.Sort(paths)
-	edit := func(changes ...treeEdit) {
-		b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-			root, err := (&treeEditor{b.git, pack.Add}).apply(b.branch().root, changes)
-			result := &CommitResult{Tree: ID(root.String())}
-			if err == nil {
-				_, err = b.branch().seal(result, pack, c)
-			}
-			return result, err
-		})
-	}
-	other := git.ID(git.BlobKind, []byte("by hand"))
+	other := b.blob("by hand")
 	good := b.tip
-	edit(editAt("dev/notes.md", other))
+	b.edit(map[string]string{"dev/notes.md": other, "dev/README.md": other})
+	older := b.tip
+	b.edit(map[string]string{"dev/README.md": ""})
 	if d := drift(); len(d) > 0 {
 		t.Errorf("a text beside is no drift: %v", d)
 	}
 	foreign := "dev/" + strings.Split(paths[0], "/")[0] + "/foreign.txt"
-	record, err := exec.Command("git", "-C", b.dir, "cat-file", "blob", good.String()+":dev/"+recordPath).Output()
-	must(t, err)
-	write := exec.Command("git", "-C", b.dir, "hash-object", "-w", "--stdin")
-	write.Stdin = strings.NewReader(" " + string(record))
-	id, err := write.Output()
-	must(t, err)
-	spaced := hash(ID(strings.TrimSpace(string(id))))
-	edit(editAt(foreign, other), editAt("dev/evil.yaml", other), editAt("dev/"+recordPath, spaced), editAt("dev/"+ClusterTypeRecordPath("small"), other),
-		editAt("dev/"+paths[0], other), editAt("dev/"+paths[1], git.Hash{}))
-	want := []Drift{{paths[0], Changed}, {paths[1], Gone}, {strings.TrimPrefix(foreign, "dev/"), Added}, {ClusterTypeRecordPath("small"), Changed}, {"evil.yaml", Added}, {recordPath, Spaced}}
+	record := b.run("", "cat-file", "blob", good.String()+":dev/"+recordPath)
+	b.edit(map[string]string{"dev/LICENSE": other, foreign: other, "dev/evil.yaml": other, "dev/" + recordPath: b.blob(" " + record + "\n"),
+		"dev/" + tree.ClusterTypeRecordPath("small"): other, "dev/" + paths[0]: other, "dev/" + paths[1]: ""})
+	want := []tree.Drift{{paths[0], tree.Changed}, {paths[1], tree.Gone}, {strings.TrimPrefix(foreign, "dev/"), tree.Added}, {tree.ClusterTypeRecordPath("small"), tree.Changed}, {"evil.yaml", tree.Added}, {recordPath, tree.Spaced}}
 	if d := drift(); !slices.Equal(d, want) {
 		t.Errorf("got %v, want %v", d, want)
 	}
 	over := b.branch()
-	must(t, over.Instead("dev", b.at(good)))
-	b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		result, ds, err := over.Make(context.Background(), []Placement{{"dev", treeOf(small).tree(), dev}}, pack, c)
+	must(t, over.Instead("dev", b.at(older)))
+	b.make(func(pack *git.PackWriter, c tree.CommitInfo) (*tree.CommitResult, error) {
+		result, ds, err := over.Make(context.Background(), []tree.Placement{{"dev", treeOf(small).tree(), dev}}, pack, c)
 		if len(ds) > 0 {
 			t.Errorf("got %v", ds)
 		}
@@ -220,15 +209,46 @@ func TestDrift(t *testing.T) {
 	if problems, err := b.branch().Check("dev"); err != nil || len(problems) > 0 {
 		t.Errorf("what was restored is not as it should be: %v, %v", problems, err)
 	}
-	if id, err := exec.Command("git", "-C", b.dir, "rev-parse", b.tip.String()+":dev/notes.md").Output(); err != nil || strings.TrimSpace(string(id)) != other.String() {
-		t.Errorf("what is beside did not stay: %s, %v", id, err)
+	// What somebody wrote beside since then stays, and what is gone since then is gone.
+	if got := b.run("", "ls-tree", "--name-only", b.tip.String()+":dev"); got != ".kalypso\nLICENSE\nlarge\nnotes.md\nsmall" {
+		t.Errorf("what is beside did not stay as it was: %s", got)
 	}
 }
 
-// editAt writes a blob at a path; the zero Hash removes what is there.
-func editAt(path string, id git.Hash) treeEdit {
-	if id.IsZero() {
-		return treeEdit{path: path}
+// run runs git in the repository.
+func (b *bare) run(stdin string, args ...string) string {
+	b.t.Helper()
+	return b.runWith(nil, stdin, args...)
+}
+
+func (b *bare) runWith(env []string, stdin string, args ...string) string {
+	b.t.Helper()
+	cmd := exec.Command("git", append([]string{"-C", b.dir, "-c", "user.name=o", "-c", "user.email=o@x"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.Output()
+	must(b.t, err)
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+// blob stores a file's content, and returns its id.
+func (b *bare) blob(content string) string {
+	b.t.Helper()
+	return b.run(content, "hash-object", "-w", "--stdin")
+}
+
+// edit commits blobs at paths by hand; "" removes what is there.
+func (b *bare) edit(changes map[string]string) {
+	b.t.Helper()
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(b.t.TempDir(), "index")}
+	b.runWith(env, "", "read-tree", b.tip.String())
+	for p, id := range changes {
+		if id == "" {
+			b.runWith(env, "", "rm", "-q", "--cached", p)
+		} else {
+			b.runWith(env, "", "update-index", "--add", "--cacheinfo", "100644,"+id+","+p)
+		}
 	}
-	return treeEdit{path, &git.Entry{Mode: git.FileMode, ID: id}}
+	root := b.runWith(env, "", "write-tree")
+	b.tip = hashOf(tree.ID(b.run("", "commit-tree", root, "-p", b.tip.String(), "-m", "by hand")))
 }

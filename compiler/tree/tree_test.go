@@ -1,4 +1,4 @@
-package tree
+package tree_test
 
 import (
 	"cmp"
@@ -15,7 +15,28 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
+
+// The files that kalypso writes beside a tree, which people and other versions of it know.
+const (
+	ownFolder     = ".kalypso"
+	recordPath    = tree.RecordPath
+	journalPath   = ownFolder + "/journal.json"
+	lockPath      = ownFolder + "/lock"
+	indexPath     = ownFolder + "/index"
+	stagingFolder = ownFolder + "/staging.tmp"
+	recordsFolder = ownFolder + "/cluster-types"
+	// aTempFile has a name that is reserved for files that are not in their places yet.
+	aTempFile = ".kalypso-0123456789abcdef.tmp"
+
+	apiVersion      = "kalypso.io/v1alpha1"
+	recordKind      = "Provenance"
+	clusterTypeKind = "ClusterTypeProvenance"
+)
+
+// emptyTree is the id of a tree without files.
+var emptyTree = tree.TreeID(nil)
 
 // files are the files of a folder by path. That of an executable file has "+x "
 // before its content. A symbolic link has the content "-> target", an empty folder
@@ -29,10 +50,10 @@ func fileOf(p, content string) backends.File {
 }
 
 // blobs returns what the tree with the files says of them.
-func (content files) blobs() map[string]Blob {
-	all := map[string]Blob{}
+func (content files) blobs() map[string]tree.Blob {
+	all := map[string]tree.Blob{}
 	for p, data := range content {
-		all[p] = BlobOf(fileOf(p, data))
+		all[p] = tree.BlobOf(fileOf(p, data))
 	}
 	return all
 }
@@ -52,14 +73,14 @@ type plainFolder struct {
 	Info   backends.Folder
 	Files  []backends.File
 	Values model.Digest
-	Kept   *Kept
+	Kept   *tree.Kept
 }
 
 // tree returns the tree, with digests where nothing is kept.
-func (p *plainTree) tree() *Tree {
-	t := &Tree{}
+func (p *plainTree) tree() *tree.Tree {
+	t := &tree.Tree{}
 	for _, ct := range p.ClusterTypes {
-		t.ClusterTypes = append(t.ClusterTypes, ClusterType{Name: ct.Name, Outside: ct.Outside, Digest: ct.digest(), Content: func(context.Context) (*Content, error) { return ct.content(), nil }})
+		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: ct.Name, Outside: ct.Outside, Digest: ct.digest(), Content: func(context.Context) (*tree.Content, error) { return ct.content(), nil }})
 	}
 	return t
 }
@@ -75,10 +96,10 @@ func (ct plainType) digest() model.Digest {
 	return model.DigestBytes(data)
 }
 
-func (ct plainType) content() *Content {
-	c := &Content{Kept: ct.Kept, Entries: ct.entries(), Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
+func (ct plainType) content() *tree.Content {
+	c := &tree.Content{Kept: ct.Kept, Entries: ct.entries(), Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 		for _, i := range folders {
-			if i == Root {
+			if i == tree.Root {
 				made = append(made, ct.Files)
 			} else {
 				made = append(made, ct.Folders[i].Files)
@@ -87,12 +108,12 @@ func (ct plainType) content() *Content {
 		return made, nil
 	}}
 	if c.Entries == nil {
-		c.Files = FilesOf(ct.Files)
+		c.Files = tree.FilesOf(ct.Files)
 	}
 	for _, f := range ct.Folders {
-		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept}
+		folder := tree.Folder{Info: f.Info, Values: f.Values, Kept: f.Kept}
 		for _, file := range f.Files {
-			folder.Files = append(folder.Files, FileOf(file))
+			folder.Files = append(folder.Files, tree.FileOf(file))
 		}
 		c.Folders = append(c.Folders, folder)
 	}
@@ -100,20 +121,20 @@ func (ct plainType) content() *Content {
 }
 
 // entries returns those of a folder of entries, which all name the folder large.
-func (ct plainType) entries() []Entry {
-	if !IsShard(ct.Name) {
+func (ct plainType) entries() []tree.Entry {
+	if !tree.IsShard(ct.Name) {
 		return nil
 	}
-	out, made := []Entry{}, []backends.File{}
+	out, made := []tree.Entry{}, []backends.File{}
 	for _, f := range ct.Files {
 		cluster, name, _ := strings.Cut(f.Path, "/")
 		if n := len(out); n == 0 || out[n-1].Cluster != cluster {
-			out = append(out, Entry{Cluster: cluster, Folder: "large"})
+			out = append(out, tree.Entry{Cluster: cluster, Folder: "large"})
 			made = nil
 		}
 		f.Path = name
 		made = append(made, f)
-		out[len(out)-1].Files = EntryOf(made)
+		out[len(out)-1].Files = tree.EntryOf(made)
 	}
 	return out
 }
@@ -125,7 +146,7 @@ func treeOf(content files) *plainTree {
 	t := &plainTree{}
 	for _, p := range slices.Sorted(maps.Keys(content)) {
 		first, rest, _ := strings.Cut(p, "/")
-		if part := PartOf(p); IsShard(part) {
+		if part := tree.PartOf(p); tree.IsShard(part) {
 			rest = strings.TrimPrefix(p, part+"/")
 			ct := clusterTypeOf(t, part)
 			ct.Files = append(ct.Files, fileOf(rest, content[p]))
@@ -172,18 +193,18 @@ func keeping(t *plainTree, folders ...string) *plainTree {
 		ct, name, _ := strings.Cut(p, "/")
 		f := folderOf(clusterTypeOf(t, ct), name)
 		f.Info = backends.Folder{DeploymentTarget: name}
-		f.Values, f.Files, f.Kept = "", nil, &Kept{Reason: "K2003"}
+		f.Values, f.Files, f.Kept = "", nil, &tree.Kept{Reason: "K2003"}
 	}
 	return t
 }
 
-var dev = Options{
+var dev = tree.Options{
 	Platform: "example.com/platform@v0", Environment: "dev",
-	Compiler: Compiler{Version: "v0.1.0", CUE: "v0.17.1", Schema: "v0"},
-	Source:   Source{Base: "b1", Environment: "e1"},
+	Compiler: tree.Compiler{Version: "v0.1.0", CUE: "v0.17.1", Schema: "v0"},
+	Source:   tree.Source{Base: "b1", Environment: "e1"},
 }
 
-func adopting(o Options) Options {
+func adopting(o tree.Options) tree.Options {
 	o.Adopt = true
 	return o
 }
@@ -204,7 +225,11 @@ func put(t *testing.T, dir string, content files) {
 		default:
 			f := fileOf(p, data)
 			must(t, os.WriteFile(p, f.Data, 0o644))
-			must(t, os.Chmod(p, permissions(f.Executable)))
+			mode := fs.FileMode(0o644)
+			if f.Executable {
+				mode = 0o755
+			}
+			must(t, os.Chmod(p, mode))
 		}
 	}
 }
@@ -238,7 +263,7 @@ func read(t *testing.T, dir string) files {
 			return err
 		}
 		info, err := e.Info()
-		if err == nil && IsExecutable(info, false) {
+		if err == nil && tree.IsExecutable(info, false) {
 			data = append([]byte("+x "), data...)
 		}
 		content[name] = string(data)
@@ -249,23 +274,23 @@ func read(t *testing.T, dir string) files {
 }
 
 // write opens the folder and writes the tree, which must succeed.
-func write(t *testing.T, dir string, tree *plainTree, o Options) *Changes {
+func write(t *testing.T, dir string, desired *plainTree, o tree.Options) *tree.Changes {
 	t.Helper()
-	c, report := tryWrite(t, dir, tree, o)
+	c, report := tryWrite(t, dir, desired, o)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)
 	}
 	return c
 }
 
-func tryWrite(t *testing.T, dir string, tree *plainTree, o Options) (*Changes, []diag.Diagnostic) {
+func tryWrite(t *testing.T, dir string, desired *plainTree, o tree.Options) (*tree.Changes, []diag.Diagnostic) {
 	t.Helper()
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	would, _, err := d.Compare(context.Background(), tree.tree(), o)
+	would, _, err := d.Compare(context.Background(), desired.tree(), o)
 	must(t, err)
-	c, report, err := d.Write(context.Background(), tree.tree(), o)
+	c, report, err := d.Write(context.Background(), desired.tree(), o)
 	must(t, err)
 	if c != nil && !sameChanges(would, c) {
 		t.Errorf("Compare says %+v, Write %+v", would, c)
@@ -273,14 +298,14 @@ func tryWrite(t *testing.T, dir string, tree *plainTree, o Options) (*Changes, [
 	return c, report
 }
 
-func sameChanges(a, b *Changes) bool {
+func sameChanges(a, b *tree.Changes) bool {
 	return a != nil && slices.Equal(a.Written, b.Written) && slices.Equal(a.Removed, b.Removed) &&
 		a.Unchanged == b.Unchanged && a.Recorded == b.Recorded && a.Record.Tree == b.Record.Tree
 }
 
-func record(t *testing.T, dir string) *Record {
+func record(t *testing.T, dir string) *tree.Record {
 	t.Helper()
-	d, err := open(dir, 0)
+	d, err := tree.Open(dir)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
 	r, report, err := d.Record()
