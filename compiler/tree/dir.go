@@ -8,11 +8,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // Dir is the folder of one environment. It is not for use by several goroutines
@@ -234,4 +236,101 @@ func (d *Dir) create() error {
 // display returns a path in the folder as the user would open it.
 func (d *Dir) display(p string) string {
 	return path.Join(filepath.ToSlash(d.dir), p)
+}
+
+// location tells where an environment's folder is: it returns a path in it as the
+// user would open it.
+type location func(p string) string
+
+// placed says in a RecordError where the folder is.
+func (at location) placed(err error) error {
+	var bad *RecordError
+	if errors.As(err, &bad) {
+		bad.File = at(bad.Path)
+	}
+	return err
+}
+
+// unreadable reports that a file of ownFolder cannot be used.
+func (at location) unreadable(p string, err error) []problem {
+	bad := &RecordError{Path: p, File: at(p), Err: err}
+	return []problem{{bad.Diagnostic(), bad.adoptable()}}
+}
+
+// belongs reports a record or journal of another platform or environment.
+func (at location) belongs(st *state, o Options) []problem {
+	check := func(p, platform, environment string) []problem {
+		if platform == o.Platform && (environment == o.Environment || slices.Contains(o.Formerly, environment)) {
+			return nil
+		}
+		message := fmt.Sprintf("the folder belongs to environment %s of platform %s, not to %s of %s",
+			environment, platform, o.Environment, o.Platform)
+		report := at.at(diag.New(diag.ForeignRecord, message), p)
+		hint := "write to a folder, or a branch, of its own"
+		if platform == o.Platform {
+			hint += fmt.Sprintf("; if %s was renamed to %s, write environments: %[2]s: formerly: %[1]q",
+				environment, o.Environment)
+		}
+		return []problem{{report.Hinting(hint), false}}
+	}
+	if r := st.record; r != nil {
+		return check(recordPath, r.Platform, r.Environment)
+	}
+	if j := st.journal; j != nil {
+		return check(journalPath, j.Platform, j.Environment)
+	}
+	return nil
+}
+
+// foreign reports that what stands at p is not kalypso's.
+func (at location) foreign(p, what string) diag.Diagnostic {
+	return at.at(diag.New(diag.ForeignFile, p+" "+what), p)
+}
+
+// at points a diagnostic to a path in the folder, as the user would open it.
+func (at location) at(report diag.Diagnostic, p string) diag.Diagnostic {
+	return report.In(model.Position{File: at(p), Line: 1, Column: 1}, "")
+}
+
+// lockWait is how long a process waits for another that works on the same
+// folder, and lockRetry how often it looks.
+const (
+	lockWait  = 10 * time.Second
+	lockRetry = 20 * time.Millisecond
+)
+
+// errHeld says that another process has the lock.
+var errHeld = errors.New("another kalypso works on this folder")
+
+// lock takes the lock, which is a file in ownFolder, and waits for it if another
+// process has it. ownFolder must be there. The operating system releases the
+// lock of a process that was killed.
+//
+// A lock belongs to an open file, so it also holds between two Dirs of one
+// process; on network file systems it holds as far as those implement flock.
+func (d *Dir) lock() error {
+	// The library opens by name, so what must not be followed is looked for first.
+	s := newSurvey(d.root)
+	there, err := s.look(lockPath)
+	if err != nil {
+		return err
+	}
+	if there.kind != nothing && there.kind != regular {
+		return fmt.Errorf("%s is not a file", d.display(lockPath))
+	}
+	l := flock.New(filepath.Join(d.dir, filepath.FromSlash(lockPath)), flock.SetPermissions(0o644))
+	locked, err := l.TryLock()
+	if err == nil && !locked {
+		ctx, cancel := context.WithTimeout(context.Background(), d.wait)
+		defer cancel()
+		_, err = l.TryLockContext(ctx, lockRetry)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("locking %s: %w (waited %s); build again when that one is done", d.dir, errHeld, d.wait)
+	}
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", d.dir, err)
+	}
+	d.held = l
+	return nil
 }

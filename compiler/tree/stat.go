@@ -1,7 +1,10 @@
 package tree
 
 import (
+	"errors"
 	"io/fs"
+	"os"
+	"path"
 	"time"
 )
 
@@ -19,3 +22,211 @@ func statOf(info fs.FileInfo) stat {
 
 // before says whether the file was last changed before the time.
 func (s stat) before(t time.Time) bool { return max(s.mtime, s.ctime) < t.UnixNano() }
+
+// loadIndex reads the index; nil where it says nothing.
+func (d *Dir) loadIndex(s *survey, st *state) (*index, error) {
+	if st.record == nil {
+		return nil, nil
+	}
+	record, err := s.look(recordPath)
+	if err != nil || record.kind != regular {
+		return nil, err
+	}
+	there, err := s.look(indexPath)
+	if err != nil || there.kind != regular || there.info.Size() > maxOwnFile {
+		return nil, err
+	}
+	data, err := d.root.ReadFile(indexPath)
+	if err != nil {
+		return nil, nil // it is a cache
+	}
+	return parseIndex(data, BlobID(st.recordBytes), statOf(record.info)), nil
+}
+
+// statResult has the entries of a cluster type's files in the index after a look at each
+// of them.
+type statResult struct {
+	section *section
+	files   int
+	// unsure are the files that have to be read, by path in the environment.
+	unsure []unsure
+}
+
+type unsure struct {
+	path string
+	entry
+}
+
+// statAll looks at the files of a section of the index; nil where there is none.
+// The entries of those that do not look as they did become doubtful.
+func (pl *planner) statAll(name string) (*statResult, error) {
+	section := pl.index.section(name)
+	if section == nil {
+		return nil, nil
+	}
+	s, err := openScanner(pl.dir.root)
+	if err != nil {
+		return nil, err
+	}
+	seen := &statResult{section: section}
+	inside, last, there := false, "", false
+	wellFormed := seen.section.each(func(dir, file string, e entry) {
+		if !inside || dir != last {
+			inside, last = true, dir
+			there = s.enter(path.Join(name, dir))
+		}
+		seen.files++
+		if e.trust() == trusted && there {
+			if is, ok := s.stat(file, e.executable()); ok && is == e.stat() {
+				return
+			}
+		}
+		e.setTrust(doubtful)
+		seen.unsure = append(seen.unsure, unsure{path.Join(name, dir, file), e})
+	})
+	if err := s.close(); err != nil {
+		return nil, err
+	}
+	if !wellFormed {
+		return nil, nil
+	}
+	return seen, nil
+}
+
+// resolve reads the files that are unsure. It returns false if one is not what
+// the index says.
+func (pl *planner) resolve(s surveyor, seen *statResult) (bool, error) {
+	for _, f := range seen.unsure {
+		if checkPath(f.path) != nil {
+			return false, nil // nothing that kalypso wrote: the index lies
+		}
+		there, err := s.look(f.path)
+		if err != nil || there.kind != regular {
+			return false, err
+		}
+		if same, err := s.holds(f.path, there.info, f.blob(), -1); err != nil || !same {
+			return false, err
+		}
+		is := statOf(there.info)
+		f.setStat(is)
+		f.setTrust(compared)
+		pl.compared(is)
+	}
+	return true, nil
+}
+
+// known returns the entries of the files that are as the index says, by path in
+// the environment; none of a nil statResult.
+func (seen *statResult) known(name string) map[string]entry {
+	known := map[string]entry{}
+	if seen == nil {
+		return known
+	}
+	seen.section.each(func(dir, file string, e entry) {
+		if e.trust() != doubtful {
+			known[path.Join(name, dir, file)] = e
+		}
+	})
+	return known
+}
+
+// compared notes that a file was read, so that the next write may not have to.
+func (pl *planner) compared(is stat) {
+	if is.before(pl.began.Add(-tick)) {
+		pl.learnt.Store(true)
+	}
+}
+
+// intactRecords returns the cluster types whose own records are, by the index, as
+// the environment's record says.
+func (pl *planner) intactRecords() (map[string]bool, error) {
+	intact := map[string]bool{}
+	seen, err := pl.statAll(ownFolder)
+	if err != nil || seen == nil {
+		return intact, err
+	}
+	ids := seen.known(ownFolder)
+	for _, e := range pl.before.record.ClusterTypes {
+		if known, there := ids[ClusterTypeRecordPath(e.Name)]; there && known.blob() == (Blob{ID: e.Record}) {
+			intact[e.Name] = true
+		}
+	}
+	return intact, nil
+}
+
+// checkRecord returns a RecordError if the cluster type's own record is not as
+// the environment's record says.
+func (pl *planner) checkRecord(e *ClusterTypeEntry) error {
+	if pl.intact[e.Name] {
+		return nil
+	}
+	data, err := pl.dir.clusterTypeBytes(e)
+	if err != nil {
+		return err
+	}
+	_, err = e.parse(data)
+	pl.learnt.Store(true)
+	return pl.dir.placed(err)
+}
+
+// adoptable says whether an error is a record that --adopt goes on without.
+func (pl *planner) adoptable(err error) bool {
+	var bad *RecordError
+	return pl.o.Adopt && errors.As(err, &bad) && bad.adoptable()
+}
+
+// Unchanged tells which files of an environment's folder look as they did when they had the
+// content that the record says. It is for one goroutine at a time.
+type Unchanged struct {
+	root  *os.Root
+	index *index // nil where nothing is known
+}
+
+// OpenUnchanged opens the environment's folder at dir. If its index says nothing, as in a copied
+// folder, no file is known to be unchanged.
+func OpenUnchanged(dir string) (*Unchanged, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	d, s, u := &Dir{dir: dir, root: root}, newSurvey(root), &Unchanged{root: root}
+	d.location = d.display
+	record, _, err := d.read(s, recordPath)
+	if err == nil && record != nil {
+		u.index, err = d.loadIndex(s, &state{record: &Record{}, recordBytes: record})
+	}
+	if err = errors.Join(err, s.close()); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return u, nil
+}
+
+// Close closes the folder.
+func (u *Unchanged) Close() error { return u.root.Close() }
+
+// Files yields the unchanged files in the folder of a cluster type, or of entries, in the order
+// of the index, by path in it. It looks at each file, and reads none. Unlike a build it follows
+// folders that are symbolic links: who needs to know looks at the folders.
+func (u *Unchanged) Files(name string, yield func(path string, b Blob)) error {
+	section := u.index.section(name)
+	if section == nil {
+		return nil
+	}
+	s, err := openScanner(u.root)
+	if err != nil {
+		return err
+	}
+	if s.enter(name) {
+		section.each(func(dir, file string, e entry) {
+			p := file
+			if dir != "" {
+				p = dir + "/" + file
+			}
+			// One look at the path costs a third of entering the folder.
+			if is, there := s.stat(p, e.executable()); there && e.trust() == trusted && is == e.stat() {
+				yield(p, e.blob())
+			}
+		})
+	}
+	return s.close()
+}

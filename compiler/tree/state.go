@@ -1,10 +1,16 @@
 package tree
 
 import (
+	"bufio"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
@@ -170,4 +176,274 @@ func (d *Dir) read(s *survey, p string) ([]byte, []problem, error) {
 	}
 	data, err := s.root.ReadFile(p)
 	return data, nil, err
+}
+
+const journalKind = "Journal"
+
+// journal is .kalypso/journal.json: it is there from before a write's first
+// change to after its last, and names the files that the write makes or removes.
+// If the process is killed in between, they are kalypso's as much as those of
+// the record. (So is one that someone else makes at such a path before the next
+// write: a path that is to be written is kalypso's to name.)
+type journal struct {
+	APIVersion  string `json:"apiVersion"`
+	Kind        string `json:"kind"`
+	Platform    string `json:"platform"`
+	Environment string `json:"environment"`
+	// Record is the blob id of the record that ends the write: once it is there,
+	// the journal says nothing any more. It is "" where the record stays as it is.
+	Record ID       `json:"record"`
+	Write  []string `json:"write"`
+	Remove []string `json:"remove"`
+	// Records are the cluster types whose records the write makes or removes, by
+	// name, with the blob ids that they may have until it ends, sorted.
+	Records map[string][]ID `json:"records,omitempty"`
+}
+
+// journalOf returns the journal of a write without the paths that are the plan's:
+// those of an unfinished write, which is still unfinished in this one.
+func journalOf(p *writePlan) *journal {
+	j := &journal{
+		APIVersion: apiVersion, Kind: journalKind,
+		Platform: p.next.Platform, Environment: p.next.Environment,
+		Records: map[string][]ID{},
+	}
+	if p.header {
+		j.Record = BlobID(p.nextBytes)
+	}
+	if old := p.before.journal; old != nil {
+		j.Write, j.Remove = old.Write, old.Remove
+		maps.Copy(j.Records, old.Records)
+	}
+	for _, part := range p.parts {
+		if part.record {
+			j.Records[part.name] = union(j.Records[part.name], []ID{part.next.Record})
+		} else if part.next == nil && part.before != nil {
+			j.Records[part.name] = union(j.Records[part.name], nil)
+		}
+	}
+	return j
+}
+
+// writeJournal writes the journal with the plan's paths, each on a line.
+func (p *writePlan) writeJournal(w io.Writer, j *journal) error {
+	header, err := encode(struct {
+		*journal
+		Write  *struct{} `json:"write,omitempty"`
+		Remove *struct{} `json:"remove,omitempty"`
+	}{journal: j})
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, 1<<18)
+	out.Write(header[:len(header)-1]) // all but its brace; out keeps the error
+	var line []byte
+	list := func(name string, before []string, each func(yield func(string) bool)) {
+		known := map[string]bool{}
+		for _, p := range before {
+			known[p] = true
+		}
+		out.WriteString(",\n\"" + name + "\":[")
+		first := true
+		add := func(p string) bool {
+			line = line[:0]
+			if !first {
+				line = append(line, ',')
+			}
+			first = false
+			line = appendString(append(line, '\n'), p)
+			_, err := out.Write(line)
+			return err == nil
+		}
+		for _, p := range before {
+			add(p)
+		}
+		for p := range each {
+			if !known[p] && !add(p) {
+				return
+			}
+		}
+		out.WriteString("]")
+	}
+	list("write", j.Write, func(yield func(string) bool) {
+		for _, part := range p.parts {
+			for path := range part.written {
+				if !yield(path) {
+					return
+				}
+			}
+		}
+	})
+	list("remove", j.Remove, func(yield func(string) bool) {
+		for _, part := range p.parts {
+			for _, path := range part.removed {
+				if !yield(path) {
+					return
+				}
+			}
+		}
+	})
+	out.WriteString("}\n")
+	return out.Flush()
+}
+
+func union[T cmp.Ordered](a, b []T) []T {
+	all := slices.Concat([]T{}, a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// parseJournal reads a journal, which need not be trusted: it names only paths
+// that kalypso may write.
+func parseJournal(data []byte) (*journal, error) {
+	if err := checkHeader(data, journalKind); err != nil {
+		return nil, err
+	}
+	var j journal
+	if err := json.Unmarshal(data, &j); err != nil {
+		return nil, err
+	}
+	for _, p := range j.paths() {
+		if err := checkPath(p); err != nil {
+			return nil, err
+		}
+	}
+	for name, ids := range j.Records {
+		if err := checkPartName(name); err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if !id.valid() {
+				return nil, fmt.Errorf("%q is not a git id", id)
+			}
+		}
+	}
+	return &j, nil
+}
+
+// paths returns all that a journal names; nothing of a nil journal.
+func (j *journal) paths() []string {
+	if j == nil {
+		return nil
+	}
+	return union(j.Write, j.Remove)
+}
+
+// recover makes the record true of the folders that an unfinished write was at:
+// the journal's files are in it with the ids and modes that they have now, or are
+// not in it. So such a folder can be kept as it is. Files at a cluster type's root that
+// the record does not know stay the journal's.
+func (d *Dir) recover(s *survey, st *state, adopt bool) ([]problem, error) {
+	r, j := st.record, st.journal
+	var problems []problem
+	var bad []string
+	for i := range r.ClusterTypes {
+		e := &r.ClusterTypes[i]
+		_, rewritten := j.Records[e.Name]
+		if len(st.unfinished[e.Name]) == 0 && !rewritten {
+			continue
+		}
+		c, err := d.halfWritten(e, j.Records[e.Name])
+		if err == nil {
+			err = s.correct(c, st.unfinished[e.Name])
+		}
+		var unusable *RecordError
+		switch {
+		case errors.As(err, &unusable):
+			problems = append(problems, problem{unusable.Diagnostic(), unusable.adoptable()})
+			bad = append(bad, e.Name)
+			continue
+		case err != nil:
+			return nil, err
+		}
+		*e = c.entry("", nil)
+		e.corrected = true
+		r.remember(e.Name, func() (*ClusterTypeRecord, error) { return c, nil })
+	}
+	if adopt {
+		r.ClusterTypes = slices.DeleteFunc(r.ClusterTypes,
+			func(e ClusterTypeEntry) bool { return slices.Contains(bad, e.Name) })
+	}
+	r.Tree = r.treeID()
+	return problems, nil
+}
+
+// halfWritten reads the record of a cluster type while it may be the one before the
+// unfinished write, or one with one of the ids. (The records are put into their
+// places after all other files: if it is a new one, the folder is as it says.)
+func (d *Dir) halfWritten(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, error) {
+	data, err := d.clusterTypeBytes(e)
+	if err != nil {
+		return nil, err
+	}
+	if id := BlobID(data); !slices.Contains(ids, id) {
+		err = e.verify(id)
+	}
+	if err != nil {
+		return nil, d.placed(err)
+	}
+	c, err := e.parseAny(data, new(entryFilesRead))
+	return c, d.placed(err)
+}
+
+// correct makes the record of a cluster type true of the files at the paths.
+func (s *survey) correct(c *ClusterTypeRecord, paths []string) error {
+	for _, p := range paths {
+		files, name := c.owner(p)
+		if files == nil {
+			continue
+		}
+		there, err := s.look(p)
+		if err != nil {
+			return err
+		}
+		if there.kind != regular {
+			delete(files, name)
+			continue
+		}
+		data, err := s.root.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		files[name] = Blob{BlobID(data), IsExecutable(there.info, files[name].Executable)}
+	}
+	for i := range c.Assignments {
+		c.Assignments[i].Tree = TreeID(c.Assignments[i].Files)
+	}
+	return nil
+}
+
+// owner returns the files of the record's folder that a path is in, to be changed, and the
+// path's name there; nil where the record has no such folder.
+func (c *ClusterTypeRecord) owner(p string) (map[string]Blob, string) {
+	rest := strings.TrimPrefix(p, c.Name+"/")
+	second, name, _ := strings.Cut(rest, "/")
+	if a := c.Assignment(second); a != nil && name != "" {
+		return a.Files, name
+	}
+	if e := c.entryOf(second); e != nil && name != "" {
+		e.Files = maps.Clone(e.Files) // other entries may share them
+		return e.Files, name
+	}
+	if _, known := c.Files[rest]; known {
+		return c.Files, rest
+	}
+	return nil, ""
+}
+
+// folders returns the folders of the paths, and those around them, each once,
+// inner ones first. The environment's own is not among them.
+func folders(paths []string) []string {
+	seen := map[string]bool{}
+	for _, p := range paths {
+		for dir := path.Dir(p); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+		}
+	}
+	var dirs []string
+	for dir := range seen {
+		dirs = append(dirs, dir)
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return strings.Compare(b, a) })
+	return dirs
 }

@@ -21,9 +21,11 @@ package tree
 
 import (
 	"context"
+	"encoding/hex"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Tree is the desired content of one environment.
@@ -174,4 +176,124 @@ type Options struct {
 	Files map[string][]byte
 	// Verify reads every file, whatever the index has for it.
 	Verify bool
+}
+
+// RevisionOf returns a commit as a revision; "" for the zero Hash.
+func RevisionOf(commit git.Hash) Revision {
+	if commit.IsZero() {
+		return ""
+	}
+	return Revision(commit.String())
+}
+
+// IsCommit reports whether the revision is the full id of a commit.
+func (r Revision) IsCommit() bool {
+	if len(r) != 40 {
+		return false
+	}
+	_, err := hex.DecodeString(string(r))
+	return err == nil
+}
+
+// Hash returns the commit; the zero Hash for a revision that is none.
+func (r Revision) Hash() git.Hash {
+	var h git.Hash
+	if r.IsCommit() {
+		hex.Decode(h[:], []byte(r)) //nolint:errcheck // IsCommit has looked
+	}
+	return h
+}
+
+// Short returns the revision for messages: the beginning of the id of a commit.
+func (r Revision) Short() string {
+	if h := r.Hash(); !h.IsZero() {
+		return git.Short(h)
+	}
+	return string(r)
+}
+
+// Describe returns the source for messages: its base and, where it is another commit,
+// that of the environment's own files.
+func (s Source) Describe() string {
+	if s.Environment == "" || s.Environment == s.Base {
+		return s.Base.Short()
+	}
+	return s.Base.Short() + " with own files of " + s.Environment.Short()
+}
+
+// Files returns all files of a tree with their bytes, by cluster type and folder;
+// those of kept folders, which only the previous output has, are not among them.
+// It makes everything, so it is for trees that fit into memory.
+func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
+	var out []backends.File
+	for _, ct := range t.ClusterTypes {
+		if ct.Outside {
+			continue
+		}
+		content, err := ct.Content(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var folders []int
+		var dirs []string
+		if len(content.root()) > 0 {
+			folders, dirs = append(folders, Root), append(dirs, ct.Name+"/")
+		}
+		for i, f := range content.Folders {
+			if f.Kept == nil {
+				folders, dirs = append(folders, i), append(dirs, ct.Name+"/"+f.Info.DeploymentTarget+"/")
+			}
+		}
+		if len(folders) == 0 {
+			continue
+		}
+		made, err := content.Make(ctx, folders)
+		if err != nil {
+			return nil, err
+		}
+		for n, dir := range dirs {
+			for _, f := range made[n] {
+				out = append(out, backends.File{Path: dir + f.Path, Data: f.Data, Executable: f.Executable})
+			}
+		}
+	}
+	return out, nil
+}
+
+// OfFiles returns the id of a tree of files.
+func OfFiles(files []File) ID {
+	return TreeID(blobsOf(files))
+}
+
+func blobsOf(files []File) map[string]Blob {
+	blobs := make(map[string]Blob, len(files))
+	for _, f := range files {
+		blobs[f.Path] = f.Blob()
+	}
+	return blobs
+}
+
+// ContentOf returns the content of a cluster type without folders.
+func ContentOf(files []backends.File) *Content {
+	return &Content{Files: FilesOf(files), Make: func(context.Context, []int) ([][]backends.File, error) {
+		return [][]backends.File{files}, nil
+	}}
+}
+
+// FilesOf returns files by the ids of their content.
+func FilesOf(files []backends.File) []File {
+	out := make([]File, len(files))
+	for i, f := range files {
+		out[i] = FileOf(f)
+	}
+	return out
+}
+
+// One returns the files of the folder with a number, with their bytes.
+func (c *Content) One(ctx context.Context, folder int) ([]backends.File, error) {
+	made, err := c.Make(ctx, []int{folder})
+	if err != nil {
+		return nil, err
+	}
+	return made[0], nil
 }

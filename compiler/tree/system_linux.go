@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -108,4 +110,26 @@ func (s *scanner) stat(name string, executable bool) (stat, bool) {
 		}
 		return stat{size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(), ino: st.Ino}, true
 	}
+}
+
+const canSyncAll = true
+
+// syncAll writes all that the folder's file system holds to the disk.
+func (k disk) syncAll() error {
+	if err := k.step("sync", "."); err != nil {
+		return err
+	}
+	f, err := k.root.Open(".")
+	if err != nil {
+		return err
+	}
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		err = fmt.Errorf("syncing the file system: %w", err)
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
+}
+
+func exchangeAt(inA int, a string, inB int, b string) error {
+	return unix.Renameat2(inA, a, inB, b, unix.RENAME_EXCHANGE)
 }

@@ -36,3 +36,9 @@ func (s *scanner) stat(name string, executable bool) (stat, bool) {
 	}
 	return statOf(there.info), true
 }
+
+// canSyncAll is false: other systems sync a file, or, without saying when it is
+// done, everything.
+const canSyncAll = false
+
+func (disk) syncAll() error { return nil }

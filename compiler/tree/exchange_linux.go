@@ -1,7 +1,0 @@
-package tree
-
-import "golang.org/x/sys/unix"
-
-func exchangeAt(inA int, a string, inB int, b string) error {
-	return unix.Renameat2(inA, a, inB, b, unix.RENAME_EXCHANGE)
-}
