@@ -106,7 +106,28 @@ func parseClusterTypeRecord(data []byte, known *entryFilesRead) (*ClusterTypeRec
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	c.normalize()
+	// A record that was read has the form of one that was made.
+	nonNil := func(files *map[string]Blob) {
+		if *files == nil {
+			*files = map[string]Blob{}
+		}
+	}
+	nonNil(&c.Files)
+	if c.Assignments == nil {
+		c.Assignments = []AssignmentRecord{}
+	}
+	for i := range c.Entries {
+		nonNil(&c.Entries[i].Files)
+	}
+	for i := range c.Assignments {
+		a := &c.Assignments[i]
+		nonNil(&a.Files)
+		if a.Shared != nil {
+			var compact bytes.Buffer
+			_ = json.Compact(&compact, a.Shared) // it was parsed, so it is JSON
+			a.Shared = compact.Bytes()
+		}
+	}
 	return c, nil
 }
 
@@ -116,8 +137,8 @@ func (c *ClusterTypeRecord) check() error {
 		return err
 	}
 	for i := range c.Assignments {
-		if id := c.Assignments[i].Tree; !id.valid() {
-			return fmt.Errorf("%q is not a git id", id)
+		if err := checkIDs(c.Assignments[i].Tree); err != nil {
+			return err
 		}
 	}
 	rest := *c
@@ -141,27 +162,40 @@ func (c *ClusterTypeRecord) check() error {
 func (c *ClusterTypeRecord) checkFiles() error {
 	var paths []string
 	for p, b := range c.each {
-		if !b.ID.valid() {
-			return fmt.Errorf("%q is not a git id", b.ID)
+		if err := checkIDs(b.ID); err != nil {
+			return err
 		}
 		paths = append(paths, p)
 	}
 	return CheckPaths(paths)
 }
 
-// checkNames reports names of folders that are not sorted, not unique or not
-// names of folders.
+// checkNames reports names of folders, entries and facts that are not sorted, not unique or not
+// names of folders, and entries that are in the folder of another shard.
 func (c *ClusterTypeRecord) checkNames() error {
 	if err := checkPartName(c.Name); err != nil {
 		return fmt.Errorf("cluster type: %w", err)
 	}
-	if err := c.checkEntries(); err != nil {
-		return err
-	}
-	if err := c.checkFacts(); err != nil {
-		return err
-	}
 	last := ""
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if err := checkNext("entry", last, e.Cluster); err != nil {
+			return err
+		}
+		if err := checkName(e.Folder); err != nil {
+			return err
+		}
+		if ShardName(e.Cluster) != c.Name {
+			return fmt.Errorf("the entry of cluster %q is not in %s", e.Cluster, c.Name)
+		}
+		last = e.Cluster
+	}
+	for i := range c.Facts {
+		if i > 0 && c.Facts[i].Cluster <= c.Facts[i-1].Cluster {
+			return fmt.Errorf("facts of cluster %q come after those of %q", c.Facts[i].Cluster, c.Facts[i-1].Cluster)
+		}
+	}
+	last = ""
 	for i := range c.Assignments {
 		name := c.Assignments[i].DeploymentTarget
 		if err := checkNext("folder of cluster type "+c.Name, last, name); err != nil {
@@ -177,38 +211,6 @@ func (c *ClusterTypeRecord) checkNames() error {
 		last = d.DeploymentTarget
 	}
 	return nil
-}
-
-// normalize gives a record that was read the form of one that was made.
-func (c *ClusterTypeRecord) normalize() {
-	if c.Files == nil {
-		c.Files = map[string]Blob{}
-	}
-	if c.Assignments == nil {
-		c.Assignments = []AssignmentRecord{}
-	}
-	for i := range c.Entries {
-		if c.Entries[i].Files == nil {
-			c.Entries[i].Files = map[string]Blob{}
-		}
-	}
-	for i := range c.Assignments {
-		a := &c.Assignments[i]
-		a.Shared = compacted(a.Shared)
-		if a.Files == nil {
-			a.Files = map[string]Blob{}
-		}
-	}
-}
-
-// compacted is raw JSON without white space between its tokens.
-func compacted(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return nil
-	}
-	var buf bytes.Buffer
-	_ = json.Compact(&buf, raw) // it was parsed, so it is JSON
-	return buf.Bytes()
 }
 
 // listed returns a record that was made with the Files of its assignments.
@@ -345,14 +347,4 @@ func (c *ClusterTypeRecord) FactsOf(cluster string) ClusterFacts {
 		return ClusterFacts{Cluster: cluster}
 	}
 	return c.Facts[i]
-}
-
-// checkFacts reports facts that are not sorted, or not unique.
-func (c *ClusterTypeRecord) checkFacts() error {
-	for i := range c.Facts {
-		if i > 0 && c.Facts[i].Cluster <= c.Facts[i-1].Cluster {
-			return fmt.Errorf("facts of cluster %q come after those of %q", c.Facts[i].Cluster, c.Facts[i-1].Cluster)
-		}
-	}
-	return nil
 }

@@ -31,7 +31,7 @@ type Dir struct {
 	wait    time.Duration
 	workers int   // files that are written at once
 	maxHeld int64 // see the constant
-	// step is called before each change, which it can fail; nil except in tests.
+	// step is called before each change, which it can fail; it does nothing except in tests.
 	step     func(op, path string) error
 	exchange func(root *os.Root, a, b string) error // see disk
 }
@@ -51,7 +51,8 @@ const workers = 64
 func Open(dir string) (*Dir, error) { return open(dir, lockWait) }
 
 func open(dir string, wait time.Duration) (*Dir, error) {
-	d := &Dir{dir: dir, wait: wait, workers: workers, maxHeld: maxHeld, exchange: exchange}
+	d := &Dir{dir: dir, wait: wait, workers: workers, maxHeld: maxHeld, exchange: exchange,
+		step: func(string, string) error { return nil }}
 	d.location = d.display
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):

@@ -3,7 +3,6 @@ package tree
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Entries of clusters are in folders clusters/<shard>, each of which is written and recorded
@@ -97,9 +95,6 @@ func PartOf(p string) string {
 }
 
 func isHex(s string) bool { return len(s) == 2 && strings.Trim(s, "0123456789abcdef") == "" }
-
-// recordName is the file of a cluster type's record, in recordsFolder.
-func recordName(name string) string { return strings.ReplaceAll(name, "/", ".") + ".json" }
 
 // recordedBy returns the name whose record is a file in recordsFolder.
 func recordedBy(file string) string {
@@ -194,25 +189,6 @@ func (r *entryFilesRead) read(line []byte) *EntryRecord {
 		r.known.Store(string(line), e)
 	}
 	return e
-}
-
-// checkEntries reports entries that are not sorted, not unique, or elsewhere than they are to be.
-func (c *ClusterTypeRecord) checkEntries() error {
-	last := ""
-	for i := range c.Entries {
-		e := &c.Entries[i]
-		if err := checkNext("entry", last, e.Cluster); err != nil {
-			return err
-		}
-		if err := checkName(e.Folder); err != nil {
-			return err
-		}
-		if ShardName(e.Cluster) != c.Name {
-			return fmt.Errorf("the entry of cluster %q is not in %s", e.Cluster, c.Name)
-		}
-		last = e.Cluster
-	}
-	return nil
 }
 
 // Entries returns the recorded entries of clusters, of all folders of entries that are in
@@ -346,23 +322,4 @@ func (c *Content) EntriesMatch(r *ClusterTypeRecord, folder func(name string) bo
 		compared[e.Cluster] = true
 	}
 	return !slices.ContainsFunc(r.Entries, func(e EntryRecord) bool { return folder(e.Folder) && !compared[e.Cluster] })
-}
-
-// partTrees returns the trees of the parts of an environment: folders of entries are in one
-// folder.
-func partTrees(parts []ClusterTypeEntry) []git.Entry {
-	var out, shards []git.Entry
-	for _, c := range parts {
-		if IsShard(c.Name) {
-			if c.Tree != emptyTree {
-				shards = append(shards, git.Entry{Name: path.Base(c.Name), Mode: git.FolderMode, ID: hash(c.Tree)})
-			}
-			continue
-		}
-		out = append(out, git.Entry{Name: c.Name, Mode: git.FolderMode, ID: hash(c.Tree)})
-	}
-	if len(shards) > 0 {
-		out = append(out, git.Entry{Name: backends.EntriesDir, Mode: git.FolderMode, ID: hash(treeOfEntries(shards))})
-	}
-	return out
 }

@@ -27,7 +27,10 @@ type Hooks struct {
 
 // Hook sets the hooks.
 func (d *Dir) Hook(h Hooks) {
-	d.workers, d.step = 1, h.Step
+	d.workers = 1
+	if h.Step != nil {
+		d.step = h.Step
+	}
 	if h.Exchange != nil {
 		d.exchange = h.Exchange
 	}

@@ -39,7 +39,9 @@ const recordsFolder = ownFolder + "/cluster-types"
 
 // ClusterTypeRecordPath returns where the record of a cluster type is in the
 // environment's folder.
-func ClusterTypeRecordPath(name string) string { return recordsFolder + "/" + recordName(name) }
+func ClusterTypeRecordPath(name string) string {
+	return recordsFolder + "/" + strings.ReplaceAll(name, "/", ".") + ".json"
+}
 
 const gitignore = "lock\njournal.json\n*.tmp\nindex\n"
 
@@ -72,7 +74,11 @@ func CheckPaths(paths []string) error {
 	for _, p := range paths {
 		dir, name := path.Split(p)
 		if sound[dir] {
-			if err := nameError(name); err != nil {
+			err := errNotRelative
+			if fs.ValidPath(name) && name != "." {
+				err = elementError(name)
+			}
+			if err != nil {
 				return fmt.Errorf("path %q %w", p, err)
 			}
 		} else if err := checkPath(p); err != nil {
@@ -99,36 +105,21 @@ func CheckPaths(paths []string) error {
 // checkPath reports a path that leaves the environment's folder, or that
 // kalypso, git or a file system reserves.
 func checkPath(p string) error {
-	if err := pathError(p); err != nil {
-		return fmt.Errorf("path %q %w", p, err)
+	if !fs.ValidPath(p) || p == "." {
+		return fmt.Errorf("path %q %w", p, errNotRelative)
+	}
+	for e := range strings.SplitSeq(p, "/") {
+		if err := elementError(e); err != nil {
+			return fmt.Errorf("path %q %w", p, err)
+		}
+	}
+	if first, _, _ := strings.Cut(p, "/"); strings.EqualFold(first, ownFolder) {
+		return fmt.Errorf("path %q is in kalypso's own folder", p)
 	}
 	return nil
 }
 
 var errNotRelative = errors.New("is not a relative path without \"..\"")
-
-// nameError is pathError for the last element of a path in a sound folder.
-func nameError(name string) error {
-	if !fs.ValidPath(name) || name == "." {
-		return errNotRelative
-	}
-	return elementError(name)
-}
-
-func pathError(p string) error {
-	if !fs.ValidPath(p) || p == "." {
-		return errNotRelative
-	}
-	for e := range strings.SplitSeq(p, "/") {
-		if err := elementError(e); err != nil {
-			return err
-		}
-	}
-	if first, _, _ := strings.Cut(p, "/"); strings.EqualFold(first, ownFolder) {
-		return errors.New("is in kalypso's own folder")
-	}
-	return nil
-}
 
 // maxName is how long a name may be in most file systems, in bytes.
 const maxName = 255

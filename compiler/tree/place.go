@@ -175,7 +175,13 @@ func (w *writer) complete(dir string, changed map[string]bool) error {
 			err = w.complete(p, changed)
 		default:
 			if err = w.mkdir(stagedPath(dir)); err == nil {
-				err = w.link(p)
+				err = w.step("link", p)
+			}
+			if err != nil {
+				return err
+			}
+			if err := w.root.Link(p, stagedPath(p)); err != nil {
+				return errors.Join(errNoLink, err)
 			}
 		}
 		if err != nil {
@@ -197,16 +203,6 @@ func (w *writer) complete(dir string, changed map[string]bool) error {
 		return nil
 	}
 	return w.root.Chmod(stagedPath(dir), info.Mode()&(fs.ModePerm|fs.ModeSetgid|fs.ModeSticky))
-}
-
-func (w *writer) link(p string) error {
-	if err := w.step("link", p); err != nil {
-		return err
-	}
-	if err := w.root.Link(p, stagedPath(p)); err != nil {
-		return errors.Join(errNoLink, err)
-	}
-	return nil
 }
 
 // place puts everything that is staged into its place, and removes what goes: the
@@ -241,10 +237,8 @@ func (w *writer) place() error {
 			if c.whole {
 				continue
 			}
-			for _, name := range c.last {
-				if err := w.remove(name); err != nil {
-					return err
-				}
+			if err := w.remove(c.last...); err != nil {
+				return err
 			}
 		}
 		removed = append(removed, p.removed...)
@@ -302,14 +296,7 @@ func (w *writer) putFiles(c *change) error {
 
 // removeFirst removes the files that stand where a folder has to be, or in a folder that
 // stands where a file has to be.
-func (w *writer) removeFirst(c *change) error {
-	for _, p := range c.first {
-		if err := w.remove(p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (w *writer) removeFirst(c *change) error { return w.remove(c.first...) }
 
 // removeEmpties removes the folders that stand where a file has to be.
 func (w *writer) removeEmpties(c *change) error {
@@ -383,9 +370,24 @@ func (w *writer) unstage(mine []string) error {
 	return w.remove(stagingFolder)
 }
 
+// unstageIn removes what is staged at p. A file goes back to its place unless it is one of goes,
+// kalypso's own, or what is in its place.
 func (w *writer) unstageIn(p string, isFolder bool, goes map[string]bool) error {
 	if !isFolder {
-		return w.unstageFile(p, goes)
+		if goes[p] || strings.HasPrefix(p, ownFolder) {
+			return w.remove(stagedPath(p))
+		}
+		if there, err := w.root.Lstat(p); err == nil {
+			is, err := w.root.Lstat(stagedPath(p))
+			// What was written meanwhile, and is not what was linked, is somebody else's.
+			if err != nil || os.SameFile(there, is) || !w.began.Before(is.ModTime()) || w.staged.IsZero() {
+				return w.remove(stagedPath(p))
+			}
+		}
+		if err := w.mkdir(path.Dir(p)); err != nil {
+			return err
+		}
+		return w.put(p)
 	}
 	// Folders in which nobody may write have kept their modes.
 	if info, err := w.root.Lstat(stagedPath(p)); err == nil && info.Mode()&0o700 != 0o700 {
@@ -403,22 +405,4 @@ func (w *writer) unstageIn(p string, isFolder bool, goes map[string]bool) error 
 		}
 	}
 	return w.remove(stagedPath(p))
-}
-
-func (w *writer) unstageFile(p string, goes map[string]bool) error {
-	if goes[p] || strings.HasPrefix(p, ownFolder) {
-		return w.remove(stagedPath(p))
-	}
-	there, err := w.root.Lstat(p)
-	if err == nil {
-		is, err := w.root.Lstat(stagedPath(p))
-		// What was written meanwhile, and is not what was linked, is somebody else's.
-		if err != nil || os.SameFile(there, is) || !w.began.Before(is.ModTime()) || w.staged.IsZero() {
-			return w.remove(stagedPath(p))
-		}
-	}
-	if err := w.mkdir(path.Dir(p)); err != nil {
-		return err
-	}
-	return w.put(p)
 }

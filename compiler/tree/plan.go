@@ -54,12 +54,9 @@ type typePlan struct {
 // done says whether the folder is as it should be, and nothing is left in it of
 // a write that was killed.
 func (p *writePlan) done() bool {
-	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.before.staging && !p.changesTree()
-}
-
-// changesTree says whether there are files to be written or removed.
-func (p *writePlan) changesTree() bool {
-	return slices.ContainsFunc(p.parts, func(p *typePlan) bool { return len(p.missing) > 0 || len(p.removed) > 0 })
+	changes := func(p *typePlan) bool { return len(p.missing) > 0 || len(p.removed) > 0 }
+	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.before.staging &&
+		!slices.ContainsFunc(p.parts, changes)
 }
 
 // missing are files of a group that have to be written. Their ids are not held.

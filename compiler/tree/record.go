@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 const (
@@ -197,29 +199,9 @@ func checkKind(version, is, want string) error {
 	return nil
 }
 
+// check reports names of cluster types and rings that are not sorted, not unique or not names of
+// folders, and invalid ids and numbers.
 func (r *Record) check() error {
-	if err := r.checkNames(); err != nil {
-		return err
-	}
-	if !r.Tree.valid() {
-		return fmt.Errorf("%q is not a git id", r.Tree)
-	}
-	for _, c := range r.ClusterTypes {
-		for _, id := range []ID{c.Tree, c.Record} {
-			if !id.valid() {
-				return fmt.Errorf("%q is not a git id", id)
-			}
-		}
-		if c.Kept < 0 || c.Assignments < c.Kept {
-			return fmt.Errorf("cluster type %s has %d assignments, of which %d are kept", c.Name, c.Assignments, c.Kept)
-		}
-	}
-	return nil
-}
-
-// checkNames reports names of cluster types that are not sorted, not unique or
-// not names of folders.
-func (r *Record) checkNames() error {
 	last := ""
 	for _, c := range r.ClusterTypes {
 		if err := checkPart(last, c.Name); err != nil {
@@ -234,9 +216,32 @@ func (r *Record) checkNames() error {
 		}
 		last = ring.Name
 	}
+	if err := checkIDs(r.Tree); err != nil {
+		return err
+	}
+	for _, c := range r.ClusterTypes {
+		if err := checkIDs(c.Tree, c.Record); err != nil {
+			return err
+		}
+		if c.Kept < 0 || c.Assignments < c.Kept {
+			return fmt.Errorf("cluster type %s has %d assignments, of which %d are kept", c.Name, c.Assignments, c.Kept)
+		}
+	}
 	return nil
 }
 
+// checkIDs reports the first id that is none of git's.
+func checkIDs(ids ...ID) error {
+	for _, id := range ids {
+		if !id.valid() {
+			return fmt.Errorf("%q is not a git id", id)
+		}
+	}
+	return nil
+}
+
+// checkNext reports a name that is not exactly one element of a path, or does not come after the
+// last one. what is what the names are of.
 func checkNext(what, last, name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -250,106 +255,66 @@ func checkNext(what, last, name string) error {
 // ClockSet is the value of Record.Clock for a clock that was set.
 const ClockSet = "set"
 
-// Encode returns the record's JSON, with a line for each cluster type.
+// recordedHold is a Hold in a record, which has all its fields, except that a record from before
+// there was an Environment has none.
+type recordedHold struct {
+	Reason      string   `json:"reason"`
+	By          string   `json:"by"`
+	Until       string   `json:"until"`
+	Base        Revision `json:"base"`
+	Environment Revision `json:"environment,omitempty"`
+}
+
+// Encode returns the record's JSON, with a line for each cluster type and each ring.
 func (r *Record) Encode() []byte {
-	b := []byte("{\n")
-	field := func(name, value string) {
-		b = append(b, "  \""...)
-		b = append(b, name...)
-		b = append(b, "\": "...)
-		b = appendString(b, value)
-		b = append(b, ",\n"...)
+	b := []byte("{")
+	line := func(v any) {
+		text, _ := encode(v) // it consists of strings and numbers
+		b = append(b, text...)
 	}
-	object := func(name string, fields []string) {
-		b = append(b, "  \""...)
-		b = append(b, name...)
-		b = append(b, "\": "...)
-		b = append(appendObject(b, fields...), ",\n"...)
-	}
-	field("apiVersion", r.APIVersion)
-	field("kind", r.Kind)
-	field("platform", r.Platform)
-	field("environment", r.Environment)
-	object("compiler", r.Compiler.fields())
-	object("source", r.Source.fields())
-	if len(r.Rings) > 0 {
-		b = append(b, "  \"rings\": ["...)
-		for i := range r.Rings {
-			b = r.Rings[i].append(appendNext(b, i))
+	list := func(name string, n int, element func(i int) any) {
+		b = append(b, ",\n  \""+name+"\": ["...)
+		for i := range n {
+			b = appendNext(b, i)
+			line(element(i))
 		}
-		b = append(b, "\n  ],\n"...)
+		b = append(b, "\n  ]"...)
 	}
-	if r.Hold != nil {
-		object("hold", r.Hold.fields())
+	field := func(name string, v any, there bool) {
+		if !there {
+			return
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, "\n  \""+name+"\": "...)
+		line(v)
 	}
-	if r.Named != nil {
-		object("named", r.Named.fields())
+	field("apiVersion", r.APIVersion, true)
+	field("kind", r.Kind, true)
+	field("platform", r.Platform, true)
+	field("environment", r.Environment, true)
+	field("compiler", r.Compiler, true)
+	field("source", r.Source, true)
+	if len(r.Rings) > 0 {
+		list("rings", len(r.Rings), func(i int) any {
+			ring := &r.Rings[i]
+			return struct {
+				Name   string        `json:"name"`
+				Source Source        `json:"source"`
+				Hold   *recordedHold `json:"hold,omitempty"`
+				Named  *Named        `json:"named,omitempty"`
+			}{ring.Name, ring.Source, (*recordedHold)(ring.Hold), ring.Named}
+		})
 	}
-	if r.Clock != "" {
-		field("clock", r.Clock)
-	}
-	if r.OCI != nil {
-		object("oci", r.OCI.fields())
-	}
-	if r.Git != nil {
-		object("git", r.Git.fields())
-	}
-	field("tree", string(r.Tree))
-	b = append(b, "  \"clusterTypes\": ["...)
-	for i := range r.ClusterTypes {
-		b = appendNext(b, i)
-		b = r.ClusterTypes[i].append(b)
-	}
-	return append(b, "\n  ]\n}\n"...)
-}
-
-func (e *ClusterTypeEntry) append(b []byte) []byte {
-	b = append(b, '{')
-	b = appendString(appendField(b, "name", true), e.Name)
-	b = appendString(appendField(b, "tree", false), string(e.Tree))
-	if e.Digest != "" {
-		b = appendString(appendField(b, "digest", false), string(e.Digest))
-	}
-	b = strconv.AppendInt(appendField(b, "assignments", false), int64(e.Assignments), 10)
-	if e.Kept != 0 {
-		b = strconv.AppendInt(appendField(b, "kept", false), int64(e.Kept), 10)
-	}
-	b = appendString(appendField(b, "record", false), string(e.Record))
-	if e.Ring != "" {
-		b = appendString(appendField(b, "ring", false), e.Ring)
-	}
-	if e.Compiler != nil {
-		b = appendObject(appendField(b, "compiler", false), e.Compiler.fields()...)
-	}
-	if e.Source != nil {
-		b = appendObject(appendField(b, "source", false), e.Source.fields()...)
-	}
-	return append(b, '}')
-}
-
-func (c *Compiler) fields() []string {
-	return []string{"version", c.Version, "cue", c.CUE, "schema", c.Schema}
-}
-
-func (s *Source) fields() []string {
-	return []string{"base", string(s.Base), "environment", string(s.Environment)}
-}
-
-func (o *OCI) fields() []string {
-	return []string{"repository", o.Repository, "tag", o.Tag, "path", o.Path}
-}
-
-func (g *Git) fields() []string {
-	return []string{"repository", g.Repository, "branch", g.Branch, "path", g.Path}
-}
-
-// appendObject appends an object of strings; fields are names and values in turn.
-func appendObject(b []byte, fields ...string) []byte {
-	b = append(b, '{')
-	for i := 0; i < len(fields); i += 2 {
-		b = appendString(appendField(b, fields[i], i == 0), fields[i+1])
-	}
-	return append(b, '}')
+	field("hold", (*recordedHold)(r.Hold), r.Hold != nil)
+	field("named", r.Named, r.Named != nil)
+	field("clock", r.Clock, r.Clock != "")
+	field("oci", r.OCI, r.OCI != nil)
+	field("git", r.Git, r.Git != nil)
+	field("tree", r.Tree, true)
+	list("clusterTypes", len(r.ClusterTypes), func(i int) any { return &r.ClusterTypes[i] })
+	return append(b, "\n}\n"...)
 }
 
 // origin returns what built a cluster type's folder, and from what.
@@ -420,7 +385,20 @@ func (r *Record) entry(name string) *ClusterTypeEntry {
 // Whole reports whether the ids of the cluster types' folders are those of which Tree is made.
 func (r *Record) Whole() bool { return r.treeID() == r.Tree }
 
-// treeID returns the id of the tree that the cluster types' trees make.
+// treeID returns the id of the tree that the cluster types' trees make. Folders of entries are in
+// one folder.
 func (r *Record) treeID() ID {
-	return treeOfEntries(partTrees(r.ClusterTypes))
+	var trees, shards []git.Entry
+	for _, c := range r.ClusterTypes {
+		if !IsShard(c.Name) {
+			trees = append(trees, git.Entry{Name: c.Name, Mode: git.FolderMode, ID: hash(c.Tree)})
+		} else if c.Tree != emptyTree {
+			shards = append(shards, git.Entry{Name: path.Base(c.Name), Mode: git.FolderMode, ID: hash(c.Tree)})
+		}
+	}
+	if len(shards) > 0 {
+		trees = append(trees,
+			git.Entry{Name: backends.EntriesDir, Mode: git.FolderMode, ID: hash(treeOfEntries(shards))})
+	}
+	return treeOfEntries(trees)
 }

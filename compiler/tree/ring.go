@@ -16,8 +16,6 @@ type Named struct {
 	Reason string `json:"reason"`
 }
 
-func (n *Named) fields() []string { return []string{"by", n.By, "reason", n.Reason} }
-
 // Hold says why an environment, or a ring of it, keeps what it has: after a
 // rollback, above all.
 type Hold struct {
@@ -29,27 +27,6 @@ type Hold struct {
 	Base Revision `json:"base,omitempty"`
 	// Environment is the commit of own files that was rolled back from, if Base stayed; else "".
 	Environment Revision `json:"environment,omitempty"`
-}
-
-func (h *Hold) fields() []string {
-	fields := []string{"reason", h.Reason, "by", h.By, "until", h.Until, "base", string(h.Base)}
-	if h.Environment != "" { // records of before do not have it
-		fields = append(fields, "environment", string(h.Environment))
-	}
-	return fields
-}
-
-func (r *Ring) append(b []byte) []byte {
-	b = append(b, '{')
-	b = appendString(appendField(b, "name", true), r.Name)
-	b = appendObject(appendField(b, "source", false), r.Source.fields()...)
-	if r.Hold != nil {
-		b = appendObject(appendField(b, "hold", false), r.Hold.fields()...)
-	}
-	if r.Named != nil {
-		b = appendObject(appendField(b, "named", false), r.Named.fields()...)
-	}
-	return append(b, '}')
 }
 
 // Ring returns the record of a ring; nil for nothing, as of any in a nil

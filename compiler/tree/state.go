@@ -312,10 +312,8 @@ func parseJournal(data []byte) (*journal, error) {
 		if err := checkPartName(name); err != nil {
 			return nil, err
 		}
-		for _, id := range ids {
-			if !id.valid() {
-				return nil, fmt.Errorf("%q is not a git id", id)
-			}
+		if err := checkIDs(ids...); err != nil {
+			return nil, err
 		}
 	}
 	return &j, nil

@@ -25,23 +25,17 @@ func (d *Dir) carryOut(ctx context.Context, p *writePlan) error {
 	if err := w.tidy(); err != nil {
 		return err
 	}
-	if err := w.ignore(); err != nil {
-		return err
-	}
 	if p.before.journal != nil || slices.ContainsFunc(p.parts, (*typePlan).differs) {
 		if err := w.writeTree(ctx); err != nil {
 			return err
 		}
 	}
 	if p.header {
-		if err := w.replace(recordPath, p.nextBytes); err != nil {
+		if err := w.replace(recordPath, bytesOf(p.nextBytes)); err != nil {
 			return err
 		}
 	}
-	if err := w.forget(); err != nil {
-		return err
-	}
-	if err := w.remove(journalPath); err != nil {
+	if err := w.remove(append(w.obsoleteRecords(), journalPath)...); err != nil {
 		return err
 	}
 	return (&indexing{disk: w.disk, writePlan: p, staged: w.staged}).write()
@@ -60,48 +54,46 @@ type writer struct {
 	staged  time.Time // when all files were written
 }
 
-// forget removes the records of cluster types that went.
-func (w *writer) forget() error {
-	gone := map[string]bool{}
+// obsoleteRecords returns the paths of the records of cluster types that the tree does not have
+// any more, sorted.
+func (w *writer) obsoleteRecords() []string {
+	names := map[string]bool{}
 	for _, p := range w.parts {
-		gone[p.name] = p.next == nil && p.before != nil
+		names[p.name] = p.next == nil && p.before != nil
 	}
 	if j := w.before.journal; j != nil {
 		for name := range j.Records {
-			gone[name] = gone[name] || w.next.entry(name) == nil
+			names[name] = names[name] || w.next.entry(name) == nil
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(gone)) {
-		if gone[name] {
-			if err := w.remove(ClusterTypeRecordPath(name)); err != nil {
-				return err
-			}
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if names[name] {
+			paths = append(paths, ClusterTypeRecordPath(name))
 		}
 	}
-	return nil
+	return paths
 }
 
-// tidy removes what a killed write left: what it staged, and folders that are empty.
+// tidy removes what a killed write left: what it staged, and folders that are empty. It also
+// keeps the lock and the journal out of git, if the folder has no .gitignore of its own.
 func (w *writer) tidy() error {
-	for _, p := range w.before.litter {
-		if err := w.remove(p); err != nil {
-			return err
-		}
-	}
 	paths := w.before.journal.paths()
-	if err := w.unstage(paths); err != nil {
+	err := w.remove(w.before.litter...)
+	if err == nil {
+		err = w.unstage(paths)
+	}
+	if err == nil {
+		err = w.prune(folders(paths))
+	}
+	if err != nil {
 		return err
 	}
-	return w.prune(folders(paths))
-}
-
-// ignore keeps the lock and the journal out of git.
-func (w *writer) ignore() error {
 	there, err := newSurvey(w.root).look(gitignorePath)
 	if err != nil || there.kind != nothing {
 		return err
 	}
-	return w.replace(gitignorePath, []byte(gitignore))
+	return w.replace(gitignorePath, bytesOf([]byte(gitignore)))
 }
 
 // writeTree makes the files those of the tree. All are written before the first
@@ -109,44 +101,49 @@ func (w *writer) ignore() error {
 // of the cluster types come last: one that is new describes what is there.
 func (w *writer) writeTree(ctx context.Context) error {
 	j := journalOf(w.writePlan)
-	if err := w.replaceWith(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
+	if err := w.replace(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
 		return err
 	}
 	if err := w.stageAll(ctx); err != nil {
-		return errors.Join(err, w.withdraw())
+		// Nothing is in its place yet, so that the tree is as it was. If an earlier write is still
+		// unfinished, the journal stays.
+		undo := w.step("remove", stagingFolder)
+		if undo == nil {
+			undo = w.root.RemoveAll(stagingFolder)
+		}
+		if undo == nil && w.before.journal == nil {
+			undo = w.remove(journalPath)
+		}
+		return errors.Join(err, undo)
 	}
 	w.staged = time.Now()
 	if err := w.place(); err != nil {
 		return err
 	}
-	if err := w.swapRecords(); err != nil {
-		return err
-	}
 	var removed []string
+	records := false
 	for _, p := range w.parts {
 		removed = append(removed, p.removed...)
-	}
-	return w.unstage(removed)
-}
-
-// swapRecords puts the staged records of cluster types into their places, where
-// they are on the disk before the environment's record says so.
-func (w *writer) swapRecords() error {
-	if !slices.ContainsFunc(w.parts, func(p *typePlan) bool { return p.record }) {
-		return nil
-	}
-	if err := w.mkdir(recordsFolder); err != nil {
-		return err
-	}
-	for _, p := range w.parts {
 		if !p.record {
 			continue
 		}
+		if !records {
+			if err := w.mkdir(recordsFolder); err != nil {
+				return err
+			}
+		}
+		records = true
 		if err := w.put(ClusterTypeRecordPath(p.name)); err != nil {
 			return err
 		}
 	}
-	return w.in(recordsFolder, func(in *os.Root) error { return w.syncFolder(in, recordsFolder) })
+	if records { // they are on the disk before the environment's record says so
+		err := w.in(recordsFolder, func(in *os.Root) error { return w.syncFolder(in, recordsFolder) })
+		if err != nil {
+			return err
+		}
+	}
+	return w.unstage(removed)
 }
 
 // syncAtOnce is from how many files on the file system is asked once to write
@@ -199,7 +196,7 @@ func (w *writer) stageAll(ctx context.Context) error {
 		if p.record {
 			in(&files, func() error {
 				return w.in(stagedPath(recordsFolder), func(in *os.Root) error {
-					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), out.encoded, permissions(false), !syncAll)
+					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), permissions(false), bytesOf(out.encoded), !syncAll)
 				})
 			})
 		}
@@ -230,7 +227,7 @@ func (w *writer) stageInto(m missing, made []backends.File, sync bool) error {
 		}
 		err := w.in(stagedPath(dir), func(in *os.Root) error {
 			for _, f := range made[:len(names)] {
-				if err := w.write(in, stagedPath(m.dir+"/"+f.Path), f.Data, permissions(f.Executable), sync); err != nil {
+				if err := w.write(in, stagedPath(m.dir+"/"+f.Path), permissions(f.Executable), bytesOf(f.Data), sync); err != nil {
 					return err
 				}
 			}
@@ -258,18 +255,6 @@ func (m missing) byFolder(yield func(string, []string) bool) {
 		}
 		names = names[n:]
 	}
-}
-
-// withdraw leaves the tree as it was, after an error before anything was put into its
-// place. If an earlier write is still unfinished, the journal stays.
-func (w *writer) withdraw() error {
-	if err := w.step("remove", stagingFolder); err != nil {
-		return err
-	}
-	if err := w.root.RemoveAll(stagingFolder); err != nil || w.before.journal != nil {
-		return err
-	}
-	return w.remove(journalPath)
 }
 
 // prune removes those of the folders that are empty. They are given inner ones
@@ -308,13 +293,7 @@ type disk struct {
 	exchange func(root *os.Root, a, b string) error
 }
 
-func (d *Dir) disk() disk {
-	step := d.step
-	if step == nil {
-		step = func(string, string) error { return nil }
-	}
-	return disk{d.root, step, d.exchange}
-}
+func (d *Dir) disk() disk { return disk{d.root, d.step, d.exchange} }
 
 // mkdir makes a folder and those around it.
 func (k disk) mkdir(dir string) error {
@@ -324,15 +303,19 @@ func (k disk) mkdir(dir string) error {
 	return k.root.MkdirAll(dir, 0o755)
 }
 
-// write makes the file at p, down to the disk if it is to be synced. in is its folder.
-func (k disk) write(in *os.Root, p string, data []byte, perm fs.FileMode, sync bool) error {
-	return k.writeWith(in, p, perm, func(out io.Writer) error {
+// writing writes a file's content, once.
+type writing func(io.Writer) error
+
+// bytesOf writes content that is in memory.
+func bytesOf(data []byte) writing {
+	return func(out io.Writer) error {
 		_, err := out.Write(data)
 		return err
-	}, sync)
+	}
 }
 
-func (k disk) writeWith(in *os.Root, p string, perm fs.FileMode, write func(io.Writer) error, sync bool) error {
+// write makes the file at p, down to the disk if it is to be synced. in is its folder.
+func (k disk) write(in *os.Root, p string, perm fs.FileMode, content writing, sync bool) error {
 	f, err := k.create(in, p, perm)
 	if err != nil {
 		return err
@@ -341,7 +324,7 @@ func (k disk) writeWith(in *os.Root, p string, perm fs.FileMode, write func(io.W
 	if err := k.step("write", p); err != nil {
 		return err
 	}
-	if err := write(f); err != nil {
+	if err := content(f); err != nil {
 		return err
 	}
 	if sync {
@@ -358,7 +341,8 @@ func (k disk) create(in *os.Root, p string, perm fs.FileMode) (*os.File, error) 
 	if err := k.step("create", p); err != nil {
 		return nil, err
 	}
-	f, err := create(in, path.Base(p), perm)
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := in.OpenFile(path.Base(p), flags, perm)
 	if !errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
@@ -366,11 +350,7 @@ func (k disk) create(in *os.Root, p string, perm fs.FileMode) (*os.File, error) 
 	if err := k.remove(p); err != nil {
 		return nil, err
 	}
-	return create(in, path.Base(p), perm)
-}
-
-func create(in *os.Root, name string, perm fs.FileMode) (*os.File, error) {
-	return in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	return in.OpenFile(path.Base(p), flags, perm)
 }
 
 // swap puts a file with a temporary name into its place. in is the file's folder.
@@ -401,17 +381,9 @@ func (k disk) in(dir string, f func(*os.Root) error) error {
 }
 
 // replace writes a file of kalypso's own atomically.
-func (k disk) replace(p string, data []byte) error {
-	return k.replaceWith(p, func(out io.Writer) error {
-		_, err := out.Write(data)
-		return err
-	})
-}
-
-// replaceWith is replace for a file that is written piece by piece.
-func (k disk) replaceWith(p string, write func(io.Writer) error) error {
+func (k disk) replace(p string, content writing) error {
 	return k.in(path.Dir(p), func(in *os.Root) error {
-		if err := k.writeWith(in, tempPath(p), permissions(false), write, true); err != nil {
+		if err := k.write(in, tempPath(p), permissions(false), content, true); err != nil {
 			return err
 		}
 		return k.swap(in, p)
@@ -434,14 +406,15 @@ func (k disk) syncFolder(in *os.Root, dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// remove removes a file if it is there.
-func (k disk) remove(p string) error {
-	if err := k.step("remove", p); err != nil {
-		return err
+// remove removes the files, in this order, that are there.
+func (k disk) remove(paths ...string) error {
+	for _, p := range paths {
+		if err := k.step("remove", p); err != nil {
+			return err
+		}
+		if err := k.root.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	err := k.root.Remove(p)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return nil
 }
