@@ -1,4 +1,4 @@
-package compose
+package compose_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
@@ -96,7 +97,12 @@ func chartValues(t *testing.T, platform string) (model.Value, []diag.Diagnostic)
 		t.Fatal(err, ds)
 	}
 	w := &pkg.Model.Workloads[0]
-	plan := &Plan{memo: &memo{}}
+	satisfies := expr.New(nil).Satisfies
+	s, _ := schedule.Assign(pkg.Model, satisfies)
+	plan, _, err := compose.NewPlan(t.Context(), pkg.Model, s, pkg, satisfies, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	g := plan.ApplicationValues(w, &w.Targets[0], expr.New(nil))
 	values, ds := g.Values, g.Diagnostics()
 	if !g.Failed {

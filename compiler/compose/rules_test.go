@@ -1,4 +1,4 @@
-package compose
+package compose_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
@@ -46,7 +47,7 @@ schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
 
 // composed is the configuration of the one assignment of a platform with more
 // in its files, and the diagnostics, resolved.
-func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.Diagnostic) {
+func composed(t *testing.T, files ...string) (g *compose.Graph, failed bool, ds []diag.Diagnostic) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -87,7 +88,7 @@ func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.D
 	}
 	s, more := schedule.Assign(pkg.Model, satisfies)
 	ds = append(ds, more...)
-	plan, more, err := NewPlan(context.Background(), pkg.Model, s, pkg, satisfies, nil)
+	plan, more, err := compose.NewPlan(context.Background(), pkg.Model, s, pkg, satisfies, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +379,7 @@ func TestRules(t *testing.T) {
 }
 
 // checkLeaves checks that the leaves are exactly the values, each with an origin.
-func checkLeaves(t *testing.T, g *Graph) {
+func checkLeaves(t *testing.T, g *compose.Graph) {
 	t.Helper()
 	if g.Failed {
 		return
@@ -391,12 +392,37 @@ func checkLeaves(t *testing.T, g *Graph) {
 		if len(leaf.From) == 0 {
 			t.Errorf("leaf %s comes from nowhere", leaf.Path)
 		}
-		if _, there := lookup(g.Values, leaf.Path); !there && leaf.Value.Kind() == model.Null {
+		path := model.Elements(leaf.Path)
+		if !has(g.Values, path) && leaf.Value.Kind() == model.Null {
 			continue // it is taken away
 		}
-		v = with(v, leaf.Path, leaf.Value)
+		v = with(v, path, leaf.Value)
 	}
 	if !v.Equal(g.Values) {
 		t.Errorf("the leaves make %s, and the values are %s", v, g.Values)
 	}
+}
+
+// has says whether a value has a field at a path.
+func has(v model.Value, path []string) bool {
+	for _, name := range path {
+		var there bool
+		if v, there = v.Lookup(name); !there {
+			return false
+		}
+	}
+	return true
+}
+
+// with returns a struct with another value at a path.
+func with(v model.Value, path []string, leaf model.Value) model.Value {
+	if len(path) == 0 {
+		return leaf
+	}
+	inner, there := v.Lookup(path[0])
+	if !there {
+		inner = model.StructOf()
+	}
+	fields := slices.DeleteFunc(slices.Clone(v.Fields()), func(f model.Field) bool { return f.Name == path[0] })
+	return model.StructOf(append(fields, model.Field{Name: path[0], Value: with(inner, path[1:], leaf)})...)
 }

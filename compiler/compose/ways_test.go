@@ -1,4 +1,4 @@
-package compose
+package compose_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -78,38 +79,37 @@ func (g *trees) field(name string, depth int, concrete bool) model.Tree {
 	}
 }
 
-// layers makes configs, in order.
-func (g *trees) layers() []layer {
-	var out []layer
+// configs makes configs, sorted by layer and name.
+func (g *trees) configs() []model.Config {
+	var out []model.Config
 	at, simple := 0, g.choices(2) == 0
 	g.gentle = g.choices(4) > 0
 	depth := g.choices(3)
 	for i := range 1 + g.choices(5) {
 		at += g.choices(2)
-		l := layer{config: &model.Config{Name: fmt.Sprintf("c%d", i), Layer: at}}
+		c := model.Config{Name: fmt.Sprintf("c%d", i), Layer: at}
 		if g.choices(4) == 0 {
-			l.config.Plain = []string{"password", `s."api-token"`}
+			c.Plain = []string{"password", `s."api-token"`}
 		}
 		if !simple || i == 0 {
-			l.values = g.tree(depth, simple && g.choices(3) > 0)
+			c.Values = g.tree(depth, simple && g.choices(3) > 0)
 		}
 		if g.choices(2) == 0 {
-			l.defaults = g.tree(2, true)
+			c.Defaults = g.tree(2, true)
 		}
 		if g.choices(8) == 0 {
-			l.overrides = g.tree(1, true)
+			c.Overrides = g.tree(1, true)
 		}
-		out = append(out, l)
+		out = append(out, c)
 	}
 	return out
 }
 
-func (g *trees) rules() map[string]listRule {
-	out := map[string]listRule{}
+func (g *trees) lists() map[string]model.ListStrategy {
+	out := map[string]model.ListStrategy{}
 	for _, path := range []string{"L", "s.L", "M", "s.M"} {
 		if g.choices(2) == 0 {
-			strategy := []model.ListStrategy{{Append: true}, {Unique: true}, {MergeBy: "n"}}[g.choices(3)]
-			out[path] = listRule{strategy, model.Ref{Collection: "configSchemas", Name: "lists", Path: "lists." + model.Label(path)}}
+			out[path] = []model.ListStrategy{{Append: true}, {Unique: true}, {MergeBy: "n"}}[g.choices(3)]
 		}
 	}
 	return out
@@ -144,42 +144,6 @@ func wayContracts() []*model.Contract {
 	return out
 }
 
-// composedBy composes layers under contracts.
-func composedBy(m *memo, eval *expr.Evaluator, layers []layer, rules map[string]listRule, contracts []*model.Contract) *Graph {
-	by := m.merger(eval)
-	defer m.release(by)
-	by.lists = rules
-	by.compose(layers)
-	if !by.graph.Failed {
-		by.contracted(contracts)
-		by.undeliverable()
-		by.plaintexts(layers)
-	}
-	return by.finish()
-}
-
-// longWays makes a memo whose mergers take no short ways: no tree is known to be
-// whole, and no contract comes apart.
-func longWays(layers []layer, contracts []*model.Contract) *memo {
-	m := &memo{}
-	var unknown func(*node)
-	unknown = func(n *node) {
-		n.whole = false
-		for i := range n.fields {
-			unknown(&n.fields[i])
-		}
-	}
-	for i := range layers {
-		l := &layers[i]
-		unknown(m.tree(l.config, FromValues, "values", &l.values))
-		unknown(m.tree(l.config, FromDefault, "defaults", &l.defaults))
-	}
-	for _, c := range contracts {
-		m.contract(c).apart = false
-	}
-	return m
-}
-
 // TestShortWays composes random configs under random contracts, with the short
 // ways for data and for contracts and without: nothing differs. So do their
 // binary forms.
@@ -187,24 +151,26 @@ func TestShortWays(t *testing.T) {
 	eval := expr.New(nil)
 	g := &trees{eval: eval, known: map[string]model.Tree{}}
 	all := wayContracts()
-	short := &memo{}
 	const rounds = 800
 	failed := 0
 	for round := range rounds {
 		g.choices = random(rand.New(rand.NewPCG(11, uint64(round))))
-		layers, rules := g.layers(), g.rules()
+		configs, lists := g.configs(), g.lists()
 		var contracts []*model.Contract
 		for range g.choices(4) {
 			contracts = append(contracts, all[g.choices(len(all))])
 		}
-		got := composedBy(short, eval, layers, rules, contracts)
-		want := composedBy(longWays(layers, contracts), eval, layers, rules, contracts)
+		short, long := planOf(t, configs, lists, contracts...), planOf(t, configs, lists, contracts...)
+		long.LongWays()
+		want := graphOf(t, long)
+		got := graphOf(t, short)
 		sameGraph(t, got, want)
+		sameGraph(t, graphOf(t, short), want) // of what is remembered
 		if t.Failed() {
-			for _, l := range layers {
-				t.Logf("%s in layer %d: %+v", l.config.Name, l.config.Layer, l)
+			for _, c := range configs {
+				t.Logf("%s in layer %d: %+v", c.Name, c.Layer, c)
 			}
-			t.Fatalf("round %d, contracts %v, lists %v", round, contracts, rules)
+			t.Fatalf("round %d, contracts %v, lists %v", round, contracts, lists)
 		}
 		if got.Failed {
 			failed++
@@ -216,12 +182,12 @@ func TestShortWays(t *testing.T) {
 }
 
 // sameGraph checks that nothing tells two graphs apart.
-func sameGraph(t *testing.T, got, want *Graph) {
+func sameGraph(t *testing.T, got, want *compose.Graph) {
 	t.Helper()
 	for what, same := range map[string]bool{
 		"values":       got.Values.Equal(want.Values),
 		"plain values": got.Plain.Equal(want.Plain),
-		"secrets":      slices.EqualFunc(got.Secrets, want.Secrets, func(a, b Secret) bool { return a.Path == b.Path && a.Ref.Equal(b.Ref) }),
+		"secrets":      slices.EqualFunc(got.Secrets, want.Secrets, func(a, b compose.Secret) bool { return a.Path == b.Path && a.Ref.Equal(b.Ref) }),
 		"failed":       got.Failed == want.Failed,
 		"digest":       got.Digest == want.Digest,
 		"needs":        slices.Equal(got.Needs, want.Needs),
@@ -235,6 +201,6 @@ func sameGraph(t *testing.T, got, want *Graph) {
 	}
 }
 
-func sameLeaf(a, b Leaf) bool {
+func sameLeaf(a, b compose.Leaf) bool {
 	return a.Path == b.Path && a.Value.Equal(b.Value) && slices.Equal(a.From, b.From) && slices.Equal(a.Replaced, b.Replaced)
 }
