@@ -262,6 +262,15 @@ func (c *ClusterTypeRecord) each(yield func(string, Blob) bool) {
 	}
 }
 
+// inFolder returns every file that the record lists, by path in the cluster type's folder.
+func (c *ClusterTypeRecord) inFolder() map[string]Blob {
+	files := map[string]Blob{}
+	for p, b := range c.each {
+		files[p[len(c.Name)+1:]] = b
+	}
+	return files
+}
+
 // Assignment returns the record of a folder; nil for nothing, as of
 // any in a nil record.
 func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
@@ -299,11 +308,7 @@ func (c *ClusterTypeRecord) treeID() ID {
 	entries := make([]git.Entry, 0, len(c.Files)+len(c.Assignments))
 	for p, b := range c.Files {
 		if strings.Contains(p, "/") { // in a folder, which may be an assignment's
-			files := map[string]Blob{}
-			for p, b := range c.each {
-				files[p[len(c.Name)+1:]] = b
-			}
-			return TreeID(files)
+			return TreeID(c.inFolder())
 		}
 		entries = append(entries, git.Entry{Name: p, Mode: b.mode(), ID: hash(b.ID)})
 	}

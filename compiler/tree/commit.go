@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -61,7 +62,20 @@ func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInf
 	pack := b.repository.git.NewPack()
 	result, report, err := b.place(ctx, placements, pack)
 	if err == nil && result != nil && string(result.Tree) != b.root.String() {
-		err = b.commit(result, pack, placements, c)
+		if strings.TrimSpace(c.Message) == "" {
+			var names []string
+			for _, p := range placements {
+				names = append(names, p.Options.Environment)
+			}
+			c.Message = "Build " + strings.Join(names, ", ")
+		}
+		var committer git.Signature
+		if committer, err = b.seal(result, pack, c); err == nil {
+			err = pack.Finish()
+		}
+		if err == nil {
+			err = b.repository.git.Update(b.ref, b.tip, hash(result.Commit), committer, c.Message)
+		}
 	}
 	if err = errors.Join(err, pack.Abort()); err != nil {
 		if errors.Is(err, ErrLostRace) {
@@ -98,25 +112,10 @@ func (b *Branch) Compare(ctx context.Context, placements []Placement) (*CommitRe
 	return result, report, nil
 }
 
-// commit makes a commit of the result's tree, and moves the branch to it.
-func (b *Branch) commit(result *CommitResult, pack *git.PackWriter, placements []Placement, c CommitInfo) error {
-	if strings.TrimSpace(c.Message) == "" {
-		c.Message = defaultMessage(placements)
-	}
-	committer, err := b.seal(result, pack, c)
-	if err != nil {
-		return err
-	}
-	if err := pack.Finish(); err != nil {
-		return err
-	}
-	return b.repository.git.Update(b.ref, b.tip, hash(result.Commit), committer, c.Message)
-}
-
 // seal adds a commit of the result's tree to the pack.
 func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) (committer git.Signature, err error) {
 	author, committer, err := b.repository.git.Signatures(git.Signature{Name: c.Name, Email: c.Email,
-		When: c.When}, fallback())
+		When: c.When}, git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: time.Now()})
 	if err != nil {
 		return committer, err
 	}
@@ -152,20 +151,20 @@ func (b *Branch) Make(ctx context.Context, placements []Placement, pack *git.Pac
 	return result, report, nil
 }
 
-// defaultMessage names the environments.
-func defaultMessage(placements []Placement) string {
-	var names []string
-	for _, p := range placements {
-		names = append(names, p.Options.Environment)
-	}
-	return "Build " + strings.Join(names, ", ")
-}
-
 // place finds the branch's tree with the placements. With a pack, it writes what
 // is new into it. With diagnostics there is no result.
 func (b *Branch) place(ctx context.Context, placements []Placement,
 	pack *git.PackWriter) (*CommitResult, []diag.Diagnostic, error) {
-	if err := checkFolders(placements); err != nil {
+	var folders []string
+	for _, p := range placements {
+		if p.Folder == "" && len(placements) > 1 {
+			return nil, nil, errors.New("an environment at the root of a branch must be the only one")
+		}
+		if p.Folder != "" {
+			folders = append(folders, p.Folder)
+		}
+	}
+	if err := CheckPaths(folders); err != nil {
 		return nil, nil, err
 	}
 	w := &gitWriter{branch: b, pack: pack}
@@ -208,20 +207,6 @@ func (b *Branch) place(ctx context.Context, placements []Placement,
 	}
 	result.Tree = ID(root.String())
 	return result, nil, nil
-}
-
-// checkFolders reports placements that are in each other's way.
-func checkFolders(placements []Placement) error {
-	var paths []string
-	for _, p := range placements {
-		if p.Folder == "" && len(placements) > 1 {
-			return errors.New("an environment at the root of a branch must be the only one")
-		}
-		if p.Folder != "" {
-			paths = append(paths, p.Folder)
-		}
-	}
-	return CheckPaths(paths)
 }
 
 // Restate adds to a pack a commit in which the record of the environment in a folder

@@ -3,7 +3,6 @@ package tree
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 
@@ -32,27 +31,22 @@ func (pl *planner) compare(ctx context.Context, p *typePlan) error {
 		p.wanted = nil // only what an unfinished write made of it
 	}
 	s := pl.survey()
-	err := pl.compareIn(ctx, s, p)
+	seen, err := pl.statAll(p.name)
+	same := false
+	if err == nil && pl.reusable(p) {
+		if same, err = pl.asRecorded(s, p, seen); pl.adoptable(err) {
+			err = nil
+		}
+	}
+	if err == nil && !same {
+		err = pl.compareContent(ctx, s, p, seen)
+	}
 	var bad *RecordError
 	if errors.As(err, &bad) {
 		p.report = append(p.report, bad.Diagnostic())
 		err = nil
 	}
 	return errors.Join(err, s.close())
-}
-
-func (pl *planner) compareIn(ctx context.Context, s surveyor, p *typePlan) error {
-	seen, err := pl.statAll(p.name)
-	if err != nil {
-		return err
-	}
-	if pl.reusable(p) {
-		same, err := pl.asRecorded(s, p, seen)
-		if same || err != nil && !pl.adoptable(err) {
-			return err
-		}
-	}
-	return pl.compareContent(ctx, s, p, seen)
 }
 
 // reusable says whether the folder has to be what it is by the record.
@@ -165,6 +159,7 @@ func (pl *planner) sides(ctx context.Context, s surveyor, p *typePlan) (before *
 	return before, out, nil
 }
 
+// compare finds the files to be written and to be removed, and everything that blocks them.
 func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 	c.obsolete = maps.Clone(c.owned)
 	for _, g := range out.groups {
@@ -208,8 +203,15 @@ func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 			}
 		}
 	}
-	if err := c.remove(); err != nil {
-		return err
+	for _, p := range slices.Sorted(maps.Keys(c.obsolete)) {
+		there, err := c.survey.look(p)
+		if err != nil {
+			return err
+		}
+		// A folder where a file was is not kalypso's.
+		if there.kind == regular || there.kind == other {
+			c.removed = append(c.removed, p)
+		}
 	}
 	c.changes = changesOf(c.typePlan, func(target string) bool {
 		return before.Assignment(target) != nil || out.record.Assignment(target) != nil
@@ -234,21 +236,6 @@ func (c *comparison) group(out *outcome, g group) (same bool, err error) {
 	return true, nil
 }
 
-// remove finds which obsolete files are there.
-func (c *comparison) remove() error {
-	for _, p := range slices.Sorted(maps.Keys(c.obsolete)) {
-		there, err := c.survey.look(p)
-		if err != nil {
-			return err
-		}
-		// A folder where a file was is not kalypso's.
-		if there.kind == regular || there.kind == other {
-			c.removed = append(c.removed, p)
-		}
-	}
-	return nil
-}
-
 // file says whether a file has to be written to be at p, and, if not, how it
 // looked before it was compared.
 func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
@@ -266,7 +253,10 @@ func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 	}
 	switch there.kind {
 	case nothing:
-		c.unblock(there.blocker)
+		// What is not kalypso's is never removed for a folder: there would be nothing left of it.
+		if there.blocker != "" && !c.obsolete[there.blocker] {
+			c.refuse(there.blocker, "is not a folder, and kalypso has to write into it", moveHint)
+		}
 	case regular:
 		equal, err := c.survey.holds(p, there.info, f.Blob(), f.Size)
 		if err != nil {
@@ -279,7 +269,16 @@ func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 			return is, false, nil
 		}
 		if !mine {
-			return stat{}, true, c.refuseFile(p, there.info, f)
+			sameBytes, err := c.survey.holds(p, there.info, Blob{f.ID, !f.Executable}, f.Size)
+			what := "is not kalypso's and has other content"
+			switch {
+			case sameBytes && f.Executable:
+				what = "is not kalypso's and is not executable"
+			case sameBytes:
+				what = "is not kalypso's and is executable"
+			}
+			c.refuse(p, what, adoptHint)
+			return stat{}, true, err
 		}
 	case other:
 		// Renaming a file over a link replaces the link, not what it points to.
@@ -304,28 +303,6 @@ func (c *comparison) refuse(p, what, hint string) {
 	if !c.refused[p] {
 		c.refused[p] = true
 		c.report = append(c.report, c.at.foreign(p, what).Hinting(hint))
-	}
-}
-
-// refuseFile reports a file that is not the one that has to be there.
-func (c *comparison) refuseFile(p string, info fs.FileInfo, f File) error {
-	sameBytes, err := c.survey.holds(p, info, Blob{f.ID, !f.Executable}, f.Size)
-	what := "is not kalypso's and has other content"
-	switch {
-	case sameBytes && f.Executable:
-		what = "is not kalypso's and is not executable"
-	case sameBytes:
-		what = "is not kalypso's and is executable"
-	}
-	c.refuse(p, what, adoptHint)
-	return err
-}
-
-// unblock looks at what stands where a folder has to be. What is not kalypso's
-// is never removed for it: there would be nothing left of it.
-func (c *comparison) unblock(blocker string) {
-	if blocker != "" && !c.obsolete[blocker] {
-		c.refuse(blocker, "is not a folder, and kalypso has to write into it", moveHint)
 	}
 }
 

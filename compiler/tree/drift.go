@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -117,10 +116,7 @@ func (s *driftSurvey) clusterType(e *ClusterTypeEntry) error {
 	if err != nil {
 		return err
 	}
-	want := map[string]Blob{}
-	for p, b := range recorded.each {
-		want[strings.TrimPrefix(p, e.Name+"/")] = b
-	}
+	want := recorded.inFolder()
 	if id == TreeID(want) || id == "" && len(want) == 0 {
 		return nil
 	}
@@ -266,54 +262,35 @@ func (b *Branch) Check(dir string) ([]string, error) {
 	if err != nil || st.record == nil || len(problems) > 0 {
 		return nil, err
 	}
-	c := &checker{record: st.record}
-	if id := c.record.treeID(); id != c.record.Tree {
-		c.problem("the record says that the tree is %s, and what it lists makes %s", c.record.Tree, id)
+	var found []string
+	problem := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	if id := st.record.treeID(); id != st.record.Tree {
+		problem("the record says that the tree is %s, and what it lists makes %s", st.record.Tree, id)
 	}
-	for i := range c.record.ClusterTypes {
-		e := &c.record.ClusterTypes[i]
-		if slices.ContainsFunc(drift, func(d Drift) bool { return d.Path == ClusterTypeRecordPath(e.Name) }) {
+	for i := range st.record.ClusterTypes {
+		e := &st.record.ClusterTypes[i]
+		at := ClusterTypeRecordPath(e.Name)
+		if slices.ContainsFunc(drift, func(d Drift) bool { return d.Path == at }) {
 			continue // it cannot be read
 		}
-		if err := c.clusterType(e); err != nil {
+		recorded, err := st.record.read(e.Name)
+		if err != nil {
 			return nil, err
+		}
+		if made := TreeID(recorded.inFolder()); made != e.Tree {
+			problem("the record says that the folder %s is %s, and the files that it lists make %s",
+				e.Name, e.Tree, made)
+		}
+		for i := range recorded.Assignments {
+			a := &recorded.Assignments[i]
+			if id := TreeID(a.Files); id != a.Tree {
+				problem("the record says that the folder %s/%s is %s, and the files that it lists make %s",
+					e.Name, a.DeploymentTarget, a.Tree, id)
+			}
 		}
 	}
 	for _, d := range drift {
-		c.problem("%s", d)
+		problem("%s", d)
 	}
-	return c.problems, nil
-}
-
-// checker compares one environment.
-type checker struct {
-	record   *Record
-	problems []string
-}
-
-func (c *checker) problem(format string, args ...any) {
-	c.problems = append(c.problems, fmt.Sprintf(format, args...))
-}
-
-// clusterType compares the record of a cluster type with itself.
-func (c *checker) clusterType(e *ClusterTypeEntry) error {
-	recorded, err := c.record.read(e.Name)
-	if err != nil {
-		return err
-	}
-	want := map[string]Blob{}
-	for p, b := range recorded.each {
-		want[strings.TrimPrefix(p, e.Name+"/")] = b
-	}
-	if made := TreeID(want); made != e.Tree {
-		c.problem("the record says that the folder %s is %s, and the files that it lists make %s", e.Name, e.Tree, made)
-	}
-	for i := range recorded.Assignments {
-		a := &recorded.Assignments[i]
-		if id := TreeID(a.Files); id != a.Tree {
-			c.problem("the record says that the folder %s/%s is %s, and the files that it lists make %s",
-				e.Name, a.DeploymentTarget, a.Tree, id)
-		}
-	}
-	return nil
+	return found, nil
 }

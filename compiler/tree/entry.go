@@ -128,8 +128,8 @@ type entryFilesRead struct {
 	count atomic.Int32
 }
 
-// mostRead is how many different entries are remembered.
-const mostRead = 10_000
+// maxRead is how many different entries are remembered.
+const maxRead = 10_000
 
 // entries takes the entries out of a record of a folder of entries, if it has the form that
 // Encode gives it, so that an empty list remains; else it returns the record as it is, and nil.
@@ -185,7 +185,7 @@ func (r *entryFilesRead) read(line []byte) *EntryRecord {
 	if e.Files == nil {
 		e.Files = map[string]Blob{}
 	}
-	if r.count.Add(1) <= mostRead {
+	if r.count.Add(1) <= maxRead {
 		r.known.Store(string(line), e)
 	}
 	return e

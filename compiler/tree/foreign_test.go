@@ -168,6 +168,13 @@ func TestJournalsThatCannotBeUsed(t *testing.T) {
 	write(t, dir, treeOf(small), adopting(dev))
 	equal(t, "adopted", read(t, dir), small)
 
+	for _, rest := range []string{`"write": 1`, `"remove": [".git/config"]`, `"records": {"../x": []}`, `"records": {"large": ["x"]}`} {
+		dir := t.TempDir()
+		put(t, dir, files{journalPath: `{"kind": "Journal", "apiVersion": "kalypso.io/v1alpha1", ` + rest + `}`})
+		_, report := tryWrite(t, dir, treeOf(small), dev)
+		points(t, report, diag.BadRecord, dir, journalPath)
+	}
+
 	dir = t.TempDir()
 	put(t, dir, files{journalPath: `{"kind": "Journal", "apiVersion": "kalypso.io/v1alpha1", "platform": "p", "environment": "e"}`})
 	_, report = tryWrite(t, dir, treeOf(small), adopting(dev))

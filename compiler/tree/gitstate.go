@@ -113,26 +113,20 @@ func (b *Branch) read(environment string) (*gitState, []problem, error) {
 			}
 		}
 	}
-	problems, err := st.own(s, at)
-	if err != nil || len(problems) > 0 {
-		return st, problems, err
-	}
-	problems, err = st.parse(s, at)
-	return st, problems, err
-}
-
-// own reports what is no file where kalypso's own files have to be.
-func (st *gitState) own(s *gitSurvey, at location) ([]problem, error) {
 	record, err := s.look(recordPath)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if record.kind == folder || record.kind == other {
-		return []problem{{at.foreign(recordPath, "is not a file").Hinting(moveHint), false}}, nil
+		return st, []problem{{at.foreign(recordPath, "is not a file").Hinting(moveHint), false}}, nil
 	}
 	ignore, err := s.look(gitignorePath)
+	if err != nil {
+		return nil, nil, err
+	}
 	st.ignored = ignore.kind != nothing
-	return nil, err
+	problems, err := st.parse(s, at)
+	return st, problems, err
 }
 
 // parse reads the environment's record.

@@ -5,11 +5,8 @@ import (
 	"maps"
 	"math"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -65,11 +62,7 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 	if err != nil {
 		return nil, nil, err
 	}
-	var report []diag.Diagnostic
-	for _, p := range parts {
-		report = append(report, p.report...)
-	}
-	if len(report) > 0 {
+	if report := reports(parts); len(report) > 0 {
 		return nil, report, nil
 	}
 	plan := e.planner(nil).finish(ctx, parts)
@@ -128,27 +121,17 @@ func (e *gitEnvironment) planner(s *gitSurvey) *planner {
 // one.
 func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*typePlan) ([]treeEdit, error) {
 	edits := make([][]treeEdit, len(parts))
-	errs := make([]error, len(parts))
 	reused, err := e.reuse(parts)
 	if err != nil {
 		return nil, err
 	}
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, p := range parts {
-		if reused[p] {
-			continue
+	err = eachPart(parts, func(i int, p *typePlan) (err error) {
+		if !reused[p] {
+			edits[i], err = e.clusterType(ctx, p)
 		}
-		g.Go(func() error {
-			edits[i], errs[i] = e.clusterType(ctx, p)
-			return nil
-		})
-	}
-	_ = g.Wait() // no function returns an error
-	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		return nil, errs[i]
-	}
-	return slices.Concat(edits...), nil
+		return err
+	})
+	return slices.Concat(edits...), err
 }
 
 // reuse returns the cluster types whose folders and records have the ids that the

@@ -81,19 +81,17 @@ func (e entry) trust() trust     { return trust(e[0]) }
 func (e entry) setTrust(t trust) { e[0] = byte(t) }
 func (e entry) executable() bool { return e[1] == 1 }
 func (e entry) blob() Blob       { return Blob{ID(hex.EncodeToString(e[2:22])), e.executable()} }
-func (e entry) stat() stat       { return readStat(e[22:]) }
-func (e entry) setStat(s stat)   { appendStat(e[:22], s) }
+func (e entry) stat() stat {
+	n := func(i int) uint64 { return binary.LittleEndian.Uint64(e[22+8*i:]) }
+	return stat{size: int64(n(0)), mtime: int64(n(1)), ctime: int64(n(2)), ino: n(3)}
+}
+func (e entry) setStat(s stat) { appendStat(e[:22], s) }
 
 func appendStat(b []byte, s stat) []byte {
 	for _, n := range []uint64{uint64(s.size), uint64(s.mtime), uint64(s.ctime), s.ino} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	return b
-}
-
-func readStat(b []byte) stat {
-	n := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	return stat{size: int64(n(0)), mtime: int64(n(1)), ctime: int64(n(2)), ino: n(3)}
 }
 
 // newSection returns an empty section with room for the files of an outcome.
@@ -229,9 +227,18 @@ func (x *indexing) write() error {
 			return err
 		}
 		defer f.Close() // a second time, unless there is an error
-		if err := x.setClock(f); err != nil {
+		info, err := f.Stat()
+		if err != nil {
 			return err
 		}
+		// The file was just made: its time is now.
+		now, still := info.ModTime(), tick
+		if now.Nanosecond() == 0 {
+			still = coarseTick
+		}
+		x.latest = now.Add(-still)
+		x.oldest = x.latest.Add(-time.Since(x.began))
+		x.last = now.Add(-time.Since(x.staged))
 		if err := x.step("write", temp); err != nil {
 			return err
 		}
@@ -245,24 +252,16 @@ func (x *indexing) write() error {
 	})
 }
 
-// setClock tells the time from a file that was just made.
-func (x *indexing) setClock(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	now, still := info.ModTime(), tick
-	if now.Nanosecond() == 0 {
-		still = coarseTick
-	}
-	x.latest = now.Add(-still)
-	x.oldest = x.latest.Add(-time.Since(x.began))
-	x.last = now.Add(-time.Since(x.staged))
-	return nil
-}
-
+// writeTo writes the index, in its format, piece by piece.
 func (x *indexing) writeTo(f io.Writer) error {
-	if err := x.lookAgain(); err != nil {
+	var g errgroup.Group // decides what the entries are worth that are new
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, p := range x.parts {
+		if p.section != nil && p.revised {
+			g.Go(func() error { return x.revise(p) })
+		}
+	}
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	own, err := x.ownSection()
@@ -305,18 +304,7 @@ func (x *indexing) writeTo(f io.Writer) error {
 	return buf.Flush()
 }
 
-// lookAgain decides what the entries are worth that are new.
-func (x *indexing) lookAgain() error {
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, p := range x.parts {
-		if p.section != nil && p.revised {
-			g.Go(func() error { return x.revise(p) })
-		}
-	}
-	return g.Wait()
-}
-
+// revise looks at the files of a cluster type whose entries are new, and says what these are worth.
 func (x *indexing) revise(p *typePlan) error {
 	s, err := openScanner(x.root)
 	if err != nil {

@@ -253,12 +253,6 @@ func (out *outcome) keep(dir string, files map[string]Blob) map[string]Blob {
 	return files
 }
 
-// announced returns the files of a group by the number of its folder.
-func (out *outcome) announced(folder int) []File {
-	i, _ := slices.BinarySearchFunc(out.groups, folder, func(g group, folder int) int { return g.folder - folder })
-	return out.groups[i].files
-}
-
 // atOnce is for how many folders files are made at a time.
 const atOnce = 128
 
@@ -282,11 +276,14 @@ func (out *outcome) read(ctx context.Context, all []missing, each func(missing, 
 				out.record.Name, len(made), len(folders))
 		}
 		for i, m := range part {
-			wanted, err := out.wanted(m, made[i])
-			if err == nil {
-				err = each(m, wanted)
+			wanted := make([]backends.File, 0, len(m.names))
+			for at, f := range out.files(m) {
+				if at >= len(made[i]) || FileOf(made[i][at]) != f {
+					return fmt.Errorf("file %s/%s has other content than was announced", m.dir, f.Path)
+				}
+				wanted = append(wanted, made[i][at])
 			}
-			if err != nil {
+			if err := each(m, wanted); err != nil {
 				return err
 			}
 		}
@@ -294,23 +291,13 @@ func (out *outcome) read(ctx context.Context, all []missing, each func(missing, 
 	return nil
 }
 
-// wanted returns those of the files of a group that are missing.
-func (out *outcome) wanted(m missing, files []backends.File) ([]backends.File, error) {
-	wanted := make([]backends.File, 0, len(m.names))
-	for at, f := range out.files(m) {
-		if at >= len(files) || FileOf(files[at]) != f {
-			return nil, fmt.Errorf("file %s/%s has other content than was announced", m.dir, f.Path)
-		}
-		wanted = append(wanted, files[at])
-	}
-	return wanted, nil
-}
-
 // files yields the files of a group that are missing, with their numbers in it.
 func (out *outcome) files(m missing) iter.Seq2[int, File] {
 	return func(yield func(int, File) bool) {
 		names := m.names
-		for at, f := range out.announced(m.folder) {
+		i, _ := slices.BinarySearchFunc(out.groups, m.folder,
+			func(g group, folder int) int { return g.folder - folder })
+		for at, f := range out.groups[i].files {
 			if len(names) > 0 && f.Path == names[0] {
 				if names = names[1:]; !yield(at, f) {
 					return

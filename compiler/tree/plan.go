@@ -125,14 +125,10 @@ func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*writePlan, []diag.
 	if pl.intact, err = pl.intactRecords(); err != nil {
 		return nil, nil, err
 	}
-	if err := pl.compareAll(ctx, parts); err != nil {
+	if err := eachPart(parts, func(_ int, p *typePlan) error { return pl.compare(ctx, p) }); err != nil {
 		return nil, nil, err
 	}
-	var report []diag.Diagnostic
-	for _, p := range parts {
-		report = append(report, p.report...)
-	}
-	if len(report) > 0 {
+	if report := reports(parts); len(report) > 0 {
 		return nil, report, nil
 	}
 	p := pl.finish(ctx, parts)
@@ -140,15 +136,15 @@ func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*writePlan, []diag.
 	return p, nil, nil
 }
 
-// compareAll compares the cluster types, several at once. The error is that of
-// the first of them that has one.
-func (pl *planner) compareAll(ctx context.Context, parts []*typePlan) error {
+// eachPart calls a function for the parts, several at once. The error is that of the first part
+// that has one.
+func eachPart(parts []*typePlan, do func(i int, p *typePlan) error) error {
 	errs := make([]error, len(parts))
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range parts {
 		g.Go(func() error {
-			errs[i] = pl.compare(ctx, p)
+			errs[i] = do(i, p)
 			return nil
 		})
 	}
@@ -157,6 +153,15 @@ func (pl *planner) compareAll(ctx context.Context, parts []*typePlan) error {
 		return errs[i]
 	}
 	return nil
+}
+
+// reports returns the diagnostics of the parts.
+func reports(parts []*typePlan) []diag.Diagnostic {
+	var all []diag.Diagnostic
+	for _, p := range parts {
+		all = append(all, p.report...)
+	}
+	return all
 }
 
 // partsOf returns the cluster types of the tree, of the record and of the

@@ -186,11 +186,6 @@ type CommitInfo struct {
 	Sign func(content []byte) (string, error)
 }
 
-// fallback is who makes a commit where nobody is named.
-func fallback() git.Signature {
-	return git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: time.Now()}
-}
-
 // hash returns an id, which is valid, in its binary form.
 func hash(id ID) git.Hash {
 	var h git.Hash

@@ -12,8 +12,8 @@ import (
 
 // The bounds of a search for trees: folders below the root, and folders that are read in a branch.
 const (
-	mostDeep     = 6
-	mostSearched = 5000
+	maxDepth    = 6
+	maxSearched = 5000
 )
 
 // Find returns the branch and the folder of a repository that have the tree of an environment, and its
@@ -30,8 +30,13 @@ func (r *Repository) Find(platform, environment, first string) (branch, folder s
 		if err != nil || b.root.IsZero() { // a tag, or a branch of a remote
 			continue
 		}
-		folder, record, err = b.find(platform, environment, func(record *Record) bool {
-			return name == first || record.Git != nil && record.Git.Branch == name
+		err = b.trees(func(at string, _ git.Hash) (bool, error) {
+			r, _, err := b.Record(at)
+			if err == nil && r != nil && r.Platform == platform && r.Environment == environment &&
+				(name == first || r.Git != nil && r.Git.Branch == name) {
+				folder, record = at, r
+			}
+			return record == nil, err
 		})
 		if err != nil || record != nil {
 			return name, folder, record, err
@@ -112,28 +117,16 @@ func (b *Branch) lastWritten(history iter.Seq2[git.Link, error], folders ...stri
 	return "", nil
 }
 
-// find looks for the tree of an environment in a branch. is may refuse a record.
-func (b *Branch) find(platform, environment string, is func(*Record) bool) (folder string, found *Record, err error) {
-	err = b.trees(func(at string, _ git.Hash) (bool, error) {
-		record, _, err := b.Record(at)
-		if err == nil && record != nil && record.Platform == platform && record.Environment == environment && is(record) {
-			folder, found = at, record
-		}
-		return found == nil, err
-	})
-	return folder, found, err
-}
-
 // trees calls f with the folders of the branch that have a tree, nearest to the root first, and the ids of
 // their records, until it returns false. A tree cannot be inside another tree.
 func (b *Branch) trees(f func(folder string, record git.Hash) (bool, error)) error {
-	type place struct {
+	type candidate struct {
 		folder string
-		deep   int
+		depth  int
 		id     git.Hash
 	}
-	next := []place{{"", 0, b.root}}
-	for read := 0; read < len(next) && read < mostSearched; read++ {
+	next := []candidate{{"", 0, b.root}}
+	for read := 0; read < len(next) && read < maxSearched; read++ {
 		at := next[read]
 		entries, err := b.repository.git.Tree(at.id)
 		if err != nil {
@@ -152,11 +145,11 @@ func (b *Branch) trees(f func(folder string, record git.Hash) (bool, error)) err
 			if at.folder != "" {
 				continue
 			}
-			at.deep = mostDeep - 1
+			at.depth = maxDepth - 1
 		}
 		for _, e := range entries {
-			if e.Mode == git.FolderMode && at.deep < mostDeep {
-				next = append(next, place{path.Join(at.folder, e.Name), at.deep + 1, e.ID})
+			if e.Mode == git.FolderMode && at.depth < maxDepth {
+				next = append(next, candidate{path.Join(at.folder, e.Name), at.depth + 1, e.ID})
 			}
 		}
 	}

@@ -130,7 +130,15 @@ func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 		st.litter = append(st.litter, journalPath)
 		return d.unreadable(journalPath, err), nil
 	case j.Record != "" && st.recordBytes != nil && j.Record == BlobID(st.recordBytes):
-		return nil, d.finished(s, st, j)
+		// It says nothing any more. With it, a killed write left records of cluster types that went.
+		for _, name := range slices.Sorted(maps.Keys(j.Records)) {
+			if st.record.entry(name) == nil && st.record != nil {
+				if err := st.leave(s, ClusterTypeRecordPath(name)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		st.litter = append(st.litter, journalPath) // last: it names the others
 	default:
 		st.journal = j
 		st.unfinished = map[string][]string{}
@@ -140,20 +148,6 @@ func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 		}
 	}
 	return nil, nil
-}
-
-// finished finds what a journal that says nothing any more left: itself, and the
-// records of cluster types that went.
-func (d *Dir) finished(s *survey, st *state, j *journal) error {
-	for _, name := range slices.Sorted(maps.Keys(j.Records)) {
-		if st.record.entry(name) == nil && st.record != nil {
-			if err := st.leave(s, ClusterTypeRecordPath(name)); err != nil {
-				return err
-			}
-		}
-	}
-	st.litter = append(st.litter, journalPath) // last: it names the others
-	return nil
 }
 
 // maxOwnFile bounds what is read of a record, which may come from anywhere. That
