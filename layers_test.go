@@ -17,8 +17,8 @@ import (
 // steps are the folders with the steps of the pipeline, and with the commands that run them.
 var steps = []string{"backends", "cmd", "compiler", "edit", "hub", "promotion", "view"}
 
-// TestInternal holds the packages below internal/ against docs/architecture.md: no package imports a
-// step, and the page has a row for each package. Test support, in internal/testing, is excluded.
+// TestInternal compares the packages below internal/ with docs/architecture.md: no package imports
+// a step, and the page has a row for each package. Test support, in internal/testing, is excluded.
 func TestInternal(t *testing.T) {
 	page, err := os.ReadFile("docs/architecture.md")
 	if err != nil {

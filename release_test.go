@@ -141,7 +141,7 @@ func checkVersion(t *testing.T, program, tag string) {
 	}
 }
 
-// goreleaser makes a release but for what needs other servers, and returns the digests of
+// goreleaser makes a release except what needs other servers, and returns the digests of
 // all that it consists of, by name.
 func goreleaser(t *testing.T, dir string) map[string]string {
 	t.Helper()

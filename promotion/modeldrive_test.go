@@ -698,7 +698,7 @@ func (w *modelWorld) number(r tree.Revision) int {
 	return slices.IndexFunc(w.ids, func(id git.Hash) bool { return tree.RevisionOf(id) == r })
 }
 
-// record reads the record in a commit; nil for none.
+// record reads the record in a commit, or nil.
 func (w *modelWorld) record(commit git.Hash) *tree.Record {
 	if commit.IsZero() {
 		return nil

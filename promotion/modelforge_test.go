@@ -176,7 +176,7 @@ func (f *modelForge) SaveComment(ctx context.Context, _ int, _, _ string) error 
 	return f.step(ctx, true, func() error { return nil })
 }
 
-// passes says whether the newest status of a commit says that all gates are passed.
+// passes reports whether the newest status of a commit says that all gates are passed.
 func (f *modelForge) passes(commit git.Hash) bool {
 	ok := false
 	for _, s := range f.said[commit] {

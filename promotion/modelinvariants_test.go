@@ -139,13 +139,14 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit
 	return nil
 }
 
-// had says whether the history of a stage's branch has a base commit.
+// had reports whether the history of a stage's branch has a base commit.
 func (w *modelWorld) had(st *ruleStage, base int) bool {
 	all := w.branch(w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())], git.Hash{})
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return w.number(sourceIn(c.after, st.ring).Base) == base })
 }
 
-// hadPair says whether the history of a stage's branch has a base commit with certain own files.
+// hadPair reports whether the history of a stage's branch has a base commit with certain own
+// files.
 func (w *modelWorld) hadPair(st *ruleStage, of tree.Source) bool {
 	all := w.branch(w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())], git.Hash{})
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return sourceIn(c.after, st.ring) == of })

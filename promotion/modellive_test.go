@@ -136,7 +136,7 @@ func passable(p *modelPolicy) *modelPolicy {
 	return p
 }
 
-// queues says whether commits have to wait for each other somewhere.
+// queues reports whether commits have to wait for each other somewhere.
 func (p *modelPolicy) queues() bool {
 	return slices.ContainsFunc(p.Environments, func(e modelEnvironment) bool { return e.Advance == model.Queue })
 }

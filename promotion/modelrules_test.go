@@ -48,7 +48,7 @@ func (o *ruleOrder) stands(now time.Time) bool {
 	return o != nil && (o.until.IsZero() || now.Before(o.until))
 }
 
-type ruleSource struct{ base, own int } // commits; -1 for none
+type ruleSource struct{ base, own int } // commits, or -1
 
 var ruleNothing = ruleSource{-1, -1}
 
@@ -107,7 +107,8 @@ type ruleReport struct {
 
 func (r *rules) policy() *modelPolicy { return r.commits[len(r.commits)-1].policy }
 
-// assignments are those of a stage, by the name of the environment in its record.
+// assignments are the assignments of a stage, by the name of the environment in its
+// record.
 func (r *rules) assignments(s *ruleStage) []string {
 	e := *r.environment(s.environment)
 	if named := r.recorded[s.environment]; named != "" {
@@ -208,7 +209,7 @@ func (r *rules) of(environment string) []*ruleStage {
 
 func (s *ruleStage) id() string { return session.StageID(s.environment, s.ring) }
 
-// gates are those of the environment and of the ring.
+// gates are the gates of the environment and of the ring.
 func (r *rules) gates(s *ruleStage) []modelGates {
 	e := r.environment(s.environment)
 	out := []modelGates{e.modelGates}
@@ -239,7 +240,7 @@ func (r *rules) before(s *ruleStage) (groups [][]*ruleStage, any, rings bool) {
 	return groups, e.Any, false
 }
 
-// through says whether a question is answered by all groups, or by one with any; all
+// through reports whether a question is answered by all groups, or by one with any; all
 // stages of a group have to.
 func through(groups [][]*ruleStage, any bool, ask func(*ruleStage) bool) bool {
 	return throughs(groups, any, func(s *ruleStage) ruleAnswer {
@@ -323,7 +324,8 @@ func (r *rules) rejectedIn(s *ruleStage, base int) []int {
 	return slices.DeleteFunc(r.brings(s, base), func(n int) bool { return n == base || !r.rejected[n] })
 }
 
-// reverted says whether newer commits take back what comes to a stage with a base commit.
+// reverted reports whether newer commits take back what comes to a stage with a base
+// commit.
 func (r *rules) reverted(s *ruleStage, base int) bool {
 	switch r.environment(s.environment).Advance {
 	case model.Latest, model.MatchUpstream, model.Queue:
@@ -441,8 +443,8 @@ func (s *ruleStage) soaked(of ruleSource, pair bool, wanted time.Duration, resta
 	return passes
 }
 
-// health says whether something fails in the last stay of a base commit, or of a pair, although its rollout
-// succeeded, and since when nothing does any more.
+// health reports whether something fails in the last stay of a base commit, or of a pair, although
+// its rollout succeeded, and since when nothing does any more.
 func (s *ruleStage) health(of ruleSource, pair bool) (failing bool, okSince time.Time) {
 	is := func(p *rulePair) bool { return p.of == of || !pair && p.of.base == of.base }
 	last := len(s.pairs) - 1
@@ -559,7 +561,8 @@ func (r *rules) soaking(s *ruleStage) []*ruleStage {
 	return out
 }
 
-// locked says whether another commit soaks in a stage or in one after it, for one that it can come to.
+// locked reports whether another commit soaks in a stage or in one after it, for one that it can
+// come to.
 func (r *rules) locked(s *ruleStage, base int) bool {
 	after := map[string]bool{s.environment: true}
 	for _, next := range r.stages {
@@ -585,7 +588,7 @@ func (r *rules) locked(s *ruleStage, base int) bool {
 	return false
 }
 
-// refuses says whether a stage will not take a base commit that it does not have.
+// refuses reports whether a stage will not take a base commit that it does not have.
 func (r *rules) refuses(s *ruleStage, to ruleSource) bool {
 	after, soak := r.asked(s, to)
 	if r.environment(s.environment).Advance == model.MatchUpstream {
@@ -605,7 +608,8 @@ func (r *rules) refuses(s *ruleStage, to ruleSource) bool {
 	return to.base <= s.has.base || r.rejected[to.base] || len(r.rejectedIn(s, to.base)) > 0 || r.reverted(s, to.base) || max(after, soak) >= blocks || !r.fits(s, to, nil)
 }
 
-// neverComes says whether a base commit cannot come to a stage through those before it.
+// neverComes reports whether a base commit cannot come to a stage through those before
+// it.
 func (r *rules) neverComes(s *ruleStage, base, own int) bool {
 	groups, any, rings := r.before(s)
 	count := 0
@@ -781,7 +785,7 @@ func (r *rules) drifts(environment string) bool {
 	return slices.ContainsFunc(r.of(environment), func(s *ruleStage) bool { return s.drift })
 }
 
-// proposes says whether a step waits for people to merge its change request.
+// proposes reports whether a step waits for people to merge its change request.
 func (r *rules) proposes(s *ruleStage, to ruleSource) bool {
 	return r.forge && r.environment(s.environment).Manual && !r.empty(s.environment) && (s.drift || r.changed(s, to) > 0)
 }
@@ -857,7 +861,7 @@ func (r *rules) observe(s *ruleStage) {
 	}
 }
 
-// soaks says whether what a stage has soaks there for another one.
+// soaks reports whether what a stage has soaks there for another one.
 func (r *rules) soaks(s *ruleStage) bool {
 	return slices.ContainsFunc(r.stages, func(next *ruleStage) bool {
 		groups, _, rings := r.before(next)
@@ -913,13 +917,14 @@ func (r *rules) judge(s *ruleStage) forge.State {
 	return forge.Pending
 }
 
-// differs says whether a stage had other files since a landing.
+// differs reports whether a stage had other files since a landing.
 func (r *rules) differs(s *ruleStage, since int) bool {
 	now := s.pairs[len(s.pairs)-1].files
 	return slices.ContainsFunc(s.pairs[since:], func(p rulePair) bool { return p.files != now })
 }
 
-// rollback brings a stage some base commits back. It says whether there is something.
+// rollback brings a stage some base commits back. It reports whether there is
+// something.
 func (r *rules) rollback(s *ruleStage, steps int, exact bool) (ruleSource, bool) {
 	if s.has == ruleNothing || r.drifts(s.environment) {
 		return ruleNothing, false
@@ -945,7 +950,7 @@ func (r *rules) rollback(s *ruleStage, steps int, exact bool) (ruleSource, bool)
 	return to, true
 }
 
-// name promotes a commit by its name. It says whether that needs a reason.
+// name promotes a commit by its name. It reports whether that needs a reason.
 func (r *rules) name(s *ruleStage, n *ruleNamed) bool {
 	for _, up := range r.soaking(s) {
 		r.observe(up)

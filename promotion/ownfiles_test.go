@@ -67,7 +67,7 @@ type ownWorld struct {
 	t     *testing.T
 	bases map[int]string // names of base commits and of own files, by the number of the commit
 	owns  map[int]string
-	bad   string // the own files that the canary fails with; "" for none
+	bad   string // the own files that the canary fails with, or ""
 }
 
 func newOwnWorld(t *testing.T, server *modelServer) *ownWorld {

@@ -79,7 +79,7 @@ func (s *Session) Close() error { return s.state.Close() }
 func (s *Session) By() string { return s.state.Request.By }
 
 // Lacks returns the diagnostics of the base where it declares no environments, so that there
-// is nothing to promote; nil where it declares some.
+// is nothing to promote; nil if it declares some.
 func (s *Session) Lacks() []diag.Diagnostic { return s.state.Platform.Lacks }
 
 // From returns the branch that commits are promoted from, and the repository of it.

@@ -36,7 +36,7 @@ func (f *Feed) Set(s Source, close func()) {
 	}
 }
 
-// Moved says that the current source shows something else than before.
+// Moved says that the current source shows something other than before.
 func (f *Feed) Moved() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +71,7 @@ func (f *Feed) Close() {
 }
 
 // use returns the current source, which is there until done is called, with its generation
-// and why it is not newer; nil where there is none.
+// and why it is not newer, or nil.
 func (f *Feed) use() (s Source, generation int, failure string, done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +98,8 @@ func (f *Feed) release(one *fed, old bool) {
 	}
 }
 
-// next waits until there is another generation than one, or the context ends, and returns
-// the generation that there is.
+// next waits until there is a different generation from one, or the context ends, and
+// returns the generation that exists.
 func (f *Feed) next(ctx context.Context, generation int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

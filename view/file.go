@@ -226,7 +226,7 @@ func (f *file) index() (template.HTML, error) {
 // mostIndexed is how much a file can search in.
 const mostIndexed = 100_000
 
-// address is that of a page; "" where the file does not have it.
+// address is the address of a page; "" if the file does not have it.
 func (f *file) address(path string) string {
 	if !f.has[path] {
 		return ""

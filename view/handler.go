@@ -77,7 +77,8 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// isLoopback says whether a host, with or without a port, is this machine by any of its names.
+// isLoopback reports whether a host, with or without a port, is this machine by any of its
+// names.
 func isLoopback(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

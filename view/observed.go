@@ -120,16 +120,16 @@ func (s Selection) String() string {
 
 // RunningRow is an assignment on a cluster.
 type RunningRow struct {
-	// Class and Ring are "" where they are not known.
+	// Class and Ring are "" if they are not known.
 	Environment, Cluster, ClusterType, Class, Ring, Target, Workload string
 	State, Message                                                   string
-	// since when it is in that state; zero where it is not known
+	// since when it is in that state; zero if it is not known
 	Since         time.Time
 	Version, Base string // that is wanted
-	// of the folder: what is wanted, and what runs; "" where it is not known
+	// of the folder: what is wanted, and what runs; "" if it is not known
 	Digest, Running string
 	Commit, By      string
-	// of the report; of the last news of the cluster
+	// of the report; of the last report of the cluster
 	At, Seen time.Time
 }
 
@@ -140,7 +140,7 @@ type Running struct {
 	Rows   []RunningRow
 	Part   Part
 	// Warning is which names nothing has, where there is nothing, and why the rows may not be all that
-	// there was; "" for none.
+	// there was, or "".
 	Warning string
 }
 
@@ -156,7 +156,7 @@ type Rollout struct {
 	NotOK       int          // how many there are
 	Releases    []Release    // the newest
 	Older       bool         // there are others before those
-	Performance *Performance // of the releases of some days; nil where there were none
+	Performance *Performance // of the releases of some days; nil if there were none
 }
 
 // RingCounts counts what is in a ring, or in all of an environment without rings.
@@ -177,7 +177,7 @@ type Performance struct {
 	PerWeek        string
 	// Lead is how long the median release took until all of it was ok, and Slow how long nine of
 	// ten took at most; Restore is the median time until a ring was ok again after a failure.
-	// They are "" where there was none.
+	// They are "" if there was none.
 	Lead, Slow, Restore string
 	Failed              string // the part of all that failed
 }
@@ -193,15 +193,15 @@ type Release struct {
 type History struct {
 	Of   Selection
 	Rows []Transition
-	Next string // the cursor of what is before; "" for nothing
-	// Warning is which names nothing has, where there is nothing; "" for none.
+	Next string // the cursor of what is before, or ""
+	// Warning is which names nothing has, where there is nothing, or "".
 	Warning string
 }
 
 // Transition is a change of an assignment on a cluster.
 type Transition struct {
 	At time.Time
-	// the class and the ring are "" where they are not known
+	// the class and the ring are "" if they are not known
 	Environment, Cluster, ClusterType, Class, Ring, Workload, Target string
 	Was, State, Version, Commit, Message                             string
 }
@@ -218,7 +218,7 @@ type Deed struct {
 	Who, Action, Subject, Detail string
 }
 
-// observed returns the page of an Observer; nil where there is no such page.
+// observed returns the page of an Observer; nil if there is no such page.
 func observed(ctx context.Context, s Observer, segments []string, q url.Values, p Page) (*page, error) {
 	of, err := selectionOf(q)
 	if err != nil {
@@ -310,7 +310,7 @@ func short(id string) string {
 
 var stateNames = []string{"ok", "progressing", "suspended", "behind", "drifted", "stale", "missing", "failed"}
 
-// stateClass is the class of a state, and none of a text that is no state.
+// stateClass is the class of a state, and none of a text that is not a state.
 func stateClass(s string) string {
 	if slices.Contains(stateNames, s) {
 		return "is-" + s

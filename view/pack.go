@@ -17,7 +17,7 @@ const (
 // packed are pages: as HTML, or in packs that a script of the page opens when one is asked for.
 type packed struct {
 	HTML  template.HTML
-	Packs []pack // sorted by First; nil where HTML has all pages
+	Packs []pack // sorted by First; nil if HTML has all pages
 }
 
 // pack is pages one after the other, in gzip and base64.

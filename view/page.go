@@ -104,7 +104,7 @@ func find(ctx context.Context, s Source, escaped string, parameters url.Values, 
 	return out, nil
 }
 
-// is says whether segments are a first one and so many names.
+// is reports whether segments are a first one and so many names.
 func is(segments []string, first string, names int) bool {
 	return segments[0] == first && len(segments) == 1+names
 }

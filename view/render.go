@@ -40,7 +40,7 @@ type renderer struct {
 
 // links says where pages lead: to other pages of a server, or to parts of one file.
 type links struct {
-	// page returns the address of a page by its path; "" where there is none, so that its
+	// page returns the address of a page by its path; "" if there is none, so that its
 	// name stands there without a link.
 	page func(path string) string
 	// assignment returns that of an assignment.
@@ -112,7 +112,7 @@ func visible(s string, longest int) string {
 	return b.String()
 }
 
-// hidden says whether a character is not seen, or turns others around.
+// hidden reports whether a character is not seen, or turns others around.
 func hidden(c rune) bool {
 	return c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c))
 }
@@ -128,7 +128,7 @@ func count(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// anyRing says whether one of some rows is in a ring.
+// anyRing reports whether one of some rows is in a ring.
 func anyRing(rows any) bool {
 	switch rows := rows.(type) {
 	case []ClusterTypeRow:
@@ -171,7 +171,7 @@ func drawing(g *graph.Graph) (template.HTML, error) {
 	return template.HTML(b.String()), nil
 }
 
-// more are the addresses of the pages before and after a part of a list; "" for none.
+// more are the addresses of the pages before and after a part of a list, or "".
 func more(p Part, contains string) map[string]string {
 	out := map[string]string{"Before": "", "After": "", "Text": ""}
 	if p.Size == 0 || p.Total <= p.Size {

@@ -78,11 +78,11 @@ type About struct {
 	Title string
 	// Environments are their names in the order of promotion.
 	Environments []string
-	// Commit is the commit that the data is of, or that its files have changed from; "" where
-	// it is of none. Revision is what changes are counted from, and "" for nothing.
+	// Commit is the commit that the data is of, or that its files have changed from; "" if it
+	// is of none. Revision is what changes are counted from, and "" for nothing.
 	Commit   string
 	Revision string
-	Built    time.Time // zero where it is not said
+	Built    time.Time // zero if it is not said
 	Errors   int
 	Warnings int
 	// Observed says that the source is an Observer. Compiled says that it has a compiled platform,
@@ -90,7 +90,7 @@ type About struct {
 	Observed, Compiled bool
 	// SignedIn is who has signed in, and can sign out; "" for nobody.
 	SignedIn string
-	// Failure is why the data is older than what it should be of; "" where it is not. A Feed
+	// Failure is why the data is older than what it should be of; "" if it is not. A Feed
 	// knows it, or the source.
 	Failure string
 }
@@ -114,7 +114,7 @@ type EnvironmentSummary struct {
 	Assignments  int
 	Failed       int     // of the assignments
 	Unreadable   bool    // errors hide all of it
-	Counts       *Counts // nil where nothing is observed, as in all rows
+	Counts       *Counts // nil if nothing is observed, as in all rows
 }
 
 // WorkloadRow is a workload in all environments.
@@ -137,7 +137,7 @@ type Cell struct {
 
 // Version is a version of a workload, and how many assignments have it.
 type Version struct {
-	Name        string // "" where it has none
+	Name        string // "" if it has none
 	Assignments int
 }
 
@@ -155,7 +155,7 @@ type ClusterTypeRow struct {
 	ClusterType string
 	Selectors   []string // of the class, that hold for its clusters
 	Reconciler  string
-	Ring        string // "" where there are none
+	Ring        string // "" if there are none
 	Clusters    int
 	Assignments int
 	Counts      *Counts
@@ -191,8 +191,8 @@ type Workload struct {
 // Pair is a name with its value.
 type Pair struct{ Name, Value string }
 
-// Place is where something is written; Link is the address of the forge that shows it, "" for
-// none.
+// Place is where something is written; Link is the address of the forge that shows it, or
+// "".
 type Place struct {
 	Text string // file:line:column
 	Link string
@@ -220,11 +220,11 @@ type Assignment struct {
 	Objects     []Object
 	Clusters    []string // that pull it, at most as many as a page may list
 	Diagnostics []Diagnostic
-	// Uncompiled is why there are no values, objects and reasons; "" where there are.
+	// Uncompiled is why there are no values, objects and reasons; "" if there are.
 	Uncompiled string
 	Running    []RunningRow // on clusters, as many as a page may list, the worst first
 	Runs       int          // how many there are
-	// Path is the configs that give it values, and how they lead to it; nil for none.
+	// Path is the configs that give it values, and how they lead to it, or nil.
 	Path *graph.Graph
 	// Why are the reasons of a pair that is not assigned, with what they name.
 	Why    string
@@ -250,7 +250,7 @@ type Origin struct {
 // Object is a file of an assignment's folder, or one object of it.
 type Object struct {
 	File string
-	Name string // kind and name; "" where it is no object
+	Name string // kind and name; "" if it is no object
 	Text string
 }
 
@@ -264,7 +264,7 @@ type ClusterType struct {
 	Part        Part
 }
 
-// Clusters are those of an environment.
+// Clusters are the clusters of an environment.
 type Clusters struct {
 	Environment string
 	Rows        []ClusterRow
@@ -283,7 +283,7 @@ type ClusterRow struct {
 	Inventory   string
 	Workloads   int
 	Counts      *Counts
-	Seen        time.Time // the last news of it; zero for none
+	Seen        time.Time // the last report of it, or zero
 }
 
 // Cluster is all of one cluster.
@@ -322,7 +322,7 @@ type Policy struct {
 	Name              string
 	DeploymentTargets string   // the selector, as CUE
 	ClusterTypes      string   // the selector, as CUE
-	Clusters          string   // the selector of single clusters, as CUE; "" for none
+	Clusters          string   // the selector of single clusters, as CUE, or ""
 	Except            []string // what it leaves out: selectors, as CUE
 	Deny              bool
 	Pin               string
@@ -344,7 +344,7 @@ type Config struct {
 	Name        string
 	Layer       int
 	Match       string // the selector, as CUE
-	Clusters    string // the selector of single clusters, as CUE; "" for none
+	Clusters    string // the selector of single clusters, as CUE, or ""
 	Keys        []string
 	Assignments int
 	Places      []Place
@@ -361,7 +361,7 @@ type Diagnostic struct {
 	Path        string
 	Hint        string
 	Follows     bool      // from the one before
-	Excerpt     [3]string // the line that it is about: before what is meant, that, and after it; empty for none
+	Excerpt     [3]string // the line that it is about: before what is meant, that, and after it, or empty
 	Places      []Place
 	Assignments []string
 }
@@ -377,7 +377,7 @@ type Search struct {
 type Hit struct {
 	Kind string
 	Name string
-	Of   string // its environment, and its cluster type; "" for none
+	Of   string // its environment, and its cluster type, or ""
 	Page []string
 }
 
@@ -428,7 +428,7 @@ type ChangedAssignment struct {
 	// RenamedTo and RenamedFrom are the other name of a deployment target that has another one.
 	RenamedTo, RenamedFrom string
 	Values                 []ChangedValue
-	Objects                []string // as "Kind name", and files that are no objects
+	Objects                []string // as "Kind name", and files that are not objects
 }
 
 // Unnamed returns how many clusters the lists do not name.
@@ -439,7 +439,7 @@ func (a ChangedAssignment) Unnamed() int {
 	return a.Count - len(a.Clusters)
 }
 
-// ChangedValue is a value of the platform config; From or To is "" where there is none.
+// ChangedValue is a value of the platform config; From or To is "" if there is none.
 type ChangedValue struct{ Path, From, To string }
 
 // Change is one difference of files, and where it is.

@@ -55,13 +55,13 @@ type Request struct {
 	Ring  string
 	Rings []model.Ring
 
-	without string // a folder that is no part of the application, such as its output
+	without string // a folder that is not part of the application, such as its output
 }
 
 // Application is one that was projected.
 type Application struct {
-	// Model is nil where it is not known what the application is: its output stays
-	// as it is.
+	// Model is nil if it is not known what the application is: its output stays as it
+	// is.
 	Model   *model.Application
 	Targets []Target // sorted by environment, then name
 	// Diagnostics have positions, and are sorted by them.
@@ -72,21 +72,21 @@ type Application struct {
 	rings   map[string]string // of the targets, where a ring is projected
 }
 
-// Failed says whether there are errors.
+// Failed reports whether there are errors.
 func (a *Application) Failed() bool { return diag.Errors(a.Diagnostics) }
 
 // Target is the result of a target.
 type Target struct {
 	*model.ApplicationTarget
 	Failed bool
-	// Files are those of its folder, sorted; none if it failed.
+	// Files are the files of its folder, sorted; none if it failed.
 	Files []backends.File
 	// Values are the composed values.
 	Values model.Value
 }
 
-// Project projects an application. What is wrong with it is among the diagnostics;
-// the error is about what cannot be read, or a request for what is not there.
+// Project projects an application. What is wrong with it is among the diagnostics; the
+// error is about what cannot be read, or a request for what does not exist.
 func Project(ctx context.Context, r Request) (*Application, error) {
 	app, ds, err := evaluate.Application(ctx, r.Dir, r.Supervisor)
 	if err != nil {
@@ -281,7 +281,7 @@ func files(objects []model.Projected) ([]backends.File, error) {
 	return append([]backends.File{list}, out...), err
 }
 
-// Is says whether a folder is an application's.
+// Is reports whether a folder is an application's.
 func Is(dir string) bool {
 	for _, name := range evaluate.ApplicationFiles {
 		if matches, err := filepath.Glob(filepath.Join(dir, name)); err == nil && len(matches) > 0 {

@@ -49,7 +49,7 @@ func parse(text string) folder {
 	return f
 }
 
-// with returns the folder with other files; "-" is for one that is not there.
+// with returns the folder with other files; "-" is for one that does not exist.
 func (f folder) with(other folder) folder {
 	out := maps.Clone(f)
 	maps.Copy(out, other)
@@ -146,7 +146,7 @@ func written(t testing.TB, dir, to string, environments ...string) map[string]*t
 	return changes
 }
 
-// afresh is what an application's tree is in a folder that was not there.
+// afresh is what an application's tree is in a folder that did not exist.
 func afresh(t *testing.T, dir string) folder {
 	t.Helper()
 	out := t.TempDir()

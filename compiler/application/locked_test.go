@@ -40,8 +40,8 @@ func TestLockedChart(t *testing.T) {
 	equal(t, "its tree", afresh(t, dir), afresh(t, shop.in(t)))
 }
 
-// A chart that is pinned anew is another source, though the manifests be the same;
-// one that is pinned as it was is not.
+// A chart that is pinned again is another source, though the manifests be the same; one
+// that is pinned as it was is not.
 func TestPinIsRecorded(t *testing.T) {
 	t.Parallel()
 	dir, out := elsewhere.in(t), t.TempDir()

@@ -54,7 +54,7 @@ func (a *Application) ringsOf(environment string, rings []model.Ring) (map[strin
 	return of, ds
 }
 
-// builds says whether a target is of the ring that is projected.
+// builds reports whether a target is of the ring that is projected.
 func (a *Application) builds(target string) bool {
 	return a.request.Ring == "" || a.rings[target] == a.request.Ring
 }

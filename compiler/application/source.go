@@ -115,7 +115,7 @@ func at(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
 // badFolderError says that a folder is beyond the bounds of what is read.
 type badFolderError struct{ error }
 
-// enters says whether a folder of an application matters: with overlays all do,
+// enters reports whether a folder of an application matters: with overlays all do,
 // because they can refer to any, and beside a chart there may be anything.
 func enters(app *model.Application, folder string) bool {
 	h := app.Manifests.Helm
@@ -132,8 +132,8 @@ func enters(app *model.Application, folder string) bool {
 
 func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 
-// readFolder reads the files of a folder, without hidden ones, as far as folders are
-// to be entered. Links that lead out of it are not there.
+// readFolder reads the files of a folder, without hidden ones, as far as folders are to
+// be entered. Links that lead out of it do not exist.
 func readFolder(dir string, enter func(folder string) bool) (*archive.Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

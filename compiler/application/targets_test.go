@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/application"
 )
 
-// Only the environments that are asked for are written; one that is not there is an
+// Only the environments that are asked for are written; one that does not exist is an
 // error that names those that are.
 func TestEnvironments(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func valuesOf(t *testing.T, dir, environment, name string) string {
 	return ""
 }
 
-// Values are those of the target's folder over those of the folders above it, key
+// Values are the values of the target's folder over those of the folders above it, key
 // by key, and the contracts of all of them fill in what is left open.
 func TestValuesAreInherited(t *testing.T) {
 	for _, c := range []struct{ name, files, want string }{

@@ -76,7 +76,7 @@ func (a *Application) environments() []string {
 // gone are the environments that were written for the application before, and that
 // it does not have any more.
 func gone(dir, application string, known []string) []string {
-	entries, _ := os.ReadDir(dir) // what cannot be read is not there
+	entries, _ := os.ReadDir(dir) // what cannot be read does not exist
 	var out []string
 	for _, e := range entries {
 		if !e.IsDir() || slices.Contains(known, e.Name()) {
@@ -104,8 +104,8 @@ func (a *Application) write(ctx context.Context, environment string, o Output) (
 }
 
 // Tree returns the tree of an environment that was projected, each target in the place
-// of a cluster type. A target that failed keeps its last good folder, and what is of
-// another ring than is projected stays as it is, by the previous record; nil for none.
+// of a cluster type. A target that failed keeps its last good folder, and what is of a
+// different ring from is projected stays as it is, by the previous record, or nil.
 func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree {
 	t := &tree.Tree{}
 	for i := range a.Targets {

@@ -126,7 +126,7 @@ func TestForeignFilesAreInTheWay(t *testing.T) {
 	equal(t, "adopted", read(t, out), want)
 }
 
-// An output within the application's folder is no part of the application.
+// An output within the application's folder is not part of the application.
 func TestOutputWithin(t *testing.T) {
 	for name, app := range map[string]folder{"chart": shop, "overlays": overlays} {
 		t.Run(name, func(t *testing.T) {

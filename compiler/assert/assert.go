@@ -1,5 +1,5 @@
-// Package assert runs the tests of a platform: it holds what a finished build has composed
-// against what the tests assert of it. Nothing of the build depends on it.
+// Package assert runs the tests of a platform: it compares what a finished build has
+// composed with what the tests assert of it. Nothing of the build depends on it.
 package assert
 
 import (
@@ -31,7 +31,7 @@ const (
 	Unknown Status = "unknown"
 )
 
-// Result is that of one test in one environment.
+// Result is the result of one test in one environment.
 type Result struct {
 	Environment string `json:"environment"`
 	Test        string `json:"test"`
@@ -99,8 +99,8 @@ type test struct {
 	*model.Test
 	in      *engine.Environment
 	matches []int // numbers of assignments
-	// clusters are those that it is about, by the folders that they follow; nil where they are
-	// not known yet.
+	// clusters are the clusters that it is about, by the folders that they follow; nil if they
+	// are not known yet.
 	clusters map[string][]*model.Cluster
 	unknown  bool // an assignment failed before it could be tested
 	ds       []diag.Diagnostic
@@ -172,8 +172,8 @@ func (t *test) result() Result {
 }
 
 // unmatched warns of tests that match nothing in any of the environments, where that is not
-// what they ask for; all says that these are all that there are. Where errors hide
-// assignments, one of these may match. because is why there are no assignments.
+// what they ask for; all says that these are all that exist. Where errors hide assignments,
+// one of these may match. because is why there are no assignments.
 func unmatched(environments []*environment, all bool, because string) []diag.Diagnostic {
 	asked, matched := map[string]*test{}, map[string]bool{}
 	for _, e := range environments {
@@ -206,7 +206,7 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 }
 
 // withoutAssignments returns why none of the build's environments has assignments, as diagnostics
-// follow from it; "" where one has some.
+// follow from it; "" if one has some.
 func withoutAssignments(b *compiler.Build) string {
 	because := ""
 	for _, e := range b.Environments {

@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// count holds the number of assignments against what the test wants. Where errors hide
+// count compares the number of assignments with what the test wants. Where errors hide
 // assignments it is not known.
 func (t *test) count(h *compose.Holder) {
 	switch {
@@ -28,7 +28,7 @@ func (t *test) count(h *compose.Holder) {
 	}
 }
 
-// facts holds what is known of each assignment against what the test wants.
+// facts compares what is known of each assignment with what the test wants.
 func (t *test) facts(h *compose.Holder) {
 	if t.Assignment == nil {
 		return
@@ -74,7 +74,7 @@ type asked struct {
 	folders map[string]bool
 }
 
-// values holds the composed values of assignments against what tests want, once for all
+// values compares the composed values of assignments with what tests want, once for all
 // assignments that share them, and where their clusters have values of their own on each of
 // these.
 func (e *environment) values(ctx context.Context, h *compose.Holder) error {

@@ -1,10 +1,10 @@
 // Package compare says what a change of outputs does on clusters: which deployment targets
 // come to a cluster, leave it or change there, and which values in which objects differ.
 //
-// The folders of two outputs come in, each with the git id of its content and a way to read
-// it. Package effect finds the pairs of a deployment target and a cluster that differ, and only
-// the folders of these pairs are read. A Report goes out, in which equal changes of many pairs
-// are one group. Nothing in a file makes a comparison fail: text that is no YAML, or YAML that
+// The folders of two outputs come in, each with the git id of its content and a way to read it.
+// Package effect finds the pairs of a deployment target and a cluster that differ, and only the
+// folders of these pairs are read. A Report goes out, in which equal changes of many pairs are
+// one group. Nothing in a file makes a comparison fail: text that is not YAML, or YAML that
 // cannot be compared by values, is compared as text.
 package compare
 
@@ -31,13 +31,13 @@ type Folder struct {
 	// own files.
 	Assignment string
 	// Cluster is the name of a cluster that is listed, and Follows the folder of its cluster
-	// type, or of its class; "" where that is not known. Its files are those of its entry;
+	// type, or of its class; "" if that is not known. Its files are those of its entry;
 	// there are none where it pulls that folder itself.
 	Cluster, Follows string
 	// Backend is the name of the backend that made an assignment's folder, or a cluster type's
-	// own files; "" where that is not known.
+	// own files; "" if that is not known.
 	Backend string
-	// Info describes an assignment's folder; nil where nothing is known of it but its files.
+	// Info describes an assignment's folder; nil if nothing is known of it but its files.
 	Info *backends.Folder
 	// Tree is git's id of the folder's files. Folders with equal ids are equal,
 	// and neither is read.
@@ -84,7 +84,8 @@ func Sort(folders []Folder) {
 // cannot be read, with the error of the first one, or where an output is not
 // sorted.
 //
-// created says whether the objects of added pairs are counted, whose folders are read for that.
+// created reports whether the objects of added pairs are counted, whose folders are read for
+// that.
 func Compare(before, after []Folder, created bool) (*Report, error) {
 	return (&comparison{created: created}).compare(before, after)
 }
@@ -288,7 +289,7 @@ func (c *comparison) entries(e *environmentEffect) error {
 	return nil
 }
 
-// find returns the folder in a sorted list that has the place of another one; nil for none.
+// find returns the folder in a sorted list that has the place of another one, or nil.
 func find(in []*Folder, f *Folder) *Folder {
 	if i, found := slices.BinarySearchFunc(in, f, order); found {
 		return in[i]

@@ -15,7 +15,7 @@ import (
 
 var known = sync.OnceValue(all.Backends)
 
-// partsOf returns the clusters that the differences of two folders are for alone; nil where
+// partsOf returns the clusters that the differences of two folders are for alone; nil if
 // they are for all clusters of the type.
 func (j *job) partsOf(before, after map[string]backends.File) map[string]bool {
 	b, divides := known()[j.after.Backend].(backends.Dividing)
@@ -32,7 +32,7 @@ func (j *job) partsOf(before, after map[string]backends.File) map[string]bool {
 			continue
 		}
 		own := j.after.Assignment == ""
-		// A file that is not there has no part of any cluster.
+		// A file that does not exist has no part of any cluster.
 		was, is := map[string][]byte{}, map[string][]byte{}
 		if inX {
 			was = b.Divide(name, x.Data, own)
@@ -100,8 +100,8 @@ type valueAt struct {
 	path   string
 }
 
-// takes says whether an attributed change changes the values of a deployment target. It notes
-// the names of the values. all caches the answers of folders.
+// takes reports whether an attributed change changes the values of a deployment target. It
+// notes the names of the values. all caches the answers of folders.
 func (j *job) takes(f *Folder, all map[valueAt]taken) bool {
 	found := j.attributed[f.Assignment]
 	b, knows := known()[f.Backend].(backends.Dividing)
@@ -125,9 +125,9 @@ func (j *job) takes(f *Folder, all map[valueAt]taken) bool {
 	return found
 }
 
-// isDetail says whether a change of a cluster type's own files does nothing by itself on
-// clusters. Texts for people are such files, and objects that apply an added or removed
-// assignment.
+// isDetail reports whether a change of a cluster type's own files does nothing by itself
+// on clusters. Texts for people are such files, and objects that apply an added or
+// removed assignment.
 func (j *job) isDetail(c *Change) bool {
 	switch {
 	case path.Base(c.File) == "README.md":

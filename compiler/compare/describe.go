@@ -93,7 +93,7 @@ func within(text json.RawMessage) json.RawMessage {
 	return json.RawMessage(s)
 }
 
-// first returns the name of the first cluster of an entry; "" where none is listed.
+// first returns the name of the first cluster of an entry; "" if none is listed.
 func first(e *Entry) string {
 	least := ""
 	for _, s := range e.sets {

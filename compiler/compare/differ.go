@@ -44,8 +44,8 @@ func (d *differ) values(path string, a, b *value) {
 	}
 }
 
-// document says whether a text may be a YAML document of several values: it has several
-// lines, or is JSON.
+// document reports whether a text may be a YAML document of several values: it has
+// several lines, or is JSON.
 func document(text string) bool {
 	return strings.Contains(text, "\n") || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }
@@ -178,8 +178,8 @@ func encoded(v *value) []string {
 	return out
 }
 
-// inPlace says whether two lists have the same length, and no element of one is
-// at another place in the other unless it is also at its own.
+// inPlace reports whether two lists have the same length, and no element of one is at
+// another place in the other unless it is also at its own.
 func inPlace(a, b []string) bool {
 	if len(a) != len(b) {
 		return false

@@ -37,7 +37,7 @@ import (
 // when they were written are not read to identify them.
 //
 // It also returns the records by environment, as far as they can be read. It fails where
-// something cannot be read, with fs.ErrNotExist where dir is not there.
+// something cannot be read, with fs.ErrNotExist where dir does not exist.
 func ReadDir(dir string) ([]Folder, map[string]*tree.Record, error) {
 	environments, err := findEnvironments(dir)
 	if err != nil {
@@ -169,7 +169,7 @@ func subfolders(dir string) ([]string, error) {
 	return names, nil
 }
 
-// hasFile says whether a folder has a file of its own that is not hidden.
+// hasFile reports whether a folder has a file of its own that is not hidden.
 func hasFile(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
@@ -379,7 +379,7 @@ func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]ba
 	return files, nil
 }
 
-// identify computes the folder's id, unless it is known; it stays "" where there are no files.
+// identify computes the folder's id, unless it is known; it stays "" if there are no files.
 func (f *diskFolder) identify(kept *keptEntries) error {
 	if f.Tree == "" {
 		blobs := map[string]tree.Blob{}
@@ -438,7 +438,7 @@ func (f *diskFolder) each(yield func(backends.File)) error {
 	return errors.Join(err, root.Close())
 }
 
-// counts says whether a file in the folder is one that counts.
+// counts reports whether a file in the folder is one that counts.
 func (f *diskFolder) counts(p string) bool {
 	_, listed := f.listed[p]
 	return listed || f.listed == nil
@@ -449,7 +449,7 @@ func (f *diskFolder) leftOut(dir string) bool {
 	return path.Base(dir) == ".git" || f.own && dir != "." && !below && !f.below[first]
 }
 
-// isTemporary says whether a file is what a killed write of kalypso left.
+// isTemporary reports whether a file is what a killed write of kalypso left.
 func isTemporary(p string) bool {
 	name := path.Base(p)
 	return strings.HasPrefix(name, ".kalypso-") && strings.HasSuffix(name, ".tmp")

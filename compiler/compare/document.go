@@ -21,9 +21,9 @@ func (v *value) object() *Object {
 	return &o
 }
 
-// identity is what a document is matched by: the object that it is, and its
-// number among those that are the same. Documents that are no object are matched
-// by their order.
+// identity is what a document is matched by: the object that it is, and its number
+// among those that are the same. Documents that are not object are matched by their
+// order.
 type identity struct {
 	Object
 	number int
@@ -117,13 +117,13 @@ func namespaceOf(files map[string]backends.File) string {
 	return found
 }
 
-// mayDeclare says whether a file may declare a namespace.
+// mayDeclare reports whether a file may declare a namespace.
 func mayDeclare(name string, f backends.File) bool {
 	return isYAML(name) && bytes.Contains(f.Data, []byte("kind: Namespace"))
 }
 
-// sameNamespaces says whether all files of two folders that may declare namespaces are
-// the same: most changes are of others.
+// sameNamespaces reports whether all files of two folders that may declare namespaces
+// are the same: most changes are of others.
 func sameNamespaces(before, after map[string]backends.File) bool {
 	within := func(files, others map[string]backends.File) bool {
 		for name, f := range files {

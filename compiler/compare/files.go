@@ -16,12 +16,12 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 )
 
-// changes are those of one folder.
+// changes are the changes of one folder.
 type changes struct {
 	list []Change
-	// namespace is that of the folder, where it says which and it did not change.
+	// namespace is the namespace of the folder, where it says which and it did not change.
 	namespace string
-	// of are the clusters that changes are for alone; nil where they are for all.
+	// of are the clusters that changes are for alone; nil if they are for all.
 	of map[string]bool
 	// detail says that no change does anything by itself on clusters.
 	detail bool
@@ -89,7 +89,7 @@ func compareFiles(before, after map[string]backends.File, compared memo) *change
 	return c
 }
 
-// isYAML says whether a file is one of values, by its name. JSON is YAML.
+// isYAML reports whether a file is one of values, by its name. JSON is YAML.
 func isYAML(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml", ".json":
@@ -113,8 +113,8 @@ func compareFile(name string, a, b []byte) []Change {
 	return []Change{{Kind: Text, Diff: lines(a, b)}}
 }
 
-// compareModes reports that one of two files is executable, and the other is not
-// or is not there.
+// compareModes reports that one of two files is executable, and the other is not or
+// does not exist.
 func compareModes(a, b backends.File, inA, inB bool) Change {
 	c := Change{Kind: Mode}
 	if inA {
@@ -189,5 +189,5 @@ func lines(a, b []byte) string {
 
 func isText(b []byte) bool { return utf8.Valid(b) && !bytes.ContainsRune(b, 0) }
 
-// notShown stands for content that is no text, or too long.
+// notShown stands for content that is not text, or too long.
 func notShown(n int) string { return fmt.Sprintf("(%d bytes)", n) }

@@ -157,7 +157,7 @@ func digestOf(c Change, in of) digest {
 }
 
 // list returns the groups in the order of a report. clustersOf returns the names of the
-// clusters on which the folder of a job differs; nil where none are listed.
+// clusters on which the folder of a job differs; nil if none are listed.
 func (g groups) list(c *comparison, clustersOf func(j *job) []string) []Group {
 	type item struct {
 		Group

@@ -12,7 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 )
 
-// objects counts the objects of one pair by kind. What is no Kubernetes object counts as File.
+// objects counts the objects of one pair by kind. What is not a Kubernetes object counts as
+// File.
 type objects struct {
 	created, updated, deleted map[string]int
 	// namespaces and definitions are the names of the Namespaces and the
@@ -81,13 +82,14 @@ func countObjects(before, after map[string]backends.File, was, is *Folder) objec
 	return o
 }
 
-// stays says whether what the job's cluster runs stays there although it is no longer listed.
+// stays reports whether what the job's cluster runs stays there although it is no longer
+// listed.
 func (j *job) stays() bool {
 	b := known()[j.before.Backend]
 	return b != nil && !b.Traits().DeletesUnlisted
 }
 
-// outlives says whether an object stays on the cluster when its assignment goes.
+// outlives reports whether an object stays on the cluster when its assignment goes.
 func outlives(f *Folder, id object) bool {
 	if f.Info == nil {
 		return false
@@ -120,13 +122,14 @@ func claimsOf(doc []byte) int {
 // object identifies what a manifest describes.
 type object struct{ apiVersion, kind, namespace, name string }
 
-// isBuiltIn says whether the kind is Kubernetes' own, by its API group.
+// isBuiltIn reports whether the kind is Kubernetes' own, by its API group.
 func (o object) isBuiltIn() bool {
 	group, _, grouped := strings.Cut(o.apiVersion, "/")
 	return !grouped || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// reconciles says whether the object only makes the reconciler deliver the assignment.
+// reconciles reports whether the object only makes the reconciler deliver the
+// assignment.
 func (o object) reconciles(f *Folder) bool {
 	b := known()[f.Backend]
 	group, _, _ := strings.Cut(o.apiVersion, "/")
@@ -157,7 +160,7 @@ func objectsIn(data []byte) map[object][]byte {
 	return out
 }
 
-// parsed returns the object that a document is; the zero object for none.
+// parsed returns the object that a document is, or the zero object.
 func parsed(doc []byte) object {
 	var head struct {
 		APIVersion string `yaml:"apiVersion"`

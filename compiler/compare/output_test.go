@@ -90,7 +90,7 @@ func encode(t *testing.T, r *compare.Report) string {
 	return b.String()
 }
 
-// golden compares with a file of testdata; KALYPSO_UPDATE=1 writes it anew.
+// golden compares with a file of testdata; KALYPSO_UPDATE=1 writes it again.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	name = filepath.Join("testdata", name)

@@ -126,8 +126,8 @@ func leading(s string, names []name) (name, bool) {
 	return name{}, false
 }
 
-// isWord says whether a byte belongs to a word: letters and digits, and what is
-// not ASCII.
+// isWord reports whether a byte belongs to a word: letters and digits, and what is not
+// ASCII.
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }

@@ -148,7 +148,7 @@ func (s *recorded) add(ct *tree.ClusterTypeRecord, contents Contents) {
 }
 
 // backendOf returns the backend of a cluster type's own files: that of all its folders, and ""
-// where it is not known.
+// if it is not known.
 func backendOf(ct *tree.ClusterTypeRecord) string {
 	if len(ct.Assignments) == 0 || slices.ContainsFunc(ct.Assignments,
 		func(a tree.AssignmentRecord) bool { return a.Backend != ct.Assignments[0].Backend }) {

@@ -23,12 +23,12 @@ type Report struct {
 	// Assignments are the ids of pairs without clusters. Unchanged of it counts pairs.
 	Assignments  Folders `json:"assignments"`
 	ClusterTypes Folders `json:"clusterTypes"` // by their own files, beside the assignments' folders
-	// Clusters are those that are listed; nil where there are none.
+	// Clusters are the clusters that are listed; nil if there are none.
 	Clusters *Clusters `json:"clusters,omitempty"`
 	// ClusterSets has the names of clusters that lists of clusters refer to as #1, #2 and so
 	// on. A list has the names themselves where there are at most inlineClusters of them.
 	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
-	// Counts are those of each cluster type, sorted by environment and name.
+	// Counts are the counts of each cluster type, sorted by environment and name.
 	Counts []Counts `json:"counts"`
 	// Groups are the differences of files, sorted by number of pairs, then by number of
 	// cluster types, most first, then by text.
@@ -82,8 +82,8 @@ func (r *Report) In(environment string) *Report {
 	return out
 }
 
-// Objects count objects by kind: {"Namespace": 1}. What is no Kubernetes object counts as
-// File.
+// Objects count objects by kind: {"Namespace": 1}. What is not a Kubernetes object counts
+// as File.
 type Objects struct {
 	Created map[string]int `json:"created"`
 	Updated map[string]int `json:"updated"`
@@ -98,7 +98,7 @@ type Entry struct {
 	Environment      string `json:"environment"`
 	ClusterType      string `json:"clusterType"`
 	DeploymentTarget string `json:"deploymentTarget"` // the full name
-	// Clusters are the names, sorted, or references to ClusterSets; nil where the cluster
+	// Clusters are the names, sorted, or references to ClusterSets; nil if the cluster
 	// type lists none. Count is how many of them no other entry of the deployment target
 	// counts, and 1 where none are listed.
 	Clusters []string `json:"clusters,omitempty"`
@@ -140,7 +140,7 @@ func (e *Entry) ID() string {
 // clusterSet are names of clusters, sorted, which several entries share.
 type clusterSet struct {
 	names []string
-	ref   string // in ClusterSets; "" for none
+	ref   string // in ClusterSets, or ""
 }
 
 // Clusters say which listed clusters a change concerns.
@@ -160,7 +160,7 @@ type Clusters struct {
 	Unchanged int    `json:"unchanged"` // the others
 }
 
-// Move are clusters that follow another folder than before.
+// Move are clusters that follow a different folder than before.
 type Move struct {
 	Environment string   `json:"environment"`
 	From        string   `json:"from,omitempty"` // "" for clusters that are new
@@ -198,7 +198,7 @@ type Counts struct {
 	Changed     int    `json:"changed"`
 	Unchanged   int    `json:"unchanged"`
 	// Own says what happened to the cluster type's own files, in all folders of its classes:
-	// added, removed, changed or unchanged; "" where there are none.
+	// added, removed, changed or unchanged; "" if there are none.
 	Own string `json:"own,omitempty"`
 	// Clusters are how many of its clusters are listed.
 	Clusters int `json:"clusters,omitempty"`
@@ -208,8 +208,8 @@ type Counts struct {
 	detail bool
 }
 
-// Group is a difference of files, and where it is. A part of the change that is
-// the same in all of them but for their names has <environment>, <clusterType>,
+// Group is a difference of files, and where it is. A part of the change that is the
+// same in all of them except their names has <environment>, <clusterType>,
 // <deploymentTarget> and <namespace> for these.
 type Group struct {
 	Change
@@ -232,23 +232,23 @@ type Change struct {
 	File string `json:"file"` // path in the folder
 	// Object is what the YAML document is, if it is a Kubernetes object.
 	Object *Object `json:"object,omitempty"`
-	// Document is the number, from 1, of a YAML document among those of the file
-	// that are no objects; 0 where there are not several of them.
+	// Document is the number, from 1, of a YAML document among those of the file that are
+	// not objects; 0 if there are not several of them.
 	Document int `json:"document,omitempty"`
 	// Path is where in the document the value is, such as
 	// spec.containers[name=app].args[0]; "" for all of it. [] stands for an
 	// element of a list, wherever it is in it. A path in a YAML document that is a
 	// string of another follows a #, as in data["app.yaml"]#log.level.
 	Path string `json:"path,omitempty"`
-	// From and To are the values before and after; From is absent where
-	// something was added, To where it was removed, and both for a Text. Files
-	// that are no YAML are strings.
+	// From and To are the values before and after; From is absent where something was
+	// added, To where it was removed, and both for a Text. Files that are not YAML are
+	// strings.
 	From json.RawMessage `json:"from,omitempty"`
 	To   json.RawMessage `json:"to,omitempty"`
 	// Diff is how the lines of a Text differ, as hunks of a unified diff.
 	Diff string `json:"diff,omitempty"`
 
-	assignment string // that the object is made for, by its annotation; "" for none
+	assignment string // that the object is made for, by its annotation, or ""
 	detail     bool   // as in Group
 }
 
@@ -261,8 +261,8 @@ const (
 	Removed   Kind = "removed"
 	Changed   Kind = "changed"
 	Reordered Kind = "reordered" // the same elements of a list in another order
-	// Text is a change of lines: in a file that is no YAML, or where what differs
-	// is not a value, such as a comment.
+	// Text is a change of lines: in a file that is not YAML, or where what differs is not
+	// a value, such as a comment.
 	Text Kind = "text"
 	// Mode says that a file became executable, or is no longer: From and To are the
 	// modes that git has for it, "100644" and "100755". Of an executable file that was
@@ -291,7 +291,7 @@ func newObjects() Objects {
 	return Objects{Created: map[string]int{}, Updated: map[string]int{}, Deleted: map[string]int{}}
 }
 
-// Empty says whether the outputs are equal.
+// Empty reports whether the outputs are equal.
 func (r *Report) Empty() bool {
 	for _, f := range []Folders{r.Assignments, r.ClusterTypes} {
 		if len(f.Added)+len(f.Removed)+len(f.Changed) > 0 {

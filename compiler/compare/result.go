@@ -133,7 +133,7 @@ func (out *result) count(clusterType string) *Counts {
 	return out.counts[clusterType]
 }
 
-// pair counts a pair of the effect, whose job has the number n; -1 for none.
+// pair counts a pair of the effect, whose job has the number n, or -1.
 func (out *result) pair(p *effect.Pair, n int) {
 	var j *job
 	if n >= 0 {

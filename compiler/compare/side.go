@@ -78,7 +78,7 @@ func (s *side) effect() *effect.Side {
 	return out
 }
 
-// assignment returns the folder of an assignment; nil for none.
+// assignment returns the folder of an assignment, or nil.
 func (s *side) assignment(folder string, a *effect.Assignment) *Folder {
 	if a == nil {
 		return nil
@@ -98,13 +98,13 @@ func pulling(environment, cluster, folder string) Folder {
 // key identifies the folder among all folders of an output.
 func (f *Folder) key() string { return string(f.of()) + " " + f.ID() }
 
-// moved says whether the job is a cluster that follows another folder than before, as far
-// as that is known.
+// moved reports whether the job is a cluster that follows a different folder than before,
+// as far as that is known.
 func (j *job) moved() bool {
 	return j.before.Follows != "" && j.after.Follows != "" && j.before.Follows != j.after.Follows
 }
 
-// isMove says whether a change is only another name of the folder that is followed.
+// isMove reports whether a change is only another name of the folder that is followed.
 func (j *job) isMove(c Change) bool {
 	return c.Kind == Changed && strings.ReplaceAll(string(c.From), j.before.Follows, j.after.Follows) == string(c.To)
 }

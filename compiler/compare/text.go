@@ -116,7 +116,7 @@ func lost(e *Entry) string {
 // on returns the id of an entry, and the clusters that it is on.
 func (t *textWriter) on(e *Entry) string { return printable(e.ID()) + t.onClusters(e.Names()) }
 
-// onClusters returns the clusters of an assignment as the end of a line; "" for none.
+// onClusters returns the clusters of an assignment as the end of a line, or "".
 func (t *textWriter) onClusters(names []string) string {
 	switch len(names) {
 	case 0:

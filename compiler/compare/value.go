@@ -43,10 +43,10 @@ const (
 // errNoValue says that a YAML document is not a tree of plain values.
 var errNoValue = errors.New("not a plain value")
 
-// parseYAML returns the documents of a YAML stream, without empty ones. It fails
-// for what is not YAML, and for what JSON cannot say: aliases, which a few lines
-// can nest beyond any bound, keys that are there twice or are no scalars, and
-// tags of the user's own.
+// parseYAML returns the documents of a YAML stream, without empty ones. It fails for
+// what is not YAML, and for what JSON cannot say: aliases, which a few lines can nest
+// beyond any bound, keys that are there twice or are not scalars, and tags of the
+// user's own.
 func parseYAML(data []byte) ([]value, error) {
 	if len(data) > mostYAML {
 		return nil, errNoValue
@@ -151,7 +151,7 @@ func scalarOf(n *yaml.Node) (value, error) {
 	return value{kind: other, text: string(b)}, err
 }
 
-// lookup returns the value of a mapping's key; nil for none.
+// lookup returns the value of a mapping's key, or nil.
 func (v *value) lookup(key string) *value {
 	if v.kind != mapping {
 		return nil
@@ -163,7 +163,7 @@ func (v *value) lookup(key string) *value {
 	return &v.items[i]
 }
 
-// string returns the string at a path of keys; "" for none.
+// string returns the string at a path of keys, or "".
 func (v *value) string(path ...string) string {
 	for _, key := range path {
 		if v = v.lookup(key); v == nil {

@@ -111,7 +111,7 @@ func (r *reader) check(v value, fields map[string]value, e Entry) {
 	}
 }
 
-// exactOf returns the only revision that a source can have; "" where it may have any.
+// exactOf returns the only revision that a source can have; "" if it may have any.
 func exactOf(s Source) string {
 	switch s.Kind {
 	case Git:

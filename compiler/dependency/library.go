@@ -134,7 +134,7 @@ func (l *Library) Tree(e Entry) (*archive.Tree, []diag.Diagnostic) {
 	return tree, nil
 }
 
-// Digest returns a digest of all pins; "" for none.
+// Digest returns a digest of all pins, or "".
 func (l *Library) Digest() model.Digest {
 	if len(l.Lock.Sources) == 0 {
 		return ""

@@ -65,7 +65,7 @@ func (p place) open(t testing.TB) *dependency.Library {
 	return l
 }
 
-// code returns the one code of diagnostics, "" for none. Each has a hint, and no site, which
+// code returns the one code of diagnostics, or "". Each has a hint, and no site, which
 // callers add.
 func code(t testing.TB, ds []diag.Diagnostic) diag.Code {
 	t.Helper()
@@ -312,7 +312,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A tree is the files of an archive; content that is no archive is not to be had as
+// A tree is the files of an archive; content that is not an archive is not to be had as
 // one, and says so.
 func TestTree(t *testing.T) {
 	t.Parallel()

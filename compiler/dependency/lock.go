@@ -36,7 +36,7 @@ type Entry struct {
 	Size int64 `json:"size"`
 }
 
-// A SizeError is that an entry of the lock has another size than its content.
+// A SizeError is that an entry of the lock has a different size from its content.
 type SizeError struct {
 	Entry  Entry
 	Actual int64 // what its content has, in bytes

@@ -134,7 +134,7 @@ func (s *Store) Get(d Digest) ([]byte, error) {
 	return nil, &MissingError{Digest: d}
 }
 
-// has says whether there is something under a digest, whatever it is.
+// has reports whether there is something under a digest, whatever it is.
 func (s *Store) has(d Digest) bool {
 	return d.Valid() && slices.ContainsFunc(s.folders(), func(dir string) bool {
 		_, err := os.Lstat(d.path(dir))

@@ -71,7 +71,7 @@ type Result struct {
 	By     []string
 	At     []model.Position // where it is written, sorted
 	Status Status
-	// Before is the revision that the source was pinned to; "" for none.
+	// Before is the revision that the source was pinned to, or "".
 	Before string
 	// Err is why it failed.
 	Err error

@@ -129,7 +129,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// A fetcher that gives something else than it says is found out.
+// A fetcher that gives something other than it says is found out.
 func TestLyingFetcher(t *testing.T) {
 	root := t.TempDir()
 	_, sources, err := dependency.Update(t.Context(), dependency.UpdateRequest{

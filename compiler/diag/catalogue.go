@@ -4,7 +4,7 @@ package diag
 const (
 	Syntax                Code = "K1001" // a file is not valid CUE
 	Compile               Code = "K1002" // the package does not compile
-	Import                Code = "K1003" // an import is not there
+	Import                Code = "K1003" // an import does not exist
 	LanguageVersion       Code = "K1004" // the module needs a newer language
 	Module                Code = "K1005" // the folder is not a CUE module of a platform
 	UnknownCollection     Code = "K1101" // unknown top-level field
@@ -35,7 +35,7 @@ const (
 	StopsNothing          Code = "K1210" // a gate can stop nothing
 	NeverMoves            Code = "K1211" // no commit can ever come to an environment
 	OwnBranch             Code = "K1212" // a tree would be kept where it is promoted from
-	UnknownReference      Code = "K1301" // a reference to something that is not there
+	UnknownReference      Code = "K1301" // a reference to something that does not exist
 	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
 	ImpliedLabel          Code = "K1303" // a label is named like an implied key
 	DataSchema            Code = "K1304" // an embedded JSON Schema was read as data
@@ -103,7 +103,7 @@ const (
 	UndeliverableSecret   Code = "K3002" // a secret cannot be delivered
 	NeedsGitOps           Code = "K3003" // the environment's gitops is not given
 	NameCollision         Code = "K3004" // an object is created twice
-	NotAnObject           Code = "K3005" // a manifest of the namespace service is no Kubernetes object
+	NotAnObject           Code = "K3005" // a manifest of the namespace service is not a Kubernetes object
 	HelmValues            Code = "K3006" // application and platform values collide
 	BadConfigKey          Code = "K3007" // a key cannot be part of the platform config
 	BadSpec               Code = "K3008" // the reconciler's or namespace service's fields do not fit together
@@ -111,13 +111,13 @@ const (
 	ReconcilerChange      Code = "K3010" // a reconciler changes while a folder is kept
 	NotLocked             Code = "K3011" // a source is not in kalypso.lock
 	MissingContent        Code = "K3012" // what kalypso.lock names is not in the store
-	DamagedContent        Code = "K3013" // the store holds something else than kalypso.lock names
+	DamagedContent        Code = "K3013" // the store holds something other than kalypso.lock names
 	BadSource             Code = "K3014" // the content of a source cannot be read, or is not to be trusted
 	Render                Code = "K3015" // a chart or an overlay cannot be rendered
 	Unstable              Code = "K3016" // two renders of one chart differ
 	Unbounded             Code = "K3017" // what others wrote takes too long, or makes too much
 	KubernetesVersion     Code = "K3018" // a chart asks for the version of Kubernetes, which is not given
-	NotRendered           Code = "K3019" // something rendered is no Kubernetes object
+	NotRendered           Code = "K3019" // something rendered is not a Kubernetes object
 	Template              Code = "K3020" // a template fails, or makes what it should not
 	BadFile               Code = "K3021" // a file cannot be written
 	BadLock               Code = "K3022" // kalypso.lock cannot be read
@@ -139,7 +139,7 @@ const (
 	EncryptedObject       Code = "K3912" // an encrypted object is written as it is
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
-	KeptMissing           Code = "K4004" // a kept folder is not there
+	KeptMissing           Code = "K4004" // a kept folder does not exist
 	TooManyRemovals       Code = "K4005" // a build would remove too many assignments or clusters
 	BadRecord             Code = "K4003" // the folder's record cannot be read
 )

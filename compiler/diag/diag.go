@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Severity says whether a diagnostic stops what it concerns.
+// Severity reports whether a diagnostic stops what it concerns.
 type Severity string
 
 // The severities.
@@ -158,7 +158,7 @@ func (d Diagnostic) Following(of ...string) Diagnostic {
 	return d
 }
 
-// Passing says whether what has these diagnostics may be something else the next
+// Passing reports whether what has these diagnostics may be something else the next
 // time with the same input, so that it is not to be remembered.
 func Passing(ds []Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Code == Unbounded })
@@ -263,7 +263,7 @@ func same(a, b Diagnostic) bool {
 		slices.EqualFunc(a.Sites, b.Sites, func(s, t Site) bool { return s.Position == t.Position && s.Note == t.Note })
 }
 
-// Errors says whether one of the diagnostics is an error.
+// Errors reports whether one of the diagnostics is an error.
 func Errors(ds []Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
 }

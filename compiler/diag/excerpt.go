@@ -19,7 +19,7 @@ import (
 // terminal, and what looks like a secret in them is masked. The zero Excerpt is of no line.
 type Excerpt struct{ Before, At, After string }
 
-// IsZero says whether there is no line.
+// IsZero reports whether there is no line.
 func (e Excerpt) IsZero() bool { return e.At == "" }
 
 // How much of a line an excerpt has, in columns of a terminal.
@@ -28,14 +28,14 @@ const (
 	mostLine   = 100
 )
 
-// longest is how long a line may be, in bytes: more is no line that somebody wrote, and
-// finding its secrets for each of its diagnostics would take long.
+// longest is how long a line may be, in bytes: more is not a line that somebody wrote,
+// and finding its secrets for each of its diagnostics would take long.
 const longest = 4096
 
-// NewExcerpt returns the excerpt of the line that a position is in. secret says that the
-// value that it is of may be a secret. It is zero where the line is empty, too long, or no
-// text, has no such column, or may have a secret in a language other than CUE, where strings need no
-// quotes. The column after the last is that of the line's end.
+// NewExcerpt returns the excerpt of the line that a position is in. secret says that the value that
+// it is of may be a secret. It is zero if the line is empty, too long, or no text, has no such
+// column, or may have a secret in a language other than CUE, where strings need no quotes. The
+// column after the last is that of the line's end.
 func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 	line = strings.TrimRight(line, "\r\n")
 	at := p.Column - 1
@@ -130,15 +130,16 @@ func mask(text, after string, secret bool) (string, bool) {
 	return credential.Hide(out.String()), secret
 }
 
-// mayBeSecret says whether a string looks like a secret, or is a URL that may have one.
+// mayBeSecret reports whether a string looks like a secret, or is a URL that may have
+// one.
 func mayBeSecret(text string) bool {
 	return credential.Looks(text) || credential.In(text) != "" || credential.HasQuery(text)
 }
 
-// isName says whether a word is a name, by what comes after it.
+// isName reports whether a word is a name, by what comes after it.
 func isName(after string) bool { return strings.HasPrefix(strings.TrimLeft(after, "?! "), ":") }
 
-// namesSecret says whether a line has a name that looks like that of a secret.
+// namesSecret reports whether a line has a name that looks like that of a secret.
 func namesSecret(line string) bool {
 	for line != "" {
 		of := word(line)
@@ -149,7 +150,7 @@ func namesSecret(line string) bool {
 	return false
 }
 
-// columns are those of a terminal, in any language.
+// columns are the columns of a terminal, in any language.
 var columns = &runewidth.Condition{StrictEmojiNeutral: true}
 
 func width(text string) int { return columns.StringWidth(text) }

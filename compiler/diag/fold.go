@@ -136,7 +136,7 @@ func firstOf(has map[string]int, some []string) (int, bool) {
 	return 0, false
 }
 
-// entity returns the path of the entity that the diagnostic is about; "" for none.
+// entity returns the path of the entity that the diagnostic is about, or "".
 func (d Diagnostic) entity() string {
 	names := model.Elements(d.Path)
 	if len(names) > 1 && slices.Contains(model.CollectionNames, names[0]) {
@@ -148,8 +148,8 @@ func (d Diagnostic) entity() string {
 	return ""
 }
 
-// collection returns the name of the collection of the entity that the diagnostic is about; ""
-// for none.
+// collection returns the name of the collection of the entity that the diagnostic is about, or
+// "".
 func (d Diagnostic) collection() string {
 	if names := model.Elements(d.entity()); len(names) > 0 {
 		return names[0]
@@ -174,8 +174,8 @@ func (f folded) writeMore(b *strings.Builder) {
 	}
 }
 
-// more names what else the diagnostic is about, and what those are about that are alike; "" for
-// nothing.
+// more names what else the diagnostic is about, and what those are about that are alike, or
+// "".
 func (d Diagnostic) more(alike []Diagnostic) string {
 	for _, path := range d.Also {
 		alike = append(alike, Diagnostic{Path: path})
@@ -194,7 +194,7 @@ func (d Diagnostic) about() string {
 	return d.Path
 }
 
-// few names some of what diagnostics are about, after a colon; "" where they name nothing.
+// few names some of what diagnostics are about, after a colon; "" if they name nothing.
 func few(ds []Diagnostic, name func(Diagnostic) string) string {
 	var names []string
 	seen := map[string]bool{"": true}

@@ -61,7 +61,7 @@ func (d Diagnostic) writeSites(b *strings.Builder, bold func(Severity, string) s
 	}
 }
 
-// where returns the path of what the first position is of; "" where it is an entity that
+// where returns the path of what the first position is of; "" if it is an entity that
 // the message names.
 func (d Diagnostic) where() string {
 	at := d.Path

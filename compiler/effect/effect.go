@@ -29,11 +29,11 @@ import (
 // Assignment is a deployment target in a folder.
 type Assignment struct {
 	DeploymentTarget string  // the full name
-	Namespace        string  // "" where it is not known
+	Namespace        string  // "" if it is not known
 	Tree             tree.ID // of its files
 }
 
-// Cluster is a cluster that is listed, and the folder that it follows; "" where that is not
+// Cluster is a cluster that is listed, and the folder that it follows; "" if that is not
 // known. Entry says that it does so by an entry of its own: without that, it has nothing.
 type Cluster struct {
 	Name, Folder string
@@ -57,7 +57,7 @@ type Side struct {
 // Way are the clusters that go from one folder to another; both are often the same.
 type Way struct {
 	From, To string // "" for clusters that come or go
-	// Clusters are their names, sorted; nil where the cluster type lists no clusters.
+	// Clusters are their names, sorted; nil if the cluster type lists no clusters.
 	Clusters []string
 	// Emptied says that listed clusters stay, had assignments and have none left.
 	Emptied bool
@@ -66,16 +66,16 @@ type Way struct {
 // Count returns how many clusters go the way: one for a cluster type that lists none.
 func (w *Way) Count() int { return max(1, len(w.Clusters)) }
 
-// Moves says whether listed clusters follow another folder than before.
+// Moves reports whether listed clusters follow a different folder than before.
 func (w *Way) Moves() bool { return w.Clusters != nil && w.From != w.To }
 
-// Leaves says whether listed clusters are no longer listed.
+// Leaves reports whether listed clusters are no longer listed.
 func (w *Way) Leaves() bool { return w.Clusters != nil && w.To == "" }
 
 // ClusterType returns the cluster type of the way's end, or of its beginning where it has no end.
 func (w *Way) ClusterType() string { return model.TypeOfFolder(cmp.Or(w.To, w.From)) }
 
-// Pair is a deployment target on the clusters of a way. One side is nil where the pair is
+// Pair is a deployment target on the clusters of a way. One side is nil if the pair is
 // added or removed.
 type Pair struct {
 	Way           *Way
@@ -93,16 +93,18 @@ func (p *Pair) ClusterType() string {
 	return p.Way.ClusterType()
 }
 
-// Added says whether the clusters have the pair only after the change.
+// Added reports whether the clusters have the pair only after the change.
 func (p *Pair) Added() bool { return p.Before == nil }
 
-// Removed says whether the clusters have the pair only before the change.
+// Removed reports whether the clusters have the pair only before the change.
 func (p *Pair) Removed() bool { return p.After == nil }
 
-// Changed says whether the clusters have the pair on both sides, with different files.
+// Changed reports whether the clusters have the pair on both sides, with different
+// files.
 func (p *Pair) Changed() bool { return p.Before != nil && p.After != nil }
 
-// Renames says whether the pair gets another namespace. The former one goes, with its objects.
+// Renames reports whether the pair gets another namespace. The former one goes, with its
+// objects.
 func (p *Pair) Renames() bool {
 	return p.Changed() && p.Before.Namespace != p.After.Namespace && p.Before.Namespace != "" && p.After.Namespace != ""
 }

@@ -95,7 +95,7 @@ type recordSide struct {
 	hasEntries map[string]bool
 }
 
-// same says whether both records have a folder with the same record.
+// same reports whether both records have a folder with the same record.
 func (c *recordChange) same(folder string) bool {
 	a, b := c.sides[0].listed[folder], c.sides[1].listed[folder]
 	return a != nil && b != nil && a.Record == b.Record

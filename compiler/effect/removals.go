@@ -56,7 +56,7 @@ type Removals struct {
 	EmptiedNames []string `json:"-"`
 }
 
-// Excess returns why the removals have to be allowed; "" where they need not be.
+// Excess returns why the removals have to be allowed; "" if they need not be.
 func (r Removals) Excess() string {
 	if r.Empty {
 		return fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)
@@ -88,8 +88,8 @@ func (r Removals) Excess() string {
 	return strings.Join(reasons, "; ")
 }
 
-// Removals counts what the effect removes. loses says whether a pair that gets another
-// namespace loses the former one with everything in it.
+// Removals counts what the effect removes. loses reports whether a pair that gets
+// another namespace loses the former one with everything in it.
 func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
 	r := Removals{Recorded: e.Before, Empty: e.After == 0 && e.Before > 0}
 	on, assignments, unlisted := map[string]bool{}, map[string]bool{}, 0

@@ -31,18 +31,19 @@ type Fleet struct {
 	// Clusters are sorted by name, and each has its cluster type, and the folder that it
 	// follows.
 	Clusters []model.Cluster
-	// ClusterTypes are those of the environment, sorted by name: of those with entries for
-	// their clusters one for each class.
+	// ClusterTypes are the cluster types of the environment, sorted by name: of those with
+	// entries for their clusters one for each class.
 	ClusterTypes []model.ClusterType
 	// Split are the cluster types whose clusters are of several classes and have one folder,
 	// which is an error.
 	Split []string
-	// Invalid are those of which something is wrong, as far as their names are known.
+	// Invalid are the entities with errors, as far as their names are
+	// known.
 	Invalid []model.Ref
 	// Incomplete says that errors hide which clusters there are.
 	Incomplete bool
 	// Base and Environment identify the content of the inventories' files at the
-	// platform's root and in the environment's folder; zero where there are none.
+	// platform's root and in the environment's folder; zero if there are none.
 	Base, Environment [sha256.Size]byte
 }
 
@@ -86,7 +87,8 @@ type row struct {
 	at model.Position
 }
 
-// hides says whether an entity of a collection has errors, so that it is not in the model.
+// hides reports whether an entity of a collection has errors, so that it is not in the
+// model.
 func (r *reader) hides(collection string) bool {
 	for of := range r.env.Invalid {
 		if of.Collection == collection {

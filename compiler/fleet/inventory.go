@@ -35,10 +35,10 @@ type inventory struct {
 
 	scratch []byte   // for digests of rows
 	names   []string // likewise
-	// labels are those of a row, and shared those of rows before, by what they are.
+	// labels are the labels of a row, and shared those of rows before, by what they are.
 	labels []label
 	shared map[string]map[string]string
-	// labelNames are those that columns are named for, sorted.
+	// labelNames are the label names that columns are named for, sorted.
 	labelNames []string
 }
 
@@ -211,7 +211,7 @@ func (inv *inventory) read(data []byte) *fault {
 }
 
 // Format returns what the file of an inventory is, by its ending where the inventory does not
-// say; "" where that says nothing.
+// say; "" if that says nothing.
 func Format(inv *model.Inventory) model.InventoryFormat {
 	if inv.Format != "" {
 		return inv.Format
@@ -306,7 +306,7 @@ func (inv *inventory) checkLabels() {
 }
 
 // digests identify the content of files in the folder of the environment, and of all
-// others; zero for none.
+// others, or zero.
 func digests(all []*inventory, folder string) (base, own [sha256.Size]byte) {
 	hashes := map[bool][]byte{}
 	for _, inv := range all {

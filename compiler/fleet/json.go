@@ -233,7 +233,7 @@ func (inv *inventory) readYAML(data []byte) *fault {
 	return nil
 }
 
-// fieldOf returns the value of a mapping's key; nil for none.
+// fieldOf returns the value of a mapping's key, or nil.
 func fieldOf(n *yaml.Node, name string) *yaml.Node {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {

@@ -51,7 +51,7 @@ func (inv *inventory) add(of cells) {
 	inv.rows = append(inv.rows, row{b.cluster, b.at})
 }
 
-// IsAddress says whether schema.#Cluster takes a text for an address.
+// IsAddress reports whether schema.#Cluster takes a text for an address.
 func IsAddress(text string) bool { return address.MatchString(text) }
 
 var address = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$`)
@@ -106,7 +106,7 @@ func (b *builder) name() {
 	}
 }
 
-// word returns what a column has, without white space around it; "" where there is nothing.
+// word returns what a column has, without white space around it, or "".
 func (b *builder) word(column string) string {
 	v, _ := b.cells.cell(column)
 	text, ok := b.text(column, v)
@@ -116,7 +116,7 @@ func (b *builder) word(column string) string {
 	return strings.TrimSpace(text)
 }
 
-// text returns a scalar as it is written; false where the value is another.
+// text returns a scalar as it is written; false if the value is another.
 func (b *builder) text(column string, v model.Value) (string, bool) {
 	switch {
 	case v.Kind() == model.Null:

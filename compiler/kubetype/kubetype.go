@@ -34,7 +34,7 @@ import (
 type Field struct {
 	// Path is where the field is in the object, as model.Ref writes paths.
 	Path string
-	// Problem follows the path in a sentence: "is true, which is no string: quote it".
+	// Problem follows the path in a sentence: "is true, which is not a string: quote it".
 	Problem string
 	// Image is whether the field is an image that names nothing.
 	Image bool
@@ -75,8 +75,8 @@ func (e *Error) Hint() string {
 	return "give the field a value of its type: in a template, quote writes a string and int a whole number"
 }
 
-// Check returns what an API server refuses in an object, or in the items of a list; nil for
-// nothing. Values of Secrets are not in its messages.
+// Check returns what an API server refuses in an object, or in the items of a list, or nil.
+// Values of Secrets are not in its messages.
 func Check(object model.Value) *Error {
 	if items, ok := object.Lookup("items"); ok && strings.HasSuffix(text(object, "kind"), "List") {
 		for _, item := range items.Elems() {
@@ -240,7 +240,8 @@ type field struct {
 	image bool // it names an image that a pod runs
 }
 
-// fields are those of types, by their names in JSON: reflect.Type to map[string]field.
+// fields are the fields of types, by their names in JSON: reflect.Type to
+// map[string]field.
 var fields sync.Map
 
 func fieldsOf(t reflect.Type) map[string]field {
@@ -288,8 +289,8 @@ func (c *checker) bytes(path string, v model.Value) {
 	}
 }
 
-// integer refuses what is no whole number, or too large for its type. A number with a point or an
-// exponent may be whole: readers of YAML make an integer of 1e3.
+// integer refuses what is not a whole number, or too large for its type. A number with a point or
+// an exponent may be whole: readers of YAML make an integer of 1e3.
 func (c *checker) integer(path string, v model.Value, t reflect.Type) {
 	if v.Kind() != model.Int && v.Kind() != model.Float {
 		hint := ""

@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Encrypted says whether SOPS has encrypted an object, by what Flux looks for: metadata of SOPS
-// with a MAC, or a Secret with an encrypted file among its data, as a generator of Kustomize makes it
-// (https://fluxcd.io/flux/components/kustomize/kustomizations/#decryption).
+// Encrypted reports whether SOPS has encrypted an object, by what Flux looks for: metadata of SOPS
+// with a MAC, or a Secret with an encrypted file among its data, as a generator of Kustomize makes
+// it (https://fluxcd.io/flux/components/kustomize/kustomizations/#decryption).
 func Encrypted(object model.Value) bool {
 	metadata, _ := object.Lookup("sops")
 	if text(metadata, "mac") != "" {
@@ -49,8 +49,8 @@ func secretData(object model.Value) func(yield func([]byte, string) bool) {
 // ciphertext is what values begin with that SOPS has encrypted.
 const ciphertext = "ENC[AES256_GCM,data:"
 
-// Ciphertext returns the path of the first value that SOPS has encrypted; "" for none. In an object
-// that is not Encrypted, it has come without the metadata that it is decrypted with.
+// Ciphertext returns the path of the first value that SOPS has encrypted, or "". In an object that
+// is not Encrypted, it has come without the metadata that it is decrypted with.
 func Ciphertext(object model.Value) string {
 	for data, name := range secretData(object) {
 		if bytes.HasPrefix(data, []byte(ciphertext)) {
@@ -77,9 +77,9 @@ func ciphertextIn(v model.Value, path string) string {
 	return ""
 }
 
-// Encrypts says whether the metadata of SOPS have a value at a path of fields encrypted, as
-// sops.Tree decides it (https://pkg.go.dev/github.com/getsops/sops/v3). What they say of comments is not
-// looked at.
+// Encrypts reports whether the metadata of SOPS have a value at a path of fields encrypted, as
+// sops.Tree decides it (https://pkg.go.dev/github.com/getsops/sops/v3). What they say of comments
+// is not looked at.
 func Encrypts(object model.Value, path ...string) bool {
 	metadata, _ := object.Lookup("sops")
 	encrypted := true

@@ -42,8 +42,8 @@ type Outcome struct {
 
 // Renderer renders jobs. It may be used by several goroutines.
 type Renderer interface {
-	// Render returns what becomes of a job. What is wrong with the source is in the
-	// Outcome; an error is one of the machine or of the program, or the context's.
+	// Render returns the result of a job. What is wrong with the source is in the Outcome;
+	// an error is one of the machine or of the program, or the context's.
 	Render(context.Context, *Job) (Outcome, error)
 }
 

@@ -53,7 +53,7 @@ func (a *Artifact) Tree() string { return a.tree }
 // Environment is whose tree it is.
 func (a *Artifact) Environment() string { return a.environment }
 
-// Digest is that of the artifact's manifest.
+// Digest is the digest of the artifact's manifest.
 func (a *Artifact) Digest() string { return digest.FromBytes(a.manifest).String() }
 
 func newArtifact(files []backends.File, o Options, p provenance) (*Artifact, error) {

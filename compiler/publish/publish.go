@@ -28,8 +28,8 @@ import (
 type Options struct {
 	// Path is the folder of the artifact that holds the tree, "." for its root.
 	Path string
-	// Origin and Revision are the URL of the platform's own repository and the
-	// commit that was compiled; "" where nobody says.
+	// Origin and Revision are the URL of the platform's own repository and the commit that
+	// was compiled; "" if nobody says.
 	Origin, Revision string
 }
 
@@ -115,7 +115,7 @@ func recordOf(dir string) (*tree.Record, error) {
 	return record, nil
 }
 
-// readFolder returns the files of a folder but for kalypso's own and git's.
+// readFolder returns the files of a folder except kalypso's own and git's.
 func readFolder(dir string) ([]backends.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -50,7 +50,7 @@ func open(repository string) (*remote.Repository, error) {
 	return r, err
 }
 
-// TakenError says that a tag holds something else than the environment's tree.
+// TakenError says that a tag holds something other than the environment's tree.
 type TakenError struct {
 	Target Target
 	Holds  string // what is there
@@ -63,7 +63,7 @@ func (e *TakenError) Error() string {
 // Push brings an artifact to a tag, and returns the digest of what the tag then
 // holds, and whether that is new. A tag with an equal layer of the same
 // environment is left as it is, with the provenance that it has. One that holds
-// something else than a tree of this platform and environment is a *TakenError,
+// something other than a tree of this platform and environment is a *TakenError,
 // unless adopt is set. Other errors are *oci.RegistryError, or about docker's
 // configuration.
 func Push(ctx context.Context, t Target, a *Artifact, adopt bool) (digest string, pushed bool, err error) {
@@ -112,7 +112,7 @@ func pushBlob(ctx context.Context, r *remote.Repository, d ocispec.Descriptor, d
 	return r.Blobs().Push(ctx, d, bytes.NewReader(data))
 }
 
-// held is the manifest that a tag has; nil for none.
+// held is the manifest that a tag has, or nil.
 type held struct{ ocispec.Manifest }
 
 // current returns what a tag holds, with its digest.
@@ -139,15 +139,15 @@ func current(ctx context.Context, r *remote.Repository, tag string) (*held, stri
 	return &h, d.Digest.String(), nil
 }
 
-// is says whether the tag holds the artifact's tree, as the artifact has it.
+// is reports whether the tag holds the artifact's tree, as the artifact has it.
 func (h *held) is(a *Artifact) bool {
 	return h != nil && h.stranger(a) == "" && h.Config.MediaType == ConfigType && h.MediaType == manifestType &&
 		len(h.Layers) == 1 && h.Layers[0].MediaType == LayerType &&
 		h.Layers[0].Digest == content.NewDescriptorFromBytes(LayerType, a.layer).Digest
 }
 
-// stranger says what the tag holds that is no tree of the artifact's platform and
-// environment; "" for nothing.
+// stranger says what the tag holds that is not a tree of the artifact's platform and
+// environment, or "".
 func (h *held) stranger(a *Artifact) string {
 	if h == nil {
 		return ""

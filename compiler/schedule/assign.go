@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// selection are the pairs that one policy selects, but for those of except.
+// selection are the pairs that one policy selects, except those of except.
 type selection struct {
 	policy *model.SchedulingPolicy
 	product
@@ -54,17 +54,17 @@ func contains(ascending []int, n int) bool {
 	return found
 }
 
-// holds says whether both sides select the pair.
+// holds reports whether both sides select the pair.
 func (p product) holds(target, clusterType int) bool {
 	return contains(p.types, clusterType) && contains(p.targets, target)
 }
 
-// excepts says whether the policy's except takes the pair from it.
+// excepts reports whether the policy's except takes the pair from it.
 func (s *selection) excepts(target, clusterType int) bool {
 	return slices.ContainsFunc(s.except, func(p product) bool { return p.holds(target, clusterType) })
 }
 
-// denies says whether the policy takes the pair from all policies.
+// denies reports whether the policy takes the pair from all policies.
 func (s *selection) denies(target, clusterType int) bool {
 	return s.policy.Deny && s.holds(target, clusterType) && !s.excepts(target, clusterType)
 }

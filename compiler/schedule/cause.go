@@ -65,7 +65,7 @@ func (c *causes) of(side string, selects func(*selection) bool) string {
 
 // WithoutAssignments returns why the schedule has no assignments, as diagnostics follow from
 // it: the path of the first policy with a selector that selects nothing, else of the first
-// workload that nothing is assigned of; "" where there are assignments, or neither.
+// workload that nothing is assigned of; "" if there are assignments, or neither.
 func (s *Schedule) WithoutAssignments() string {
 	if len(s.Assignments) > 0 || s.uncertain {
 		return ""

@@ -30,7 +30,7 @@ func (s *Schedule) deny(c int, assigned, denied []pair) {
 	}
 }
 
-// sparing returns the policies whose deny would take a pair away, but for their except.
+// sparing returns the policies whose deny would take a pair away, except their except.
 func (s *Schedule) sparing(target, clusterType int) []string {
 	var out []string
 	for _, p := range s.lenient {

@@ -129,7 +129,7 @@ func (f *fleet) typeNames() []string {
 }
 
 // Bounded returns the cluster types that each workspace selects which it may be on, by the
-// names of the workspaces; those that give patterns of names are not there.
+// names of the workspaces; those that give patterns of names do not exist.
 func Bounded(env *model.Environment, satisfies selector.Satisfier) map[string]map[string]bool {
 	var out map[string]map[string]bool
 	var f *fleet

@@ -45,7 +45,7 @@ type change struct {
 	value string
 }
 
-// same says whether two changes of one slot ask for the same.
+// same reports whether two changes of one slot ask for the same.
 func (c change) same(d change) bool { return c.field == d.field && c.value == d.value }
 
 func (c change) String() string {

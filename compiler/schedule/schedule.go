@@ -25,7 +25,7 @@ type Assignment struct {
 	ClusterType *model.ClusterType
 	// Policies are the names of the policies that assign it, sorted.
 	Policies []string
-	// SparedBy are the names of the policies with deny that would take it away, but for
+	// SparedBy are the names of the policies with deny that would take it away, except
 	// their except; sorted.
 	SparedBy []string
 	// Version and Manifests are the target's, after the pins of the policies.

@@ -24,9 +24,9 @@ type Absence struct {
 	// Removals are the policies that select the pair; there is nothing more to say
 	// where there are some.
 	Removals []Removal `json:"removals,omitempty"`
-	// Nearest are the policies that select the pair but for the fewest
-	// constraints, the nearest first; of equally near ones, those that select the
-	// deployment target.
+	// Nearest are the policies that select the pair, up to the fewest constraints,
+	// the nearest first; of equally near ones, those that select the deployment
+	// target.
 	Nearest []NearMiss `json:"nearest,omitempty"`
 	// Uncertain says that errors hide a part of the environment, so that there may
 	// be other reasons.
@@ -65,12 +65,12 @@ type NearMiss struct {
 	DeploymentTarget []selector.Mismatch `json:"deploymentTarget,omitempty"`
 	ClusterType      []selector.Mismatch `json:"clusterType,omitempty"`
 	// Clusters is the selector of clusters that does not hold for those of the cluster
-	// type; "" where it does.
+	// type; "" if it does.
 	Clusters string `json:"clusters,omitempty"`
 }
 
-// WhyNot says why a deployment target, by its full name, is not assigned to a
-// cluster type; false where it is. Neither needs to exist.
+// WhyNot says why a deployment target, by its full name, is not assigned to a cluster
+// type; false if it is. Neither needs to exist.
 func (s *Schedule) WhyNot(clusterType, fullName string) (Absence, bool) {
 	a := Absence{Environment: s.Environment, ClusterType: clusterType, DeploymentTarget: fullName, Uncertain: s.uncertain}
 	if _, assigned := s.Find(clusterType, fullName); assigned {

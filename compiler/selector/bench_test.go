@@ -10,7 +10,7 @@ import (
 
 const fleet = 100_000
 
-// fleetFacts are those of 100,000 assignments with 12 facts each.
+// fleetFacts are the fleet facts of 100,000 assignments with 12 facts each.
 func fleetFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
 		f := Facts{}

@@ -6,7 +6,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Holds says whether the selector holds for entity i.
+// Holds reports whether the selector holds for entity i.
 //
 // A field's constraint holds if one of the name's values satisfies all of it,
 // where the parts that exclude values (!= and !~) must hold for all values. An
@@ -17,7 +17,7 @@ func (x *Index) Holds(s model.Selector, i int) bool {
 	return x.structHolds(&s, &x.root, int32(i))
 }
 
-// MayHold says whether a selector can hold for an entity of which one fact is known.
+// MayHold reports whether a selector can hold for an entity of which one fact is known.
 func MayHold(s model.Selector, name, value string, satisfies Satisfier) bool {
 	x := NewIndex(slices.Values([]Facts{{name: Values(value)}}), satisfies)
 	return x.mayHold(&s, name)
@@ -36,7 +36,7 @@ func (x *Index) mayHold(s *model.Selector, name string) bool {
 	return true
 }
 
-// structHolds says whether s holds for the struct that entity e has in c.
+// structHolds reports whether s holds for the struct that entity e has in c.
 func (x *Index) structHolds(s *model.Selector, c *column, e int32) bool {
 	switch s.Op {
 	case model.OpAll:
@@ -63,7 +63,7 @@ func (x *Index) structHolds(s *model.Selector, c *column, e int32) bool {
 	return false
 }
 
-// someHolds says whether one of the values that e has in c satisfies s.
+// someHolds reports whether one of the values that e has in c satisfies s.
 func (x *Index) someHolds(s *model.Selector, c *column, e int32) bool {
 	values := c.of(e)
 	for _, v := range values {
@@ -74,7 +74,7 @@ func (x *Index) someHolds(s *model.Selector, c *column, e int32) bool {
 	return false
 }
 
-// eachHolds says whether all of the values that e has in c satisfy s.
+// eachHolds reports whether all of the values that e has in c satisfy s.
 func (x *Index) eachHolds(s *model.Selector, c *column, e int32) bool {
 	values := c.of(e)
 	for i, v := range values {
@@ -85,7 +85,7 @@ func (x *Index) eachHolds(s *model.Selector, c *column, e int32) bool {
 	return true
 }
 
-// valueHolds says whether s holds for the value v, and what s excludes for all
+// valueHolds reports whether s holds for the value v, and what s excludes for all
 // values.
 func (x *Index) valueHolds(s *model.Selector, c *column, e, v int32, values []int32) bool {
 	switch s.Op {

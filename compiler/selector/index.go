@@ -6,7 +6,7 @@
 // there are entities. What is neither equality nor presence is asked of CUE,
 // once for each expression and distinct value.
 //
-// An Index is immutable but for what it remembers, and safe for concurrent use.
+// An Index is immutable except what it remembers, and safe for concurrent use.
 package selector
 
 import (
@@ -33,9 +33,9 @@ func NewIndex(facts iter.Seq[Facts], satisfies Satisfier) *Index {
 	return x
 }
 
-// NewIndexOf returns an index over entities of which each gives its facts, which are no
-// structs, in the order of names; one without values is not there. The sequence may give the
-// same slice for each.
+// NewIndexOf returns an index over entities of which each gives its facts, which are not
+// structs, in the order of names; one without values does not exist. The sequence may give
+// the same slice for each.
 func NewIndexOf(names []string, facts iter.Seq[[]Fact], satisfies Satisfier) *Index {
 	x := &Index{memory: memory{ask: satisfies}}
 	columns := make([]column, len(names))

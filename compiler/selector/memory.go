@@ -7,9 +7,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Satisfier says whether a value satisfies an expression. An Index asks it about
-// each expression and value once, and one question at a time; a Satisfier that
-// several indexes share may be called by several goroutines if they are.
+// Satisfier reports whether a value satisfies an expression. An Index asks it about
+// each expression and value once, and one question at a time; a Satisfier that several
+// indexes share may be called by several goroutines if they are.
 type Satisfier func(e model.Expr, value string) bool
 
 // memory remembers a Satisfier's answers.
@@ -45,9 +45,9 @@ func (m *memory) satisfies(e model.Expr, value string) bool {
 	return answer
 }
 
-// negated says whether an expression excludes values, as !=, !~ and matchN(0, …)
-// do, instead of demanding one. Of a name with several values, a demand is met by one of them,
-// an exclusion only by all.
+// negated reports whether an expression excludes values, as !=, !~ and matchN(0, …) do,
+// instead of demanding one. Of a name with several values, a demand is met by one of them, an
+// exclusion only by all.
 func negated(e model.Expr) bool {
 	text := strings.TrimLeft(string(e), " \t\n(")
 	return strings.HasPrefix(text, "!=") || strings.HasPrefix(text, "!~") || strings.HasPrefix(text, "matchN(0,")

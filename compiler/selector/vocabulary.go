@@ -51,7 +51,7 @@ func (v Vocabulary) at(path string) words {
 type unknown struct {
 	text  string // the name's path, or the path with the value
 	word  string
-	known []string // the words that there are, sorted
+	known []string // the words that exist, sorted
 	name  bool     // it is a name, and no value
 }
 

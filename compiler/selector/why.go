@@ -92,7 +92,7 @@ func (c *column) texts(values []int32) []string {
 	return out
 }
 
-// aboutFields says whether s is a constraint on a struct.
+// aboutFields reports whether s is a constraint on a struct.
 func aboutFields(s *model.Selector) bool {
 	switch s.Op {
 	case model.OpField, model.OpOptional:

@@ -7,17 +7,17 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Links returns the links, by their paths from the root, that are no part of the
-// platform and that CUE would nevertheless look at, and fail: those that lead
-// nowhere, as an editor makes for every file that it has open, and those to folders
-// that have the name of a data file.
+// Links returns the links, by their paths from the root, that are not part of the
+// platform and that CUE would nevertheless look at, and fail: those that lead nowhere,
+// as an editor makes for every file that it has open, and those to folders that have
+// the name of a data file.
 func (p *Platform) Links() []string { return p.links }
 
 // mostLinked is the size in bytes up to which a link may lead to a data file.
 const mostLinked = 16 << 20
 
-// lookAside looks at what is no regular file and no part of the package. CUE
-// reads it nevertheless where its name ends like that of a data file.
+// lookAside looks at what is not a regular file and no part of the package. CUE reads
+// it nevertheless where its name ends like that of a data file.
 func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 	info, err := p.files.Stat(rel)
 	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
@@ -40,7 +40,7 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 // NoFileError says that something has the name of a CUE file and is none.
 type NoFileError struct {
 	Name  string // from the platform's root
-	there bool   // what it is is no file, and not that nothing is there
+	there bool   // what it is is not a file, and not that nothing is there
 }
 
 // Error says what it is instead.

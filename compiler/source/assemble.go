@@ -30,7 +30,7 @@ type Assembly struct {
 	// Own are the environments whose own files are not those of Base, by name.
 	Own map[string]Own
 	// Prefetch, if given, is called with the ids of all files before the first is read, so that
-	// those that are not there can be brought at once.
+	// those that do not exist can be brought at once.
 	Prefetch func(ctx context.Context, ids []git.Hash) error
 }
 
@@ -116,7 +116,7 @@ func (a *Assembly) write(ctx context.Context, temp string, layers []layer) error
 	return nil
 }
 
-// overlay copies the folder, but for environments that have other files, and writes
+// overlay copies the folder, except environments that have other files, and writes
 // these.
 func (a *Assembly) overlay(ctx context.Context) (platform string, remove func() error, err error) {
 	own, err := a.owned()

@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// isBeside says whether a file is YAML in a folder that the platform's files are
+// isBeside reports whether a file is YAML in a folder that the platform's files are
 // loaded from.
 func isBeside(rel string) bool {
 	switch dir := path.Dir(rel); {
@@ -84,9 +84,9 @@ func (p *Platform) embedded() map[string]bool {
 // too: of helmfile.yaml, of a kubeconfig, of Compose, and of tools that test.
 var ofOthers = []string{"environments", "clusters", "configs", "tests"}
 
-// describesPlatform says whether one of a YAML file's outermost keys is a
-// collection of the language that is in no other tool's file, or its API group is
-// that of the original Kalypso.
+// describesPlatform reports whether one of a YAML file's outermost keys is a collection
+// of the language that is in no other tool's file, or its API group is that of the
+// original Kalypso.
 func (p *Platform) describesPlatform(rel string) bool {
 	data, err := p.files.ReadFile(rel)
 	if err != nil {

@@ -86,8 +86,8 @@ func (c *checkout) entry(e git.Entry, at string) error {
 	return fmt.Errorf("%s has mode %q, which git does not know", at, e.Mode)
 }
 
-// mustBeWhole says whether what is at a path counts also where nothing names it: without
-// its files, something else would be compiled, and nobody would notice.
+// mustBeWhole reports whether what is at a path counts also where nothing names it:
+// without its files, something else would be compiled, and nobody would notice.
 func mustBeWhole(at string) bool {
 	first, _, _ := strings.Cut(at, "/")
 	return first == Environments || first == "cue.mod"

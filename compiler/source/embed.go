@@ -13,7 +13,7 @@ import (
 type Embedded struct {
 	Name string    // from the folder of the CUE file, as CUE calls it
 	Path string    // that of the CUE file's folder and Name together
-	Type string    // that the attribute gives it; "" for none
+	Type string    // that the attribute gives it, or ""
 	At   token.Pos // of the attribute
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // utf16Of returns the byte order that a file's mark says it is UTF-16 in, which CUE
-// reads; nil where it has no mark.
+// reads; nil if it has no mark.
 func utf16Of(data []byte) binary.ByteOrder {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):

@@ -63,8 +63,8 @@ func (h History) Base() (Base, error) {
 	return Base{}, nil
 }
 
-// base identifies what a tree has of the platform outside of environments/; "" where
-// there is no platform.
+// base identifies what a tree has of the platform outside of environments/; "" if there
+// is no platform.
 func (h History) base(root git.Hash) (string, error) {
 	e, found, err := h.Repository.Find(root, h.Path)
 	if err != nil || !found || e.Mode != git.FolderMode {
@@ -78,7 +78,7 @@ func (h History) base(root git.Hash) (string, error) {
 	return git.ID(git.TreeKind, git.EncodeTree(entries)).String(), nil
 }
 
-// Edit is a file that a commit changed, with what it was and is; the zero Hash for none.
+// Edit is a file that a commit changed, with what it was and is, or the zero Hash.
 type Edit struct {
 	Path    string
 	Was, Is git.Hash
@@ -177,8 +177,8 @@ func (h History) Changes(at string) iter.Seq2[Base, error] {
 	}
 }
 
-// Newest returns the newest commit that changed what is at a path; zero where nothing
-// ever was there.
+// Newest returns the newest commit that changed what is at a path; zero if nothing ever
+// was there.
 func (h History) Newest(at string) (git.Hash, error) {
 	for c, err := range h.Changes(at) {
 		return c.Commit, err

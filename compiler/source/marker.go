@@ -18,7 +18,7 @@ var (
 	ApplicationMarker = Marker{"application", []string{"kalypso.yaml", "kalypso.cue"}}
 )
 
-// At says whether a folder of a commit has one of the files; where is "." for the
+// At reports whether a folder of a commit has one of the files; where is "." for the
 // commit's root.
 func (m Marker) At(repo *git.Repository, commit git.Hash, where string) (bool, error) {
 	root, err := repo.CommitTree(commit)

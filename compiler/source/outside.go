@@ -18,8 +18,8 @@ func Outside(root string) []string {
 	return replacements(root, data)
 }
 
-// IsEnvironmentFolder says whether a path, relative to the root and with slashes,
-// is one that may be a link to a folder: that of the environments, or of one.
+// IsEnvironmentFolder reports whether a path, relative to the root and with slashes, is
+// one that may be a link to a folder: that of the environments, or of one.
 func IsEnvironmentFolder(rel string) bool {
 	environment, deeper := environmentOf(rel)
 	return rel == Environments || environment != "" && deeper == ""

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Overlap says whether one of two folders of a branch is the other, or within it. "" and
-// "." are the root.
+// Overlap reports whether one of two folders of a branch is the other, or within it. ""
+// and "." are the root.
 func Overlap(a, b string) bool {
 	clean := func(folder string) string { return strings.TrimSuffix(path.Clean("/"+folder), "/") + "/" }
 	a, b = clean(a), clean(b)

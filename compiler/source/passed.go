@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// isPassedOver says whether CUE passes over a file of that name though it looks
+// isPassedOver reports whether CUE passes over a file of that name though it looks
 // like one to load. Hidden files are left to editors, and scripts to the cue
 // command.
 func isPassedOver(name string) bool {
@@ -20,8 +20,8 @@ func isPassedOver(name string) bool {
 	return strings.HasSuffix(strings.ToLower(name), ".cue") && !isSource(name)
 }
 
-// lookPassedOver warns of a file of the platform that CUE passes over: what it
-// says is not there.
+// lookPassedOver warns of a file of the platform that CUE passes over: what it says
+// does not exist.
 func (p *Platform) lookPassedOver(rel string) ([]diag.Diagnostic, error) {
 	environment, deeper := environmentOf(path.Dir(rel))
 	if path.Dir(rel) != "." && (environment == "" || deeper != "") {

@@ -57,7 +57,7 @@ func (p *Platform) Quote(ds []diag.Diagnostic) {
 	}
 }
 
-// textOf returns a file as it was read; "" where that is not known.
+// textOf returns a file as it was read; "" if that is not known.
 func (p *Platform) textOf(name string) string {
 	p.reading.Lock()
 	content := p.read[name]

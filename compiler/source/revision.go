@@ -16,8 +16,8 @@ import (
 // Checkout writes the platform that dir is in, as it is at a revision of its git
 // repository, into a new temporary folder, and returns that folder. The work
 // tree, the index and the refs stay as they are. remove deletes the folder; it
-// is nil where there is an error. Only the platform's own part of the revision
-// is read.
+// is nil if there is an error. Only the platform's own part of the revision is
+// read.
 //
 // rev is what git rev-parse takes: the name of a branch, a tag or another ref, or
 // a commit's id or four or more digits of it, or what git describe prints,
@@ -49,7 +49,7 @@ func Checkout(ctx context.Context, dir, rev string) (platform string, remove fun
 	return platform, remove, nil
 }
 
-// HasRevision says whether a name is that of a revision of the repository that a
+// HasRevision reports whether a name is that of a revision of the repository that a
 // folder is in, as Checkout takes it.
 func HasRevision(dir, rev string) bool {
 	root, err := Root(dir)
@@ -156,7 +156,7 @@ func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) 
 		marker.What, rel, git.Short(commit))
 }
 
-// entryOf returns what a tree has under a name; the zero Entry for nothing.
+// entryOf returns what a tree has under a name, or the zero Entry.
 func entryOf(entries []git.Entry, name string) git.Entry {
 	if i := slices.IndexFunc(entries, func(e git.Entry) bool { return e.Name == name }); i >= 0 {
 		return entries[i]

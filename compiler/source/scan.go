@@ -29,7 +29,7 @@ type Digest [sha256.Size]byte
 // kalypso. The rule is to cover more where it is not certain what CUE reads,
 // never less:
 //
-//   - Files are those in the folder and the folders above it, up to the root, that
+//   - Files are the files in the folder and the folders above it, up to the root, that
 //     are of package platform, have no package clause, or cannot be parsed.
 //   - An import may be of the platform itself, or lie in cue.mod/pkg, cue.mod/gen
 //     or cue.mod/usr: all of these folders count, where they exist, each with the
@@ -41,7 +41,7 @@ type Digest [sha256.Size]byte
 //     whole.
 //   - The module kalypso.io is that of the binary, which is left to the caller.
 type Sources struct {
-	// Files are those of the package, sorted by name.
+	// Files are the files of the package, sorted by name.
 	Files []File
 	// Module is the digest of the module's files in cue.mod.
 	Module Digest
@@ -189,8 +189,8 @@ func (s *scanner) embeds(f *scanned) []Embedded {
 	return Embeds(syntax, s.Files)
 }
 
-// folder returns the names of a folder's CUE files, from the root; none for a
-// folder that is not there.
+// folder returns the names of a folder's CUE files, from the root; none for a folder
+// that does not exist.
 func (s *scanner) folder(dir string) ([]string, error) {
 	if names, done := s.folders[dir]; done {
 		return names, nil
@@ -213,7 +213,7 @@ func (s *scanner) folder(dir string) ([]string, error) {
 	return names, nil
 }
 
-// isNoFolder says whether there is something of that name that is no folder.
+// isNoFolder reports whether there is something of that name that is no folder.
 func (s *scanner) isNoFolder(name string) bool {
 	info, err := s.Stat(name)
 	return err != nil || !info.IsDir()
@@ -299,9 +299,9 @@ func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 	needs[what] = Digest{} // it is refused, or left out of a glob
 }
 
-// resolve returns the files that an import may lead to, but for those of other
-// modules. To needs it adds the modules that begin on the way: CUE finds no package
-// of this one in them.
+// resolve returns the files that an import may lead to, except those of other modules.
+// To needs it adds the modules that begin on the way: CUE finds no package of this one
+// in them.
 func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error) {
 	parts := ast.ParseImportPath(of)
 	folders := []struct{ top, dir string }{}

@@ -95,23 +95,23 @@ func OpenOver(dir string, over Overlay) (*Platform, []diag.Diagnostic, error) {
 // Files returns the platform's files, with what lies over them.
 func (p *Platform) Files() *Files { return p.files }
 
-// HasBase says whether there are files that all environments share.
+// HasBase reports whether there are files that all environments share.
 func (p *Platform) HasBase() bool { return p.hasBase }
 
-// HasFolder says whether the environment has a folder with files.
+// HasFolder reports whether the environment has a folder with files.
 func (p *Platform) HasFolder(environment string) bool {
 	return slices.Contains(p.Folders, environment)
 }
 
-// Hides says whether a file that should be a part of the environment is not
-// loaded, so that it is not known what the environment has. The diagnostics of
-// Open say which.
+// Hides reports whether a file that should be a part of the environment is not
+// loaded, so that it is not known what the environment has. The diagnostics of Open
+// say which.
 func (p *Platform) Hides(environment string) bool { return p.hidden[""] || p.hidden[environment] }
 
-// Loadable says whether CUE may load the environment, or the base for "". It
-// may not where CUE, which reads every data file of a folder that it loads,
-// would not come to an end, and where the platform needs a newer schema. The
-// diagnostics of Open say why.
+// Loadable reports whether CUE may load the environment, or the base for "". It may
+// not where CUE, which reads every data file of a folder that it loads, would not come
+// to an end, and where the platform needs a newer schema. The diagnostics of Open say
+// why.
 func (p *Platform) Loadable(environment string) bool {
 	return !p.barred[""] && !p.barred[environment]
 }
@@ -330,7 +330,7 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 	return ds, nil
 }
 
-// isFile says whether an entry of a folder is a file, or a link to one.
+// isFile reports whether an entry of a folder is a file, or a link to one.
 func (p *Platform) isFile(rel string, entry fs.DirEntry) bool {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.Type().IsRegular()
@@ -339,8 +339,8 @@ func (p *Platform) isFile(rel string, entry fs.DirEntry) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// enters says whether CUE looks into a folder: not into hidden ones, and not
-// into other modules.
+// enters reports whether CUE looks into a folder: not into hidden ones, and not into
+// other modules.
 func (p *Platform) enters(rel string) bool {
 	base := path.Base(rel)
 	if rel == "cue.mod" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
@@ -350,7 +350,7 @@ func (p *Platform) enters(rel string) bool {
 	return err != nil
 }
 
-// isSource says whether CUE would load a file of that name: no hidden ones, no
+// isSource reports whether CUE would load a file of that name: no hidden ones, no
 // scripts of the cue command, no tests.
 func isSource(name string) bool {
 	if !strings.HasSuffix(name, ".cue") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {

@@ -27,7 +27,7 @@ type Evaluation struct {
 
 // Evaluation returns the evaluation of a package; what names it, such as "environment dev".
 // Its sources are identified by a digest: what trips is not evaluated again until they
-// change. bounds are those that the platform gives it; zero for none.
+// change. bounds are those that the platform gives it, or zero.
 func (s *Supervisor) Evaluation(what string, sources [32]byte, bounds Bounds) *Evaluation {
 	if s == nil {
 		return nil
@@ -49,7 +49,7 @@ func (e *Evaluation) Identify(sources [32]byte) {
 	e.sources = hex.EncodeToString(sources[:])
 }
 
-// Tripped returns the trip of the evaluation; nil where there was none.
+// Tripped returns the trip of the evaluation; nil if there was none.
 func (e *Evaluation) Tripped() *Trip {
 	if e == nil {
 		return nil
@@ -62,8 +62,8 @@ func (e *Evaluation) Tripped() *Trip {
 	return &trips[i]
 }
 
-// InPieces says whether the package is to be evaluated in pieces, of which each says its
-// place: it was beyond a bound, and nobody knows where.
+// InPieces reports whether the package is to be evaluated in pieces, of which each says
+// its place: it was beyond a bound, and nobody knows where.
 func (e *Evaluation) InPieces() bool {
 	if e == nil {
 		return false
@@ -105,10 +105,10 @@ type Place struct {
 	At     []model.Position `json:"at,omitempty"`    // of the entity, or of the first files
 }
 
-// exact says whether it is known what is evaluated.
+// exact reports whether it is known what is evaluated.
 func (p Place) exact() bool { return p.Entity != (model.Ref{}) || p.Files == 1 }
 
-// isZero says whether nothing is known of what is evaluated.
+// isZero reports whether nothing is known of what is evaluated.
 func (p Place) isZero() bool { return p.Entity == (model.Ref{}) && p.Files == 0 }
 
 // Part is a part of an evaluation, in one goroutine.

@@ -8,8 +8,8 @@ const (
 	lateMemory = 2
 )
 
-// Defer says whether the program puts environments off that take long: it begins again with
-// the others, and evaluates these after what it has made of the others is written.
+// Defer reports whether the program puts environments off that take long: it begins again
+// with the others, and evaluates these after what it has made of the others is written.
 func (s *Supervisor) Defer(may bool) {
 	if s == nil {
 		return

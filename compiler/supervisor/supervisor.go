@@ -69,10 +69,10 @@ type Options struct {
 	Again func(State)
 	Fail  func(Trip)
 	// Ceiling is called with how much memory the collector should let the process have, in
-	// bytes, whenever that changes; nil for nothing.
+	// bytes, whenever that changes, or nil.
 	Ceiling func(bytes int64)
 	// Guard is called with the limits at which the program shall begin again though no
-	// goroutine runs, whenever they change; nil for nothing.
+	// goroutine runs, whenever they change, or nil.
 	Guard func(...again.Limit) error
 }
 
@@ -110,8 +110,8 @@ func New(o Options) *Supervisor {
 	return s
 }
 
-// MayBeginAgain says whether the program may begin again from now on. It may at first, and
-// must not when a part of its result is printed or written.
+// MayBeginAgain reports whether the program may begin again from now on. It may at first,
+// and must not when a part of its result is printed or written.
 func (s *Supervisor) MayBeginAgain(may bool) {
 	if s == nil {
 		return
@@ -245,8 +245,8 @@ func (s *Supervisor) charge(now measurement) {
 	s.last = now.cpu
 }
 
-// judge returns the trip of what is beyond a bound; nil for none. together says that it is not
-// known which of several evaluations it is.
+// judge returns the trip of what is beyond a bound, or nil. together says that it is not known
+// which of several evaluations it is.
 func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 	for _, e := range s.active {
 		e.look()

@@ -13,7 +13,7 @@ type Trip struct {
 	What    string `json:"what"`              // such as "environment dev"
 	Sources string `json:"sources,omitempty"` // the digest of what was evaluated
 	Why     string `json:"why"`               // such as "it takes more than 5m0s of processor time"
-	Bound   string `json:"bound,omitempty"`   // that can be raised: cpu or memory; "" for none
+	Bound   string `json:"bound,omitempty"`   // that can be raised: cpu or memory, or ""
 	Place   Place  `json:"place"`             // what was evaluated
 }
 

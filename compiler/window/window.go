@@ -89,8 +89,8 @@ func moment(text string) (t time.Time, weekly bool, err error) {
 		day).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute), true, nil
 }
 
-// Contains says whether t is in the window: whether clocks show a time in it then. Of a time that they show
-// twice, both are in it.
+// Contains reports whether t is in the window: whether clocks show a time in it then. Of a time
+// that they show twice, both are in it.
 func (w Window) Contains(t time.Time) bool {
 	from, to := w.Next(t)
 	return !to.IsZero() && !t.Before(from)

@@ -33,7 +33,7 @@ func at(t *testing.T, text string) time.Time {
 func TestNext(t *testing.T) {
 	const weekend, freeze = "fri 16:00 mon 06:00", "2026-12-20T00:00 2027-01-02T12:30"
 	for _, c := range []struct {
-		window, tz, at, from, to string // "" for none
+		window, tz, at, from, to string // may be ""
 	}{
 		{weekend, "UTC", "2026-11-25T12:00:00Z", "2026-11-27T16:00:00Z", "2026-11-30T06:00:00Z"},
 		{weekend, "UTC", "2026-11-27T16:00:00Z", "2026-11-27T16:00:00Z", "2026-11-30T06:00:00Z"},
@@ -48,7 +48,7 @@ func TestNext(t *testing.T) {
 		{freeze, "UTC", "2026-01-01T00:00:00Z", "2026-12-20T00:00:00Z", "2027-01-02T12:30:00Z"},
 		{freeze, "Asia/Kathmandu", "2027-01-02T06:44:59Z", "2026-12-19T18:15:00Z", "2027-01-02T06:45:00Z"},
 		{freeze, "Asia/Kathmandu", "2027-01-02T06:45:00Z", "", ""},
-		// 02:00 to 03:00 is not there on that day, and is there twice.
+		// 02:00 to 03:00 does not exist on that day, and is there twice.
 		{"sun 02:30 sun 04:00", "Europe/Berlin", "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"},
 		{"sun 02:10 sun 02:50", "Europe/Berlin", "2026-03-29T00:00:00Z", "2026-04-05T00:10:00Z", "2026-04-05T00:50:00Z"},
 		{"sun 02:10 sun 02:50", "Europe/Berlin", "2026-10-25T00:00:00Z", "2026-10-25T00:10:00Z", "2026-10-25T00:50:00Z"},

@@ -22,7 +22,7 @@ type request struct {
 // reply is what a worker answers.
 type reply struct {
 	Data []byte
-	// Error is what the handler returned instead; "" for nothing.
+	// Error is what the handler returned instead, or "".
 	Error string
 	// TooLong says that there is no Data because there would be too much.
 	TooLong bool

@@ -14,7 +14,7 @@ type Address struct {
 	Authority string
 	Host      string // in lower case, that of IPv6 in brackets; "" for none, as of files
 	Port      string // of the scheme where none is written
-	// Usual is the port that need not be named; "" where it must be, since what goes over
+	// Usual is the port that need not be named; "" if it must be, since what goes over
 	// http is for all to read.
 	Usual string
 	// Path are its parts; none where it Climbs.

@@ -12,8 +12,8 @@ type Reach struct {
 	// Remote leaves out this machine and its own link: addresses that are loopback, link-local
 	// and the like, whatever name leads to them.
 	Remote bool
-	// But is the one server that may be there all the same, as [Address.Server] returns it; ""
-	// for none.
+	// But is the one server that may be there all the same, as [Address.Server] returns it, or
+	// "".
 	But string
 }
 

@@ -67,7 +67,7 @@ func runBelow(ctx context.Context, r replacement, in *os.File, out io.Writer) (c
 }
 
 // askAgain asks the process above this one to begin it again, with the value of stateEnv among
-// some variables. It says whether it could.
+// some variables. It reports whether it could.
 func askAgain(variables []string) bool {
 	for _, v := range variables {
 		if state, is := strings.CutPrefix(v, stateEnv+"="); is && os.Getenv(askEnv) != "" {

@@ -155,7 +155,7 @@ func watch() {
 	exitsyscall()
 }
 
-// residentPages reads the second number of statm (proc(5)); 0 where it cannot.
+// residentPages reads the second number of statm (proc(5)); 0 if it cannot.
 //
 //go:nosplit
 //go:norace

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	busy(512 << 20)
 }
 
-// busy takes memory and time on the one processor that there is, in copies that are not
+// busy takes memory and time on the one processor that exists, in copies that are not
 // interrupted, while a collection waits for their end.
 func busy(size int) {
 	from := make([]byte, size)

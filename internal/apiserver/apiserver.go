@@ -31,7 +31,7 @@ type Server struct {
 	Context string // its name in the kubeconfig; InCluster for that of the pod
 	Host    string // HOST or HOST:PORT
 	client  dynamic.Interface
-	root    rest.Interface // for what is no list
+	root    rest.Interface // for what is not a list
 }
 
 // Open returns the servers of contexts of a kubeconfig, in their order; none for the current

@@ -21,8 +21,8 @@ type File struct {
 	Executable bool
 }
 
-// Tree is a folder of files. Paths are relative to it, with slashes, and none is
-// a folder of another. A folder without files is not there.
+// Tree is a folder of files. Paths are relative to it, with slashes, and none is a
+// folder of another. A folder without files does not exist.
 type Tree struct {
 	Files map[string]File
 	// Refused are the paths whose content is not to be had, with a reason each that
@@ -82,7 +82,7 @@ func (e *EntryError) Error() string { return fmt.Sprintf("%q %s", e.Entry, e.Pro
 
 // A LimitError says which limit an archive exceeds.
 type LimitError struct {
-	Entry string // where it was exceeded; "" where no entry is to blame
+	Entry string // where it was exceeded; "" if no entry is to blame
 	Most  string // what is allowed, such as "at most 100000 entries"
 }
 
@@ -93,9 +93,9 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%q is too much: %s are read", e.Entry, e.Most)
 }
 
-// A FormatError says that bytes are no archive, or are damaged.
+// A FormatError says that bytes are not archive, or are damaged.
 type FormatError struct {
-	Entry string // the last entry that was read; "" for none
+	Entry string // the last entry that was read, or ""
 	Err   error
 }
 
@@ -151,8 +151,8 @@ func (t *Tree) File(name string) (File, error) {
 	return File{}, t.absent(clean, "file")
 }
 
-// absent says why something is not there: it or a folder around it is refused, or
-// it never was.
+// absent says why something does not exist: it or a folder around it is refused, or it
+// never was.
 func (t *Tree) absent(name, what string) error {
 	for at := name; at != "." && at != "/"; at = path.Dir(at) {
 		if reason, ok := t.Refused[at]; ok {

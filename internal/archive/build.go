@@ -56,7 +56,7 @@ type node struct {
 type link struct {
 	text    string
 	state   linkState
-	target  *node // no link itself; nil where there is a problem
+	target  *node // no link itself; nil if there is a problem
 	problem string
 }
 

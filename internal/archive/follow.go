@@ -11,7 +11,7 @@ import (
 // tree follows the links of what was added and returns the files.
 func (b *builder) tree() (*Tree, error) {
 	w := &walk{builder: b, out: &Tree{Files: map[string]File{}, Refused: map[string]string{}}, around: map[*node]bool{}}
-	b.entries, b.total = 0, 0 // counted anew, with what links repeat
+	b.entries, b.total = 0, 0 // counted again, with what links repeat
 	if err := w.folder(b.root, ""); err != nil {
 		return nil, err
 	}
@@ -68,9 +68,9 @@ func (w *walk) node(n *node, at string) error {
 	return nil
 }
 
-// follow returns what a link leads to in the end, which is no link, or why that is
-// not to be had. Each link is followed once, so that links to links cost no more
-// than they are long.
+// follow returns what a link leads to in the end, which is not a link, or why that is
+// not to be had. Each link is followed once, so that links to links cost no more than
+// they are long.
 func (n *node) follow() (target *node, problem string) {
 	l := n.link
 	switch l.state {

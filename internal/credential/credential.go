@@ -12,8 +12,8 @@ import (
 )
 
 // In returns which part of an address is a credential, or may be one, such as "the user
-// name before the host"; "" where there is none. The address is a URL, or user@host:path as
-// ssh writes it. For ssh the user name alone is none, because its keys are elsewhere.
+// name before the host", or "". The address is a URL, or user@host:path as ssh writes it.
+// For ssh the user name alone is none, because its keys are elsewhere.
 func In(address string) string {
 	scheme, rest, isURL := strings.Cut(address, "://")
 	if !isURL {
@@ -45,7 +45,7 @@ func In(address string) string {
 	return ""
 }
 
-// userinfo returns the part before the host, with the @; "" for none. A password may have a
+// userinfo returns the part before the host, with the @, or "". A password may have a
 // slash, which leaves an invalid port.
 func userinfo(rest string) string {
 	authority, _, _ := strings.Cut(rest, "/")

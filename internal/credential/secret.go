@@ -12,7 +12,8 @@ import (
 // Masked is what is shown of a secret.
 const Masked = "***"
 
-// Secret says whether a value looks like a secret in plain text, by its name or by itself.
+// Secret reports whether a value looks like a secret in plain text, by its name or by
+// itself.
 func Secret(name, text string) bool {
 	return text != "" && (Named(name) || Looks(text))
 }
@@ -25,7 +26,7 @@ var (
 	keyWords = []string{"private", "api", "access", "account", "encryption", "master", "signing"}
 )
 
-// Named says whether a name looks like that of a secret: DB_PASSWORD, apiKey,
+// Named reports whether a name looks like that of a secret: DB_PASSWORD, apiKey,
 // AWS_SECRET_ACCESS_KEY.
 func Named(name string) bool {
 	of := Words(name)
@@ -69,7 +70,7 @@ func Words(name string) []string {
 var known = lazyregexp.New(
 	`^(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,}|glpat-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|sk_live_\w{16,}|eyJ[\w-]{8,}\.eyJ[\w-]+\.[\w-]*)$`)
 
-// Looks says whether a text looks like a secret whatever its name is: a private key, a URL
+// Looks reports whether a text looks like a secret whatever its name is: a private key, a URL
 // with a password, a token of a well-known form, or characters at random. Digests, and ids in
 // hex, are none.
 func Looks(text string) bool {
@@ -95,7 +96,8 @@ const (
 	minEntropy = 4.2
 )
 
-// random says whether a text consists of characters at random, as generated passwords do.
+// random reports whether a text consists of characters at random, as generated passwords
+// do.
 func random(text string) bool {
 	var upper, lower, digit bool
 	count := map[rune]int{}

@@ -9,7 +9,7 @@ import (
 )
 
 // abbreviation returns the one commit or tag whose id begins with the digits, which are at
-// least four, in lower case; zero where there is none.
+// least four, in lower case, or zero.
 func (r *Repository) abbreviation(digits string) (Hash, error) {
 	ids, err := r.objects.beginning(digits)
 	if err != nil {

@@ -17,8 +17,8 @@ func (r *refStore) headOf(dir string) (string, error) {
 	return "", err
 }
 
-// CheckedOut returns the folder in whose work tree a ref is checked out; "" for
-// none.
+// CheckedOut returns the folder in whose work tree a ref is checked out, or
+// "".
 func (r *Repository) CheckedOut(ref string) (string, error) {
 	if !r.bare {
 		head, err := r.refs.headOf(r.dir)

@@ -17,8 +17,9 @@ func (e *FormatError) Error() string { return "its format is not supported: " + 
 var ErrSHA256 = &FormatError{"it is a SHA-256 repository, and kalypso reads SHA-1 ones; `git " +
 	"init --object-format=sha1` makes such a one"}
 
-// extensions are those that do not affect this package, with the values for which that
-// holds; nil for all (https://git-scm.com/docs/git-config under extensions.*).
+// extensions are the extensions that do not affect this package, with the values for
+// which that holds; nil for all (https://git-scm.com/docs/git-config under
+// extensions.*).
 var extensions = map[string][]string{
 	"noop":              nil,
 	"noop-v1":           nil,

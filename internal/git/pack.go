@@ -88,7 +88,7 @@ func (p *pack) read(offset, most int64, bases *bases) (Object, error) {
 type entry struct {
 	kind Kind
 	data []byte
-	base int64 // the offset of the other; -1 for none
+	base int64 // the offset of the other, or -1
 }
 
 // entry reads the entry at an offset, if the object has at most most bytes.

@@ -35,7 +35,7 @@ type PackWriter struct {
 	size    int64
 	entries []packEntry
 	known   map[Hash]struct{}
-	keep    string // the file that keeps `git repack` from removing the pack; "" for none
+	keep    string // the file that keeps `git repack` from removing the pack, or ""
 	name    string // of the finished pack, without .pack
 }
 
@@ -117,7 +117,7 @@ func (e *encoder) encode(kind Kind, data []byte) error {
 	return e.zlib.Close()
 }
 
-// Path returns the finished pack's file; "" where no object was added.
+// Path returns the finished pack's file; "" if no object was added.
 func (w *PackWriter) Path() string {
 	if w.name == "" {
 		return ""

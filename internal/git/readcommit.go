@@ -61,7 +61,7 @@ func (r *Repository) Mainline(from Hash) iter.Seq2[Link, error] {
 	}
 }
 
-// Find returns the entry of a tree at a path, with slashes; false for none. "." is the tree
+// Find returns the entry of a tree at a path, with slashes, or false. "." is the tree
 // itself.
 func (r *Repository) Find(tree Hash, path string) (Entry, bool, error) {
 	at := Entry{Mode: FolderMode, ID: tree}

@@ -33,7 +33,7 @@ type refStore struct {
 	own string // of the opened work tree: HEAD; else dir
 }
 
-// Ref returns the id of a ref; the zero Hash where there is no such ref. It fails for a
+// Ref returns the id of a ref; the zero Hash if there is no such ref. It fails for a
 // symbolic ref.
 func (r *Repository) Ref(ref string) (Hash, error) { return r.refs.id(ref) }
 
@@ -56,7 +56,7 @@ func (r *refStore) id(ref string) (Hash, error) {
 const maxSymbolic = 5
 
 // target returns the id of a ref, as seen by the opened work tree, with symbolic refs
-// followed; the zero Hash where there is none.
+// followed, or the zero Hash.
 func (r *refStore) target(ref string) (Hash, error) {
 	for range maxSymbolic {
 		value, err := r.loose(r.dirOf(ref), ref)
@@ -93,7 +93,7 @@ func (r *refStore) dirOf(ref string) string {
 	return r.own
 }
 
-// loose reads a ref's own file below dir; "" where there is none.
+// loose reads a ref's own file below dir, or "".
 func (r *refStore) loose(dir, ref string) (string, error) {
 	file := filepath.Join(dir, filepath.FromSlash(ref))
 	// Old versions of git made HEAD a symbolic link.

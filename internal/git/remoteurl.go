@@ -2,7 +2,7 @@ package git
 
 import "strings"
 
-// RemoteURL returns the URL of a remote as the repository's own config has it; "" for none.
+// RemoteURL returns the URL of a remote as the repository's own config has it, or "".
 func (r *Repository) RemoteURL(name string) string {
 	if r.config == nil {
 		return ""

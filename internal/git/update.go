@@ -173,7 +173,7 @@ func (u *refUpdate) vacant() error {
 }
 
 // removeEmpty removes a folder that contains only folders; a file stays, and a missing
-// folder is no error.
+// folder is not an error.
 func removeEmpty(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

@@ -16,8 +16,8 @@ import (
 
 var loopback = map[string]netip.Addr{"a.example.": netip.MustParseAddr("127.0.0.1"), "b.example.": netip.MustParseAddr("127.0.0.1")}
 
-// server returns a server that redirects /to?URL, and the requests to it, which are set anew
-// by each.
+// server returns a server that redirects /to?URL, and the requests to it, which are set
+// again by each.
 func server(t *testing.T) (port string, asked *http.Header) {
 	t.Helper()
 	asked = &http.Header{}

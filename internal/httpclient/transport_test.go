@@ -66,7 +66,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// A proxy that refuses, or is not there, is named in the place of the server.
+// A proxy that refuses, or does not exist, is named in the place of the server.
 func TestProxyError(t *testing.T) {
 	answers := func(code int) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))

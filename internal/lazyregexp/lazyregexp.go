@@ -13,8 +13,8 @@ import (
 // Its methods are those of regexp.Regexp, and goroutines may share it.
 type Regexp struct{ compiled func() *regexp.Regexp }
 
-// tested says that this is the process of a test: package testing, which could tell, is no
-// part of a program.
+// tested says that this is the process of a test: package testing, which could tell, is
+// not part of a program.
 var tested = len(os.Args) > 0 && strings.HasSuffix(os.Args[0], ".test")
 
 // New returns a regular expression. One that is malformed panics where it is used,

@@ -2,7 +2,7 @@
 
 package regular
 
-// nonBlocking is no flag: folders hold no pipes.
+// nonBlocking is not a flag here: folders hold no pipes.
 const nonBlocking = 0
 
 const noFollow = 0

@@ -50,7 +50,8 @@ func Dir(what string) (dir string, remove func() error, err error) {
 	return dir, remove, nil
 }
 
-// locks are those that the process holds: one without a reference would be released.
+// locks are the locks that the process holds: one without a reference would be
+// released.
 var locks sync.Map
 
 // hold makes a file that no other process has, and locks it. Where files cannot be

@@ -23,8 +23,8 @@ func DidYouMean(word string, candidates []string) string {
 	return "there are: " + strings.Join(list, ", ")
 }
 
-// Nearest returns the candidate that a misspelt word was probably meant to be:
-// the one fewest edits away, two at most and fewer than half the word; "" for none.
+// Nearest returns the candidate that a misspelt word was probably meant to be: the one
+// fewest edits away, two at most and fewer than half the word, or "".
 func Nearest(word string, candidates []string) string {
 	best, least := "", 3
 	for _, c := range candidates {
@@ -37,7 +37,7 @@ func Nearest(word string, candidates []string) string {
 
 // Meant returns the candidate that a wrong word was probably meant to be: the nearest, else the
 // only one that it is a longer or shorter form of, as repository is of repo and staging of
-// stage; "" for none.
+// stage, or "".
 func Meant(word string, candidates []string) string {
 	if near := Nearest(word, candidates); near != "" {
 		return near
@@ -58,8 +58,8 @@ func Meant(word string, candidates []string) string {
 // shortestStem is how many letters two forms of one word have in common.
 const shortestStem = 3
 
-// sameStem says whether one word begins with the other, or with all but its last letter, where
-// the stem is longer.
+// sameStem reports whether one word begins with the other, or with all but its last letter,
+// where the stem is longer.
 func sameStem(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -103,10 +103,10 @@ func edits(a, b string) int {
 // east and west, or s1 and l1, are different words.
 const minWord = 5
 
-// Misspelt says whether a was probably meant to be b: the two differ in one word,
-// of at least minWord letters each, by one letter that is missing, too many,
-// wrong or swapped with its neighbour, and that is neither the first letter, which
-// people seldom mistype, nor a digit, which tells lines and sites apart.
+// Misspelt reports whether a was probably meant to be b: the two differ in one word, of
+// at least minWord letters each, by one letter that is missing, too many, wrong or
+// swapped with its neighbour, and that is neither the first letter, which people seldom
+// mistype, nor a digit, which tells lines and sites apart.
 func Misspelt(a, b string) bool {
 	as, bs := splitWords(a), splitWords(b)
 	if len(as) != len(bs) {
@@ -127,8 +127,8 @@ func Misspelt(a, b string) bool {
 	return different == 1
 }
 
-// OneEditAway says whether a, which nothing has, is one edit away from b, which something has. Another first letter
-// or digit makes another name: west and rest, or s1 and s2.
+// OneEditAway reports whether a, which nothing has, is one edit away from b, which something has.
+// Another first letter or digit makes another name: west and rest, or s1 and s2.
 func OneEditAway(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return a != "" && b != "" && a[0] == b[0] && digits(a) == digits(b) && oneEdit(a, b)
@@ -148,11 +148,11 @@ func digits(s string) string {
 	}, s)
 }
 
-// letters counts what is no digit in s.
+// letters counts what is not a digit in s.
 func letters(s string) int { return len(s) - len(digits(s)) }
 
-// oneEdit says whether a and b differ by one byte inserted, removed or replaced,
-// or by two neighbours swapped.
+// oneEdit reports whether a and b differ by one byte inserted, removed or replaced, or
+// by two neighbours swapped.
 func oneEdit(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -92,7 +92,7 @@ func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.Rollb
 }
 
 // comesBack says that a commit that was rolled back from is promoted again after the hold,
-// and what keeps it from that; "" where nothing has to.
+// and what keeps it from that; "" if nothing has to.
 func (a *Applier) comesBack(st *session.Stage, hold *tree.Hold) string {
 	if hold != nil && hold.Environment != "" {
 		return fmt.Sprintf("; own files of %s then come again: revert their commit to keep them away",

@@ -28,7 +28,7 @@ type proposer struct {
 }
 
 // foreignCommit returns the commit that somebody else has pushed to the stage's promotion
-// branch; nil for none. A merge with which a forge updates a change request is none.
+// branch, or nil. A merge with which a forge updates a change request is none.
 func (pr *proposer) foreignCommit(ctx context.Context, st *session.Stage) (*git.Link, error) {
 	r := st.Environment.Repository
 	head := r.Refs[session.BranchRef(st.PromotionBranch())]
@@ -182,7 +182,7 @@ func (pr *proposer) saveChange(ctx context.Context, st *session.Stage, step *pla
 	return change, nil
 }
 
-// baseOf returns the base commit of an earlier proposal; "" where it is not known.
+// baseOf returns the base commit of an earlier proposal; "" if it is not known.
 func baseOf(r *session.Repository, proposal git.Hash) tree.Revision {
 	if proposal.IsZero() {
 		return ""

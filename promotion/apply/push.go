@@ -92,7 +92,7 @@ func explainPush(st *session.Stage, err error) error {
 type RefusedError struct {
 	Environment, Branch string
 	Err                 error
-	First               bool // the branch is not there yet
+	First               bool // the branch does not exist yet
 	Direct              bool // to propose the step would be another way
 }
 

@@ -79,7 +79,7 @@ func eachOf(ctx context.Context, env *session.Environment, most int, f func(tabl
 	return nil
 }
 
-// unreadable says whether there is a record that is not known.
+// unreadable reports whether there is a record that is not known.
 func unreadable(p session.Past) bool { return p.Record == nil && !p.RecordID.IsZero() }
 
 // comparison compares an environment in a commit with what it was before.
@@ -183,7 +183,7 @@ func (c *comparison) prefetch(ctx context.Context, e *effect.Effect) error {
 }
 
 // source returns what a folder is compiled from, or the environment where the folder is gone;
-// the zero Source where that is gone too.
+// the zero Source if that is gone too.
 func (c *comparison) source(folder string) tree.Source {
 	if c.now.Record == nil {
 		return tree.Source{}
@@ -206,7 +206,7 @@ func entries(r *tree.Record) map[string]tree.ClusterTypeEntry {
 	return out
 }
 
-// assignment returns the record of an assignment; nil for none.
+// assignment returns the record of an assignment, or nil.
 func (c *comparison) assignment(of tree.ClusterTypeEntry, a *effect.Assignment) *tree.AssignmentRecord {
 	if a == nil {
 		return nil

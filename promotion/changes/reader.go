@@ -13,11 +13,11 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Step is a commit of an environment's branch, and the one before it; the zero Past for none.
+// Step is a commit of an environment's branch, and the one before it, or the zero Past.
 type Step struct{ Before, Now session.Past }
 
-// isKnown says whether the records of both commits are known. The first commit of a history
-// that goes on before it has nothing to compare with.
+// isKnown reports whether the records of both commits are known. The first commit of a
+// history that goes on before it has nothing to compare with.
 func (s *Step) isKnown() bool {
 	return !unreadable(s.Before) && !unreadable(s.Now) && !(s.Before.ID.IsZero() && len(s.Now.Parents) > 0)
 }
@@ -63,8 +63,8 @@ func prefetch(ctx context.Context, env *session.Environment, ids []git.Hash) err
 	return err
 }
 
-// Effect returns what a step changes on clusters; nil where a record cannot be read, so that
-// it is not known. The error says that the repository cannot be reached.
+// Effect returns what a step changes on clusters; nil if a record cannot be read, so that it
+// is not known. The error says that the repository cannot be reached.
 func (r *Reader) Effect(ctx context.Context, s Step) (*effect.Effect, error) {
 	if !s.isKnown() {
 		return nil, nil

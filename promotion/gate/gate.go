@@ -1,7 +1,7 @@
 // Package gate answers whether a commit may go on: one evaluation for plan, apply and
 // status. In come the policy of an environment, or of a ring of it, and facts that
 // others have gathered; out comes a Verdict for every gate. It reads no clock, no
-// network and no repository, but for what Facts carry functions for.
+// network and no repository, except what Facts carry functions for.
 //
 // What is not known is pending, and never passed.
 package gate
@@ -39,7 +39,7 @@ type Verdict struct {
 	// Reason is one line for people: what is there, and what is wanted.
 	Reason string `json:"reason"`
 	// Since is when the cause of the answer began, and Until when a pending gate passes, or
-	// asks again; the zero Time where that is not known.
+	// asks again; the zero Time if that is not known.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 	// Never says that a blocked gate will not pass, whatever people do except to skip it.
@@ -67,7 +67,7 @@ func Overall(vs []Verdict) State {
 
 // Stay is the time of a base commit in a ring of an environment.
 type Stay struct {
-	Environment, Ring string // Ring is "" where the environment has none
+	Environment, Ring string // Ring is "" if the environment has none
 	// Held says that the history of the environment's tree has the commit, which alone
 	// proves that it was there.
 	Held bool
@@ -83,8 +83,8 @@ type Stay struct {
 	Since time.Time
 	// Reason is what was counted: "73/100 healthy, 2 failed, 25 stale".
 	Reason string
-	// Failing is what fails there since FailingSince although the rollout succeeded, or failed when it left;
-	// "" for nothing. OKSince is since when nothing fails any more; zero if nothing failed.
+	// Failing is what fails there since FailingSince although the rollout succeeded, or failed when it
+	// left, or "". OKSince is since when nothing fails any more; zero if nothing failed.
 	Failing      string
 	FailingSince time.Time
 	OKSince      time.Time
@@ -104,7 +104,7 @@ type Policy struct {
 	Any   bool
 	// OwnAtOnce says that own files of the environment do not soak in After.
 	OwnAtOnce bool
-	// Gates are those of the environment and then those of the ring, none or both.
+	// Gates are the gates of the environment and then those of the ring, none or both.
 	Gates []model.Gates
 	// AllowErrors and AllowKept let a change go on that has such.
 	AllowErrors, AllowKept bool
@@ -142,24 +142,25 @@ type CommitFacts struct {
 	Commit git.Hash
 	// Reachable says that the commit is in the history of the platform's branch.
 	Reachable bool
-	Rejected  *Freeze // the order never to take it; nil for none
-	Aborted   *Freeze // the order that called it off; nil for none
+	Rejected  *Freeze // the order never to take it, or nil
+	Aborted   *Freeze // the order that called it off, or nil
 	// Contains are the orders against other commits that come with it.
 	Contains []Rejection
-	// Named is who promotes the commit by name although orders stand against what it contains, and why;
-	// "" for none.
+	// Named is who promotes the commit by name although orders stand against what it contains, and
+	// why, or "".
 	Named  string
-	Hold   *Freeze // the ring's own, after a rollback; nil for none
-	Freeze *Freeze // the environment's; nil for none
-	// Stays are those of the commit in the rings of After and of the environments that
+	Hold   *Freeze // the ring's own, after a rollback, or nil
+	Freeze *Freeze // the environment's, or nil
+	// Stays are the stays of the commit in the rings of After and of the environments that
 	// soak gates name. An environment with rings has one for each of them.
 	Stays []Stay
-	// Statuses are those of the commit, oldest first; StatusesKnown is false where the
+	// Statuses are the statuses of the commit, oldest first; StatusesKnown is false if the
 	// forge could not be asked.
 	Statuses      []forge.Status
 	StatusesKnown bool
 	// EnvironmentOnly says that the ring has the base commit already and gets only the
-	// environment's own files anew. Then only rings in After are asked, and soak gates for them.
+	// environment's own files again. Then only rings in After are asked, and soak gates for
+	// them.
 	EnvironmentOnly bool
 	// Inherits says that the commit soaks since its files are in a stay, although it came later with them:
 	// it changes nothing else.
@@ -192,7 +193,7 @@ type Change struct {
 	Clusters int      `json:"clusters"`
 	Emptied  []string `json:"emptied"`
 	// Created, Updated and Deleted count objects by kind on all clusters: {"Namespace": 1}.
-	// What is no Kubernetes object counts as File.
+	// What is not a Kubernetes object counts as File.
 	Created map[string]int `json:"created"`
 	Updated map[string]int `json:"updated"`
 	Deleted map[string]int `json:"deleted"`
@@ -246,13 +247,13 @@ func clipped(entries []compare.Entry) []compare.Entry {
 type ChangeFacts struct {
 	Now    time.Time
 	Change *Change
-	// Reviews are those of the change request whose head is Head and whose author is
+	// Reviews are the reviews of the change request whose head is Head and whose author is
 	// Author; nil while there is none.
 	Reviews *forge.Reviews
 	Head    git.Hash
 	Author  string
-	// NoReviews is why nobody can approve, such as that the branch is written to
-	// directly; "" where somebody can.
+	// NoReviews is why nobody can approve, such as that the branch is written to directly;
+	// "" if somebody can.
 	NoReviews string
 	// OwnFiles says that the change brings other own files of the environment.
 	OwnFiles bool

@@ -82,7 +82,7 @@ func TestSchemaIsInTable(t *testing.T) {
 	}
 }
 
-// TestChangeFields compares the fields that policies may constrain with those that there are.
+// TestChangeFields compares the fields that policies may constrain with those that exist.
 func TestChangeFields(t *testing.T) {
 	var fields []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Change]()) {

@@ -95,7 +95,7 @@ func (d dice) facts() CommitFacts {
 	return f
 }
 
-// kinds are those of verdicts, and whether there are some for what policy and facts
+// kinds are the kinds of verdicts, and whether there are some for what policy and facts
 // do not have.
 func kinds(t *testing.T, p Policy, f CommitFacts, vs []Verdict) {
 	statuses, soaks, windowed := 0, 0, false

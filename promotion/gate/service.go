@@ -24,7 +24,7 @@ func services(ctx context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
 }
 
 // service asks a service for its answer. No answer, and none that can be read, is
-// pending. The service's URL is no part of the reason, as it may have a token in it.
+// pending. The service's URL is not part of the reason, as it may have a token in it.
 func service(ctx context.Context, g model.HTTPGate, f ChangeFacts, document json.RawMessage) answer {
 	if f.Post == nil {
 		return answer{State: Pending, reason: g.Name + " cannot be asked from here"}

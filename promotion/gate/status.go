@@ -129,7 +129,7 @@ func word(s forge.Status) answer {
 	return a
 }
 
-// byOthers returns that only those have set a status who do not count; "" where that is
+// byOthers returns that only those have set a status who do not count; "" if that is
 // not so.
 func byOthers(said []forge.Status, wanted []string) string {
 	s := said[0]

@@ -40,7 +40,7 @@ func (n Names) of(name, separators string) string {
 // Author makes commits, and signs them.
 type Author struct {
 	git.Signature
-	Sign func([]byte) (string, error) // nil for nothing
+	Sign func([]byte) (string, error) // may be nil
 }
 
 // MostDepth is how many commits of a history are read.
@@ -82,8 +82,8 @@ func Packs(pack *git.PackWriter) []string {
 // git notes and tags. It is for one goroutine.
 type Notes struct {
 	of *Repository
-	// refs are those of when it was opened, with what was pushed since; nil after a push
-	// has failed.
+	// refs are the refs of when it was opened, with what was pushed since; nil after a
+	// push has failed.
 	refs map[string]git.Hash
 }
 
@@ -99,7 +99,7 @@ const (
 )
 
 // Refs returns the refs as they were when the repository was opened, with what was pushed
-// since, once the objects of notes and tags are here. It asks anew only after a push has
+// since, once the objects of notes and tags are here. It asks again only after a push has
 // failed: a session decides by one state.
 func (n *Notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 	if n.refs == nil {

@@ -151,7 +151,7 @@ func (l *Statuses) HealthOver(runs [][]git.Hash, id string, by []string) (h Heal
 	return h
 }
 
-// CourseOf returns the course of a commit in a stage, by its statuses; false where none is
+// CourseOf returns the course of a commit in a stage, by its statuses; false if none is
 // about it. Success is latched: only another stay of the commit ends it, which begins with
 // a pending status with a description of its own, as that names the GitOps commit. A
 // pending status with an earlier description is one of a runner that was late. Statuses of

@@ -25,7 +25,7 @@ const (
 	RejectedTrailer = "Kalypso-Contains-Rejected" // rejected commits that come with it
 )
 
-// Trailer returns the value of a trailer of a commit's message; "" for none.
+// Trailer returns the value of a trailer of a commit's message, or "".
 func Trailer(text, name string) string {
 	value, within := "", false
 	for line := range strings.Lines(text) {
@@ -56,7 +56,7 @@ func Body(text string) string {
 	return strings.TrimLeft(rest, "\n")
 }
 
-// Clip cuts a text to a number of characters; 0 is no limit.
+// Clip cuts a text to a number of characters; 0 is not a limit.
 func Clip(text string, most int) string {
 	runes := []rune(text)
 	if most == 0 || len(runes) <= most {
@@ -74,7 +74,8 @@ func Count(n int, what string) string {
 }
 
 // Markdown returns a text of others so that a forge does not interpret it: it mentions
-// neither people nor other requests, and is no HTML. It may stand in a cell of a table.
+// neither people nor other requests, and is not HTML. It may stand in a cell of a
+// table.
 func Markdown(text string) string { return plainly.Replace(terminal.Line(text)) }
 
 // plainly escapes Markdown, and breaks what forges make links of and notify people about.

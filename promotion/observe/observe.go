@@ -58,14 +58,14 @@ type Rollout struct {
 	State  forge.State `json:"state"`
 	Since  time.Time   `json:"since,omitzero"`
 	Reason string      `json:"reason"` // of a success, what it was when it was reported
-	// Failing is what fails although the rollout succeeded; nil for nothing. It counts while other stages
-	// soak commits in the stage.
+	// Failing is what fails although the rollout succeeded, or nil. It counts while other stages soak
+	// commits in the stage.
 	Failing *Failing `json:"failing,omitempty"`
 	// OKSince is since when nothing fails any more; zero if nothing has failed since the rollout succeeded.
 	OKSince time.Time `json:"okSince,omitzero"`
-	// Counts are those of now; nil where nobody reports, or nobody could be asked.
+	// Counts are the counts of now; nil if nobody reports, or nobody could be asked.
 	Counts *rollout.Counts `json:"counts,omitempty"`
-	// NotAsked says who could not be asked, and why, where Counts are not there or are not of all;
+	// NotAsked says who could not be asked, and why, where Counts do not exist or are not of all;
 	// "" otherwise.
 	NotAsked string `json:"notAsked,omitempty"`
 }
@@ -86,11 +86,11 @@ type Reported struct {
 	run           []git.Hash    // the commits that have its files, newest first
 	landings      []git.Hash    // those of them that deployed a source, oldest first
 	Deployed      git.Hash      // the commit that deployed it
-	// Ignored is why a report of this run would not count; "" where it would.
+	// Ignored is why a report of this run would not count; "" if it would.
 	Ignored string
 }
 
-// Reported returns what was reported of the rollout of what a stage has; nil where it has
+// Reported returns what was reported of the rollout of what a stage has; nil if it has
 // nothing.
 func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported, error) {
 	if st.Environment.Repository == nil || st.Has() == (tree.Source{}) {
@@ -120,7 +120,7 @@ func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reported) 
 	return err
 }
 
-// Observe returns how far the rollout of what a stage has is; nil where it has nothing.
+// Observe returns how far the rollout of what a stage has is; nil if it has nothing.
 func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, error) {
 	r, err := ob.Reported(ctx, st)
 	if err != nil || r == nil {
@@ -177,7 +177,7 @@ func (ob *Observer) sinceSuccess(was *Reported, now *Rollout) *Rollout {
 	return r
 }
 
-// whyIgnored returns why reports of this run would not count; "" where they do. It then
+// whyIgnored returns why reports of this run would not count; "" if they do. It then
 // reports nothing, because the next run would report it again.
 func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, error) {
 	g := st.RolloutGate()

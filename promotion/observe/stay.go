@@ -267,7 +267,7 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	return stay, nil
 }
 
-// held returns since when all clusters have been in their states; zero where one does not say that.
+// held returns since when all clusters have been in their states; zero if one does not say that.
 func (r *Rollout) held() (last time.Time) {
 	if r.Counts == nil {
 		return last

@@ -21,7 +21,8 @@ type chooser struct {
 	pl     *Planner
 	st     *session.Stage
 	intent Intent
-	// pairs are those that the stage may get, by base commit; nil if it takes own files as they are now.
+	// pairs are the pairs that the stage may get, by base commit; nil if it takes own files as they
+	// are now.
 	pairs map[tree.Revision][]tree.Source
 }
 
@@ -37,8 +38,8 @@ type candidate struct {
 
 func (c *candidate) state() gate.State { return gate.Overall(c.verdicts) }
 
-// choose returns the candidate of the policy, or the commit that the intent names; nil
-// where there is nothing new. others are newer base commits, and why they are not the
+// choose returns the candidate of the policy, or the commit that the intent names; nil if
+// there is nothing new. others are newer base commits, and why they are not the
 // candidate. excluded are sources that are ruled out, with the reasons: where the policy
 // wants the latest that passes, another commit is chosen, and else only the environment's
 // own files are.
@@ -213,7 +214,7 @@ func (ch *chooser) configured(ctx context.Context, excluded map[tree.Source]stri
 	return ch.best(ctx, slices.DeleteFunc(sources, func(of tree.Source) bool { return excluded[of] != "" }))
 }
 
-// named returns the candidate that the intent names; nil where the stage has it.
+// named returns the candidate that the intent names; nil if the stage has it.
 func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 	b, err := ch.pl.state.Platform.Resolve(ch.intent.Commit)
 	if err != nil {

@@ -28,7 +28,7 @@ func (m *maker) describe(st *session.Stage, step *Step) {
 		m.state.Platform.Subject.Form())
 }
 
-// within returns a body of at most a number of characters; 0 is no limit.
+// within returns a body of at most a number of characters; 0 is not a limit.
 func within(limit int, head, tail string, r *compare.Report, form subject.Form) string {
 	for _, most := range []int{200, 50, 10, 0} {
 		body := head + details(r, most, form) + tail
@@ -316,7 +316,7 @@ func summarize(g *compare.Group) string {
 	return what + " changed"
 }
 
-// value returns a value as code, after a separator; "" for none.
+// value returns a value as code, after a separator, or "".
 func value(before string, v json.RawMessage) string {
 	if v == nil {
 		return ""
@@ -382,7 +382,7 @@ func verdicts(b *strings.Builder, vs []gate.Verdict) {
 	fmt.Fprintln(b)
 }
 
-// details returns the first of some changes in full, folded; "" for none.
+// details returns the first of some changes in full, folded, or "".
 func details(r *compare.Report, most int, form subject.Form) string {
 	if r == nil || most == 0 || len(r.Groups) == 0 {
 		return ""

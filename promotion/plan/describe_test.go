@@ -74,8 +74,8 @@ func TestBodyWithinLimit(t *testing.T) {
 	}
 }
 
-// Texts of others name neither people nor other requests, and are no HTML, in a line and
-// in a cell.
+// Texts of others name neither people nor other requests, and are not HTML, in a line
+// and in a cell.
 func TestMarkdown(t *testing.T) {
 	for text, want := range map[string]string{
 		"fix the shop":           "fix the shop",

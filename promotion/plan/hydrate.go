@@ -89,7 +89,7 @@ func (pl *Planner) hydratorMetadata(st *session.Stage) ([]byte, error) {
 }
 
 // Hydrate compiles the platform's head for an environment, and makes the commit that
-// proposes it. next is the environment in the branch that the commit is for; nil where
+// proposes it. next is the environment in the branch that the commit is for; nil if
 // there is nothing to push.
 func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageStatus, next *session.Stage, err error) {
 	out = &StageStatus{Environment: st.Policy.Name, Has: st.Has()}

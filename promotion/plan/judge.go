@@ -91,7 +91,7 @@ func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Sour
 	return facts, err
 }
 
-// holdFacts returns the hold of a stage, unless its time is over; nil for none.
+// holdFacts returns the hold of a stage, unless its time is over, or nil.
 func (j *judge) holdFacts(ctx context.Context, st *session.Stage) (*gate.Freeze, error) {
 	hold, since, err := j.records.Held(ctx, st)
 	if err == nil && hold == nil && st.Environment.Repository != nil && st.Environment.Record == nil {
@@ -110,7 +110,7 @@ func (j *judge) holdFacts(ctx context.Context, st *session.Stage) (*gate.Freeze,
 	return &gate.Freeze{Reason: hold.Reason, By: hold.By, At: since, Until: until}, nil
 }
 
-// freezeOf returns an order as gates take it; nil for none.
+// freezeOf returns an order as gates take it, or nil.
 func freezeOf(o *ledger.Order) *gate.Freeze {
 	if o == nil {
 		return nil
@@ -315,8 +315,8 @@ func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Pol
 	return verdicts, nil
 }
 
-// takenBack returns which newer commit of the branch takes back a base commit that a stage does not have,
-// or one that comes with it; "" for none.
+// takenBack returns which newer commit of the branch takes back a base commit that a stage does not
+// have, or one that comes with it, or "".
 func (j *judge) takenBack(st *session.Stage, base git.Hash) (string, error) {
 	brings, err := j.state.Brings(st, base)
 	if err != nil {

@@ -36,8 +36,8 @@ func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Ba
 	return c, others, nil
 }
 
-// soaking returns the commit that soaks in a stage, or in one after it, for a stage that it can still
-// come to, and the verdict on a candidate because of it; "" if there is none.
+// soaking returns the commit that soaks in a stage, or in one after it, for a stage that it can
+// still come to, and the verdict on a candidate because of it, or "".
 func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate) (tree.Revision, gate.Verdict, error) {
 	after := map[string]bool{st.Policy.Name: true}
 	for _, next := range pl.state.Stages { // those before come first
@@ -191,7 +191,7 @@ type refusal struct {
 	of    tree.Source
 }
 
-// bestPair returns the candidate with a base commit of a ring that takes pairs; nil for none.
+// bestPair returns the candidate with a base commit of a ring that takes pairs, or nil.
 func (pl *Planner) bestPair(ctx context.Context, st *session.Stage, base tree.Revision) (*candidate, error) {
 	pairs, err := pl.state.Pairs(ctx, st, []source.Base{{Commit: base.Hash()}})
 	if err != nil {

@@ -45,8 +45,8 @@ type Intent struct {
 	// Commit is the base commit to promote, as git names it; "" for the candidate that
 	// the policy chooses.
 	Commit string
-	// Reason and By say why Commit is promoted, and who wants it. A reason is needed if a hold or a
-	// rejection stands against the commit.
+	// Reason and By say why Commit is promoted, and who wants it. A reason is needed if a compare
+	// or a rejection stands with the commit.
 	Reason, By string
 	Skip       gate.Skip
 	// resumes is the proposal that the intent stems from; nil if somebody has it now. Orders that came

@@ -24,14 +24,14 @@ type maker struct{ state *session.State }
 
 // Prepared is a commit that was made for a stage and not pushed yet.
 type Prepared struct {
-	Commit git.Hash // zero where nothing at all differs
+	Commit git.Hash // zero if nothing at all differs
 	Packs  []string
 	record *tree.Record
 	report *compare.Report
-	// diagnostics are those of the compiler, about the environment.
+	// diagnostics are the diagnostics of the compiler, about the environment.
 	diagnostics []diag.Diagnostic
 	Message     string
-	// obstacle is why nothing can be written, whatever the policy allows; "" where something
+	// obstacle is why nothing can be written, whatever the policy allows; "" if something
 	// can be.
 	obstacle string
 	missing  bool // the commit does not have the environment: a later one may
@@ -112,8 +112,8 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	return m.inspect(ctx, st, step)
 }
 
-// setsBack returns the obstacle if a cluster type of another ring, which is in this one now, would get an
-// older base commit than it has, or older own files; "" for none. Only a person goes back.
+// setsBack returns the obstacle if a cluster type of another ring, which is in this one now, would
+// get an older base commit than it has, or older own files, or "". Only a person goes back.
 func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *tree.Tree) (string, error) {
 	if st.Ring == nil || st.Environment.Record == nil || step.Kind == RollBack {
 		return "", nil
@@ -180,7 +180,7 @@ func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past,
 	return nil
 }
 
-// restate makes a commit that changes nothing but the hold of a stage; nil where the
+// restate makes a commit that changes nothing but the hold of a stage; nil if the
 // record has that hold, unless a commit is always wanted.
 func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, error) {
 	text := m.message(st, &Step{Kind: Configure, Source: st.Has()}, &c)

@@ -28,7 +28,7 @@ type Proposal struct {
 	Named bool
 	// Arrived says that the stage got it since it was proposed, however it was merged.
 	Arrived bool
-	// moved says that the environment's tree is another than it was proposed for. Other
+	// moved says that the environment's tree is different from it was proposed for. Other
 	// environments in the same branch do not count.
 	moved bool
 }
@@ -36,7 +36,7 @@ type Proposal struct {
 // RollsBack reports whether it brings the stage back, and holds it there.
 func (p *Proposal) RollsBack() bool { return p.hold != nil }
 
-// Proposed reads the proposal of a stage; nil for none.
+// Proposed reads the proposal of a stage, or nil.
 func (pl *Planner) Proposed(ctx context.Context, st *session.Stage) (*Proposal, error) {
 	env := st.Environment
 	head := st.ProposalHead()

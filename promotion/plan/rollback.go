@@ -129,7 +129,7 @@ func (pl *Planner) decided(d Decision) []string {
 	return out
 }
 
-// Deadline returns Until as records have it; "" for none.
+// Deadline returns Until as records have it, or "".
 func (d Decision) Deadline() string {
 	if d.Until.IsZero() {
 		return ""

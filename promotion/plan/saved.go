@@ -37,7 +37,7 @@ func (pl *Planner) Check(saved *Plan) error {
 	return nil
 }
 
-// StepOf returns the step of a stage in a plan; nil for none.
+// StepOf returns the step of a stage in a plan, or nil.
 func StepOf(saved *Plan, st *session.Stage) *Step {
 	if saved == nil {
 		return nil

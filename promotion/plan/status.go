@@ -19,7 +19,7 @@ import (
 // State is where a stage is.
 type State string
 
-// The states of a stage, each computed anew in every run.
+// The states of a stage, each computed again in every run.
 const (
 	Current  State = "current"  // it has the newest commit that it may have
 	Ready    State = "ready"    // a commit passed all gates
@@ -60,7 +60,7 @@ type StageStatus struct {
 	Deployed string      `json:"landed,omitempty"`
 	// Rollout is how far Has has come on the clusters.
 	Rollout *observe.Rollout `json:"rollout,omitempty"`
-	// Step is what is to be done; nil for nothing.
+	// Step is what is to be done, or nil.
 	Step *Step `json:"step,omitempty"`
 	// Others are newer base commits that are not the candidate, newest first, and why; without
 	// those that never come, since the candidate is newer.
@@ -105,10 +105,10 @@ type Step struct {
 	Source tree.Source `json:"source"`
 	// Verdicts are the gates' answers, in the order of their evaluation.
 	Verdicts []gate.Verdict `json:"gates"`
-	// Change is what would change; nil where that was not compiled, because a gate of
-	// the commit alone is not passed.
+	// Change is what would change; nil if that was not compiled, because a gate of the
+	// commit alone is not passed.
 	Change *gate.Change `json:"change,omitempty"`
-	// EndsHold is the hold that ends because somebody promotes the commit by name; nil for none.
+	// EndsHold is the hold that ends because somebody promotes the commit by name, or nil.
 	EndsHold *tree.Hold `json:"endsHold,omitempty"`
 	// NoOp says that no file changes, only the record.
 	NoOp bool `json:"noOp,omitempty"`
@@ -116,7 +116,7 @@ type Step struct {
 	Tree tree.ID `json:"tree,omitempty"`
 	// Commit is the GitOps commit that was or would be made.
 	Commit string `json:"commit,omitempty"`
-	// URL is the change request's page; "" for none.
+	// URL is the change request's page, or "".
 	URL string `json:"url,omitempty"`
 	// Title and Body are those of the change request.
 	Title string `json:"title,omitempty"`
@@ -126,7 +126,7 @@ type Step struct {
 	contains []string  // rejected commits that come with it
 }
 
-// Ending says which hold the step ends; "" for none.
+// Ending says which hold the step ends, or "".
 func (step *Step) Ending() string {
 	if step.EndsHold == nil {
 		return ""
@@ -234,7 +234,7 @@ func (pl *Planner) own(most int) (out []OwnStatus, err error) {
 	return out, nil
 }
 
-// rolloutWord returns the state of a rollout as Status names it; "" for none.
+// rolloutWord returns the state of a rollout as Status names it, or "".
 func rolloutWord(r *observe.Rollout) string {
 	if r == nil {
 		return ""

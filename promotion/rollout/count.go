@@ -61,20 +61,20 @@ type AssignmentState struct {
 	Cluster string `json:"cluster,omitempty"`
 	Message string `json:"message,omitempty"`
 	By      string `json:"by,omitempty"`
-	// Since is since when all clusters have been in State; the zero Time where it is not
+	// Since is since when all clusters have been in State; the zero Time if it is not
 	// known for one of them.
 	Since time.Time `json:"since,omitzero"`
 	// Counts counts the clusters that the platform lists. Where it lists none, the
 	// assignment counts as one, in State: clusters that never reported are not missed.
 	Counts Tally `json:"counts,omitzero"`
-	// Clusters are those that the platform lists or, where it lists none, those that have
-	// reported, sorted by name.
+	// Clusters are the clusters that the platform lists or, where it lists none, those
+	// that have reported, sorted by name.
 	Clusters []ClusterState `json:"clusters"`
 }
 
 // ClusterState is the state of an assignment on a cluster.
 type ClusterState struct {
-	Name  string `json:"name"` // "" where the report has none
+	Name  string `json:"name"` // "" if the report has none
 	State State  `json:"state"`
 	// Excluded reports whether it is not counted.
 	Excluded bool      `json:"excluded,omitempty"`

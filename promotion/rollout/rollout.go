@@ -23,7 +23,7 @@ type Assignment struct {
 	ID          string
 	ClusterType string
 	Workload    string
-	Version     string // of the manifests; "" where the platform names none
+	Version     string // of the manifests; "" if the platform names none
 	Target      string // the deployment target's full name: that of the folder
 	Backend     string // flux, argocd, fleet, ansible ...
 	Namespace   string // of what is deployed
@@ -44,11 +44,11 @@ type Assignment struct {
 type Wanted struct {
 	Environment string
 	Ring        string // "" for all of the environment
-	// Commits are those of the GitOps branch with the tree's assignments as they are
+	// Commits are the commits of the GitOps branch with the tree's assignments as they are
 	// wanted, newest first: a report about any of them counts.
 	Commits     []git.Hash
 	Assignments []Assignment // sorted by ID
-	Tree        origin.Tree  // where the tree is; the zero Tree where reports do not say where they take it from
+	Tree        origin.Tree  // where the tree is; the zero Tree if reports do not say where they take it from
 }
 
 // State is the newest reported state of an assignment, on one or all of its clusters.
@@ -73,14 +73,14 @@ func (s State) Compare(other State) int { return cmp.Compare(badness[s], badness
 // Report is a report about an assignment on a cluster.
 type Report struct {
 	Assignment string // its ID
-	Cluster    string // "" where the source does not report it
+	Cluster    string // "" if the source does not report it
 	// State is never Unknown, which Count computes, as it does Stale of what is old by its
 	// time; a source that knows better says Stale itself.
 	State   State
 	Message string // one line, from outside
 	By      string // the author: forge.Status.By, or the name of a file or context
 	// At is the time of the report, and Since the time since which the state holds, by the
-	// source's clock; the zero Time where it does not report that.
+	// source's clock; the zero Time if it does not report that.
 	At, Since time.Time
 }
 

@@ -15,7 +15,7 @@ type Bases struct {
 	history source.History
 	known   []source.Base
 	merged  map[git.Hash]*mergedBase
-	cut     error // why no more can be read; nil where it can
+	cut     error // why no more can be read; nil if it can
 	next    func() (source.Base, error, bool)
 	stop    func()
 }
@@ -42,7 +42,7 @@ func (b *Bases) Newest(most int) ([]source.Base, error) {
 	return b.known[:most], nil
 }
 
-// Until returns the base commits back to one, which is the last of them; false where the
+// Until returns the base commits back to one, which is the last of them; false if the
 // history does not have it, or it is the zero Hash. One that came with a merge, and is not
 // in the main line, is after those that do not have it as an ancestor.
 func (b *Bases) Until(commit git.Hash) ([]source.Base, bool, error) {

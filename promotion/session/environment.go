@@ -21,12 +21,12 @@ import (
 type Environment struct {
 	Policy     *model.Declaration
 	Aside      bool        // the request is not about it
-	Repository *Repository // nil where there is no git branch to promote to
+	Repository *Repository // nil if there is no git branch to promote to
 	Absent     string      // why there is none
 	Unreadable bool        // there is one, and it cannot be read
 	Branch     string
 	Folder     string   // of the tree in the branch; "" for its root
-	Tip        git.Hash // zero where the branch does not exist
+	Tip        git.Hash // zero if the branch does not exist
 	Begins     bool     // the branch does not exist, and begins with the history of another one, at Tip
 	Tree       *tree.Branch
 	Record     *tree.Record
@@ -146,8 +146,8 @@ func (r *Repository) View(branch string, tip git.Hash) (*tree.Branch, error) {
 	return tree.NewRepository(r.Staging, r.URL).BranchAt(branch, tip)
 }
 
-// has returns what a ring of the environment was compiled from; the zero Source for
-// nothing.
+// has returns what a ring of the environment was compiled from, or the zero
+// Source.
 func (env *Environment) has(ring string) tree.Source { return env.SourceIn(env.Record, ring) }
 
 // SourceIn returns what a ring was compiled from by a record, which may be nil.
@@ -155,7 +155,7 @@ func (env *Environment) SourceIn(record *tree.Record, ring string) tree.Source {
 	return env.ringIn(record, ring).Source
 }
 
-// HoldIn returns the ring's own hold by a record, or the environment's; nil for none.
+// HoldIn returns the ring's own hold by a record, or the environment's, or nil.
 func (env *Environment) HoldIn(record *tree.Record, ring string) *tree.Hold {
 	if hold := env.ringIn(record, ring).Hold; hold != nil || record == nil {
 		return hold
@@ -171,7 +171,7 @@ func (env *Environment) NamedIn(record *tree.Record, ring string) *tree.Named {
 	return record.Named
 }
 
-// Hold returns the hold that a ring has now; nil for none.
+// Hold returns the hold that a ring has now, or nil.
 func (env *Environment) Hold(ring string) *tree.Hold { return env.HoldIn(env.Record, ring) }
 
 // ringIn returns the ring of a record, which may be nil. Where policies have changed

@@ -26,8 +26,8 @@ type History struct {
 // Past is the environment in one commit of its branch.
 type Past struct {
 	git.Link
-	Record   *tree.Record // nil where it could not be read, or was not there
-	RecordID git.Hash     // of its file; zero where there is none
+	Record   *tree.Record // nil if it could not be read, or did not exist
+	RecordID git.Hash     // of its file, or zero
 }
 
 // The history is read in growing parts: what is asked for is mostly near its end.
@@ -47,7 +47,7 @@ func (h *History) Each(ctx context.Context, f func(Past) bool) error {
 	}
 }
 
-// At returns the state that is a number of commits before the newest; false where there
+// At returns the state that is a number of commits before the newest; false if there
 // are not as many.
 func (h *History) At(ctx context.Context, i int) (Past, bool, error) {
 	for i >= len(h.states) {
@@ -215,7 +215,7 @@ type Visit struct {
 	// As is the source that came first with the files of the first run; the zero Source if it is what is
 	// looked for.
 	As tree.Source
-	// Followed is the commit that deployed other files after it; zero where there is none.
+	// Followed is the commit that deployed other files after it, or zero.
 	Followed git.Hash
 }
 
@@ -228,8 +228,8 @@ func (h *History) VisitOf(ctx context.Context, ring string, base tree.Revision) 
 		func(later landing) (bool, error) { return later.source.Base == base, nil })
 }
 
-// visit returns the last visit of what is looked for. goesOn says whether it goes on with other files that
-// a later commit brings.
+// visit returns the last visit of what is looked for. goesOn reports whether it goes on with other
+// files that a later commit brings.
 func (h *History) visit(ctx context.Context, ring string, is func(landing) bool,
 	goesOn func(landing) (bool, error)) (v Visit, err error) {
 	var all []landing // newest first
@@ -332,7 +332,7 @@ func (h *History) had(ctx context.Context, ring string, of []source.Base) (map[t
 			older++
 		}
 		last = is
-		// What came before all that is wanted is not looked at, but for a rollback.
+		// What came before all that is wanted is not looked at, except a rollback.
 		return len(had) < len(wanted) && older < firstDepth
 	})
 	return had, err
@@ -348,7 +348,7 @@ func (env *Environment) IsOwn(p Past) bool {
 }
 
 // Writer returns the message of kalypso's commit that wrote the record of a commit, also
-// where that came with a merge; "" where kalypso did not write it.
+// where that came with a merge; "" if kalypso did not write it.
 func (env *Environment) Writer(ctx context.Context, p Past) (string, error) {
 	if env.IsOwn(p) {
 		return p.Message, nil

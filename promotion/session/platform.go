@@ -140,7 +140,7 @@ func (p *Platform) subjectOf(subjects []subject.Subject) (subject.Subject, error
 		where, p.Repository.URL, git.Short(p.Head), strings.Join(wanted, " and "))
 }
 
-// file returns a file of the platform at the head; nil where there is none.
+// file returns a file of the platform at the head, or nil.
 func (p *Platform) file(ctx context.Context, name string) ([]byte, error) {
 	objects := p.Repository.Remote.Objects()
 	root, err := objects.CommitTree(p.Head)
@@ -154,7 +154,7 @@ func (p *Platform) file(ctx context.Context, name string) ([]byte, error) {
 	return objects.Blob(e.ID)
 }
 
-// Policy returns the policy of an environment; nil for none.
+// Policy returns the policy of an environment, or nil.
 func (p *Platform) Policy(name string) *model.Declaration {
 	for i := range p.Policies {
 		if p.Policies[i].Name == name {
@@ -173,7 +173,7 @@ func (p *Platform) assemble(ctx context.Context, of git.Hash, own map[string]sou
 }
 
 // own returns where an environment's own files are at the platform's head. The commit is
-// the newest that changed them; zero where there were none.
+// the newest that changed them; zero if there were none.
 func (p *Platform) own(ctx context.Context, policy *model.Declaration) (source.Own, error) {
 	if from := policy.Promotion.Source; from != nil {
 		head := p.headOf(from.Branch)
@@ -192,8 +192,8 @@ func (p *Platform) own(ctx context.Context, policy *model.Declaration) (source.O
 	return source.Own{Commit: commit, Path: folder}, err
 }
 
-// Committed returns when a commit of the platform was made; the zero Time where it is not here, or
-// is none.
+// Committed returns when a commit of the platform was made; the zero Time if it is not here, or is
+// none.
 func (p *Platform) Committed(of tree.Revision) time.Time {
 	id := of.Hash()
 	if id.IsZero() {
@@ -206,8 +206,8 @@ func (p *Platform) Committed(of tree.Revision) time.Time {
 	return c.Committer.When.UTC()
 }
 
-// headOf returns the head of a branch; zero where there is none. A clone that was made of one
-// commit, as in CI, knows the others as branches of origin.
+// headOf returns the head of a branch, or zero. A clone that was made of one commit, as in
+// CI, knows the others as branches of origin.
 func (p *Platform) headOf(branch string) git.Hash {
 	if head := p.Repository.Refs[BranchRef(branch)]; !head.IsZero() {
 		return head
@@ -248,8 +248,8 @@ func (p *Platform) history(head git.Hash) source.History {
 	return source.History{Repository: p.Repository.Remote.Objects(), Head: head, Path: p.path}
 }
 
-// historyOf returns the head of a branch, whose history it fetches; zero where there is
-// none.
+// historyOf returns the head of a branch, whose history it fetches, or
+// zero.
 func (p *Platform) historyOf(ctx context.Context, branch string) (git.Hash, error) {
 	if branch == p.Branch {
 		return p.Head, nil
@@ -321,8 +321,8 @@ func (p *Platform) Resolve(full string) (source.Base, error) {
 	return source.Base{}, p.notPromotable(full, id)
 }
 
-// notPromotable returns the error of a name that is no commit of the branch's main line; id is the commit,
-// if the name is known.
+// notPromotable returns the error of a name that is not a commit of the branch's main line; id is
+// the commit, if the name is known.
 func (p *Platform) notPromotable(name string, id git.Hash) error {
 	objects := p.Repository.Remote.Objects()
 	if id.IsZero() {
@@ -349,7 +349,7 @@ func (p *Platform) notPromotable(name string, id git.Hash) error {
 		p.Branch, git.Short(merge))
 }
 
-// refOrID returns the commit of a ref or of a full id; zero for none.
+// refOrID returns the commit of a ref or of a full id, or zero.
 func (p *Platform) refOrID(name string) git.Hash {
 	if name == "HEAD" {
 		return p.Head

@@ -93,8 +93,8 @@ type Repository struct {
 	notes *ledger.Notes
 	// statuses are nil before they are needed.
 	statuses *ledger.Statuses
-	// elsewhere are statuses in git notes, of commits of a platform that is on no forge; nil
-	// for none.
+	// elsewhere are statuses in git notes, of commits of a platform that is on no forge, or
+	// nil.
 	elsewhere *ledger.Statuses
 }
 
@@ -270,7 +270,7 @@ func (env *Environment) recordIDs() (ids []git.Hash, err error) {
 	return ids, nil
 }
 
-// recordIn returns the id of the environment's record in a commit; zero where it has none.
+// recordIn returns the id of the environment's record in a commit; zero if it has none.
 func (env *Environment) recordIn(l git.Link) (git.Hash, error) {
 	e, found, err := env.Repository.Staging.Find(l.Tree, path.Join(env.Folder, tree.RecordPath))
 	if err != nil || !found || e.Mode != git.FileMode {

@@ -40,7 +40,7 @@ type Request struct {
 	Remote func(ctx context.Context, url string) (*remote.Remote, error)
 	// Forge returns what a repository is hosted on; nil for nothing but git.
 	Forge func(ctx context.Context, url string) (forge.Forge, error)
-	// Supervisor bounds what reading the records of an environment costs; nil for nothing.
+	// Supervisor bounds what reading the records of an environment costs, or nil.
 	Supervisor *supervisor.Supervisor
 	// Sources are where rollouts are reported, beside commit statuses.
 	Sources []Source
@@ -52,7 +52,7 @@ type Request struct {
 	By string
 	// Committer is who makes commits; the zero Signature for kalypso itself.
 	Committer git.Signature
-	// Signer signs commits; nil for none.
+	// Signer signs commits, or nil.
 	Signer *signature.Signer
 	// Overwrite restores what somebody else changed in the generated files, and Adopt
 	// takes over files that kalypso did not write.
@@ -90,7 +90,8 @@ type Source struct {
 type UnknownError struct {
 	What, Name string
 	Known      []string
-	// Diagnostics are those of the base where there is no environment at all: they say why.
+	// Diagnostics are the diagnostics of the base where there is no environment at all:
+	// they say why.
 	Diagnostics []diag.Diagnostic
 }
 

@@ -14,7 +14,7 @@ import (
 // reverting is what is known of a base commit that others may take back, or that takes others back.
 type reverting struct {
 	named         []string // beginnings of ids that the message says that it reverts
-	edits, undoes string   // what it changes, and what would undo that; "" where that is not known
+	edits, undoes string   // what it changes, and what would undo that; "" if that is not known
 }
 
 // revertForm is how git revert, and forges, name what a commit reverts.
@@ -83,7 +83,7 @@ func (s *State) reverting(b source.Base, at int) (*reverting, error) {
 // Contained is a base commit that comes with another one.
 type Contained struct {
 	Commit git.Hash
-	By     git.Hash // the commit of the branch that takes it back; zero for none
+	By     git.Hash // the commit of the branch that takes it back, or zero
 }
 
 // Brings returns the base commits that a stage would get with one that it does not have, newest first,

@@ -287,8 +287,8 @@ func (s *State) soaksIn(next, st *Stage) bool {
 }
 
 // Gone returns why a branch does not have what was promoted to a stage: it is gone, or is
-// another one. "" where nothing was promoted, by the statuses of base commits. The error
-// is git.ErrLostRace where another run has written the branch since the state was read.
+// another one. "" if nothing was promoted, by the statuses of base commits. The error is
+// git.ErrLostRace where another run has written the branch since the state was read.
 func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 	statuses, most := s.Statuses(st.Environment), MostJudged
 	if s.Platform.Repository.Plain { // whose statuses are all here
@@ -401,7 +401,7 @@ func (s *State) IsLast(environment string) bool {
 
 // CommitTime returns the time of a commit of a stage: that of the newest commit that goes
 // into it, so that the commit is the same whoever makes it. What a person decides has its
-// own time; the zero Time for none.
+// own time, or the zero Time.
 func (s *State) CommitTime(st *Stage, of tree.Source, decided time.Time) time.Time {
 	when := time.Unix(0, 0)
 	if decided.After(when) {

@@ -17,7 +17,7 @@ import (
 // compiled and written is always about one of them.
 type Stage struct {
 	Policy      *model.Declaration // of the environment
-	Ring        *model.Ring        // nil where there are none
+	Ring        *model.Ring        // nil if there are none
 	Environment *Environment
 }
 
@@ -26,7 +26,7 @@ func (st *Stage) In(env *Environment) *Stage {
 	return &Stage{Policy: st.Policy, Ring: st.Ring, Environment: env}
 }
 
-// RingName returns the name of the ring; "" for none.
+// RingName returns the name of the ring, or "".
 func (st *Stage) RingName() string {
 	if st.Ring == nil {
 		return ""
@@ -45,7 +45,7 @@ func StageID(environment, ring string) string {
 // ID returns environment, or environment/ring.
 func (st *Stage) ID() string { return StageID(st.Policy.Name, st.RingName()) }
 
-// Has returns what the record says that the stage has; the zero Source for nothing.
+// Has returns what the record says that the stage has, or the zero Source.
 func (st *Stage) Has() tree.Source { return st.Environment.has(st.RingName()) }
 
 // GatePolicy returns what the gates of the stage ask.
@@ -90,7 +90,7 @@ func (st *Stage) With(b source.Base) tree.Source {
 	return tree.Source{Base: tree.RevisionOf(b.Commit), Environment: tree.RevisionOf(st.Environment.Own.Commit)}
 }
 
-// Aborted returns the order that calls off a candidate of the stage; nil for none.
+// Aborted returns the order that calls off a candidate of the stage, or nil.
 func (st *Stage) Aborted(commit git.Hash) *ledger.Order {
 	return st.Environment.Orders.Aborted[st.RingName()][commit]
 }
@@ -104,7 +104,7 @@ func (st *Stage) AbortName() string {
 }
 
 // Writes returns how the stage's tree gets into its branch. The first tree of a branch is
-// pushed: nothing can be merged into a branch that is not there. Where it needs
+// pushed: nothing can be merged into a branch that does not exist. Where it needs
 // approvals, the branch is begun without a tree.
 func (st *Stage) Writes() model.Write {
 	w := st.Policy.Promotion.Write
@@ -129,7 +129,7 @@ func (st *Stage) WantsApprovals() bool {
 // PromotionBranch returns the branch that proposes the stage's next tree.
 func (st *Stage) PromotionBranch() string { return "kalypso/promote/" + st.ID() }
 
-// ProposalHead returns the head of that branch; the zero Hash where there is none.
+// ProposalHead returns the head of that branch, or the zero Hash.
 func (st *Stage) ProposalHead() git.Hash {
 	return st.Environment.Repository.Refs[BranchRef(st.PromotionBranch())]
 }

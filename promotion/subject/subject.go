@@ -25,7 +25,7 @@ type Subject interface {
 	// Form says how it differs from other subjects.
 	Form() Form
 	// Declarations returns the environments that the base in a folder declares, sorted by
-	// name; nil where nothing of it can be read.
+	// name; nil if nothing of it can be read.
 	Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error)
 	// Members returns the ring of each cluster type that labels decide, by the request's rings; nil if
 	// errors hide the cluster types.
@@ -64,9 +64,9 @@ type CompileRequest struct {
 	Rings []model.Ring
 	// Formerly are names that the environment had before.
 	Formerly []string
-	// Members are the rings of cluster types that count, whatever labels the files have; nil for none.
+	// Members are the rings of cluster types that count, whatever labels the files have, or nil.
 	Members map[string]string
-	// Previous is the record of what is there; nil for nothing.
+	// Previous is the record of what is there, or nil.
 	Previous *tree.Record
 	// Back says that people go back to an earlier state: selectors may select nothing that
 	// selected something since.
@@ -75,7 +75,7 @@ type CompileRequest struct {
 
 // Compiled is a compiled environment, or a ring of it.
 type Compiled struct {
-	// Tree is nil where errors hide the environment, or it is Missing: the commit does not
+	// Tree is nil if errors hide the environment, or it is Missing: the commit does not
 	// have it.
 	Tree        *tree.Tree
 	Missing     bool
@@ -87,7 +87,7 @@ type Compiled struct {
 	// Test runs the platform's tests, whose failures change nothing of the tree; nil for an
 	// application.
 	Test func(context.Context) ([]diag.Diagnostic, error)
-	// Close removes what the tree's content is held in; nil where that is nothing.
+	// Close removes what the tree's content is held in; nil if that is nothing.
 	Close func() error
 }
 

@@ -14,7 +14,7 @@ import (
 // them, and which holds stand. It keeps what it found, and is for one goroutine.
 type Records struct {
 	state *session.State
-	found map[recordKey]string // what is wrong with a record; "" for nothing
+	found map[recordKey]string // what is wrong with a record, or ""
 }
 
 // New returns the Records of a state.
@@ -33,8 +33,8 @@ type recordKey struct {
 // it wrote. What another commit says in a record counts if the branch had just that
 // before, if it was merged, or if it is what its commits compile to.
 
-// Edited returns what is wrong with what somebody wrote into the record of an environment;
-// "" for nothing.
+// Edited returns what is wrong with what somebody wrote into the record of an environment,
+// or "".
 func (r *Records) Edited(ctx context.Context, env *session.Environment) (string, error) {
 	if env.Record == nil || !env.Restored.IsZero() {
 		return "", nil

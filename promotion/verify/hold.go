@@ -91,7 +91,7 @@ func (r *Records) releases(ctx context.Context, st *session.Stage, i int) (bool,
 		return false, err
 	}
 	text, err := st.Environment.Writer(ctx, p)
-	of := message.Trailer(text, "Kalypso-Ring") // "" where there were none, for all that came since
+	of := message.Trailer(text, "Kalypso-Ring") // "" if there were none, for all that came since
 	return message.Trailer(text, ReleaseTrailer) != "" && (of == "" || of == st.RingName()), err
 }
 

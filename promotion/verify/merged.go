@@ -30,7 +30,7 @@ func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment, p
 	if p.Author.Name != p.Committer.Name || len(p.Parents) > 1 || !env.IsOwn(p) {
 		by = terminal.Line(p.Author.Name + " <" + p.Author.Email + ">")
 	}
-	if by != "" && len(p.Parents) == 1 { // a forge squashed it, or made it anew
+	if by != "" && len(p.Parents) == 1 { // a forge squashed it, or made it again
 		if f, ok := env.Repository.Forge.(forge.Commenter); ok {
 			change, err := f.ChangeOf(ctx, p.ID, env.Branch)
 			if err != nil {

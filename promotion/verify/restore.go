@@ -79,7 +79,7 @@ func (r *Records) Restore(ctx context.Context, env *session.Environment) error {
 }
 
 // newestIntact returns the newest commit before the tip in which the environment was as kalypso
-// left it, of those that a function takes; zero for none.
+// left it, of those that a function takes, or zero.
 func (r *Records) newestIntact(ctx context.Context, env *session.Environment,
 	of func(session.Past) bool) (git.Hash, error) {
 	for i := 1; ; i++ {

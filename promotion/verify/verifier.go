@@ -108,7 +108,7 @@ func commitsOf(of tree.Source) []git.Hash {
 	return out
 }
 
-// ring compiles a stage anew. Nothing is taken from the tree but retained folders.
+// ring compiles a stage again. Nothing is taken from the tree but retained folders.
 func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source) (err error) {
 	compiled, remove, err := v.state.Platform.Compile(ctx, st, has, false)
 	if err != nil {
@@ -123,7 +123,7 @@ func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source)
 	if p := compiled.Options.Platform; p != v.at.Record.Platform {
 		v.problem("the record is of platform %s, and %s is compiled", terminal.Line(v.at.Record.Platform), p)
 	}
-	own, moved := 0, false // the policy has a cluster type in another ring than it was built for
+	own, moved := 0, false // the policy has a cluster type in a different ring from it was built for
 	for i := range compiled.Tree.ClusterTypes {
 		ct := &compiled.Tree.ClusterTypes[i]
 		if ct.Outside {
@@ -186,7 +186,7 @@ func (v *verifier) formerRing(ctx context.Context, r tree.Ring) error {
 	return err
 }
 
-// entry returns the record's entry of a cluster type; nil for none.
+// entry returns the record's entry of a cluster type, or nil.
 func (v *verifier) entry(clusterType string) *tree.ClusterTypeEntry {
 	for i := range v.at.Record.ClusterTypes {
 		if e := &v.at.Record.ClusterTypes[i]; e.Name == clusterType {

@@ -20,10 +20,10 @@ import (
 // Verification is the result of comparing an environment's tree with what its record says.
 type Verification struct {
 	Environment string `json:"environment"`
-	// Commit is that of the GitOps repository; "" where there is none yet.
+	// Commit is the commit of the GitOps repository; "" if there is none yet.
 	Commit string `json:"commit"`
 	OK     bool   `json:"ok"`
-	// Reason is why there is nothing to verify; "" where there is something.
+	// Reason is why there is nothing to verify; "" if there is something.
 	Reason string `json:"reason,omitempty"`
 	// Problems are what is not as it should be, a line each.
 	Problems []string `json:"problems,omitempty"`

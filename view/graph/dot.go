@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// shapes are those of nodes in DOT and in Mermaid, by the number of the kind.
+// shapes are the shapes of nodes in DOT and in Mermaid, by the number of the kind.
 var shapes = []struct{ dot, opens, closes string }{
 	{"box", "[", "]"}, {"ellipse", "([", "])"}, {"hexagon", "{{", "}}"}, {"parallelogram", "[/", "/]"},
 	{"cylinder", "[(", ")]"}, {"octagon", "[[", "]]"}, {"trapezium", `[/`, `\]`}, {"house", ">", "]"},

@@ -12,7 +12,7 @@ import (
 )
 
 // Graph is a directed graph. Its slices are sorted, as Sort leaves them, and each edge is
-// between nodes that there are.
+// between nodes that exist.
 type Graph struct {
 	Title  string  `json:"title"`
 	Groups []Group `json:"groups"`
@@ -38,7 +38,7 @@ type Node struct {
 	Label string `json:"label"`
 	// Kind says what it is, and how it looks.
 	Kind  string `json:"kind"`
-	Group string `json:"group,omitempty"` // the id of its group; "" for none
+	Group string `json:"group,omitempty"` // the id of its group, or ""
 	// Detail are lines of text below the label.
 	Detail      []string `json:"detail,omitempty"`
 	Highlighted bool     `json:"highlighted,omitempty"`

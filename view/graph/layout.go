@@ -38,7 +38,7 @@ func (b box) middle() int { return b.y + b.h/2 }
 // has no nodes and is where lines pass through a column.
 type unit struct {
 	box
-	group   int     // -1 for none
+	group   int     // may be -1
 	least   int     // how wide it is at least
 	columns [][]int // nodes, from left to right
 	beside  int     // how many nodes of its only column are beside each other
@@ -49,7 +49,7 @@ type unit struct {
 type ends struct{ from, to int }
 
 // layout is where everything is. Edges go from left to right: a node is to the right of all
-// those with an edge to it, but for edges that close a circle.
+// those with an edge to it, except edges that close a circle.
 type layout struct {
 	nodes   []box // by number
 	groups  []box // by number; zero for those without nodes

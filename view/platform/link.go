@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 )
 
-// Linker returns what gives the address at which the forge of a remote shows a place of a
-// commit; nil where no forge is known. folder is the platform's, in the repository. Of a file that
-// is not as the commit has it, which asCommitted says by its path in the folder, there is none.
+// Linker returns what gives the address at which the forge of a remote shows a place of a commit;
+// nil if no forge is known. folder is the platform's, in the repository. Of a file that is not as
+// the commit has it, which asCommitted says by its path in the folder, there is none.
 func Linker(remote string, env func(string) string, commit, folder string,
 	asCommitted func(file string) bool) func(model.Position) string {
 	kind, base, repository, err := detect.Detect(remote, env, "")
@@ -58,7 +58,7 @@ func AsCommitted(repo *git.Repository, commit git.Hash, root, folder string) fun
 	}
 }
 
-// isCommitted says whether a file is what a commit has at a path.
+// isCommitted reports whether a file is what a commit has at a path.
 func isCommitted(repo *git.Repository, commit git.Hash, at, file string) bool {
 	top, err := repo.CommitTree(commit)
 	if err != nil {

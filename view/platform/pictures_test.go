@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/view/platform"
 )
 
-// update says that the pictures of the docs are to be written anew.
+// update says that the pictures of the docs are to be written again.
 var update = os.Getenv("KALYPSO_UPDATE") == "1"
 
 // TestSlowPictures holds that the pictures of the docs show what pages look like.

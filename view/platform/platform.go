@@ -27,13 +27,13 @@ const listed = 100
 // Options say what is not in a build.
 type Options struct {
 	Title string
-	// Commit is the commit that is checked out, shortened; "" where there is none.
+	// Commit is the commit that is checked out, shortened, or "".
 	Commit string
-	// Since is the revision that changes are counted from; "" for none. Compare compares a
+	// Since is the revision that changes are counted from, or "". Compare compares a
 	// revision with the platform.
 	Since   string
 	Compare func(ctx context.Context, revision string) (*compiler.Difference, error)
-	// Link returns the address at which a forge shows a place; nil for none.
+	// Link returns the address at which a forge shows a place, or nil.
 	Link  func(model.Position) string
 	Built time.Time
 }
@@ -255,7 +255,7 @@ func pairs(of map[string]string) []view.Pair {
 	return out
 }
 
-// holds says whether one of some texts has another in it, in any case of letters.
+// holds reports whether one of some texts has another in it, in any case of letters.
 func holds(part string, texts ...string) bool {
 	part = strings.ToLower(part)
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), part) })

@@ -55,7 +55,7 @@ type Error struct {
 	Source  dependency.Source
 	Problem string
 	Hint    string // what the user can do
-	Err     error  // nil where nothing else failed
+	Err     error  // nil if nothing else failed
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Problem) }

@@ -32,7 +32,7 @@ type helmClient struct {
 }
 
 // readHelmRepositories reads $HELM_REPOSITORY_CONFIG, else helm's repositories.yaml. A
-// missing file is no error.
+// missing file is not an error.
 func readHelmRepositories() ([]helmRepository, error) {
 	name := envOr("HELM_REPOSITORY_CONFIG", helmpath.ConfigPath("repositories.yaml"))
 	text, err := os.ReadFile(name)
@@ -74,7 +74,7 @@ func (r *helmRepository) transport(f *Fetcher) http.RoundTripper {
 	return r.Transport(f.patient())
 }
 
-// find returns helm's entry for a chart repository; nil for none.
+// find returns helm's entry for a chart repository, or nil.
 func (c *chartRepositories) find(base *url.URL) *helmClient {
 	for _, r := range c.helm {
 		if u, err := url.Parse(r.URL); err == nil && httpclient.SameOrigin(u, base) &&

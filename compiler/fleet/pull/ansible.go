@@ -20,7 +20,7 @@ const groupLabel = "group."
 
 // hosts are the hosts and groups of an inventory of Ansible.
 type hosts struct {
-	addresses map[string]string          // by host; "" where it is not said
+	addresses map[string]string          // by host; "" if it is not said
 	groups    map[string]map[string]bool // of a host
 	parents   map[string]map[string]bool // of a group
 }
@@ -155,7 +155,7 @@ func (h *hosts) group(name string, of any) error {
 	return nil
 }
 
-// addressOf returns where a host with variables is reached; "" where they do not say.
+// addressOf returns where a host with variables is reached; "" if they do not say.
 func addressOf(variables any) string {
 	of, _ := variables.(map[string]any)
 	for _, name := range []string{"ansible_host", "ansible_ssh_host"} {

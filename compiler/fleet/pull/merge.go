@@ -46,7 +46,7 @@ type document interface {
 
 // row is a cluster of a document.
 type row interface {
-	// cell returns the text of a column, "" where there is none.
+	// cell returns the text of a column, or "".
 	cell(column string) string
 	// set sets the text of a column; "" leaves it empty, or takes it away. The error says
 	// why the row cannot have it.
@@ -58,8 +58,8 @@ type row interface {
 	at() int
 }
 
-// Merge holds clusters, which are sorted by name, against the text of an inventory's file, nil
-// where there is none. It returns what differs and the new text, which is nil where nothing
+// Merge holds clusters, which are sorted by name, against the text of an inventory's
+// file, or nil. It returns what differs and the new text, which is nil if nothing
 // does.
 //
 // Rows of other clusters go. Of those that stay, and of new ones, only the fields are written
@@ -146,7 +146,7 @@ type field struct {
 	absent string
 }
 
-// apply gives a row a cluster's value, and returns what that changes; nil for nothing.
+// apply gives a row a cluster's value, and returns what that changes, or nil.
 func (f *field) apply(r row, c *Cluster) (*Field, error) {
 	before, after := f.cell(r), f.of(c)
 	if before == after || cmp.Or(before, f.absent) == cmp.Or(after, f.absent) {

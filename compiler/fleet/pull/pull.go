@@ -3,8 +3,8 @@
 // Ansible.
 //
 // A Reader takes names, addresses and labels of clusters from texts or API servers, and
-// nothing else that is in them: no token, certificate or variable leaves it. Merge holds them
-// against the inventory's file, and gives what differs and the file's new text. A File is
+// nothing else that is in them: no token, certificate or variable leaves it. Merge compares
+// them with the inventory's file, and gives what differs and the file's new text. A File is
 // replaced at once, or not at all.
 //
 // Texts are not trusted: their size and depth are bounded. What is told of them is fit for a
@@ -57,7 +57,7 @@ type Reader struct {
 	NameLabels []string
 	// Selector says which objects count, by their labels; nil for all.
 	Selector labels.Selector
-	// Namespace is that of the objects that count; "" for all.
+	// Namespace is the namespace of the objects that count; "" for all.
 	Namespace string
 	// Context is the only context of a kubeconfig that counts; "" for all.
 	Context string

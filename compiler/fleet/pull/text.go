@@ -23,7 +23,7 @@ const (
 )
 
 // Text takes the clusters of a text, YAML or JSON, or an INI file of Ansible. The name is for
-// errors, and what it ends in says that the text is no INI file.
+// errors, and what it ends in says that the text is not an INI file.
 func (r *Reader) Text(name string, data []byte) error {
 	if err := r.text(name, bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))); err != nil {
 		return errors.New(terminal.Line(name + ": " + err.Error()))
@@ -54,7 +54,7 @@ func (r *Reader) text(name string, data []byte) error {
 	return nil
 }
 
-// dataEndings are those of files that hold YAML or JSON.
+// dataEndings are the endings of files that hold YAML or JSON.
 var dataEndings = []string{".yaml", ".yml", ".json"}
 
 // isData reports whether a file of a folder is read.

@@ -72,8 +72,8 @@ func scalar(text string) *yaml.Node {
 	return n
 }
 
-// yamlRoot returns the content of a YAML file's document, with the document's comments; nil
-// where there is none.
+// yamlRoot returns the content of a YAML file's document, with the document's comments, or
+// nil.
 func yamlRoot(data []byte) (*yaml.Node, error) {
 	docs, cost, err := yamlnodes.Parse(data)
 	switch {

@@ -94,7 +94,7 @@ func (b *bounds) walk(archive []byte, within string, depth int) error {
 	}
 }
 
-// isData says whether a file is one that Helm reads as YAML while it loads a
+// isData reports whether a file is one that Helm reads as YAML while it loads a
 // chart.
 func isData(h *tar.Header) bool {
 	switch path.Base(strings.ReplaceAll(h.Name, `\`, "/")) {
@@ -104,8 +104,8 @@ func isData(h *tar.Header) bool {
 	return false
 }
 
-// isDependency says whether a file is the archive of a dependency, as Helm's
-// loader has it: it ignores those whose names begin with . and _.
+// isDependency reports whether a file is the archive of a dependency, as Helm's loader
+// has it: it ignores those whose names begin with . and _.
 func isDependency(h *tar.Header) bool {
 	name := strings.ReplaceAll(h.Name, `\`, "/")
 	dir, base := path.Split(name)

@@ -59,7 +59,7 @@ func TestEndsOfDocuments(t *testing.T) {
 	}
 }
 
-// sameAsCommand holds a chart against the helm command, which prints n objects.
+// sameAsCommand compares a chart with the helm command, which prints n objects.
 func sameAsCommand(t *testing.T, files map[string][]byte, n int) {
 	t.Helper()
 	chart := commandtest.Archive(t, files)

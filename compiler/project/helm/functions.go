@@ -28,8 +28,8 @@ var unstable = func() []string {
 // many charts sort afterwards.
 var unordered = []string{"keys", "values"}
 
-// functions are those of a world, under the names that templates know. They take
-// what Sprig's take, and give what those could give.
+// functions are the functions of a world, under the names that templates know. They
+// take what Sprig's take, and give what those could give.
 func (w *world) functions() map[string]any {
 	library := sprig.TxtFuncMap()
 	dateInZone := library["dateInZone"].(func(string, any, string) string)

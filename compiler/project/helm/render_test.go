@@ -100,7 +100,7 @@ func printedBy(t testing.TB, out []byte) []model.Value {
 	return objects
 }
 
-// TestSameAsHelm holds what Render gives against what the helm command prints.
+// TestSameAsHelm compares what Render gives with what the helm command prints.
 func TestSameAsHelm(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

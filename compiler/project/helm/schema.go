@@ -14,10 +14,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// checkSchemas holds values against the values.schema.json of a chart and of its
-// dependencies, with Helm's rules and Helm's library, but for one: a schema that
-// refers to another address is refused, where Helm would fetch it, or read it
-// from this machine.
+// checkSchemas compares values with the values.schema.json of a chart and of its
+// dependencies, with Helm's rules and Helm's library, except one: a schema that refers
+// to another address is refused, where Helm would fetch it, or read it from this
+// machine.
 func checkSchemas(ch *chart.Chart, values map[string]any) error {
 	problems, err := schemaProblems(ch, values)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 func stable(req Request, first *rendered) ([]model.Projected, error) {
 	var objects []sourced
 	unstable := map[string]string{} // messages, by source
-	var failed error                // what was rendered is no object, where nothing is made up
+	var failed error                // what was rendered is not an object, where nothing is made up
 	for i, w := range worlds() {
 		second, err := render(req, w)
 		if err != nil {

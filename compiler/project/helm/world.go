@@ -63,7 +63,7 @@ func rotated(s []string) {
 	}
 }
 
-// ordered says whether a function was called that gives something in any order.
+// ordered reports whether a function was called that gives something in any order.
 func (w *world) ordered() bool { return w.called["keys"] || w.called["values"] || w.called["shuffle"] }
 
 // What a rewritten template looks up: the apiVersion says that it is one, the kind
@@ -91,7 +91,7 @@ func (w *world) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableReso
 	return o, false, nil
 }
 
-// object is a function, or an object that is not there.
+// object is a function, or an object that does not exist.
 type object struct {
 	dynamic.NamespaceableResourceInterface // nobody calls its other methods
 	world                                  *world

@@ -18,16 +18,16 @@ type reference struct {
 	data bool
 }
 
-// remote says whether Kustomize would fetch what a field names. Kustomize takes a
-// name for an address before it looks whether there is such a file. This takes
-// more for addresses than Kustomize does, and nothing less
+// remote reports whether Kustomize would fetch what a field names. Kustomize takes a
+// name for an address before it looks whether there is such a file. This takes more for
+// addresses than Kustomize does, and nothing less
 // (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
 func remote(value string) bool { return address.MatchString(value) }
 
 var address = lazyregexp.New(
 	`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
 
-// startsRemote says whether Kustomize could take a text for an address.
+// startsRemote reports whether Kustomize could take a text for an address.
 func startsRemote(text string) bool { return addressStart.MatchString(text) }
 
 var addressStart = lazyregexp.New(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*:/|[^/@\s]*@|github\.com[/:])`)
@@ -121,7 +121,7 @@ func fileSource(value string) string {
 	return value
 }
 
-// inline says whether a field is a document instead of the name of a file.
+// inline reports whether a field is a document instead of the name of a file.
 func inline(value string) bool {
 	value = strings.TrimSpace(value)
 	return strings.Contains(value, "\n") || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")

@@ -92,7 +92,7 @@ func checkManifests(name string, docs []any) error {
 	return nil
 }
 
-// within says whether a path is below a folder.
+// within reports whether a path is below a folder.
 func within(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
 
 // relative returns a path below a folder, relative to it.
@@ -104,7 +104,7 @@ func relative(dir, name string) string {
 }
 
 // overlayAbove returns the topmost folder between dir and a file that has a
-// kustomization; "" for none.
+// kustomization, or "".
 func (s *scan) overlayAbove(dir, name string) string {
 	found := ""
 	for above := path.Dir(name); above != dir; above = path.Dir(above) {
@@ -125,8 +125,8 @@ func isManifest(name string) bool {
 	return (ext == ".yaml" || ext == ".yml") && !hidden(name) && !slices.Contains(notManifests, path.Base(name))
 }
 
-// hidden says whether a path has a name that begins with a dot: the settings of
-// git, of forges and of tools are no manifests.
+// hidden reports whether a path has a name that begins with a dot: the settings of git,
+// of forges and of tools are not manifests.
 func hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }

@@ -89,7 +89,7 @@ func same(t *testing.T, got []model.Projected, want []model.Value) {
 	}
 }
 
-// TestSameAsKustomize holds what Render gives against what the command prints.
+// TestSameAsKustomize compares what Render gives with what the command prints.
 func TestSameAsKustomize(t *testing.T) {
 	for _, file := range []string{"overlay", "components"} {
 		t.Run(file, func(t *testing.T) {

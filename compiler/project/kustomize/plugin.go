@@ -60,7 +60,7 @@ func configuration(doc any) model.Value {
 		}
 		return model.StructOf(fields...)
 	case map[any]any:
-		// Some keys are no strings.
+		// Some keys are not strings.
 		var fields []model.Field
 		for key, value := range doc {
 			if name, ok := key.(string); ok {

@@ -233,7 +233,7 @@ func TestRefusedContent(t *testing.T) {
 	const overlay = "-- app/kustomization.yaml --\nresources: [a.yaml]\n" + configMap
 	for _, c := range []struct {
 		tree, refused string // the path that is
-		want          string // "" for nothing
+		want          string // may be ""
 	}{
 		{overlay, "app/b.yaml", ""},
 		{overlay, "app/sub", ""},

@@ -55,7 +55,7 @@ func newScan(files map[string][]byte, refused map[string]string) (*scan, error) 
 	return s, nil
 }
 
-// outside says whether a clean path leads out of where it is relative to.
+// outside reports whether a clean path leads out of where it is relative to.
 func outside(name string) bool { return name == ".." || strings.HasPrefix(name, "../") }
 
 // folder returns the clean path of a folder of the source.
@@ -84,8 +84,8 @@ func (s *scan) folder(name string) (string, error) {
 
 const hintRefused = "keep it as a file of the source"
 
-// why says why there is no content at a clean path, which is refused or lies in
-// what is; "" where it only is not there.
+// why says why there is no content at a clean path, which is refused or lies in what
+// is; "" if it only does not exist.
 func (s *scan) why(name string) (at, why string) {
 	for at = name; at != "."; at = path.Dir(at) {
 		if why = s.refused[at]; why != "" {
@@ -208,7 +208,7 @@ func (s *scan) content(name string) error {
 }
 
 // resolve returns the clean path in the source of what a field of a kustomization
-// names, and refuses what is not there.
+// names, and refuses what does not exist.
 func (s *scan) resolve(file string, r reference) (string, error) {
 	refuse := func(hint, format string, args ...any) (string, error) {
 		return "", refusal.New(diag.BadSource, hint, "%s: %s: %s", file, r.field, fmt.Sprintf(format, args...))
@@ -238,7 +238,7 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	return name, nil
 }
 
-// ownSchema says whether one of the kustomizations adds to what Kustomize knows of
+// ownSchema reports whether one of the kustomizations adds to what Kustomize knows of
 // the kinds of objects.
 func (s *scan) ownSchema() bool {
 	for _, k := range s.parsed {

@@ -45,7 +45,7 @@ func (e *ShallowError) Error() string {
 type Error struct {
 	URL     string
 	Problem string
-	Err     error // nil where nothing else failed
+	Err     error // nil if nothing else failed
 }
 
 func (e *Error) Error() string { return e.URL + ": " + e.Problem }

@@ -70,7 +70,7 @@ func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (logi
 // maxNetrc is how much of a .netrc is read, in bytes.
 const maxNetrc = 1 << 20
 
-// readNetrc returns $NETRC, else ~/.netrc; "" for none.
+// readNetrc returns $NETRC, else ~/.netrc, or "".
 func readNetrc() string {
 	name := os.Getenv("NETRC")
 	if name == "" {

@@ -25,7 +25,7 @@ type native struct {
 
 	mu sync.Mutex
 	// can are the capabilities of a server of HTTP that does not redirect: they need not be
-	// read before each request. nil where they must.
+	// read before each request. nil if they must.
 	can *capability.List
 }
 

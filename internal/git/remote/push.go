@@ -16,7 +16,7 @@ import (
 // Update is a change of one ref.
 type Update struct {
 	Ref string
-	Old git.Hash // where the ref must be; the zero Hash where it must not exist
+	Old git.Hash // where the ref must be; the zero Hash if it must not exist
 	New git.Hash // where it will be; the zero Hash to delete it
 }
 
@@ -26,7 +26,7 @@ type proposal struct {
 	packs        []string
 	staging      string // the folder of the repository with the packs
 	atomic       bool
-	precondition func(refs map[string]git.Hash) error // nil for none
+	precondition func(refs map[string]git.Hash) error // may be nil
 }
 
 // deletes reports whether refs are only deleted: servers accept no pack then.
@@ -173,7 +173,7 @@ func check(updates []Update) error {
 }
 
 // propose sends the updates that are not done yet. It returns the report of a server that
-// did not do all of them, and nil where all are done.
+// did not do all of them, and nil if all are done.
 func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
 	got, err := r.backend.push(ctx, p)
 	if r.gitMaySignIn(err) {
@@ -264,7 +264,7 @@ func (a *advertisement) conflicting(u Update, updates []Update) string {
 	return ""
 }
 
-// outcome reads the refs to find the result of a push: nil where all refs are where they
+// outcome reads the refs to find the result of a push: nil if all refs are where they
 // should be, errUnknownResult where it can be sent once more.
 func (r *Remote) outcome(ctx context.Context, p *proposal, got *report, failure error) error {
 	latest, err := r.ask(ctx)

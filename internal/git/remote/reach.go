@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// reachOf returns the reach for a repository that git's configuration has at another URL than
-// the one that was given: where that is, the people of this machine have said.
+// reachOf returns the reach for a repository that git's configuration has at a different URL
+// from the one that was given: where that is, the people of this machine have said.
 func reachOf(reach address.Reach, given, is string) (address.Reach, error) {
 	if !reach.Remote || given == is {
 		return reach, nil

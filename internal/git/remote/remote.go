@@ -53,7 +53,7 @@ type Options struct {
 	Whole bool
 	// Local refuses a repository that is not on this machine, with ErrNotLocal.
 	Local bool
-	// Pushing is called before anything is pushed; nil for nothing.
+	// Pushing is called before anything is pushed, or nil.
 	Pushing func()
 	// Wait is the time before the first of three retries after a broken connection, doubled
 	// each time; 0 for half a second.
@@ -215,7 +215,7 @@ func (r *Remote) Advertised() (refs, peeled map[string]git.Hash) {
 }
 
 // DefaultBranch returns the branch of HEAD when the refs were read last, without
-// refs/heads/; "" where the server does not report it.
+// refs/heads/; "" if the server does not report it.
 func (r *Remote) DefaultBranch() string { return branchOf(r.advertisement().head) }
 
 // Objects returns the local repository with what was fetched. An object that was left with

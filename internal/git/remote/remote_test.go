@@ -374,7 +374,7 @@ func TestSSHDetour(t *testing.T) {
 }
 
 // What a ref named when the repository was opened, and no ref names any more, was lost to
-// somebody else. What no ref ever named is not there.
+// somebody else. What no ref ever named does not exist.
 func TestFetchMoved(t *testing.T) {
 	s := remotetest.Serve(t)
 	each(t, func(t *testing.T, o remote.Options) {

@@ -36,7 +36,7 @@ type server struct {
 	logins []func(context.Context) (login, bool)
 
 	mu   sync.Mutex
-	auth transport.AuthMethod // nil for none
+	auth transport.AuthMethod // may be nil
 }
 
 func (s *server) credentials() transport.AuthMethod {

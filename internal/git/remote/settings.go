@@ -17,10 +17,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// settings are those of git's configuration for a server (git-config(1), http.*).
+// settings are the settings of git's configuration for a server (git-config(1),
+// http.*).
 type settings struct {
 	httpclient.Certificates
-	header string // NAME: VALUE, which CI systems use for tokens, of a URL; "" for none
+	header string // NAME: VALUE, which CI systems use for tokens, of a URL, or ""
 }
 
 // readSettings reads git's configuration, in the working directory as git would. Without

@@ -29,7 +29,7 @@ import (
 type sshAuth struct {
 	user       string
 	address    string   // HOST:PORT
-	agent      string   // its socket; "" for none
+	agent      string   // its socket, or ""
 	identities []string // files of keys
 	only       bool     // only those of the agent's keys that identities has
 	knownHosts []string
@@ -111,8 +111,8 @@ func (d *unsupported) Error() string {
 		"there is a direct way", d.reason, d.host)
 }
 
-// sshCommand returns the setting of git's (git(1), git-config(1)) that replaces ssh; "" for
-// none.
+// sshCommand returns the setting of git's (git(1), git-config(1)) that replaces ssh, or
+// "".
 func sshCommand(ctx context.Context) string {
 	for _, name := range []string{"GIT_SSH_COMMAND", "GIT_SSH"} {
 		if os.Getenv(name) != "" {

@@ -1,6 +1,6 @@
-// Package backendtest runs a backend over the assignments of a cluster type, as
-// the compiler does, holds what comes out against golden files, and checks what
-// must be true of every backend's output.
+// Package backendtest runs a backend over the assignments of a cluster type, as the
+// compiler does, compares what comes out with golden files, and checks what must be
+// true of every backend's output.
 package backendtest
 
 import (
@@ -63,7 +63,7 @@ type Platform struct {
 	Options string
 	GitOps  *model.GitOps
 	Targets []Target
-	// Clusters are those of the cluster type, sorted by name.
+	// Clusters are the clusters of the cluster type, sorted by name.
 	Clusters []model.Cluster
 }
 
@@ -71,9 +71,9 @@ type Platform struct {
 type Target struct {
 	Name      string // workload/target
 	Workspace string
-	// Bounds are those of the workspace; nil for none.
+	// Bounds are the bounds of the workspace, or nil.
 	Bounds *model.Workspace
-	// Registration brings the workload; "" where the platform declares it.
+	// Registration brings the workload; "" if the platform declares it.
 	Registration string
 	Namespace    string // "" for one of its own
 	Manifests    model.Manifests

@@ -14,12 +14,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// Conforms holds the tree against what must be true of every backend: no document
-// is empty, names are within Kubernetes' limits, each object of a folder says
-// which assignment it is for, none carries a secret, and nothing but the platform
-// config changes with the values alone (a machine's has no place for annotations:
-// there it is assignment.yml that has the digest). That runs are equal, that paths stay in
-// their folder, that every kustomization.yaml builds and that an assignment leaves nothing
+// Conforms checks what must be true of a tree of every backend: no document is
+// empty, names are within Kubernetes' limits, each object of a folder says which
+// assignment it is for, none carries a secret, and nothing but the platform config changes
+// with the values alone (a machine's has no place for annotations: there it is
+// assignment.yml that has the digest). That runs are equal, that paths stay in their
+// folder, that every kustomization.yaml builds and that an assignment leaves nothing
 // behind, Build has seen.
 func (tree Tree) Conforms(t testing.TB) {
 	t.Helper()
@@ -39,8 +39,8 @@ func (tree Tree) Conforms(t testing.TB) {
 	tree.checkDigests(t)
 }
 
-// checkFile holds a file against what a tree takes: a relative path without a
-// detour, and a content where it is of YAML.
+// checkFile compares a file with what a tree takes: a relative path without a detour,
+// and a content where it is of YAML.
 func checkFile(t testing.TB, folder string, f backends.File) {
 	t.Helper()
 	clean := f.Path == path.Clean(f.Path) && !path.IsAbs(f.Path) && f.Path != "." &&
@@ -56,8 +56,8 @@ func checkFile(t testing.TB, folder string, f backends.File) {
 	}
 }
 
-// checkRemoval holds the files at the root without an assignment against its name
-// and its namespace, of which nothing may be left.
+// checkRemoval compares the files at the root without an assignment with its name and
+// its namespace, of which nothing may be left.
 func checkRemoval(t testing.TB, b backends.Backend, ct *backends.ClusterType, folders []backends.Folder) {
 	t.Helper()
 	for i, gone := range folders {
@@ -113,8 +113,8 @@ func kubernetesObjects(stream []byte) []Object {
 	return out
 }
 
-// checkObject holds an object against the limits of names, and against secrets in
-// plain text.
+// checkObject compares an object with the limits of names, and against secrets in plain
+// text.
 func checkObject(t testing.TB, file string, o Object) {
 	t.Helper()
 	if len(o.Metadata.Name) > validation.DNS1123SubdomainMaxLength ||

@@ -95,10 +95,10 @@ func (tree *Tree) add(t testing.TB, folder string, files []backends.File) {
 	}
 }
 
-// Check holds the tree against what must be true of all: each reconciler's
-// object is accepted by its CRD, kustomize finds what it looks for and nothing
-// is left over, and the emission lists all objects. The backend is one whose
-// reconciler speaks Kubernetes.
+// Check checks what must be true of the tree in all: each reconciler's object is
+// accepted by its CRD, kustomize finds what it looks for and nothing is left over, and
+// the emission lists all objects. The backend is one whose reconciler speaks
+// Kubernetes.
 func (tree Tree) Check(t testing.TB) {
 	t.Helper()
 	tree.Conforms(t)
@@ -238,8 +238,8 @@ func (tree Tree) Golden(t *testing.T) {
 	}
 }
 
-// differing returns what an archive has that another, of some name, has not: names of files that are not there,
-// files of its own, and hunks of the others, without the numbers of their lines.
+// differing returns what an archive has that another, of some name, has not: names of files that do
+// not exist, files of its own, and hunks of the others, without the numbers of their lines.
 func differing(name string, full, archive *txtar.Archive) *txtar.Archive {
 	had := map[string][]byte{}
 	for _, f := range full.Files {
@@ -264,7 +264,7 @@ func differing(name string, full, archive *txtar.Archive) *txtar.Archive {
 	return out
 }
 
-// hunks returns what differs between two texts, without context; nil for nothing.
+// hunks returns what differs between two texts, without context, or nil.
 func hunks(before, after []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(diff.Diff("before", before, "after", after)) {

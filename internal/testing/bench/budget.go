@@ -11,7 +11,7 @@ import (
 // processors.
 type budget struct {
 	work        string
-	assignments int // of the platform; 0 where it is none of the generated
+	assignments int // of the platform; 0 if it is none of the generated
 	unit        string
 	most        float64
 	of          func(*measured) float64
@@ -30,7 +30,7 @@ var budgets = []budget{
 const vetBudget = 0.3
 
 // otherBudgets are for what is measured once: what goes through servers of git,
-// inventories and pages. of returns false where it was not measured.
+// inventories and pages. of returns false if it was not measured.
 var otherBudgets = []struct {
 	work, unit string
 	most       float64

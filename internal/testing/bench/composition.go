@@ -74,7 +74,7 @@ func measureComposition(k *kalypso, j job, runs int) (*composition, error) {
 // exported is the file with what CUE composed.
 func exported(j job, dir string) string { return filepath.Join(j.Dir, dir+".json") }
 
-// compareValues checks that CUE composed what kalypso did, but for the fields that
+// compareValues checks that CUE composed what kalypso did, except the fields that
 // contracts fill in.
 func compareValues(j job) error {
 	want, err := readValues(filepath.Join(j.Dir, valuesFile))

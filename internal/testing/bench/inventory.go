@@ -21,7 +21,7 @@ type inventory struct {
 	Rows int       `json:"rows"`
 	Kind valueKind `json:"kind"`
 	// Read is what reads, checks and classifies all rows, where the classes are compiled
-	// already, and prints no cluster. The others are of a git commit; zero where they are not
+	// already, and prints no cluster. The others are of a git commit; zero if they are not
 	// measured.
 	Read cost `json:"read"`
 	Cold cost `json:"cold"`

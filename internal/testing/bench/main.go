@@ -41,11 +41,11 @@ func main() {
 // options are what the command line says.
 type options struct {
 	sizes, compositions []int
-	files               int   // of the branch that is promoted into; 0 for none
+	files               int   // of the branch that is promoted into, or 0
 	changes             []int // how many of them commits change
 	local               int   // how many of them a commit changes between folders
-	environments        int   // of a fleet, and of a chain; 0 for none
-	rows                int   // of the largest inventory; 0 for none
+	environments        int   // of a fleet, and of a chain, or 0
+	rows                int   // of the largest inventory, or 0
 	runs                int
 	seed                uint64
 	dir, disk           string // disk is "" to measure in dir only

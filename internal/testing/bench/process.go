@@ -54,9 +54,9 @@ func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
 }
 
 // ownMemory looks at a process every few milliseconds, until the function that it
-// returns is called, which returns the most memory that the process had for itself; 0
-// where there is no Linux to tell. The pages of its program are those of the file, which
-// the kernel keeps for all processes, and takes back as it likes.
+// returns is called, which returns the most memory that the process had for itself; 0 if
+// there is no Linux to tell. The pages of its program are those of the file, which the
+// kernel keeps for all processes, and takes back as it likes.
 func ownMemory(p *os.Process) func() int64 {
 	done, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -98,8 +98,8 @@ func best(runs int, command func() (*exec.Cmd, error)) (least cost, err error) {
 	return least, nil
 }
 
-// cleanEnvironment is the environment without what makes kalypso or git do
-// something else than they do by themselves.
+// cleanEnvironment is the environment without what makes kalypso or git do something
+// other than they do by themselves.
 func cleanEnvironment() []string {
 	var out []string
 	for _, v := range os.Environ() {

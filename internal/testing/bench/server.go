@@ -77,7 +77,7 @@ func (s *server) repository(name string) (*served, error) {
 // served is a repository of a server.
 type served struct{ url, dir string }
 
-// at returns the commit of a ref; "" for none.
+// at returns the commit of a ref, or "".
 func (r *served) at(ref string) string {
 	id, err := output(git(r.dir, "rev-parse", "--verify", "-q", ref))
 	if err != nil {

@@ -42,7 +42,7 @@ func printPlatform(out io.Writer, m, smallest *measured) {
 // each is the CPU time per assignment, in microseconds.
 func each(c cost, m *measured) float64 { return c.CPU * 1e6 / float64(m.Assignments) }
 
-// ratios are those of CPU times.
+// ratios are the ratios of CPU times.
 var ratios = []struct {
 	name string
 	of   func(map[work]cost) float64

@@ -190,7 +190,7 @@ func (b *Tab) LookAt(at string, large bool) {
 	b.Do(Command(page.PrintToPDF, page.PrintToPDFParams{}))
 }
 
-// pictures is the folder for pictures of all pages, to be looked at; "" for none.
+// pictures is the folder for pictures of all pages, to be looked at, or "".
 var pictures = os.Getenv("KALYPSO_PICTURES")
 
 // picture writes a picture of the page.

@@ -1,5 +1,5 @@
-// Package commandtest runs the helm and kustomize commands of the versions in
-// go.mod, for tests that hold what is rendered in process against them.
+// Package commandtest runs the helm and kustomize commands of the versions in go.mod,
+// for tests that compare what is rendered in process with them.
 package commandtest
 
 import (

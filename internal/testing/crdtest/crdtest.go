@@ -134,7 +134,7 @@ func (c *crd) check(object map[string]any) error {
 	return errs.ToAggregate()
 }
 
-// rulesOf returns the CEL rules of a schema, nil for none.
+// rulesOf returns the CEL rules of a schema, or nil.
 func rulesOf(s *structural.Structural) *cel.Validator {
 	return cel.NewValidator(s, true, celconfig.PerCallLimit)
 }

@@ -47,8 +47,8 @@ func TestPublishedFindsAWrongField(t *testing.T) {
 	}
 }
 
-// platforms returns the YAML files of each platform's trees, by path, but for those
-// of cluster types that are not for Kubernetes.
+// platforms returns the YAML files of each platform's trees, by path, except those of
+// cluster types that are not for Kubernetes.
 func platforms(t *testing.T) map[string]map[string][]byte {
 	t.Helper()
 	dirs, err := filepath.Glob("../../../examples/*/cue.mod")
@@ -82,8 +82,8 @@ func platforms(t *testing.T) map[string]map[string][]byte {
 					kubernetes[path.Dir(f.Path)] = true
 				}
 			}
-			// Fleet's own file and Zarf's are no objects. Package fleet holds the one
-			// against the CRD of Bundle, and package zarf the other against Zarf's schema.
+			// Fleet's own file and Zarf's are not objects. Package fleet compares the one with
+			// the CRD of Bundle, and package zarf the other against Zarf's schema.
 			for _, f := range all {
 				clusterType, _, _ := strings.Cut(f.Path, "/")
 				if kubernetes[clusterType] && path.Ext(f.Path) == ".yaml" && !slices.Contains([]string{"fleet.yaml", "zarf.yaml"}, path.Base(f.Path)) {

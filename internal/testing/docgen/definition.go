@@ -130,7 +130,7 @@ func (w *writer) head(f *ast.Field, s shape) string {
 	return strings.Join(parts, ", ")
 }
 
-// explained says whether a struct has a field, other than a description, that
+// explained reports whether a struct has a field, other than a description, that
 // carries a comment.
 func explained(s *ast.StructLit) bool {
 	return slices.ContainsFunc(fieldsOf(s.Elts), func(f *ast.Field) bool {

@@ -13,8 +13,8 @@ import (
 // shape is what may stand in a field.
 type shape struct {
 	text   string         // Markdown; "" for a plain struct
-	def    string         // the default, Markdown; "" for none
-	fields *ast.StructLit // the fields below; nil for none
+	def    string         // the default, Markdown, or ""
+	fields *ast.StructLit // the fields below, or nil
 }
 
 // shapeOf reads a constraint: `#Name & (*"default" | _)` is a #Name with a
@@ -86,7 +86,7 @@ func (w *writer) conjunction(all []ast.Expr) shape {
 }
 
 // disjunction lists alternatives. A default that is one case of the only other
-// alternative, as in *"1h" | #Duration, is no alternative of its own.
+// alternative, as in *"1h" | #Duration, is not an alternative of its own.
 func (w *writer) disjunction(all []ast.Expr) shape {
 	var out shape
 	var texts []string
@@ -218,7 +218,7 @@ func onlyEllipsis(s *ast.StructLit) bool {
 	return ok && len(s.Elts) == 1
 }
 
-// carriesKey says whether a struct is the {name: N} of a collection.
+// carriesKey reports whether a struct is the {name: N} of a collection.
 func carriesKey(s *ast.StructLit) bool {
 	if len(s.Elts) != 1 {
 		return false
@@ -227,7 +227,7 @@ func carriesKey(s *ast.StructLit) bool {
 	return ok && labelOf(f) == "name"
 }
 
-// elementFields returns the fields of a list's elements, nil where they are no
+// elementFields returns the fields of a list's elements, nil if they are not
 // structs.
 func elementFields(l *ast.ListLit) *ast.StructLit {
 	if len(l.Elts) != 1 {

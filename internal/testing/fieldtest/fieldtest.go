@@ -54,7 +54,8 @@ type walk struct {
 	used   map[string]bool // paths of except
 }
 
-// scalars are the types that have no fields to change, with another value than the zero one.
+// scalars are the types that have no fields to change, with a different value from the zero
+// one.
 var scalars = map[reflect.Type]any{
 	reflect.TypeFor[model.Value]():     model.StringOf("a"),
 	reflect.TypeFor[json.RawMessage](): json.RawMessage("1"),

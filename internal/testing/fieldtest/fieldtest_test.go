@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// errors are those that a check reports.
+// errors are the errors that a check reports.
 type errors struct {
 	testing.TB
 	all []string

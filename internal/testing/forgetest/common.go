@@ -95,7 +95,7 @@ type Request struct {
 	Query        url.Values
 	Header       http.Header
 	Body         string
-	Status       int // of the answer; 0 where the connection was closed
+	Status       int // of the answer; 0 if the connection was closed
 }
 
 // String is the method and the path.

@@ -21,7 +21,7 @@ import (
 type GitHubServer struct {
 	Server
 	Host string
-	// Token is that of the user kalypso[bot], whom the server knows from the start.
+	// Token is the token of the user kalypso[bot], whom the server knows from the start.
 	Token string
 
 	t     testing.TB
@@ -43,7 +43,7 @@ func GitHub(t testing.TB, host string) *GitHubServer {
 	return s
 }
 
-// isEnterprise says whether the host is a server of somebody's own, whose APIs are
+// isEnterprise reports whether the host is a server of somebody's own, whose APIs are
 // at other paths.
 func (s *GitHubServer) isEnterprise() bool {
 	return s.Host != "github.com" && !strings.HasSuffix(s.Host, ".ghe.com")

@@ -114,7 +114,7 @@ func (r *GitHubRepository) createDeployment(c *call) reply {
 	return reply{status: http.StatusCreated, body: showDeployment(d)}
 }
 
-// deployment finds one by the number in the path; nil for none.
+// deployment finds one by the number in the path, or nil.
 func (r *GitHubRepository) deployment(c *call) *GitHubDeployment {
 	for _, d := range r.deployments {
 		if strconv.FormatInt(d.ID, 10) == c.PathValue("number") {

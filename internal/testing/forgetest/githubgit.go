@@ -40,7 +40,7 @@ func (r *GitHubRepository) git(arguments ...string) string {
 	return out
 }
 
-// resolve is the commit of a branch or id; "" for none.
+// resolve is the commit of a branch or id, or "".
 func (r *GitHubRepository) resolve(name string) string {
 	for _, name := range []string{"refs/heads/" + name, name} {
 		if out, err := r.run("", "rev-parse", "--verify", "--quiet", name+"^{commit}"); err == nil {
@@ -88,7 +88,7 @@ func (r *GitHubRepository) Commit(branch, from, file, content string) git.Hash {
 	return plumbing.NewHash(r.resolve(branch))
 }
 
-// Branch is the commit of a branch; zero for none.
+// Branch is the commit of a branch, or zero.
 func (r *GitHubRepository) Branch(name string) git.Hash {
 	r.server.state.Lock()
 	defer r.server.state.Unlock()
@@ -100,8 +100,8 @@ func (r *GitHubRepository) DeleteBranch(name string) {
 	r.Change(func(r *GitHubRepository) { r.git("update-ref", "-d", "refs/heads/"+name) })
 }
 
-// combine merges a head into a base as a method does, and returns the new commit; ""
-// where there are conflicts.
+// combine merges a head into a base as a method does, and returns the new commit; "" if
+// there are conflicts.
 func (r *GitHubRepository) combine(base, head, method, message string) string {
 	if method == "rebase" {
 		return r.rebase(base, head)

@@ -38,7 +38,7 @@ func (r *GitHubRepository) mergePull(p *GitHubPull, c *call) reply {
 		"message": "Pull Request successfully merged"})
 }
 
-// allows says whether the repository allows a method, and what it calls it.
+// allows reports whether the repository allows a method, and what it calls it.
 func (r *GitHubRepository) allows(method string) (bool, string) {
 	switch method {
 	case "squash":
@@ -49,7 +49,7 @@ func (r *GitHubRepository) allows(method string) (bool, string) {
 	return r.MergeCommit, "Merge commits"
 }
 
-// blocked is why the rules do not let a pull request be merged; "" where they do.
+// blocked is why the rules do not let a pull request be merged; "" if they do.
 func (r *GitHubRepository) blocked(p *GitHubPull) string {
 	rules := r.Rules[p.Base]
 	for _, name := range rules.Statuses {
@@ -74,7 +74,7 @@ func (r *GitHubRepository) blocked(p *GitHubPull) string {
 	return ""
 }
 
-// approvals are those whose newest opinion is an approval.
+// approvals are the approvals whose newest opinion is an approval.
 func (r *GitHubRepository) approvals(p *GitHubPull) []string {
 	var out []string
 	for _, review := range p.Reviews {
@@ -89,7 +89,7 @@ func (r *GitHubRepository) approvals(p *GitHubPull) []string {
 	return out
 }
 
-// mergeBy merges in git; it says whether there were no conflicts.
+// mergeBy merges in git; it reports whether there were no conflicts.
 func (r *GitHubRepository) mergeBy(p *GitHubPull, method, message string) bool {
 	base := r.resolve(p.Base)
 	commit := r.combine(base, p.HeadID.String(), method, message)

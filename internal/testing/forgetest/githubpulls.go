@@ -172,7 +172,7 @@ func (r *GitHubRepository) listPulls(c *call) reply {
 	return reply{status: http.StatusOK, list: out}
 }
 
-// lags says whether something is not listed yet, one time less.
+// lags reports whether something is not listed yet, one time less.
 func lags(left *int) bool {
 	if *left <= 0 {
 		return false

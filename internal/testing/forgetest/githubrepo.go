@@ -145,7 +145,7 @@ func (r *GitHubRepository) Deployments() []GitHubDeployment {
 	return out
 }
 
-// Labels are those that were made by a call of their own.
+// Labels are the labels that were made by a call of their own.
 func (r *GitHubRepository) Labels() []string {
 	r.server.state.Lock()
 	defer r.server.state.Unlock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// route lists the calls that there are.
+// route lists the calls that exist.
 func (s *GitHubServer) route(mux *http.ServeMux) {
 	mux.HandleFunc("POST /graphql", s.handle(s.graphQL))
 	in := func(pattern string, do func(*GitHubRepository, *call) reply) {
@@ -55,7 +55,7 @@ func (s *GitHubServer) route(mux *http.ServeMux) {
 	in("POST /deployments/{number}/statuses", (*GitHubRepository).createDeploymentStatus)
 }
 
-// repo finds a repository; nil for none. The state is locked.
+// repo finds a repository, or nil. The state is locked.
 func (s *GitHubServer) repo(owner, name string) *GitHubRepository {
 	for _, r := range s.repos {
 		if strings.EqualFold(r.Owner, owner) && strings.EqualFold(r.Name, name) {

@@ -76,7 +76,7 @@ func (c *gitlabCall) refuse(code int, message string) {
 	c.answer(code, map[string]any{"message": message})
 }
 
-// text returns a field of the body; ok says whether it is there.
+// text returns a field of the body; ok reports whether it is there.
 func (c *gitlabCall) text(name string) (string, bool) {
 	v, ok := c.body[name].(string)
 	return v, ok

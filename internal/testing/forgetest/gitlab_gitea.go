@@ -70,7 +70,7 @@ type gitlabGiteaNote struct{ by, body string }
 // gitlabGiteaNoteID is the id of a comment: it is one among those of all changes.
 func gitlabGiteaNoteID(c *gitlabGiteaChange, i int) int { return c.number*1000 + i }
 
-// noteOf returns the comment of an id; nil for none.
+// noteOf returns the comment of an id, or nil.
 func (g *GitlabGitea) noteOf(id string) *gitlabGiteaNote {
 	for _, c := range g.changes {
 		for i := range c.notes {
@@ -148,7 +148,7 @@ func (g *GitlabGitea) serve(w http.ResponseWriter, r *http.Request, mux *http.Se
 	}
 }
 
-// fault returns what goes wrong with a request; nil for nothing.
+// fault returns what goes wrong with a request, or nil.
 func (g *GitlabGitea) fault(r *http.Request) *GitlabGiteaFault {
 	for i, f := range g.faults {
 		if f.Method == r.Method && strings.Contains(r.URL.EscapedPath(), f.Path) {
@@ -211,7 +211,7 @@ func (g *GitlabGitea) shown() []*gitlabGiteaChange {
 	return g.changes
 }
 
-// GitlabGiteaState is what became of a change.
+// GitlabGiteaState is the result of a change.
 type GitlabGiteaState struct {
 	Open     bool
 	Title    string
@@ -219,7 +219,7 @@ type GitlabGiteaState struct {
 	Auto     bool
 }
 
-// State returns what became of a change.
+// State returns the result of a change.
 func (g *GitlabGitea) State(number int) GitlabGiteaState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -231,8 +231,8 @@ func (g *GitlabGitea) State(number int) GitlabGiteaState {
 	return s
 }
 
-// Block says why a change cannot be merged yet, in the words of the server; "" for
-// nothing.
+// Block says why a change cannot be merged yet, in the words of the server, or
+// "".
 func (g *GitlabGitea) Block(number int, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -274,7 +274,7 @@ func (g *GitlabGitea) open(c *gitlabGiteaChange) *gitlabGiteaChange {
 	return c
 }
 
-// opened returns the open change between two branches; nil for none.
+// opened returns the open change between two branches, or nil.
 func (g *GitlabGitea) opened(head, base string) *gitlabGiteaChange {
 	for _, c := range g.changes {
 		if c.state == "opened" && !c.fork && c.head == head && c.base == base {

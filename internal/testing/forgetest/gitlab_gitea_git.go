@@ -108,7 +108,7 @@ func (g *GitlabGitea) merge(c *gitlabGiteaChange, how, message string) {
 	g.git("", "update-ref", "refs/heads/"+c.base, c.merged, base)
 }
 
-// known says whether the repository has an object: none is packed.
+// known reports whether the repository has an object: none is packed.
 func (g *GitlabGitea) known(id string) bool {
 	_, err := os.Stat(filepath.Join(g.Dir, "objects", id[:min(2, len(id))], id[min(2, len(id)):]))
 	return err == nil

@@ -53,7 +53,7 @@ func (r *GitHubRepository) Show() string {
 	return b.String()
 }
 
-// Body is that of a pull request.
+// Body is the body of a pull request.
 func (r *GitHubRepository) Body(number int) string {
 	for _, p := range r.Pulls() {
 		if p.Number == number {
@@ -91,7 +91,7 @@ func (g *GitlabGitea) Show() string {
 	return b.String()
 }
 
-// Body is that of a change.
+// Body is the body of a change.
 func (g *GitlabGitea) Body(number int) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

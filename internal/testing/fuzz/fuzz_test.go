@@ -42,7 +42,7 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
-// The end of the time is no failure, and an input that fails is one also then.
+// The end of the time is not a failure, and an input that fails is one also then.
 func TestEnded(t *testing.T) {
 	const late = "fuzz: elapsed: 3s, execs: 30 (10/sec), new interesting: 1 (total: 5)\n--- FAIL: FuzzA (3.07s)\n    context deadline exceeded\nFAIL\n"
 	if !ended(late) {

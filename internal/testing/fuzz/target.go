@@ -122,8 +122,8 @@ func (t *target) run(binary, corpus string, each time.Duration) (int, error) {
 	return rateOf(string(out), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 }
 
-// ended says whether a run failed only since its time was over, which go before 1.27 reports at
-// times on a busy machine (https://go.dev/issue/75804). No input fails then.
+// ended reports whether a run failed only since its time was over, which go before 1.27 reports
+// at times on a busy machine (https://go.dev/issue/75804). No input fails then.
 func ended(out string) bool {
 	return strings.Contains(out, "\n    context deadline exceeded\n") && !strings.Contains(out, "Failing input written")
 }

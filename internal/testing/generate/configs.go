@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A level is a set of configs that match different values of the same labels: of
-// each level at most one config matches an assignment. A level has a layer, and
-// a topic whose keys no other level sets. So configs cannot contradict each
-// other, but for the keys that all levels share; see defaultKey.
+// A level is a set of configs that match different values of the same labels: of each
+// level at most one config matches an assignment. A level has a layer, and a topic
+// whose keys no other level sets. So configs cannot contradict each other, except the
+// keys that all levels share; see defaultKey.
 type level struct {
 	topic  string
 	labels []string // the labels that its configs match; none: all assignments
@@ -179,7 +179,7 @@ func newConfig(draw *rand.Rand, s Size, l int, level level, values []string, key
 	}
 	e.line("values", set)
 	if l == 0 {
-		// A default with a constraint, which is no data.
+		// A default with a constraint, which is not data.
 		e.line("values: MAX_CONNECTIONS", expr("int & >=10 & <=1000 & (*100 | _)"))
 	}
 	return e

@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 )
 
-// Size is what a platform is made of. All counts are exact, but for policies: a
-// few more make the number of assignments come out right.
+// Size is what a platform is made of. All counts are exact, except policies: a few more
+// make the number of assignments come out right.
 type Size struct {
 	// Assignments is how many assignments the policies shall make together.
 	Assignments int

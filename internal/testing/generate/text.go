@@ -20,7 +20,7 @@ func (e *entry) line(field string, value any) {
 	e.lines = append(e.lines, field+": "+cueText(value))
 }
 
-// expr is CUE that is no JSON.
+// expr is CUE that is not JSON.
 type expr string
 
 func cueText(value any) string {

@@ -1,8 +1,8 @@
-// Command gotest runs `go test` with its arguments, and says what plain `go test` does
-// not: which tests were skipped, and why, and how much time of processors all took. With
-// -all a skipped test is a failure, since that run has what others lack, but for slow
-// tests, which have a run of their own with KALYPSO_ALL, and those of make test-long, which
-// sets KALYPSO_LONG.
+// Command gotest runs `go test` with its arguments, and says what plain `go test` does not:
+// which tests were skipped, and why, and how much time of processors all took. With -all a
+// skipped test is a failure, since that run has what others lack, except slow tests, which
+// have a run of their own with KALYPSO_ALL, and those of make test-long, which sets
+// KALYPSO_LONG.
 package main
 
 import (
@@ -89,7 +89,7 @@ type report struct {
 	out     io.Writer
 	output  map[name]*strings.Builder // of tests that run
 	skipped []string
-	lacking bool // a test was skipped that is no slow one
+	lacking bool // a test was skipped that is not a slow one
 	long    int  // how many were skipped that make test-long runs
 	took    []timed
 }

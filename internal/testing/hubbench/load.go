@@ -167,7 +167,7 @@ func (t *times) add(d time.Duration) {
 	t.all = append(t.all, d)
 }
 
-// median returns the one in the middle; 0 for none.
+// median returns the one in the middle, or 0.
 func (t *times) median() time.Duration {
 	if len(t.all) == 0 {
 		return 0

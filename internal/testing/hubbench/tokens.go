@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// tokens are those of the clusters, each of which may report about itself alone, and one that
-// sees everything.
+// tokens are the tokens of the clusters, each of which may report about itself alone, and one
+// that sees everything.
 type tokens struct {
 	clusters []string
 	viewer   string

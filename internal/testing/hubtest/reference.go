@@ -62,8 +62,9 @@ func (p place) key(it *state.Item) string {
 	return state.Key(p.Folder.Name, p.Target.Name)
 }
 
-// elsewhere says whether an item is taken from somewhere else than where the tree is: from another
-// repository, another branch or another folder than that of a class of the cluster type.
+// elsewhere reports whether an item is taken from somewhere other than where the tree is: from
+// another repository, another branch or a different folder from that of a class of the cluster
+// type.
 func (m *Reference) elsewhere(p place, it *state.Item) bool {
 	from, w := it.Origin, m.Wanted
 	if from.Repository != "" && from.Repository != w.Repository &&
@@ -147,7 +148,8 @@ func (m *Reference) content(p place, it *state.Item, commit string) (folder, ent
 	return commit, ""
 }
 
-// alike says whether the commit of an item and the one before it have the same content.
+// alike reports whether the commit of an item and the one before it have the same
+// content.
 func (m *Reference) alike(cluster string, it *state.Item) bool {
 	for _, p := range m.places(cluster, it) {
 		folder, entry := m.content(p, it, it.Commit)
@@ -170,7 +172,7 @@ func (m *Reference) places(cluster string, it *state.Item) (out []place) {
 	return out
 }
 
-// running returns the digest of what runs; false where the branch never had it.
+// running returns the digest of what runs; false if the branch never had it.
 func (m *Reference) running(p place, it *state.Item) (string, bool) {
 	if m.elsewhere(p, it) {
 		return "", false
@@ -188,8 +190,8 @@ func (m *Reference) running(p place, it *state.Item) (string, bool) {
 	return m.Wanted.At(i, p.key(it)), true
 }
 
-// recorded says whether a record had a digest, and edited whether a commit had one that no record
-// had.
+// recorded reports whether a record had a digest, and edited whether a commit had one that no
+// record had.
 func (m *Reference) recorded(key, digest string) bool {
 	is := m.Wanted.Now(key)
 	for _, c := range m.Wanted.Commits {
@@ -210,7 +212,7 @@ func (m *Reference) edited(key, digest string) bool {
 	})
 }
 
-// byHand says whether something runs that somebody edited in the branch.
+// byHand reports whether something runs that somebody edited in the branch.
 func (m *Reference) byHand(p place, it *state.Item) bool {
 	entry := state.EntryKey(p.Cluster.Name)
 	if i := m.Wanted.In(it.Commit); it.Digest == "" && i >= 0 && p.Entry != "" {

@@ -35,7 +35,7 @@ const (
 	folder     = "live"
 )
 
-// unknownCommit is no commit of the branch.
+// unknownCommit is an id that is not a commit of the branch.
 const unknownCommit = "ffff"
 
 // New returns the World of a seed, with a first commit. Those of even seeds have an entry for
@@ -163,7 +163,7 @@ func (w *World) item(now time.Time, clusterType, target string) state.Item {
 }
 
 // Same returns a snapshot that says the same as the last one of some cluster: as it is sent
-// first, without its items, and in full; false where there was none.
+// first, without its items, and in full; false if there was none.
 func (w *World) Same(now time.Time) (same, full state.Report, there bool) {
 	full, there = w.last[fmt.Sprintf("c%d", w.IntN(6))]
 	full.At, full.Received = now, now

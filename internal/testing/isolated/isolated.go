@@ -63,7 +63,8 @@ func Long(t testing.TB, reason string) {
 	Slow(t, reason)
 }
 
-// IsSlow says whether a test, or the one that runs it, is one of make test-all alone.
+// IsSlow reports whether a test, or the one that runs it, is one of make test-all
+// alone.
 func IsSlow(t testing.TB) bool { return strings.HasPrefix(t.Name(), slow) }
 
 var (

@@ -80,7 +80,8 @@ func (p *Platform) typeOf(file string, w row) string {
 	return ""
 }
 
-// resolve says whether an entity is about a cluster, and leaves out its selectors of clusters.
+// resolve reports whether an entity is about a cluster, and leaves out its selectors of
+// clusters.
 func (e *entity) resolve(cluster string, labels map[string]string) bool {
 	if except := e.body.get("except"); except.get("clusters") != nil {
 		holds := selects(except.get("clusters"), cluster, labels)
@@ -99,7 +100,7 @@ func (e *entity) resolve(cluster string, labels map[string]string) bool {
 	return true
 }
 
-// selects says whether a selector holds for a cluster.
+// selects reports whether a selector holds for a cluster.
 func selects(s *value, cluster string, labels map[string]string) bool {
 	if name := s.get("name"); name != nil && !satisfies(name.text, cluster) {
 		return false
@@ -117,7 +118,8 @@ func selects(s *value, cluster string, labels map[string]string) bool {
 	return true
 }
 
-// satisfies says whether a text satisfies a constraint as clusterSelector writes them.
+// satisfies reports whether a text satisfies a constraint as clusterSelector writes
+// them.
 func satisfies(constraint, text string) bool {
 	quoted := func(s string) string {
 		s, err := strconv.Unquote(s)
@@ -138,7 +140,7 @@ func satisfies(constraint, text string) bool {
 	return slices.ContainsFunc(strings.Split(constraint, " | "), func(one string) bool { return quoted(one) == text })
 }
 
-// Removed says whether a cluster is removed from an environment by name.
+// Removed reports whether a cluster is removed from an environment by name.
 func (p *Platform) Removed(environment, cluster string) bool {
 	for _, e := range p.of("environments") {
 		removed := e.body.get("removals", "clusters")

@@ -45,8 +45,8 @@ func (p *Platform) withBreakages() *Platform {
 	return c
 }
 
-// mistake makes a breakage; ok is false where the platform has nothing that
-// could be broken so.
+// mistake makes a breakage; ok is false if the platform has nothing that could be
+// broken so.
 type mistake struct {
 	weight int
 	make   func(p *Platform, r *rand.Rand) (b breakage, ok bool)

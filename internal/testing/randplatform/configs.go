@@ -37,7 +37,7 @@ func (p *Platform) match(r *rand.Rand) *value {
 	}
 }
 
-// layers are those that configs are in. A default that several configs of one
+// layers are the layers that configs are in. A default that several configs of one
 // layer give is a function of the layer, so that they agree.
 var layers = []int{0, 10, 20}
 

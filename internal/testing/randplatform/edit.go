@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// editKind is one way to edit a platform. Its function says in one line what it
-// did, or "" where the platform has nothing for it; then it changed nothing.
+// editKind is one way to edit a platform. Its function says in one line what it did, or
+// "" if the platform has nothing for it; then it changed nothing.
 type editKind struct {
 	weight int
 	kind   Kind

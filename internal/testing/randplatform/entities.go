@@ -53,7 +53,7 @@ func (p *Platform) entity(r *rand.Rand, scope, collection, name string, body *va
 		file: p.file(r, scope), body: body})
 }
 
-// top adds a top-level field that is no collection's.
+// top adds a top-level field that is not a collection's.
 func (p *Platform) top(r *rand.Rand, scope, key string, body *value) *entity {
 	return p.add(&entity{key: key, scope: scope, file: p.file(r, scope), body: body})
 }

@@ -22,7 +22,7 @@ type Platform struct {
 	styles       map[string]style
 	comments     map[string]string // path of a file -> a comment at its end
 	data         map[string]*value // path of an embedded JSON file -> what it holds
-	rows         map[string][]row  // path of an inventory's file -> what it holds; nil where there is no fleet
+	rows         map[string][]row  // path of an inventory's file -> what it holds; nil if there is no fleet
 	pinned       []pinned
 	broken       []breakage
 	touched      bool
@@ -123,7 +123,7 @@ func (e *entity) title() string {
 	return s
 }
 
-// name is the key without quotes; "" where it is no plain name.
+// name is the key without quotes; "" if it is no plain name.
 func (e *entity) name() string {
 	if len(e.items) > 0 || len(e.key) < 2 || e.key[0] != '"' {
 		return ""

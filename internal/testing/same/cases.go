@@ -100,7 +100,7 @@ func (r *recorder) refs(name string) {
 	r.err = errors.Join(r.err, err)
 }
 
-// build builds a platform in all ways that there are.
+// build builds a platform in all ways.
 func (r *recorder) build() {
 	r.kalypso("vet", "--diagnostics", "json")
 	r.kalypso("build", "--to", "../out", "-o", "json")

@@ -68,7 +68,7 @@ func run() error {
 }
 
 // difference is the first line in which two recordings differ, with the command that it
-// is about; "" where they do not.
+// is about; "" if they do not.
 func difference(before, now []string) string {
 	command := ""
 	for i := range max(len(before), len(now)) {

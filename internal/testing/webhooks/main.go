@@ -30,7 +30,7 @@ import (
 type request struct {
 	URL, Key, Token string // of the hub; of its webhooks; of a cluster or an operator
 	Commit          string
-	// Flux is the name of an event; "" for none. At is its time, and Cluster the one that it is of.
+	// Flux is the name of an event, or "". At is its time, and Cluster the one that it is of.
 	Flux, Cluster string
 	At            time.Time
 	// ConfigMap is argocd-notifications-cm, and Applications are what Argo CD has.
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// events are those of kustomize-controller about prod-hello-main.
+// events are the events of kustomize-controller about prod-hello-main.
 var events = map[string]event.Event{
 	"failed": {Severity: event.EventSeverityError, Reason: meta.HealthCheckFailedReason,
 		Message: "timeout waiting for: [Deployment/x/hello status: 'InProgress']"},

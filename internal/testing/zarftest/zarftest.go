@@ -1,8 +1,8 @@
 // Package zarftest tells tests whether Zarf would make a package of a folder. It
-// holds the definition against Zarf's own JSON schema (testdata/README.md says
-// which), and against what Zarf checks beside it when it makes a package or lints
-// a definition. In is a folder, out are errors. It may be used by several
-// goroutines at once.
+// compares the definition with Zarf's own JSON schema (testdata/README.md says which),
+// and against what Zarf checks beside it when it makes a package or lints a
+// definition. In is a folder, out are errors. It may be used by several goroutines at
+// once.
 package zarftest
 
 import (

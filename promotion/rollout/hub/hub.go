@@ -83,8 +83,8 @@ func newest(w *rollout.Wanted) string {
 	return fmt.Sprintf("%.10s", w.Commits[0])
 }
 
-// states are the hub's as promotions have them. Missing is no report, but of a cluster that the
-// platform does not list and that reports others of its type.
+// states are the hub's as promotions have them. Missing is not a report, but of a cluster that
+// the platform does not list and that reports others of its type.
 var states = map[state.State]rollout.State{
 	state.OK: rollout.Healthy, state.Progressing: rollout.Progressing,
 	state.Behind: rollout.Progressing, state.Drifted: rollout.Progressing,

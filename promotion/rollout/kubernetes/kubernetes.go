@@ -27,8 +27,8 @@ type Options struct {
 	// Contexts are contexts of the file, each a cluster of that name; none for the current
 	// one.
 	Contexts []string
-	// Namespace is that of the reconcilers' objects; "" for all, which needs the permission
-	// to list them in all namespaces.
+	// Namespace is the namespace of the reconcilers' objects; "" for all, which needs the
+	// permission to list them in all namespaces.
 	Namespace string
 	// Timeout is how long the requests to a cluster may take; 0 for 30 seconds.
 	Timeout time.Duration

@@ -23,7 +23,7 @@ type application struct {
 	Spec struct {
 		SyncPolicy struct {
 			Automated *struct {
-				Enabled *bool `json:"enabled"` // true where it is absent
+				Enabled *bool `json:"enabled"` // true if it is absent
 			} `json:"automated"`
 		} `json:"syncPolicy"`
 	} `json:"spec"`
@@ -163,7 +163,7 @@ func (a *application) refreshed() bool {
 func (a *application) drifted() bool { return a.Status.Sync.Status == "OutOfSync" && a.synced() }
 
 // problem returns the first of the Application's conditions whose type ends in suffix, as
-// text; "" for none.
+// text, or "".
 func (a *application) problem(suffix string) string {
 	for _, c := range a.Status.Conditions {
 		if strings.HasSuffix(c.Type, suffix) {

@@ -126,7 +126,7 @@ func (o *fluxObject) succeeded() bool {
 }
 
 // failure returns how the last attempt at what is attempted now failed, and since when such
-// attempts fail; "" where it did not, or where nothing says so.
+// attempts fail; "" if it did not, or where nothing says so.
 func (o *fluxObject) failure() (reason string, since time.Time) {
 	s := &o.Status
 	if h := s.History; len(h) > 0 && h[0].LastReconciledStatus != "" {
@@ -162,7 +162,7 @@ func (o *fluxObject) specified() time.Time {
 	return last
 }
 
-// last returns the commit of the newest entry of the object's history; "" for none.
+// last returns the commit of the newest entry of the object's history, or "".
 func (o *fluxObject) last() string {
 	if len(o.Status.History) == 0 {
 		return ""
@@ -199,7 +199,7 @@ func condition(all []metav1.Condition, kind string) metav1.Condition {
 }
 
 // commitOf returns the commit of a revision of Flux, "main@sha1:<commit>" or
-// "sha1:<commit>"; "" for none.
+// "sha1:<commit>", or "".
 func commitOf(revision string) string {
 	i := strings.LastIndex(revision, "sha1:")
 	if i < 0 || i > 0 && revision[i-1] != '@' {

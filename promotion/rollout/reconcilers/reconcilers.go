@@ -66,7 +66,7 @@ type Judgement struct {
 	// Last is the commit that was applied last, whatever came of it, while At is not applied yet:
 	// what the objects say that it brought is about it.
 	Last  string
-	Since time.Time // zero where the object does not report it
+	Since time.Time // zero if the object does not report it
 }
 
 // About reports whether the state is about one of some commits.
@@ -106,7 +106,7 @@ const (
 )
 
 // Destination returns the cluster that an object is for: that on which it is, unless it names
-// another one; "" where it has only the address of that.
+// another one; "" if it has only the address of that.
 func (k Kind) Destination(o *unstructured.Unstructured, on string) string {
 	switch k.Name {
 	case BundleDeployments.Name:
@@ -123,7 +123,7 @@ func (k Kind) Destination(o *unstructured.Unstructured, on string) string {
 	return on
 }
 
-// Server returns the address of the API server that an Application is for; "" for none.
+// Server returns the address of the API server that an Application is for, or "".
 func Server(o *unstructured.Unstructured) string {
 	server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
 	return server

@@ -27,7 +27,7 @@ const (
 
 // File is the content of a file of reports.
 type File struct {
-	Cluster string // "" where the file has none
+	Cluster string // "" if the file has none
 	Commit  git.Hash
 	Origin  origin.Origin // where the cluster's folder was taken from, as far as the file says that
 	Reports []Entry

@@ -1,9 +1,9 @@
 // Package manifest reads Kubernetes manifests: YAML goes in, objects as values
 // come out, which mean what the text means to kubectl.
 //
-// It is for text that nobody has checked. What it makes is bounded, also where
-// anchors are used to make much out of little; what is no manifest is refused with
-// the source's name. It promises one value for one text, on every machine.
+// It is for text that nobody has checked. What it makes is bounded, also where anchors
+// are used to make much out of little; what is not a manifest is refused with the
+// source's name. It promises one value for one text, on every machine.
 package manifest
 
 import (
@@ -72,8 +72,8 @@ func (r *Reader) Documents(source string, text []byte) (docs []any, err error) {
 }
 
 // Check refuses a text whose anchors make too much of it or contain themselves, and
-// what else keeps a parser busy, for those who give it to a library that writes
-// anchors out. It says nothing of a text that is no YAML.
+// what else keeps a parser busy, for those who give it to a library that writes anchors
+// out. It says nothing of a text that is not YAML.
 func Check(source string, text []byte) error {
 	if bytes.IndexByte(text, '&') < 0 && !bytes.Contains(text, []byte("%TAG")) {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// TestScalars holds what each text means against what the library of kubectl
-// makes of it.
+// TestScalars compares what each text means with what the library of kubectl makes of
+// it.
 func TestScalars(t *testing.T) {
 	for _, text := range []string{
 		"1", "0", "-1", "+1", "01", "0o7", "0777", "08", "0x10", "0b11", "1_000", "1e3", "1E3", "1.0", "1.50", "-0", "-0.0", ".5", "5.",

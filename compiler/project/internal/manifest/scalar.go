@@ -35,7 +35,7 @@ func scalar(n *yaml.Node) (model.Value, error) {
 	}
 }
 
-// ambiguous says whether a plain scalar might be anything but a string: it starts
+// ambiguous reports whether a plain scalar might be anything but a string: it starts
 // like a number, or like one of the few words that are none.
 func ambiguous(s string) bool {
 	if strings.ContainsAny(s, " \n\t") {
