@@ -10,7 +10,7 @@ import (
 type Feed struct {
 	mu         sync.Mutex
 	current    *fed
-	failure    string // why the current source is older than what it should be of
+	failure    string // why the current source is older than the platform
 	generation int
 	changed    chan struct{} // closed by the next generation
 }

@@ -14,15 +14,15 @@ import (
 	"slices"
 )
 
-// FileOptions say what is in a file of pages.
+// FileOptions choose the contents of a file of pages.
 type FileOptions struct {
 	// Full has a page for each assignment. Else there is one for each group of equal ones, and
 	// of more than mostDetails groups for those.
 	Full bool
 }
 
-// mostDetails is how many pages of assignments a file has unless it is to be full: more would
-// make it larger than 20 MB, which a browser opens without a wait.
+// mostDetails is how many pages of assignments a file has unless it is to be full: a file
+// with more is over 20 MB, and a browser opens 20 MB without a wait.
 const mostDetails = 4000
 
 // WriteFile writes all pages of a source as one file of HTML that needs nothing else: no
@@ -83,7 +83,7 @@ type file struct {
 	first    []string          // the paths of pages that are never packed, in their order
 	others   []string          // those of the others, sorted
 	has      map[string]bool   // all of these
-	pageOf   map[string]string // the path of the page that is for an assignment, by that of its own
+	pageOf   map[string]string // the path of the page for an assignment, by the path of its own page
 	equal    map[string]int    // how many assignments a page is for, by its path
 	left     int               // groups of equal assignments without a page
 }
@@ -202,8 +202,8 @@ func (f *file) section(w io.Writer, at string) error {
 	}{p, body, f.equal[at], f.left})
 }
 
-// index is what the search of the file looks through: in gzip and base64, a JSON array of a
-// name, what it is of and an address for each thing that a page shows.
+// index is the data of the file's search, in gzip and base64. It is a JSON array with a
+// name, its kind and an address for each thing that a page shows.
 func (f *file) index() (template.HTML, error) {
 	all, err := f.source.Search(f.ctx, "", mostIndexed)
 	if err != nil {

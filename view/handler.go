@@ -23,10 +23,10 @@ var assetFiles embed.FS
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Handler serves the pages of the source that a feed has, and tells pages that are open when
-// it has another, so that they show that. It is for a server on a loopback address that has no
-// access control: it answers only what is asked of a loopback name, so that no page of the
-// web can read it through a name of its own.
+// Handler serves the pages of the feed's source. When the feed has a new source, open pages
+// learn of it and show it. It is for a server on a loopback address without access control. It
+// answers only requests to a loopback name, so that no page of the web can read it through a
+// name of its own.
 func Handler(f *Feed) http.Handler { return onLoopback(ObserverHandler(f, "/rollouts/")) }
 
 // ObserverHandler is Handler for a source that may be an Observer, behind a server that knows
@@ -53,7 +53,7 @@ func ObserverHandler(f *Feed, without ...string) http.Handler {
 	return secured(mux)
 }
 
-// onLoopback refuses what does not come for a loopback name.
+// onLoopback refuses requests to other names than loopback.
 func onLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {
@@ -64,7 +64,7 @@ func onLoopback(next http.Handler) http.Handler {
 	})
 }
 
-// secured says what pages may do.
+// secured restricts the rights of pages.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -93,7 +93,7 @@ type handler struct {
 	renderer *renderer
 }
 
-// document is what the template of a whole page takes.
+// document is the data of the template of a whole page.
 type document struct {
 	*About
 	Page       *page

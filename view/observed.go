@@ -14,12 +14,12 @@ import (
 // An Observer is a Source that also knows what really runs. Its About says so.
 type Observer interface {
 	Source
-	// Rollout returns how far an environment's clusters have come with what is wanted.
+	// Rollout returns the progress of an environment's clusters with the wanted commits.
 	Rollout(ctx context.Context, environment string) (*Rollout, error)
 	// Running returns assignments on clusters, sorted by environment, cluster and deployment
 	// target.
 	Running(ctx context.Context, of Selection, p Page) (*Running, error)
-	// History returns what changed, the newest first, from a cursor on that an earlier one gave;
+	// History returns changes, the newest first, from the cursor of an earlier call on, or from
 	// "" for the newest.
 	History(ctx context.Context, of Selection, cursor string) (*History, error)
 	// Audit returns who did what; the cursor is as that of History.
@@ -48,7 +48,7 @@ func (c *Counts) States() []Count {
 	return out
 }
 
-// Selection selects assignments on clusters by all that it names; "" stands for any.
+// Selection selects assignments on clusters that match all its fields; "" matches any.
 type Selection struct {
 	// State may be some states, with commas between.
 	Environment, Ring, ClusterType, Class, Cluster, Workload, Target, Version, Base, State string
@@ -104,7 +104,7 @@ func (s Selection) Query() string {
 	return q.Encode()
 }
 
-// String says what is selected.
+// String describes the selection.
 func (s Selection) String() string {
 	var parts []string
 	for _, part := range s.selectors() {
@@ -126,7 +126,7 @@ type RunningRow struct {
 	// since when it is in that state; zero if it is not known
 	Since         time.Time
 	Version, Base string // that is wanted
-	// of the folder: what is wanted, and what runs; "" if it is not known
+	// of the folder: the wanted one, and the running one; "" if it is not known
 	Digest, Running string
 	Commit, By      string
 	// of the report; of the last report of the cluster
@@ -139,8 +139,8 @@ type Running struct {
 	Counts Counts // of all of them, in any state
 	Rows   []RunningRow
 	Part   Part
-	// Warning is which names nothing has, where there is nothing, and why the rows may not be all that
-	// there was, or "".
+	// Warning lists names that nothing has if there are no rows, and the reason if rows may be
+	// missing. It is "" if there is no warning.
 	Warning string
 }
 
@@ -159,7 +159,7 @@ type Rollout struct {
 	Performance *Performance // of the releases of some days; nil if there were none
 }
 
-// RingCounts counts what is in a ring, or in all of an environment without rings.
+// RingCounts counts the assignments in a ring, or in an environment without rings.
 type RingCounts struct {
 	Environment, Name, Base, Own string
 	Counts                       Counts
@@ -175,11 +175,11 @@ type WorkloadCounts struct {
 type Performance struct {
 	Days, Releases int
 	PerWeek        string
-	// Lead is how long the median release took until all of it was ok, and Slow how long nine of
-	// ten took at most; Restore is the median time until a ring was ok again after a failure.
-	// They are "" if there was none.
+	// Lead is the time of the median release until all of it was ok, and nine of ten took at
+	// most Slow. Restore is the median time until a ring was ok again after a failure. They are
+	// "" if there was none.
 	Lead, Slow, Restore string
-	Failed              string // the part of all that failed
+	Failed              string // the fraction of releases that failed
 }
 
 // Release is a commit that changed what a ring gets.
@@ -189,11 +189,11 @@ type Release struct {
 	Completed, Failed                        time.Time // zero for not yet
 }
 
-// History is what changed.
+// History is a list of changes.
 type History struct {
 	Of   Selection
 	Rows []Transition
-	Next string // the cursor of what is before, or ""
+	Next string // the cursor of older rows, or ""
 	// Warning is which names nothing has, where there is nothing, or "".
 	Warning string
 }
@@ -206,13 +206,13 @@ type Transition struct {
 	Was, State, Version, Commit, Message                             string
 }
 
-// Audit is who did what.
+// Audit is a list of people's actions.
 type Audit struct {
 	Rows []Deed
 	Next string
 }
 
-// Deed is what somebody did.
+// Deed is one action of a person.
 type Deed struct {
 	At                           time.Time
 	Who, Action, Subject, Detail string
@@ -244,8 +244,8 @@ func observed(ctx context.Context, s Observer, segments []string, q url.Values, 
 	return out, err
 }
 
-// bar is how counts look, in parts of 1,000. It is a picture beside the numbers, for who sees
-// it.
+// bar is how counts look, in parts of 1,000. It is a picture beside the numbers, for sighted
+// readers.
 func bar(c *Counts) template.HTML {
 	if c == nil || c.Wanted == 0 {
 		return ""
@@ -269,7 +269,7 @@ func running(of Selection, state string) string {
 	return "/running?" + of.Query()
 }
 
-// changes is the address of what has changed of a selection, from a cursor on; "" for the newest.
+// changes is the address of the changes of a selection, from a cursor on; "" for the newest.
 func changes(of Selection, cursor string) string {
 	of.State = ""
 	address := "/history?" + of.Query()
@@ -318,13 +318,13 @@ func stateClass(s string) string {
 	return ""
 }
 
-// counts are Counts with what they count.
+// counts are Counts with the name of the counted things.
 type counts struct {
 	Of     Selection
 	Counts *Counts
 }
 
-// counted gives the template of counts what it needs: Counts or a pointer to them.
+// counted returns the data of the template of counts: Counts or a pointer to them.
 func counted(of Selection, c any) counts {
 	switch c := c.(type) {
 	case Counts:

@@ -14,7 +14,7 @@ const (
 	packSize     = 1 << 20
 )
 
-// packed are pages: as HTML, or in packs that a script of the page opens when one is asked for.
+// packed are pages: as HTML, or in packs that a script of the page opens on request.
 type packed struct {
 	HTML  template.HTML
 	Packs []pack // sorted by First; nil if HTML has all pages
@@ -30,7 +30,7 @@ type pack struct {
 type packer struct {
 	paths []string
 	held  [][]byte
-	size  int // of what is held
+	size  int // of the pages in memory
 	packs []pack
 }
 

@@ -38,12 +38,13 @@ type renderer struct {
 	templates *template.Template
 }
 
-// links says where pages lead: to other pages of a server, or to parts of one file.
+// links are the targets of a page's links: other pages of a server, or parts of one
+// file.
 type links struct {
-	// page returns the address of a page by its path; "" if there is none, so that its
-	// name stands there without a link.
+	// page returns the address of a page by its path; "" if it does not exist, so that its
+	// name has no link.
 	page func(path string) string
-	// assignment returns that of an assignment.
+	// assignment returns the address of an assignment.
 	assignment func(AssignmentRow) string
 	oneFile    bool
 }
@@ -159,7 +160,7 @@ func link(address, text string) template.HTML {
 	return template.HTML(`<a href="` + template.HTMLEscapeString(address) + `">` + text + `</a>`)
 }
 
-// drawing is a graph as an inline picture; nothing for none.
+// drawing is a graph as an inline picture, or "".
 func drawing(g *graph.Graph) (template.HTML, error) {
 	if g == nil || len(g.Nodes) == 0 {
 		return "", nil

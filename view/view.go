@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// A Source has what pages show. Its methods are called by several goroutines. A name that it
-// does not have is a *NotFoundError. Lists are in the order in which pages show them.
+// A Source has the data of pages. Its methods are called by several goroutines. A name that
+// it does not have is a *NotFoundError. Lists are in the order in which pages show them.
 type Source interface {
 	About(ctx context.Context) (*About, error)
 	// Fleet returns the workloads whose name, workspace or application contains a text.
@@ -26,7 +26,7 @@ type Source interface {
 	Assignment(ctx context.Context, environment, clusterType, target string) (*Assignment, error)
 	// ClusterType takes a cluster type or a class of one.
 	ClusterType(ctx context.Context, environment, name string, p Page) (*ClusterType, error)
-	// Clusters returns those whose name, cluster type or class contains a text.
+	// Clusters returns the clusters whose name, cluster type or class contains a text.
 	Clusters(ctx context.Context, environment, contains string, p Page) (*Clusters, error)
 	Cluster(ctx context.Context, environment, name string) (*Cluster, error)
 	// Policies and Configs take a ring of the environment. It matters where rings have commits of
@@ -34,11 +34,11 @@ type Source interface {
 	Policies(ctx context.Context, environment, ring string) (*Policies, error)
 	Configs(ctx context.Context, environment, ring string) (*Configs, error)
 	Diagnostics(ctx context.Context) (*Diagnostics, error)
-	// Search returns what has a text in its name, or in that of what it is of, at most so many; 0
-	// for all. What has exactly that name is first.
+	// Search returns the entities with a text in their name, or in their parent's name, at most
+	// so many; 0 for all. Entities with exactly that name are first.
 	Search(ctx context.Context, contains string, most int) (*Search, error)
 	Compare(ctx context.Context, before, after string) (*Comparison, error)
-	// Changes returns what has changed since a revision; "" stands for that of About.
+	// Changes returns the changes since a revision; "" stands for the revision of About.
 	Changes(ctx context.Context, since string) (*Changes, error)
 }
 
@@ -51,7 +51,7 @@ func (e *NotFoundError) Error() string { return e.Message }
 // RingError says that there is no page of a ring, and which rings there are.
 type RingError struct {
 	Environment string
-	Rings       []RingSource // the one that is asked for is shown
+	Rings       []RingSource // the requested one is shown
 	Err         error
 }
 
@@ -67,19 +67,19 @@ type Page struct {
 	Size   int // 0 for all
 }
 
-// Part says which part of a list there is.
+// Part is the range of a list that a page shows.
 type Part struct {
 	Page
 	Total int // of the list, in all of its pages
 }
 
-// About is what all pages say.
+// About is the common data of all pages.
 type About struct {
 	Title string
 	// Environments are their names in the order of promotion.
 	Environments []string
-	// Commit is the commit that the data is of, or that its files have changed from; "" if it
-	// is of none. Revision is what changes are counted from, and "" for nothing.
+	// Commit is the commit of the data, or the commit from which its files have changed; ""
+	// without a commit. Revision is the start of the counted changes, or "".
 	Commit   string
 	Revision string
 	Built    time.Time // zero if it is not said
@@ -88,10 +88,10 @@ type About struct {
 	// Observed says that the source is an Observer. Compiled says that it has a compiled platform,
 	// with values and policies.
 	Observed, Compiled bool
-	// SignedIn is who has signed in, and can sign out; "" for nobody.
+	// SignedIn is the user who has signed in, and can sign out, or "".
 	SignedIn string
-	// Failure is why the data is older than what it should be of; "" if it is not. A Feed
-	// knows it, or the source.
+	// Failure is why the data is older than the platform; "" if it is not. A Feed knows
+	// it, or the source.
 	Failure string
 }
 
@@ -103,7 +103,7 @@ type Fleet struct {
 	Contains     string // the workloads have this
 }
 
-// EnvironmentSummary counts what is in an environment.
+// EnvironmentSummary counts the entities of an environment.
 type EnvironmentSummary struct {
 	Name         string
 	Description  string
@@ -155,7 +155,7 @@ type ClusterTypeRow struct {
 	ClusterType string
 	Selectors   []string // of the class, that hold for its clusters
 	Reconciler  string
-	Ring        string // "" if there are none
+	Ring        string // may be ""
 	Clusters    int
 	Assignments int
 	Counts      *Counts
@@ -226,7 +226,8 @@ type Assignment struct {
 	Runs       int          // how many there are
 	// Path is the configs that give it values, and how they lead to it, or nil.
 	Path *graph.Graph
-	// Why are the reasons of a pair that is not assigned, with what they name.
+	// Why are the reasons of a pair that is not assigned, with the entities that they
+	// name.
 	Why    string
 	Places []Named
 }
@@ -243,7 +244,7 @@ type Value struct {
 // Origin is a place that a value comes from.
 type Origin struct {
 	Text   string // such as: value of config base, layer 0
-	Was    string // what is written there
+	Was    string // the text at the positions
 	Places []Place
 }
 
@@ -270,7 +271,7 @@ type Clusters struct {
 	Rows        []ClusterRow
 	Part        Part
 	Contains    string
-	Observed    bool // rows say what was observed, and not what is written of the cluster
+	Observed    bool // rows show observations, and not the cluster's declaration
 }
 
 // ClusterRow is a cluster in a list.
@@ -292,7 +293,7 @@ type Cluster struct {
 	Environment string
 	Description string
 	Address     string
-	Pulls       string  // what its reconciler pulls, in the environment's tree
+	Pulls       string  // the folder that its reconciler pulls, in the environment's tree
 	Selectors   []Named // of its class
 	Values      []Pair  // its own, as JSON
 	Places      []Place
@@ -317,13 +318,13 @@ type Policies struct {
 	Graph       *graph.Graph
 }
 
-// Policy is a scheduling policy with what it selects.
+// Policy is a scheduling policy with its selection.
 type Policy struct {
 	Name              string
 	DeploymentTargets string   // the selector, as CUE
 	ClusterTypes      string   // the selector, as CUE
 	Clusters          string   // the selector of single clusters, as CUE, or ""
-	Except            []string // what it leaves out: selectors, as CUE
+	Except            []string // excluded pairs: selectors, as CUE
 	Deny              bool
 	Pin               string
 	Assignments       int
@@ -350,7 +351,7 @@ type Config struct {
 	Places      []Place
 }
 
-// Diagnostics are what is wrong.
+// Diagnostics are the problems of the platform.
 type Diagnostics struct{ Rows []Diagnostic }
 
 // Diagnostic is one error or warning.
@@ -361,12 +362,12 @@ type Diagnostic struct {
 	Path        string
 	Hint        string
 	Follows     bool      // from the one before
-	Excerpt     [3]string // the line that it is about: before what is meant, that, and after it, or empty
+	Excerpt     [3]string // the line that it is about: the text before the place, at it and after it, or empty
 	Places      []Place
 	Assignments []string
 }
 
-// Search is what was found.
+// Search is a list of found entities.
 type Search struct {
 	Contains string
 	Hits     []Hit
@@ -381,7 +382,7 @@ type Hit struct {
 	Page []string
 }
 
-// Comparison is what differs between two environments.
+// Comparison is the difference between two environments.
 type Comparison struct {
 	Before, After string
 	Workloads     []Difference
@@ -396,8 +397,9 @@ type Difference struct {
 	After    []string
 }
 
-// Changes are what a change since a revision does on clusters. Counts are of pairs of a
-// deployment target and a cluster; a cluster type that lists no clusters counts as one.
+// Changes are the effects of a change since a revision on clusters. Counts are of pairs
+// of a deployment target and a cluster; a cluster type that lists no clusters counts as
+// one.
 type Changes struct {
 	Since                              string
 	Removed, Added, Changed, Unchanged int
@@ -416,14 +418,14 @@ type Changes struct {
 	LeftOut         []string // ids of assignments that errors hide
 }
 
-// ChangedAssignment is what happens to a deployment target on clusters of a type, on all of
+// ChangedAssignment is the change of a deployment target on clusters of a type, on all of
 // them alike.
 type ChangedAssignment struct {
 	ID string
 	// Clusters are the first names of Count clusters; none where the cluster type lists none.
 	Clusters []string
 	Count    int
-	// Lost is what goes from each of them, such as "namespace shop".
+	// Lost are the objects that leave each of them, such as "namespace shop".
 	Lost []string
 	// RenamedTo and RenamedFrom are the other name of a deployment target that has another one.
 	RenamedTo, RenamedFrom string
@@ -439,7 +441,8 @@ func (a ChangedAssignment) Unnamed() int {
 	return a.Count - len(a.Clusters)
 }
 
-// ChangedValue is a value of the platform config; From or To is "" if there is none.
+// ChangedValue is a value of the platform config; From or To is "" if the value does
+// not exist on that side.
 type ChangedValue struct{ Path, From, To string }
 
 // Change is one difference of files, and where it is.

@@ -140,7 +140,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// checkMarkup looks for scripts, other than ours, and for what runs as one.
+// checkMarkup looks for scripts, other than ours, and for attributes that run as one.
 func checkMarkup(t *testing.T, page string, text []byte, scripts int) {
 	t.Helper()
 	if i := bytes.IndexFunc(text, func(r rune) bool { return hidden(r) || r == '\uFEFF' }); i >= 0 {

@@ -51,7 +51,7 @@ func DOT(w io.Writer, g *Graph) error {
 	return err
 }
 
-// bold are the attributes of what is highlighted.
+// bold are the attributes of highlighted nodes and edges.
 func bold(highlighted bool) string {
 	if highlighted {
 		return ", color=red, penwidth=2.5"
@@ -74,7 +74,8 @@ func shownLines(lines ...string) string {
 	return `"` + strings.Join(out, `\n`) + `"`
 }
 
-// eachGroup calls f with the nodes of each group that has some, and of none, which are the last.
+// eachGroup calls f with the nodes of each group that has some, and last with the nodes without
+// a group.
 func (g *Graph) eachGroup(f func(n int, of *Group, nodes []Node)) {
 	groups := numbers(g.Groups, func(of Group) string { return of.ID })
 	nodes := make([][]Node, len(g.Groups)+1)

@@ -14,14 +14,14 @@ type foldable struct {
 	whole       *Group // the group, where these are all of its nodes
 }
 
-// Fold replaces nodes by one that stands for them and has their number, until there are at
-// most as many nodes as given, or nothing is left to fold: first those of one kind in one
-// group, the most first, and then as many of a kind as are too many. What stands for a whole
-// group has its label, and is in one group with the others. Highlighted nodes stay. The graph
-// stays sorted.
+// Fold replaces nodes by one node with their number, until the graph has at most the given
+// number of nodes, or no nodes are left to fold. First it folds nodes of one kind in one
+// group, the largest set first, and then as many nodes of a kind as are too many. A node for
+// a whole group has the group's label, and all such nodes are in one group. Highlighted nodes
+// stay. The graph stays sorted.
 func (g *Graph) Fold(most int) {
 	for _, anywhere := range []bool{false, true} {
-		stands := map[string]Node{} // what stands for a node, by its id
+		stands := map[string]Node{} // the node that replaces a node, by its id
 		left := len(g.Nodes)
 		for _, f := range g.foldables(anywhere) {
 			if left <= most {
@@ -49,7 +49,7 @@ func (g *Graph) Fold(most int) {
 	}
 }
 
-// foldables returns what there is to fold, the most nodes first.
+// foldables returns the sets of nodes that can be folded, the largest first.
 func (g *Graph) foldables(anywhere bool) []foldable {
 	found := map[[2]string]*foldable{}
 	sizes := map[string]int{}
@@ -125,7 +125,7 @@ func (g *Graph) replace(stands map[string]Node) {
 		g.Nodes = append(g.Nodes, n)
 	}
 	g.Groups = slices.DeleteFunc(slices.Clone(g.Groups), func(of Group) bool { return !groups[of.ID] })
-	merged := map[Edge]*Edge{} // by what edges have in common
+	merged := map[Edge]*Edge{} // by the common attributes of edges
 	for _, e := range g.Edges {
 		from, ofFrom := stands[e.From]
 		to, ofTo := stands[e.To]

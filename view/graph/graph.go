@@ -28,7 +28,7 @@ type Graph struct {
 type Group struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
-	// Rank is how far to the right it stands at least: those of rank 0 are first.
+	// Rank is the first column that the node may be in: nodes of rank 0 are first.
 	Rank int `json:"rank"`
 }
 
@@ -36,7 +36,7 @@ type Group struct {
 type Node struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
-	// Kind says what it is, and how it looks.
+	// Kind is what the legend names, and decides on the look.
 	Kind  string `json:"kind"`
 	Group string `json:"group,omitempty"` // the id of its group, or ""
 	// Detail are lines of text below the label.
@@ -51,7 +51,7 @@ type Edge struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Label string `json:"label,omitempty"`
-	// Kind says what it is, and how it looks.
+	// Kind is what the legend names, and decides on the look.
 	Kind        string `json:"kind"`
 	Highlighted bool   `json:"highlighted,omitempty"`
 	// Count is how many edges it stands for, where nodes were folded; else 0.
@@ -95,7 +95,7 @@ type looks struct {
 	number map[string]int
 }
 
-// looks returns those of nodes and of edges.
+// looks returns the looks of nodes and of edges.
 func (g *Graph) looks() (nodes, edges looks) {
 	found := [2]map[string]bool{{}, {}}
 	for _, n := range g.Nodes {

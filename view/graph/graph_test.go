@@ -250,7 +250,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A parser of DOT reads what is written, with every node, edge and label.
+// A parser of DOT reads the output, with every node, edge and label.
 func TestDOT(t *testing.T) {
 	for name, g := range graphs() {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +303,8 @@ func TestMermaid(t *testing.T) {
 	}
 }
 
-// What is folded has the number of what it stands for, and nothing that is highlighted is.
+// A folded node has the number of nodes that it replaces. Highlighted nodes are not
+// folded.
 func TestFold(t *testing.T) {
 	for _, most := range []int{1, 10, 200, 999, 1000} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {

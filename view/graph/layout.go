@@ -12,7 +12,7 @@ const (
 	lineHeight = 15 // of a detail
 	nodeHeight = 28 // without details
 	nodePad    = 8  // left and right of a node's text
-	markWidth  = 18 // of what stands before the label
+	markWidth  = 18 // of the text before the label
 	groupPad   = 8  // between a group's frame and its nodes
 	groupHead  = 26 // above them
 	rowGap     = 8  // between nodes
@@ -34,8 +34,8 @@ type box struct{ x, y, w, h int }
 
 func (b box) middle() int { return b.y + b.h/2 }
 
-// unit is what is laid out as one: a group with its nodes, a node of no group, or a lane, which
-// has no nodes and is where lines pass through a column.
+// unit is the smallest part of a layout: a group with its nodes, a node without a group, or a
+// lane, through which lines cross a column without nodes.
 type unit struct {
 	box
 	group   int     // may be -1
@@ -143,7 +143,7 @@ func layers(least []int, edges []ends) []int {
 	}
 	const open, done = 1, 2
 	state := make([]int, len(least))
-	var order []int // each node after all that it has edges to
+	var order []int // each node after all nodes that it has edges to
 	var visit func(n int)
 	visit = func(n int) {
 		state[n] = open
@@ -280,8 +280,8 @@ func (l *layout) widen(u *unit, width int) {
 	u.w = width
 }
 
-// order orders units and nodes so that lines are short and seldom cross: each goes to the mean
-// of those that it has edges to on one side, and then on the other.
+// order orders units and nodes so that lines are short and seldom cross: each moves to the
+// mean position of its neighbours on one side, and then on the other.
 func (l *layout) order() {
 	l.stack()
 	best, shortest := l.saved(), l.length()
@@ -380,7 +380,7 @@ func (l *layout) unitEnds(u *unit, before, after bool) (out []int) {
 	return out
 }
 
-// mean returns where nodes are in the mean; of none, where the box is.
+// mean returns the mean position of nodes, or the box's position if there are no nodes.
 func (l *layout) mean(of box, nodes []int) float64 {
 	if len(nodes) == 0 {
 		return float64(of.middle())

@@ -6,15 +6,15 @@ type end struct {
 	number int
 }
 
-// line is what is drawn of edges.
+// line is the picture of an edge, or of several that are drawn as one.
 type line struct {
 	from, to    end
 	kind, label string
 	highlighted bool
 }
 
-// lines returns the lines of a graph, those that are highlighted last. Where a node has the same
-// edges with all nodes of a group, one line is at the group; a highlighted edge has its own line too.
+// lines returns the lines of a graph, those that are highlighted last. If a node has the same edges
+// with all nodes of a group, one line ends at the group. A highlighted edge has its own line too.
 func lines(g *Graph, edges []ends) (out []line, bundled bool) {
 	var own []line
 	groups := numbers(g.Groups, func(of Group) string { return of.ID })

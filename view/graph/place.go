@@ -75,7 +75,7 @@ func (l *layout) align() {
 }
 
 // alignColumn gives each unit the place nearest to the one that it wants, in the sense of least
-// squares, such that none overlaps the next: isotonic regression, by pooling adjacent violators.
+// squares, without overlaps. This is isotonic regression, by pooling adjacent violators.
 func (l *layout) alignColumn(column []*unit) {
 	type block struct {
 		sum   float64

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// Stylesheet is the style of what SVG writes, for a page that shows it. A page with a theme of
-// its own may set the properties that it begins with.
+// Stylesheet is the style of pictures by SVG, for a page that shows them. A page with a theme
+// of its own may set the properties that it begins with.
 //
 //go:embed style.css
 var Stylesheet string
@@ -23,7 +23,7 @@ const (
 	titleY     = 18
 	legendRow  = 20
 	fewestWide = 480 // the width of a picture at least
-	mostLabels = 80  // lines of which the labels are drawn
+	mostLabels = 80  // the most lines with drawn labels
 )
 
 // marks are drawn before labels, by the number of the look. There are as many colours; each
@@ -47,9 +47,9 @@ type picture struct {
 	top         int  // where the graph begins
 }
 
-// SVG writes a graph as a picture without scripts, with a legend of its kinds. What does not fit
-// is cut, and whole in a tooltip. With standalone it has Stylesheet in it, and is a file of its
-// own; without, it is an element for a page that has Stylesheet.
+// SVG writes a graph as a picture without scripts, with a legend of its kinds. A text that does
+// not fit is cut; its tooltip has all of it. With standalone it has Stylesheet in it, and is a
+// file of its own; without, it is an element for a page that has Stylesheet.
 func SVG(w io.Writer, g *Graph, standalone bool) error {
 	edges := g.ends()
 	p := &picture{g: g, layout: layOut(g, edges)}
@@ -154,7 +154,7 @@ func (p *picture) legend(width int, bundled bool) string {
 	return out
 }
 
-// mark returns the mark of a kind at what is formatted.
+// mark returns the mark of a kind at the formatted position.
 func (p *picture) mark(kind, at string) string {
 	n := p.nodes.number[kind]
 	return fmt.Sprintf(`<path class="k%d" d="%s%s"/>`, (n+n/len(marks))%len(marks), at, marks[n%len(marks)])

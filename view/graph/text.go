@@ -12,8 +12,8 @@ import (
 // narrow is the same whatever the locale is.
 var narrow = &runewidth.Condition{StrictEmojiNeutral: true}
 
-// cells returns how wide text is in letters of one width. What has no width of its own counts
-// as one, so that not much of it is in one place.
+// cells returns how wide text is in letters of one width. A character without a width counts
+// as one, so that not many of them are in one place.
 func cells(text string) int {
 	n := 0
 	for _, r := range text {

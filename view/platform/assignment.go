@@ -13,7 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// Assignment returns an assignment with its values and objects, or why it is none.
+// Assignment returns an assignment with its values and objects, or the reason why the
+// pair is not assigned.
 func (p *Platform) Assignment(ctx context.Context, environment, clusterType, target string) (*view.Assignment, error) {
 	e, err := p.readable(environment)
 	if err != nil {
@@ -106,7 +107,7 @@ func objectsOf(f backends.File) []view.Object {
 	return out
 }
 
-// nameOf is the kind and name of an object of Kubernetes; "" for what is none.
+// nameOf is the kind and name of an object of Kubernetes; "" for other values.
 func nameOf(text string) string {
 	var o struct {
 		Kind     string

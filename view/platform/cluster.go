@@ -102,7 +102,7 @@ func (e *environment) cluster(c *model.Cluster, workloads map[string]int) view.C
 	}
 }
 
-// Cluster returns a cluster with what runs on it.
+// Cluster returns a cluster with its assignments.
 func (p *Platform) Cluster(ctx context.Context, environment, name string) (*view.Cluster, error) {
 	e, err := p.readable(environment)
 	if err != nil {

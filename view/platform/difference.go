@@ -44,7 +44,7 @@ func (p *Platform) Compare(ctx context.Context, before, after string) (*view.Com
 	return out, nil
 }
 
-// Changes returns what differs from a revision. It is compiled once.
+// Changes returns the differences from a revision. It is compiled once.
 func (p *Platform) Changes(ctx context.Context, since string) (*view.Changes, error) {
 	if since == "" {
 		since = p.options.Since
@@ -114,7 +114,7 @@ func changesOf(r *compare.Report) *view.Changes {
 			out.Groups = append(out.Groups, c)
 		}
 	}
-	// What people read about the trees follows what clusters get.
+	// Files for people come after files for clusters.
 	slices.SortStableFunc(out.Groups, func(a, b view.Change) int {
 		return cmp.Compare(len(a.Lines),
 			0) - cmp.Compare(len(b.Lines), 0)
@@ -153,7 +153,8 @@ func counted(n int, one string) string {
 	return fmt.Sprintf("%d %s", n, one)
 }
 
-// CompareWith returns what compares a revision with the platform in its folder.
+// CompareWith returns a function that compares a revision with the platform in its
+// folder.
 func CompareWith(r compiler.Request) func(context.Context, string) (*compiler.Difference, error) {
 	return func(ctx context.Context, revision string) (*compiler.Difference, error) {
 		return compiler.Compare(ctx, r, compiler.Side{Revision: revision}, compiler.Side{}, compiler.Output{})

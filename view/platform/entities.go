@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// Policies returns the scheduling policies of an environment with what they select.
+// Policies returns the scheduling policies of an environment with their selections.
 func (p *Platform) Policies(_ context.Context, environment, _ string) (*view.Policies, error) {
 	e, err := p.readable(environment)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Platform) Configs(_ context.Context, environment, _ string) (*view.Conf
 	return out, err
 }
 
-// Diagnostics returns what is wrong, errors first, and what follows from one after it.
+// Diagnostics returns the diagnostics, errors first, and consequences of one after it.
 func (p *Platform) Diagnostics(context.Context) (*view.Diagnostics, error) {
 	out := &view.Diagnostics{}
 	all, follows := diag.CausesFirst(p.build.Diagnostics)

@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 )
 
-// Linker returns what gives the address at which the forge of a remote shows a place of a commit;
-// nil if no forge is known. folder is the platform's, in the repository. Of a file that is not as
-// the commit has it, which asCommitted says by its path in the folder, there is none.
+// Linker returns a function for addresses at which the forge of a remote shows a place of a
+// commit. It is nil if no forge is known. folder is the platform's, in the repository. A file
+// that differs from the commit, as asCommitted reports by its path in the folder, has no address.
 func Linker(remote string, env func(string) string, commit, folder string,
 	asCommitted func(file string) bool) func(model.Position) string {
 	kind, base, repository, err := detect.Detect(remote, env, "")
@@ -40,9 +40,9 @@ func Linker(remote string, env func(string) string, commit, folder string,
 	}
 }
 
-// AsCommitted returns what says whether a file of the platform in root is as a commit has it;
-// folder is that of the platform in the repository. It looks once at each file, and may be called
-// by several goroutines, as long as the repository is open.
+// AsCommitted returns a function that reports whether a file of the platform in root is as a
+// commit has it; folder is the platform's folder in the repository. It looks once at each file,
+// and may be called by several goroutines, as long as the repository is open.
 func AsCommitted(repo *git.Repository, commit git.Hash, root, folder string) func(file string) bool {
 	var mu sync.Mutex
 	known := map[string]bool{}
@@ -58,7 +58,7 @@ func AsCommitted(repo *git.Repository, commit git.Hash, root, folder string) fun
 	}
 }
 
-// isCommitted reports whether a file is what a commit has at a path.
+// isCommitted reports whether a file equals the commit's file at a path.
 func isCommitted(repo *git.Repository, commit git.Hash, at, file string) bool {
 	top, err := repo.CommitTree(commit)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // listed is how many of a thing are listed where a page does not have all of them.
 const listed = 100
 
-// Options say what is not in a build.
+// Options have the settings that are not in a build.
 type Options struct {
 	Title string
 	// Commit is the commit that is checked out, shortened, or "".
@@ -38,8 +38,8 @@ type Options struct {
 	Built time.Time
 }
 
-// Platform is a view.Source of a build. It composes what a page needs when it is asked for,
-// so that the build has to stay open as long.
+// Platform is a view.Source of a build. It composes values when a page needs them, so that
+// the build has to stay open as long.
 type Platform struct {
 	build   *compiler.Build
 	options Options
@@ -53,7 +53,7 @@ type Platform struct {
 	since   map[string]*view.Changes // by revision
 }
 
-// environment is one of the build, with what lists need of it.
+// environment is an environment of the build, with the data of lists.
 type environment struct {
 	*engine.Environment
 	summary  view.EnvironmentSummary
@@ -189,7 +189,7 @@ func (p *Platform) addClusterTypes() {
 	}
 }
 
-// About says what the pages are of.
+// About describes the subject of the pages.
 func (p *Platform) About(context.Context) (*view.About, error) {
 	o := &p.options
 	about := &view.About{Compiled: true, Title: o.Title, Commit: o.Commit, Revision: o.Since, Built: o.Built}

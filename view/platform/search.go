@@ -8,7 +8,7 @@ import (
 )
 
 // Search returns workloads, then environment by environment cluster types, configs, scheduling
-// policies, assignments and clusters; what is called exactly so before all others.
+// policies, assignments and clusters; entities with exactly that name are first.
 func (p *Platform) Search(_ context.Context, contains string, most int) (*view.Search, error) {
 	out := &view.Search{Contains: contains}
 	var exact []view.Hit

@@ -24,7 +24,7 @@ func (p *Platform) Fleet(_ context.Context, contains string, page view.Page) (*v
 	return out, nil
 }
 
-// Environment returns what is in an environment.
+// Environment returns the contents of an environment.
 func (p *Platform) Environment(_ context.Context, name string) (*view.Environment, error) {
 	e, err := p.readable(name)
 	if err != nil {
