@@ -30,7 +30,7 @@ type pack struct {
 type packer struct {
 	paths []string
 	held  [][]byte
-	size  int // of the pages in memory
+	size  int // of the pages in held
 	packs []pack
 }
 

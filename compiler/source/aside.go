@@ -16,8 +16,8 @@ func (p *Platform) Links() []string { return p.links }
 // mostLinked is the size in bytes up to which a link may lead to a data file.
 const mostLinked = 16 << 20
 
-// lookAside looks at what is not a regular file and no part of the package. CUE reads
-// it nevertheless where its name ends like that of a data file.
+// lookAside checks entries that are not regular files and not part of the package. CUE
+// reads them nevertheless if their names end like a data file's.
 func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 	info, err := p.files.Stat(rel)
 	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
@@ -37,13 +37,13 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 		Hinting("remove it, or put a regular file in its place")}
 }
 
-// NoFileError says that something has the name of a CUE file and is none.
+// NoFileError reports that an entry with the name of a CUE file is not a file.
 type NoFileError struct {
 	Name  string // from the platform's root
 	there bool   // what it is is not a file, and not that nothing is there
 }
 
-// Error says what it is instead.
+// Error describes the entry.
 func (e *NoFileError) Error() string { return e.Diagnostic().Message }
 
 // Diagnostic reports it.
@@ -57,8 +57,8 @@ func (e *NoFileError) Diagnostic() diag.Diagnostic {
 		Hinting("remove it, or put a regular file in its place")
 }
 
-// lookNoFile looks at what has the name of a CUE file and is none. A folder or a link to one is
-// nothing to CUE.
+// lookNoFile checks entries that have the name of a CUE file and are not files. CUE ignores a
+// folder or a link to one.
 func (p *Platform) lookNoFile(rel string) []diag.Diagnostic {
 	info, err := p.files.Stat(rel)
 	if err == nil && info.IsDir() {

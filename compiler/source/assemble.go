@@ -20,7 +20,7 @@ import (
 // and environments' own files of others.
 type Assembly struct {
 	Repository *git.Repository
-	// Marker is what Base must be; the zero Marker for a platform.
+	// Marker is the required content of Base; the zero Marker for a platform.
 	Marker Marker
 	// Base is the commit, and Path the platform's folder in it; "." for the root. Folder,
 	// where it is set, is a folder with the base instead.
@@ -40,9 +40,9 @@ type Own struct {
 	Path   string // of their folder in the commit; "." for its root
 }
 
-// Assemble writes the platform into a new temporary folder, and returns that. What it
-// promises is what Checkout does. An environment whose folder is not in its commit
-// has none.
+// Assemble writes the platform into a new temporary folder, and returns the folder. It
+// promises the same as Checkout. An environment whose folder is not in its commit has
+// no files.
 func Assemble(ctx context.Context, a Assembly) (platform string, remove func() error, err error) {
 	platform, remove, err = a.assemble(ctx)
 	if err != nil {
@@ -179,14 +179,14 @@ func (a *Assembly) copy(ctx context.Context, temp string) error {
 	})
 }
 
-// layer is what a folder gets.
+// layer is the content of a folder.
 type layer struct {
 	entries []git.Entry
 	dir     string
 }
 
-// owned returns what environments' own folders have. One that is a link, as an
-// application's may be, stays one.
+// owned returns the content of environments' own folders. A folder that is a link, as
+// an application's may be, stays a link.
 func (a *Assembly) owned() (map[string]layer, error) {
 	out := map[string]layer{}
 	for name, own := range a.Own {

@@ -85,8 +85,8 @@ func (p *Platform) embedded() map[string]bool {
 var ofOthers = []string{"environments", "clusters", "configs", "tests"}
 
 // describesPlatform reports whether one of a YAML file's outermost keys is a collection
-// of the language that is in no other tool's file, or its API group is that of the
-// original Kalypso.
+// of the language that is in no other tool's file, or its API group is the original
+// Kalypso's.
 func (p *Platform) describesPlatform(rel string) bool {
 	data, err := p.files.ReadFile(rel)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Bounds of what is written of a revision. A few objects that refer to each
-// other describe a tree without end.
+// Bounds of the files of a revision. A few objects that refer to each other describe a
+// tree without end.
 const (
 	mostEntries = 1_000_000
 	mostBytes   = 1 << 30

@@ -17,9 +17,9 @@ type Embedded struct {
 	At   token.Pos // of the attribute
 }
 
-// Embeds returns the files that a parsed CUE file embeds and that are there. It
-// reads the attributes as CUE does, so that it finds what CUE will read; of
-// attributes that CUE cannot read, building the package says so. files are those of the
+// Embeds returns the existing files that a parsed CUE file embeds. It reads the
+// attributes as CUE does, so that it finds the files that CUE will read. If CUE cannot
+// read an attribute, building the package reports that. files are those of the
 // platform; the CUE file may be of another module.
 func Embeds(f *ast.File, files *Files) []Embedded {
 	dir := filepath.Dir(f.Filename)

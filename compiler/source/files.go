@@ -49,7 +49,8 @@ func NewFiles(root string, over Overlay) *Files {
 // Path returns where a file is on the disk, or would be.
 func (f *Files) Path(name string) string { return filepath.Join(f.Root, filepath.FromSlash(name)) }
 
-// Name returns the name of what has a path on the disk, and whether it is in the folder.
+// Name returns the name of the file at a path on the disk, and whether it is in the
+// folder.
 func (f *Files) Name(path string) (name string, within bool) {
 	rel, err := filepath.Rel(f.Root, path)
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
@@ -134,7 +135,7 @@ type opened struct {
 func (o opened) Stat() (fs.FileInfo, error) { return o.info, nil }
 func (o opened) Close() error               { return nil }
 
-// overlaid describes a file of an overlay, or a folder that has some alone.
+// overlaid describes a file of an overlay, or a folder that only an overlay has.
 type overlaid struct {
 	name string
 	size int64

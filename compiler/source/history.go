@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// History is a branch of a platform's repository, at one of its commits. What counts
-// is the main line: the commit, its first parent, the first parent of that, and so on.
+// History is a branch of a platform's repository, at one of its commits. Only the main
+// line counts: the commit, its first parent, that one's first parent, and so on.
 type History struct {
 	Repository *git.Repository
 	Head       git.Hash
@@ -27,7 +27,7 @@ type Base struct {
 	Message string    // from outside
 }
 
-// Bases returns the base commits, newest first. There are none where the head has no
+// Bases returns the base commits, newest first. It returns nil if the head has no
 // platform. An error is the last that comes.
 func (h History) Bases() iter.Seq2[Base, error] {
 	return func(yield func(Base, error) bool) {
@@ -63,7 +63,7 @@ func (h History) Base() (Base, error) {
 	return Base{}, nil
 }
 
-// base identifies what a tree has of the platform outside of environments/; "" if there
+// base identifies the platform's files in a tree outside of environments/; "" if there
 // is no platform.
 func (h History) base(root git.Hash) (string, error) {
 	e, found, err := h.Repository.Find(root, h.Path)
@@ -78,13 +78,14 @@ func (h History) base(root git.Hash) (string, error) {
 	return git.ID(git.TreeKind, git.EncodeTree(entries)).String(), nil
 }
 
-// Edit is a file that a commit changed, with what it was and is, or the zero Hash.
+// Edit is a file that a commit changed, with its blobs before and after, or the zero
+// Hash.
 type Edit struct {
 	Path    string
 	Was, Is git.Hash
 }
 
-// Edits returns what a commit changed of the platform outside of environments/ since its first parent,
+// Edits returns a commit's changes of the platform outside of environments/ since its first parent,
 // sorted by path; nil for the first commit of a history.
 func (h History) Edits(commit git.Hash) (edits []Edit, err error) {
 	c, err := h.Repository.Commit(commit)
@@ -154,7 +155,7 @@ func (h History) compare(at string, was, is git.Entry, edits *[]Edit) error {
 // comes.
 func (h History) Changes(at string) iter.Seq2[Base, error] {
 	return func(yield func(Base, error) bool) {
-		var newer Base // the oldest commit so far with what is at the path in it
+		var newer Base // the oldest commit so far with the same content at the path
 		var id git.Hash
 		for c, err := range h.Repository.Mainline(h.Head) {
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// historyOf makes a history of which each commit is a step, and returns the ids.
+// historyOf makes a history with a commit for each step, and returns the ids.
 func historyOf(t *testing.T, steps ...map[string]string) (*git.Repository, string, []string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -89,7 +89,7 @@ func hashFrom(t *testing.T, repo *git.Repository, rev string) git.Hash {
 	return id
 }
 
-// What is assembled is the base of one commit with the environments of others.
+// The assembled platform is the base of one commit with the environments of others.
 func TestAssemble(t *testing.T) {
 	repo, dir, ids := historyOf(t,
 		map[string]string{"cue.mod/module.cue": moduleText, "a.cue": "1", "environments/dev/a.cue": "1", "environments/prod/a.cue": "1"},
@@ -147,7 +147,7 @@ func TestAssemble(t *testing.T) {
 }
 
 // A folder that people work in gets the environments that are in branches, and keeps
-// what is not committed.
+// uncommitted files.
 func TestAssembleFolder(t *testing.T) {
 	repo, dir, _ := historyOf(t, map[string]string{"cue.mod/module.cue": moduleText, "a.cue": "1", "environments/dev/a.cue": "1"})
 	run(t, dir, "checkout", "-q", "--orphan", "dev")

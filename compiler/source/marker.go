@@ -6,13 +6,13 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Marker says by which files a folder of a commit is known for what it is.
+// Marker lists the files by which a folder of a commit is recognized.
 type Marker struct {
 	What  string   // in messages
-	Files []string // paths in the folder, with slashes, of which one is enough
+	Files []string // paths in the folder, with slashes; one of them is enough
 }
 
-// What the folders are that kalypso writes trees of.
+// Markers of the folders that kalypso writes trees of.
 var (
 	PlatformMarker    = Marker{"platform", []string{moduleFile}}
 	ApplicationMarker = Marker{"application", []string{"kalypso.yaml", "kalypso.cue"}}

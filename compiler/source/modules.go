@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// localModuleFile replaces modules for whoever works on them.
+// localModuleFile replaces modules for their developers.
 const localModuleFile = "cue.mod/local-module.cue"
 
 // moduleDigest covers the files that say which modules there are.
@@ -63,8 +63,8 @@ func replacements(root string, data []byte) []string {
 }
 
 // hashTree hands on a line for everything below a folder, in a fixed order, links
-// followed; rel is the folder's path in what was asked for. What cannot be read
-// has a line as well, and loading reports it. No folder is entered twice.
+// followed; rel is the folder's path in the requested folder. What cannot be read has a
+// line as well, and loading reports it. No folder is entered twice.
 func hashTree(dir, rel string, entered map[string]bool, add func(line string)) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || entered[real] {

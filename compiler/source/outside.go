@@ -6,10 +6,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// Outside returns the folders, as absolute paths, that stand in place of modules
-// for whoever works on a platform: what cue.mod/local-module.cue names. The
-// platform is made of their files too, and they can lie anywhere. What is wrong
-// with the file, loading reports.
+// Outside returns the folders, as absolute paths, that replace modules for the
+// platform's developers: cue.mod/local-module.cue names them. The platform is made
+// of their files too, and they can lie anywhere. Loading reports errors of the
+// file.
 func Outside(root string) []string {
 	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(localModuleFile)))
 	if err != nil {

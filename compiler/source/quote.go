@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
-// mostQuoted is how large a file is, in bytes, of which lines are quoted.
+// mostQuoted is the size, in bytes, of the largest file whose lines are quoted.
 const mostQuoted = 4 << 20
 
 // note remembers what a file was when it was read. One that was read twice, and changed
@@ -82,8 +82,8 @@ type line struct {
 	secret   bool // it is the value of a name above that looks like a secret's
 }
 
-// linesOf returns the lines of a text. What a line is a value of is said
-// by the nearest line above with less indentation.
+// linesOf returns the lines of a text. A line is a value of the nearest line above with
+// less indentation.
 func linesOf(text string) []line {
 	var out []line
 	inString := false
@@ -109,11 +109,11 @@ func linesOf(text string) []line {
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
-// opensSecret says whether the value of a name that looks like a secret's begins after a line.
+// opensSecret reports whether the value of a name that looks like a secret's begins after a line.
 func opensSecret(line string) bool {
 	name, ok := strings.CutSuffix(strings.TrimRight(line, " \t\r|>+-["), ":")
 	return ok && credential.Named(lastName(name))
 }
 
-// lastName returns what comes after the last colon or point of a path.
+// lastName returns the part of a path after its last colon or point.
 func lastName(path string) string { return path[strings.LastIndexAny(path, ":.")+1:] }

@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// TestQuote: lines are quoted of what was read, and of nothing else.
+// TestQuote: only lines of files that were read are quoted.
 func TestQuote(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {

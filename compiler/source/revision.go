@@ -24,9 +24,9 @@ import (
 // followed by any number of ~N, ^N, ^{commit} and ^{}. Other forms, such as those
 // that ask the reflog, are not known.
 //
-// Files are what the repository holds: no filter of .gitattributes is applied,
-// so line ends are not converted, and of what git LFS manages there are the
-// pointers. Symbolic links are written as they are, wherever they lead.
+// Files are what the repository holds: no filter of .gitattributes is applied, so line
+// ends are not converted, and files in git LFS are pointers. Symbolic links are written
+// as they are, wherever they lead.
 //
 // Repositories need not be trusted: nothing is written outside the folder, and
 // no more than a million files or 1 GiB.
@@ -49,8 +49,8 @@ func Checkout(ctx context.Context, dir, rev string) (platform string, remove fun
 	return platform, remove, nil
 }
 
-// HasRevision reports whether a name is that of a revision of the repository that a
-// folder is in, as Checkout takes it.
+// HasRevision reports whether a name is a revision of the repository that a folder is
+// in, as Checkout takes it.
 func HasRevision(dir, rev string) bool {
 	root, err := Root(dir)
 	if err != nil {
@@ -120,8 +120,8 @@ func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (plat
 	return platform, remove, errors.Join(w.folder(tree, "."), to.Close())
 }
 
-// folderAt returns what the folder of a platform, or of what else the marker says, has
-// at a commit.
+// folderAt returns the content, at a commit, of a platform's folder, or of another one
+// with the marker.
 func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) ([]git.Entry, error) {
 	where := rel
 	if rel == "." {
@@ -156,7 +156,7 @@ func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) 
 		marker.What, rel, git.Short(commit))
 }
 
-// entryOf returns what a tree has under a name, or the zero Entry.
+// entryOf returns the entry of a tree with a name, or the zero Entry.
 func entryOf(entries []git.Entry, name string) git.Entry {
 	if i := slices.IndexFunc(entries, func(e git.Entry) bool { return e.Name == name }); i >= 0 {
 		return entries[i]
@@ -164,7 +164,7 @@ func entryOf(entries []git.Entry, name string) git.Entry {
 	return git.Entry{}
 }
 
-// explain says what it is that could not be read, and how to get it.
+// explain returns an error that names the missing object, and how to get it.
 func explain(err error, what string) error {
 	var missing *git.MissingError
 	switch {

@@ -19,8 +19,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// run runs git in a folder, without the user's configuration, and returns what
-// it prints.
+// run runs git in a folder, without the user's configuration, and returns its
+// output.
 func run(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main", "-c", "gc.auto=0"}, args...)...)
@@ -91,7 +91,7 @@ func repo(t testing.TB) string {
 	return dir
 }
 
-// archived is what git says the folder holds at a revision: modes and contents.
+// archived are the modes and contents of the folder's files at a revision, by git.
 func archived(t *testing.T, dir, rev, folder string) map[string]string {
 	t.Helper()
 	cmd := exec.Command("git", "-c", "tar.umask=0022", "archive", rev+":"+folder)
@@ -122,7 +122,7 @@ func archived(t *testing.T, dir, rev, folder string) map[string]string {
 	}
 }
 
-// written is what a folder on disk holds.
+// written is the content of a folder on disk.
 func written(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -153,7 +153,7 @@ func written(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// check compares what Checkout writes with what git does, and that nothing else
+// check compares the files of Checkout with git's, and checks that nothing else
 // changes.
 func check(t *testing.T, dir, folder, rev string) {
 	t.Helper()

@@ -73,7 +73,7 @@ func (s *Sources) Digest() Digest {
 	return Digest(h.Sum(nil))
 }
 
-// Digest identifies the file with its name and all that it needs.
+// Digest identifies the file with its name and everything that it needs.
 func (f *File) Digest() Digest {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %x\n", f.Name, f.Content)
@@ -176,7 +176,7 @@ func (s *scanner) file(name string) (*scanned, error) {
 	return f, nil
 }
 
-// embeds returns the files that a CUE file embeds. What is wrong with it, loading reports.
+// embeds returns the files that a CUE file embeds. Loading reports errors of it.
 func (s *scanner) embeds(f *scanned) []Embedded {
 	text := toUTF8(f.data)
 	if !f.parses || !bytes.Contains(text, []byte("@embed(")) {
@@ -271,8 +271,8 @@ func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[strin
 	return nil
 }
 
-// embedded adds a file that another embeds. What must not be embedded is refused
-// when the package is loaded, and is not read here either.
+// embedded adds a file that another embeds. Loading refuses files that must not be
+// embedded, so they are not read here either.
 func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 	name := path.Join(path.Dir(by.name), e.Name)
 	if data, over := s.over(name); over {

@@ -1,6 +1,6 @@
-// Package source says where a platform's bytes come from: which folder is the
-// platform's root, which environments have files, and which files have no
-// effect though they look as if they had.
+// Package source finds a platform's bytes: the folder that is its root, the
+// environments with files, and the files that have no effect although they look as if
+// they had.
 package source
 
 import (
@@ -58,13 +58,13 @@ type Platform struct {
 	borrows map[string][]string
 
 	reading sync.Mutex
-	read    map[string]Digest // what files were, by name, for quoting them
+	read    map[string]Digest // the content of files as read, by name, for quoting them
 }
 
 // NotAPlatformError says that a folder is in no CUE module.
 type NotAPlatformError struct{ Dir string }
 
-// Error says what is missing, and what to do.
+// Error describes the missing file, and a remedy.
 func (e *NotAPlatformError) Error() string {
 	return fmt.Sprintf("%s is not in a platform: no cue.mod/module.cue there or in a folder above; "+
 		"run kalypso in the platform, name it with -C, or let kalypso init write one", e.Dir)
@@ -92,7 +92,7 @@ func OpenOver(dir string, over Overlay) (*Platform, []diag.Diagnostic, error) {
 	return p, append(ds, more...), err
 }
 
-// Files returns the platform's files, with what lies over them.
+// Files returns the platform's files, with the overlay over them.
 func (p *Platform) Files() *Files { return p.files }
 
 // HasBase reports whether there are files that all environments share.
@@ -194,8 +194,8 @@ func readModule(files *Files) (module string, ds []diag.Diagnostic, err error) {
 	return f.QualifiedModule(), ds, nil
 }
 
-// moduleErrors says what is wrong with a module file. Of alternatives that do
-// not fit, CUE announces how many there are, which says nothing.
+// moduleErrors returns the errors of a module file. Of alternatives that do not fit,
+// CUE announces how many there are, which says nothing.
 func moduleErrors(err error) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, e := range cueerrors.Errors(err) {
@@ -274,8 +274,8 @@ func (p *Platform) barBorrowers() {
 	}
 }
 
-// lookForPin warns where files import the schema, and plain cue cannot find it.
-// Where the module file cannot be used, that is reported instead.
+// lookForPin warns where files import the schema, and plain cue cannot find it. If the
+// module file cannot be used, it reports that instead.
 func (p *Platform) lookForPin() []diag.Diagnostic {
 	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath || !cuemodule.Unpinned(p.Root, p.files.Over) {
 		return nil
@@ -295,7 +295,7 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 		return nil, err
 	}
 	var ds []diag.Diagnostic
-	names := map[string]string{} // in lower case -> of what belongs to the platform
+	names := map[string]string{} // in lower case -> as the platform has it
 	for _, entry := range entries {
 		rel := path.Join(dir, entry.Name())
 		isDir := entry.IsDir()
@@ -359,7 +359,7 @@ func isSource(name string) bool {
 	return !strings.HasSuffix(name, "_tool.cue") && !strings.HasSuffix(name, "_test.cue")
 }
 
-// look compares a file's package with what its folder is.
+// look compares a file's package with its folder's kind.
 func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 	data, err := p.files.ReadFile(rel)
 	if err != nil {

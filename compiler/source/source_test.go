@@ -43,7 +43,7 @@ func TestOpen(t *testing.T) {
 		files   map[string]string
 		folders string // of environments
 		found   string // codes and places
-		hides   string // the environments of dev, prod and other of which a file is not loaded
+		hides   string // the environments of dev, prod and other with a file that is not loaded
 	}{
 		"plain":                             {map[string]string{"a.cue": platform, "environments/dev/a.cue": platform, "environments/prod/a.cue": platform}, "dev prod", "", ""},
 		"no environment has a folder":       {map[string]string{"a.cue": platform}, "", "", ""},

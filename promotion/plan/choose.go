@@ -27,7 +27,7 @@ type chooser struct {
 }
 
 // candidate is a base commit that a stage may get, with the verdicts of the gates that
-// need nothing but the commit.
+// need only the commit.
 type candidate struct {
 	source   tree.Source
 	kind     Kind
@@ -91,7 +91,7 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 	if c != nil && c.state() == gate.Passed || has == (tree.Source{}) {
 		return c, others, nil
 	}
-	// Where no base commit can go on, the environment's own files need not wait for one.
+	// If no base commit can go on, the environment's own files need not wait for one.
 	own, err := ch.configured(ctx, excluded)
 	if err != nil || own == nil || c != nil && c.state() == gate.Pending && own.state() != gate.Passed {
 		return c, others, err
@@ -198,9 +198,9 @@ func (ch *chooser) withoutReverted(newer []source.Base) (kept []source.Base, rev
 	return kept, reverted, nil
 }
 
-// configured returns the stage's base commit with newer own files of the environment; nil if there are
-// none that are not ruled out. If the rings before do not have newer ones either, it judges those of
-// now, so that people see what is waited for.
+// configured returns the stage's base commit with newer own files of the environment; nil if all of
+// them are ruled out. If the rings before do not have newer ones either, it judges the present
+// ones, so that people see the reason for the wait.
 func (ch *chooser) configured(ctx context.Context, excluded map[tree.Source]string) (*candidate, error) {
 	has := ch.st.Has()
 	own := tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}
@@ -303,7 +303,7 @@ func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate
 }
 
 // arrived returns the base commits that are, or were, in the stages before this one, and
-// why the others are not. Where nothing comes before, that is all of them.
+// why the others are not. If no stage comes before, it returns all of them.
 func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.Base, []Other, error) {
 	before := ch.pl.state.Upstream(ch.st)
 	if len(before) == 0 {

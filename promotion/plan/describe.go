@@ -19,8 +19,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
-// describe sets title and body of the change request that proposes a step. Where the forge
-// does not allow all of the body, its details are left out first.
+// describe sets title and body of the change request that proposes a step. If the forge
+// does not allow the whole body, the details are left out first.
 func (m *maker) describe(st *session.Stage, step *Step) {
 	limits := st.Environment.Repository.Forge.Limits()
 	step.Title = message.Clip(m.title(st, step), limits.Title)
@@ -266,7 +266,7 @@ func names(ids []string) string {
 	return message.List(out, 3)
 }
 
-// lost returns what goes from each cluster with an entry, as the end of a cell.
+// lost returns the objects that leave each cluster with an entry, as the end of a cell.
 func lost(e *compare.Entry) string {
 	var all []string
 	if n := len(e.Namespaces); n > 0 {

@@ -179,7 +179,7 @@ func (pl *Planner) explainNothing(ctx context.Context, st *session.Stage, out *S
 	return nil
 }
 
-// keptInPlace reports whether a hold or a freeze keeps the stage at what it has, and sets
+// keptInPlace reports whether a hold or a freeze keeps the stage at its commit, and sets
 // its state if so.
 func (pl *Planner) keptInPlace(ctx context.Context, st *session.Stage, out *StageStatus) (bool, error) {
 	hold, err := pl.judge.holdFacts(ctx, st)

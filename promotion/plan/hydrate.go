@@ -17,12 +17,12 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// What GitOps Promoter reads of a hydrator: a file in the proposed branch and, where the
-// output did not change, a note on its newest commit
+// Files that GitOps Promoter reads of a hydrator: a file in the proposed branch and,
+// where the output did not change, a note on its newest commit
 // (https://gitops-promoter.readthedocs.io, Building a Custom Hydrator).
 const (
 	hydratorFile = "hydrator.metadata"
-	proposed     = "-next" // is what proposed branches end in
+	proposed     = "-next" // is the end of the names of proposed branches
 )
 
 // hydratorMetadata names the commits that a tree was compiled from.
@@ -47,8 +47,8 @@ type referenced struct {
 	Subject string `json:"subject,omitempty"`
 }
 
-// proposedEnvironment returns an environment in the branch that proposes its next tree. Where
-// that branch does not exist, it begins where the environment's own branch is.
+// proposedEnvironment returns an environment in the branch that proposes its next tree. If
+// that branch does not exist, it begins at the environment's own branch.
 func (pl *Planner) proposedEnvironment(ctx context.Context, env *session.Environment) (*session.Environment, error) {
 	branch := path.Join(env.Branch+proposed, env.Folder)
 	tip := env.Repository.Refs[session.BranchRef(branch)]
@@ -110,7 +110,7 @@ func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageSt
 	if err != nil {
 		return nil, nil, err
 	}
-	// What people ordered counts here as well.
+	// People's orders count here as well.
 	if gate.Overall(orders) != gate.Passed {
 		out.State, out.Reason = Held, gate.Reason(orders)
 		return out, nil, nil

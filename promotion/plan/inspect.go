@@ -47,8 +47,8 @@ func (m *maker) inspect(ctx context.Context, st *session.Stage, step *Step) erro
 	return nil
 }
 
-// onlyAddsClusters reports whether a change does nothing but give assignments to clusters that were not
-// listed before.
+// onlyAddsClusters reports whether a change only gives assignments to clusters that were not listed
+// before.
 func onlyAddsClusters(environment string, r *compare.Report) bool {
 	if r.Total.Removed+r.Total.Changed > 0 || r.Clusters == nil || len(r.Clusters.Listed) == 0 ||
 		len(r.Clusters.Unlisted) > 0 {

@@ -169,8 +169,8 @@ func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) 
 	return facts, err
 }
 
-// policyOf returns what the gates of a planned change ask. Where no file changes, there is
-// nothing to approve.
+// policyOf returns the requirements of a planned change's gates. If no file changes,
+// nothing needs approval.
 func policyOf(st *session.Stage, step *Step) gate.Policy {
 	p := st.GatePolicy()
 	if step.NoOp {
@@ -181,7 +181,7 @@ func policyOf(st *session.Stage, step *Step) gate.Policy {
 	return p
 }
 
-// gates asks the gates that need nothing but the commits.
+// gates asks the gates that need only the commits.
 func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, intent Intent) (*candidate, error) {
 	facts, err := j.commitFacts(ctx, st, of)
 	if err != nil {
@@ -238,8 +238,9 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 // mostDiffer is how many candidates of a stage are compiled to find out whether they inherit a time.
 const mostDiffer = MostTried
 
-// inherits reports whether a candidate that does not pass would pass with the time that its files are in the
-// stages before, and brings the stage the same files as what came there first with them.
+// inherits reports whether a candidate that does not pass would pass with the time that its files
+// are in the stages before, and gives the stage the same files as the first commit there that had
+// them.
 func (j *judge) inherits(ctx context.Context, st *session.Stage, of tree.Source, policy gate.Policy,
 	facts gate.CommitFacts, intent Intent, c *candidate) (bool, error) {
 	first := tree.Source{}

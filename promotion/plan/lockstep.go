@@ -99,8 +99,8 @@ func (pl *Planner) batch(ctx context.Context, st *session.Stage, c *candidate) e
 	return nil
 }
 
-// soaksFor returns the verdict of a stage's soak gates about a base commit that may come
-// to it next; passed where it has no such gate, or would not let the commit through
+// soaksFor returns the verdict of a stage's soak gates about a base commit that may
+// come to it next; passed if it has no such gate, or would not let the commit through
 // anyway.
 func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict, error) {
 	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil ||
@@ -129,9 +129,9 @@ func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source)
 	return waits, nil
 }
 
-// neverComes reports whether a base commit will not come to a stage unless somebody acts, because of
-// what comes before: it failed there or left too early, or it cannot come there either. With require any,
-// this is so of all that comes before.
+// neverComes reports whether a base commit will not come to a stage unless somebody acts, because
+// of the stages before: it failed there or left too early, or cannot reach them either. With
+// require any, this has to be so for all stages before.
 func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
 	policy := st.GatePolicy()
 	facts, err := pl.judge.commitFacts(ctx, st, of)
@@ -185,7 +185,7 @@ func (pl *Planner) refuses(ctx context.Context, st *session.Stage, of tree.Sourc
 	return refuses, err
 }
 
-// refusal is what refuses is asked about.
+// refusal is the input of refuses.
 type refusal struct {
 	stage string
 	of    tree.Source
@@ -216,7 +216,7 @@ func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.S
 			if newer, err := pl.state.HasNewer(up, of.Base); err != nil || newer {
 				return true, err
 			}
-			if st.Policy.Promotion.Any { // the first that has something is what it matches
+			if st.Policy.Promotion.Any { // the first that has something matches
 				break
 			}
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// sources returns what the stage may get with a base commit, newest own files first.
+// sources returns the sources that the stage may get with a base commit, newest own files
+// first.
 func (ch *chooser) sources(b source.Base) []tree.Source {
 	if !ch.st.TakesPairs() {
 		return []tree.Source{ch.st.With(b)}
@@ -111,8 +112,8 @@ func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []sou
 	return there, others, nil
 }
 
-// namedSource returns a base commit with the own files that come with it. A ring that takes pairs gets
-// those that the policy would choose with the base commit, or keeps those that it has.
+// namedSource returns a base commit with the own files that come with it. A ring that takes pairs
+// gets the own files that the policy would choose with the base commit, or keeps its present ones.
 func (ch *chooser) namedSource(ctx context.Context, b source.Base) (tree.Source, error) {
 	of, has := ch.st.With(b), ch.st.Has()
 	if !ch.st.TakesPairs() {

@@ -40,7 +40,7 @@ func New(state *session.State, records *verify.Records, observer *observe.Observ
 	return &Planner{state, records, observer, j, m, map[refusal]bool{}}
 }
 
-// Intent is what a run is to do beside what policies say by themselves.
+// Intent is a person's decision, which a run applies in addition to policies.
 type Intent struct {
 	// Commit is the base commit to promote, as git names it; "" for the candidate that
 	// the policy chooses.
@@ -67,10 +67,10 @@ func (i *Intent) lets(trailer, order string) bool {
 
 func (i *Intent) by() string { return cmp.Or(i.By, i.Skip.By) }
 
-// Plan is what could be done, and what that rests on.
+// Plan is a set of possible steps, with the inputs of their decisions.
 type Plan struct {
-	// Inputs are all that decisions rest on and that can move: refs of repositories, by
-	// URL and name. A plan that was saved is applied only while they are the same.
+	// Inputs are all movable inputs of decisions: refs of repositories, by URL and name. A
+	// plan that was saved is applied only while they are the same.
 	Inputs map[string]map[string]string `json:"inputs"`
 	Commit string                       `json:"commit,omitempty"` // of the request
 	Reason string                       `json:"reason,omitempty"` // likewise, with By
@@ -79,7 +79,7 @@ type Plan struct {
 	Stages []*StageStatus               `json:"stops"`
 }
 
-// Plan returns what could be done now for the stages of the request.
+// Plan returns the steps that are possible now for the stages of the request.
 func (pl *Planner) Plan(ctx context.Context, intent Intent) (*Plan, error) {
 	p := &Plan{Inputs: pl.inputs(), Commit: intent.Commit, Skip: intent.Skip}
 	if intent.Commit != "" {
@@ -95,7 +95,7 @@ func (pl *Planner) Plan(ctx context.Context, intent Intent) (*Plan, error) {
 	return p, nil
 }
 
-// Look is what a stage has, before it is decided what it may get next.
+// Look is the present state of a stage, before the decision about its next commit.
 type Look struct {
 	Status *StageStatus // its State is set where nothing can be decided
 	// Recorded says that the record says what the stage has, so that its rollout can be
@@ -103,7 +103,7 @@ type Look struct {
 	Recorded, drift bool
 }
 
-// plan returns what could be done for one stage.
+// plan returns the step that is possible for one stage.
 func (pl *Planner) plan(ctx context.Context, st *session.Stage, intent Intent) (*StageStatus, error) {
 	l, err := pl.Look(ctx, st)
 	if err != nil {
@@ -117,8 +117,8 @@ func (pl *Planner) plan(ctx context.Context, st *session.Stage, intent Intent) (
 	return l.Status, pl.Decide(ctx, st, l, intent)
 }
 
-// Look reads what a stage has, and whether its branch is as it was left. The rollout is
-// not observed yet.
+// Look reads the present commit of a stage, and whether its branch is as it was left.
+// The rollout is not observed yet.
 func (pl *Planner) Look(ctx context.Context, st *session.Stage) (l Look, err error) {
 	if env := st.Environment; env.Repository != nil && env.Tip.IsZero() && pl.state.Request.Adopt {
 		if _, err := pl.state.Moved(ctx, st); err != nil {
@@ -151,8 +151,8 @@ func (pl *Planner) Look(ctx context.Context, st *session.Stage) (l Look, err err
 	return l, err
 }
 
-// Decide completes the status of a look with what the stage may get next, and why it may
-// get nothing.
+// Decide completes the status of a look with the stage's next commit, or with the reason
+// why it may get none.
 func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent Intent) error {
 	out := l.Status
 	if out.State != "" {
@@ -178,8 +178,8 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 // MostTried is how many candidates are compiled for a stage before it is blocked.
 const MostTried = 5
 
-// next finds what a stage may get next. Where the change of a candidate is blocked,
-// another one may go on: a broken commit does not hold up those before it, nor the
+// next finds the next commit of a stage. If the change of a candidate is blocked,
+// another one may go on: a broken commit does not hold up older ones, nor the
 // environment's own files.
 func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool) error {
 	excluded := map[tree.Source]string{}
@@ -279,7 +279,7 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 	if err != nil {
 		return err
 	}
-	if drift && (c == nil || c.state() != gate.Passed) { // what waits does not keep files from being restored
+	if drift && (c == nil || c.state() != gate.Passed) { // a commit that waits does not keep files from being restored
 		if c != nil {
 			others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
 		}

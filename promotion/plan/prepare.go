@@ -37,21 +37,21 @@ type Prepared struct {
 	missing  bool // the commit does not have the environment: a later one may
 }
 
-// extra is what a commit has beside what is compiled.
+// extra is the part of a commit that is not compiled.
 type extra struct {
 	hold     *tree.Hold // of the stage
 	named    *tree.Named
 	verdicts []gate.Verdict
 	files    map[string][]byte // beside the tree
-	trailers []string          // beside those of every commit
+	trailers []string          // beside the trailers of every commit
 	title    string
-	// decided is when a person decided it; the zero Time for what policies let through.
+	// decided is when a person decided it; the zero Time if policies decided.
 	decided time.Time
 }
 
 // prepare compiles a stage at its commits, and makes the GitOps commit on top of the
-// branch's tip. Nothing is pushed. Where nothing can be written, the step's obstacle says
-// why.
+// branch's tip. Nothing is pushed. If nothing can be written, the step's obstacle has the
+// reason.
 func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c extra) (err error) {
 	compiled, remove, err := m.state.Platform.Compile(ctx, st, step.Source, step.Kind == RollBack)
 	if err != nil {
@@ -230,7 +230,7 @@ func (step *Step) decided(intent Intent) (out []string) {
 	return out
 }
 
-// describeHold says who set a hold, and why.
+// describeHold returns the author and reason of a hold, as text.
 func describeHold(hold *tree.Hold) string { return strings.TrimPrefix(hold.By+": "+hold.Reason, ": ") }
 
 // message returns the message of a commit, with trailers that mirror the record.
@@ -260,7 +260,7 @@ func (m *maker) message(st *session.Stage, step *Step, c *extra) string {
 	return b.String()
 }
 
-// title returns what a step does, in a line.
+// title describes a step in a line.
 func (m *maker) title(st *session.Stage, step *Step) string {
 	switch step.Kind {
 	case Configure:

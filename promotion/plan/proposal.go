@@ -148,7 +148,7 @@ func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal, o
 	return nil
 }
 
-// Decision says who decided what the intent is, for which reason, and what ends it.
+// Decision has the author of the intent, the reason, and the event that ends it.
 func (i *Intent) Decision(environment string) string {
 	by := ""
 	if i.by() != "" {

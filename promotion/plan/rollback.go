@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
-// Decision is what a person decides about stages, with the reason.
+// Decision is a person's decision about stages, with the reason.
 type Decision struct {
 	Reason string
 	Until  time.Time // the zero Time for ever
@@ -34,7 +34,8 @@ type RollbackTo struct {
 	Own bool
 }
 
-// noneEarlier is the error where a stage never had what it is to go back to: the reason, and what is possible.
+// noneEarlier is the error if a stage never had the commit to go back to: the reason, and the
+// possible commits.
 type noneEarlier string
 
 // Error returns the reason.
@@ -76,7 +77,7 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 	if before != nil && before.Environment != "" { // it is back from newer own files
 		step.Source.Environment, hold.Environment = has.Environment, before.Environment
 	}
-	if st.TakesPairs() { // the rings before may not have had those of now
+	if st.TakesPairs() { // the rings before may not have had the present ones
 		step.Source.Environment = has.Environment
 	}
 	if to.Own {
@@ -120,7 +121,7 @@ func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackT
 	return status, nil
 }
 
-// decided returns the trailers of what a person decided.
+// decided returns the trailers of a person's decision.
 func (pl *Planner) decided(d Decision) []string {
 	out := []string{message.ReasonTrailer + ": " + message.Fold(d.Reason)}
 	if pl.state.Request.By != "" {
@@ -201,7 +202,7 @@ func (pl *Planner) names(st *session.Stage, states []session.Past) string {
 	return strings.Join(out, ", ")
 }
 
-// remains says what is possible for a stage that has nothing to go back to.
+// remains describes the possible steps of a stage that has no commit to go back to.
 func (pl *Planner) remains(st *session.Stage) string {
 	name := st.Policy.Name
 	if ring := st.RingName(); ring != "" {
@@ -211,8 +212,8 @@ func (pl *Planner) remains(st *session.Stage) string {
 		"change can be promoted", name)
 }
 
-// asLeft returns the newest state of an environment with what a stage has in another one, in which nobody has
-// edited generated files; that one if there is none.
+// asLeft returns the newest state of an environment with the same commit in a stage as in the given
+// state, in which nobody has edited generated files. Without such a state it returns the given one.
 func (pl *Planner) asLeft(ctx context.Context, st *session.Stage, target session.Past) (session.Past, error) {
 	out, found := target, false
 	var failed error
@@ -284,7 +285,7 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 	return had[steps-1], nil
 }
 
-// Restate makes a commit with another hold in the record of a stage. There is none where
+// Restate makes a commit with another hold in the record of a stage. It returns nil if
 // the status is blocked, or the record has that hold.
 func (pl *Planner) Restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string,
 	d Decision) (*StageStatus, *Prepared, error) {

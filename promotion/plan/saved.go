@@ -81,7 +81,7 @@ func (pl *Planner) inputs() map[string]map[string]string {
 	return in
 }
 
-// What a saved plan begins with.
+// The beginning of a saved plan.
 const (
 	apiVersion = "kalypso.io/v1alpha1"
 	planKind   = "PromotionPlan"

@@ -31,7 +31,7 @@ const (
 	Absent   State = "absent" // it has no gitops, or no branch yet
 )
 
-// Kind is what a step does.
+// Kind is the kind of a step.
 type Kind string
 
 // The kinds of steps.
@@ -52,7 +52,7 @@ type StageStatus struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
 	Until  time.Time `json:"until,omitzero"`
-	// Has is what the record says; empty before the first promotion. Tip is the GitOps
+	// Has is the source in the record; empty before the first promotion. Tip is the GitOps
 	// branch's commit, and Deployed the one that deployed Has.
 	Has      tree.Source `json:"has"`
 	Branch   string      `json:"branch,omitempty"`
@@ -60,20 +60,20 @@ type StageStatus struct {
 	Deployed string      `json:"landed,omitempty"`
 	// Rollout is how far Has has come on the clusters.
 	Rollout *observe.Rollout `json:"rollout,omitempty"`
-	// Step is what is to be done, or nil.
+	// Step is the next step, or nil.
 	Step *Step `json:"step,omitempty"`
 	// Others are newer base commits that are not the candidate, newest first, and why; without
 	// those that never come, since the candidate is newer.
 	Others []Other    `json:"others,omitempty"`
 	Hold   *tree.Hold `json:"hold,omitempty"`
-	// Resumes is what somebody decided in an earlier run and proposed, if the step goes on with that; nil
-	// otherwise.
+	// Resumes is a person's decision that an earlier run proposed, if the step goes on with it, or
+	// nil.
 	Resumes *Intent `json:"-"`
-	// Drift is what somebody did to the environment's tree, a line for each file.
+	// Drift lists other people's changes of the environment's tree, a line for each file.
 	Drift []string `json:"drift,omitempty"`
 }
 
-// StatusOf returns what a stage has. Its state is not known yet.
+// StatusOf returns the status of a stage with its source. Its state is not known yet.
 func StatusOf(st *session.Stage) *StageStatus {
 	return &StageStatus{Environment: st.Policy.Name, Ring: st.RingName(), Has: st.Has(),
 		Branch: st.Environment.Branch, Tip: string(tree.RevisionOf(st.Environment.Tip))}
@@ -82,8 +82,8 @@ func StatusOf(st *session.Stage) *StageStatus {
 // ID returns environment, or environment/ring.
 func (s *StageStatus) ID() string { return session.StageID(s.Environment, s.Ring) }
 
-// Diagnostics returns the diagnostics of the step's compilation, and of what blocks its
-// files.
+// Diagnostics returns the diagnostics of the step's compilation, and of the obstacle
+// that blocks its files.
 func (s *StageStatus) Diagnostics() []diag.Diagnostic {
 	if s.Step == nil || s.Step.Prepared == nil {
 		return nil
@@ -105,7 +105,7 @@ type Step struct {
 	Source tree.Source `json:"source"`
 	// Verdicts are the gates' answers, in the order of their evaluation.
 	Verdicts []gate.Verdict `json:"gates"`
-	// Change is what would change; nil if that was not compiled, because a gate of the
+	// Change is the planned change; nil if it was not compiled, because a gate of the
 	// commit alone is not passed.
 	Change *gate.Change `json:"change,omitempty"`
 	// EndsHold is the hold that ends because somebody promotes the commit by name, or nil.
@@ -118,7 +118,7 @@ type Step struct {
 	Commit string `json:"commit,omitempty"`
 	// URL is the change request's page, or "".
 	URL string `json:"url,omitempty"`
-	// Title and Body are those of the change request.
+	// Title and Body are the change request's.
 	Title string `json:"title,omitempty"`
 	Body  string `json:"body,omitempty"`
 
@@ -126,7 +126,7 @@ type Step struct {
 	contains []string  // rejected commits that come with it
 }
 
-// Ending says which hold the step ends, or "".
+// Ending is the hold that the step ends, or "".
 func (step *Step) Ending() string {
 	if step.EndsHold == nil {
 		return ""

@@ -28,7 +28,7 @@ func basesOf(h source.History) *Bases {
 }
 
 // Newest returns the newest base commits, at most a number of them. Of a shallow history,
-// it returns those that are there.
+// it returns the existing ones.
 func (b *Bases) Newest(most int) ([]source.Base, error) {
 	for len(b.known) < most {
 		more, err := b.more()

@@ -30,7 +30,7 @@ type Environment struct {
 	Begins     bool     // the branch does not exist, and begins with the history of another one, at Tip
 	Tree       *tree.Branch
 	Record     *tree.Record
-	// Problems are what is wrong with the record: it cannot be read.
+	// Problems are the reasons why the record cannot be read.
 	Problems []diag.Diagnostic
 	Own      source.Own // where the environment's own files are, at the platform's head
 	Orders   *ledger.Orders
@@ -133,7 +133,7 @@ func (env *Environment) look(ctx context.Context) error {
 	if env.Record == nil || env.Aside {
 		return nil
 	}
-	// Most of what is done with a tree asks for the records of some cluster types.
+	// Most steps with a tree need only the records of some cluster types.
 	err = env.Repository.Remote.Prefetch(ctx, clusterTypesOf(env.Record))
 	if errors.As(err, new(*remote.NotFoundError)) { // which is drift
 		return nil
@@ -146,11 +146,11 @@ func (r *Repository) View(branch string, tip git.Hash) (*tree.Branch, error) {
 	return tree.NewRepository(r.Staging, r.URL).BranchAt(branch, tip)
 }
 
-// has returns what a ring of the environment was compiled from, or the zero
+// has returns the source that a ring of the environment was compiled from, or the zero
 // Source.
 func (env *Environment) has(ring string) tree.Source { return env.SourceIn(env.Record, ring) }
 
-// SourceIn returns what a ring was compiled from by a record, which may be nil.
+// SourceIn returns the source of a ring by a record, which may be nil.
 func (env *Environment) SourceIn(record *tree.Record, ring string) tree.Source {
 	return env.ringIn(record, ring).Source
 }
@@ -163,7 +163,7 @@ func (env *Environment) HoldIn(record *tree.Record, ring string) *tree.Hold {
 	return record.Hold
 }
 
-// NamedIn returns who promoted what a ring has in a record by name; nil for nobody.
+// NamedIn returns the person who promoted a ring's commit in a record by name, or nil.
 func (env *Environment) NamedIn(record *tree.Record, ring string) *tree.Named {
 	if named := env.ringIn(record, ring).Named; named != nil || record == nil || ring != "" {
 		return named

@@ -19,7 +19,7 @@ import (
 type History struct {
 	of     *Environment
 	states []Past // newest first
-	depth  int    // how many commits were asked for; 0 for those of the first look
+	depth  int    // the number of requested commits; 0 for the first look
 	whole  bool   // there is nothing more
 }
 
@@ -30,7 +30,7 @@ type Past struct {
 	RecordID git.Hash     // of its file, or zero
 }
 
-// The history is read in growing parts: what is asked for is mostly near its end.
+// The history is read in growing parts: requested commits are mostly near its end.
 const (
 	firstDepth  = 32
 	depthFactor = 8
@@ -127,7 +127,7 @@ func (h *History) All(ctx context.Context) ([]Past, error) {
 }
 
 // Deployed returns the commits in which a ring has what it has now, newest first: the last
-// of them deployed it. None where it has nothing.
+// of them deployed it. It returns nil if the ring has nothing.
 func (h *History) Deployed(ctx context.Context, ring string) (run []git.Hash, err error) {
 	has := h.of.has(ring)
 	if has == (tree.Source{}) {
@@ -143,8 +143,9 @@ func (h *History) Deployed(ctx context.Context, ring string) (run []git.Hash, er
 	return run, err
 }
 
-// Running returns the commits in which a ring has the files that it has now, newest first, and those of
-// them that deployed a source, likewise: the first deployed what it has. None if it has nothing.
+// Running returns the commits in which a ring has the files that it has now, newest first, and
+// those of them that deployed a source, likewise: the first deployed what it has. It returns nil if
+// the ring has nothing.
 func (h *History) Running(ctx context.Context, ring string) (commits, landings []git.Hash, err error) {
 	if h.of.has(ring) == (tree.Source{}) {
 		return nil, nil, nil
@@ -164,7 +165,7 @@ type landing struct {
 	commits []git.Hash // that have it, newest first
 }
 
-// landings calls f with all that a ring got, newest first, until it returns false.
+// landings calls f with each landing of a ring, newest first, until it returns false.
 func (h *History) landings(ctx context.Context, ring string, f func(landing) bool) error {
 	var last landing
 	var record *tree.Record // of last.id
@@ -228,7 +229,7 @@ func (h *History) VisitOf(ctx context.Context, ring string, base tree.Revision) 
 		func(later landing) (bool, error) { return later.source.Base == base, nil })
 }
 
-// visit returns the last visit of what is looked for. goesOn reports whether it goes on with other
+// visit returns the last visit of the wanted source. goesOn reports whether it goes on with other
 // files that a later commit brings.
 func (h *History) visit(ctx context.Context, ring string, is func(landing) bool,
 	goesOn func(landing) (bool, error)) (v Visit, err error) {
@@ -298,8 +299,8 @@ func (h *History) distinct(states []Past, ring string) []Past {
 }
 
 // BasesBefore returns the same of the base commits that a ring had before it had its
-// present one for the first time: the targets of rollbacks. What it was rolled back from
-// is not among them.
+// present one for the first time: the targets of rollbacks. A commit from which it was
+// rolled back is not among them.
 func (h *History) BasesBefore(ctx context.Context, ring string) ([]Past, error) {
 	states, err := h.All(ctx)
 	if err != nil {
@@ -332,7 +333,7 @@ func (h *History) had(ctx context.Context, ring string, of []source.Base) (map[t
 			older++
 		}
 		last = is
-		// What came before all that is wanted is not looked at, except a rollback.
+		// Commits before all wanted ones are not read, except a rollback.
 		return len(had) < len(wanted) && older < firstDepth
 	})
 	return had, err

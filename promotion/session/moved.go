@@ -98,7 +98,7 @@ func (m *Move) String() string {
 		"it from there get nothing that is promoted from now on", m.Environment, m.Is, m.Was)
 }
 
-// Hint says what to do.
+// Hint is the remedy.
 func (m *Move) Hint() string {
 	return fmt.Sprintf("bootstrap the clusters again with what `kalypso bootstrap` prints; then "+
 		"remove what is left in %s, which stays until then", m.Was)
@@ -160,7 +160,7 @@ func (s *State) movedFrom(ctx context.Context, env *Environment, was *model.GitO
 	repository, err := env.Repository, error(nil)
 	if !sameRepository {
 		if repository, err = s.opener.repository(ctx, was.Repo); err != nil {
-			return nil, nil // what is there cannot be seen: it may be gone
+			return nil, nil // the old place cannot be read: it may be gone
 		}
 	}
 	tip := repository.Refs[BranchRef(before.Branch)]

@@ -63,8 +63,8 @@ func (s *State) ownLine(ctx context.Context, st *Stage) (*line, error) {
 	return l, nil
 }
 
-// OwnNewer reports whether own files of the environment of a stage are newer than others. What the
-// branch does not have is neither newer nor older.
+// OwnNewer reports whether own files of the environment of a stage are newer than others. Own
+// files that the branch does not have are neither newer nor older.
 func (s *State) OwnNewer(ctx context.Context, st *Stage, a, b tree.Revision) (bool, error) {
 	l, err := s.ownLine(ctx, st)
 	if err != nil {
@@ -99,9 +99,10 @@ func (s *State) NewestOwn(ctx context.Context, st *Stage, a, b tree.Revision) (n
 	return newest, found, nil
 }
 
-// Pairs returns the pairs of a base commit and own files that all rings before a stage have or had, and
-// that are newer than what the stage has, by base commit. Those of one base commit are sorted, newest
-// own files first. bases are those to look for. A pair that was there long before may be missing.
+// Pairs returns the pairs of a base commit and own files that all rings before a stage have or had,
+// and that are newer than what the stage has, by base commit. Those of one base commit are sorted,
+// newest own files first. bases are the base commits to look for. A pair that was there long before
+// may be missing.
 func (s *State) Pairs(ctx context.Context, st *Stage, bases []source.Base) (map[tree.Revision][]tree.Source, error) {
 	l, err := s.ownLine(ctx, st)
 	if err != nil {

@@ -35,7 +35,7 @@ type Platform struct {
 	// Lacks are the diagnostics of the base where it declares no environments.
 	Lacks []diag.Diagnostic
 	Bases *Bases
-	// allowedSigners say whose signatures count; nil for nobody's.
+	// allowedSigners are the keys whose signatures count, or nil.
 	allowedSigners []byte
 }
 
@@ -96,7 +96,7 @@ func (p *Platform) readSources(ctx context.Context) error {
 		if p.Policies[i].Promotion.Source == nil {
 			continue
 		}
-		// What cannot be read is an error of reading the environment.
+		// A failure to read them is an error of reading the environment.
 		if own, err := p.own(ctx, &p.Policies[i]); err == nil && !own.Commit.IsZero() {
 			owns[p.Policies[i].Name] = own
 		}
@@ -172,8 +172,8 @@ func (p *Platform) assemble(ctx context.Context, of git.Hash, own map[string]sou
 	})
 }
 
-// own returns where an environment's own files are at the platform's head. The commit is
-// the newest that changed them; zero if there were none.
+// own returns the place of an environment's own files at the platform's head. The commit
+// is the newest that changed them; zero without such files.
 func (p *Platform) own(ctx context.Context, policy *model.Declaration) (source.Own, error) {
 	if from := policy.Promotion.Source; from != nil {
 		head := p.headOf(from.Branch)
@@ -192,8 +192,8 @@ func (p *Platform) own(ctx context.Context, policy *model.Declaration) (source.O
 	return source.Own{Commit: commit, Path: folder}, err
 }
 
-// Committed returns when a commit of the platform was made; the zero Time if it is not here, or is
-// none.
+// Committed returns when a commit of the platform was made; the zero Time if it is not here, or
+// not a commit.
 func (p *Platform) Committed(of tree.Revision) time.Time {
 	id := of.Hash()
 	if id.IsZero() {
@@ -292,8 +292,8 @@ func (p *Platform) Has(ctx context.Context, branch string, commit git.Hash) (boo
 	return merged, err
 }
 
-// Resolve returns the base commit of a name: HEAD, which is that of the branch, a branch,
-// a tag, an id or the beginning of one, each also with ~N for the Nth before.
+// Resolve returns the base commit of a name: HEAD, which is the branch's, a branch, a
+// tag, an id or the beginning of one, each also with ~N for the Nth before.
 func (p *Platform) Resolve(full string) (source.Base, error) {
 	name, back, counts := strings.Cut(full, "~")
 	n, err := strconv.Atoi(cmp.Or(back, "1"))
@@ -404,7 +404,7 @@ func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[
 }
 
 // Compile compiles a stage at some commits. The result reads temporary files, which
-// remove deletes. back is that of subject.CompileRequest.
+// remove deletes. back is subject.CompileRequest's.
 func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source,
 	back bool) (out *subject.Compiled, remove func() error, err error) {
 	out, remove, err = p.compile(ctx, st, of, back, st.Policy.Name)

@@ -75,7 +75,7 @@ func (o *opener) openRemotes(ctx context.Context, stages []model.Declaration) {
 // mostAtOnce is how many repositories are asked at once.
 const mostAtOnce = 8
 
-// openRemote opens a repository, or returns what openRemotes got.
+// openRemote opens a repository, or returns the result of openRemotes.
 func (o *opener) openRemote(ctx context.Context, url string) (*remote.Remote, error) {
 	if by := o.opened[url]; by != nil {
 		delete(o.opened, url)
@@ -84,7 +84,7 @@ func (o *opener) openRemote(ctx context.Context, url string) (*remote.Remote, er
 	return o.request.Remote(ctx, url)
 }
 
-// Repository is a git repository with what hosts it.
+// Repository is a git repository with its host.
 type Repository struct {
 	ledger.Repository
 	Forge forge.Forge
@@ -154,7 +154,7 @@ func BranchRef(branch string) string { return "refs/heads/" + branch }
 // defaultBranch returns the default branch of the repository.
 func (r *Repository) defaultBranch() string { return cmp.Or(r.Remote.DefaultBranch(), "main") }
 
-// plainForge returns what keeps in the repository itself what forges keep.
+// plainForge returns a forge that keeps statuses and requests in the repository itself.
 func (o *opener) plainForge(r *Repository) (*plain.Forge, error) {
 	options := plain.Options{By: o.request.Author(o.now).Signature, Now: o.request.Now, AllowedSigners: o.allowedSigners}
 	if o.request.Signer != nil {
@@ -184,9 +184,9 @@ func (r *Repository) StatusesOf(ctx context.Context, statuses *ledger.Statuses,
 	return r.Statuses().Of(ctx, commit)
 }
 
-// gather fetches what is read of environments: from all repositories beside each other,
-// and from each in as few requests as possible. What it cannot get is fetched again by
-// those who read it, and then the error is theirs.
+// gather fetches the objects of environments: from all repositories beside each other,
+// and from each in as few requests as possible. Readers fetch again anything that it
+// cannot get, and then the error is theirs.
 func (s *State) gather(ctx context.Context) {
 	of := map[*Repository][]*Environment{}
 	for i := range s.Platform.Policies {

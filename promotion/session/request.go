@@ -20,13 +20,13 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
-// Request says what is promoted, and with what.
+// Request is the platform to promote, and the means.
 type Request struct {
-	// Repository is the platform's git repository: a URL, or a folder. Branch is what is
-	// promoted from, "" for the repository's default; Path is the platform's folder in
+	// Repository is the platform's git repository: a URL, or a folder. Branch is the
+	// branch to promote, "" for the repository's default; Path is the platform's folder in
 	// it, "." for its root.
 	Repository, Branch, Path string
-	// Head is a commit to take for the head of the branch; zero for what it is.
+	// Head is a commit to take for the head of the branch; zero for the branch's own.
 	Head git.Hash
 	// Environments are those to work on, and Ring is a ring of the one; none and "" for
 	// all. The state of all others is read as far as gates need it.
@@ -38,9 +38,9 @@ type Request struct {
 	Subjects []subject.Subject
 	// Remote opens a git repository by its URL.
 	Remote func(ctx context.Context, url string) (*remote.Remote, error)
-	// Forge returns what a repository is hosted on; nil for nothing but git.
+	// Forge returns the host of a repository, or nil for plain git.
 	Forge func(ctx context.Context, url string) (forge.Forge, error)
-	// Supervisor bounds what reading the records of an environment costs, or nil.
+	// Supervisor bounds the costs of reading the records of an environment, or is nil.
 	Supervisor *supervisor.Supervisor
 	// Sources are where rollouts are reported, beside commit statuses.
 	Sources []Source
@@ -48,9 +48,10 @@ type Request struct {
 	// records say so.
 	Now      func() time.Time
 	ClockSet bool
-	// By is who runs this, for what only people decide: rollbacks, holds, freezes.
+	// By is the person who runs this, for decisions that only people make: rollbacks,
+	// holds, freezes.
 	By string
-	// Committer is who makes commits; the zero Signature for kalypso itself.
+	// Committer is the author of commits; the zero Signature for kalypso itself.
 	Committer git.Signature
 	// Signer signs commits, or nil.
 	Signer *signature.Signer

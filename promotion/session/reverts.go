@@ -11,10 +11,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// reverting is what is known of a base commit that others may take back, or that takes others back.
+// reverting describes a base commit that others may take back, or that takes others back.
 type reverting struct {
 	named         []string // beginnings of ids that the message says that it reverts
-	edits, undoes string   // what it changes, and what would undo that; "" if that is not known
+	edits, undoes string   // its change, and the change that would undo it; "" if that is not known
 }
 
 // revertForm is how git revert, and forges, name what a commit reverts.
@@ -86,9 +86,9 @@ type Contained struct {
 	By     git.Hash // the commit of the branch that takes it back, or zero
 }
 
-// Brings returns the base commits that a stage would get with one that it does not have, newest first,
-// without those that this one takes back itself; nil if it has none of them. By says which of them newer
-// commits of the branch take back.
+// Brings returns the base commits that a stage would get with one that it does not have, newest
+// first, without those that this one takes back itself; nil if it has none of them. By has the
+// newer commits of the branch that take some of them back.
 func (s *State) Brings(st *Stage, base git.Hash) (out []Contained, err error) {
 	newer, err := s.Newer(s.had(st))
 	if err != nil {

@@ -2,8 +2,8 @@
 // with its policies, and the GitOps branch of each environment with its record, history
 // and orders.
 //
-// Open reads the state. What is asked of it later is read then, and kept. Nothing is
-// written. State has what concerns all stages, Platform the base commits, Environment one
+// Open reads the state. It reads further parts on request, and keeps them. It writes
+// nothing. State has the data of all stages, Platform the base commits, Environment one
 // GitOps branch, and Stage one ring of it.
 package session
 
@@ -27,8 +27,8 @@ import (
 )
 
 // State is the state of a platform's promotion as it was read. It is for one goroutine.
-// What others change meanwhile is found when something is written, which then fails with
-// git.ErrLostRace: a new State sees it.
+// If others change it meanwhile, a write fails with git.ErrLostRace. A new State sees
+// the change.
 type State struct {
 	Request      Request
 	Now          time.Time
@@ -41,7 +41,7 @@ type State struct {
 	lines  map[string]*line // of branches with own files
 	// declared has the environments that commits of the platform declare.
 	declared map[git.Hash][]model.Declaration
-	// reverts has what is known of base commits that take others back.
+	// reverts are the base commits that take others back.
 	reverts map[git.Hash]*reverting
 }
 
@@ -138,8 +138,8 @@ func (s *State) Unreadable(ctx context.Context, policy *model.Declaration, err e
 	return nil
 }
 
-// stagesInOrder returns all stages, each after what it waits for. The platform was checked for
-// cycles.
+// stagesInOrder returns all stages, each after the stages that it waits for. The platform was
+// checked for cycles.
 func (s *State) stagesInOrder() []*Stage {
 	var out []*Stage
 	done := map[string]bool{}
@@ -161,7 +161,8 @@ func (s *State) stagesInOrder() []*Stage {
 	return out
 }
 
-// inOrder returns the stages of an environment, each after what it waits for.
+// inOrder returns the stages of an environment, each after the stages that it waits
+// for.
 func (s *State) inOrder(policy *model.Declaration) []*Stage {
 	rings := policy.Promotion.Rings
 	if len(rings) == 0 {
@@ -220,7 +221,7 @@ func (s *State) RequestedEnvironments() []*Environment {
 	return out
 }
 
-// Upstream returns the stages that a commit must have been in before it comes to a stage.
+// Upstream returns the stages that a commit must have been in before it reaches a stage.
 func (s *State) Upstream(st *Stage) []*Stage {
 	var out []*Stage
 	p := st.GatePolicy()
@@ -288,7 +289,7 @@ func (s *State) soaksIn(next, st *Stage) bool {
 
 // Gone returns why a branch does not have what was promoted to a stage: it is gone, or is
 // another one. "" if nothing was promoted, by the statuses of base commits. The error is
-// git.ErrLostRace where another run has written the branch since the state was read.
+// git.ErrLostRace if another run has written the branch since the state was read.
 func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 	statuses, most := s.Statuses(st.Environment), MostJudged
 	if s.Platform.Repository.Plain { // whose statuses are all here
@@ -330,8 +331,9 @@ func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 	return "", nil
 }
 
-// ComesAfter returns the base commits that may come to a stage, newest first: those after what it has or,
-// if its tree moved to a place that has nothing yet, what it had before the move and those after it.
+// ComesAfter returns the base commits that may reach a stage, newest first: the commits after its
+// present one. If its tree moved to a place that has nothing yet, they are its commit before the
+// move and the commits after that.
 func (s *State) ComesAfter(st *Stage) ([]source.Base, error) {
 	had := s.had(st)
 	newer, err := s.Newer(had)
@@ -341,7 +343,8 @@ func (s *State) ComesAfter(st *Stage) ([]source.Base, error) {
 	return newer, err
 }
 
-// had returns what a stage has or, if its tree moved to a place that has nothing yet, what it had before.
+// had returns the source of a stage or, if its tree moved to a place that has nothing yet, its
+// source before the move.
 func (s *State) had(st *Stage) tree.Source {
 	move := s.moved[st.Environment]
 	if st.Has() != (tree.Source{}) || move == nil || move.Former == nil || move.Gone != "" {
@@ -350,7 +353,7 @@ func (s *State) had(st *Stage) tree.Source {
 	return move.Former.has(st.RingName())
 }
 
-// Newer returns the base commits after what a stage has, newest first; none where the
+// Newer returns the base commits after a stage's present one, newest first; nil if the
 // history does not have that.
 func (s *State) Newer(has tree.Source) ([]source.Base, error) {
 	if has.Base == "" {
@@ -381,7 +384,7 @@ const MostJudged = 100
 const MostNew = 2000
 
 // Statuses returns the statuses in which rollouts of base commits in an environment are
-// reported: on the platform's forge or, where it has none, in the notes of the GitOps
+// reported: on the platform's forge or, without a forge, in the notes of the GitOps
 // repository.
 func (s *State) Statuses(env *Environment) *ledger.Statuses {
 	if !s.Platform.Repository.Plain {
@@ -399,9 +402,9 @@ func (s *State) IsLast(environment string) bool {
 		func(other model.Declaration) bool { return slices.Contains(other.After, environment) })
 }
 
-// CommitTime returns the time of a commit of a stage: that of the newest commit that goes
-// into it, so that the commit is the same whoever makes it. What a person decides has its
-// own time, or the zero Time.
+// CommitTime returns the time of a commit of a stage: the time of the newest commit that
+// goes into it, so that the commit is the same whoever makes it. A person's decision has
+// its own time; decided is the zero Time for other commits.
 func (s *State) CommitTime(st *Stage, of tree.Source, decided time.Time) time.Time {
 	when := time.Unix(0, 0)
 	if decided.After(when) {
@@ -421,7 +424,7 @@ func (s *State) CommitTime(st *Stage, of tree.Source, decided time.Time) time.Ti
 	return when
 }
 
-// PlainForge returns what reads and writes the notes of a repository.
+// PlainForge returns a forge that reads and writes the notes of a repository.
 func (s *State) PlainForge(r *Repository) (*plain.Forge, error) { return s.opener.plainForge(r) }
 
 // Repositories returns all repositories that are open, sorted by URL.

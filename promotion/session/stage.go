@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 )
 
-// Stage is one ring of an environment, or an environment without rings. What is asked,
-// compiled and written is always about one of them.
+// Stage is one ring of an environment, or an environment without rings. Questions,
+// compilations and writes always concern one of them.
 type Stage struct {
 	Policy      *model.Declaration // of the environment
 	Ring        *model.Ring        // nil if there are none
@@ -45,10 +45,10 @@ func StageID(environment, ring string) string {
 // ID returns environment, or environment/ring.
 func (st *Stage) ID() string { return StageID(st.Policy.Name, st.RingName()) }
 
-// Has returns what the record says that the stage has, or the zero Source.
+// Has returns the stage's source by the record, or the zero Source.
 func (st *Stage) Has() tree.Source { return st.Environment.has(st.RingName()) }
 
-// GatePolicy returns what the gates of the stage ask.
+// GatePolicy returns the requirements of the stage's gates.
 func (st *Stage) GatePolicy() gate.Policy {
 	p := &st.Policy.Promotion
 	out := gate.Policy{
@@ -104,8 +104,8 @@ func (st *Stage) AbortName() string {
 }
 
 // Writes returns how the stage's tree gets into its branch. The first tree of a branch is
-// pushed: nothing can be merged into a branch that does not exist. Where it needs
-// approvals, the branch is begun without a tree.
+// pushed: nothing can be merged into a branch that does not exist. If it needs approvals,
+// the branch starts without a tree.
 func (st *Stage) Writes() model.Write {
 	w := st.Policy.Promotion.Write
 	if w == model.WriteDefault {
@@ -135,7 +135,7 @@ func (st *Stage) ProposalHead() git.Hash {
 }
 
 // Covers reports whether a cluster type is of the stage: it was built for the ring, or for
-// none that the policy has.
+// no ring of the policy.
 func (st *Stage) Covers(clusterType string) bool {
 	of := st.Environment.Record.RingOf(clusterType)
 	return st.Ring == nil || of == st.Ring.Name || st.Policy.Promotion.Ring(of) == nil
@@ -152,7 +152,7 @@ func (st *Stage) CoversFile(path string) bool {
 	return st.Covers(part)
 }
 
-// OwnHold returns the hold of the stage alone: the environment's where it has no rings.
+// OwnHold returns the hold of only this stage: the environment's if it has no rings.
 func (st *Stage) OwnHold() *tree.Hold {
 	if hold := st.Environment.ringIn(st.Environment.Record, st.RingName()).Hold; hold != nil ||
 		st.Ring != nil || st.Environment.Record == nil {
@@ -161,7 +161,7 @@ func (st *Stage) OwnHold() *tree.Hold {
 	return st.Environment.Record.Hold
 }
 
-// OwnNamed returns who promoted what the stage has by name; nil for nobody.
+// OwnNamed returns the person who promoted the stage's commit by name, or nil.
 func (st *Stage) OwnNamed() *tree.Named {
 	return st.Environment.NamedIn(st.Environment.Record, st.RingName())
 }
@@ -185,7 +185,8 @@ func (st *Stage) SetHold(r *tree.Record, hold *tree.Hold) {
 }
 
 // RecordRings returns the rings of the record after a step, sorted by name: this one has
-// what it gets, and the others what they have. nil for an environment without rings.
+// its next source, and the others their present ones. nil for an environment without
+// rings.
 func (st *Stage) RecordRings(gets tree.Source, hold *tree.Hold, named *tree.Named) []tree.Ring {
 	if st.Ring == nil {
 		return nil

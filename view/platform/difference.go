@@ -114,7 +114,8 @@ func changesOf(r *compare.Report) *view.Changes {
 			out.Groups = append(out.Groups, c)
 		}
 	}
-	// Files for people come after files for clusters.
+	// Groups with lines are about files that people read. They come after files for
+	// clusters.
 	slices.SortStableFunc(out.Groups, func(a, b view.Change) int {
 		return cmp.Compare(len(a.Lines),
 			0) - cmp.Compare(len(b.Lines), 0)

@@ -51,7 +51,7 @@ func TestSlowPictures(t *testing.T) {
 	}
 }
 
-// checkPath compares kalypso graph's picture of an assignment with the page's.
+// checkPath compares kalypso graph's picture of an assignment with a file.
 func checkPath(t *testing.T, b *compiler.Build, file string) {
 	t.Helper()
 	n := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == "dev" })
