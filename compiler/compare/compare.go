@@ -1,5 +1,6 @@
-// Package compare says what a change of outputs does on clusters: which deployment targets
-// come to a cluster, leave it or change there, and which values in which objects differ.
+// Package compare computes the effects of a change of outputs on clusters: which
+// deployment targets a cluster gets, loses or has changed, and which values in which
+// objects differ.
 //
 // The folders of two outputs come in, each with the git id of its content and a way to read it.
 // Package effect finds the pairs of a deployment target and a cluster that differ, and only the
@@ -26,13 +27,13 @@ import (
 // or what a cluster pulls.
 type Folder struct {
 	Environment string
-	ClusterType string // or a class of one; "" for what a cluster pulls
+	ClusterType string // or a class of one; "" for an entry of a cluster
 	// Assignment is the deployment target's full name; "" for the cluster type's
 	// own files.
 	Assignment string
 	// Cluster is the name of a cluster that is listed, and Follows the folder of its cluster
-	// type, or of its class; "" if that is not known. Its files are those of its entry;
-	// there are none where it pulls that folder itself.
+	// type, or of its class; "" if that is not known. Its files are its entry's, or nil if
+	// it pulls that folder itself.
 	Cluster, Follows string
 	// Backend is the name of the backend that made an assignment's folder, or a cluster type's
 	// own files; "" if that is not known.
@@ -47,8 +48,8 @@ type Folder struct {
 	Files func() ([]backends.File, error)
 }
 
-// ID returns <environment>/<clusterType>/<assignment>, or only the first two for
-// a cluster type's own files, and <environment>/<cluster> for what a cluster pulls.
+// ID returns <environment>/<clusterType>/<assignment>, or only the first two for a
+// cluster type's own files, and <environment>/<cluster> for an entry of a cluster.
 func (f *Folder) ID() string {
 	if f.Cluster != "" {
 		return f.Environment + "/" + f.Cluster
@@ -111,8 +112,8 @@ func (c *comparison) compare(before, after []Folder) (*Report, error) {
 	return c.report(groups), nil
 }
 
-// comparison is one call of Compare: first the environments with what differs in each, then
-// the jobs that read what differs.
+// comparison is one call of Compare: first the environments with their differences, then
+// the jobs that read the differing folders.
 type comparison struct {
 	// created makes the comparison read the folders of added pairs and count their objects.
 	// targets says that an application wrote the outputs: each cluster type is a target, and
@@ -128,8 +129,9 @@ type comparison struct {
 	reads        reads
 }
 
-// reads are the files of folders that were read last, by the id of the folder: where clusters go
-// from class to class, each folder is read for those that leave it and for those that come.
+// reads are the files of folders that were read last, by the id of the folder: if clusters go
+// from class to class, each folder is read once for the clusters that leave and once for the
+// clusters that come.
 type reads struct {
 	mu    sync.Mutex
 	files map[tree.ID]map[string]backends.File // by path; not written to
@@ -166,7 +168,7 @@ func (r *reads) of(f *Folder) (map[string]backends.File, error) {
 	return files, nil
 }
 
-// environmentEffect is what differs in an environment.
+// environmentEffect is the difference of an environment.
 type environmentEffect struct {
 	name          string
 	before, after *side

@@ -15,7 +15,7 @@ import (
 
 var known = sync.OnceValue(all.Backends)
 
-// partsOf returns the clusters that the differences of two folders are for alone; nil if
+// partsOf returns the only clusters that the differences of two folders are for; nil if
 // they are for all clusters of the type.
 func (j *job) partsOf(before, after map[string]backends.File) map[string]bool {
 	b, divides := known()[j.after.Backend].(backends.Dividing)
@@ -88,7 +88,8 @@ func (j *job) attribute() {
 // variablePrefix marks a path in attributed whose deployment targets a backend knows.
 const variablePrefix = "\x00"
 
-// taken is what a folder takes of a value of single clusters, as backends.Dividing says.
+// taken is the part of a single cluster's value that a folder uses, by
+// backends.Dividing.
 type taken struct {
 	name string
 	is   bool

@@ -149,8 +149,8 @@ func signatureOf(f *Folder, files map[string]backends.File) digest {
 	return digest(h.Sum(nil))
 }
 
-// findRenames finds the added entries that have what a removed one had on the same clusters,
-// and another name.
+// findRenames finds the added entries with the content of a removed one on the same
+// clusters, and another name.
 func (r *Report) findRenames(c *comparison) {
 	type place struct {
 		id        string

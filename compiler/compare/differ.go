@@ -50,9 +50,9 @@ func document(text string) bool {
 	return strings.Contains(text, "\n") || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }
 
-// embedded compares strings that are YAML documents themselves, as a ConfigMap
-// holds them, and says whether it found how they differ. What is embedded in
-// such a document again is a string.
+// embedded compares strings that are YAML documents themselves, as a ConfigMap holds
+// them, and reports whether it found the differences. A document embedded in such a
+// document is compared as a string.
 func (d *differ) embedded(path string, a, b *value) bool {
 	if d.within || a.kind != text || b.kind != text || !document(a.text) && !document(b.text) {
 		return false

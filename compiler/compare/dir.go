@@ -26,15 +26,15 @@ import (
 // for its name, to tell a cluster type's own folders from assignments and, on a
 // system whose files do not say whether they are executable, to know that.
 //
-// dir holds a folder for each environment, or is that of one: it is if it has
-// kalypso's record, or if neither a folder in it has one and a file is where
-// cluster types have theirs, at dir/<clusterType>. The environment is then the
-// record's, or named as dir is. Every folder in a cluster type's folder is an
-// assignment's, and what is below it, at any depth, are its files. Files that
-// are in no cluster type's folder, folders without files, symbolic links,
-// hidden folders and what is in a .git are left out. So are files in the entry of a cluster that
-// the record does not list: a build leaves them alone. Files of entries that look as they did
-// when they were written are not read to identify them.
+// dir holds a folder for each environment, or is that of one: it is if it has kalypso's
+// record, or if neither a folder in it has one and a file is where cluster types have
+// theirs, at dir/<clusterType>. The environment is then the record's, or named as dir
+// is. Every folder in a cluster type's folder is an assignment's, and has its files at
+// any depth. Files that are in no cluster type's folder, folders without files,
+// symbolic links, hidden folders and the content of a .git are left out. So are files
+// in the entry of a cluster that the record does not list: a build leaves them alone.
+// Files of entries that look as they did when they were written are not read to
+// identify them.
 //
 // It also returns the records by environment, as far as they can be read. It fails where
 // something cannot be read, with fs.ErrNotExist where dir does not exist.
@@ -105,7 +105,7 @@ func records(environments []environment) map[string]*tree.Record {
 type environment struct {
 	dir    string
 	name   string
-	record *tree.Record // nil for none that can be read
+	record *tree.Record // nil if it cannot be read
 }
 
 // findEnvironments returns the environments of an output.
@@ -248,7 +248,7 @@ func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFol
 	same := map[string]int{} // numbers of files, by cluster
 	if err := unchanged.Files(shard, func(file string, b tree.Blob) {
 		cluster, within, _ := strings.Cut(file, "/")
-		// What is deeper may be behind a symbolic link.
+		// Deeper files may be behind a symbolic link.
 		if r := recorded[cluster]; r != nil && r.Files[within] == b && !strings.Contains(within, "/") {
 			same[cluster]++
 		}
@@ -449,7 +449,7 @@ func (f *diskFolder) leftOut(dir string) bool {
 	return path.Base(dir) == ".git" || f.own && dir != "." && !below && !f.below[first]
 }
 
-// isTemporary reports whether a file is what a killed write of kalypso left.
+// isTemporary reports whether a file is left over from a killed write of kalypso.
 func isTemporary(p string) bool {
 	name := path.Base(p)
 	return strings.HasPrefix(name, ".kalypso-") && strings.HasSuffix(name, ".tmp")

@@ -16,8 +16,8 @@ import (
 )
 
 // put makes a folder of files; a text that begins with "->" is a link, one that
-// begins with "+x " is that of an executable file, and a name that ends in a slash
-// is a folder.
+// begins with "+x " is an executable file's, and a name that ends in a slash is a
+// folder.
 func put(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -171,7 +171,7 @@ func TestReadDirIsLazy(t *testing.T) {
 	}
 }
 
-// The ids are those that git computes.
+// The ids are the same as git's.
 func TestReadDirIDs(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, map[string]string{"dev/a/b/x": "1", "dev/a/b/x-y/z": "+x 2", "dev/a/b/x.y": "+x 3"})

@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 )
 
-// object returns what a document is; nil if it is no Kubernetes object.
+// object returns the object of a document; nil if it is not a Kubernetes object.
 func (v *value) object() *Object {
 	o := Object{
 		APIVersion: v.string("apiVersion"), Kind: v.string("kind"),
@@ -21,9 +21,9 @@ func (v *value) object() *Object {
 	return &o
 }
 
-// identity is what a document is matched by: the object that it is, and its number
-// among those that are the same. Documents that are not object are matched by their
-// order.
+// identity matches documents: by their object, and by their number among
+// documents of the same object. Documents that are not object are matched by
+// their order.
 type identity struct {
 	Object
 	number int
@@ -86,9 +86,9 @@ func compareDocuments(before, after []value) []Change {
 // digestPath is the annotation with the digest of the values that an object holds.
 const digestPath = `metadata.annotations["kalypso.io/values"]`
 
-// withoutDigest leaves out that a digest changed with what it is the digest of.
-// Alone it tells that a value changed which the object does not hold, such as a
-// reference to a secret.
+// withoutDigest leaves out the change of a digest if its object changed too. A digest
+// that changes without its object shows the change of a value outside of the object,
+// such as a reference to a secret.
 func withoutDigest(found []Change) []Change {
 	if len(found) < 2 {
 		return found
@@ -96,8 +96,8 @@ func withoutDigest(found []Change) []Change {
 	return slices.DeleteFunc(found, func(c Change) bool { return c.Kind == Changed && c.Path == digestPath })
 }
 
-// namespaceOf returns the name of the one namespace that a folder declares; ""
-// for none or several.
+// namespaceOf returns the name of the namespace that a folder declares; "" if it
+// declares no namespace, or several.
 func namespaceOf(files map[string]backends.File) string {
 	found := ""
 	for name, f := range files {

@@ -21,7 +21,7 @@ type changes struct {
 	list []Change
 	// namespace is the namespace of the folder, where it says which and it did not change.
 	namespace string
-	// of are the clusters that changes are for alone; nil if they are for all.
+	// of are the only clusters that changes are for; nil if they are for all.
 	of map[string]bool
 	// detail says that no change does anything by itself on clusters.
 	detail bool
@@ -31,8 +31,8 @@ type changes struct {
 // more is compared as text.
 const mostChanges = 1000
 
-// memo has the changes of files that were compared before, by what they are made of: entries
-// of clusters that go from one class to another are alike. nil keeps nothing.
+// memo has the changes of files that were compared before, by their contents: entries of
+// clusters that go from one class to another are alike. nil keeps nothing.
 type memo map[digest][]Change
 
 // mostKept is how many changes a memo keeps.
@@ -161,8 +161,8 @@ func wholeFile(name string, data []byte, kind Kind) []Change {
 	return []Change{c}
 }
 
-// Bounds of texts, in bytes: of the files that are compared by lines, and of
-// what is shown.
+// Bounds of texts, in bytes: of the files that are compared by lines, and of the shown
+// texts.
 const (
 	mostText  = 1 << 20
 	mostShown = 64 << 10

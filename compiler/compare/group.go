@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// groups are changes by what is equal of them in many folders: a digest of the
-// change without what is particular to a folder.
+// groups are changes by their common part in many folders: a digest of the change
+// without the parts that are particular to a folder.
 type groups map[digest]*group
 
 // group is a change, and the jobs whose folders have it.
@@ -23,13 +23,13 @@ type group struct {
 	// concrete is the change as it is in one of the folders, and general what it
 	// is in all of them.
 	concrete, general Change
-	// varies says which parts of it, as parts numbers them, are not the same in
-	// all of them.
+	// varies has the parts of it, as parts numbers them, that are not the same in all of
+	// them.
 	varies [parts]bool
 	jobs   []int
 }
 
-// of is what a folder is of.
+// of is the owner of a folder.
 type of string
 
 const (
@@ -82,7 +82,7 @@ func (g *group) compareParts(c *Change) {
 	}
 }
 
-// change is what a report says: the parts that vary in general, and the others
+// change is the change in a report: varying parts are in general terms, and the others
 // as they are.
 func (g *group) change() Change {
 	c, general := g.concrete.clone(), display(g.general)

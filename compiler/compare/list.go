@@ -47,8 +47,8 @@ func WriteList(w io.Writer, r *Report) error {
 	return t.w.Flush()
 }
 
-// WriteEnds writes the removed and the added pairs of a report, and how many there are; nothing
-// where there are none. Of each kind it writes at most a number of lines.
+// WriteEnds writes the removed and the added pairs of a report, and their numbers, unless they
+// are 0. It writes at most a number of lines of each kind.
 func WriteEnds(w io.Writer, environment string, r *Report, most int) error {
 	removed, added := r.Total.Removed, r.Total.Added
 	if r.Total == (Total{}) {

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 )
 
-// objects counts the objects of one pair by kind. What is not a Kubernetes object counts as
-// File.
+// objects counts the objects of one pair by kind. Documents that are not Kubernetes objects
+// count as File.
 type objects struct {
 	created, updated, deleted map[string]int
 	// namespaces and definitions are the names of the Namespaces and the

@@ -18,10 +18,10 @@ type Contents interface {
 	Blob(id tree.ID) ([]byte, error)
 }
 
-// Records compares two recorded outputs of one environment, either of which may be
-// nil for none. Cluster types whose folders have the same id on both sides are left
-// out of the report, and of those that differ only the assignments that do are read.
-// targets says that each cluster type is a target of an application. It may fail as Compare
+// Records compares two recorded outputs of one environment, each of them may be nil.
+// Cluster types whose folders have the same id on both sides are left out of the
+// report, and of those that differ only the assignments that do are read. With
+// targets, each cluster type is a target of an application. It may fail as Compare
 // does.
 func Records(before, after *tree.Record, contents Contents, targets bool) (*Report, error) {
 	sides := [2]*recorded{{record: before}, {record: after}}
@@ -53,7 +53,7 @@ type recorded struct {
 	trees   map[string]tree.ID
 }
 
-// movedBetween returns the folders that clusters leave, or come to, from one record to the
+// movedBetween returns the folders that clusters leave or join from one record to the
 // other: these are compared with other folders, even where they are the same in both.
 func movedBetween(before, after *tree.Record) (map[string]bool, error) {
 	out := map[string]bool{}

@@ -23,7 +23,7 @@ type Report struct {
 	// Assignments are the ids of pairs without clusters. Unchanged of it counts pairs.
 	Assignments  Folders `json:"assignments"`
 	ClusterTypes Folders `json:"clusterTypes"` // by their own files, beside the assignments' folders
-	// Clusters are the clusters that are listed; nil if there are none.
+	// Clusters are the listed clusters, or nil.
 	Clusters *Clusters `json:"clusters,omitempty"`
 	// ClusterSets has the names of clusters that lists of clusters refer to as #1, #2 and so
 	// on. A list has the names themselves where there are at most inlineClusters of them.
@@ -44,7 +44,7 @@ type Report struct {
 	concerned map[string]int
 }
 
-// In returns what the report says of one environment, without the differences of files.
+// In returns the report of one environment, without the differences of files.
 func (r *Report) In(environment string) *Report {
 	out := newReport()
 	if of, known := r.objects[environment]; known {
@@ -82,8 +82,8 @@ func (r *Report) In(environment string) *Report {
 	return out
 }
 
-// Objects count objects by kind: {"Namespace": 1}. What is not a Kubernetes object counts
-// as File.
+// Objects count objects by kind: {"Namespace": 1}. Documents that are not Kubernetes
+// objects count as File.
 type Objects struct {
 	Created map[string]int `json:"created"`
 	Updated map[string]int `json:"updated"`
@@ -93,7 +93,7 @@ type Objects struct {
 // inlineClusters is how many names of clusters a list has itself.
 const inlineClusters = 100
 
-// Entry is what happens to a deployment target on clusters of a type, on all of them alike.
+// Entry is the change of a deployment target on clusters of a type, on all of them alike.
 type Entry struct {
 	Environment      string `json:"environment"`
 	ClusterType      string `json:"clusterType"`
@@ -103,8 +103,9 @@ type Entry struct {
 	// counts, and 1 where none are listed.
 	Clusters []string `json:"clusters,omitempty"`
 	Count    int      `json:"count"`
-	// What each of the clusters loses: namespaces, the number of PersistentVolumeClaims,
-	// CustomResourceDefinitions, and the number of objects of custom kinds.
+	// The losses of each of the clusters: namespaces, the number of
+	// PersistentVolumeClaims, CustomResourceDefinitions, and the number of objects of
+	// custom kinds.
 	Namespaces                []string `json:"namespaces,omitempty"`
 	PersistentVolumeClaims    int      `json:"persistentVolumeClaims,omitempty"`
 	CustomResourceDefinitions []string `json:"customResourceDefinitions,omitempty"`
@@ -123,8 +124,8 @@ type Entry struct {
 	jobs []int         // -1 among them for a folder that was not read
 }
 
-// Value is a value of the platform config before and after; From or To is absent where there
-// is none.
+// Value is a value of the platform config before and after; From or To is absent if the
+// value does not exist on that side.
 type Value struct {
 	Path string          `json:"path"`
 	From json.RawMessage `json:"from,omitempty"`
@@ -143,7 +144,7 @@ type clusterSet struct {
 	ref   string // in ClusterSets, or ""
 }
 
-// Clusters say which listed clusters a change concerns.
+// Clusters are the listed clusters that a change concerns.
 type Clusters struct {
 	// Concerned is how many there are on which something differs.
 	Concerned int `json:"concerned"`
@@ -197,8 +198,8 @@ type Counts struct {
 	Removed     int    `json:"removed"`
 	Changed     int    `json:"changed"`
 	Unchanged   int    `json:"unchanged"`
-	// Own says what happened to the cluster type's own files, in all folders of its classes:
-	// added, removed, changed or unchanged; "" if there are none.
+	// Own is the change of the cluster type's own files, in all folders of its classes:
+	// added, removed, changed or unchanged. It is "" without such files.
 	Own string `json:"own,omitempty"`
 	// Clusters are how many of its clusters are listed.
 	Clusters int `json:"clusters,omitempty"`
@@ -230,7 +231,7 @@ type Group struct {
 type Change struct {
 	Kind Kind   `json:"kind"`
 	File string `json:"file"` // path in the folder
-	// Object is what the YAML document is, if it is a Kubernetes object.
+	// Object is the object in the YAML document, if it is a Kubernetes object.
 	Object *Object `json:"object,omitempty"`
 	// Document is the number, from 1, of a YAML document among those of the file that are
 	// not objects; 0 if there are not several of them.
@@ -264,9 +265,9 @@ const (
 	// Text is a change of lines: in a file that is not YAML, or where what differs is not
 	// a value, such as a comment.
 	Text Kind = "text"
-	// Mode says that a file became executable, or is no longer: From and To are the
-	// modes that git has for it, "100644" and "100755". Of an executable file that was
-	// added or removed it is a change beside that of its content.
+	// Mode says that a file became executable, or is no longer: From and To are the modes
+	// that git has for it, "100644" and "100755". An executable file that was added or
+	// removed has this change beside the change of its content.
 	Mode Kind = "mode"
 )
 
@@ -301,7 +302,7 @@ func (r *Report) Empty() bool {
 	return r.Clusters == nil || len(r.Clusters.Moved) == 0 && r.Clusters.Concerned == 0
 }
 
-// outcome is what happened to a folder.
+// outcome is the change of a folder.
 type outcome string
 
 const (

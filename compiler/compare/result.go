@@ -22,8 +22,8 @@ func (c *comparison) report(g groups) *Report {
 }
 
 // on returns the names of a way's clusters on which a changed pair really differs. If files have
-// parts for single clusters, these are the clusters with a differing part. It returns nil if
-// there is none, or if no clusters are listed.
+// parts for single clusters, these are the clusters with a differing part. It returns nil if it
+// does not differ, or if no clusters are listed.
 func (c *changes) on(w *effect.Way) []string {
 	if c.of == nil {
 		return w.Clusters
@@ -37,7 +37,7 @@ func (c *changes) on(w *effect.Way) []string {
 	return out
 }
 
-// result is what differs in an environment, while it is counted.
+// result is the difference of an environment, while it is counted.
 type result struct {
 	*environmentEffect
 	report    *Report
@@ -51,7 +51,7 @@ type result struct {
 	// cluster type and deployment target.
 	touched, added map[string][]*clusterSet
 	concerned      map[string]bool   // names of clusters
-	taken          map[valueAt]taken // what folders take of values of single clusters
+	taken          map[valueAt]taken // the parts of single clusters' values that folders use
 }
 
 // result returns the result of an environment before anything is counted.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TextOptions say how a report is written for people.
+// TextOptions choose the form of a report for people.
 type TextOptions struct {
 	// Stat writes only how many assignments of each cluster type differ.
 	Stat bool
@@ -29,14 +29,14 @@ type TextOptions struct {
 	All bool
 	// Environments are in the order in which they are written; without it, by name.
 	Environments []string
-	// Unit is what a folder of an assignment is called; "" for assignment.
+	// Unit is the word for a folder of an assignment; "" for assignment.
 	Unit string
 }
 
 // named is how many assignments or clusters of a line are named.
 const named = 3
 
-// mostInline is how many bytes a value may have to stand in a line.
+// mostInline is the most bytes of a value within a line.
 const mostInline = 120
 
 // WriteText writes a report for people: removals, additions, the groups of changes, and a line
@@ -68,7 +68,7 @@ func WriteText(w io.Writer, r *Report, o TextOptions) error {
 	return t.w.Flush()
 }
 
-// removals writes what clusters lose: all of it first.
+// removals writes the losses of clusters: the total first.
 func (t *textWriter) removals(r *Report) {
 	if r.Clusters != nil {
 		t.clusters('-', " left empty", r.Clusters.Emptied)
@@ -92,7 +92,7 @@ func renamed(before, name, after string) string {
 	return before + printable(name) + after
 }
 
-// lost returns what goes from each cluster with an entry, as the end of a line.
+// lost returns the objects that leave each cluster with an entry, as the end of a line.
 func lost(e *Entry) string {
 	var all []string
 	for _, name := range e.Namespaces {
@@ -206,7 +206,8 @@ func (t *textWriter) line(indent string, sign byte, text string) {
 	fmt.Fprintln(t.w, s)
 }
 
-// ordered returns what is sorted by environment, in the order of TextOptions.Environments.
+// ordered returns values that are sorted by environment, in the order of
+// TextOptions.Environments.
 func ordered[T any](t *textWriter, of []T, environment func(T) string) []T {
 	if len(t.Environments) == 0 {
 		return of
@@ -277,7 +278,7 @@ func sign(g *Group) byte {
 	return '~'
 }
 
-// headline is what changed, in a line: where, and the values if they are short.
+// headline describes a change in a line: its place, and the values if they are short.
 func headline(g *Group) string {
 	where := printable(g.File)
 	if g.Object != nil {
@@ -370,8 +371,8 @@ func block(v json.RawMessage) []byte {
 	return v
 }
 
-// inline returns a value as it stands in a line, if it fits there. A string is
-// quoted where it could be read as something else.
+// inline returns a value as text within a line, if it fits there. A string is quoted
+// where it could be read as something else.
 func inline(v json.RawMessage) (string, bool) {
 	var s string
 	if v == nil || len(v) > mostInline || v[0] == '{' && len(v) > 2 {

@@ -33,7 +33,7 @@ const (
 	list
 )
 
-// Bounds of what is compared by value. A larger or deeper file is compared as
+// Bounds of files that are compared by value. A larger or deeper file is compared as
 // text.
 const (
 	mostYAML  = 4 << 20 // bytes
@@ -43,10 +43,10 @@ const (
 // errNoValue says that a YAML document is not a tree of plain values.
 var errNoValue = errors.New("not a plain value")
 
-// parseYAML returns the documents of a YAML stream, without empty ones. It fails for
-// what is not YAML, and for what JSON cannot say: aliases, which a few lines can nest
-// beyond any bound, keys that are there twice or are not scalars, and tags of the
-// user's own.
+// parseYAML returns the documents of a YAML stream, without empty ones. It fails for a
+// text that is not YAML, and for YAML that JSON cannot express. These are aliases,
+// which a few lines can nest beyond any bound, keys that occur twice or are not
+// scalars, and tags of the user's own.
 func parseYAML(data []byte) ([]value, error) {
 	if len(data) > mostYAML {
 		return nil, errNoValue

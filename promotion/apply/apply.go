@@ -42,12 +42,12 @@ func New(state *session.State, records *verify.Records, observer *observe.Observ
 	return &Applier{state, planner, reporter, pusher, &proposer{state, planner, pusher}, map[*session.Stage]bool{}}
 }
 
-// Apply does what can be done now for the stages of the request, one after the other, and
-// returns their statuses. A stage that fails does not keep the others: the error is those
-// of all of them. After a lost race the state is out of date, so the stages that are left
-// have to wait for the next run. A stage whose server refuses the push is blocked. With a
-// saved plan, nothing is done unless everything is as it was when the plan was made, and
-// then only the steps of the plan.
+// Apply takes the steps that are possible now for the stages of the request, one after
+// the other, and returns their statuses. A stage that fails does not hinder the others:
+// the error joins the errors of all of them. After a lost race the state is out of date,
+// so the stages that are left have to wait for the next run. A stage whose server refuses
+// the push is blocked. With a saved plan, it takes only the steps of the plan, and fails
+// if anything has changed since the plan was made.
 func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Plan) ([]*plan.StageStatus, error) {
 	if saved != nil {
 		if err := a.planner.Check(saved); err != nil {
@@ -134,8 +134,8 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 	return status, errors.Join(err, a.proposer.retractGates(ctx, st, status))
 }
 
-// bring writes what comes along to the place that a stage's environment moved to: the history of another
-// branch, or the orders of another repository.
+// bring writes the files that move along to the place that a stage's environment moved to: the
+// history of another branch, or the orders of another repository.
 func (a *Applier) bring(ctx context.Context, st *session.Stage) error {
 	env := st.Environment
 	if !a.state.Request.Adopt || env.Repository == nil {
@@ -191,8 +191,8 @@ func (a *Applier) reportUpstream(ctx context.Context, st *session.Stage) error {
 	return nil
 }
 
-// reportAndPlan plans a stage, after it has reported how far the rollout of what it has
-// is: what is planned rests on that.
+// reportAndPlan plans a stage, after it has reported the rollout of its commit: the
+// plan rests on that.
 func (a *Applier) reportAndPlan(ctx context.Context, st *session.Stage, intent plan.Intent) (*plan.StageStatus, error) {
 	l, err := a.planner.Look(ctx, st)
 	if err != nil {
@@ -244,7 +244,7 @@ func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.
 			err = a.proposer.close(ctx, st, "There is nothing left to propose: "+message.Markdown(status.Reason)+".")
 		}
 		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) && step.NoOp && st.Writes() != model.WritePush {
-			return a.proposer.propose(ctx, st, status, intent) // the branch takes nothing but change requests
+			return a.proposer.propose(ctx, st, status, intent) // the branch takes only change requests
 		}
 		return err
 	case direct && plan.Proposable(step) && st.Environment.Repository.Plain &&

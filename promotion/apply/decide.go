@@ -23,7 +23,7 @@ func (a *Applier) Rollback(ctx context.Context, to plan.RollbackTo, d plan.Decis
 }
 
 // each calls a function for each of some things, and returns the results of those that do not
-// fail. The error is those of all others, with their names.
+// fail. The error joins the others' errors, with their names.
 func each[T, R any](of []T, name func(T) string, do func(T) (R, error)) ([]R, error) {
 	var out []R
 	var errs []error
@@ -52,7 +52,7 @@ func (a *Applier) forEach(decide func(*session.Stage) (*plan.StageStatus, error)
 	})
 }
 
-// Hold keeps the stages of the request at what they have. Release ends that, also after a
+// Hold keeps the stages of the request at their commits. Release ends that, also after a
 // rollback.
 func (a *Applier) Hold(ctx context.Context, d plan.Decision) ([]*plan.StageStatus, error) {
 	hold := &tree.Hold{Reason: d.Reason, By: a.state.Request.By, Until: d.Deadline()}

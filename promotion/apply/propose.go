@@ -20,7 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// proposer proposes steps to people, and merges what they approved.
+// proposer proposes steps to people, and merges approved ones.
 type proposer struct {
 	state   *session.State
 	planner *plan.Planner
@@ -28,7 +28,7 @@ type proposer struct {
 }
 
 // foreignCommit returns the commit that somebody else has pushed to the stage's promotion
-// branch, or nil. A merge with which a forge updates a change request is none.
+// branch, or nil. A forge's merge that updates a change request does not count.
 func (pr *proposer) foreignCommit(ctx context.Context, st *session.Stage) (*git.Link, error) {
 	r := st.Environment.Repository
 	head := r.Refs[session.BranchRef(st.PromotionBranch())]
@@ -72,7 +72,7 @@ func (pr *proposer) blockedByOther(ctx context.Context, st *session.Stage, statu
 }
 
 // propose pushes the prepared commit to the promotion's own branch, opens a change
-// request or brings it up to date, and merges it where the policy says so and all gates
+// request or brings it up to date, and merges it if the policy wants that and all gates
 // are passed.
 func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan.StageStatus,
 	intent plan.Intent) error {
@@ -286,7 +286,7 @@ func (pr *proposer) explainApproval(st *session.Stage, status *plan.StageStatus)
 	return nil
 }
 
-// pendingApprovals reports whether a step waits for approvals alone.
+// pendingApprovals reports whether a step waits only for approvals.
 func pendingApprovals(step *plan.Step) bool {
 	return !slices.ContainsFunc(step.Verdicts,
 		func(v gate.Verdict) bool { return v.Gate != model.GateApprovals && v.State != gate.Passed })

@@ -21,8 +21,8 @@ type pusher struct {
 	reporter *reporter
 }
 
-// refusedStatus returns the status of a stage whose server does not take what it is to get.
-// Somebody has to allow it, or to write in another way.
+// refusedStatus returns the status of a stage whose server does not take its push. Somebody
+// has to allow it, or to write in another way.
 func refusedStatus(st *session.Stage, status *plan.StageStatus, why *RefusedError) *plan.StageStatus {
 	if status == nil {
 		status = plan.StatusOf(st)
@@ -96,7 +96,7 @@ type RefusedError struct {
 	Direct              bool // to propose the step would be another way
 }
 
-// Error returns what the server answered, and a way out.
+// Error returns the server's answer, and a remedy.
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("branch %s takes no push: %v", e.Branch, e.Err)
 	switch {

@@ -20,8 +20,8 @@ type reporter struct {
 	observer *observe.Observer
 }
 
-// observe returns how far the rollout of what a stage has is, and reports what is new: in
-// statuses of the base commit and of the GitOps commit that deployed it.
+// observe returns the progress of the rollout of a stage's commit, and reports changes:
+// in statuses of the base commit and of the GitOps commit that deployed it.
 func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Rollout, error) {
 	was, err := re.observer.Reported(ctx, st)
 	if err != nil || was == nil {

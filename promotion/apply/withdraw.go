@@ -32,9 +32,9 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 	return status
 }
 
-// retractGates retracts the success of all gates of an open proposal while the stage may get nothing, and
-// says so in the text of its change request. Otherwise people, or the forge, would merge what was rejected
-// or frozen since. A proposal that others have merged is removed.
+// retractGates retracts the success of all gates of an open proposal while the stage may get
+// nothing, and says so in the text of its change request. Otherwise people, or the forge, would
+// merge a commit that was rejected or frozen since. A proposal that others have merged is removed.
 func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
 	if st.Environment.Repository == nil ||
 		!slices.Contains([]plan.State{plan.Waiting, plan.Blocked, plan.Held}, status.State) {
@@ -109,10 +109,10 @@ func warned(body, why string) string {
 	return strings.Join(slices.Insert(lines, at, warning+message.Markdown(why)+"\n"), "")
 }
 
-// reportGates reports the sum of the gates for the head of a stage's change request. Where
-// they do not all pass, a merge that the forge was asked for is cancelled first: it knows
-// nothing but its own rules, and some forges take a newer head for the one that they were
-// asked to merge.
+// reportGates reports the sum of the gates for the head of a stage's change request. If
+// they do not all pass, a requested merge of the forge is cancelled first. A forge knows
+// only its own rules, and some forges take a newer head for the one that they were asked
+// to merge.
 func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git.Hash, status forge.Status) error {
 	r := st.Environment.Repository
 	if status.State != forge.Success {

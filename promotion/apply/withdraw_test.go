@@ -2,7 +2,7 @@ package apply
 
 import "testing"
 
-// TestWarned holds that a warning stands below the marker, once, with what is against it now.
+// TestWarned checks that a warning follows the marker, once, with the present objections.
 func TestWarned(t *testing.T) {
 	const marker, text = "<!-- kalypso:promotion v1 {} -->\n", "### Promote\n\nIt is good.\n"
 	first := warned(marker+text, "freeze: prod is frozen")

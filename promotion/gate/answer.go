@@ -19,8 +19,8 @@ type answer struct {
 	fails bool
 }
 
-// all returns the answer where every part has to pass. Its reasons are those of the parts
-// that do not.
+// all returns the answer if every part has to pass. Its reasons are the reasons of the
+// parts that do not pass.
 func all(parts []answer) answer {
 	var whole answer
 	worst := func(s State) []answer {

@@ -109,6 +109,6 @@ func count(g *model.ApprovalsGate, f ChangeFacts) tally {
 	return t
 }
 
-// isUser reports whether a name is that of a user. The others are teams, as
+// isUser reports whether a name is a user's. The others are teams, as
 // ORGANISATION/TEAM, whose members only a forge knows.
 func isUser(name string) bool { return !strings.Contains(name, "/") }

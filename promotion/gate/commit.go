@@ -22,8 +22,8 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	return skip(p, s, vs)
 }
 
-// rejected returns the verdict of an order never to take the commit, or to call it off, and of orders
-// never to take what comes with it.
+// rejected returns the verdict of an order never to take the commit, or to call it off, and of
+// orders never to take a commit that comes with it.
 func rejected(_ Policy, f CommitFacts) []Verdict {
 	order, id := cmp.Or(f.Rejected, f.Aborted), git.Short(f.Commit)
 	if order == nil {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Digest returns sha256:HEX of what was decided, for a trailer: which gates there were,
-// what each answered, and why one was passed over. It is the same as long as that
-// is, whenever it is asked: reasons and times are left out, so a commit that has it
-// can be made again.
+// Digest returns sha256:HEX of a decision, for a trailer: of the gates, of their
+// answers, and of the reasons to pass over one. It stays the same as long as these do:
+// the reasons of answers and times are left out, so a commit that has it can be made
+// again.
 func Digest(vs []Verdict) string {
 	type decision struct {
 		Gate    string `json:"gate"`

@@ -3,7 +3,7 @@
 // others have gathered; out comes a Verdict for every gate. It reads no clock, no
 // network and no repository, except what Facts carry functions for.
 //
-// What is not known is pending, and never passed.
+// Unknown facts are pending, and never passed.
 package gate
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// State is what a gate answers.
+// State is the answer of a gate.
 type State string
 
 // The answers of a gate.
@@ -36,7 +36,7 @@ type Verdict struct {
 	Gate  string `json:"gate"`           // the name of its Kind, or Advance
 	Name  string `json:"name,omitempty"` // which one, where there can be several of a kind
 	State `json:"state"`
-	// Reason is one line for people: what is there, and what is wanted.
+	// Reason is one line for people: the present state, and the wanted one.
 	Reason string `json:"reason"`
 	// Since is when the cause of the answer began, and Until when a pending gate passes, or
 	// asks again; the zero Time if that is not known.
@@ -68,7 +68,7 @@ func Overall(vs []Verdict) State {
 // Stay is the time of a base commit in a ring of an environment.
 type Stay struct {
 	Environment, Ring string // Ring is "" if the environment has none
-	// Held says that the history of the environment's tree has the commit, which alone
+	// Held says that the history of the environment's tree has the commit, and only that
 	// proves that it was there.
 	Held bool
 	// Missed says that the ring never had the commit and has a newer one, so that it will not come.
@@ -77,24 +77,24 @@ type Stay struct {
 	// got another commit; Left is the zero Time while it is there.
 	Entered, Left time.Time
 	// State is the newest report of the rollout: success, failure, or pending; and Since
-	// when it was reported, by the clock of the forge. Success is latched: it stays where
+	// when it was reported, by the clock of the forge. Success is latched: it stays if
 	// clusters report something else later, and ends with a reported failure.
 	State forge.State
 	Since time.Time
-	// Reason is what was counted: "73/100 healthy, 2 failed, 25 stale".
+	// Reason is the count: "73/100 healthy, 2 failed, 25 stale".
 	Reason string
 	// Failing is what fails there since FailingSince although the rollout succeeded, or failed when it
 	// left, or "". OKSince is since when nothing fails any more; zero if nothing failed.
 	Failing      string
 	FailingSince time.Time
 	OKSince      time.Time
-	// As is what came first with the files that the commit has there; the zero Source if they came with it.
-	// What was reported of the rollout since counts. Came is when the commit itself came then.
+	// As is the source that brought the commit's files there first; the zero Source if the commit did.
+	// Reports of the rollout since then count. Came is when the commit itself came then.
 	As   tree.Source
 	Came time.Time
 }
 
-// Policy is what one ring of an environment asks.
+// Policy has the requirements of one ring of an environment.
 type Policy struct {
 	Environment, Ring string
 	// After are the environments, or in a ring with such the rings of the same
@@ -135,7 +135,7 @@ type Skip struct {
 // IsZero reports whether nothing is passed over.
 func (s Skip) IsZero() bool { return len(s.Gates) == 0 && !s.OwnAtOnce }
 
-// CommitFacts are what is known of a base commit as a candidate for a ring, before
+// CommitFacts are the facts about a base commit as a candidate for a ring, before
 // anything is compiled.
 type CommitFacts struct {
 	Now    time.Time
@@ -146,8 +146,8 @@ type CommitFacts struct {
 	Aborted   *Freeze // the order that called it off, or nil
 	// Contains are the orders against other commits that come with it.
 	Contains []Rejection
-	// Named is who promotes the commit by name although orders stand against what it contains, and
-	// why, or "".
+	// Named is the person who promotes the commit by name in spite of orders against its contents,
+	// with the reason, or "".
 	Named  string
 	Hold   *Freeze // the ring's own, after a rollback, or nil
 	Freeze *Freeze // the environment's, or nil
@@ -193,7 +193,7 @@ type Change struct {
 	Clusters int      `json:"clusters"`
 	Emptied  []string `json:"emptied"`
 	// Created, Updated and Deleted count objects by kind on all clusters: {"Namespace": 1}.
-	// What is not a Kubernetes object counts as File.
+	// Documents that are not Kubernetes objects count as File.
 	Created map[string]int `json:"created"`
 	Updated map[string]int `json:"updated"`
 	Deleted map[string]int `json:"deleted"`

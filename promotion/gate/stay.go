@@ -81,7 +81,7 @@ func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
 	return each(p, f, ran)
 }
 
-// each asks all that comes before, or one of it where that is enough.
+// each asks all stages before, or one of them if that is enough.
 func each(p Policy, f CommitFacts, ask func(Stay) answer) answer {
 	var parts []answer
 	for _, name := range p.After {
@@ -103,8 +103,8 @@ func each(p Policy, f CommitFacts, ask func(Stay) answer) answer {
 	return whole
 }
 
-// everywhere asks all rings of an environment, or the one that is named. Where a ring has
-// two stays, both have to pass.
+// everywhere asks all rings of an environment, or the named one. If a ring has two stays,
+// both have to pass.
 func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) answer {
 	var here []Stay
 	for _, s := range stays {
@@ -153,7 +153,7 @@ func rolledOut(s Stay) answer {
 	switch rest, begins := strings.CutPrefix(reason, "rolling out"); {
 	case !s.Held || reason == "":
 	case begins && a.State == Pending:
-		a.reason += rest // it is said once
+		a.reason += rest // it is reported once
 	case a.State == Passed && unicode.IsDigit(rune(reason[0])): // it may be another count by now
 		a.reason += "; at that time: " + reason
 	default:
@@ -166,7 +166,8 @@ func rolledOut(s Stay) answer {
 	return a
 }
 
-// as says which base commit came first with the files of a stay; "" if this one did.
+// as names the base commit that came first with the files of a stay; "" if this one
+// did.
 func (s *Stay) as() string {
 	if s.As == (tree.Source{}) {
 		return ""

@@ -24,7 +24,7 @@ func left(s Stay, before time.Duration) Stay {
 	return s
 }
 
-// said is a stay of which the newest word is another one.
+// said is a stay with a different newest report.
 func said(s Stay, state forge.State, reason string) Stay {
 	s.State, s.Reason = state, reason
 	return s
@@ -125,7 +125,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// What a soak gate without an environment asks is what the policy is after.
+// A soak gate without an environment asks the environments that the policy is after.
 func TestSoakInAfter(t *testing.T) {
 	qa, perf := ran("qa", "", time.Hour), ran("perf", "", 2*time.Hour)
 	g := model.Gates{Soak: &model.SoakGate{For: 90 * time.Minute}}
@@ -155,7 +155,7 @@ func TestSoakInAfter(t *testing.T) {
 	}
 }
 
-// Where one is enough, the gate passes as soon as the first does.
+// If one is enough, the gate passes as soon as the first does.
 func TestSoakUntil(t *testing.T) {
 	p := Policy{After: []string{"qa", "perf", "dev"}, Any: true, Gates: []model.Gates{{Soak: &model.SoakGate{For: 3 * time.Hour}}}}
 	want{

@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// credential is the token of an HTTP gate in what a server repeats of a request.
+// credential is the token of an HTTP gate in a server's echo of a request.
 var credential = lazyregexp.New(`(?i)\b(bearer[ :="']+)[^\s"',;]+`)
 
 // printable returns a text from outside for a reason, without a token that it repeats.
@@ -54,7 +54,7 @@ func elapsed(d time.Duration) string {
 	return Span(d)
 }
 
-// list joins texts, and only counts those that are too many for a line.
+// list joins texts, and only counts the ones that are too many for a line.
 func list(texts []string, separator string) string {
 	const most = 5
 	if len(texts) <= most {

@@ -82,9 +82,9 @@ func closed(why string, since time.Time, deny []opening, allow [][]opening, now 
 	return a
 }
 
-// opens finds the first time at which commits may come. There is none where no
-// window that allows comes any more, which is Blocked, and where none is found in
-// as many steps as a policy that means something needs: it is Pending then.
+// opens finds the first time at which commits may come. If no window that allows
+// commits comes any more, it is Blocked. If it finds no time within the steps that a
+// sensible policy needs, it is Pending.
 func opens(deny []opening, allow [][]opening, t time.Time) (time.Time, State) {
 	others := make([][]window.Window, len(allow))
 	for i, own := range allow {

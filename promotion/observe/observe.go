@@ -1,4 +1,4 @@
-// Package observe finds out how far rollouts are: of what a stage has, and of base commits
+// Package observe reads the progress of rollouts: of a stage's commit, and of base commits
 // that were in it.
 //
 // In come statuses and reports of clusters, out come a Rollout, or the Stay that gates ask
@@ -32,7 +32,8 @@ import (
 type Observer struct {
 	state   *session.State
 	records *verify.Records
-	// asked has what sources said last of what a stage has, by what deployed it.
+	// asked has the last answers of sources about a stage's commit, by the GitOps commit
+	// that deployed it.
 	asked map[deployed]*Rollout
 	// unrecorded are the stages whose rollouts this run may not record.
 	unrecorded map[*session.Stage]bool
@@ -58,15 +59,15 @@ type Rollout struct {
 	State  forge.State `json:"state"`
 	Since  time.Time   `json:"since,omitzero"`
 	Reason string      `json:"reason"` // of a success, what it was when it was reported
-	// Failing is what fails although the rollout succeeded, or nil. It counts while other stages soak
-	// commits in the stage.
+	// Failing are assignments that fail although the rollout succeeded, or nil. It counts while other
+	// stages soak commits in the stage.
 	Failing *Failing `json:"failing,omitempty"`
 	// OKSince is since when nothing fails any more; zero if nothing has failed since the rollout succeeded.
 	OKSince time.Time `json:"okSince,omitzero"`
 	// Counts are the counts of now; nil if nobody reports, or nobody could be asked.
 	Counts *rollout.Counts `json:"counts,omitempty"`
-	// NotAsked says who could not be asked, and why, where Counts do not exist or are not of all;
-	// "" otherwise.
+	// NotAsked names the sources that did not answer, and why, if Counts do not exist or are
+	// incomplete; "" otherwise.
 	NotAsked string `json:"notAsked,omitempty"`
 }
 
@@ -76,7 +77,7 @@ type Failing struct {
 	Reason string    `json:"reason"`
 }
 
-// Reported is what was reported of the rollout of what a stage has.
+// Reported are the reports of the rollout of a stage's commit.
 type Reported struct {
 	ledger.Course      // also of earlier commits that brought the same files
 	Known         bool // something was reported
@@ -90,8 +91,8 @@ type Reported struct {
 	Ignored string
 }
 
-// Reported returns what was reported of the rollout of what a stage has; nil if it has
-// nothing.
+// Reported returns the reports of the rollout of a stage's commit; nil if it has no
+// commit.
 func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported, error) {
 	if st.Environment.Repository == nil || st.Has() == (tree.Source{}) {
 		return nil, nil
@@ -120,7 +121,8 @@ func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reported) 
 	return err
 }
 
-// Observe returns how far the rollout of what a stage has is; nil if it has nothing.
+// Observe returns the progress of the rollout of a stage's commit; nil if it has no
+// commit.
 func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, error) {
 	r, err := ob.Reported(ctx, st)
 	if err != nil || r == nil {
@@ -156,8 +158,8 @@ func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reporte
 	return r, nil
 }
 
-// sinceSuccess returns the rollout of what succeeded, given what the sources say now: nothing but a failure
-// and what ends it counts.
+// sinceSuccess returns the rollout of a commit that succeeded, given the present answers of the
+// sources: only a failure and its end count.
 func (ob *Observer) sinceSuccess(was *Reported, now *Rollout) *Rollout {
 	r := &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: now.Counts, NotAsked: now.NotAsked}
 	h := was.Health
@@ -214,7 +216,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		}
 		wanted := &rollout.Wanted{Environment: st.Environment.Record.Environment, Ring: st.RingName(),
 			Commits: was.run, Assignments: assignments}
-		if !ob.state.Platform.Subject.Form().Targets { // what delivers those is not kalypso's
+		if !ob.state.Platform.Subject.Form().Targets { // kalypso does not own the reconcilers that deliver those
 			wanted.Tree = origin.TreeOf(st.Environment.Policy.GitOps)
 		}
 		if err := ob.count(ctx, st, &g, wanted, r); err != nil {
@@ -286,7 +288,7 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 	return nil
 }
 
-// untouched returns the commits in which the generated files of a stage are what was
+// untouched returns the commits in which the generated files of a stage are as
 // promoted. Reports about other commits are about edited files.
 func (ob *Observer) untouched(ctx context.Context, st *session.Stage, run []git.Hash) ([]git.Hash, error) {
 	var out []git.Hash
@@ -310,7 +312,7 @@ func (ob *Observer) untouched(ctx context.Context, st *session.Stage, run []git.
 	return out, nil
 }
 
-// wanted returns what a record wants of some cluster types.
+// wanted returns the wanted assignments of some cluster types, by a record.
 func (ob *Observer) wanted(record *tree.Record, in func(clusterType string) bool) ([]rollout.Assignment, error) {
 	if ob.state.Platform.Subject.Form().Targets {
 		return rollout.TargetsOf(record, in), nil

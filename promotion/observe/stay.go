@@ -57,8 +57,8 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 		return ob.asOfNow(ctx, st, stay, c)
 	}
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
-	// It left when the next one was first reported. Where that never was, it counts as
-	// having left at once.
+	// It left when the next one was first reported. If the next one was never reported, it
+	// counts as having left at once.
 	if stay.Left = stay.Since; stay.Left.IsZero() {
 		stay.Left = ob.state.Now
 	}
@@ -71,9 +71,9 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 }
 
 // courseDuring returns the course of a base commit in its last stay in a stage, by the
-// statuses of the GitOps commits of the stay: once it succeeded, it did. Where the policy
-// names who may report, and those reported nothing of these commits, the statuses of the
-// base commit count.
+// statuses of the GitOps commits of the stay: once it succeeded, it did. If the policy
+// names reporters, and they reported nothing of these commits, the statuses of the base
+// commit count.
 func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v session.Visit,
 	base git.Hash) (ledger.Course, error) {
 	by := st.RolloutGate().By
@@ -135,7 +135,7 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 	c, reported := statuses.CourseOver(own, st.ID(), by)
 	if !reported && len(by) > 0 {
 		whole, err := st.Environment.History.VisitOf(ctx, st.RingName(), of.Base)
-		if err == nil && len(whole.Deployed) == 1 { // what was reported of the base commit is of the pair
+		if err == nil && len(whole.Deployed) == 1 { // reports of the base commit are about the pair
 			c, err = ob.courseDuring(ctx, st, whole, of.Base.Hash())
 		}
 		if err != nil {
@@ -227,8 +227,9 @@ func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tr
 	return "", nil
 }
 
-// asOfNow completes the stay of what a stage has now, given its course as it was reported. Unless that
-// is a success, the sources of reports are asked: a run that is not about the stage reports nothing of it.
+// asOfNow completes the stay of a stage's present commit, given its course as it was reported.
+// Unless that is a success, the sources of reports are asked: a run that is not about the stage
+// reports nothing of it.
 func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.Stay,
 	c ledger.Course) (gate.Stay, error) {
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason

@@ -40,9 +40,10 @@ type Tally struct {
 	Excluded int `json:"excluded"`
 }
 
-// Counts is the state of a rollout. Its own Tally is the sum of those of its assignments:
-// an assignment on each of 100 clusters counts 100 times, so that "73/100 ok" is what runs
-// where, and one cluster that is down does not fail all its assignments everywhere.
+// Counts is the state of a rollout. Its own Tally is the sum of the tallies of its
+// assignments. An assignment on each of 100 clusters counts 100 times, so that "73/100 ok"
+// counts pairs, and one cluster that is down does not fail all its assignments
+// everywhere.
 type Counts struct {
 	Tally
 	Assignments []AssignmentState `json:"assignments"` // sorted by ID
@@ -64,7 +65,7 @@ type AssignmentState struct {
 	// Since is since when all clusters have been in State; the zero Time if it is not
 	// known for one of them.
 	Since time.Time `json:"since,omitzero"`
-	// Counts counts the clusters that the platform lists. Where it lists none, the
+	// Counts counts the clusters that the platform lists. If it lists no clusters, the
 	// assignment counts as one, in State: clusters that never reported are not missed.
 	Counts Tally `json:"counts,omitzero"`
 	// Clusters are the clusters that the platform lists or, where it lists none, those

@@ -1,8 +1,8 @@
 // Package rollout computes the state of a rollout: how many clusters run what an
-// environment's tree wants of them. The wanted assignments and the reports of a Source go
-// in: commit statuses of Flux and Argo CD, the objects of a cluster, files of Ansible, or
-// what a hub has of them all.
-// The state of each assignment comes out, and a count.
+// environment's tree wants of them. The wanted assignments and the reports of a Source
+// go in: commit statuses of Flux and Argo CD, the objects of a cluster, files of
+// Ansible, or a hub's collection of them all. The state of each assignment comes out,
+// and a count.
 //
 // An assignment without reports is Unknown, and never taken for healthy.
 package rollout
@@ -26,7 +26,7 @@ type Assignment struct {
 	Version     string // of the manifests; "" if the platform names none
 	Target      string // the deployment target's full name: that of the folder
 	Backend     string // flux, argocd, fleet, ansible ...
-	Namespace   string // of what is deployed
+	Namespace   string // of the deployed files
 	// Object is the name of the reconciler's own object: the Kustomization or Application
 	// that applies the folder to a cluster; "" for reconcilers without an object of that
 	// name.
@@ -35,12 +35,12 @@ type Assignment struct {
 	// cluster's name: the Applications of an ApplicationSet. None where each cluster has
 	// Object.
 	Objects map[string]string
-	// Clusters are the names of the clusters of the type, where the platform lists them:
-	// each must report. Where it lists none, one report is enough.
+	// Clusters are the names of the clusters of the type, if the platform lists them: each
+	// must report. If it lists no clusters, one report is enough.
 	Clusters []string
 }
 
-// Wanted is what a tree wants of the clusters.
+// Wanted are the assignments that a tree wants on the clusters.
 type Wanted struct {
 	Environment string
 	Ring        string // "" for all of the environment
@@ -74,8 +74,8 @@ func (s State) Compare(other State) int { return cmp.Compare(badness[s], badness
 type Report struct {
 	Assignment string // its ID
 	Cluster    string // "" if the source does not report it
-	// State is never Unknown, which Count computes, as it does Stale of what is old by its
-	// time; a source that knows better says Stale itself.
+	// State is never Unknown, which Count computes, as it does Stale for reports that are
+	// old by their time. A source that knows better reports Stale itself.
 	State   State
 	Message string // one line, from outside
 	By      string // the author: forge.Status.By, or the name of a file or context

@@ -55,10 +55,10 @@ func parseMin(min string) (share *big.Rat, number int64, err error) {
 // Verdict returns whether a policy is satisfied, and the reason on one line. It passes if
 // enough of what is wanted and not excluded is healthy, and no more has failed than
 // allowed; at least one report is required, also where min is 0. A rollout without reports
-// is pending, and so is one of which everything is excluded, and one of nothing, unless the
+// is pending, and so is a rollout with all clusters excluded, and an empty one, unless the
 // policy allows it. An invalid policy blocks.
 //
-// It is the verdict of this moment. Callers for whom a success stays one must keep it.
+// It is the verdict of this moment. Callers must keep a success if it is to last.
 func (c *Counts) Verdict(p Policy) (Verdict, string) {
 	share, number, err := parseMin(p.Min)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestWantedOfSome(t *testing.T) {
 	}
 }
 
-// What cannot be read is not nothing.
+// An unreadable record is not an empty one.
 func TestWantedOfDamaged(t *testing.T) {
 	r := recorded(t, []string{"eu"}, map[string][]backends.Folder{"eu": {folder("hello-main", "flux", "")}})
 	damaged, err := tree.ParseRecord(r.Encode(), func(string) ([]byte, error) { return []byte("{}"), nil })
@@ -131,7 +131,7 @@ func TestWantedOfDamaged(t *testing.T) {
 	}
 }
 
-// Of an application's tree each cluster type is what is wanted: a record without
+// In an application's tree each cluster type is a wanted assignment: a record without
 // assignments is not one that wants nothing.
 func TestTargetsOf(t *testing.T) {
 	r := recorded(t, []string{"east", "west"}, map[string][]backends.Folder{})

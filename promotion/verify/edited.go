@@ -10,11 +10,11 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Records answers whether the records in GitOps branches are true: what somebody edited in
-// them, and which holds stand. It keeps what it found, and is for one goroutine.
+// Records reports whether the records in GitOps branches are true: it finds edits in them,
+// and the holds that apply. It keeps what it found, and is for one goroutine.
 type Records struct {
 	state *session.State
-	found map[recordKey]string // what is wrong with a record, or ""
+	found map[recordKey]string // the error of a record, or ""
 }
 
 // New returns the Records of a state.
@@ -28,13 +28,13 @@ type recordKey struct {
 	commit      git.Hash
 }
 
-// A record says which commits an environment was compiled from, and which clusters are to
-// report, and gates rest on that. Each commit of kalypso's names the id of the record that
-// it wrote. What another commit says in a record counts if the branch had just that
-// before, if it was merged, or if it is what its commits compile to.
+// A record has the commits that an environment was compiled from, and the clusters that
+// have to report, and gates rest on that. Each commit of kalypso's names the id of the
+// record that it wrote. What another commit says in a record counts if the branch had just
+// that before, if it was merged, or if it is what its commits compile to.
 
-// Edited returns what is wrong with what somebody wrote into the record of an environment,
-// or "".
+// Edited returns the error of a person's edit of the record of an environment, or
+// "".
 func (r *Records) Edited(ctx context.Context, env *session.Environment) (string, error) {
 	if env.Record == nil || !env.Restored.IsZero() {
 		return "", nil
@@ -66,7 +66,7 @@ func (r *Records) editedAt(ctx context.Context, env *session.Environment, i int)
 	return problem, err
 }
 
-// wrong returns what is wrong with the record that a commit wrote.
+// wrong returns the error of the record that a commit wrote.
 func (r *Records) wrong(ctx context.Context, env *session.Environment, i int, by session.Past) (string, error) {
 	if text, err := env.Writer(ctx, by); err != nil || text != "" {
 		return "", err
@@ -80,7 +80,7 @@ func (r *Records) wrong(ctx context.Context, env *session.Environment, i int, by
 		if !there {
 			break
 		}
-		if p.RecordID == by.RecordID { // what was there before is as good as it was
+		if p.RecordID == by.RecordID { // the earlier record is as good as it was
 			return r.editedAt(ctx, env, older)
 		}
 		promoted = promoted || env.IsOwn(p)

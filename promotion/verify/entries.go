@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// A folder of entries may have some of several rings. Each is compared with what its own ring
-// was compiled from: that of the folder which it names, by the record.
+// A folder of entries may have some of several rings. Each is compared with the source of its
+// own ring: the ring of the folder that it names, by the record.
 
 // entries compares the entries in a folder of them that name certain folders with the record.
 func (v *verifier) entries(ctx context.Context, ct *tree.ClusterType, by tree.Compiler,
@@ -36,8 +36,8 @@ func (v *verifier) entries(ctx context.Context, ct *tree.ClusterType, by tree.Co
 	return v.recorded(ctx, ct, recorded, by)
 }
 
-// restOfEntries adds to cluster types that are compared alone, by what they were compiled
-// from, the folders with entries that name them.
+// restOfEntries adds the folders with entries that name a cluster type to cluster types
+// that are compared one by one, by their source.
 func (v *verifier) restOfEntries(of map[tree.Source][]string) error {
 	for i := range v.at.Record.ClusterTypes {
 		e := &v.at.Record.ClusterTypes[i]

@@ -13,8 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Held returns the hold of a stage, and since when it stands: that of the record or, where
-// there is none, the one that somebody set by going back without kalypso. nil for none.
+// Held returns the hold of a stage, and since when it applies: the record's or, without
+// one, the hold that somebody set by going back without kalypso. It returns nil without
+// either.
 func (r *Records) Held(ctx context.Context, st *session.Stage) (hold *tree.Hold, since time.Time, err error) {
 	if st.Environment.Repository == nil {
 		return nil, since, nil
@@ -91,12 +92,12 @@ func (r *Records) releases(ctx context.Context, st *session.Stage, i int) (bool,
 		return false, err
 	}
 	text, err := st.Environment.Writer(ctx, p)
-	of := message.Trailer(text, "Kalypso-Ring") // "" if there were none, for all that came since
+	of := message.Trailer(text, "Kalypso-Ring") // "" without rings, for all commits since
 	return message.Trailer(text, ReleaseTrailer) != "" && (of == "" || of == st.RingName()), err
 }
 
 // countsFrom returns the newest state that counts, of those from one on: one with a record
-// that is true. The number is -1 where there is none.
+// that is true. The number is -1 if no state counts.
 func (r *Records) countsFrom(ctx context.Context, env *session.Environment, i int) (int, session.Past, error) {
 	for ; ; i++ {
 		p, there, err := env.History.At(ctx, i)
@@ -115,7 +116,7 @@ func (r *Records) countsFrom(ctx context.Context, env *session.Environment, i in
 	}
 }
 
-// IsBack reports whether what a stage got is earlier than what it had.
+// IsBack reports whether a stage got an earlier source than the one it had.
 func (r *Records) IsBack(ctx context.Context, st *session.Stage, had, has tree.Source,
 	before session.Past) (bool, error) {
 	if has == (tree.Source{}) {

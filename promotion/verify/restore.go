@@ -27,10 +27,10 @@ func (r *Records) RestoreAll(ctx context.Context) error {
 	return nil
 }
 
-// Restore makes the state of an environment that of the newest commit in which it was as
-// kalypso left it, where somebody has changed it since and the request wants that
-// overwritten. If the record is true, it is the newest commit that had what the record
-// says: somebody may have gone back since. Holds are those that stand.
+// Restore sets the state of an environment to the newest commit in which it was as
+// kalypso left it, if somebody has changed it since and the request wants that
+// overwritten. If the record is true, it is the newest commit with the state in the
+// record: somebody may have gone back since. Holds are those that stand.
 func (r *Records) Restore(ctx context.Context, env *session.Environment) error {
 	if !r.state.Request.Overwrite || env.Aside || env.Repository == nil || env.Tip.IsZero() {
 		return nil

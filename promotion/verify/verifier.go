@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// verifier compares what is at one head with what its record says that it was compiled from.
+// verifier compares the tree at one head with the source in its record.
 type verifier struct {
 	state *session.State
 	*Verification
@@ -29,8 +29,8 @@ func newVerifier(state *session.State, v *Verification, at *session.Environment)
 }
 
 // recompile compiles every ring at its recorded commits, and compares the records. A
-// cluster type that the policy has moved to another ring since is compared with what it
-// was compiled from.
+// cluster type that the policy has moved to another ring since is compared with its own
+// source.
 func (v *verifier) recompile(ctx context.Context) error {
 	record := v.at.Record
 	if !v.at.IsNamed(record.Environment) {
@@ -39,7 +39,7 @@ func (v *verifier) recompile(ctx context.Context) error {
 	if _, err := v.known(ctx, "the record", record.Source); err != nil {
 		return err
 	}
-	for _, r := range record.Rings { // what a ring had that has another name now is what that has
+	for _, r := range record.Rings { // the source of a renamed ring is the source of its new name
 		if v.at.Policy.Promotion.Ring(r.Name) != nil {
 			continue
 		}
@@ -196,8 +196,8 @@ func (v *verifier) entry(clusterType string) *tree.ClusterTypeEntry {
 	return nil
 }
 
-// rest compares the cluster types of no ring that was compiled with what they were
-// compiled from.
+// rest compares the cluster types outside of all compiled rings with their own
+// source.
 func (v *verifier) rest(ctx context.Context) error {
 	of := map[tree.Source][]string{}
 	var sources []tree.Source
@@ -303,9 +303,9 @@ func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.
 	return v.recorded(ctx, ct, recorded, by)
 }
 
-// recorded compares the record of a cluster type with what would be recorded now. Other
-// versions of kalypso may record other things, and retained files have reasons of their
-// time: those are left out.
+// recorded compares the record of a cluster type with the record that a build would
+// write now. Other versions of kalypso may record other things, and retained files have
+// reasons of their time: those are left out.
 func (v *verifier) recorded(ctx context.Context, ct *tree.ClusterType,
 	before *tree.ClusterTypeRecord, by tree.Compiler) error {
 	was := v.entry(ct.Name)
@@ -343,8 +343,8 @@ func (v *verifier) folder(ctx context.Context, st *session.Stage, clusterType st
 	return nil
 }
 
-// keptFiles compares retained files of a cluster type with what the commits give that they
-// were compiled from, by the history of the branch.
+// keptFiles compares retained files of a cluster type with the output of the commits that
+// they were compiled from, by the history of the branch.
 func (v *verifier) keptFiles(ctx context.Context, st *session.Stage, recorded *tree.ClusterTypeRecord) error {
 	if len(recorded.Files) == 0 {
 		return nil // there never was a good one
@@ -358,7 +358,7 @@ func (v *verifier) keptFiles(ctx context.Context, st *session.Stage, recorded *t
 	})
 }
 
-// kept compares a retained folder with what the commits give that the record names.
+// kept compares a retained folder with the output of the commits in the record.
 func (v *verifier) kept(ctx context.Context, st *session.Stage, id string, recorded *tree.AssignmentRecord) error {
 	name, target, _ := strings.Cut(id, "/")
 	return v.retained(ctx, st, id, name, recorded.Kept.Source, func(content *tree.Content) bool {
@@ -368,8 +368,8 @@ func (v *verifier) kept(ctx context.Context, st *session.Stage, id string, recor
 	})
 }
 
-// retained compiles a cluster type at some commits. What is retained of it is a problem
-// unless it is the same in the result.
+// retained compiles a cluster type at some commits. Its retained files are a problem
+// unless they are the same in the result.
 func (v *verifier) retained(ctx context.Context, st *session.Stage, what, clusterType string,
 	of tree.Source, same func(*tree.Content) bool) (err error) {
 	if known, err := v.known(ctx, what+", which is kept,", of); err != nil || !known {

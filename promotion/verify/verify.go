@@ -1,5 +1,5 @@
-// Package verify compares records and trees of GitOps branches with what their commits
-// compile to.
+// Package verify compares records and trees of GitOps branches with the output of their
+// commits.
 //
 // A record says which commits an environment was compiled from, and gates rest on that.
 // Records answers whether that is true, which holds stand, and what to restore. Nothing is
@@ -17,15 +17,15 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Verification is the result of comparing an environment's tree with what its record says.
+// Verification is the result of comparing an environment's tree with its record.
 type Verification struct {
 	Environment string `json:"environment"`
-	// Commit is the commit of the GitOps repository; "" if there is none yet.
+	// Commit is the commit of the GitOps repository; "" before the first commit.
 	Commit string `json:"commit"`
 	OK     bool   `json:"ok"`
 	// Reason is why there is nothing to verify; "" if there is something.
 	Reason string `json:"reason,omitempty"`
-	// Problems are what is not as it should be, a line each.
+	// Problems are the deviations, a line each.
 	Problems []string `json:"problems,omitempty"`
 	// Tree is the id of the tree that the record says, without .kalypso.
 	Tree  tree.ID        `json:"tree,omitempty"`
@@ -40,11 +40,11 @@ type VerifiedRing struct {
 	Source tree.Source `json:"source"`
 }
 
-// Verify compiles what the records of environments say, and compares the ids of the
-// trees. head is a branch or a commit of the GitOps repository to look at, such as that
-// of a change request; "" for the environments' own branches. Kept folders are compared
-// with what their own commits give. What cannot be verified is a problem of its
-// environment. Nothing is written.
+// Verify compiles the sources in the records of environments, and compares the ids of
+// the trees. head is a branch or a commit of the GitOps repository to look at, such as
+// that of a change request; "" for the environments' own branches. Kept folders are
+// compared with the output of their own commits. A tree that cannot be verified is a
+// problem of its environment. Verify writes nothing.
 func (r *Records) Verify(ctx context.Context, head string) ([]*Verification, error) {
 	var out []*Verification
 	for _, env := range r.state.RequestedEnvironments() {
@@ -125,9 +125,9 @@ func (v *Verification) problem(format string, args ...any) {
 
 // Vet compiles the stages of the request with the environments' own files at the
 // platform's head and the base commits of their records, so that a change of those files
-// is known to work with what runs there. It returns the diagnostics, sorted. Stages
-// without a record, or with one of files and not of commits, are left out and returned by
-// name. Nothing is written.
+// is known to work with the deployed base commits. It returns the diagnostics, sorted.
+// Stages without a record, or with one of files and not of commits, are left out and
+// returned by name. Nothing is written.
 func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut []string, err error) {
 	for _, st := range s.Requested() {
 		if st.Environment.Unreadable {

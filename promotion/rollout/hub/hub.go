@@ -1,5 +1,6 @@
-// Package hub reads reports of rollouts from a hub, which knows what is wanted as well: its
-// states are taken as they are, so that a promotion and the hub's own answers never differ.
+// Package hub reads reports of rollouts from a hub, which knows the wanted assignments as
+// well. Its states are taken as they are, so that a promotion and the hub's own answers
+// never differ.
 package hub
 
 import (
@@ -61,7 +62,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 			Hint: "give a token of role viewer, or one that may do more"}
 	case api.IsUnavailable(err):
 		if silent := (*api.UnavailableError)(nil); errors.As(err, &silent) {
-			err = silent.Err // which hub it is is said already
+			err = silent.Err // the message names the hub already
 		}
 		return nil, &forge.UnavailableError{Host: s.address, Err: err}
 	case err != nil:

@@ -61,7 +61,7 @@ func row(s state.State) state.Row {
 
 func end(commit string) api.RolloutEnd { return api.RolloutEnd{End: true, GitOps: commit} }
 
-// The hub's state is what a promotion counts.
+// A promotion counts the hub's state.
 func TestStates(t *testing.T) {
 	failed := row(state.Failed)
 	failed.Since = before.Add(-time.Minute)
@@ -113,7 +113,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A gate counts what the hub counts, also of a cluster type that lists no clusters.
+// A gate counts the same as the hub, also for a cluster type that lists no clusters.
 func TestSameCounts(t *testing.T) {
 	for seed := range uint64(40) {
 		world, at := hubtest.New(seed), hubtest.Start()

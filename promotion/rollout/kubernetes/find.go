@@ -26,7 +26,7 @@ type expected struct {
 // place is the assignment and the cluster of an object that applies a folder.
 type place struct {
 	assignment *rollout.Assignment
-	cluster    string // "" for that of the destination
+	cluster    string // "" for the destination's
 }
 
 func newExpected(w *rollout.Wanted) *expected {

@@ -67,7 +67,7 @@ func (s *Source) Name() string { return "kubeconfig " + s.options.Kubeconfig }
 // Reports returns a report for each assignment and cluster that has an object of it. The
 // error is of the clusters that could not be read: a *forge.AuthError where one wants other
 // credentials or more permissions, a *forge.UnavailableError where it does not answer in
-// time. The reports are then those of the others.
+// time. The reports are then the other clusters'.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	kinds := kindsOf(w)
 	if len(kinds) == 0 {

@@ -16,8 +16,8 @@ const (
 	fleetCommit  = "fleet.cattle.io/commit" // of the GitRepo
 )
 
-// bundleDeployment has the fields of a BundleDeployment that count: what is wanted of a bundle
-// on a cluster, and what the agent there says.
+// bundleDeployment has the fields of a BundleDeployment that count: the wanted state of a
+// bundle on a cluster, and the agent's report.
 type bundleDeployment struct {
 	Metadata struct {
 		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`

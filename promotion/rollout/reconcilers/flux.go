@@ -31,13 +31,13 @@ type fluxObject struct {
 	Status struct {
 		ObservedGeneration int64              `json:"observedGeneration"`
 		Conditions         []metav1.Condition `json:"conditions"`
-		// "<branch>@sha1:<commit>" for git; the origin's is that of the commit from which
-		// an artifact of an OCI registry was made.
+		// "<branch>@sha1:<commit>" for git; the origin's is the revision of the commit from
+		// which an artifact of an OCI registry was made.
 		LastAppliedRevision       string `json:"lastAppliedRevision"`
 		LastAppliedOriginRevision string `json:"lastAppliedOriginRevision"`
 		LastAttemptedRevision     string `json:"lastAttemptedRevision"`
-		// Failures and LastAttemptedGeneration are a HelmRelease's: how often the last attempt has
-		// failed, of which generation.
+		// Failures and LastAttemptedGeneration are a HelmRelease's: the number of failures of the
+		// last attempt, and its generation.
 		Failures                int64 `json:"failures"`
 		LastAttemptedGeneration int64 `json:"lastAttemptedGeneration"`
 		// History is a Kustomization's, newest first: how applying a content ended. Failures to
@@ -91,7 +91,7 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 		j.Message = "is being deleted"
 	case ready.Status == metav1.ConditionUnknown && reason != "":
 		j.State, j.Message, j.Again, j.At, j.Since = rollout.Failed, reason, true, attempted, since
-	case !looked && !o.Spec.Suspend: // what is suspended is not looked at
+	case !looked && !o.Spec.Suspend: // suspended objects are skipped
 		j.Message = "was changed, and Flux has not looked at it since"
 	case stalled.Status == metav1.ConditionTrue:
 		j.State, j.Message, j.At, j.Any = rollout.Failed, "is stalled: "+stalled.Message, attempted, none
@@ -126,7 +126,7 @@ func (o *fluxObject) succeeded() bool {
 }
 
 // failure returns how the last attempt at what is attempted now failed, and since when such
-// attempts fail; "" if it did not, or where nothing says so.
+// attempts fail; "" if it did not, or if no condition reports it.
 func (o *fluxObject) failure() (reason string, since time.Time) {
 	s := &o.Status
 	if h := s.History; len(h) > 0 && h[0].LastReconciledStatus != "" {

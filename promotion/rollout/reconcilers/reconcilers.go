@@ -1,7 +1,7 @@
-// Package reconcilers says what the objects of reconcilers say: those of Flux
+// Package reconcilers reads the objects of reconcilers: the objects of Flux
 // (https://fluxcd.io/flux/components), of Argo CD
 // (https://argo-cd.readthedocs.io/en/stable/operator-manual/application.yaml) and of Fleet
-// (https://fleet.rancher.io). It knows nothing of what is wanted.
+// (https://fleet.rancher.io). It does not know the wanted assignments.
 package reconcilers
 
 import (
@@ -43,8 +43,9 @@ const AssignmentAnnotation = "kalypso.io/assignment"
 type Judgement struct {
 	State   rollout.State // Healthy, Progressing or Failed
 	Drifted bool          // it is progressing because somebody changed what it had applied
-	// Suspended says how somebody has told the reconciler to leave it as it is, so that it hears of no
-	// other commit: it is progressing then. It is "" for what follows its branch, and for a failure.
+	// Suspended describes how somebody has suspended the reconciler, so that it does not follow other
+	// commits: it is progressing then. It is "" for an object that follows its branch, and for a
+	// failure.
 	Suspended string
 	Message   string
 	// At are the commits that the state is about, if the object applies a folder: the first
@@ -74,7 +75,8 @@ func (j *Judgement) About(commits map[string]bool) bool {
 	return j.Any || slices.ContainsFunc(j.At, func(commit string) bool { return commits[commit] })
 }
 
-// Judge returns what an object of the kind says, and the sources of its server.
+// Judge returns the judgement of an object of the kind, by the object and the sources
+// of its server.
 func (k Kind) Judge(o *unstructured.Unstructured, of Sources) Judgement {
 	j, err := k.judge(o)
 	if err != nil {
@@ -98,15 +100,15 @@ func (k Kind) Title(o *unstructured.Unstructured) string {
 	return k.Name + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// InCluster is what Argo CD calls the cluster that it runs on, and inCluster is the address
-// that a cluster has for what runs on it.
+// InCluster is Argo CD's name for the cluster that it runs on, and inCluster is the address
+// of a cluster for its own pods.
 const (
 	InCluster = "in-cluster"
 	inCluster = "https://kubernetes.default.svc"
 )
 
-// Destination returns the cluster that an object is for: that on which it is, unless it names
-// another one; "" if it has only the address of that.
+// Destination returns the cluster that an object is for: the cluster that has it, unless it
+// names another one; "" if it has only the other's address.
 func (k Kind) Destination(o *unstructured.Unstructured, on string) string {
 	switch k.Name {
 	case BundleDeployments.Name:

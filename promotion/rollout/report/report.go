@@ -120,7 +120,8 @@ func Each(ctx context.Context, path string, f func(file string, data []byte) err
 	return nil
 }
 
-// report converts one of a file's reports. differs says how it is taken from elsewhere; "" for not.
+// report converts one of a file's reports. differs describes how it is taken from elsewhere; "" if
+// it is not.
 func (f *File) report(e Entry, file string, current bool, differs string) rollout.Report {
 	r := rollout.Report{Assignment: e.Assignment, Cluster: terminal.Line(f.Cluster), State: e.State,
 		Message: terminal.Line(e.Message), By: file, At: e.At}

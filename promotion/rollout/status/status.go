@@ -50,7 +50,7 @@ func New(statuses func(context.Context, []git.Hash) (map[git.Hash][]forge.Status
 func (*Source) Name() string { return "commit statuses" }
 
 // Reports returns one report for each assignment and cluster that has a status on one of
-// the wanted commits: see Read. Its errors are those of statuses.
+// the wanted commits: see Read. Its errors are the errors of statuses.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	statuses, err := s.statuses(ctx, w.Commits)
 	if err != nil {
@@ -68,7 +68,7 @@ type Reading struct {
 
 // Read returns the reports of the wanted assignments. For each assignment and cluster, the
 // newest commit with a status counts, and the newest status of each name on it; an older
-// commit counts only where no newer one has any, because both want the same assignment.
+// commit counts only if no newer one has any, because both want the same assignment.
 //
 // A status is about an assignment if a segment of its name, between slashes, is the name of
 // the assignment's object: kustomization/NAME/0c9c2e41, argocd/NAME,
@@ -183,9 +183,9 @@ func (r *reading) about(name string) (subject, bool) {
 var kinds = map[string]bool{"kustomization": true, "application": true, "argocd": true,
 	"continuous-delivery": true, "": true}
 
-// report returns the report of a subject: that of the newest commit with statuses. Where
-// those have several names, the newest of each counts, and the worst of them: they may be
-// of two clusters.
+// report returns the report of a subject: the report of the newest commit with statuses.
+// If those have several names, the newest of each counts, and the worst of them: they may
+// be of two clusters.
 func report(about subject, all []dated) rollout.Report {
 	names := map[string][]dated{}
 	youngest := all[0].age
