@@ -1,5 +1,5 @@
 // Package address takes addresses of sources apart: URLs, and user@host:path as ssh writes
-// it. What belongs to a host, or to a folder of it, is told by the parts and not by the text.
+// it. The parts, and not the text, decide what belongs to a host, or to a folder of it.
 package address
 
 import (
@@ -12,7 +12,7 @@ type Address struct {
 	Scheme string // in lower case
 	// Authority is the host with its port, as they are written.
 	Authority string
-	Host      string // in lower case, that of IPv6 in brackets; "" for none, as of files
+	Host      string // in lower case, with brackets for IPv6; "" without a host, as of files
 	Port      string // of the scheme where none is written
 	// Usual is the port that need not be named; "" if it must be, since what goes over
 	// http is for all to read.
@@ -29,7 +29,7 @@ func (a Address) Server() string { return a.Host + ":" + a.Port }
 
 var usualPorts = map[string]string{"https": "443", "oci": "443", "ssh": "22", "git": "9418"}
 
-// Parse returns where an address leads. It is not ok where that cannot be told.
+// Parse returns the target of an address. It is not ok if the target cannot be known.
 func Parse(address string) (a Address, ok bool) {
 	scheme, _, isURL := strings.Cut(address, "://")
 	if !isURL { // user@host:path, as ssh writes it

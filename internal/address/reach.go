@@ -17,7 +17,7 @@ type Reach struct {
 	But string
 }
 
-// Or returns what is within either of two reaches to one source.
+// Or returns the union of two reaches to one source.
 func (r Reach) Or(other Reach) Reach {
 	if r.Remote && (!other.Remote || r.But == "") {
 		return other
@@ -34,7 +34,7 @@ func (r Reach) Check(server string, ip netip.Addr) error {
 	return &LocalError{IP: ip.Unmap()}
 }
 
-// CheckName is Check for what the name of a server tells: whoever connects to it resolves it.
+// CheckName is Check by only the name of a server: its client resolves it.
 func (r Reach) CheckName(server string) error {
 	host := server[:max(0, strings.LastIndexByte(server, ':'))]
 	if !r.Remote || strings.EqualFold(server, r.But) || !IsLocal(host) {

@@ -28,7 +28,7 @@ func Begin(state any) error {
 	if err := json.Unmarshal([]byte(text), state); err != nil {
 		return fmt.Errorf("%s is for this program itself, which begins again with it: %w", stateEnv, err)
 	}
-	scratch.Sweep() // what was there when it began again
+	scratch.Sweep() // the state at the restart
 	return os.Unsetenv(stateEnv)
 }
 
@@ -41,7 +41,7 @@ func With(state any) error {
 	return replaceProcess(r.program, r.args, r.variables)
 }
 
-// replacement is what the process is replaced by.
+// replacement is the program that replaces the process.
 type replacement struct {
 	program         string
 	args, variables []string

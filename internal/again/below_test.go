@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Where a process cannot be replaced, the one above it runs it again with what it asks for,
+// If a process cannot be replaced, the one above it runs it again with the requested state,
 // and ends as it does.
 func TestRunBelow(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

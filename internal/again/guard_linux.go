@@ -11,15 +11,15 @@ import (
 	"unsafe"
 )
 
-// Guard makes the program begin again once the process is beyond one of some limits, which
-// replace those of the last call; none ends it.
+// Guard makes the program begin again once the process is beyond one of some limits. They
+// replace the limits of the last call; a call without limits ends it.
 //
 // A goroutine cannot do this. The copy of a string of a gibibyte is not interrupted; when a
 // collection waits for its end, so does every goroutine, for seconds, and a goroutine that
 // allocates waits for the collection. Meanwhile the process takes gibibytes more. So a thread
-// looks every few milliseconds that the runtime takes for one in a long system call: it has
-// no processor of Go's, allocates nothing, and does nothing but raw system calls, of which the
-// last replaces the process. What that needs is made here.
+// looks every few milliseconds that the runtime takes for one in a long system call: it has no
+// processor of Go's, allocates nothing, and only makes raw system calls. The last of them
+// replaces the process. Its arguments are made here.
 func Guard(limits ...Limit) error {
 	var next *orders
 	if len(limits) > 0 {
@@ -52,15 +52,15 @@ func Guard(limits ...Limit) error {
 	return nil
 }
 
-// guard is what the thread reads without the lock. What the orders point to is kept for some
-// calls more: it may be looking at them.
+// guard is the data that the thread reads without the lock. The targets of the orders are
+// kept for some calls more: it may be looking at them.
 var guard struct {
 	sync.Mutex
 	orders *orders
 	kept   [64]*orders
 	calls  int
 	runs   bool
-	statm  uintptr // a file descriptor; 0 for none yet
+	statm  uintptr // a file descriptor; 0 before it is open
 
 	// Of the thread:
 	text  [64]byte
@@ -124,9 +124,9 @@ func entersyscallblock()
 //go:linkname exitsyscall runtime.exitsyscall
 func exitsyscall()
 
-// watch looks at what the process has taken until there are no orders. Between the calls of
-// the runtime nothing may grow the stack or allocate; so it calls nothing but what is not
-// split, and has its memory in guard.
+// watch measures the process until there are no orders. Between the calls of the runtime
+// nothing may grow the stack or allocate; so it calls only functions that do not split the
+// stack, and has its memory in guard.
 //
 //go:nosplit
 //go:norace

@@ -8,10 +8,10 @@ import (
 )
 
 // makeReplaceable makes this process one that replaceProcess can replace. Windows cannot make
-// a process run another program, and what is beyond its bounds takes time and memory until
-// its process has ended, also while that waits for another. So a process that evaluates is
-// always one below another one, which from the beginning does nothing but wait, start it
-// again when it asks for that, and end as it does.
+// a process run another program, and a process beyond its bounds takes time and memory until
+// it has ended, also while it waits for another. So a process that evaluates is always one
+// below another one, which from the beginning only waits, starts it again when it requests
+// that, and ends as it does.
 func makeReplaceable() error {
 	if os.Getenv(stateEnv) != "" {
 		return endWithParent()

@@ -1,5 +1,5 @@
-// Package apiserver lists objects of Kubernetes API servers: those of a kubeconfig, with the
-// permissions of its users, or that of the cluster on which it runs, with those of the pod's
+// Package apiserver lists objects of Kubernetes API servers: the servers of a kubeconfig,
+// with the permissions of its users, or the server of its own cluster, with the pod's
 // service account. It changes nothing on them.
 package apiserver
 
@@ -28,10 +28,10 @@ import (
 
 // Server is the API server of a context. Its methods may be called by several goroutines.
 type Server struct {
-	Context string // its name in the kubeconfig; InCluster for that of the pod
+	Context string // its name in the kubeconfig; InCluster for the pod's
 	Host    string // HOST or HOST:PORT
 	client  dynamic.Interface
-	root    rest.Interface // for what is not a list
+	root    rest.Interface // for requests that are not lists
 }
 
 // Open returns the servers of contexts of a kubeconfig, in their order; none for the current
@@ -151,15 +151,15 @@ const (
 	maxPage     = 256 << 20 // bytes; objects have at most 1.5 MiB, and are small mostly
 )
 
-// Query says which objects are listed.
+// Query selects the objects of a list.
 type Query struct {
 	Resource  schema.GroupVersionResource
 	Namespace string // "" for all
 	Selector  string // of labels; "" for all
 }
 
-// List returns what pick takes of the objects that a query lists, in the server's order. The
-// error is the client's own, also where the server does not have the resource, or the cause of
+// List returns pick's results for the objects that a query lists, in the server's order. The
+// error is the client's own, also if the server does not have the resource, or the cause of
 // the context's end; see Problem.
 func List[T any](ctx context.Context, s *Server, q Query,
 	pick func(*unstructured.Unstructured) (T, bool)) ([]T, error) {
@@ -230,12 +230,12 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string { return e.Host + " does not answer: " + e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Problem returns an error of List with what was listed, such as Kustomizations: an *AuthError
-// where the server wants other credentials or more permissions, an *UnavailableError where it
-// does not answer.
+// Problem returns an error of List with the kind of the listed objects, such as
+// Kustomizations: an *AuthError if the server wants other credentials or more permissions, an
+// *UnavailableError if it does not answer.
 func (s *Server) Problem(err error, what string, q Query) error {
 	listing := fmt.Sprintf("listing the %s of context %s", what, s.Context)
 	switch {

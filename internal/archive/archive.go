@@ -1,11 +1,11 @@
-// Package archive reads source trees that others have made: the archive of a
-// chart, the layer of an OCI artifact, the commit of a git repository. What comes
-// in is bytes that nobody has checked; what goes out is a [Tree] of files in
-// memory whose paths stay below its root and whose size is bounded, or an error
-// that names the entry. [Pack] writes a tree as the one archive that stands for it.
+// Package archive reads source trees that others have made: the archive of a chart, the
+// layer of an OCI artifact, the commit of a git repository. The input is bytes that
+// nobody has checked. The output is a [Tree] of files in memory, with paths below its
+// root and a bounded size, or an error that names the entry. [Pack] writes a tree as
+// the one archive that stands for it.
 //
-// The package writes nothing to disk and reads nothing but its arguments. All of
-// it is safe for concurrent use, as long as nobody changes a tree.
+// The package writes nothing to disk and reads only its arguments. All of it is safe
+// for concurrent use, as long as nobody changes a tree.
 package archive
 
 import (
@@ -26,8 +26,8 @@ type File struct {
 type Tree struct {
 	Files map[string]File
 	// Refused are the paths whose content is not to be had, with a reason each that
-	// follows the path in a sentence, such as "is a link that leaves the tree". Who
-	// needs none of them can ignore them.
+	// follows the path in a sentence, such as "is a link that leaves the tree". A caller
+	// that does not need them can ignore them.
 	Refused map[string]string
 }
 
@@ -40,8 +40,8 @@ func (t *Tree) Data() map[string][]byte {
 	return out
 }
 
-// Limits bound what a tree may hold, so that a small archive cannot become
-// something that no machine has room for.
+// Limits bound the content of a tree, so that a small archive cannot become something
+// that no machine has room for.
 type Limits struct {
 	Entries int   // files, links and folders, also those that links to folders repeat
 	Total   int64 // the bytes of all files
@@ -83,7 +83,7 @@ func (e *EntryError) Error() string { return fmt.Sprintf("%q %s", e.Entry, e.Pro
 // A LimitError says which limit an archive exceeds.
 type LimitError struct {
 	Entry string // where it was exceeded; "" if no entry is to blame
-	Most  string // what is allowed, such as "at most 100000 entries"
+	Most  string // the bound, such as "at most 100000 entries"
 }
 
 func (e *LimitError) Error() string {

@@ -67,7 +67,7 @@ func zipped(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-// show is a tree as text: a line for each path, * after what can be executed.
+// show is a tree as text: a line for each path, * after executable files.
 func show(t *Tree) string {
 	var lines []string
 	for name, f := range t.Files {

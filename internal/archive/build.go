@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Entry is what a tree is built of: a file, a link, or a path that is refused. At
-// most one of Link, Refused and Data is set.
+// Entry is a part of a tree: a file, a link, or a path that is refused. At most one of
+// Link, Refused and Data is set.
 type Entry struct {
 	Path       string
 	Data       []byte

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// tree follows the links of what was added and returns the files.
+// tree follows the links among the added entries and returns the files.
 func (b *builder) tree() (*Tree, error) {
 	w := &walk{builder: b, out: &Tree{Files: map[string]File{}, Refused: map[string]string{}}, around: map[*node]bool{}}
-	b.entries, b.total = 0, 0 // counted again, with what links repeat
+	b.entries, b.total = 0, 0 // counted again, with the files that links repeat
 	if err := w.folder(b.root, ""); err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ type walk struct {
 	around map[*node]bool // the folders that the walk is in
 }
 
-// folder brings what is in a folder to the tree at a path.
+// folder adds the content of a folder to the tree at a path.
 func (w *walk) folder(n *node, at string) error {
 	w.around[n] = true
 	defer delete(w.around, n)
@@ -68,9 +68,9 @@ func (w *walk) node(n *node, at string) error {
 	return nil
 }
 
-// follow returns what a link leads to in the end, which is not a link, or why that is
-// not to be had. Each link is followed once, so that links to links cost no more than
-// they are long.
+// follow returns the final target of a link, which is not a link, or the reason why it
+// has none. Each link is followed once, so that the costs of links to links are
+// linear.
 func (n *node) follow() (target *node, problem string) {
 	l := n.link
 	switch l.state {

@@ -27,7 +27,7 @@ func entryPath(name string) (clean, problem string) {
 	return clean, pathProblem(clean)
 }
 
-// pathProblem says what is wrong with a path, or "".
+// pathProblem returns the problem of a path, or "".
 func pathProblem(p string) string {
 	if strings.HasPrefix(p, "/") {
 		return "is an absolute path"
@@ -44,11 +44,11 @@ func pathProblem(p string) string {
 // takes more.
 const maxElement = 255
 
-// NameProblem says what is wrong with one element of a path, so that it follows
-// the path in a sentence, or "". Names of git's own folder are refused as Windows
-// and HFS+ read them too, because a tree may be written to such a disk: in any
-// case, as its short name, and with what follows a colon or a final dot or space
-// left out.
+// NameProblem returns the problem of one element of a path, as text that follows the
+// path in a sentence, or "". Names of git's own folder are refused as Windows and
+// HFS+ read them too, because a tree may be written to such a disk: in any case, as
+// its short name, and without the text from a colon on, and without a final dot or
+// space.
 func NameProblem(e string) string {
 	switch {
 	case e == "":

@@ -13,11 +13,11 @@ import (
 // refused path: why it is.
 const refusedRecord = "KALYPSO.refused"
 
-// Pack writes the tar archive that stands for a tree: equal trees have equal
-// bytes, whoever made them and wherever. Entries are sorted by path, without
-// folders, of owner 0 and of the year 1970, with mode 0755 for what can be executed
-// and 0644 for the rest. A refused path is a link that leads nowhere, with the
-// reason beside it. [Read] gives the tree again.
+// Pack writes the tar archive that stands for a tree: equal trees have equal bytes,
+// whoever made them and wherever. Entries are sorted by path, without folders, of owner
+// 0 and of the year 1970, with mode 0755 for executable files and 0644 for the rest. A
+// refused path is a link that leads nowhere, with the reason beside it. [Read] gives
+// the tree again.
 //
 // The tree is one that Read or [Build] made. One with a path that no archive can
 // hold is a mistake of the program, and panics.

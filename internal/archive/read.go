@@ -16,10 +16,10 @@ import (
 // is found out by its bytes. It reads within [DefaultLimits]. Links that stay in
 // the archive become the files and folders that they lead to; others are refused.
 //
-// Errors are *EntryError where an entry leaves the archive, is a device or a pipe,
-// is there twice, is a file and a folder at once, or has a name that git or a file
-// system takes for something else; *LimitError; and *FormatError. Names that
-// differ in case alone are two files, as they are for git, Helm and Kustomize.
+// Errors are *EntryError where an entry leaves the archive, is a device or a pipe, is
+// there twice, is a file and a folder at once, or has a name that git or a file system
+// takes for something else; *LimitError; and *FormatError. Names that differ only in
+// case are two files, as they are for git, Helm and Kustomize.
 func Read(data []byte) (*Tree, error) { return DefaultLimits.Read(data) }
 
 // Read is [Read] within other limits.
@@ -37,8 +37,8 @@ func (l Limits) Read(data []byte) (*Tree, error) {
 	return l.Build(l.entries(&bounded{Reader: stream, left: l.stream(), limits: l}))
 }
 
-// stream is how many bytes of tar there are at most: those of the files, and for
-// each entry its header, what precedes it for a long name, and its padding.
+// stream is the largest number of bytes of tar: the bytes of the files, and for each
+// entry its header, what precedes it for a long name, and its padding.
 func (l Limits) stream() int64 { return l.Total + int64(l.Entries)*(4*512+2*int64(l.Path)) + 1<<20 }
 
 // bounded ends a stream that is longer than an archive within the limits can be,
@@ -68,7 +68,7 @@ func (l Limits) entries(stream io.Reader) iter.Seq2[Entry, error] {
 		for {
 			header, err := archive.Next()
 			if err == io.EOF {
-				// What follows the archive says nothing, but gzip's checksum comes last.
+				// Bytes after the archive have no meaning, but gzip's checksum comes last.
 				if _, err := io.Copy(io.Discard, stream); err != nil {
 					yield(Entry{}, damaged(last, err))
 				}
@@ -126,7 +126,7 @@ func (l Limits) entry(h *tar.Header, content io.Reader) (Entry, error) {
 	return e, nil
 }
 
-// damaged says what an error of reading means.
+// damaged explains an error of reading.
 func damaged(last string, err error) error {
 	var limit *LimitError
 	switch {

@@ -13,7 +13,8 @@ import (
 
 // In returns which part of an address is a credential, or may be one, such as "the user
 // name before the host", or "". The address is a URL, or user@host:path as ssh writes it.
-// For ssh the user name alone is none, because its keys are elsewhere.
+// For ssh a user name without a password is not a credential, because its keys are
+// elsewhere.
 func In(address string) string {
 	scheme, rest, isURL := strings.Cut(address, "://")
 	if !isURL {
@@ -93,7 +94,7 @@ var (
 )
 
 // Hide returns a text without the credentials of its URLs: the part before a host is
-// removed, except for user names of ssh; the value of a parameter becomes ***.
+// removed, except for user names of ssh. The value of a parameter becomes ***.
 func Hide(text string) string {
 	if strings.Contains(text, "://") && strings.Contains(text, "@") {
 		text = before.ReplaceAllStringFunc(text, func(found string) string {

@@ -74,7 +74,7 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// What In finds, Hide hides.
+// Hide hides everything that In finds.
 func FuzzHide(f *testing.F) {
 	for _, seed := range []string{"user:pa/ss", "TOKEN", "a%3Ab", "u:p@q", ":", "u:1/2"} {
 		f.Add(seed)

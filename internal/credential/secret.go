@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Masked is what is shown of a secret.
+// Masked is shown in place of a secret.
 const Masked = "***"
 
 // Secret reports whether a value looks like a secret in plain text, by its name or by
@@ -18,8 +18,8 @@ func Secret(name, text string) bool {
 	return text != "" && (Named(name) || Looks(text))
 }
 
-// namedWords are the words of which each makes a name look like a secret's, and keyWords
-// those before "key".
+// namedWords are words that make a name look like a secret's, and keyWords those before
+// "key".
 var (
 	namedWords = []string{"password", "passwd", "passphrase", "secret", "token", "credential",
 		"credentials", "apikey", "privatekey", "accesskey", "secretkey"}
@@ -38,7 +38,8 @@ func Named(name string) bool {
 	return false
 }
 
-// Words splits a name at what is no letter or digit, and at camel humps, in lower case.
+// Words splits a name at characters other than letters and digits, and at camel humps,
+// in lower case.
 func Words(name string) []string {
 	var out []string
 	var word []rune
@@ -72,7 +73,7 @@ var known = lazyregexp.New(
 
 // Looks reports whether a text looks like a secret whatever its name is: a private key, a URL
 // with a password, a token of a well-known form, or characters at random. Digests, and ids in
-// hex, are none.
+// hex, do not look like secrets.
 func Looks(text string) bool {
 	if len(text) < minRandom {
 		return strings.Contains(text, "://") && In(text) == passwordBefore

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Signature is who made a commit, and when.
+// Signature is the author of a commit, with the time.
 type Signature struct {
 	Name, Email string
 	When        time.Time
@@ -46,7 +46,7 @@ type Commit struct {
 func (c Commit) Encode() []byte { return c.encode("") }
 
 // Signed returns the commit's content with a signature, which sign computes from the
-// content without it; a nil sign is for none. The format is that of
+// content without it; with a nil sign it has no signature. The format is
 // https://git-scm.com/docs/gitformat-signature.
 func (c Commit) Signed(sign func(content []byte) (string, error)) ([]byte, error) {
 	if sign == nil {
@@ -74,8 +74,8 @@ func (c Commit) encode(signature string) []byte {
 // Signatures returns the author and the committer. A part that given leaves empty is found
 // as git does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and
 // user.* of the repository's config and the user's, else in fallback. The time is given's,
-// then that of GIT_AUTHOR_DATE and GIT_COMMITTER_DATE (as seconds and offset, RFC 3339 or
-// RFC 2822), then SOURCE_DATE_EPOCH, then fallback's.
+// then the one in GIT_AUTHOR_DATE and GIT_COMMITTER_DATE (as seconds and offset, RFC 3339
+// or RFC 2822), then SOURCE_DATE_EPOCH, then fallback's.
 func (r *Repository) Signatures(given, fallback Signature) (author, committer Signature, err error) {
 	configs := append(userConfigs(), nil)
 	copy(configs[1:], configs)

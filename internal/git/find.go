@@ -42,7 +42,7 @@ func findAround(dir string) (workTree, own string, err error) {
 }
 
 // dotGit returns the git folder that the .git of a folder is or names, or "". As for
-// git, an empty folder named .git is none.
+// git, an empty folder named .git does not count.
 func dotGit(dir string) (string, error) {
 	dot := filepath.Join(dir, ".git")
 	info, err := os.Stat(dot)

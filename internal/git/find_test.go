@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// realPath is how git writes a path in what points to it.
+// realPath is git's form of a path in files that point to it.
 func realPath(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.EvalSymlinks(path)

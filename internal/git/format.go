@@ -13,7 +13,7 @@ type FormatError struct{ Reason string }
 
 func (e *FormatError) Error() string { return "its format is not supported: " + e.Reason }
 
-// ErrSHA256 is the error for a repository whose ids are those of SHA-256.
+// ErrSHA256 is the error for a repository with ids by SHA-256.
 var ErrSHA256 = &FormatError{"it is a SHA-256 repository, and kalypso reads SHA-1 ones; `git " +
 	"init --object-format=sha1` makes such a one"}
 

@@ -88,7 +88,7 @@ func commit(t testing.TB, r *Repository, content string, parents ...Hash) Hash {
 	return id
 }
 
-// content returns n objects of random sizes, of which many are similar.
+// content returns n objects of random sizes. Many of them are similar.
 func content(n int) [][]byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var all [][]byte

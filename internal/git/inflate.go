@@ -30,8 +30,8 @@ func inflate(in io.Reader, f func(io.Reader) error) error {
 	return f(z.zlib)
 }
 
-// exactly reads a stream of the size. Memory is allocated for what arrives, not for what is
-// announced.
+// exactly reads a stream of the size. Memory is allocated for the bytes that arrive, not
+// for the announced size.
 func exactly(in io.Reader, size int64) ([]byte, error) {
 	if size < 0 || size > maxObject {
 		return nil, fmt.Errorf("its size is %d", size)

@@ -85,7 +85,7 @@ func (r *Repository) Shallow() ([]Hash, error) {
 	return ids, nil
 }
 
-// Absent returns those of some objects that are not in the repository, each once and in the
+// Absent returns the given objects that are not in the repository, each once and in the
 // same order. It reads no object, and does not call Missing.
 func (r *Repository) Absent(ids []Hash) ([]Hash, error) {
 	var once []Hash

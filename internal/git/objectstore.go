@@ -38,7 +38,8 @@ var errAbsent = errors.New("the object is missing")
 // neither the old pack nor the new one.
 const mostLooks = 4
 
-// read returns an object of at most most bytes. The error is errAbsent where there is none.
+// read returns an object of at most most bytes. The error is errAbsent if it does not
+// exist.
 func (s *objectStore) read(id Hash, most int64) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +70,7 @@ func (s *objectStore) lookUp(id Hash, most int64) (Object, error) {
 				return o, nil
 			}
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // what another process removes, it has put elsewhere
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process removes only objects that it has put elsewhere
 			return Object{}, err
 		}
 	}
@@ -87,8 +88,8 @@ func (s *objectStore) lookUp(id Hash, most int64) (Object, error) {
 	return Object{}, fs.ErrNotExist
 }
 
-// list finds the packs, the newest first because it has most of what is read first, and the
-// object folders of the repository and its alternates.
+// list finds the packs, the newest first because most first reads are in it, and the object
+// folders of the repository and its alternates.
 func (s *objectStore) list() error {
 	known := map[string]*pack{}
 	for _, p := range s.packs {
@@ -213,7 +214,7 @@ func (s *objectStore) has(id Hash) bool {
 	return false
 }
 
-// absent returns those of some objects, each listed once, that the store does not have.
+// absent returns the given objects, each listed once, that the store does not have.
 func (s *objectStore) absent(ids []Hash) ([]Hash, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +235,7 @@ func (s *objectStore) absent(ids []Hash) ([]Hash, error) {
 	return ids, nil
 }
 
-// unlisted returns those of some objects that are not in the listed packs and folders.
+// unlisted returns the given objects that are not in the listed packs and folders.
 func (s *objectStore) unlisted(ids []Hash) ([]Hash, error) {
 	var left []Hash
 	for _, id := range ids {

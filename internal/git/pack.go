@@ -33,7 +33,7 @@ type pack struct {
 	data   *os.File    // nil before the first read
 	fanout [256]uint32 // how many ids have at most this first byte
 
-	ids [searched * idSize]byte // what was read last of the index
+	ids [searched * idSize]byte // the part of the index that was read last
 	in  *bufio.Reader           // of data
 }
 

@@ -346,7 +346,7 @@ func createTemp(dir, prefix string) (*os.File, error) {
 func settle(f *os.File) error { return errors.Join(f.Sync(), f.Close()) }
 
 // Abort discards the objects before Finish. After Finish they stay, and `git repack` may
-// remove those that nothing refers to.
+// remove the ones without references.
 func (w *PackWriter) Abort() error {
 	err := w.discard()
 	if w.keep != "" {

@@ -172,8 +172,8 @@ func TestReflogs(t *testing.T) {
 	}
 }
 
-// Of many that move a ref from one commit at once, one does; the file system
-// holds no more than that.
+// If many processes move a ref from one commit at once, one succeeds. The file system
+// has only its result.
 func TestOneWins(t *testing.T) {
 	r, dir := repository(t)
 	first := commit(t, r, "1")

@@ -27,8 +27,9 @@ type Repository struct {
 	Step func(op, file string) error
 
 	// Missing, unless nil, is called for a missing object, and may add it: after nil the
-	// object is looked up once more. Its error is that of the read. Several goroutines call
-	// it at once, and it may use the Repository. It is set before the repository is used.
+	// object is looked up once more. Its error becomes the error of the read. Several
+	// goroutines call it at once, and it may use the Repository. It is set before the
+	// repository is used.
 	Missing func(id Hash) error
 
 	dir      string // shared by all work trees: objects, refs, config
@@ -69,7 +70,7 @@ func openAt(dir string) (*Repository, error) {
 
 // Discover opens the repository whose work tree contains a folder: the nearest of dir and
 // its parents with a .git as Open describes it. It fails as Open does, and with an
-// ErrNoRepository where there is none.
+// ErrNoRepository if none of them has one.
 func Discover(dir string) (*Repository, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

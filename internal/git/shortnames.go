@@ -32,8 +32,8 @@ func (r *refStore) shortRef(name string) (Hash, bool) {
 
 var rootRef = lazyregexp.New(`^[A-Z_]*HEAD$`)
 
-// isRef reports whether a full name can be that of a ref: not every file of the repository
-// is one.
+// isRef reports whether a full name can be a ref's: not every file of the repository is
+// one.
 func isRef(name string) bool {
 	return rootRef.MatchString(name) || strings.HasPrefix(name, "refs/") && plumbing.ReferenceName(name).Validate() == nil
 }

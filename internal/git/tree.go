@@ -35,7 +35,7 @@ func (e Entry) Compare(other Entry) int {
 	return cmp.Or(strings.Compare(e.Name[:n], other.Name[:n]), cmp.Compare(e.next(n), other.next(n)))
 }
 
-// next is what follows the first n bytes of the name, as entries are sorted, or -1.
+// next is the byte after the first n bytes of the name, as entries are sorted, or -1.
 func (e Entry) next(n int) int {
 	switch {
 	case n < len(e.Name):

@@ -23,9 +23,9 @@ const (
 	lockRetry = 5 * time.Millisecond
 )
 
-// Update moves a ref from one commit to another; from the zero Hash where it does not
-// exist. The change is on the disk when Update returns. Where git would write a reflog, it
-// gets an entry with by and the subject of message.
+// Update moves a ref from one commit to another; from the zero Hash if it does not exist.
+// The change is on the disk when Update returns. If git would write a reflog, it gets an
+// entry with by and the subject of message.
 //
 // As with git, the ref's lock file is made, the ref is compared, and the lock file becomes
 // the ref. The error is an ErrLostRace where the ref is not at from. The error for a lock

@@ -41,7 +41,7 @@ func get(client *http.Client, from string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// What is checked is the address that is connected to, whatever leads there.
+// The client checks the address of the connection, whatever leads there.
 func TestReach(t *testing.T) {
 	dnstest.Serve(t, loopback)
 	port, asked := server(t)
@@ -84,8 +84,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// A proxy may be on this machine, and connects to what it knows itself; what has the name of
-// this machine is not asked for.
+// A proxy may be on this machine, and connects to what it knows itself; names of this
+// machine are not requested.
 func TestReachByProxy(t *testing.T) {
 	port, asked := server(t)
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1"+port)

@@ -68,7 +68,7 @@ func (s *Secrets) Problem(err error) string {
 }
 
 // Cleaned returns an error with the text of Problem. errors.Is works as for err; errors.As
-// finds the types whose text is clean: those of this package, and *address.LocalError.
+// finds the types whose text is clean: the types of this package, and *address.LocalError.
 func (s *Secrets) Cleaned(err error) error { return &cleaned{err, s} }
 
 type cleaned struct {

@@ -1,7 +1,8 @@
 // Package httpclient is the HTTP client of all packages that reach a server which others
 // run. Options go in; an [http.RoundTripper] comes out that bounds how long a server may be
 // silent and how much of an answer is read, uses the proxies of the environment, and
-// retries what the server may answer later. [Secrets] keeps passwords out of messages.
+// retries requests that the server may answer later. [Secrets] keeps passwords out of
+// messages.
 package httpclient
 
 import (
@@ -28,10 +29,10 @@ type Options struct {
 	// Dial is how long a connection may take, and Answer how long a server may be
 	// silent after a request.
 	Dial, Answer time.Duration
-	// Repeat reports whether a request is retried after a response or an error; nil
-	// for never. Retries is the largest number of retries, First the wait before the
-	// first one, doubled each time, and Most the longest wait, also where the server
-	// asks for more with Retry-After.
+	// Repeat reports whether a request is retried after a response or an error; with nil
+	// it never is. Retries is the largest number of retries, First the wait before the
+	// first one, doubled each time, and Most the longest wait, also if the server wants
+	// more with Retry-After.
 	Repeat      func(*http.Response, error) (bool, error)
 	Retries     int
 	First, Most time.Duration
@@ -40,20 +41,20 @@ type Options struct {
 	Body func(*http.Response) int64
 	// TLS has the certificates of both sides; nil for Go's defaults.
 	TLS *tls.Config
-	// Reach is which servers are connected to, whoever names them: a URL, or a redirect. An
-	// error for another one is an *address.LocalError. Where a proxy connects, only the name
-	// of the server is known.
+	// Reach has the servers that may be connected to, whether a URL or a redirect names
+	// them. An error for another one is an *address.LocalError. If a proxy connects, only
+	// the name of the server is known.
 	Reach address.Reach
 }
 
-// DialTimeout and Retries are those of [Patient].
+// DialTimeout and Retries are the same as in [Patient].
 const (
 	DialTimeout = 15 * time.Second
 	Retries     = 3
 )
 
 // Patient returns the options for servers that a command cannot do without: a minute for an
-// answer, retries of what is [Unavailable], the first after wait and none after more than 60
+// answer, retries of [Unavailable] answers, the first after wait and none after more than 60
 // waits, and bodies of [MaxBody] bytes.
 func Patient(wait time.Duration) Options {
 	return Options{

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Regexp is a regular expression that is compiled at the first call of a method.
-// Its methods are those of regexp.Regexp, and goroutines may share it.
+// Regexp is a regular expression that is compiled at the first call of a method. It has
+// methods of regexp.Regexp, and goroutines may share it.
 type Regexp struct{ compiled func() *regexp.Regexp }
 
 // tested says that this is the process of a test: package testing, which could tell, is

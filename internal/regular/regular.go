@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is what an error of [Open] and [ReadFile] wraps for anything but a file or a
-// folder, for which it wraps syscall.EISDIR.
+// ErrNotRegular is wrapped by errors of [Open] and [ReadFile] for anything but a file or a
+// folder. For a folder they wrap syscall.EISDIR.
 var ErrNotRegular = errors.New("is not a regular file")
 
 // Open opens a file for reading. It never waits for somebody to write.

@@ -1,5 +1,5 @@
-// Package scratch makes temporary folders of which none outlives its process for long:
-// what a process leaves that is killed is removed by the next one that makes a folder.
+// Package scratch makes temporary folders that do not outlive their process for long.
+// If a process is killed, the next one that makes a folder removes its leftovers.
 //
 // Beside each folder is a file that its process has locked. The system lets go of the
 // lock with the process, whatever ends it.
@@ -15,7 +15,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// What the names of folders begin with, and those of their locks end with.
+// The prefix of the names of folders, and the suffix of their locks.
 const (
 	prefix = "kalypso-"
 	suffix = ".lock"
@@ -54,8 +54,8 @@ func Dir(what string) (dir string, remove func() error, err error) {
 // released.
 var locks sync.Map
 
-// hold makes a file that no other process has, and locks it. Where files cannot be
-// locked, nobody can take it for one that was left.
+// hold makes a file that no other process has, and locks it. If files cannot be locked,
+// nobody can take it for a leftover.
 func hold(parent, what string) (*flock.Flock, error) {
 	for {
 		f, err := os.CreateTemp(parent, prefix+what+"-*"+suffix)
@@ -82,11 +82,11 @@ func hold(parent, what string) (*flock.Flock, error) {
 // it ran this program. Only the first call counts.
 func Sweep() { swept.Do(func() { sweep(os.TempDir()) }) }
 
-// swept is that this process has looked for what others left.
+// swept is true once this process has looked for leftovers of others.
 var swept sync.Once
 
-// sweep removes the folders of processes that are gone. What it may not remove is
-// somebody else's.
+// sweep removes the folders of processes that are gone. Folders that it may not remove
+// are somebody else's.
 func sweep(parent string) {
 	entries, _ := os.ReadDir(parent)
 	for _, e := range entries {

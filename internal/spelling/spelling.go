@@ -148,7 +148,7 @@ func digits(s string) string {
 	}, s)
 }
 
-// letters counts what is not a digit in s.
+// letters counts the characters of s that are not digits.
 func letters(s string) int { return len(s) - len(digits(s)) }
 
 // oneEdit reports whether a and b differ by one byte inserted, removed or replaced, or

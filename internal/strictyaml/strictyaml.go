@@ -11,11 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// goTypes are how the decoder names Go's types, which are nothing to who writes the file.
+// goTypes are the decoder's names of Go's types, which mean nothing to the author of a
+// file.
 var goTypes = regexp.MustCompile(` (in type|into) \S+`)
 
-// Decode reads a document into a value, as the decoder of YAML does; an empty one leaves it as it is. The
-// error is for who has written it.
+// Decode reads a document into a value, as the decoder of YAML does. An empty document leaves the
+// value as it is. The error is for the author of the document.
 func Decode(data []byte, into any) error {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)

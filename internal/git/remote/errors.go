@@ -15,7 +15,7 @@ import (
 type AuthError struct {
 	URL     string
 	Problem string
-	Hint    string // what the user can do
+	Hint    string // the remedy
 }
 
 func (e *AuthError) Error() string { return e.URL + ": " + e.Problem }
@@ -67,8 +67,8 @@ func (e *RejectedError) Error() string {
 // ErrNotLocal is that a repository is not on this machine.
 var ErrNotLocal = errors.New("it is not on this machine")
 
-// ErrNoAtomic is what the error of Push is where the server cannot change several
-// refs at once. Nothing was sent then.
+// ErrNoAtomic is the error of Push if the server cannot change several refs at once.
+// Nothing was sent then.
 var ErrNoAtomic = errors.New("the server cannot change several refs as one (it lacks the capability atomic)")
 
 // lostRace is that another process changed refs. detail is the server's text.
@@ -122,7 +122,7 @@ func (r *Remote) failed(ctx context.Context, err error) error {
 	return &Error{r.url, r.secrets.Problem(err), r.secrets.Cleaned(err)}
 }
 
-// foreign is what git says of a repository on this machine that another user owns.
+// foreign is git's message about a repository on this machine that another user owns.
 var foreign = regexp.MustCompile(`detected dubious ownership in repository at '([^'\n]+)'`)
 
 // branchOf returns the name of a branch; "" for another ref.

@@ -13,8 +13,8 @@ import (
 )
 
 // Fetch makes commits available, with all their trees and with depth commits of each
-// history, the commit included; 0 for all of it. An id may also be that of an annotated
-// tag. Only missing objects are requested.
+// history, the commit included; 0 for all of it. An id may also be an annotated tag's.
+// Only missing objects are requested.
 //
 // A commit that no ref names is requested by its id where the server allows that; otherwise
 // all branches and tags are fetched, which may contain it. The error is a *NotFoundError
@@ -108,7 +108,7 @@ func (r *Remote) note(commits []git.Hash, depth int) error {
 }
 
 // fetchAttempts returns the requests for commits, the cheapest first. A server may lack
-// filters, or have ones that fail, and may send nothing but what its refs name.
+// filters, or have ones that fail, and may send only objects that its refs name.
 func (r *Remote) fetchAttempts(ids []git.Hash, depth int, whole bool) []want {
 	latest := r.advertisement()
 	named := latest.named()
@@ -139,8 +139,8 @@ func (r *Remote) fetchAttempts(ids []git.Hash, depth int, whole bool) []want {
 	return ways
 }
 
-// named returns what refs name, and for a commit that only an annotated tag names, the tag:
-// most servers send nothing else.
+// named returns the objects that refs name, and for a commit that only an annotated tag
+// names, the tag: most servers send nothing else.
 func (a *advertisement) named() map[git.Hash]git.Hash {
 	out := map[git.Hash]git.Hash{}
 	for _, id := range a.refs {
@@ -165,8 +165,8 @@ func (a *advertisement) tips() []git.Hash {
 	return slices.SortedFunc(maps.Keys(all), func(a, b git.Hash) int { return bytes.Compare(a[:], b[:]) })
 }
 
-// Prefetch makes objects available that were left with the server: all that are missing, in
-// one request. What several goroutines want while a request is under way is fetched by the
+// Prefetch makes objects available that were left with the server: all the missing ones, in
+// one request. While a request is under way, the objects that goroutines want wait for the
 // next one.
 func (r *Remote) Prefetch(ctx context.Context, ids []git.Hash) error {
 	absent, err := r.store.local.Absent(ids)
@@ -218,8 +218,8 @@ func (r *Remote) everAdvertised() []git.Hash {
 	return slices.Collect(maps.Keys(r.named))
 }
 
-// prefetchAttempts returns the requests for objects that were left with the server. A
-// server that sends no objects by their ids is asked for their commits again, with files.
+// prefetchAttempts returns the requests for objects that were left with the server. If a
+// server sends no objects by their ids, they request the commits again, with files.
 func (r *Remote) prefetchAttempts(ids []git.Hash) []want {
 	latest := r.advertisement()
 	var ways []want
@@ -264,8 +264,8 @@ func (s *store) beforeCut() (map[git.Hash]bool, error) {
 	return out, nil
 }
 
-// batches makes one request at a time, each for all that was wanted since the one before it
-// began.
+// batches makes one request at a time, each for all objects that were wanted since the one
+// before it began.
 type batches struct {
 	busy chan struct{} // has one element during a request
 
@@ -279,7 +279,7 @@ type batch struct {
 	err  error
 }
 
-// do fetches objects. Where the caller who makes the request for all was cancelled, the
+// do fetches objects. If the caller who makes the request for all was cancelled, the
 // others make their own.
 func (q *batches) do(ctx context.Context, ids []git.Hash, ask func([]git.Hash) error) error {
 	q.mu.Lock()

@@ -44,7 +44,7 @@ default login anyone password p5
 	}
 }
 
-// FuzzNetrc: a login is of the text, and of the user who is asked for.
+// FuzzNetrc: a login is of the text, and of the requested user.
 func FuzzNetrc(f *testing.F) {
 	f.Add("machine a login b password c\nmacdef x\n\ndefault password", "a", "")
 	f.Fuzz(func(t *testing.T, text, host, user string) {

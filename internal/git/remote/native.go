@@ -19,7 +19,7 @@ import (
 
 // native implements git's protocol with go-git's transports. It uses only the messages of
 // go-git: its clone has no filters; its push walks all history, silently drops "atomic"
-// where the server lacks it, and cannot send which commit a ref must be at.
+// if the server lacks it, and cannot send which commit a ref must be at.
 type native struct {
 	server *server
 

@@ -147,7 +147,7 @@ func withoutProgress(messages string) string {
 	return strings.Join(out, " ")
 }
 
-// bounded keeps the first bytes of what is written to it.
+// bounded keeps the first bytes that are written to it.
 type bounded struct {
 	bytes.Buffer
 	most int
@@ -161,9 +161,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 // packHead is the length of a pack's header: "PACK", a version, a number of objects.
 const packHead = 12
 
-// openPacks returns some packs as one, an empty one for none, as servers want it. The
-// objects stay valid when moved together, because differences refer to others by their
-// distance.
+// openPacks returns some packs as one, which is empty without packs, as servers want
+// it. The objects stay valid when moved together, because differences refer to others
+// by their distance.
 func openPacks(files []string) (io.ReadCloser, error) {
 	sum := sha1.New()
 	all := &joined{}

@@ -20,7 +20,7 @@ type Update struct {
 	New git.Hash // where it will be; the zero Hash to delete it
 }
 
-// proposal is what a push asks a server for.
+// proposal is the request of a push.
 type proposal struct {
 	updates      []Update
 	packs        []string
@@ -50,13 +50,13 @@ var errUnknownResult = errors.New("the server does not say what it did")
 // atomic, either all refs change or none: the error is an ErrNoAtomic where the server does
 // not support that.
 //
-// The error is a git.ErrLostRace where a ref is not where it should be, also if several
+// The error is a git.ErrLostRace if a ref is not where it should be, also if several
 // processes move it at once, and a *RejectedError where the server rejects the change. A
 // ref that is already where it should go is a success, whoever moved it there. So is a lost
 // answer, if the refs are then found where they should be.
 //
 // Advertised then returns the refs as they were read last, with these changes, and the
-// store has the objects: what was pushed is not fetched again.
+// store has the objects: pushed objects are not fetched again.
 func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
 	return r.PushWhile(ctx, updates, packs, atomic, nil)
 }
@@ -93,7 +93,7 @@ func (r *Remote) moved(updates []Update) {
 	r.latest = &latest
 }
 
-// keep adds what was pushed to the store. Where that fails, it is fetched later.
+// keep adds pushed objects to the store. If that fails, they are fetched later.
 func (r *Remote) keep(ctx context.Context, updates []Update, packs []string) {
 	for _, name := range packs {
 		if r.store.take(ctx, name) != nil {

@@ -73,7 +73,7 @@ func TestPush(t *testing.T) {
 		if len(latest) != 1 || latest["refs/heads/main"] != next {
 			t.Error(latest)
 		}
-		// What was pushed is not fetched.
+		// Pushed objects are not fetched.
 		s.Asked()
 		must(t, r.Fetch(t.Context(), []git.Hash{next}, 1))
 		if asked := s.Asked(); len(asked) > 0 || !r.Objects().Has(next) {
@@ -85,7 +85,7 @@ func TestPush(t *testing.T) {
 		must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: next, New: fourth}}, append(more, most...), false))
 		healthy(t, repo.Dir)
 
-		// What is there already is success, and nothing is sent.
+		// A ref that is already there is a success, and nothing is sent.
 		s.Asked()
 		must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: next, New: fourth}}, more, true))
 		for _, asked := range s.Asked() {

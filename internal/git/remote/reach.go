@@ -16,7 +16,7 @@ import (
 )
 
 // reachOf returns the reach for a repository that git's configuration has at a different URL
-// from the one that was given: where that is, the people of this machine have said.
+// from the given one: the people of this machine have chosen its place.
 func reachOf(reach address.Reach, given, is string) (address.Reach, error) {
 	if !reach.Remote || given == is {
 		return reach, nil
@@ -39,7 +39,7 @@ func init() {
 	})
 }
 
-// sshProxy returns what stands for a reach as a proxy of ssh; "" for that of the environment.
+// sshProxy returns the URL for a reach as a proxy of ssh; "" for the environment's.
 func sshProxy(reach address.Reach) string {
 	if !reach.Remote {
 		return ""

@@ -1,12 +1,12 @@
 // Package remote reads and writes git repositories that others write to as well: on a
 // server, or in a folder of this machine. A URL goes in, as git accepts it. Out come refs,
 // a local repository with the commits that were fetched, and pushes that move each ref from
-// exactly the commit that was seen to exactly the one that is wanted, or not at all.
+// exactly the commit that was seen to exactly the wanted one, or not at all.
 //
 // # What is fetched
 //
 // A commit is fetched with all its trees and, where the server supports filters, without
-// the content of files: that is fetched when it is read. What was fetched is kept, so that
+// the content of files: that is fetched when it is read. Fetched objects are kept, so that
 // only new objects are requested the next time.
 //
 // # Connections and credentials
@@ -40,13 +40,13 @@ import (
 
 // Options configure the access to a repository.
 type Options struct {
-	// Store is a folder that keeps what was fetched, one bare repository for each URL. Any
+	// Store is a folder for fetched objects, with one bare repository for each URL. Any
 	// number of processes may use it at once, and it stays intact when one is killed. "" is
 	// a temporary folder, which Close removes.
 	Store string
 	// Backend is the implementation of git's protocol: "native" for this program, "git" for
-	// git's own command, and "" for git's only where this program cannot connect: through
-	// another host of ssh, and where only git has credentials.
+	// git's own command, and "" for git's only if this program cannot connect: through
+	// another host of ssh, or if only git has credentials.
 	Backend string
 	// Whole fetches the content of files with their commit, for callers that read most of
 	// them.
@@ -82,7 +82,7 @@ type Remote struct {
 	secrets *httpclient.Secrets
 
 	mu      sync.Mutex
-	latest  *advertisement    // what the server reported last
+	latest  *advertisement    // the last report of the server
 	named   map[git.Hash]bool // what refs have named since Open, without what Push has moved
 	staging *git.Repository
 	unstage func() error // removes the folder of staging
@@ -101,7 +101,7 @@ type backend interface {
 	push(ctx context.Context, p *proposal) (*report, error)
 }
 
-// advertisement is what a server reports about its refs. HEAD is not among them.
+// advertisement is a server's report about its refs. HEAD is not among them.
 type advertisement struct {
 	refs    map[string]git.Hash // annotated tags as they are
 	peeled  map[string]git.Hash // the commits of annotated tags
@@ -200,7 +200,7 @@ func (r *Remote) ask(ctx context.Context) (*advertisement, error) {
 	return latest, nil
 }
 
-// advertisement returns what the server reported last.
+// advertisement returns the last report of the server.
 func (r *Remote) advertisement() *advertisement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,12 +218,12 @@ func (r *Remote) Advertised() (refs, peeled map[string]git.Hash) {
 // refs/heads/; "" if the server does not report it.
 func (r *Remote) DefaultBranch() string { return branchOf(r.advertisement().head) }
 
-// Objects returns the local repository with what was fetched. An object that was left with
-// the server is fetched when it is read. Nothing must be written to it.
+// Objects returns the local repository with the fetched objects. An object that was left
+// with the server is fetched when it is read. Nothing must be written to it.
 func (r *Remote) Objects() *git.Repository { return r.store.objects }
 
 // Staging returns a bare repository for new objects. It borrows from Objects, so that its
-// own objects are those that the server may lack. Close removes it.
+// own objects are the ones that the server may lack. Close removes it.
 func (r *Remote) Staging() (*git.Repository, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -141,7 +141,7 @@ func TestEmpty(t *testing.T) {
 	})
 }
 
-// What is fetched of a commit, with each thing that a server may let be asked for.
+// The fetched objects of a commit, with each kind of request that a server may allow.
 func TestFetch(t *testing.T) {
 	s := remotetest.Serve(t)
 	for name, config := range map[string][]string{
@@ -181,8 +181,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// Of a commit come its trees alone; what is read of its files comes when it is read,
-// many at once; and what is there is not asked for.
+// Only the trees of a commit are fetched at first. Files are fetched when they are
+// read, many at once, and objects that exist are not requested.
 func TestFetchLittle(t *testing.T) {
 	s := remotetest.Serve(t)
 	repo := s.Repository("app.git", promisor...)
@@ -229,7 +229,7 @@ func TestFetchLittle(t *testing.T) {
 			t.Errorf("%d requests for what is there", len(asked))
 		}
 
-		// A later commit is fetched as what differs.
+		// A fetch of a later commit gets only the differing objects.
 		next := repo.Commit("main", "d7/f", "changed by "+o.Backend)
 		must(t, r.Close())
 		r, err = remote.Open(t.Context(), repo.URL, o)
@@ -247,7 +247,7 @@ func TestFetchLittle(t *testing.T) {
 	})
 }
 
-// answered is how many bytes the answers to all that was asked had, without refs.
+// answered is the size of all answers in bytes, without refs.
 func answered(s *remotetest.Server) (n int64) {
 	for _, r := range s.Asked() {
 		if r.Method == "POST" {
@@ -339,8 +339,8 @@ func withoutSSH(t testing.TB) {
 	t.Setenv("PATH", bin)
 }
 
-// Where the configuration of ssh, or of git, reaches a host in a way that these alone
-// know, git runs ssh.
+// If the configuration of ssh, or of git, reaches a host in a way that only these know,
+// git runs ssh.
 func TestSSHDetour(t *testing.T) {
 	script := "#!/bin/sh\n[ \"$1\" = -G ] && { echo proxyjump $JUMP; exit; }\nfor last; do :; done\neval \"git ${last#git-}\"\n"
 	for name, c := range map[string]struct {
@@ -373,8 +373,8 @@ func TestSSHDetour(t *testing.T) {
 	}
 }
 
-// What a ref named when the repository was opened, and no ref names any more, was lost to
-// somebody else. What no ref ever named does not exist.
+// A commit that a ref named when the repository was opened, and that no ref names any
+// more, was lost to somebody else. A commit that no ref ever named does not exist.
 func TestFetchMoved(t *testing.T) {
 	s := remotetest.Serve(t)
 	each(t, func(t *testing.T, o remote.Options) {
@@ -399,7 +399,7 @@ func TestFetchMoved(t *testing.T) {
 	})
 }
 
-// TestForeign holds that who may not read a repository of another user is told how to. git has a
+// TestForeign checks the hint for a user who may not read another user's repository. git has a
 // variable that makes it take any repository for one.
 func TestForeign(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "repo")

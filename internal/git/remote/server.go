@@ -31,7 +31,7 @@ type server struct {
 	endpoint  *transport.Endpoint
 	transport transport.Transport
 	reach     address.Reach
-	// logins ask for what the user has for a host of HTTP, which is tried where auth is not
+	// logins find the user's credentials for a host of HTTP, which are tried if auth is not
 	// accepted.
 	logins []func(context.Context) (login, bool)
 
@@ -221,7 +221,7 @@ func (e *unauthenticated) Unwrap() error { return e.AuthError }
 // wantsAuth reports whether other credentials may help.
 func wantsAuth(err error) bool { return errors.As(err, new(*unauthenticated)) }
 
-// explain returns the error for one of go-git. doing is what the user may not do with the
+// explain returns the error for one of go-git. doing is the forbidden action on the
 // repository: "read" or "written".
 func (s *server) explain(err error, doing string) error {
 	host := s.endpoint.Host

@@ -25,7 +25,7 @@ type settings struct {
 }
 
 // readSettings reads git's configuration, in the working directory as git would. Without
-// git there is none.
+// git it is empty.
 func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 	address := e.Protocol + "://" + hostPort(e) + e.Path
 	set := map[string]string{}
@@ -79,7 +79,7 @@ type headerAuth string
 
 var _ githttp.AuthMethod = headerAuth("")
 
-// Name is what the method is called in errors.
+// Name is the name of the method in errors.
 func (h headerAuth) Name() string { return "http-extra-header" }
 
 // String is the method for people, without its secret.

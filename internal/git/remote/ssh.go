@@ -127,7 +127,7 @@ func sshCommand(ctx context.Context) string {
 }
 
 // readSSHSettings runs ssh to get its configuration for a host: no other reader supports
-// all of it. Without ssh there is none.
+// all of it. Without ssh it is empty.
 func readSSHSettings(ctx context.Context, e *transport.Endpoint) (sshSettings, error) {
 	args := []string{"-G"}
 	if e.Port > 0 {
@@ -221,7 +221,7 @@ func (a *sshAuth) agentSigners() []ssh.Signer {
 	if err != nil {
 		return nil
 	}
-	// The connection stays open for what is signed later, and ends with the process.
+	// The connection stays open for later signatures, and ends with the process.
 	keys, err := agent.NewClient(socket).Signers()
 	if err != nil {
 		return nil
@@ -233,7 +233,7 @@ func (a *sshAuth) agentSigners() []ssh.Signer {
 }
 
 // identifies reports whether one of the files belongs to a key: the public key lies beside
-// the private one, or alone where the agent has the private one.
+// the private one, or without it if the agent has the private one.
 func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 	for _, name := range a.identities {
 		for _, public := range existing([]string{name + ".pub", name}) {
@@ -274,7 +274,7 @@ func paths(setting string) []string {
 	return out
 }
 
-// existing returns those of some files that exist. ssh expands ~ to the home folder of the
+// existing returns the given files that exist. ssh expands ~ to the home folder of the
 // account, whatever $HOME is (ssh(1), FILES). In containers and CI these are often two
 // folders, and users write to the one that they see: a file counts in both.
 func existing(names []string) []string {

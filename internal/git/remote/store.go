@@ -22,8 +22,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// store is a bare repository with what was fetched: a partial clone, which git itself can
-// read and check, and which several processes may add to at once.
+// store is a bare repository with the fetched objects: a partial clone, which git itself
+// can read and check, and which several processes may add to at once.
 //
 // Everything is added by a rename: a pack, its index, the shallow file. The shallow file
 // names a commit before the commit can be read, so that no process takes a cut history for
@@ -118,7 +118,7 @@ func (s *store) create(url string) error {
 	})
 }
 
-// initialize makes a bare repository of which objects may be missing.
+// initialize makes a bare repository that may lack objects.
 func initialize(dir, url string) error {
 	for _, folder := range []string{"objects/pack", "objects/info", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(folder)), 0o777); err != nil {
@@ -153,7 +153,7 @@ func borrow(dir, objects, url string) (*git.Repository, error) {
 }
 
 // hold takes the shared lock, and removes leftovers of killed processes where no other
-// process uses the store. Where files cannot be locked, no process removes anything.
+// process uses the store. If files cannot be locked, no process removes anything.
 func (s *store) hold() {
 	s.held = regular.Lock(filepath.Join(s.dir, "kalypso.use"), 0o666)
 	if alone, err := s.held.TryLock(); err == nil && alone {
@@ -163,7 +163,8 @@ func (s *store) hold() {
 	_ = s.held.RLock()
 }
 
-// sweep removes what killed processes left: files under temporary names, and a lock of git.
+// sweep removes leftovers of killed processes: files under temporary names, and a lock of
+// git.
 func (s *store) sweep() {
 	for _, pattern := range []string{"objects/pack/tmp_*", "shallow.tmp-*", "shallow.lock", marks + "*/*.tmp-*"} {
 		names, _ := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
