@@ -17,11 +17,11 @@ const retry = 50 * time.Millisecond
 
 // Alone waits until no other process on this machine changes what the platform, or the
 // application, at root pins, and locks the others out until release is called. The error is
-// that of the context. Files must be read after the call, because the other process may
-// have changed them.
+// the context's. Files must be read after the call, because the other process may have
+// changed them.
 //
-// The lock file is in the machine's folder, so that none is left in the platform. Where
-// that is not writable, there is no lock: then little can be pinned.
+// The lock file is in the machine's folder, so that no lock is left in the platform. If
+// the folder is not writable, there is no lock: then little can be pinned.
 func (s *Store) Alone(ctx context.Context, root string) (release func(), err error) {
 	name, err := s.aloneFile(root)
 	if err != nil {

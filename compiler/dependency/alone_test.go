@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Who comes second gets its turn when the first is done, and not before.
+// The second process gets its turn when the first is done, and not before.
 func TestAlone(t *testing.T) {
 	s, root := OpenStore("", t.TempDir()), t.TempDir()
 	first, err := s.Alone(t.Context(), root)

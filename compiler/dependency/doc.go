@@ -1,5 +1,5 @@
-// Package dependency is what a platform, or an application, depends on: commits of git
-// repositories, charts, OCI artifacts and CUE modules.
+// Package dependency keeps the dependencies of a platform, or an application: commits
+// of git repositories, charts, OCI artifacts and CUE modules.
 //
 // A [Lock] is the file kalypso.lock in the root: which revision each source is pinned to,
 // and the digest of its content. It is JSON that people review and merge: sorted, indented,
@@ -16,7 +16,7 @@
 // A [Library] is both as a build reads them. It never uses the network; diagnostics for
 // missing content have the command that fetches it.
 //
-// [Update] updates both to what is used. Pins stay unless they are to be renewed. Only the
-// [Fetcher], which package fetch implements, uses the network. A source that fails leaves
-// the others, and its own pin, unchanged.
+// [Update] updates both to the used sources. Pins stay unless they are to be renewed. Only
+// the [Fetcher], which package fetch implements, uses the network. A source that fails
+// leaves the others, and its own pin, unchanged.
 package dependency

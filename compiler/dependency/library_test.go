@@ -78,7 +78,7 @@ func code(t testing.TB, ds []diag.Diagnostic) diag.Code {
 	return ds[0].Code
 }
 
-// An entry is fine, or it is said why it is not and what to do.
+// An entry is fine, or its error has a reason and a remedy.
 func TestContent(t *testing.T) {
 	if !unprivileged.Test(t) {
 		return
@@ -137,7 +137,7 @@ func TestContent(t *testing.T) {
 
 func unreadable(t *testing.T, file string) { must(t, os.Chmod(file, 0)) }
 
-// What is not locked is not looked for, whatever the store has.
+// Sources that are not locked are not looked for, whatever the store has.
 func TestNotLocked(t *testing.T) {
 	t.Parallel()
 	p := placeWith(t, entry("app", "text"))
@@ -273,8 +273,8 @@ func TestManyAsk(t *testing.T) {
 	group.Wait()
 }
 
-// The digest is of what is pinned and of nothing else: neither the order in which it
-// came, nor where the folder is, nor what the store has.
+// The digest depends only on pins: not on their order, nor on the place of the folder,
+// nor on the content of the store.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	entries := []dependency.Entry{entry("a", "1"), entry("b", "2"), entry("c", "3")}

@@ -39,14 +39,14 @@ type Entry struct {
 // A SizeError is that an entry of the lock has a different size from its content.
 type SizeError struct {
 	Entry  Entry
-	Actual int64 // what its content has, in bytes
+	Actual int64 // the size of its content, in bytes
 }
 
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s: the content has %d bytes, and %s says %d", e.Entry.Source, e.Actual, FileName, e.Entry.Size)
 }
 
-// Hint returns what the user can do.
+// Hint returns the remedy.
 func (e *SizeError) Hint() string {
 	return "somebody has changed " + FileName + ": restore it from git, or run `kalypso lock --update-all`"
 }

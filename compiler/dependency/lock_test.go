@@ -101,7 +101,7 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// What holds the lock already is not touched.
+// Entries that are in the lock already are not touched.
 func TestWriteEqual(t *testing.T) {
 	root := t.TempDir()
 	name := filepath.Join(root, FileName)
@@ -208,7 +208,7 @@ func TestReadBad(t *testing.T) {
 	}
 }
 
-// All that is wrong is said, and sound entries are there.
+// All errors are reported, and sound entries are there.
 func TestReadGoesOn(t *testing.T) {
 	l, ds := parse([]byte(file(gitFields(`"revision": "x"`, `"content": "y"`) + "},\n{" + gitFields())))
 	if len(ds) != 2 || len(l.Sources) != 1 {

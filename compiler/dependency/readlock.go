@@ -51,8 +51,8 @@ func ReadLock(root string) (*Lock, []diag.Diagnostic, error) {
 	return l, ds, nil
 }
 
-// UnreadableLock returns those of some diagnostics that are about the file. Callers that find
-// any must not write it: its pins would be lost.
+// UnreadableLock returns the diagnostics that are about the file. Callers that find any must
+// not write it: its pins would be lost.
 func UnreadableLock(ds []diag.Diagnostic) []diag.Diagnostic {
 	return slices.DeleteFunc(slices.Clone(ds), func(d diag.Diagnostic) bool { return d.Code != diag.BadLock })
 }

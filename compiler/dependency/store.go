@@ -63,7 +63,7 @@ type DamagedError struct {
 	Vendored bool
 }
 
-// Hint returns what the user can do.
+// Hint returns the remedy.
 func (e *DamagedError) Hint() string {
 	command := "kalypso lock"
 	if e.Vendored {

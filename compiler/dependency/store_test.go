@@ -92,7 +92,7 @@ func TestVendorComesFirst(t *testing.T) {
 	if got := files(t, vendor); len(got) != 1 {
 		t.Errorf("Put wrote to the vendor folder: %q", got)
 	}
-	// What is damaged in one folder is an error, and not found in the other.
+	// Damaged content in one folder is an error, and not found in the other.
 	putting(t, s, "vendored")
 	must(t, os.WriteFile(d.path(vendor), []byte("tampered"), 0o666))
 	var damaged *DamagedError
@@ -241,7 +241,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
-	// What is vendored is enough, and what is missing removes nothing.
+	// Vendored content is enough, and missing content removes nothing.
 	must(t, os.RemoveAll(machine))
 	copying(Copied{}, three)
 	if _, err := s.Copy([]Digest{one}, vendor); !errors.As(err, new(*MissingError)) {

@@ -30,7 +30,7 @@ type Use struct {
 
 // Fetcher fetches sources. Several goroutines call it at once.
 type Fetcher interface {
-	// Within returns a Fetcher that connects to the servers of a reach alone.
+	// Within returns a Fetcher that connects only to the servers of a reach.
 	Within(address.Reach) Fetcher
 	// Resolve returns the current revision of a source, with its content.
 	Resolve(context.Context, Source) (Entry, []byte, error)
@@ -197,7 +197,8 @@ func (r *UpdateRequest) keep(e Entry, content []byte) error {
 	return err
 }
 
-// merge joins the uses of each source. What one of them may reach, all may: it is the same.
+// merge joins the uses of each source. If one of them may reach a server, all may: it is
+// the same source.
 func merge(uses []Use) []Use {
 	by, also := map[Source][]string{}, map[Source][]string{}
 	at, reach := map[Source][]model.Position{}, map[Source]address.Reach{}

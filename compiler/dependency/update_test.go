@@ -152,7 +152,7 @@ func (*liar) Resolve(_ context.Context, s dependency.Source) (dependency.Entry, 
 	return entryOf(s, 1), []byte("something else"), nil
 }
 
-// What several use may be where any of them may have it.
+// A source of several users may be at any place that one of them may have it at.
 func TestReaches(t *testing.T) {
 	remote, but := address.Reach{Remote: true}, address.Reach{Remote: true, But: "a.example:443"}
 	for _, test := range []struct {

@@ -43,7 +43,7 @@ func put(d Digest, data []byte, dir string) (added bool, err error) {
 	return true, regular.Replace(name, data, 0o644)
 }
 
-// Copied is what [Store.Copy] changed.
+// Copied lists the changes of [Store.Copy].
 type Copied struct{ Added, Removed int }
 
 // Copy makes a folder have exactly the content of these digests: it adds missing files, and

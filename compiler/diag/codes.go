@@ -7,7 +7,7 @@ import "slices"
 // digit 9 marks warnings.
 type Code string
 
-// Explanation is what `kalypso explain CODE` says.
+// Explanation is the text of `kalypso explain CODE`.
 type Explanation struct {
 	Code     Code
 	Severity Severity

@@ -1,6 +1,6 @@
-// Package diag is what kalypso tells its users about their platform: errors
-// and warnings as values, with a stable code, every position, the assignments
-// concerned and a way out.
+// Package diag has kalypso's diagnostics of a platform: errors and warnings as
+// values, with a stable code, every position, the assignments concerned and a
+// remedy.
 //
 // A diagnostic names values of the platform by reference; Resolve gives it its
 // positions when it is printed, so that a cached diagnostic stays true when a
@@ -58,8 +58,8 @@ type Diagnostic struct {
 	Suggestion Suggestion
 }
 
-// Suggestion is a change of the platform's text that a hint names, as data: the zero
-// Suggestion is none.
+// Suggestion is a change of the platform's text that a hint names, as data. Without one
+// it is the zero Suggestion.
 type Suggestion struct {
 	// Wrong is a word that is written at one of the sites, or inside of what stands there,
 	// and Right what it was probably meant to be.
@@ -268,8 +268,8 @@ func Errors(ds []Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// FillIn says how a text that has a variable of a shell, or a template of Helm, is written in
-// CUE; "" for another text.
+// FillIn returns the CUE for a text that has a variable of a shell, or a template of Helm; ""
+// for another text.
 func FillIn(text string) string {
 	if !strings.Contains(text, "${") && !strings.Contains(text, "{{") {
 		return ""

@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// Excerpt is the line that a position is in, in three parts: what is before the word
-// that the position points to, the word, and what is after it. The parts are fit for a
-// terminal, and what looks like a secret in them is masked. The zero Excerpt is of no line.
+// Excerpt is the line that a position is in, in three parts: the text before the word that
+// the position points to, the word, and the text after it. The parts are fit for a
+// terminal, and likely secrets in them are masked. The zero Excerpt has no line.
 type Excerpt struct{ Before, At, After string }
 
 // IsZero reports whether there is no line.
@@ -70,7 +70,7 @@ func (e Excerpt) cut() Excerpt {
 	return e
 }
 
-// word returns what a text begins with: a string with its quotes, a word, or one character.
+// word returns the beginning of a text: a string with its quotes, a word, or one character.
 func word(text string) string {
 	if quote := text[0]; quote == '"' || quote == '\'' {
 		for i := 1; i < len(text); i++ {
@@ -95,9 +95,9 @@ func word(text string) string {
 	return text[:end]
 }
 
-// masked returns the excerpt without strings that may be secrets: those after a name that
-// looks like that of one, and those that look like one themselves. secret says that the
-// name before the line is that of one.
+// masked returns the excerpt without strings that may be secrets: strings after a name
+// that looks like a secret's, and strings that look like secrets themselves. secret says
+// that the name before the line is a secret's.
 func (e Excerpt) masked(secret bool) Excerpt {
 	for _, part := range []struct {
 		text  *string
@@ -109,7 +109,7 @@ func (e Excerpt) masked(secret bool) Excerpt {
 }
 
 // mask replaces the strings in a part of a line that may be secrets. secret says that the
-// last name before the part is that of one, and is returned for what comes after it.
+// last name before the part is a secret's, and is returned for the text after it.
 func mask(text, after string, secret bool) (string, bool) {
 	var out strings.Builder
 	for text != "" {
@@ -136,7 +136,7 @@ func mayBeSecret(text string) bool {
 	return credential.Looks(text) || credential.In(text) != "" || credential.HasQuery(text)
 }
 
-// isName reports whether a word is a name, by what comes after it.
+// isName reports whether a word is a name, by the text after it.
 func isName(after string) bool { return strings.HasPrefix(strings.TrimLeft(after, "?! "), ":") }
 
 // namesSecret reports whether a line has a name that looks like that of a secret.
@@ -163,8 +163,8 @@ func last(text string, most int) string {
 	return columns.TruncateLeft(text, width(text)-most, "")
 }
 
-// carets are what goes below the line: the indentation of what is before the word, and
-// a caret for each of its columns.
+// carets are the text below the line: the indentation of the text before the word, and
+// a caret for each of the word's columns.
 func (e Excerpt) carets() (indent, carets string) {
 	indent = strings.Repeat("\t", strings.Count(e.Before, "\t"))
 	return indent + strings.Repeat(" ", width(e.Before[len(indent):])), strings.Repeat("^", max(width(e.At), 1))

@@ -11,12 +11,12 @@ import (
 // folded is a diagnostic, and those that are written with it in a line.
 type folded struct {
 	Diagnostic
-	consequences []Diagnostic // what follows from it
-	alike        []Diagnostic // what says the same of something else
+	consequences []Diagnostic // its consequences
+	alike        []Diagnostic // the same diagnostics of other entities
 }
 
-// CausesFirst returns diagnostics in their order, but with those that follow from another, or say
-// the same as it, right after it. follows says which follow from one before.
+// CausesFirst returns diagnostics in their order, but with consequences and repetitions of a
+// diagnostic right after it. follows has the diagnostics that follow from an earlier one.
 func CausesFirst(ds []Diagnostic) (out []Diagnostic, follows []bool) {
 	for _, f := range fold(ds) {
 		out, follows = append(out, f.Diagnostic), append(follows, false)
@@ -30,7 +30,7 @@ func CausesFirst(ds []Diagnostic) (out []Diagnostic, follows []bool) {
 	return out, follows
 }
 
-// mostAlike is how many warnings that differ in what they are of are written in full.
+// mostAlike is the number of warnings in full that differ only in their subject.
 const mostAlike = 8
 
 // fold puts diagnostics together, in their order: consequences with their cause, and with
@@ -75,7 +75,7 @@ func fold(ds []Diagnostic) []folded {
 	return out
 }
 
-// kind is what diagnostics of one kind have in common.
+// kind is the common part of diagnostics of one kind.
 func (d Diagnostic) kind() string {
 	return fmt.Sprintf("%s %s %s", d.Severity, d.Code, d.Hint)
 }
@@ -111,7 +111,7 @@ func causesOf(ds []Diagnostic) causes {
 }
 
 // of returns the number of the diagnostic that one follows from: an error from an error, a
-// warning from either, and from what that follows from.
+// warning from either, and from the causes of that.
 func (c causes) of(ds []Diagnostic, i int) (cause int, follows bool) {
 	for range ds {
 		next, known := firstOf(c.errors, ds[i].Because)
@@ -157,7 +157,7 @@ func (d Diagnostic) collection() string {
 	return ""
 }
 
-// writeMore writes what is written with the diagnostic.
+// writeMore writes the diagnostics that are written with this one.
 func (f folded) writeMore(b *strings.Builder) {
 	if n := len(f.consequences); n == 1 {
 		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message, f.consequences[0].on())
@@ -194,7 +194,7 @@ func (d Diagnostic) about() string {
 	return d.Path
 }
 
-// few names some of what diagnostics are about, after a colon; "" if they name nothing.
+// few names some subjects of diagnostics, after a colon; "" if they have no names.
 func few(ds []Diagnostic, name func(Diagnostic) string) string {
 	var names []string
 	seen := map[string]bool{"": true}

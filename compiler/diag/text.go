@@ -15,9 +15,9 @@ import (
 // shown is how many assignments the text of a diagnostic names.
 const shown = 3
 
-// WriteText writes resolved diagnostics for people: what, where and what to do. What
-// follows from another diagnostic, or says the same of something else, is told with it.
-// bold, if given, sets off the severity and code, and the carets, on a terminal.
+// WriteText writes resolved diagnostics for people: the problem, its place and a
+// remedy. Consequences and repetitions of a diagnostic are written with it. bold, if
+// given, sets off the severity and code, and the carets, on a terminal.
 func WriteText(w io.Writer, ds []Diagnostic, bold func(Severity, string) string) error {
 	if bold == nil {
 		bold = func(_ Severity, text string) string { return text }
@@ -35,8 +35,8 @@ func WriteText(w io.Writer, ds []Diagnostic, bold func(Severity, string) string)
 	return err
 }
 
-// writeSites writes the positions, each with what stands there, and the line that the
-// first is in.
+// writeSites writes the positions, each with its entity, and the line that the first is
+// in.
 func (d Diagnostic) writeSites(b *strings.Builder, bold func(Severity, string) string) {
 	notes := make([]string, len(d.Sites))
 	width := 0
@@ -61,8 +61,8 @@ func (d Diagnostic) writeSites(b *strings.Builder, bold func(Severity, string) s
 	}
 }
 
-// where returns the path of what the first position is of; "" if it is an entity that
-// the message names.
+// where returns the path of the first position's value; "" if it is an entity that the
+// message names.
 func (d Diagnostic) where() string {
 	at := d.Path
 	if ref := d.Sites[0].Ref; ref != (model.Ref{}) && !strings.HasPrefix(at, ref.Entity().String()) {

@@ -3,8 +3,8 @@
 // Two Sides come in: the folders of a tree, what each has, and which cluster follows which
 // folder. An Effect goes out: the pairs of a deployment target and a cluster that are added,
 // removed and changed. A class of clusters is only how their folders are stored, so a cluster
-// that changes its class is compared by what both folders have. A cluster type that lists no
-// clusters counts as one cluster.
+// that changes its class is compared by the contents of both folders. A cluster type that
+// lists no clusters counts as one cluster.
 //
 // For example: a policy takes till from store st-07 of 20. Its class gets a folder
 // store.no-till without till, and st-07 follows that instead of store. Nineteen clusters go
@@ -38,8 +38,8 @@ type Assignment struct {
 type Cluster struct {
 	Name, Folder string
 	Entry        bool
-	// OnlyListed says that the cluster has what its folder has only while it is listed, as the
-	// machines of an inventory.
+	// OnlyListed says that the cluster has its folder's contents only while it is listed, as
+	// the machines of an inventory.
 	OnlyListed bool
 }
 
@@ -49,8 +49,8 @@ type Side struct {
 	// one, by name.
 	Folders  map[string]int
 	Clusters []Cluster // sorted by name, without duplicates
-	// Assigned returns what a folder has, sorted by deployment target. It is called only for
-	// folders of Folders.
+	// Assigned returns the assignments of a folder, sorted by deployment target. It is
+	// called only for folders of Folders.
 	Assigned func(folder string) ([]Assignment, error)
 }
 
@@ -109,7 +109,7 @@ func (p *Pair) Renames() bool {
 	return p.Changed() && p.Before.Namespace != p.After.Namespace && p.Before.Namespace != "" && p.After.Namespace != ""
 }
 
-// Effect is what a change does on the clusters of an environment.
+// Effect is the change of the clusters of an environment.
 type Effect struct {
 	// Pairs are the added, removed and changed pairs, sorted by cluster type and deployment
 	// target, and then by way.

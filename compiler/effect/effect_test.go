@@ -36,7 +36,7 @@ func sideOf(folders []string, clusters ...string) *Side {
 	return s
 }
 
-// text returns what differs, a line for each pair.
+// text returns the differences, a line for each pair.
 func text(e *Effect) string {
 	var out []string
 	for i := range e.Pairs {
@@ -115,8 +115,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestSameFoldersAreNotRead holds that a folder that is known to be equal is read only where
-// clusters come to it from another one.
+// TestSameFoldersAreNotRead checks that a folder that is known to be equal is read only if
+// clusters move to it from another one.
 func TestSameFoldersAreNotRead(t *testing.T) {
 	shop := []string{"shop: till=1", "shop.x: till=2", "bank: desk=1"}
 	before, after := sideOf(shop, "a shop", "b bank"), sideOf(shop, "a shop.x", "b bank")

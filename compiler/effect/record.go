@@ -25,7 +25,7 @@ type Reader struct {
 	known map[tree.ID]*recorded // by the id of a folder's record
 }
 
-// recorded is what an effect needs of a folder's record.
+// recorded is the part of a folder's record that an effect needs.
 type recorded struct {
 	assignments []Assignment // sorted by deployment target
 	clusters    []string     // that are listed
@@ -245,7 +245,7 @@ func (c *recordChange) prefetch(names []string) error {
 	return c.Prefetch(slices.Sorted(maps.Keys(ids)))
 }
 
-// read returns what the record of a folder has.
+// read returns the record of a folder.
 func (c *recordChange) read(n int, folder string) (*recorded, error) {
 	s := &c.sides[n]
 	id := s.listed[folder].Record
@@ -273,7 +273,8 @@ func (c *recordChange) read(n int, folder string) (*recorded, error) {
 	return out, nil
 }
 
-// Counts count what a change does on clusters, in pairs of a deployment target and a cluster.
+// Counts count the effects of a change on clusters, in pairs of a deployment target and a
+// cluster.
 type Counts struct {
 	Added   int `json:"added"`
 	Changed int `json:"changed"`

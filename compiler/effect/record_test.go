@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// shape is what a record has: assignments of folders, each as target=tree or
+// shape is the content of a record: assignments of folders, each as target=tree or
 // target@namespace=tree, the clusters that folders list, and the folders that entries name.
 type shape struct {
 	folders map[string]string
@@ -75,7 +75,7 @@ func (s shape) record(t *testing.T, read *[]string) *tree.Record {
 	return parsed
 }
 
-// side returns the same as a record of the shape, of which everything is read.
+// side returns the same as a record of the shape that is read completely.
 func (s shape) side() *Side {
 	var folders, clusters []string
 	hasEntries := map[string]bool{}
@@ -112,7 +112,7 @@ func TestOfRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		after *shape // nil for no record
 		want  string
-		read  string // folders of which the record is read, beside those of entries
+		read  string // folders whose records are read, beside the folders of entries
 	}{
 		"nothing": {new(stores), "0 removed, 0 added, 0 changed", ""},
 		"a class takes one away": {new(stores.with(func(s *shape) { s.entries["s1"] = "store.no" })),

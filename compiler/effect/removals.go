@@ -16,7 +16,7 @@ type Limits struct {
 	// Clusters are the clusters that may leave, by name. Their pairs are not counted.
 	Clusters []string
 	// Emptied is how many listed clusters may lose everything: a number, a percentage, or ""
-	// for none except the clusters of MayEmpty.
+	// for only the clusters of MayEmpty.
 	Emptied  string
 	MayEmpty []string
 }
@@ -28,7 +28,7 @@ const (
 	usualRemovals = "25%"
 )
 
-// Removals count what a change removes, beside what it may remove.
+// Removals count the removals of a change, beside its limits.
 type Removals struct {
 	// Removed counts the pairs that listed clusters, and types that list none, lose, and those
 	// that get another namespace in place of one that goes. Recorded counts all pairs before the change, and Most is how
@@ -37,7 +37,7 @@ type Removals struct {
 	Recorded int `json:"recorded"`
 	Most     int `json:"most"`
 	// On is on how many clusters they are, one for each pair of a type that lists none, and
-	// Assignments how many deployment targets of cluster types they are of. Where both are at
+	// Assignments how many deployment targets of cluster types they are of. If both are at
 	// most Least, Most does not count.
 	On          int  `json:"on"`
 	Assignments int  `json:"assignments"`
@@ -88,7 +88,7 @@ func (r Removals) Excess() string {
 	return strings.Join(reasons, "; ")
 }
 
-// Removals counts what the effect removes. loses reports whether a pair that gets
+// Removals counts the removals of the effect. loses reports whether a pair that gets
 // another namespace loses the former one with everything in it.
 func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
 	r := Removals{Recorded: e.Before, Empty: e.After == 0 && e.Before > 0}

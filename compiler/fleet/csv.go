@@ -60,7 +60,7 @@ func (inv *inventory) readCSV(data []byte) *fault {
 	}
 }
 
-// lacking says which column the file does not have that the inventory names.
+// lacking reports a column that the inventory names and the file does not have.
 func (inv *inventory) lacking(columns map[string]int) *fault {
 	named := []string{inv.Columns.Name}
 	named = slices.AppendSeq(named, maps.Values(inv.Columns.Labels))
@@ -108,7 +108,7 @@ func (inv *inventory) wrongWidth(c *csvCells, columns int) {
 		"quote what holds the separator, and leave no field out")
 }
 
-// broken says where CSV cannot be read any further.
+// broken reports the place at which CSV cannot be read any further.
 func broken(err error) *fault {
 	f := &fault{message: "cannot be read any further: " + err.Error(),
 		hint: `quote a field that holds a quote, and write the quote twice: "5"" disk"`}

@@ -1,10 +1,10 @@
 // Package fleet reads which clusters there are: the platform's own, and the rows of its
 // inventories, each of one cluster type and one class of it.
 //
-// In come the model of an environment and the folder of the platform; out come all
-// clusters, sorted by name, the cluster types with their classes, and diagnostics. An error in a row is an error of its
-// cluster alone. Where it is not known of which cluster, or a file cannot be read to its
-// end, the fleet is incomplete: nothing may be taken from a cluster that is not in it.
+// In come the model of an environment and the folder of the platform; out come all clusters, sorted
+// by name, the cluster types with their classes, and diagnostics. An error in a row is an error of
+// only its cluster. If the cluster is not known, or a file cannot be read to its end, the fleet is
+// incomplete: nothing may be taken from a cluster that is not in it.
 //
 // Rows are data: no row is evaluated, and constraints are asked of CUE once for each
 // distinct value. Time and memory are linear in the files.
@@ -43,7 +43,7 @@ type Fleet struct {
 	// Incomplete says that errors hide which clusters there are.
 	Incomplete bool
 	// Base and Environment identify the content of the inventories' files at the
-	// platform's root and in the environment's folder; zero if there are none.
+	// platform's root and in the environment's folder; zero without inventories.
 	Base, Environment [sha256.Size]byte
 }
 
@@ -61,7 +61,7 @@ func Read(files *source.Files, pinned Pinned, env *model.Environment,
 		all = append(all, r.inventory(&env.Inventories[i]))
 	}
 	if r.hides("inventories") {
-		r.fleet.Incomplete = true // what they would have is not known
+		r.fleet.Incomplete = true // their contents are not known
 	}
 	r.join(all)
 	r.assignTypes()
@@ -323,7 +323,8 @@ func (f *few) add(d func() diag.Diagnostic) {
 	f.first = append(f.first, d())
 }
 
-// diagnostics returns those that were kept; the last one says how many more there are.
+// diagnostics returns the diagnostics that were kept; the last one has the number of
+// the others.
 func (f *few) diagnostics(what string) []diag.Diagnostic {
 	if f.more > 0 {
 		last := &f.first[len(f.first)-1]

@@ -35,7 +35,8 @@ type inventory struct {
 
 	scratch []byte   // for digests of rows
 	names   []string // likewise
-	// labels are the labels of a row, and shared those of rows before, by what they are.
+	// labels are the labels of a row, and shared the labels of earlier rows, by their
+	// content.
 	labels []label
 	shared map[string]map[string]string
 	// labelNames are the label names that columns are named for, sorted.
@@ -70,7 +71,7 @@ func (r *reader) inventory(m *model.Inventory) *inventory {
 
 // fault says why a file cannot be read, or no further.
 type fault struct {
-	message      string // what follows "the file"
+	message      string // the text after "the file"
 	line, column int    // 0 for the whole file
 	hint         string
 }
@@ -86,7 +87,7 @@ func (inv *inventory) cannot(f *fault) diag.Diagnostic {
 	return d.At(inv.ref().At("file"), "").On(inv.ref().At("file").String()).Hinting(f.hint)
 }
 
-// open finds and reads the file. Where the lock does not have it, that is reported.
+// open finds and reads the file. If the lock does not have it, it reports that.
 func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 	if inv.From == nil {
 		data, problem = inv.openOwn()
@@ -210,8 +211,8 @@ func (inv *inventory) read(data []byte) *fault {
 		hint: `say what it is: format: "csv", "json", "ndjson" or "yaml"`}
 }
 
-// Format returns what the file of an inventory is, by its ending where the inventory does not
-// say; "" if that says nothing.
+// Format returns the format of the file of an inventory, by its ending if the inventory has
+// no format; "" if the ending is unknown.
 func Format(inv *model.Inventory) model.InventoryFormat {
 	if inv.Format != "" {
 		return inv.Format

@@ -171,7 +171,7 @@ func (inv *inventory) raw(text []byte, at model.Position) {
 	}
 }
 
-// plain returns what an error of a JSON library says without its name.
+// plain returns the message of an error of a JSON library, without the library's name.
 func plain(err error) string {
 	s := err.Error()
 	for _, prefix := range []string{"jsontext: ", "json: "} {

@@ -11,18 +11,18 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// cells are what a row has.
+// cells are the values of a row.
 type cells interface {
-	// cell returns what is in a column.
+	// cell returns the value of a column.
 	cell(column string) (model.Value, bool)
-	// below returns what a column's object has, or the columns that begin with its name
-	// and a dot, until the next call.
+	// below returns the fields of a column's object, or the columns that begin with its
+	// name and a dot, until the next call.
 	below(column string) []model.Field
 	// at returns where a column is; where the row begins, for a column that it lacks.
 	at(column string) model.Position
 }
 
-// add makes a cluster of a row, or reports why it is none.
+// add makes a cluster of a row, or reports why it cannot.
 func (inv *inventory) add(of cells) {
 	b := &builder{inv: inv, cells: of, at: of.at(inv.Columns.Name)}
 	b.cluster.Inventory = inv.Name
@@ -106,7 +106,7 @@ func (b *builder) name() {
 	}
 }
 
-// word returns what a column has, without white space around it, or "".
+// word returns the value of a column, without white space around it, or "".
 func (b *builder) word(column string) string {
 	v, _ := b.cells.cell(column)
 	text, ok := b.text(column, v)

@@ -18,7 +18,7 @@ import (
 type AuthError struct {
 	Source  dependency.Source
 	Problem string
-	Hint    string // what the user can do
+	Hint    string // the remedy
 }
 
 func (e *AuthError) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Problem) }
@@ -54,7 +54,7 @@ func (e *ChangedError) Error() string {
 type Error struct {
 	Source  dependency.Source
 	Problem string
-	Hint    string // what the user can do
+	Hint    string // the remedy
 	Err     error  // nil if nothing else failed
 }
 
@@ -115,7 +115,7 @@ type untrusted struct{ error }
 
 func (e untrusted) Unwrap() error { return e.error }
 
-// hintReach is the hint for a server that does not return what it should.
+// hintReach is the hint for a server that returns wrong content.
 const hintReach = "correct the address, or see that this machine reaches it, and run `kalypso " +
 	"lock` again; what is pinned and in the store builds without"
 
@@ -123,7 +123,7 @@ const hintReach = "correct the address, or see that this machine reaches it, and
 const hintSlow = "give it more time with --source-timeout, or see what keeps its server; " +
 	"what is pinned and in the store builds without"
 
-// hintFor returns what the user can do about an error of an origin.
+// hintFor returns the remedy of an error of an origin.
 func hintFor(err error) string {
 	switch {
 	case errors.As(err, new(*httpclient.ProxyError)):

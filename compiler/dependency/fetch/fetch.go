@@ -2,7 +2,7 @@
 // repositories, OCI registries and registries of CUE modules. Builds do not use it, only
 // `kalypso lock` and `kalypso vendor` do. A [dependency.Source] goes in, or a
 // [dependency.Entry] that pins one; out comes the content as a build reads it, or an error
-// with what the user can do.
+// with a remedy.
 //
 // # What content is
 //
@@ -18,11 +18,11 @@
 // the host that they are for, and to no host that it redirects to. No error contains a
 // password, or a URL that a redirect may have signed.
 //
-// What registrations bring is fetched [Fetcher.Within] a reach. Over HTTP, the address of each
+// Sources of registrations are fetched [Fetcher.Within] a reach. Over HTTP, the address of each
 // connection is checked, also where a redirect, the index of charts or a registry names the
 // server. For ssh and git://, go-git connects, so the host is resolved and checked right before.
 // A name that leads elsewhere a moment later is noticed by known_hosts, and with git:// not at
-// all. Where a proxy connects, the name of the server is checked.
+// all. If a proxy connects, the name of the server is checked.
 package fetch
 
 import (
@@ -49,11 +49,11 @@ type Options struct {
 
 	// wait is the wait before the first retry, 0 for half a second; doubled each time.
 	wait time.Duration
-	// limit bounds what is done in a context, as context.WithTimeoutCause does; nil for that.
+	// limit bounds work in a context; nil stands for context.WithTimeoutCause.
 	limit func(context.Context, time.Duration, error) (context.Context, context.CancelFunc)
 }
 
-// Timeout is how long one source may take where nothing else is said.
+// Timeout is the default of the time that one source may take.
 const Timeout = time.Minute
 
 // Fetcher fetches sources. It reads the branches and tags of a repository, and the index of

@@ -35,7 +35,7 @@ func newWorkTree(t testing.TB, dir string) *workTree {
 	return w
 }
 
-// git runs git in the repository and returns what it says.
+// git runs git in the repository and returns its output.
 func (w *workTree) git(args ...string) string {
 	w.Helper()
 	cmd := exec.Command("git", append([]string{"-C", w.dir}, args...)...)
@@ -143,7 +143,7 @@ func TestGitRevisions(t *testing.T) {
 	_, _, err = quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: h.URL + "/other.git", Branch: "main"})
 	wantError[*NotFoundError](t, err, "there is no such repository")
 
-	// Servers that give any commit are asked for one alone.
+	// Of servers that serve any commit, only the commit is requested.
 	w.git("config", "uploadpack.allowReachableSHA1InWant", "true")
 	e, data := resolving(t, dependency.Source{Kind: dependency.Git, URL: u, Commit: pre})
 	if wantFiles(t, data, "a: 3"); e.Revision != pre {
@@ -214,8 +214,8 @@ func TestGitContent(t *testing.T) {
 		"unit?x2da! has a backslash or an invisible character in it")
 }
 
-// A branch that moves on is as it was, for one Fetcher and for an entry; what is
-// rewritten is said to be gone.
+// A branch that moves on is as it was, for one Fetcher and for an entry. A rewritten
+// branch is an error.
 func TestGitMoves(t *testing.T) {
 	h, w := gitHost(t)
 	first := w.commit("a", "1")
@@ -347,8 +347,8 @@ func TestGitWrongCredentials(t *testing.T) {
 	}
 }
 
-// Whoever names a host gets nothing that is not for it: neither what is for another
-// host, nor what is for every host.
+// A source that names a host gets only credentials for it: neither another host's, nor
+// the credentials for every host.
 func TestGitOtherHost(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")

@@ -94,7 +94,7 @@ func TestGitHostileTrees(t *testing.T) {
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*Error](t, err, "paths of at most")
 
-	// A tag of what is not a commit.
+	// A tag of an object that is not a commit.
 	w.git("tag", "text", blob)
 	source.Branch, source.Tag = "", "text"
 	if _, _, err := quick(t).Resolve(t.Context(), source); err == nil {

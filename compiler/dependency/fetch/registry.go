@@ -85,7 +85,7 @@ func (r *registries) repository(url string) (*remote.Repository, error) {
 	}, nil
 }
 
-// The media types of docker, which registries use in place of those of OCI.
+// The media types of docker, which registries use in place of OCI's.
 const (
 	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
 	dockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"

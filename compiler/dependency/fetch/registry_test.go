@@ -24,7 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
-// fluxLayer is the media type of what `flux push artifact` sends.
+// fluxLayer is the media type of layers that `flux push artifact` sends.
 const fluxLayer = "application/vnd.cncf.flux.content.v1.tar+gzip"
 
 // pushArtifact pushes layers under a tag and returns the manifest's digest.
@@ -89,7 +89,7 @@ func TestArtifacts(t *testing.T) {
 		wantError[*NotFoundError](t, err, want)
 	}
 
-	// A tag that moves changes nothing of what is pinned.
+	// A tag that moves does not change a pin.
 	pinned, _ := resolving(t, dependency.Source{Kind: dependency.OCI, URL: u, Tag: "1.2.0"})
 	pushArtifact(t, r, "acme/app", "1.2.0", layer(fluxLayer, "moved"))
 	data, err := quick(t).Fetch(t.Context(), pinned)
@@ -233,7 +233,7 @@ func TestRegistryRepeats(t *testing.T) {
 	}
 }
 
-// What a registry changes on the way is found.
+// A registry's changes on the way are found.
 func TestRegistryLies(t *testing.T) {
 	isolate(t)
 	r := ocitest.New(t, nil)

@@ -15,9 +15,9 @@ type version struct {
 	name string
 }
 
-// versions returns those of some names that are versions, the newest first. Of names of
-// equal versions the longer one comes first, and then by letters, so that the order does
-// not depend on the server's.
+// versions returns the names that are versions, the newest first. Of names of equal
+// versions the longer one comes first, and then by letters, so that the order does not
+// depend on the server's.
 func versions(names []string, parse func(string) (*semver.Version, error)) []version {
 	var out []version
 	for _, name := range names {

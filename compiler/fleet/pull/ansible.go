@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// groupLabel is what the labels of groups begin with.
+// groupLabel is the prefix of the labels of groups.
 const groupLabel = "group."
 
 // hosts are the hosts and groups of an inventory of Ansible.

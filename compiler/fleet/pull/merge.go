@@ -12,7 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// Difference is what a pull changes in an inventory. Its JSON is a result of the command.
+// Difference is the change that a pull makes in an inventory. Its JSON is a result of the
+// command.
 type Difference struct {
 	Inventory string `json:"inventory"`
 	File      string `json:"file"` // from the platform's root
@@ -20,7 +21,7 @@ type Difference struct {
 	Clusters []Change `json:"clusters"`
 }
 
-// Change is what a pull changes of a cluster.
+// Change is the change that a pull makes of a cluster.
 type Change struct {
 	Cluster string  `json:"cluster"`
 	Change  string  `json:"change"` // added, changed or removed
@@ -119,7 +120,7 @@ func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster)
 }
 
 // byName returns the rows of a document by the names of their clusters. A row without a name,
-// or with that of another, cannot be told apart, and is an error.
+// or with another row's name, is an error.
 func byName(inv *model.Inventory, doc document) (map[string]row, error) {
 	there := map[string]row{}
 	for _, r := range doc.rows() {

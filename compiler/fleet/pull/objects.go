@@ -61,7 +61,7 @@ func text(o *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// secretText returns what a secret has for a key.
+// secretText returns the value of a key of a secret.
 func secretText(o *unstructured.Unstructured, key string) string {
 	if s := text(o, "stringData", key); s != "" {
 		return s

@@ -1,13 +1,13 @@
-// Package pull writes the file of an inventory from what people have already: objects of
-// Cluster API, Open Cluster Management, Fleet and Argo CD, contexts of a kubeconfig, hosts of
-// Ansible.
+// Package pull writes the file of an inventory from sources that people have already: objects
+// of Cluster API, Open Cluster Management, Fleet and Argo CD, contexts of a kubeconfig, hosts
+// of Ansible.
 //
 // A Reader takes names, addresses and labels of clusters from texts or API servers, and
 // nothing else that is in them: no token, certificate or variable leaves it. Merge compares
-// them with the inventory's file, and gives what differs and the file's new text. A File is
-// replaced at once, or not at all.
+// them with the inventory's file, and returns the differences and the file's new text. A
+// File is replaced at once, or not at all.
 //
-// Texts are not trusted: their size and depth are bounded. What is told of them is fit for a
+// Texts are not trusted: their size and depth are bounded. Messages about them are fit for a
 // terminal.
 package pull
 
@@ -27,7 +27,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// The names of what clusters are read from.
+// The names of sources of clusters.
 const (
 	ClusterAPI = "cluster-api"
 	OCM        = "ocm"
@@ -40,12 +40,12 @@ const (
 // Sources are all of them.
 func Sources() []string { return []string{ClusterAPI, OCM, Fleet, ArgoCD, Kubeconfig, Ansible} }
 
-// Cluster is a cluster as a source has it. What the source does not say is "".
+// Cluster is a cluster as a source has it. Fields that the source does not have are "".
 type Cluster struct {
 	Name, ClusterType, Address, Description string
 	Labels                                  map[string]string
 
-	origin string // what it is in the source, for people
+	origin string // the word of the source for it, for people
 }
 
 // Reader collects clusters.
@@ -55,7 +55,7 @@ type Reader struct {
 	// NameLabels are labels that hold a cluster's name: the first that an object has, before
 	// the object's own name.
 	NameLabels []string
-	// Selector says which objects count, by their labels; nil for all.
+	// Selector selects the objects that count, by their labels; nil for all.
 	Selector labels.Selector
 	// Namespace is the namespace of the objects that count; "" for all.
 	Namespace string
@@ -72,13 +72,13 @@ const (
 	mostNotes    = 20
 )
 
-// note keeps what people should know of what was read.
+// note keeps a message for people about the source.
 func (r *Reader) note(format string, args ...any) {
 	r.notes = append(r.notes, terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-// Notes are what was left out or has another name here, a line each, the first of them and
-// how many more there are.
+// Notes are the omitted and renamed values, a line each: the first of them and the number
+// of the others.
 func (r *Reader) Notes() []string {
 	if more := len(r.notes) - mostNotes; more > 0 {
 		return append(slices.Clone(r.notes[:mostNotes]), fmt.Sprintf("and the same for %d more", more))
@@ -86,7 +86,8 @@ func (r *Reader) Notes() []string {
 	return r.notes
 }
 
-// Clusters returns those that were read, sorted by name. Two of one name are an error.
+// Clusters returns the clusters that were read, sorted by name. Two of one name are an
+// error.
 func (r *Reader) Clusters() ([]Cluster, error) {
 	slices.SortStableFunc(r.clusters, func(a, b Cluster) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.origin, b.origin))
@@ -106,8 +107,8 @@ func (r *Reader) Clusters() ([]Cluster, error) {
 	return r.clusters, nil
 }
 
-// add takes a cluster whose fields are as the source has them. Those that are none here are
-// left out.
+// add takes a cluster whose fields are as the source has them. Other fields are left
+// out.
 func (r *Reader) add(c Cluster) error {
 	if len(r.clusters) == mostClusters {
 		return fmt.Errorf("there are more than %d clusters", mostClusters)
@@ -147,7 +148,8 @@ func (r *Reader) add(c Cluster) error {
 	return nil
 }
 
-// nameOf returns a text as a name: in lower case, with a dash for what a name cannot have.
+// nameOf returns a text as a name: in lower case, with a dash for characters that a name
+// cannot have.
 func nameOf(text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'

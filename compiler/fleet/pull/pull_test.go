@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// inventoryOf returns an inventory of a file, with the schema's defaults, over which fields
-// are those of JSON.
+// inventoryOf returns an inventory of a file, with the schema's defaults, overridden by
+// fields in JSON.
 func inventoryOf(t testing.TB, file, fields string) *model.Inventory {
 	t.Helper()
 	i := &model.Inventory{}

@@ -17,8 +17,8 @@ import (
 
 const bom = "\xef\xbb\xbf"
 
-// open reads the text of an inventory's file; nil is that of a new one. What an error says
-// follows the file's name.
+// open reads the text of an inventory's file; nil is the text of a new one. Messages of
+// errors follow the file's name.
 func open(inv *model.Inventory, data []byte) (document, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("is not UTF-8: save it as UTF-8")
@@ -112,7 +112,7 @@ func (t *table) addColumn(name string) {
 	t.header = append(t.header, name)
 }
 
-// column returns the number of a column, which is made where there is none.
+// column returns the number of a column, and makes the column if it does not exist.
 func (t *table) column(name string) int {
 	if _, there := t.columns[name]; !there {
 		t.addColumn(name)

@@ -92,7 +92,7 @@ func (r *Reader) document(doc any) error {
 // documents returns the documents of a text, as plain data.
 func documents(data []byte) ([]any, error) {
 	if start := bytes.TrimSpace(data); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
-		// JSON has what the YAML parser does not read, and YAML may begin like it.
+		// JSON has texts that the YAML parser does not read, and YAML may begin like it.
 		if docs, err := jsonDocuments(data); err == nil {
 			return docs, nil
 		}

@@ -89,8 +89,8 @@ func yamlRoot(data []byte) (*yaml.Node, error) {
 	return docs[0], nil
 }
 
-// find sets the list of the root, in one of its fields unless that is "". Where there is none
-// it is made.
+// find sets the list of the root, in one of its fields unless that is "". It makes the list
+// if it does not exist.
 func (t *tree) find(field string) error {
 	content := t.root
 	if content != nil && content.Kind == yaml.DocumentNode {
@@ -179,7 +179,7 @@ func (t *tree) render(rows []row) ([]byte, error) {
 func (m mapping) at() int { return m.Line }
 
 // find returns the mapping that has a column, and the key in it: the column itself, or the end
-// of its path. Objects on the way are made where that is asked for, and nil is returned else.
+// of its path. It makes objects on the way on request, or else returns nil.
 func (m mapping) find(column string, make bool) (of *yaml.Node, key string, err error) {
 	if _, there := lookup(m.Node, column); there || !strings.Contains(column, ".") {
 		return m.Node, column, nil
@@ -203,7 +203,7 @@ func (m mapping) find(column string, make bool) (of *yaml.Node, key string, err 
 	return of, names[len(names)-1], nil
 }
 
-// textOf returns the text of a key of a mapping; "" for null and for what is none.
+// textOf returns the text of a key of a mapping; "" for null and for other values.
 func textOf(of *yaml.Node, key string) string {
 	if of == nil {
 		return ""
