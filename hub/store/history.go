@@ -236,13 +236,12 @@ func transitions(into *[]api.Transition) func(*sql.Rows) error {
 	}
 	return func(r *sql.Rows) error {
 		var t api.Transition
-		var at int64
 		var was, is int
-		if err := r.Scan(&t.Number, &at, &t.Environment, &t.Cluster, &t.ClusterType, &t.Folder, &t.Ring,
+		if err := r.Scan(&t.Number, milliseconds{&t.At}, &t.Environment, &t.Cluster, &t.ClusterType, &t.Folder, &t.Ring,
 			&t.Base, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit, &t.Message); err != nil {
 			return err
 		}
-		t.At, t.State = instant(at), name(is)
+		t.State = name(is)
 		if was != gone {
 			t.Was = name(was)
 		}

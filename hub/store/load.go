@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/origin"
@@ -79,14 +81,12 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	into.Environments(names)
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
 		var c Cluster
-		var seen, snapshot, conflict int64
-		if err := r.Scan(&c.Cluster, &seen, &snapshot, &c.Digest, &c.Partial, &c.By, &c.UID, &c.Before,
-			&conflict); err != nil {
-			return err
+		err := r.Scan(&c.Cluster, milliseconds{&c.Last}, milliseconds{&c.Snapshot}, &c.Digest, &c.Partial, &c.By,
+			&c.UID, &c.Before, milliseconds{&c.Conflict})
+		if err == nil {
+			into.Cluster(c)
 		}
-		c.Last, c.Snapshot, c.Conflict = instant(seen), instant(snapshot), instant(conflict)
-		into.Cluster(c)
-		return nil
+		return err
 	}, `SELECT name, seen, snapshot, digest, partial, reporter, uid, uid_before, conflict FROM cluster WHERE change > ?`, after)
 	if err != nil {
 		return err
@@ -99,14 +99,8 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 func (s *Store) Environments(ctx context.Context) ([]string, error) { return s.environments(ctx, s.db) }
 
 // environments returns the names of all environments, in their order.
-func (s *Store) environments(ctx context.Context, on querier) (names []string, err error) {
-	err = s.rows(ctx, on, func(r *sql.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		names = append(names, name)
-		return err
-	}, `SELECT environment FROM wanted ORDER BY position`)
-	return names, err
+func (s *Store) environments(ctx context.Context, on querier) ([]string, error) {
+	return column[string](ctx, s, on, `SELECT environment FROM wanted ORDER BY position`)
 }
 
 // inPage is how many rows are read at once.
@@ -167,22 +161,18 @@ func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int
 			}
 		}
 	}
-	for len(lacking) > 0 {
-		n := min(len(lacking), atOnce)
-		among, args := s.among(lacking[:n])
+	for some := range slices.Chunk(lacking, atOnce) {
+		among, args := s.among(some)
 		err := s.rows(ctx, on, func(r *sql.Rows) error {
 			var id int64
 			var text string
-			if err := r.Scan(&id, &text); err != nil {
-				return err
-			}
+			err := r.Scan(&id, &text)
 			texts[id] = text
-			return nil
+			return err
 		}, `SELECT id, text FROM term WHERE id `+among, args...)
 		if err != nil {
 			return err
 		}
-		lacking = lacking[n:]
 	}
 	return nil
 }
@@ -199,4 +189,67 @@ func instant(ms int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
+}
+
+// The bounds of what is kept of clusters that no environment has: reports of one, and of all, and how long
+// it is remembered when one reported first.
+const (
+	mostEarly    = 20
+	mostOfEarly  = 20_000
+	forgetsEarly = 24 * time.Hour
+)
+
+// Keep keeps a report about a cluster that no environment has, as the next branch that is read may have it.
+// It reports whether it did: only what comes within a time after the cluster's first report is kept, the
+// newest of it, and nothing where there is too much of it already.
+func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (bool, error) {
+	var all, of int
+	var first sql.NullInt64
+	err := t.tx.QueryRowContext(ctx,
+		t.store.query(`SELECT COUNT(*), MIN(received), (SELECT COUNT(*) FROM early) FROM early WHERE cluster = ?`), r.Cluster).Scan(&of, &first, &all)
+	if err != nil {
+		return false, t.store.problem(err)
+	}
+	if first.Valid && r.Received.Sub(instant(first.Int64)) > within || all >= mostOfEarly {
+		return false, nil
+	}
+	if of >= mostEarly { // the first one says since when
+		_, err = t.store.exec(ctx, t.tx, `DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`, r.Cluster)
+	}
+	is := *r
+	is.At = r.At.UTC() // a zone may be one that JSON does not take
+	content, marshal := json.Marshal(&is)
+	if marshal != nil { // nor any other time
+		return false, nil
+	}
+	if err == nil {
+		err = t.store.insert(ctx, t.tx, "early", "change, cluster, received, content", "",
+			[]any{t.next(), r.Cluster, r.Received.UnixMilli(), string(content)})
+	}
+	if err != nil {
+		return false, t.store.problem(err)
+	}
+	return true, nil
+}
+
+// Early calls take with the kept reports, in their order. It removes the reports for which take returns
+// true, and the reports that are too old.
+func (t *Tx) Early(ctx context.Context, now time.Time, take func(*state.Report) bool) error {
+	var gone []any
+	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
+		var change, received int64
+		var content []byte
+		if err := r.Scan(&change, &received, &content); err != nil {
+			return err
+		}
+		report := &state.Report{}
+		if now.Sub(instant(received)) > forgetsEarly || json.Unmarshal(content, report) != nil || take(report) {
+			gone = append(gone, change)
+		}
+		return nil
+	}, `SELECT change, received, content FROM early ORDER BY change`)
+	if err == nil {
+		err = t.store.each(ctx, t.tx, "DELETE FROM early WHERE change IN (", ")", 1, gone)
+	}
+	return t.store.problem(err)
 }

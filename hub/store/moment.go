@@ -329,14 +329,7 @@ func (s *Store) At(ctx context.Context, f state.Filter, at time.Time, after Plac
 
 // Oldest returns the time of the oldest transition; the zero Time where there is none.
 func (s *Store) Oldest(ctx context.Context) (at time.Time, err error) {
-	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
-		var ms int64
-		err := r.Scan(&ms)
-		at = time.UnixMilli(ms).UTC()
-		return err
-	}, `SELECT at FROM transition ORDER BY change LIMIT 1`)
-	if err != nil {
-		return at, s.problem(err)
-	}
-	return at, nil
+	err = s.rows(ctx, s.read, func(r *sql.Rows) error { return r.Scan(milliseconds{&at}) },
+		`SELECT at FROM transition ORDER BY change LIMIT 1`)
+	return at, s.problem(err)
 }

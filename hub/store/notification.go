@@ -19,45 +19,30 @@ func (s *Store) Notifications(ctx context.Context, prefix string) (map[string]No
 	out := map[string]Notification{}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var n Notification
-		var at int64
-		err := r.Scan(&n.Key, &at, &n.Reference)
-		n.At = instant(at)
+		err := r.Scan(&n.Key, milliseconds{&n.At}, &n.Reference)
 		out[n.Key] = n
 		return err
 	}, `SELECT key, at, reference FROM notification WHERE SUBSTR(key, 1, CAST(? AS INT)) = ?`, len([]rune(prefix)), prefix)
-	if err != nil {
-		return nil, s.problem(err)
-	}
-	return out, nil
+	return out, s.problem(err)
 }
 
 // AddNotification adds one, and more with it. It adds nothing, and returns false, where the
-// first one is there: one hub alone can add it.
+// first one is there: only one hub can add it.
 func (s *Store) AddNotification(ctx context.Context, first Notification, more ...Notification) (added bool, err error) {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return false, s.problem(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	result, err := tx.ExecContext(ctx,
-		s.query(`INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`), first.Key, first.At.UnixMilli(), first.Reference)
-	if err != nil {
-		return false, s.problem(err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return false, err
-	}
-	var values []any
-	for _, n := range more {
-		values = append(values, n.Key, n.At.UnixMilli(), n.Reference)
-	}
-	if err := s.insert(ctx, tx, "notification", "key, at, reference", "ON CONFLICT (key) DO NOTHING", values); err != nil {
-		return false, s.problem(err)
-	}
-	if err := tx.Commit(); err != nil {
-		return false, s.problem(err)
-	}
-	return true, nil
+	err = s.transaction(ctx, func(tx *sql.Tx) error {
+		n, err := s.exec(ctx, tx,
+			`INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`,
+			first.Key, first.At.UnixMilli(), first.Reference)
+		if added = n > 0; err != nil || !added {
+			return err
+		}
+		var rows []any
+		for _, n := range more {
+			rows = append(rows, n.Key, n.At.UnixMilli(), n.Reference)
+		}
+		return s.insert(ctx, tx, "notification", "key, at, reference", "ON CONFLICT (key) DO NOTHING", rows)
+	})
+	return added && err == nil, s.problem(err)
 }
 
 // ReplaceNotification replaces one; false where it is not what it was: another hub was first.
@@ -73,10 +58,13 @@ func (s *Store) RemoveNotification(ctx context.Context, was Notification) (bool,
 }
 
 func (s *Store) notification(ctx context.Context, q string, args ...any) (bool, error) {
-	result, err := s.db.ExecContext(ctx, s.query(q), args...)
-	if err != nil {
-		return false, s.problem(err)
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	n, err := s.exec(ctx, s.db, q, args...)
+	return n > 0, s.problem(err)
+}
+
+// Lease reports whether a hub may do, until now and a while, what one of all hubs is to do. The
+// one that has it keeps it as long as it asks again within that while.
+func (s *Store) Lease(ctx context.Context, name, holder string, now time.Time, life time.Duration) (bool, error) {
+	return s.notification(ctx, `INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET at = excluded.at, reference = excluded.reference
+WHERE notification.reference = excluded.reference OR notification.at < ?`, "lease/"+name, now.UnixMilli(), holder, now.Add(-life).UnixMilli())
 }

@@ -100,45 +100,33 @@ func (t *Tx) Releases(ctx context.Context, releases []api.Release) error {
 	}
 	err := t.store.insert(ctx, t.tx, "release", "environment, ring, revision, base, own, author, "+
 		"subject, committed, at", "ON CONFLICT (environment, ring, revision) DO NOTHING", values)
-	if err != nil {
-		return t.store.problem(err)
-	}
-	return nil
+	return t.store.problem(err)
 }
 
 // Complete notes that a release was ok everywhere, and Fail that it failed; the first time
 // counts. They return how many releases they have noted it of: 1, or 0 where it was known.
 func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
-	return t.note(ctx, "completed", environment, ring, commit, at)
+	return t.note(ctx, "completed", "revision = ?", environment, ring, at, commit)
+}
+
+// Fail is Complete for a failure.
+func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
+	return t.note(ctx, "failed", "revision = ?", environment, ring, at, commit)
 }
 
 // Restore notes of all releases of a ring that failed earlier that all of the ring is ok again; the
 // first time counts. It returns how many they are.
 func (t *Tx) Restore(ctx context.Context, environment, ring string, at time.Time) (int, error) {
-	result, err := t.tx.ExecContext(ctx,
-		t.store.query(`UPDATE release SET restored = ? WHERE environment = ? AND ring = ? AND failed < ? AND restored IS NULL`),
-		at.UnixMilli(), environment, ring, at.UnixMilli())
-	if err != nil {
-		return 0, t.store.problem(err)
-	}
-	n, err := result.RowsAffected()
-	return int(n), err
+	return t.note(ctx, "restored", "failed < ?", environment, ring, at, at.UnixMilli())
 }
 
-// Fail is Complete for a failure.
-func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
-	return t.note(ctx, "failed", environment, ring, commit, at)
-}
-
-func (t *Tx) note(ctx context.Context, column, environment, ring, commit string, at time.Time) (int, error) {
-	q := `UPDATE release SET ` + column +
-		` = ? WHERE environment = ? AND ring = ? AND revision = ? AND ` + column + ` IS NULL`
-	result, err := t.tx.ExecContext(ctx, t.store.query(q), at.UnixMilli(), environment, ring, commit)
-	if err != nil {
-		return 0, t.store.problem(err)
-	}
-	n, err := result.RowsAffected()
-	return int(n), err
+// note sets a column of releases of a ring that fulfil a condition and have no value in it.
+func (t *Tx) note(
+	ctx context.Context, column, condition, environment, ring string, at time.Time, of any,
+) (int, error) {
+	n, err := t.store.exec(ctx, t.tx, `UPDATE release SET `+column+` = ? WHERE environment = ? AND ring = ? AND `+
+		condition+` AND `+column+` IS NULL`, at.UnixMilli(), environment, ring, of)
+	return int(n), t.store.problem(err)
 }
 
 // ReleasePosition is the position of a release among all, the newest first.
@@ -186,18 +174,11 @@ func (s *Store) ReleasesAfter(
 	}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var x api.Release
-		var committed, at, completed, failed, restored int64
-		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject,
-			&committed, &at, &completed, &failed, &restored); err != nil {
-			return err
-		}
-		x.Committed, x.At, x.Completed, x.Failed, x.Restored = instant(committed), instant(at),
-			instant(completed), instant(failed), instant(restored)
+		err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject,
+			milliseconds{&x.Committed}, milliseconds{&x.At}, milliseconds{&x.Completed},
+			milliseconds{&x.Failed}, milliseconds{&x.Restored})
 		out = append(out, x)
-		return nil
+		return err
 	}, q+` ORDER BY at DESC, `+order+` LIMIT ?`, append(args, most)...)
-	if err != nil {
-		return nil, s.problem(err)
-	}
-	return out, nil
+	return out, s.problem(err)
 }

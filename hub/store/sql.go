@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -64,6 +66,52 @@ func (s *Store) rows(ctx context.Context, on querier, scan func(*sql.Rows) error
 	return rows.Err()
 }
 
+// column returns the values of a query with one column.
+func column[T any](ctx context.Context, s *Store, on querier, q string, args ...any) (all []T, err error) {
+	err = s.rows(ctx, on, func(r *sql.Rows) error {
+		var value T
+		err := r.Scan(&value)
+		all = append(all, value)
+		return err
+	}, q, args...)
+	return all, err
+}
+
+// exec runs a statement, and returns how many rows it has changed.
+func (s *Store) exec(ctx context.Context, on querier, q string, args ...any) (int64, error) {
+	result, err := on.ExecContext(ctx, s.query(q), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// transaction calls f with a transaction, and commits it if f returns no error.
+func (s *Store) transaction(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// milliseconds is a column with a time in milliseconds, 0 for the zero Time, to scan.
+type milliseconds struct{ *time.Time }
+
+// Scan implements sql.Scanner.
+func (m milliseconds) Scan(value any) error {
+	ms, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("%v is no time", value)
+	}
+	*m.Time = instant(ms)
+	return nil
+}
+
 // storable reports whether a text can be in a database: PostgreSQL takes no others.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
@@ -106,12 +154,18 @@ func (s *Store) among(values []any) (string, []any) {
 	return "= ANY(" + of + ")", []any{column}
 }
 
+// values returns the elements of a list as parameters.
+func values[T any](of []T) []any {
+	out := make([]any, len(of))
+	for i := range of {
+		out[i] = of[i]
+	}
+	return out
+}
+
 // isOneOf is the condition that a column has one of some values, as SQL.
 func isOneOf[T any](s *Store, column string, of []T) (string, []any) {
-	values := make([]any, len(of))
-	for i := range of {
-		values[i] = of[i]
-	}
+	values := values(of)
 	switch len(values) {
 	case 0:
 		return "1 = 0", nil
@@ -173,4 +227,154 @@ func (s *Store) each(ctx context.Context, on querier, before, after string, widt
 		values = values[n:]
 	}
 	return nil
+}
+
+// terms are the ids of texts, as far as they are known.
+type terms struct {
+	mu      sync.Mutex
+	known   map[string]int64
+	cleared int64 // how often texts had been removed when these were read
+}
+
+// The bounds of what is kept in memory: messages have no end.
+const (
+	mostKnown   = 200_000
+	longestKept = 128
+)
+
+func newTerms() terms { return terms{known: map[string]int64{}} }
+
+func (t *terms) get(text string) (int64, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, ok := t.known[text]
+	return id, ok
+}
+
+func (t *terms) learn(texts map[string]int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.known)+len(texts) > mostKnown {
+		t.known = map[string]int64{}
+	}
+	for text, id := range texts {
+		if len(text) <= longestKept {
+			t.known[text] = id
+		}
+	}
+}
+
+// clear forgets all ids.
+func (t *terms) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = map[string]int64{}
+}
+
+// valid forgets all ids where texts were removed since.
+func (t *terms) valid(cleared int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cleared != cleared {
+		t.known, t.cleared = map[string]int64{}, cleared
+	}
+}
+
+// ids sets the ids of texts, and adds those that the database does not have.
+func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
+	var lacking []string
+	for text := range texts {
+		id, known := t.new[text]
+		if !known {
+			id, known = t.store.terms.get(text)
+		}
+		if texts[text] = id; !known {
+			lacking = append(lacking, text)
+		}
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	slices.Sort(lacking) // so that rows come in the order of their index
+	if err := t.store.look(ctx, t.tx, lacking, t.new); err != nil {
+		return err
+	}
+	var last int64
+	if err := t.tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM term`).Scan(&last); err != nil {
+		return err
+	}
+	var absent []any
+	for _, text := range lacking {
+		if t.new[text] == 0 {
+			last++
+			t.new[text] = last
+			absent = append(absent, last, text)
+		}
+		texts[text] = t.new[text]
+	}
+	return t.add(ctx, "term", "id, text", absent)
+}
+
+// look finds the ids of texts that the database has.
+func (s *Store) look(ctx context.Context, on querier, texts []string, into map[string]int64) error {
+	for some := range slices.Chunk(texts, atOnce) {
+		among, args := s.among(values(some))
+		err := s.rows(ctx, on, func(r *sql.Rows) error {
+			var id int64
+			var text string
+			err := r.Scan(&id, &text)
+			into[text] = id
+			return err
+		}, "SELECT id, text FROM term WHERE text "+among, args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statistics are what PostgreSQL knows of how many rows its tables have of what. It looks by
+// itself a minute or two after it was necessary: until then, it would read a whole table where
+// an index has the few rows of an answer.
+type statistics struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	changes int // that were written
+	due     int // at how many of them it is to look again
+}
+
+// firstStatistics is how many changes are written before PostgreSQL is to look at them. It is to
+// look again at twice as many.
+const firstStatistics = 10_000
+
+func newStatistics() *statistics {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &statistics{ctx: ctx, cancel: cancel, due: firstStatistics}
+}
+
+// end ends what runs, and waits for it.
+func (st *statistics) end() {
+	st.mu.Lock()
+	st.cancel()
+	st.mu.Unlock()
+	st.running.Wait()
+}
+
+// analyze has PostgreSQL look at its tables, beside everything else, where many changes were
+// written.
+func (s *Store) analyze(changes int) {
+	st := s.statistics
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.changes += changes; !s.postgres || st.changes < st.due || st.ctx.Err() != nil {
+		return
+	}
+	st.due = 2 * st.changes
+	st.running.Go(func() {
+		// Where that fails, PostgreSQL does it later.
+		_, _ = s.db.ExecContext(st.ctx, `ANALYZE term, wanted_target, assignment, transition`)
+	})
 }

@@ -7,14 +7,21 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
+	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -128,8 +135,11 @@ func sqliteAddress(file, lock string, cache int) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath() + "?" + q.Encode()
 }
 
-// problem says what an error is about, without the password that an address may have.
+// problem says what an error is about, without the password that an address may have; nil for nil.
 func (s *Store) problem(err error) error {
+	if err == nil {
+		return nil
+	}
 	what := "the database"
 	if s.postgres {
 		what += " on PostgreSQL"
@@ -178,4 +188,167 @@ func (s *Store) Number(ctx context.Context) (number int64, err error) {
 		return 0, s.problem(err)
 	}
 	return number, nil
+}
+
+//go:embed migrations
+var migrations embed.FS
+
+// migrate runs the migrations that the database has not had, each in a transaction.
+func (s *Store) migrate(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	all, err := numbered(migrations)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if err := s.migration(ctx, m); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(m.file), err)
+		}
+	}
+	var newest int
+	if err := s.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(number), 0) FROM migration`).Scan(&newest); err != nil {
+		return err
+	}
+	if last := all[len(all)-1].number; newest > last {
+		return fmt.Errorf("it was written by a newer kalypso-hub, with migration %d of %d: use that one", newest, last)
+	}
+	return nil
+}
+
+// migration is a file of SQL, whose name begins with its number.
+type migration struct {
+	number int
+	file   string
+}
+
+// numbered returns the migrations of a file system in the order of their numbers.
+func numbered(in fs.FS) ([]migration, error) {
+	files, err := fs.Glob(in, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for _, file := range files {
+		number, _, _ := strings.Cut(path.Base(file), "-")
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, fmt.Errorf("migration %s has no number: %w", path.Base(file), err)
+		}
+		all = append(all, migration{n, file})
+	}
+	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.number, b.number) })
+	return all, nil
+}
+
+// begin makes the table of migrations. PostgreSQL would let two hubs make it at once, and one of
+// them fail: they wait for each other.
+func (s *Store) begin(ctx context.Context) error {
+	return s.transaction(ctx, func(tx *sql.Tx) error {
+		if s.postgres {
+			const kalypso = 0x6b616c7970736f
+			if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(kalypso)); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS migration (number INT PRIMARY KEY)`)
+		return err
+	})
+}
+
+func (s *Store) migration(ctx context.Context, m migration) error {
+	return s.transaction(ctx, func(tx *sql.Tx) error {
+		if s.postgres { // another hub may be at it
+			if _, err := tx.ExecContext(ctx, `LOCK TABLE migration IN EXCLUSIVE MODE`); err != nil {
+				return err
+			}
+		}
+		var done int
+		if err := tx.QueryRowContext(ctx, s.query(`SELECT COUNT(*) FROM migration WHERE number = ?`),
+			m.number).Scan(&done); err != nil || done > 0 {
+			return err
+		}
+		text, err := migrations.ReadFile(m.file)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, s.tables(string(text))); err != nil {
+			return err
+		}
+		_, err = s.exec(ctx, tx, `INSERT INTO migration (number) VALUES (?)`, m.number)
+		return err
+	})
+}
+
+// tables returns the text of a migration for the database: in SQLite, only INTEGER is an id that
+// takes no index of its own, and tables with longer keys can be kept in their order.
+func (s *Store) tables(text string) string {
+	if s.postgres {
+		return text
+	}
+	return strings.NewReplacer(" BIGINT PRIMARY KEY", " INTEGER PRIMARY KEY", " INT PRIMARY KEY",
+		" INTEGER PRIMARY KEY", "/* WITHOUT ROWID */", "WITHOUT ROWID").Replace(text)
+}
+
+// Backup writes a copy of a SQLite database into a file that is not there. The file is there once
+// all of it is written, and nobody else can read it at any time.
+func (s *Store) Backup(ctx context.Context, file string) (err error) {
+	if s.postgres {
+		return errors.New("PostgreSQL has its own tools for backups: pg_dump")
+	}
+	switch _, err := os.Lstat(file); {
+	case err == nil:
+		return fmt.Errorf("%s is there already", file)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := inFolder(file); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", file, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	part := filepath.Join(dir, "part")
+	if err := private(part); err != nil {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", file, s.problem(err))
+	}
+	if err := durable(part); err != nil {
+		return err
+	}
+	return os.Rename(part, file)
+}
+
+// durable has a file on its disk, which the database leaves to who copies it.
+func durable(file string) error {
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// probed is how many bytes Probe writes: 16 pages of SQLite, and some of PostgreSQL. With less room, a
+// report would be refused right after one byte could be written.
+const probed = 64 << 10
+
+// Probe writes something that takes room, and removes it. It returns an error where that cannot be
+// written.
+func (s *Store) Probe(ctx context.Context) error {
+	if err := s.there(); err != nil {
+		return err
+	}
+	content := make([]byte, probed/2)
+	_, _ = rand.Read(content) // a database would compress anything else
+	_, err := s.exec(ctx, s.db, `INSERT INTO secret (name, value) VALUES ('probe', ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value`, hex.EncodeToString(content))
+	if err == nil {
+		_, err = s.exec(ctx, s.db, `DELETE FROM secret WHERE name = 'probe'`)
+	}
+	return s.problem(err)
 }

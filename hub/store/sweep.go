@@ -24,7 +24,7 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (more bool, err err
 			more, err = t.sweepTallies(ctx, before.UnixMilli())
 		} else if err == nil {
 			more = true
-			_, err = t.tx.ExecContext(ctx, s.query(`UPDATE change SET swept = ?`), last)
+			_, err = s.exec(ctx, t.tx, `UPDATE change SET swept = ?`, last)
 		}
 		if err != nil {
 			return s.problem(err)
@@ -56,7 +56,7 @@ func (t *Tx) sweepTransitions(ctx context.Context, before int64) (last int64, er
 		`DELETE FROM transition WHERE change IN (SELECT h.change FROM transition n JOIN transition h ON h.cluster = n.cluster AND h.environment = n.environment AND h.target = n.target AND h.change < n.change WHERE n.change > ? AND n.change <= ?)`,
 		`DELETE FROM transition WHERE change > ? AND change <= ? AND state = -1`,
 	} {
-		if _, err := t.tx.ExecContext(ctx, t.store.query(q), t.swept, last); err != nil {
+		if _, err := t.store.exec(ctx, t.tx, q, t.swept, last); err != nil {
 			return last, err
 		}
 	}
@@ -69,11 +69,7 @@ func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err err
 	const gone = `SELECT id FROM part WHERE closed > 0 AND closed < ? ORDER BY closed, id LIMIT 100`
 	for _, q := range []string{`DELETE FROM tally WHERE part IN (` + gone + `)`,
 		`DELETE FROM part WHERE id IN (` + gone + `)`} {
-		result, err := t.tx.ExecContext(ctx, t.store.query(q), before)
-		if err != nil {
-			return false, err
-		}
-		n, err := result.RowsAffected()
+		n, err := t.store.exec(ctx, t.tx, q, before)
 		if more = n > 0; err != nil {
 			return false, err
 		}
@@ -81,18 +77,13 @@ func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err err
 	if more {
 		return true, nil
 	}
-	if _, err := t.tx.ExecContext(ctx,
-		t.store.query(`DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`), before, before); err != nil {
+	if _, err := t.store.exec(ctx, t.tx, `DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`, before, before); err != nil {
 		return false, err
 	}
 	// Part by part, what is removed is read, and nothing that stays.
 	const most = 10 * inStep
-	result, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM tally WHERE (part, at) IN (SELECT x.part, x.at FROM part p CROSS JOIN tally x
-WHERE x.part = p.id AND x.at < (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at < ?) LIMIT ?)`), before, most)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+	n, err := t.store.exec(ctx, t.tx, `DELETE FROM tally WHERE (part, at) IN (SELECT x.part, x.at FROM part p CROSS JOIN tally x
+WHERE x.part = p.id AND x.at < (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at < ?) LIMIT ?)`, before, most)
 	return n == most, err
 }
 
@@ -106,7 +97,7 @@ func (s *Store) Clean(ctx context.Context, now time.Time) error {
 		if due = now.Sub(time.UnixMilli(t.cleaned)) >= cleanEvery; !due {
 			return nil
 		}
-		_, err := t.tx.ExecContext(ctx, s.query(`UPDATE change SET cleaned = ?`), now.UnixMilli())
+		_, err := s.exec(ctx, t.tx, `UPDATE change SET cleaned = ?`, now.UnixMilli())
 		return err
 	})
 	if err != nil || !due {
@@ -118,10 +109,7 @@ func (s *Store) Clean(ctx context.Context, now time.Time) error {
 		_, err = s.Write(ctx, func(t *Tx) error { return t.removeTexts(ctx, begun, unused[:n]) })
 		unused = unused[n:]
 	}
-	if err != nil {
-		return s.problem(err)
-	}
-	return nil
+	return s.problem(err)
 }
 
 // The columns that name texts.
@@ -200,13 +188,14 @@ func (s *Store) named(ctx context.Context, on querier, table string, columns []s
 }
 
 func (s *Store) namedByParts(ctx context.Context, on querier, used *bits) error {
-	if err := s.named(ctx, on, "part", ofParts, used, ""); err != nil {
-		return err
+	err := s.named(ctx, on, "part", ofParts, used, "")
+	if err == nil {
+		err = s.named(ctx, on, "folder_history", ofFolders, used, "")
 	}
-	if err := s.named(ctx, on, "folder_history", ofFolders, used, ""); err != nil {
-		return err
+	if err == nil {
+		err = s.named(ctx, on, "wanted_target", ofWanted, used, "")
 	}
-	return s.named(ctx, on, "wanted_target", ofWanted, used, "")
+	return err
 }
 
 // removeTexts removes texts that nothing named until a change, and nothing has since.

@@ -105,15 +105,14 @@ func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]ope
 	const columns = "id, environment, ring, cluster_type, workload, version, base, opened, newest, closed"
 	err = t.store.insert(ctx, t.tx, "part", columns, "", parts)
 	for i := 0; i < len(changed) && err == nil; i += 3 {
-		_, err = t.tx.ExecContext(ctx,
-			t.store.query(`UPDATE part SET newest = ?, closed = ? WHERE id = ?`), changed[i+1], changed[i+2],
+		_, err = t.store.exec(ctx, t.tx, `UPDATE part SET newest = ?, closed = ? WHERE id = ?`, changed[i+1], changed[i+2],
 			changed[i])
 	}
 	if err == nil {
 		err = t.store.insert(ctx, t.tx, "tally", tallyColumns, onConflict("part, at", tallyColumns), lines)
 	}
 	if err == nil {
-		_, err = t.tx.ExecContext(ctx, t.store.query(`UPDATE change SET tallied = ?`), t.next())
+		_, err = t.store.exec(ctx, t.tx, `UPDATE change SET tallied = ?`, t.next())
 	}
 	return err
 }
