@@ -40,8 +40,8 @@ func conflicts(t *testing.T, database func() string) {
 		t.Helper()
 		for _, r := range []*running{one, two} {
 			r.look()
-			heard := r.Fleet().Heard("c")
-			if problem := heard.Problem(); strings.HasPrefix(problem, "two clusters report as c in turns, last at ") != is || problem != "" && !is {
+			contact := r.Fleet().Contact("c")
+			if problem := contact.Problem(); strings.HasPrefix(problem, "two clusters report as c in turns, last at ") != is || problem != "" && !is {
 				t.Errorf("%s: the problem is %q", what, problem)
 			}
 			if names := r.Fleet().Conflicts("prod"); slices.Contains(names, "c") != is || len(names) > 1 {

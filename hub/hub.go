@@ -10,13 +10,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // CollectorPercent is the GOGC for a process that has a Hub. Most of its memory is the fleet, which
@@ -82,9 +85,9 @@ type request struct {
 
 // The bounds of a batch, and of the queue: of requests, and of items in them, which are memory.
 const (
-	mostInBatch = 2000
-	mostInQueue = 8000
-	mostItems   = 300_000
+	maxInBatch = 2000
+	maxInQueue = 8000
+	maxItems   = 300_000
 )
 
 // ErrBusy is the error where reports come faster than they can be written. It is to be tried
@@ -93,7 +96,7 @@ var ErrBusy = errors.New("there are too many reports at once")
 
 // Open reads what the store has. Run must be called, too.
 func Open(ctx context.Context, o Options) (*Hub, error) {
-	h := &Hub{options: o, queue: make(chan *request, mostInQueue), done: make(chan struct{}), changed: make(chan struct{})}
+	h := &Hub{options: o, queue: make(chan *request, maxInQueue), done: make(chan struct{}), changed: make(chan struct{})}
 	h.version = rand.Uint64() // a client may have seen the versions of another process
 	return h, h.load(ctx)
 }
@@ -126,8 +129,8 @@ func (l *loader) Wanted(w *state.Wanted) { l.fleet.RestoreWanted(l.now, w) }
 func (l *loader) Environments(names []string) { l.fleet.Order(names) }
 
 // Cluster restores the last report of a cluster.
-func (l *loader) Cluster(c store.Cluster) {
-	l.fleet.RestoreCluster(state.Heard(c))
+func (l *loader) Cluster(c state.Contact) {
+	l.fleet.RestoreCluster(c)
 }
 
 // Assignment restores the state of an assignment on a cluster.
@@ -199,7 +202,7 @@ func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, tx *store.Tx) 
 
 func (h *Hub) ask(ctx context.Context, q *request) error {
 	q.done = make(chan struct{})
-	if weight := h.weight.Add(q.weight); weight > mostItems && weight > q.weight {
+	if weight := h.weight.Add(q.weight); weight > maxItems && weight > q.weight {
 		h.weight.Add(-q.weight)
 		return ErrBusy
 	}
@@ -313,4 +316,35 @@ func (h *Hub) seenEvery(fleet *state.Fleet) time.Duration {
 		}
 	}
 	return min(max(bound/4, expireEvery), seenEvery)
+}
+
+// ListedError is a cluster that cannot be forgotten: the platform lists it.
+type ListedError struct {
+	Cluster      string
+	Environments []string
+}
+
+// Error names the environments, and says what to do.
+func (e *ListedError) Error() string {
+	return fmt.Sprintf("the platform lists cluster %s, in %s: take it out of the platform",
+		terminal.Line(e.Cluster), strings.Join(e.Environments, ", "))
+}
+
+// Forget forgets a cluster that the platform does not list, until it reports again; false where there
+// is none.
+func (h *Hub) Forget(ctx context.Context, cluster string) (there bool, err error) {
+	var listed []string
+	forget := func(ctx context.Context, tx *store.Tx) (changes *state.Changes, err error) {
+		if changes, listed = h.fleet.Load().Forget(cluster); changes == nil {
+			return nil, nil
+		}
+		there = true
+		// for other hubs: without a time it is forgotten
+		return changes, tx.Clusters(ctx, []state.Contact{{Cluster: cluster}})
+	}
+	err = h.ask(ctx, &request{cluster: cluster, do: forget})
+	if len(listed) > 0 {
+		return false, &ListedError{cluster, listed}
+	}
+	return there, err
 }

@@ -133,7 +133,7 @@ func (r *running) all() (lines []string) {
 		lines = append(lines, fmt.Sprintf("%+v", g))
 	}
 	for i := range 6 {
-		lines = append(lines, fmt.Sprintf("%+v", r.Fleet().Heard(fmt.Sprint("c", i))))
+		lines = append(lines, fmt.Sprintf("%+v", r.Fleet().Contact(fmt.Sprint("c", i))))
 	}
 	return lines
 }

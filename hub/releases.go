@@ -47,7 +47,7 @@ func (h *Hub) early(ctx context.Context, tx *store.Tx, changes *state.Changes) e
 			return false
 		}
 		changes.Append(more)
-		changes.Hear(r.Cluster)
+		changes.AddContact(r.Cluster)
 		return !slices.ContainsFunc(r.Items, func(it state.Item) bool { // another branch is still to be read
 			environment, _, named := strings.Cut(it.Assignment, "/")
 			return named && !read[environment]

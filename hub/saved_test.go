@@ -55,7 +55,7 @@ func saved(t *testing.T, database func() string) {
 	r.stop()
 	r = start(t, name, c, time.Hour)
 	for i := range hosts {
-		if got := r.Fleet().Heard(host(i)).Last; !got.Equal(at) {
+		if got := r.Fleet().Contact(host(i)).Last; !got.Equal(at) {
 			t.Fatalf("of %s there was news at %s, and should be at %s", host(i), got, at)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // gather takes what else waits.
 func (h *Hub) gather(first *request) []*request {
 	out := []*request{first}
-	for len(out) < mostInBatch {
+	for len(out) < maxInBatch {
 		select {
 		case q := <-h.queue:
 			out = append(out, q)
@@ -58,7 +58,7 @@ func (h *Hub) probe(ctx context.Context) error {
 	return h.options.Store.Probe(ctx)
 }
 
-// age has clusters get stale of which nothing can be heard. What time changes is written once the fleet
+// age has clusters get stale of which nothing can be contact. What time changes is written once the fleet
 // was read anew.
 func (h *Hub) age() {
 	if now := h.options.Now(); due(h.expired, now, expireEvery) {
@@ -135,7 +135,7 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 		}
 	}
 	h.now = h.options.Now()
-	w := &writing{Hub: h, fleet: h.fleet.Load(), heard: map[string]bool{}}
+	w := &writing{Hub: h, fleet: h.fleet.Load(), contacts: map[string]bool{}}
 	number, err := h.options.Store.Write(ctx, func(tx *store.Tx) error {
 		w.tx = tx
 		if err := tx.Load(ctx, h.number, &loader{w.fleet, w.now}); err != nil {
@@ -147,8 +147,8 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 		return w.due(ctx)
 	})
 	if err != nil {
-		if w.mark != nil {
-			w.fleet.Reset(w.mark)
+		if w.checkpoint != nil {
+			w.fleet.Reset(w.checkpoint)
 			h.Changed() // somebody may have been answered with what was refused
 		}
 		return err
@@ -164,18 +164,18 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 // writing is one write of a hub.
 type writing struct {
 	*Hub
-	tx     *store.Tx
-	fleet  *state.Fleet
-	mark   *state.Mark     // the fleet before the requests; nil until then
-	heard  map[string]bool // clusters whose last news are to be written
-	count  int             // of changes
-	wanted bool            // what is wanted changed
+	tx         *store.Tx
+	fleet      *state.Fleet
+	checkpoint *state.Checkpoint // the fleet before the requests; nil until then
+	contacts   map[string]bool   // clusters whose last news are to be written
+	count      int               // of changes
+	wanted     bool              // what is wanted changed
 }
 
 // changes writes what changed.
 func (w *writing) changes(ctx context.Context, changes *state.Changes) error {
-	for _, name := range changes.Heard() {
-		w.heard[name] = true
+	for _, name := range changes.Contacts() {
+		w.contacts[name] = true
 	}
 	w.count += changes.Len()
 	return w.tx.Changes(ctx, w.now, changes)
@@ -195,7 +195,7 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 	for i, q := range requests {
 		about[i] = q.cluster
 	}
-	w.mark = w.fleet.Mark(about)
+	w.checkpoint = w.fleet.Checkpoint(about)
 	for _, q := range requests {
 		if q.report != nil {
 			more, err := w.observe(ctx, q)
@@ -229,10 +229,10 @@ func (w *writing) observe(ctx context.Context, q *request) (changes *state.Chang
 	case q.outcome.Unlisted && w.options.Grace > 0 && len(q.report.Items) > 0:
 		q.outcome.Early, err = w.tx.Keep(ctx, q.report, w.options.Grace)
 	case changes.Len() > 0:
-		w.heard[q.report.Cluster] = true
+		w.contacts[q.report.Cluster] = true
 	case q.outcome.Unlisted || q.outcome.Elsewhere:
 	case q.report.Snapshot && !q.report.Same:
-		w.heard[q.report.Cluster] = true
+		w.contacts[q.report.Cluster] = true
 	case !q.outcome.Resend:
 		w.unsaved[q.report.Cluster] = true
 	}
@@ -251,9 +251,9 @@ func (w *writing) due(ctx context.Context) error {
 		w.count += noted
 	}
 	w.save()
-	clusters := make([]store.Cluster, 0, len(w.heard))
-	for name := range w.heard {
-		clusters = append(clusters, store.Cluster(w.fleet.Heard(name)))
+	clusters := make([]state.Contact, 0, len(w.contacts))
+	for name := range w.contacts {
+		clusters = append(clusters, w.fleet.Contact(name))
 	}
 	if err := w.tx.Clusters(ctx, clusters); err != nil {
 		return err
@@ -265,8 +265,8 @@ func (w *writing) due(ctx context.Context) error {
 	return w.tx.Tally(ctx, w.now, w.fleet.Parts())
 }
 
-// mostSaved is how many clusters' times a write has besides what it is about, at least.
-const mostSaved = 2000
+// maxSaved is how many clusters' times a write has besides what it is about, at least.
+const maxSaved = 2000
 
 // save adds clusters of which the last news are to be written, though there is nothing but their
 // time: some each second, so that no report waits for those of all clusters.
@@ -276,7 +276,7 @@ func (w *writing) save() {
 	case due(w.flushed, w.now, every):
 		maps.Copy(w.saving, w.unsaved)
 		w.flushed, w.unsaved = w.now, map[string]bool{}
-		w.portion = max(mostSaved, 2*len(w.saving)/int(every/lookEvery)) // all of them in half of the time
+		w.portion = max(maxSaved, 2*len(w.saving)/int(every/lookEvery)) // all of them in half of the time
 	case len(w.saving) == 0 || !due(w.saved, w.now, lookEvery):
 		return
 	}
@@ -286,7 +286,7 @@ func (w *writing) save() {
 		if left--; left < 0 {
 			return
 		}
-		w.heard[name] = true
+		w.contacts[name] = true
 		delete(w.saving, name)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
@@ -37,17 +38,18 @@ type Tokens struct {
 	now   func() time.Time
 
 	mu      sync.Mutex
-	known   map[string]*known // by id
-	used    map[string]bool   // those of which it is not noted
-	checked time.Time         // when the store last said which have ended
-	tried   time.Time         // when it was last asked
-	failed  error             // of that
-	ended   int64             // how many had then
+	known   map[string]*cachedToken // by id
+	used    map[string]bool         // those of which it is not noted
+	checked time.Time               // when the store last said which have ended
+	tried   time.Time               // when it was last asked
+	failed  error                   // of that
+	ended   int64                   // how many had then
 
 	checking sync.Mutex // held by who asks
 }
 
-type known struct {
+// cachedToken is a token that was used, and has not ended as far as this hub knows.
+type cachedToken struct {
 	hash     [sha256.Size]byte
 	identity Identity
 	expires  time.Time
@@ -61,8 +63,8 @@ const (
 	timeout    = 2 * time.Second  // how long the store may take
 	keep       = 15 * time.Second // how long those are taken, at most, that another hub has ended
 	noteEvery  = time.Hour        // it is for people, who see which are not used
-	mostNoted  = 1000
-	mostKnown  = 200_000
+	maxNoted   = 1000
+	maxKnown   = 200_000
 	perSecond  = 50 // of a token for one cluster
 	burst      = 200
 	ofMany     = 40 // times as often for a token for many: one process may report about all clusters
@@ -72,7 +74,7 @@ const (
 
 // NewTokens returns the tokens in a store.
 func NewTokens(s *store.Store, now func() time.Time) *Tokens {
-	return &Tokens{store: s, now: now, known: map[string]*known{}, used: map[string]bool{}}
+	return &Tokens{store: s, now: now, known: map[string]*cachedToken{}, used: map[string]bool{}}
 }
 
 // Make makes a token, and returns it with its Secret, which is kept nowhere.
@@ -106,7 +108,7 @@ func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
 		return nil, ErrUnknown
 	}
 	sum := sha256.Sum256([]byte(secret))
-	return t.admit(ctx, id, func(k *known) bool { return subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 1 })
+	return t.admit(ctx, id, func(k *cachedToken) bool { return subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 1 })
 }
 
 // Signer returns who signed a report.
@@ -125,11 +127,11 @@ func (t *Tokens) Signer(ctx context.Context, s *api.Signed) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.admit(ctx, id, func(*known) bool { return true })
+	return t.admit(ctx, id, func(*cachedToken) bool { return true })
 }
 
 // admit returns who has the token of an id that holds.
-func (t *Tokens) admit(ctx context.Context, id string, holds func(*known) bool) (*Identity, error) {
+func (t *Tokens) admit(ctx context.Context, id string, holds func(*cachedToken) bool) (*Identity, error) {
 	if err := t.check(ctx); err != nil {
 		return nil, err
 	}
@@ -203,7 +205,7 @@ func (t *Tokens) forget(ctx context.Context, now time.Time) error {
 }
 
 // note remembers that a token was used.
-func (t *Tokens) note(id string, k *known, now time.Time) {
+func (t *Tokens) note(id string, k *cachedToken, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(k.noted) >= noteEvery {
@@ -217,7 +219,7 @@ func (t *Tokens) write(ctx context.Context, now time.Time) error {
 	t.mu.Lock()
 	var ids []string
 	for id := range t.used {
-		if ids = append(ids, id); len(ids) == mostNoted {
+		if ids = append(ids, id); len(ids) == maxNoted {
 			break
 		}
 	}
@@ -239,7 +241,7 @@ func name(t *api.Token) string {
 }
 
 // find returns a token by its id; nil for none that is not ended.
-func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
+func (t *Tokens) find(ctx context.Context, id string) (*cachedToken, error) {
 	t.mu.Lock()
 	k, ended := t.known[id], t.ended
 	t.mu.Unlock()
@@ -252,7 +254,7 @@ func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
 	if err != nil || !there || !token.Revoked.IsZero() {
 		return nil, err
 	}
-	k = &known{
+	k = &cachedToken{
 		identity: Identity{Name: name(&token.Token), Grants: []Grant{{Role(token.Role), token.Environment}},
 			Cluster: token.Cluster},
 		expires: token.Expires, noted: token.Used, limiter: rate.NewLimiter(perSecond, burst),
@@ -268,8 +270,8 @@ func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
 	if t.ended != ended {
 		return k, nil // it may have ended meanwhile: the next one reads it again
 	}
-	if len(t.known) >= mostKnown {
-		t.known = map[string]*known{}
+	if len(t.known) >= maxKnown {
+		t.known = map[string]*cachedToken{}
 	}
 	if other := t.known[id]; other != nil {
 		return other, nil // it has one limit
@@ -279,7 +281,7 @@ func (t *Tokens) find(ctx context.Context, id string) (*known, error) {
 }
 
 // drop forgets the tokens that end here, at once.
-func (t *Tokens) drop(is func(id string, k *known) bool) {
+func (t *Tokens) drop(is func(id string, k *cachedToken) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.known, is)
@@ -288,7 +290,7 @@ func (t *Tokens) drop(is func(id string, k *known) bool) {
 // Revoke ends a token; false where there is none that is not ended.
 func (t *Tokens) Revoke(ctx context.Context, id string) (bool, error) {
 	ended, err := t.store.RevokeToken(ctx, id, t.now())
-	t.drop(func(other string, _ *known) bool { return other == id })
+	t.drop(func(other string, _ *cachedToken) bool { return other == id })
 	return ended, err
 }
 
@@ -300,14 +302,14 @@ func (t *Tokens) Rotate(ctx context.Context, of api.Token) (api.Token, error) {
 		return api.Token{}, err
 	}
 	err = t.store.RevokeOthers(ctx, of.Cluster, of.Environment, made.ID, t.now())
-	t.drop(func(_ string, k *known) bool {
+	t.drop(func(_ string, k *cachedToken) bool {
 		return k.identity.Cluster == of.Cluster && slices.Contains(k.identity.Grants, Grant{Cluster, of.Environment})
 	})
 	return made, err
 }
 
-// mostListed is how many environments a warning names.
-const mostListed = 20
+// maxListed is how many environments a warning names.
+const maxListed = 20
 
 // Absent returns a warning where a token is for an environment that is not among those that a hub
 // knows; "" where it is, where the token is for all, and where the hub knows none yet.
@@ -319,9 +321,103 @@ func Absent(environment string, known []string) string {
 	if len(known) == 1 {
 		are = "is"
 	}
-	if n := len(known) - mostListed; n > 0 {
-		known, more = known[:mostListed], fmt.Sprintf(" and %d more", n)
+	if n := len(known) - maxListed; n > 0 {
+		known, more = known[:maxListed], fmt.Sprintf(" and %d more", n)
 	}
 	return fmt.Sprintf("the platform has no environment %s, or its branch was not read yet: "+
 		"there %s %s%s", environment, are, strings.Join(known, ", "), more)
 }
+
+// Role is what somebody may do. Each of Viewer, Operator and Admin may do what the one before
+// may.
+type Role string
+
+// The roles.
+const (
+	Cluster  Role = "cluster"  // reports about one cluster
+	Enroll   Role = "enroll"   // gets tokens for clusters
+	Viewer   Role = "viewer"   // sees everything of its environment
+	Operator Role = "operator" // reports about any cluster of its environment
+	Admin    Role = "admin"    // makes tokens
+)
+
+var ranks = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
+
+// Valid reports whether there is such a role.
+func (r Role) Valid() bool { return r == Cluster || r == Enroll || ranks[r] > 0 }
+
+// Identity is who asks.
+type Identity struct {
+	Name    string  // for the audit
+	Grants  []Grant // what it may do; they add up
+	Cluster string  // of role Cluster
+	Session bool    // it has signed in, and can sign out
+}
+
+// Grant is a role in an environment, or in all.
+type Grant struct {
+	Role        Role
+	Environment string // "" for all
+}
+
+// String returns the role, with its environment where it is of one.
+func (g Grant) String() string {
+	if g.Environment == "" {
+		return string(g.Role)
+	}
+	return string(g.Role) + " of " + g.Environment
+}
+
+func (g Grant) may(r Role) bool { return g.Role == r || ranks[r] > 0 && ranks[g.Role] >= ranks[r] }
+
+// May reports whether somebody has a role in any environment, or one that may do more.
+func (i *Identity) May(r Role) bool {
+	return slices.ContainsFunc(i.Grants, func(g Grant) bool { return g.may(r) })
+}
+
+// Scope returns the environments in which somebody has a role, or one that may do more.
+func (i *Identity) Scope(r Role) state.Environments {
+	out := state.Environments{}
+	for _, g := range i.Grants {
+		switch {
+		case g.may(r) && g.Environment == "":
+			return nil
+		case g.may(r) && !slices.Contains(out, g.Environment):
+			out = append(out, g.Environment)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// MayIn reports whether somebody has a role in an environment, in all for "".
+func (i *Identity) MayIn(r Role, environment string) bool { return i.Scope(r).Has(environment) }
+
+// Audits reports whether somebody may see who did what, which is of all environments.
+func (i *Identity) Audits() bool { return i.Scope(Admin) == nil }
+
+// Sees reports whether somebody may see an environment.
+func (i *Identity) Sees(environment string) bool { return i.MayIn(Viewer, environment) }
+
+// Roles says what somebody may do, for people.
+func (i *Identity) Roles() string {
+	var all []string
+	for _, g := range i.Grants {
+		all = append(all, g.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+type key struct{}
+
+// With returns a context that has who asks.
+func With(ctx context.Context, i *Identity) context.Context { return context.WithValue(ctx, key{}, i) }
+
+// From returns who asks; nil where nobody knows.
+func From(ctx context.Context) *Identity {
+	i, _ := ctx.Value(key{}).(*Identity)
+	return i
+}
+
+// Local is who asks where nobody has to say who they are: on this machine alone.
+func Local() *Identity { return &Identity{Name: "local", Grants: []Grant{{Role: Admin}}} }

@@ -69,15 +69,15 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, envi
 		} else if err != nil {
 			a = answer{Problem: err.Error()}
 		}
-		bounded.left = mostAnswer
+		bounded.left = maxAnswer
 		if err := answers.Encode(a); err != nil {
 			return err
 		}
 	}
 }
 
-// mostAnswer is how many bytes an answer may have: the hub has it in memory.
-const mostAnswer = 64 << 20
+// maxAnswer is how many bytes an answer may have: the hub has it in memory.
+const maxAnswer = 64 << 20
 
 // bounded writes an answer, of which so much is left.
 type bounded struct {
@@ -87,7 +87,7 @@ type bounded struct {
 
 func (b *bounded) Write(data []byte) (int, error) {
 	if b.left -= len(data); b.left < 0 {
-		return 0, fmt.Errorf("a page would have more than %s", supervisor.SizeText(mostAnswer))
+		return 0, fmt.Errorf("a page would have more than %s", supervisor.SizeText(maxAnswer))
 	}
 	return b.out.Write(data)
 }

@@ -26,8 +26,8 @@ import (
 // counts as drifted, unless the hub has seen it before.
 const MostCommits = 200
 
-// mostDifferences is in how many digests, about, all the commits may differ that are read.
-const mostDifferences = 1_000_000
+// maxDifferences is in how many digests, about, all the commits may differ that are read.
+const maxDifferences = 1_000_000
 
 // Read calls f with what is wanted of each environment that has a GitOps branch, in the order
 // of promotion. It returns the names of environments of which nothing can be read now, each
@@ -217,7 +217,7 @@ func (r *reader) history(ctx context.Context) error {
 		if c.Edited, err = r.edited(ctx, past); err != nil {
 			return err
 		}
-		if differ += len(c.Was) + len(c.Edited); i > 0 && differ > mostDifferences {
+		if differ += len(c.Was) + len(c.Edited); i > 0 && differ > maxDifferences {
 			break
 		}
 		if i > 0 {

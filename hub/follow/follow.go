@@ -32,8 +32,8 @@ type Line struct {
 	End    *End          `json:"end,omitempty"`
 }
 
-// mostLine is how many bytes a line may have: the hub has what it says in memory.
-const mostLine = 256 << 20
+// maxLine is how many bytes a line may have: the hub has what it says in memory.
+const maxLine = 256 << 20
 
 // End is the last line.
 type End struct {
@@ -56,8 +56,8 @@ func Write(ctx context.Context, w io.Writer, r session.Request) error {
 	}
 	unreadable, err := desired.Read(ctx, st, func(wanted *state.Wanted) error {
 		line, err := json.Marshal(Line{Wanted: wanted})
-		if len(line) > mostLine {
-			end.Unreadable[wanted.Environment] = fmt.Sprintf("what it wants has more than %s", supervisor.SizeText(mostLine))
+		if len(line) > maxLine {
+			end.Unreadable[wanted.Environment] = fmt.Sprintf("what it wants has more than %s", supervisor.SizeText(maxLine))
 			return nil
 		}
 		return errors.Join(err, lines.Encode(json.RawMessage(line)))

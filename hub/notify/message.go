@@ -93,8 +93,8 @@ func mustTemplate(text string) *template.Template { return template.Must(newTemp
 // short cuts a commit's id.
 func short(id string) string { return id[:min(len(id), 7)] }
 
-// mostText bounds the text of a message: Slack cuts off more.
-const mostText = 4000
+// maxText bounds the text of a message: Slack cuts off more.
+const maxText = 4000
 
 // execute makes the text of a message.
 func execute(t *template.Template, m *Message) (string, error) {
@@ -111,7 +111,7 @@ var errLong = errors.New("the text is too long")
 type bounded struct{ strings.Builder }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := mostText - b.Len(); len(p) > room {
+	if room := maxText - b.Len(); len(p) > room {
 		_, _ = b.Builder.Write(p[:room])
 		return room, errLong
 	}

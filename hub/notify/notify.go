@@ -72,8 +72,8 @@ const (
 	rememberFor = 4 * oldest
 )
 
-// mostReleases is how many releases of an environment are looked at.
-const mostReleases = 200
+// maxReleases is how many releases of an environment are looked at.
+const maxReleases = 200
 
 // Look sends what is to be sent to a target now.
 func (n *Notifier) Look(ctx context.Context, t *Target) error {
@@ -134,28 +134,28 @@ func (n *Notifier) template(t *Target, e Event, err error) {
 	}
 }
 
-// happened is what happened to a release.
-type happened struct {
+// releaseEvent is what happened to a release.
+type releaseEvent struct {
 	event   Event
 	at      time.Time
 	release api.Release
 }
 
-func (h *happened) key(t *Target) string {
+func (h *releaseEvent) key(t *Target) string {
 	return strings.Join([]string{t.Name, string(h.event), h.release.Environment, h.release.Ring, h.release.Commit}, "/")
 }
 
 // of returns what happened to releases, the oldest first.
-func of(releases []api.Release, after time.Time) []happened {
-	var out []happened
+func of(releases []api.Release, after time.Time) []releaseEvent {
+	var out []releaseEvent
 	for _, r := range releases {
-		for _, h := range []happened{{Promoted, r.At, r}, {Completed, r.Completed, r}, {Failed, r.Failed, r}} {
+		for _, h := range []releaseEvent{{Promoted, r.At, r}, {Completed, r.Completed, r}, {Failed, r.Failed, r}} {
 			if h.at.After(after) {
 				out = append(out, h)
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b happened) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(out, func(a, b releaseEvent) int { return a.at.Compare(b.at) })
 	return out
 }
 
@@ -163,7 +163,7 @@ func of(releases []api.Release, after time.Time) []happened {
 func (n *Notifier) environment(ctx context.Context, t *Target, environment string,
 	known map[string]store.Notification) error {
 	now := n.Hub.Now()
-	releases, err := n.Hub.Store().Releases(ctx, state.In(environment), mostReleases)
+	releases, err := n.Hub.Store().Releases(ctx, state.In(environment), maxReleases)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []
 	var more []store.Notification
 	for _, r := range releases {
 		for _, e := range []Event{Promoted, Completed, Failed} {
-			h := happened{event: e, release: r}
+			h := releaseEvent{event: e, release: r}
 			more = append(more, store.Notification{Key: h.key(t), At: now, Reference: attempt{state: before}.String()})
 		}
 	}
@@ -220,7 +220,7 @@ func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []
 }
 
 // released returns the message of what happened to a release.
-func (n *Notifier) released(h *happened) *Message {
+func (n *Notifier) released(h *releaseEvent) *Message {
 	r := h.release
 	m := &Message{Event: h.event, Environment: r.Environment, Ring: r.Ring, At: h.at, Commit: r.Commit,
 		Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject,
@@ -245,8 +245,8 @@ func (n *Notifier) counts(f state.Filter) api.Counts {
 	return api.CountsOf(&all)
 }
 
-// mostNames is how many clusters a message names.
-const mostNames = 5
+// maxNames is how many clusters a message names.
+const maxNames = 5
 
 // first fills in how many clusters have what a filter selects, and names the first ones.
 func (n *Notifier) first(m *Message, f state.Filter) {
@@ -256,7 +256,7 @@ func (n *Notifier) first(m *Message, f state.Filter) {
 		if r.Cluster != last { // they are sorted by cluster
 			last = r.Cluster
 			m.Clusters++
-			if len(m.First) < mostNames {
+			if len(m.First) < maxNames {
 				m.First, workloads = append(m.First, r.Cluster), append(workloads, nil)
 			}
 		}
@@ -269,7 +269,7 @@ func (n *Notifier) first(m *Message, f state.Filter) {
 		return
 	}
 	for i, names := range workloads {
-		m.First[i] += " (" + strings.Join(names[:min(len(names), mostNames)], ", ") + ")"
+		m.First[i] += " (" + strings.Join(names[:min(len(names), maxNames)], ", ") + ")"
 	}
 }
 
@@ -331,7 +331,7 @@ func (n *Notifier) seen(m *Message) (count int, detail func()) {
 	if m.Event == Conflicting {
 		names := n.Hub.Fleet().Conflicts(m.Environment)
 		return len(names), func() {
-			m.Clusters, m.First = len(names), names[:min(len(names), mostNames)]
+			m.Clusters, m.First = len(names), names[:min(len(names), maxNames)]
 			m.Link = n.link("/clusters/"+url.PathEscape(m.Environment)+"/"+url.PathEscape(names[0]), nil)
 		}
 	}

@@ -168,11 +168,11 @@ func failures(t *testing.T, database string) {
 	w.wait(time.Second)
 	w.look(n)
 	expect(t, "the log", w.said(), "notification ops (promoted of prod/canary): it answers 302 Found; it is tried again after 1m0s")
-	for range mostAttempts {
+	for range maxAttempts {
 		w.wait(longestPause)
 		w.look(n)
 	}
-	if got := w.sent(); len(got) != mostAttempts-1 {
+	if got := w.sent(); len(got) != maxAttempts-1 {
 		t.Errorf("it was tried %d times after the first", len(got))
 	}
 	said := w.said()
@@ -397,7 +397,7 @@ func TestParse(t *testing.T) {
 func TestLong(t *testing.T) {
 	tm := mustTemplate(`{{range .First}}` + strings.Repeat("a", 1000) + `{{end}}`)
 	text, err := execute(tm, &Message{First: make([]string, 1000)})
-	if err != nil || len(text) != mostText {
+	if err != nil || len(text) != maxText {
 		t.Errorf("it has %d bytes, %v", len(text), err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/kalypso-io/kalypso/hub/store"
 )
 
 // sendTimeout is how long a target may take.
@@ -74,4 +76,100 @@ func bodyOf(t *Target, m *Message) ([]byte, error) {
 		text += "\n<" + m.Link + "|Open the hub>"
 	}
 	return json.Marshal(map[string]string{"text": text})
+}
+
+// attempt is how far a message is, as the database keeps it. Who adds or replaces it has claimed
+// the message, until the lease ends: a hub that was killed in between sends it no more, and
+// another one does.
+type attempt struct {
+	state  string // one of those below
+	number int    // of the attempt, from 1
+	// Of what is counted: how many assignments the message says have drifted, or are stale, and
+	// when it was first to be sent, in milliseconds.
+	count int
+	began int64
+}
+
+// The states of a message.
+const (
+	sending = "sending"
+	failed  = "failed"
+	sent    = "sent"
+	gaveUp  = "gave-up"
+	before  = "before" // it happened before the target was there
+)
+
+// The bounds of attempts: how long one is waited for, how often a message is tried, and the
+// pauses, of which the first is doubled each time.
+const (
+	lease        = 2 * time.Minute
+	maxAttempts  = 12
+	firstPause   = 30 * time.Second
+	longestPause = time.Hour
+)
+
+func (a attempt) String() string {
+	return fmt.Sprintf("%s %d %d %d", a.state, a.number, a.count, a.began)
+}
+
+func parseAttempt(text string) attempt {
+	a := attempt{state: sent}
+	_, _ = fmt.Sscanf(text, "%s %d %d %d", &a.state, &a.number, &a.count, &a.began) // what cannot be read was sent
+	return a
+}
+
+func pause(number int) time.Duration {
+	return min(firstPause<<(min(number, 20)-1), longestPause)
+}
+
+// next returns the number of the attempt that is to be made now; 0 for none.
+func (a attempt) next(at, now time.Time) int {
+	switch {
+	case a.state == sending && !now.Before(at.Add(lease)), a.state == failed && !now.Before(at.Add(pause(a.number))):
+		return a.number + 1
+	}
+	return 0
+}
+
+// claim begins an attempt; false where another hub was first. was is nil for the first one.
+func (n *Notifier) claim(ctx context.Context, key string, was *store.Notification,
+	a attempt) (*store.Notification, bool, error) {
+	is := &store.Notification{Key: key, At: n.Hub.Now().Truncate(time.Millisecond), Reference: a.String()}
+	if was == nil {
+		ok, err := n.Hub.Store().AddNotification(ctx, *is)
+		return is, ok, err
+	}
+	ok, err := n.Hub.Store().ReplaceNotification(ctx, *was, *is)
+	return is, ok, err
+}
+
+// try makes an attempt at a message, and keeps the result.
+func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.Notification,
+	a attempt, m *Message) error {
+	a.state = sending
+	claimed, ok, err := n.claim(ctx, key, was, a)
+	if err != nil || !ok {
+		return err
+	}
+	if m.ID = key; a.began > 0 { // there may be others of the key
+		m.ID = fmt.Sprintf("%s/%d", key, a.began)
+	}
+	if err := t.text(m); err != nil {
+		n.template(t, m.Event, err)
+	}
+	failure := send(ctx, n.client, t, m)
+	if failure != nil && ctx.Err() != nil {
+		return ctx.Err() // the hub ends: another one tries it when the lease has
+	}
+	a.state = sent
+	if failure != nil {
+		a.state = failed
+		text := fmt.Sprintf("it is tried again after %s", pause(a.number))
+		if a.number >= maxAttempts {
+			a.state, text = gaveUp, fmt.Sprintf("it is given up after %d attempts", a.number)
+		}
+		n.Problem(fmt.Errorf("notification %s (%s of %s): %w; %s", t.Name, m.Event, m.Where(), failure, text))
+	}
+	_, _, err = n.claim(ctx, key, claimed, a)
+	return err
 }

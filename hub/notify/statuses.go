@@ -162,7 +162,7 @@ func (s *Statuses) failing(environment, ring string) (names []string) {
 		if len(names) == 0 || names[len(names)-1] != r.Cluster {
 			names = append(names, r.Cluster)
 		}
-		return len(names) < mostNames
+		return len(names) < maxNames
 	})
 	return names
 }
@@ -221,20 +221,20 @@ func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r
 // The bounds of what is looked at of the time before a release: how many releases of the
 // environment, and how many commits.
 const (
-	mostBefore  = 50
-	mostCommits = 3
+	maxBefore  = 50
+	maxCommits = 3
 )
 
 // before returns the commits that a ring had before a release, and that were never complete there:
 // their statuses may still be pending, also those that another hub wrote.
 func (s *Statuses) before(ctx context.Context, is *api.Release) (commits []string, err error) {
-	all, err := s.Hub.Store().Releases(ctx, state.In(is.Environment), mostBefore)
+	all, err := s.Hub.Store().Releases(ctx, state.In(is.Environment), maxBefore)
 	if err != nil {
 		return nil, err
 	}
 	at := slices.IndexFunc(all, func(r api.Release) bool { return r.Ring == is.Ring && r.Commit == is.Commit })
 	for _, r := range all[at+1:] { // all of them, where it is stored later
-		if r.Ring == is.Ring && r.Completed.IsZero() && len(commits) < mostCommits {
+		if r.Ring == is.Ring && r.Completed.IsZero() && len(commits) < maxCommits {
 			commits = append(commits, r.Commit)
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,17 +21,17 @@ import (
 // Sender sends reports to a hub. It is for one goroutine.
 type Sender struct {
 	hub  *api.Client
-	last map[string]taken // the last snapshot of each cluster
+	last map[string]sentSnapshot // the last snapshot of each cluster
 }
 
-// taken is a snapshot that a hub has: its digest, and the items that the hub knows no assignment for.
-type taken struct {
+// sentSnapshot is a snapshot that a hub has: its digest, and the items that the hub knows no assignment for.
+type sentSnapshot struct {
 	digest  string
 	unknown []string
 }
 
 // NewSender returns the sender to a hub.
-func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[string]taken{}} }
+func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[string]sentSnapshot{}} }
 
 // Sent is the result of sending reports.
 type Sent struct {
@@ -47,8 +50,8 @@ type Sent struct {
 	more int // how many Problems there are beside those
 }
 
-// mostProblems is how many problems are kept of reports that are not all in memory.
-const mostProblems = 100
+// maxProblems is how many problems are kept of reports that are not all in memory.
+const maxProblems = 100
 
 // SendEach is Send for reports that are read one after the other. An error of reading ends it as
 // well, and says how many came before. Nothing is left of what was not taken.
@@ -68,7 +71,7 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error
 			out.Taken++
 		}
 		for _, problem := range sent.Problems {
-			if len(out.Problems) < mostProblems {
+			if len(out.Problems) < maxProblems {
 				out.Problems = append(out.Problems, fmt.Errorf("%s: %w", r.Place, problem))
 			} else {
 				out.more++
@@ -146,7 +149,7 @@ func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
 	delete(s.last, r.Cluster) // unless it arrives
 	answer, err := s.try(ctx, r)
 	if err == nil && r.Snapshot && !answer.Early {
-		s.last[r.Cluster] = taken{r.Digest, answer.Unknown}
+		s.last[r.Cluster] = sentSnapshot{r.Digest, answer.Unknown}
 	}
 	return answer, err
 }
@@ -210,4 +213,41 @@ func some(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
 	}
 	return strings.Join(names, ", ")
+}
+
+// ReadToken returns the token in a file.
+func ReadToken(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", fmt.Errorf("%s has no token in it, which is one word", file)
+	}
+	return token, nil
+}
+
+// Enroll returns the token of a cluster in a file. Where there is no such file, it gets one from
+// the hub, and writes it for this user alone.
+func Enroll(ctx context.Context, hub *api.Client, cluster, file string) (string, error) {
+	token, err := ReadToken(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	// What cannot be written is found before the hub makes a token, which ends those of before.
+	temporary, err := os.CreateTemp(filepath.Dir(file), ".token-*") // 0600
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }()
+	made, err := hub.Enroll(ctx, cluster)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("enrolling cluster %s: %w", cluster, err), temporary.Close())
+	}
+	_, err = temporary.WriteString(made.Secret + "\n")
+	if err := errors.Join(err, temporary.Close()); err != nil {
+		return "", err
+	}
+	return made.Secret, os.Rename(temporary.Name(), file)
 }

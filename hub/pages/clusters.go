@@ -85,7 +85,7 @@ func (s *Source) Clusters(ctx context.Context, environment, contains string, p v
 	for _, c := range listed {
 		row := clusterRow(w, c)
 		row.Counts, row.Workloads = s.cluster(environment, c.Name, nil)
-		row.Seen = s.Hub.Fleet().Heard(c.Name).Last
+		row.Seen = s.Hub.Fleet().Contact(c.Name).Last
 		out.Rows = append(out.Rows, row)
 	}
 	return out, nil
@@ -131,8 +131,8 @@ func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.C
 	if !found {
 		return nil, missing("environment %s has no cluster %s", environment, name)
 	}
-	heard := s.Hub.Fleet().Heard(name)
-	out.Seen, out.Problem = heard.Last, heard.Problem()
+	contact := s.Hub.Fleet().Contact(name)
+	out.Seen, out.Problem = contact.Last, contact.Problem()
 	out.Pulls = strings.TrimPrefix(w.Path+"/"+out.Class, "/")
 	rows, _, err := s.Hub.Store().History(ctx, store.Filter{
 		Filter: state.Filter{Environments: state.In(environment), Cluster: name}}, listed)

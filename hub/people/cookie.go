@@ -1,13 +1,18 @@
 package people
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"sync"
 	"time"
+
+	"github.com/kalypso-io/kalypso/hub/store"
 )
 
 // jar puts what only this hub may read and write into cookies: JSON, encrypted and authenticated
@@ -34,8 +39,8 @@ func newJar(key, bound string, secure bool, now func() time.Time) *jar {
 	return &jar{aead, bound, secure, now}
 }
 
-// sealed is what is in a cookie.
-type sealed struct {
+// cookieContent is what is in a cookie.
+type cookieContent struct {
 	Expires int64           `json:"e"` // seconds since 1970
 	Value   json.RawMessage `json:"v"`
 }
@@ -57,7 +62,7 @@ func (j *jar) set(w http.ResponseWriter, name string, value any, life time.Durat
 	if err != nil {
 		return err
 	}
-	if data, err = json.Marshal(sealed{j.now().Add(life).Unix(), data}); err != nil {
+	if data, err = json.Marshal(cookieContent{j.now().Add(life).Unix(), data}); err != nil {
 		return err
 	}
 	text := base64.RawURLEncoding.EncodeToString(j.aead.Seal(nil, nil, data, j.about(name)))
@@ -89,6 +94,74 @@ func (j *jar) get(r *http.Request, name string, into any) bool {
 	if err != nil {
 		return false
 	}
-	var s sealed
+	var s cookieContent
 	return json.Unmarshal(data, &s) == nil && j.now().Unix() < s.Expires && json.Unmarshal(s.Value, into) == nil
+}
+
+// How often it is read which sessions have ended, how long what was read is believed where the
+// database does not answer, and how long it may take for that.
+const (
+	readEvery   = 5 * time.Second
+	believeFor  = 15 * time.Second
+	readTimeout = 2 * time.Second
+)
+
+// endedSessions are the sessions that people have ended by signing out, and the sign-ins that gave one, at
+// any hub of the database.
+type endedSessions struct {
+	store *store.Store
+	now   func() time.Time
+
+	mu          sync.Mutex
+	ids         map[string]bool
+	tried, read time.Time
+	err         error // of the last try
+}
+
+// has reports whether a session has ended. The error says why that is not known.
+func (e *endedSessions) has(ctx context.Context, id string) (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := e.now(); !within(now, e.tried, readEvery) {
+		e.look(ctx, now)
+	}
+	if e.err != nil && !within(e.now(), e.read, believeFor) {
+		return false, fmt.Errorf("which sessions have ended is not known: %w", e.err)
+	}
+	return e.ids[id], nil
+}
+
+func (e *endedSessions) look(ctx context.Context, now time.Time) {
+	// Others wait for the answer, also where who asks does not any more.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+	defer cancel()
+	ids, err := e.store.EndedSessions(ctx, now)
+	if e.tried, e.err = now, err; err != nil {
+		return
+	}
+	e.read, e.ids = now, make(map[string]bool, len(ids))
+	for _, id := range ids {
+		e.ids[id] = true
+	}
+}
+
+// within reports whether no more than a time has passed.
+func within(now, since time.Time, most time.Duration) bool {
+	d := now.Sub(since)
+	return d >= 0 && d < most
+}
+
+// end ends a session, or a sign-in, which would hold until a time. first is true for one call with an
+// id, of those at all hubs.
+func (e *endedSessions) end(ctx context.Context, id string, until time.Time) (first bool, err error) {
+	if first, err = e.store.EndSession(ctx, id, e.now(), until); err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ids == nil {
+		e.ids = map[string]bool{}
+	}
+	e.ids[id] = true
+	return first, nil
 }

@@ -41,13 +41,13 @@ type People struct {
 	jar    *jar
 	issuer *issuer // of people; nil for none
 	jobs   *jobs
-	ended  *ended
+	ended  *endedSessions
 	cross  *http.CrossOriginProtection
 }
 
 // New returns People. It asks no issuer yet.
 func New(ctx context.Context, o Options) (*People, error) {
-	p := &People{Options: o, cross: http.NewCrossOriginProtection(), ended: &ended{store: o.Store, now: o.Now}}
+	p := &People{Options: o, cross: http.NewCrossOriginProtection(), ended: &endedSessions{store: o.Store, now: o.Now}}
 	client := newClient()
 	p.jobs = newJobs(o, client)
 	if o.Issuer == "" {

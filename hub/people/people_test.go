@@ -360,7 +360,7 @@ func TestJobs(t *testing.T) {
 		"unknown key":        signed(t, other, jose.RS256, "two", good),
 		"alg none":           unsigned(good),
 		"no token":           "a.b.c",
-		"a huge one":         token + strings.Repeat("A", mostToken),
+		"a huge one":         token + strings.Repeat("A", maxToken),
 		"two tokens":         token + "." + token,
 	} {
 		if status, text := ask(token); status != http.StatusUnauthorized || text != "unknown" {

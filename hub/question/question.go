@@ -43,11 +43,11 @@ type AmbiguousError struct {
 
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s %s is ambiguous: there are %s", e.What, printable(e.Name),
-		strings.Join(e.Names[:min(len(e.Names), mostNames)], ", "))
+		strings.Join(e.Names[:min(len(e.Names), maxNames)], ", "))
 }
 
-// mostNames is how many names an error has.
-const mostNames = 5
+// maxNames is how many names an error has.
+const maxNames = 5
 
 // Environment returns an error where a platform has no environment of a name; nil for "". who sees
 // returns whether who asks may see an environment: the error names no other.
@@ -147,12 +147,12 @@ func targets(fleet *state.Fleet, of state.Environments, name func(*state.Target)
 	})
 }
 
-// mostClusters is among how many clusters a similar name is looked for.
-const mostClusters = 10_000
+// maxClusters is among how many clusters a similar name is looked for.
+const maxClusters = 10_000
 
 func clusters(fleet *state.Fleet, of state.Environments) []string {
 	return namesOf(fleet, of, func(w *state.Wanted, add func(string)) {
-		for i := range w.Clusters[:min(len(w.Clusters), mostClusters)] {
+		for i := range w.Clusters[:min(len(w.Clusters), maxClusters)] {
 			add(w.Clusters[i].Name)
 		}
 	})

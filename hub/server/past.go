@@ -3,7 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/performance"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
@@ -101,15 +105,15 @@ func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, b
 	return nil
 }
 
-// mostOnCluster is how many assignments of a cluster are read at once.
-const mostOnCluster = 10_000
+// maxOnCluster is how many assignments of a cluster are read at once.
+const maxOnCluster = 10_000
 
 // countCluster counts what was on a cluster.
 func (s *server) countCluster(ctx context.Context, at time.Time, f state.Filter,
 	group func(map[state.Dimension]string) *state.Tally) error {
 	f.States = nil
 	for after := (&store.Place{}); after != nil; {
-		rows, next, err := s.Hub.Store().At(ctx, f, at, *after, 0, mostOnCluster)
+		rows, next, err := s.Hub.Store().At(ctx, f, at, *after, 0, maxOnCluster)
 		if err != nil {
 			return unavailable()
 		}
@@ -170,4 +174,98 @@ func rowAt(t *api.Transition) (state.Row, error) {
 		Ring: t.Ring, Target: t.Target, Workload: t.Workload, State: st, Message: t.Message,
 		Changed: t.At, Version: t.Version, Digest: t.Wanted, Base: t.Base, Running: t.Running, Commit: t.Commit,
 	}, err
+}
+
+// sinceDays is how many days back performance is of where nobody says.
+const sinceDays = 30
+
+// performance registers the question how well releases go.
+func (s *server) performance() {
+	huma.Register(s.api, huma.Operation{OperationID: "performance", Method: http.MethodGet,
+		Path: "/v1/performance", Summary: "How well releases go, by environment",
+		Description: "The measures of DORA: how often, how long until all of it was ok, how many " +
+			"failed, and how long until the ring was ok again."},
+		func(ctx context.Context, in *struct {
+			Environment string    `query:"environment" doc:"Some environments, with commas between; all where it is absent."`
+			Since       time.Time `query:"since" doc:"30 days ago where it is absent."`
+		}) (*body[api.Performances], error) {
+			environments, err := s.sees(ctx, in.Environment)
+			if err != nil {
+				return nil, err
+			}
+			now := s.Hub.Now()
+			since := in.Since
+			if since.IsZero() {
+				since = now.AddDate(0, 0, -sinceDays)
+			}
+			if !since.Before(now) {
+				return nil, huma.Error422UnprocessableEntity("since is not in the past")
+			}
+			if err := s.environment(ctx, in.Environment); err != nil {
+				return nil, err
+			}
+			rows, err := s.Hub.Store().ReleasesSince(ctx, environments, since)
+			if err != nil {
+				return nil, unavailable()
+			}
+			return &body[api.Performances]{api.Performances{Since: since, Until: now,
+				Environments: performance.Of(rows, since, now), Caveats: s.caveats(environments)}}, nil
+		})
+}
+
+// Page are the parameters of a long list. Those that operations have in common are exported
+// for huma, which fills no others.
+type Page struct {
+	Cursor string `query:"cursor" maxLength:"1024" doc:"The next of the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
+}
+
+// cursorOf returns the cursor of the page after something.
+func cursorOf(last any) string {
+	data, _ := json.Marshal(last) // it is plain data
+	return base64.RawURLEncoding.EncodeToString(data)
+}
+
+// read reads after what a page begins; false where that is the beginning of the list. The error is of
+// what no hub has given.
+func (p *Page) read(into any) (there bool, err error) {
+	if p.Cursor == "" {
+		return false, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err != nil || json.Unmarshal(data, into) != nil {
+		return false, errCursor()
+	}
+	return true, nil
+}
+
+func errCursor() error {
+	return huma.Error422UnprocessableEntity("cursor is none that this hub has given for this list")
+}
+
+// before reads the number before which a page begins; 0 for the newest.
+func (p *Page) before() (number int64, err error) {
+	there, err := p.read(&number)
+	if err == nil && there && number <= 0 {
+		err = errCursor()
+	}
+	return number, err
+}
+
+// place reads the place after which a page of assignments of an earlier moment begins.
+func (p *Page) place() (at store.Place, err error) {
+	there, err := p.read(&at)
+	if err == nil && there && at.Environment == "" {
+		err = errCursor()
+	}
+	return at, err
+}
+
+// after reads the position after which a page of assignments begins.
+func (p *Page) after() (at state.Position, err error) {
+	there, err := p.read(&at)
+	if err == nil && there && (at.Environment == "" || at.Cluster == "" || at.Target == "") {
+		err = errCursor()
+	}
+	return at, err
 }

@@ -383,8 +383,8 @@ func (s *server) cluster(i *access.Identity, name string) (api.Cluster, bool) {
 				return true
 			})
 	}
-	heard := fleet.Heard(name)
-	out.Problem = heard.Problem()
+	contact := fleet.Contact(name)
+	out.Problem = contact.Problem()
 	out.Counts = api.CountsOf(&tally)
 	return out, listed && len(out.Environments) > 0
 }

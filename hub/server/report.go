@@ -167,13 +167,13 @@ func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) 
 	return &body[api.Taken]{*taken}, nil
 }
 
-// mostAhead is how far ahead the clock may be that says since when something is so.
-const mostAhead = time.Minute
+// maxAhead is how far ahead the clock may be that says since when something is so.
+const maxAhead = time.Minute
 
 // give gives the hub a report. Its errors are answers.
 func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) {
 	for n := range r.Items {
-		if r.Items[n].Since.Sub(r.Received) > mostAhead {
+		if r.Items[n].Since.Sub(r.Received) > maxAhead {
 			r.Items[n].Since = time.Time{}
 		}
 	}

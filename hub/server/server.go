@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -96,14 +98,14 @@ func (s *server) describe(mux *http.ServeMux) {
 	s.webhooks(mux)
 }
 
-// mostEcho is how many bytes of a value an error repeats.
-const mostEcho = 200
+// maxEcho is how many bytes of a value an error repeats.
+const maxEcho = 200
 
 // shortErrors leaves long values out of errors: who sends megabytes does not get them back.
 func shortErrors(_ huma.Context, _ string, v any) (any, error) {
 	if e, is := v.(*huma.ErrorModel); is {
 		for _, d := range e.Errors {
-			if text, is := d.Value.(string); !is || len(text) > mostEcho {
+			if text, is := d.Value.(string); !is || len(text) > maxEcho {
 				d.Value = nil
 			}
 		}
@@ -164,15 +166,15 @@ func (s *server) guard(next http.Handler) http.Handler {
 			return
 		}
 		if identity == nil {
-			body := &webhook{ReadCloser: http.MaxBytesReader(w, r.Body, mostWebhook), load: s.load}
+			body := &webhook{ReadCloser: http.MaxBytesReader(w, r.Body, maxWebhook), load: s.load}
 			defer body.done()
 			r.Body = body
 			next.ServeHTTP(w, r)
 			return
 		}
-		most, bytes := mostRequests, r.ContentLength
+		most, bytes := maxRequests, r.ContentLength
 		if identity.Cluster != "" {
-			most = mostClusterRequests
+			most = maxClusterRequests
 		}
 		if bytes < 0 || bytes > maxBody {
 			bytes = maxBody
@@ -327,4 +329,80 @@ func (s *server) sees(ctx context.Context, environments string) (state.Environme
 		err = s.environment(ctx, environments)
 	}
 	return names, err
+}
+
+// The bounds of what is under way at once: requests of one who asks, and bytes of bodies, of one
+// and of all. What is made of a body takes several times as much memory.
+const (
+	maxRequests        = 1000
+	maxClusterRequests = 20 // of a token for one cluster
+	maxBytes           = 16 << 20
+	maxBytesOfAll      = 48 << 20
+	// Nobody knows who sends a webhook until all of it is read.
+	maxWebhook      = 2 << 20
+	maxWebhookBytes = 32 << 20
+)
+
+// load is what is under way. Any number of goroutines may use it.
+type load struct {
+	mu       sync.Mutex
+	requests map[string]int   // by who asks
+	bytes    map[string]int64 // of their bodies
+	all      int64
+	webhooks int64
+}
+
+func newLoad() *load { return &load{requests: map[string]int{}, bytes: map[string]int64{}} }
+
+// begin begins a request with a body of so many bytes, which done ends; false where there are too
+// many.
+func (l *load) begin(who string, most int, bytes int64) (done func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests[who] >= most || bytes > 0 && (l.bytes[who]+bytes > maxBytes || l.all+bytes > maxBytesOfAll) {
+		return nil, false
+	}
+	l.requests[who]++
+	l.bytes[who] += bytes
+	l.all += bytes
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all -= bytes
+		if l.bytes[who] -= bytes; l.bytes[who] == 0 {
+			delete(l.bytes, who)
+		}
+		if l.requests[who]--; l.requests[who] == 0 {
+			delete(l.requests, who)
+		}
+	}, true
+}
+
+var errWebhooks = errors.New("too many webhooks are sent at once")
+
+// webhook reads the body of a webhook, of which nobody knows yet who sends it. What has arrived
+// counts, and not what was announced: who sends nothing keeps nobody out.
+type webhook struct {
+	io.ReadCloser
+	load  *load
+	taken int64
+}
+
+func (w *webhook) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	w.load.mu.Lock()
+	defer w.load.mu.Unlock()
+	if w.load.webhooks+int64(n) > maxWebhookBytes {
+		return 0, errWebhooks
+	}
+	w.load.webhooks += int64(n)
+	w.taken += int64(n)
+	return n, err
+}
+
+func (w *webhook) done() {
+	w.load.mu.Lock()
+	defer w.load.mu.Unlock()
+	w.load.webhooks -= w.taken
+	w.taken = 0
 }

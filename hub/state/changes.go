@@ -9,12 +9,12 @@ import (
 // Changes are what a step changed, in the order in which it did. They are to be read before
 // the next step.
 type Changes struct {
-	all   []Change
-	heard []string
+	all      []Change
+	contacts []string
 }
 
-// Heard returns the clusters whose last report must be written, by name.
-func (c *Changes) Heard() []string { return c.heard }
+// Contacts returns the clusters whose last report must be written, by name.
+func (c *Changes) Contacts() []string { return c.contacts }
 
 // Change is a change of one assignment on a cluster.
 type Change struct {
@@ -37,10 +37,10 @@ func (c *Changes) add(change Change) {
 	}
 }
 
-// Hear adds a cluster whose last report must be written. A nil Changes ignores it.
-func (c *Changes) Hear(cluster string) {
+// AddContact adds a cluster whose last report must be written. A nil Changes ignores it.
+func (c *Changes) AddContact(cluster string) {
 	if c != nil {
-		c.heard = append(c.heard, cluster)
+		c.contacts = append(c.contacts, cluster)
 	}
 }
 
@@ -53,7 +53,7 @@ func (c *Changes) copied(change Change) {
 
 // Append adds changes after these.
 func (c *Changes) Append(more *Changes) {
-	c.all, c.heard = append(c.all, more.all...), append(c.heard, more.heard...)
+	c.all, c.contacts = append(c.all, more.all...), append(c.contacts, more.contacts...)
 }
 
 // Len returns how many there are.
@@ -164,7 +164,7 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 		Environment: e.wanted.Environment, Cluster: c.name, ClusterType: c.folder.ClusterType,
 		Folder: c.folder.Name, Ring: c.folder.Ring,
 		Target: t.Name, Workload: t.Workload, Workspace: t.Workspace, State: p.state, Changed: instant(p.changed),
-		Version: t.Version, Digest: t.Digest, Base: c.folder.Base, Seen: c.heard.last,
+		Version: t.Version, Digest: t.Digest, Base: c.folder.Base, Seen: c.contact.last,
 	}
 	if p.at == 0 {
 		return row
@@ -172,7 +172,7 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 	from := p.from.Value()
 	row.Reported, row.Commit, row.Applied, row.By = p.reported.String(), p.commit.Value(), p.applied.Value(), p.by.Value()
 	row.Repository, row.Branch, row.Path = from.Repository, from.Branch, from.Path
-	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.heard.snapshot))),
+	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.contact.snapshot))),
 		instant(p.since), p.message.Value()
 	row.Given, row.Running, row.Said = p.digest.Value(), p.ran.Value(), row.Message
 	if message := cmp.Or(e.unreadMessage(c, target, p), e.elsewhereMessage(c, target, p),

@@ -30,11 +30,11 @@ type Fleet struct {
 	environments map[string]*environment
 	names        []string // of environments, in the order of promotion
 	// seen is the last news of each cluster, by name.
-	seen map[string]*heard
+	seen map[string]*contact
 }
 
-// heard is what is known of a cluster in all environments.
-type heard struct {
+// contact is the most recent report of a cluster. It is one for all environments that have the cluster.
+type contact struct {
 	last     time.Time // by the hub's clock
 	snapshot time.Time // by the reporter's
 	digest   string    // of the last snapshot; "" where its items are needed again
@@ -42,14 +42,14 @@ type heard struct {
 	by       string
 	uid      string // of the last snapshot that had one, and before the other one before it
 	before   string
-	conflict time.Time // when one of the two last came back, by the hub's clock
-	late     late      // not kept over restarts
-	restored bool      // it was heard before the hub began, or by another one
+	conflict time.Time    // when one of the two last came back, by the hub's clock
+	late     lateSnapshot // not kept over restarts
+	restored bool         // the report came before the hub began, or to another hub
 }
 
-// late is the last snapshot of another uid that was older than the one that it came after: when
+// lateSnapshot is the last snapshot of another uid that was older than the one that it came after: when
 // they were made, by the reporters' clocks.
-type late struct {
+type lateSnapshot struct {
 	uid       string
 	at, after time.Time
 }
@@ -68,8 +68,8 @@ type environment struct {
 	byHand   map[string][]string // what somebody edited in the branch, by Key
 	grace    time.Duration
 
-	unread     map[text]*unread
-	mostUnread int
+	unread    map[text]*unreadCommit
+	maxUnread int
 }
 
 // object is what a reconciler's object is about; cluster is "" where each cluster has one of
@@ -84,14 +84,14 @@ type folder struct {
 }
 
 type cluster struct {
-	name   string
-	folder *folder
-	listed bool
-	entry  string // the wanted digest of its entry; "" for none
-	heard  *heard
-	stale  bool
-	states uint16 // one bit for each state that any pair has
-	pairs  []pair // of each target of the folder
+	name    string
+	folder  *folder
+	listed  bool
+	entry   string // the wanted digest of its entry; "" for none
+	contact *contact
+	stale   bool
+	states  uint16 // one bit for each state that any pair has
+	pairs   []pair // of each target of the folder
 }
 
 type text = unique.Handle[string]
@@ -122,7 +122,7 @@ type pair struct {
 // it is known.
 func New(staleAfter, grace time.Duration, start time.Time) *Fleet {
 	return &Fleet{staleAfter: staleAfter, grace: grace, began: start,
-		environments: map[string]*environment{}, seen: map[string]*heard{}}
+		environments: map[string]*environment{}, seen: map[string]*contact{}}
 }
 
 // Order sets the order of environments, and drops all others. It returns what is not wanted any
@@ -181,9 +181,9 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 			old = was.byClust[c.name]
 		}
 		more := f.inherit(now, was, is, old, c, changes)
-		if (more || c.heard.partial) && c.heard.digest != "" { // its snapshot may have had what was not wanted, and is now
-			c.heard.digest = ""
-			changes.Hear(c.name)
+		if (more || c.contact.partial) && c.contact.digest != "" { // its snapshot may have had what was not wanted, and is now
+			c.contact.digest = ""
+			changes.AddContact(c.name)
 		}
 	}
 	if was != nil {
@@ -204,7 +204,7 @@ func newEnvironment(w *Wanted, grace time.Duration) *environment {
 	e := &environment{
 		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)),
 		objects: map[string]object{}, byCommit: map[string]int{},
-		tree: w.tree(), byHand: w.byHand(), grace: grace, unread: map[text]*unread{}, mostUnread: mostUnread,
+		tree: w.tree(), byHand: w.byHand(), grace: grace, unread: map[text]*unreadCommit{}, maxUnread: maxUnread,
 	}
 	for i := range w.Folders {
 		fo := &folder{Folder: &w.Folders[i], tallies: make([]Tally, len(w.Folders[i].Targets))}
@@ -236,7 +236,7 @@ func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *fol
 	if c := e.byClust[name]; c != nil {
 		return c
 	}
-	c := &cluster{name: name, folder: to, listed: listed, entry: entry, heard: f.hear(name),
+	c := &cluster{name: name, folder: to, listed: listed, entry: entry, contact: f.hear(name),
 		pairs: make([]pair, len(to.Targets))}
 	for i := range c.pairs {
 		c.pairs[i] = pair{digest: none, commit: none, message: none, by: none, applied: none,
@@ -247,10 +247,10 @@ func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *fol
 	return c
 }
 
-func (f *Fleet) hear(name string) *heard {
+func (f *Fleet) hear(name string) *contact {
 	h := f.seen[name]
 	if h == nil {
-		h = &heard{}
+		h = &contact{}
 		f.seen[name] = h
 	}
 	return h
@@ -362,4 +362,63 @@ func (c *cluster) recount() {
 	for i := range c.pairs {
 		c.states |= 1 << c.pairs[i].state
 	}
+}
+
+// Forget forgets a cluster that the platform lists nowhere, with all that was observed of it, until it
+// reports again. It returns nil where there is no such cluster; listed are the environments that list
+// it, where it stays.
+func (f *Fleet) Forget(name string) (changes *Changes, listed []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.seen[name] != nil
+	for _, environment := range f.names {
+		if e := f.environments[environment]; e != nil && e.byClust[name] != nil && e.byClust[name].listed {
+			listed = append(listed, environment)
+		}
+	}
+	if !found || len(listed) > 0 {
+		return nil, listed
+	}
+	changes = &Changes{}
+	f.forget(name, changes)
+	return changes, nil
+}
+
+// forget takes a cluster out of the cluster types that list none; the changes may be nil.
+func (f *Fleet) forget(name string, changes *Changes) {
+	for _, environment := range f.names {
+		e := f.environments[environment]
+		if e == nil || e.byClust[name] == nil || e.byClust[name].listed {
+			continue
+		}
+		c := e.byClust[name]
+		for i := range c.pairs {
+			changes.add(Change{env: e, cluster: c, target: i, Was: c.pairs[i].state, Gone: true})
+		}
+		e.remove(c)
+		c.folder.recount()
+	}
+	delete(f.seen, name)
+}
+
+// Environments are some environments, by name; nil for all.
+type Environments []string
+
+// In returns the environment of a name; all for "".
+func In(name string) Environments {
+	if name == "" {
+		return nil
+	}
+	return Environments{name}
+}
+
+// Has reports whether an environment is among them.
+func (e Environments) Has(name string) bool { return e == nil || slices.Contains(e, name) }
+
+// Names returns all environments that the platform has, in the order of promotion, also those of
+// which nothing could be read.
+func (f *Fleet) Names() []string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.Clone(f.names)
 }

@@ -27,13 +27,13 @@ func TestReset(t *testing.T) {
 				lines = append(lines, fmt.Sprintf("%+v", g))
 			}
 			for _, name := range clusters {
-				heard := fleet.Heard(name)
-				heard.Digest = "" // which may be needed again
+				contact := fleet.Contact(name)
+				contact.Digest = "" // which may be needed again
 				news, there := fleet.News(name)
-				lines = append(lines, fmt.Sprintf("%+v %+v %t %d", heard, news, there, fleet.Len(state.Filter{Cluster: name})))
+				lines = append(lines, fmt.Sprintf("%+v %+v %t %d", contact, news, there, fleet.Len(state.Filter{Cluster: name})))
 			}
-			heard, stale, never := fleet.Clusters(hubtest.Environment)
-			return append(lines, fmt.Sprint(fleet.Names(), heard, stale, never))
+			contact, stale, never := fleet.Clusters(hubtest.Environment)
+			return append(lines, fmt.Sprint(fleet.Names(), contact, stale, never))
 		}
 		for step := range 12 {
 			now = now.Add(time.Duration(w.IntN(30)) * time.Second)
@@ -42,7 +42,7 @@ func TestReset(t *testing.T) {
 				fleet.Observe(&r)
 				m.Take(r)
 			}
-			was, mark := all(), fleet.Mark(clusters)
+			was, mark := all(), fleet.Checkpoint(clusters)
 			for range 1 + w.IntN(6) {
 				switch w.IntN(8) {
 				case 0:

@@ -67,7 +67,7 @@ type observation struct {
 func (o *observation) old() bool { return o.at.Before(o.snapshot) }
 
 // news sets the last news of a cluster.
-func (f *Fleet) news(h *heard, o *observation) {
+func (f *Fleet) news(h *contact, o *observation) {
 	// What was carried from a site without a connection is as old as it was there. Clocks that
 	// are wrong by less than a hub waits for news do not matter.
 	news := o.received
@@ -89,8 +89,8 @@ func (f *Fleet) news(h *heard, o *observation) {
 
 // items takes the items of a report. It returns which assignments they are about, and those
 // that are about none.
-func (f *Fleet) items(o *observation, places []located) (found map[located]bool, unknown []string) {
-	found = make(map[located]bool, len(o.Items))
+func (f *Fleet) items(o *observation, places []clusterTarget) (found map[clusterTarget]bool, unknown []string) {
+	found = make(map[clusterTarget]bool, len(o.Items))
 	for i := range o.Items {
 		it := &o.Items[i]
 		p, ok := f.find(places, it)
@@ -106,7 +106,7 @@ func (f *Fleet) items(o *observation, places []located) (found map[located]bool,
 
 // identify takes the uid of a snapshot. One that comes after another is of a cluster that was made
 // anew, or that reports otherwise than before; the one before does not come back then.
-func (h *heard) identify(uid string, received time.Time) {
+func (h *contact) identify(uid string, received time.Time) {
 	switch uid {
 	case "", h.uid:
 		return
@@ -119,14 +119,14 @@ func (h *heard) identify(uid string, received time.Time) {
 // identifyOld takes the uid of a snapshot that is older than the last one. One that came late is
 // such, of a cluster that is there no more. Another cluster, with a clock that lags, sends them in
 // turns with newer ones: then there is a second one, made later, after the other's next.
-func (h *heard) identifyOld(o *observation) {
+func (h *contact) identifyOld(o *observation) {
 	if o.UID == "" || h.uid == "" || o.UID == h.uid {
 		return
 	}
 	if l := &h.late; l.uid == o.UID && o.at.After(l.at) && h.snapshot.After(l.after) {
 		h.conflict = o.received
 	}
-	h.late = late{o.UID, o.at, h.snapshot}
+	h.late = lateSnapshot{o.UID, o.at, h.snapshot}
 }
 
 // at returns when a report was observed. Clocks of reporters may be wrong.
@@ -173,8 +173,8 @@ func (f *Fleet) elsewhere(r *Report) bool {
 	return false
 }
 
-// located is a cluster in an environment.
-type located struct {
+// clusterTarget is a cluster in an environment.
+type clusterTarget struct {
 	env     *environment
 	cluster *cluster
 	target  int
@@ -182,8 +182,8 @@ type located struct {
 
 // places returns a cluster in each environment that has it. Where the platform does not list
 // clusters, it is in the cluster types that its items name.
-func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []located {
-	var out []located
+func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []clusterTarget {
+	var out []clusterTarget
 	for _, name := range f.names {
 		e := f.environments[name]
 		if e == nil || !r.Environments.Has(name) {
@@ -201,7 +201,7 @@ func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []located {
 			}
 		}
 		if c != nil {
-			out = append(out, located{env: e, cluster: c})
+			out = append(out, clusterTarget{env: e, cluster: c})
 		}
 	}
 	return out
@@ -226,7 +226,7 @@ func (e *environment) about(it *Item, cluster string) (clusterType, target strin
 	return o.clusterType, o.target
 }
 
-func (f *Fleet) find(places []located, it *Item) (located, bool) {
+func (f *Fleet) find(places []clusterTarget, it *Item) (clusterTarget, bool) {
 	for _, p := range places {
 		clusterType, target := p.env.about(it, p.cluster.name)
 		if p.cluster.folder.ClusterType != clusterType {
@@ -240,7 +240,7 @@ func (f *Fleet) find(places []located, it *Item) (located, bool) {
 			return p, true
 		}
 	}
-	return located{}, false
+	return clusterTarget{}, false
 }
 
 // take takes what was observed of an assignment on a cluster. Of two reports of one time the worse
@@ -248,7 +248,7 @@ func (f *Fleet) find(places []located, it *Item) (located, bool) {
 //
 // A snapshot that says the same as what is known leaves it as it is, which is then as old as
 // the snapshot: otherwise each commit of a branch would write all rows anew.
-func (o *observation) take(at located, it *Item) {
+func (o *observation) take(at clusterTarget, it *Item) {
 	e, c, target := at.env, at.cluster, at.target
 	p := &c.pairs[target]
 	ms := o.at.UnixMilli()

@@ -2,6 +2,8 @@ package state
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -128,4 +130,189 @@ type Outcome struct {
 	// Unknown are the items that are no assignments of the cluster: their ids, or the names of
 	// objects; sorted.
 	Unknown []string
+}
+
+// Clusters counts the clusters of an environment: of which there is news, whose news is too old,
+// and of which there never was any.
+func (f *Fleet) Clusters(environment string) (reporting, stale, never int) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	e := f.environments[environment]
+	if e == nil {
+		return 0, 0, 0
+	}
+	for _, c := range e.clusters {
+		switch {
+		case c.contact.last.IsZero():
+			never++
+		case c.stale:
+			stale++
+		default:
+			reporting++
+		}
+	}
+	return reporting, stale, never
+}
+
+// News is the last contact of a cluster, as answers have it.
+type News struct {
+	Cluster string
+	Last    time.Time // zero for none
+	By      string
+	// Environments are those that have the cluster.
+	Environments []string
+}
+
+// News returns the last news of a cluster; false where no environment has it.
+func (f *Fleet) News(cluster string) (News, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	n := News{Cluster: cluster}
+	for _, name := range f.names {
+		if e := f.environments[name]; e != nil && e.byClust[cluster] != nil {
+			n.Environments = append(n.Environments, name)
+		}
+	}
+	if h := f.seen[cluster]; h != nil {
+		n.Last, n.By = h.last, h.by
+	}
+	return n, len(n.Environments) > 0
+}
+
+// Contact is the most recent report of a cluster, as the store keeps it, without its items.
+type Contact struct {
+	Cluster        string
+	Last, Snapshot time.Time // of any news, and of the last snapshot, by the reporter's clock
+	Digest, By     string    // of that snapshot, "" where its items are needed again; who reported last
+	Partial        bool      // that snapshot had items that were no assignments of the cluster
+	// UID is that of the last snapshot that had one, and Before the other one that was there
+	// before. Conflict is when the one last came after the other that had come after it, by the
+	// hub's clock: two clusters have the name then.
+	UID, Before string
+	Conflict    time.Time
+}
+
+// conflictHolds is how long two clusters of one name are a problem after they last took turns.
+const conflictHolds = time.Hour
+
+// Problem returns why what is known of a cluster may be of another one; "" for no reason.
+func (h *Contact) Problem() string {
+	if h.Conflict.IsZero() || h.Last.Sub(h.Conflict) > conflictHolds {
+		return ""
+	}
+	return "two clusters report as " + h.Cluster + " in turns, last at " + h.Conflict.UTC().Format(time.RFC3339) +
+		", and each replaces what the other has reported: have one of them report by its own name; or, " +
+		"where it is one cluster, end one of two observers that see different objects"
+}
+
+// Conflicts returns the clusters of an environment that have a Problem, sorted.
+func (f *Fleet) Conflicts(environment string) []string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	e := f.environments[environment]
+	if e == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range e.clusters {
+		if is := c.contact.of(c.name); is.Problem() != "" {
+			out = append(out, c.name)
+		}
+	}
+	return out
+}
+
+// Contact returns the most recent report of a cluster; the zero times where there was none.
+func (f *Fleet) Contact(cluster string) Contact {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.seen[cluster].of(cluster)
+}
+
+func (h *contact) of(cluster string) Contact {
+	if h == nil {
+		return Contact{Cluster: cluster}
+	}
+	return Contact{cluster, h.last, h.snapshot, h.digest, h.by, h.partial, h.uid, h.before, h.conflict}
+}
+
+// State is the state of an assignment on a cluster. Its numbers are those in databases.
+type State uint8
+
+// The states.
+const (
+	OK          State = iota // runs what is wanted, and is ready
+	Progressing              // is about to
+	Behind                   // runs what its branch had before
+	Drifted                  // runs what was never promoted, or was changed on the cluster
+	Stale                    // the cluster has reported, but not lately
+	Missing                  // nobody has reported, or it is not on the cluster
+	Failed                   // runs what is wanted, and fails, or could not apply anything
+	Suspended                // somebody suspended it in its reconciler
+	numStates
+)
+
+var names = [numStates]string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed", "suspended"}
+
+// order has all states, the worst last.
+var order = [numStates]State{OK, Progressing, Behind, Drifted, Suspended, Stale, Missing, Failed}
+
+// States returns all states, the worst last.
+func States() []State {
+	return slices.Clone(order[:])
+}
+
+// worse reports whether a state is worse than another one.
+func (s State) worse(other State) bool {
+	return slices.Index(order[:], s) > slices.Index(order[:], other)
+}
+
+// Names returns the names of all states, in their order.
+func Names() (out []string) {
+	for _, s := range order {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// String returns the name that the API uses.
+func (s State) String() string { return names[s] }
+
+// MarshalText returns the name of the state.
+func (s State) MarshalText() ([]byte, error) { return []byte(names[s]), nil }
+
+// UnmarshalText reads the name of a state.
+func (s *State) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	*s = parsed
+	return err
+}
+
+// Parse returns the state of a name.
+func Parse(name string) (State, error) {
+	for i, n := range names {
+		if n == name {
+			return State(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%.40q is no state: there are %v", name, Names())
+}
+
+// Tally counts assignments on clusters by their state. The states add up to Wanted.
+type Tally [numStates]int
+
+// Wanted returns how many there are in all states.
+func (t *Tally) Wanted() int {
+	n := 0
+	for _, c := range t {
+		n += c
+	}
+	return n
+}
+
+// Add adds the counts of another tally.
+func (t *Tally) Add(other *Tally) {
+	for i := range t {
+		t[i] += other[i]
+	}
 }

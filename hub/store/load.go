@@ -17,7 +17,7 @@ import (
 type Loader interface {
 	Wanted(*state.Wanted)
 	Environments(names []string)
-	Cluster(Cluster)
+	Cluster(state.Contact)
 	Assignment(environment, cluster, target string, s state.Stored)
 }
 
@@ -80,7 +80,7 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	}
 	into.Environments(names)
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
-		var c Cluster
+		var c state.Contact
 		err := r.Scan(&c.Cluster, milliseconds{&c.Last}, milliseconds{&c.Snapshot}, &c.Digest, &c.Partial, &c.By,
 			&c.UID, &c.Before, milliseconds{&c.Conflict})
 		if err == nil {
@@ -194,8 +194,8 @@ func instant(ms int64) time.Time {
 // The bounds of what is kept of clusters that no environment has: reports of one, and of all, and how long
 // it is remembered when one reported first.
 const (
-	mostEarly    = 20
-	mostOfEarly  = 20_000
+	maxEarly     = 20
+	maxOfEarly   = 20_000
 	forgetsEarly = 24 * time.Hour
 )
 
@@ -210,10 +210,10 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 	if err != nil {
 		return false, t.store.problem(err)
 	}
-	if first.Valid && r.Received.Sub(instant(first.Int64)) > within || all >= mostOfEarly {
+	if first.Valid && r.Received.Sub(instant(first.Int64)) > within || all >= maxOfEarly {
 		return false, nil
 	}
-	if of >= mostEarly { // the first one says since when
+	if of >= maxEarly { // the first one says since when
 		_, err = t.store.exec(ctx, t.tx, `DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`, r.Cluster)
 	}
 	is := *r

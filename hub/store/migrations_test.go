@@ -241,7 +241,7 @@ func answers(t *testing.T, h *hub.Hub) string {
 		line("count", fmt.Sprintf("%+v", g))
 	}
 	for _, name := range []string{"berlin", "oslo"} {
-		c := h.Fleet().Heard(name)
+		c := h.Fleet().Contact(name)
 		line("cluster", name, c.Last, c.Snapshot, c.Digest, c.By, c.UID, c.Before, c.Conflict)
 	}
 	transitions, _, err := db.History(ctx, store.Filter{}, 100)

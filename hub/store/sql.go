@@ -238,7 +238,7 @@ type terms struct {
 
 // The bounds of what is kept in memory: messages have no end.
 const (
-	mostKnown   = 200_000
+	maxKnown    = 200_000
 	longestKept = 128
 )
 
@@ -254,7 +254,7 @@ func (t *terms) get(text string) (int64, bool) {
 func (t *terms) learn(texts map[string]int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.known)+len(texts) > mostKnown {
+	if len(t.known)+len(texts) > maxKnown {
 		t.known = map[string]int64{}
 	}
 	for text, id := range texts {

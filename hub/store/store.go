@@ -75,16 +75,16 @@ func Open(ctx context.Context, name string) (*Store, error) {
 	return s, nil
 }
 
-// mostConnections bounds what one hub takes of the connections that a PostgreSQL has.
-const mostConnections = 16
+// maxConnections bounds what one hub takes of the connections that a PostgreSQL has.
+const maxConnections = 16
 
 func (s *Store) open(name string) (err error) {
 	if s.postgres {
 		if s.db, err = sql.Open("pgx", name); err != nil {
 			return err
 		}
-		s.db.SetMaxOpenConns(mostConnections)
-		s.db.SetMaxIdleConns(mostConnections)
+		s.db.SetMaxOpenConns(maxConnections)
+		s.db.SetMaxIdleConns(maxConnections)
 		s.db.SetConnMaxIdleTime(5 * time.Minute)
 		s.read = s.db
 		return nil

@@ -102,14 +102,11 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Cluster is the last news of a cluster.
-type Cluster state.Heard
-
 const clusterColumns = "name, seen, snapshot, digest, partial, reporter, uid, uid_before, conflict, change"
 
 // Clusters writes the last news of clusters, each of which is there once. What others have
 // written of them must be loaded before.
-func (t *Tx) Clusters(ctx context.Context, clusters []Cluster) error {
+func (t *Tx) Clusters(ctx context.Context, clusters []state.Contact) error {
 	if len(clusters) == 0 {
 		return nil
 	}
@@ -262,14 +259,14 @@ const (
 // gone is the state in a transition of what is wanted no more.
 const gone = -1
 
-// changed is a change, and the assignment after it.
-type changed struct {
+// assignmentChange is a change, and the assignment after it.
+type assignmentChange struct {
 	state.Change
 	state.Row
 }
 
 // place tells assignments on clusters apart.
-func (c *changed) place() [3]string { return [3]string{c.Environment, c.Cluster, c.Target} }
+func (c *assignmentChange) place() [3]string { return [3]string{c.Environment, c.Cluster, c.Target} }
 
 // changesAtOnce is how many changes are in memory as they are written.
 const changesAtOnce = 10_000
@@ -277,9 +274,9 @@ const changesAtOnce = 10_000
 // Changes writes changes: the rows as they are now, and a transition for each change of a state
 // or of what runs.
 func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes) error {
-	batch := make([]changed, 0, min(changes.Len(), changesAtOnce))
+	batch := make([]assignmentChange, 0, min(changes.Len(), changesAtOnce))
 	err := changes.Each(func(c state.Change, r state.Row) error {
-		if batch = append(batch, changed{c, r}); len(batch) < changesAtOnce {
+		if batch = append(batch, assignmentChange{c, r}); len(batch) < changesAtOnce {
 			return nil
 		}
 		err := t.changes(ctx, now, batch)
@@ -296,7 +293,7 @@ func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes)
 	return nil
 }
 
-func (t *Tx) changes(ctx context.Context, now time.Time, batch []changed) error {
+func (t *Tx) changes(ctx context.Context, now time.Time, batch []assignmentChange) error {
 	texts := map[string]int64{}
 	latest := map[[3]string]int{} // a statement may not have a row twice
 	for i := range batch {
@@ -350,7 +347,7 @@ func (t *Tx) changes(ctx context.Context, now time.Time, batch []changed) error 
 
 // isNew reports whether the database has no row of an assignment for sure: it is new in an
 // environment that had none.
-func (t *Tx) isNew(ctx context.Context, c *changed, environment int64) (bool, error) {
+func (t *Tx) isNew(ctx context.Context, c *assignmentChange, environment int64) (bool, error) {
 	if !c.New {
 		return false, nil
 	}
@@ -366,7 +363,7 @@ func (t *Tx) isNew(ctx context.Context, c *changed, environment int64) (bool, er
 }
 
 // row adds the values of assignmentColumns.
-func (c *changed) row(to []any, number int64, texts map[string]int64) []any {
+func (c *assignmentChange) row(to []any, number int64, texts map[string]int64) []any {
 	reported, _ := state.ParseReported(c.Reported)
 	return append(to,
 		texts[c.Environment], texts[c.Cluster], texts[c.Target], texts[c.Folder], int(c.State),
@@ -376,7 +373,7 @@ func (c *changed) row(to []any, number int64, texts map[string]int64) []any {
 }
 
 // transition adds the values of transitionColumns.
-func (c *changed) transition(to []any, number int64, now time.Time, texts map[string]int64) []any {
+func (c *assignmentChange) transition(to []any, number int64, now time.Time, texts map[string]int64) []any {
 	was, is, at := int(c.Was), int(c.State), c.Changed
 	if c.New {
 		was = gone // it was not wanted

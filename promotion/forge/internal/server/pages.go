@@ -3,19 +3,25 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// mostPages is how many pages of a list are read. A list that is longer is an error: a
+// maxPages is how many pages of a list are read. A list that is longer is an error: a
 // part of it would be taken for the whole.
-const mostPages = 200
+const maxPages = 200
 
 var errEndless = errors.New("the server has a list without an end")
 
@@ -24,7 +30,7 @@ var errEndless = errors.New("the server has a list without an end")
 func Pages[T any](page func(number int) ([]T, int, error)) ([]T, error) {
 	var all []T
 	for number, read := 1, 0; number != 0; read++ {
-		if read == mostPages {
+		if read == maxPages {
 			return nil, errEndless
 		}
 		some, next, err := page(number)
@@ -80,4 +86,89 @@ func Hash(text string) git.Hash {
 // CommitText returns the message of a commit: a subject, and the rest after an empty line.
 func CommitText(subject, message string) string {
 	return strings.TrimSpace(subject + "\n\n" + message)
+}
+
+// Drafts is how a forge marks change requests as drafts: in their titles.
+type Drafts struct {
+	Prefix  string            // of titles that are written
+	Pattern lazyregexp.Regexp // matches the prefixes of titles that are read
+}
+
+// Title returns a title with the prefix of a draft, or without any.
+func (d Drafts) Title(title string, draft bool) string {
+	title = strings.TrimSpace(d.Strip(title))
+	if draft {
+		return d.Prefix + title
+	}
+	return title
+}
+
+// Strip returns a title without the prefixes of a draft.
+func (d Drafts) Strip(title string) string { return d.Pattern.ReplaceAllString(title, "") }
+
+// Appears calls find until it returns something, for a few seconds: lists may show what was
+// written a while later. The result is nil where it does not appear.
+func Appears[T any](ctx context.Context, s *Server, find func() (*T, error)) (*T, error) {
+	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
+		if found, err := find(); err != nil || found != nil {
+			return found, err
+		}
+		if err := s.Wait(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// Base returns the URL of an instance: http or https, a host and a path, and nothing else.
+// The error does not contain what may be a password.
+func Base(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("the address of a forge is https://HOST, or https://HOST/PATH")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("the address of the forge at %s has more than a host and a path: "+
+			"credentials belong into the environment", terminal.Line(u.Host))
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), ""
+	return u, nil
+}
+
+// Same reports whether an address, a URL or HOST or HOST:PORT, is of the host. otherwise is
+// the result for an empty address. The default ports 80 and 443 are ignored.
+func Same(address, host string, otherwise bool) bool {
+	if address == "" {
+		return otherwise
+	}
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	address, _, _ = strings.Cut(address, "/")
+	return strings.EqualFold(bare(address), bare(host))
+}
+
+func bare(host string) string {
+	if name, port, err := net.SplitHostPort(host); err == nil && (port == "80" || port == "443") {
+		return name
+	}
+	return host
+}
+
+var segment = lazyregexp.New(`^[A-Za-z0-9_.-]+$`)
+
+// Path returns the segments of a repository's path, without slashes around it and at least
+// two. They need no escaping in URLs.
+func Path(path string) ([]string, error) {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	for _, s := range segments {
+		if !segment.MatchString(s) || strings.Trim(s, ".") == "" {
+			return nil, fmt.Errorf("%q is not the path of a repository", terminal.Line(path))
+		}
+	}
+	if len(segments) < 2 {
+		return nil, fmt.Errorf("%q is not the path of a repository: it begins with the name of a user, "+
+			"an organisation or a group", terminal.Line(path))
+	}
+	return segments, nil
 }
