@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
@@ -40,7 +39,13 @@ func (h *Hub) batch(ctx context.Context, requests []*request) {
 		}
 	}
 	if err == nil {
-		within, cancel := context.WithTimeout(ctx, h.limit(requests))
+		limit := h.patience()
+		// What is wanted may be millions of rows, and so may be what is read first where something
+		// is broken.
+		if h.broken || slices.ContainsFunc(requests, func(q *request) bool { return q.do != nil }) {
+			limit *= 10
+		}
+		within, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		err = h.write(within, requests)
 	}
@@ -85,15 +90,6 @@ func (h *Hub) wrote(ctx context.Context, err error) {
 	if (was == nil) != (err == nil) {
 		h.Changed()
 	}
-}
-
-// limit returns how long a write may take. What is wanted may be millions of rows, and so may be what
-// is read first where something is broken.
-func (h *Hub) limit(requests []*request) time.Duration {
-	if h.broken || slices.ContainsFunc(requests, func(q *request) bool { return q.do != nil }) {
-		return 10 * h.patience()
-	}
-	return h.patience()
 }
 
 func (h *Hub) end(requests []*request) {

@@ -146,7 +146,12 @@ func (t *Tokens) admit(ctx context.Context, id string, holds func(*cachedToken) 
 	case !k.limiter.AllowN(now, 1):
 		return nil, ErrTooMany
 	}
-	t.note(id, k, now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(k.noted) >= noteEvery { // it is written later, with others
+		k.noted = now
+		t.used[id] = true
+	}
 	identity := k.identity
 	return &identity, nil
 }
@@ -204,16 +209,6 @@ func (t *Tokens) forget(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// note remembers that a token was used.
-func (t *Tokens) note(id string, k *cachedToken, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Sub(k.noted) >= noteEvery {
-		k.noted = now
-		t.used[id] = true
-	}
-}
-
 // write notes which tokens were used, not all at once.
 func (t *Tokens) write(ctx context.Context, now time.Time) error {
 	t.mu.Lock()
@@ -230,16 +225,6 @@ func (t *Tokens) write(ctx context.Context, now time.Time) error {
 	return t.store.UseTokens(ctx, ids, now)
 }
 
-func name(t *api.Token) string {
-	switch {
-	case t.Cluster != "":
-		return "cluster " + t.Cluster
-	case t.Note != "":
-		return fmt.Sprintf("token %s (%s)", t.ID, t.Note)
-	}
-	return "token " + t.ID
-}
-
 // find returns a token by its id; nil for none that is not ended.
 func (t *Tokens) find(ctx context.Context, id string) (*cachedToken, error) {
 	t.mu.Lock()
@@ -254,8 +239,15 @@ func (t *Tokens) find(ctx context.Context, id string) (*cachedToken, error) {
 	if err != nil || !there || !token.Revoked.IsZero() {
 		return nil, err
 	}
+	name := "token " + token.ID
+	switch {
+	case token.Cluster != "":
+		name = "cluster " + token.Cluster
+	case token.Note != "":
+		name += " (" + token.Note + ")"
+	}
 	k = &cachedToken{
-		identity: Identity{Name: name(&token.Token), Grants: []Grant{{Role(token.Role), token.Environment}},
+		identity: Identity{Name: name, Grants: []Grant{{Role(token.Role), token.Environment}},
 			Cluster: token.Cluster},
 		expires: token.Expires, noted: token.Used, limiter: rate.NewLimiter(perSecond, burst),
 	}

@@ -15,28 +15,30 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
+// call makes one call, and returns the answer.
+func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (*T, error) {
+	out := new(T)
+	return out, c.do(ctx, method, path, query, body, out)
+}
+
 // Report reports about a cluster.
 func (c *Client) Report(ctx context.Context, r *Report) (*Taken, error) {
-	out := &Taken{}
-	return out, c.do(ctx, http.MethodPost, "/v1/reports", nil, r, out)
+	return call[Taken](ctx, c, http.MethodPost, "/v1/reports", nil, r)
 }
 
 // Carry brings a report that somebody else has signed.
 func (c *Client) Carry(ctx context.Context, s *Signed) (*Taken, error) {
-	out := &Taken{}
-	return out, c.do(ctx, http.MethodPost, "/v1/reports", nil, s, out)
+	return call[Taken](ctx, c, http.MethodPost, "/v1/reports", nil, s)
 }
 
 // Enroll returns the token of a cluster.
 func (c *Client) Enroll(ctx context.Context, cluster string) (*Token, error) {
-	out := &Token{}
-	return out, c.do(ctx, http.MethodPost, "/v1/enroll", nil, Enrollment{cluster}, out)
+	return call[Token](ctx, c, http.MethodPost, "/v1/enroll", nil, Enrollment{cluster})
 }
 
 // Environments returns all environments.
 func (c *Client) Environments(ctx context.Context) (*Environments, error) {
-	out := &Environments{}
-	return out, c.do(ctx, http.MethodGet, "/v1/environments", nil, nil, out)
+	return call[Environments](ctx, c, http.MethodGet, "/v1/environments", nil, nil)
 }
 
 // Query selects assignments on clusters, of one environment or of all, and of these as the rest of
@@ -65,10 +67,23 @@ func (q *Query) values() url.Values {
 	if len(states) > 0 {
 		out.Set("state", strings.Join(states, ","))
 	}
-	if !q.At.IsZero() {
-		out.Set("at", q.At.UTC().Format(time.RFC3339Nano))
-	}
+	setTime(out, "at", q.At)
 	return out
+}
+
+// setTime sets a parameter; none for the zero Time.
+func setTime(values url.Values, name string, at time.Time) {
+	if !at.IsZero() {
+		values.Set(name, at.UTC().Format(time.RFC3339Nano))
+	}
+}
+
+// setPage sets the parameters of a page of a list, the first one for "".
+func setPage(values url.Values, cursor string, limit int) {
+	values.Set("limit", fmt.Sprint(limit))
+	if cursor != "" {
+		values.Set("cursor", cursor)
+	}
 }
 
 // Counts returns counts by some dimensions.
@@ -79,25 +94,19 @@ func (c *Client) Counts(ctx context.Context, q Query, by ...state.Dimension) (*G
 		names = append(names, string(d))
 	}
 	values.Set("by", strings.Join(names, ","))
-	out := &Groups{}
-	return out, c.do(ctx, http.MethodGet, "/v1/counts", values, nil, out)
+	return call[Groups](ctx, c, http.MethodGet, "/v1/counts", values, nil)
 }
 
 // Assignments returns a page of assignments on clusters; cursor is "" for the first.
 func (c *Client) Assignments(ctx context.Context, q Query, cursor string, limit int) (*Assignments, error) {
 	values := q.values()
-	values.Set("limit", fmt.Sprint(limit))
-	if cursor != "" {
-		values.Set("cursor", cursor)
-	}
-	out := &Assignments{}
-	return out, c.do(ctx, http.MethodGet, "/v1/assignments", values, nil, out)
+	setPage(values, cursor, limit)
+	return call[Assignments](ctx, c, http.MethodGet, "/v1/assignments", values, nil)
 }
 
 // Cluster returns a cluster.
 func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
-	out := &Cluster{}
-	return out, c.do(ctx, http.MethodGet, "/v1/clusters/"+url.PathEscape(name), nil, nil, out)
+	return call[Cluster](ctx, c, http.MethodGet, "/v1/clusters/"+url.PathEscape(name), nil, nil)
 }
 
 // HistoryQuery selects what changed; zero values stand for any, and its At and Workspace are none
@@ -110,30 +119,20 @@ type HistoryQuery struct {
 // History returns a page of what changed, the newest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, limit int) (*History, error) {
 	values := q.values()
-	values.Set("limit", fmt.Sprint(limit))
-	if cursor != "" {
-		values.Set("cursor", cursor)
-	}
-	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
-		if !at.IsZero() {
-			values.Set(name, at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	out := &History{}
-	return out, c.do(ctx, http.MethodGet, "/v1/history", values, nil, out)
+	setPage(values, cursor, limit)
+	setTime(values, "since", q.Since)
+	setTime(values, "until", q.Until)
+	return call[History](ctx, c, http.MethodGet, "/v1/history", values, nil)
 }
 
 // Releases returns a page of what was released to an environment, "" for all, the newest first.
 func (c *Client) Releases(ctx context.Context, environment, cursor string, limit int) (*Releases, error) {
-	values := url.Values{"limit": {fmt.Sprint(limit)}}
-	if cursor != "" {
-		values.Set("cursor", cursor)
-	}
+	values := url.Values{}
+	setPage(values, cursor, limit)
 	if environment != "" {
 		values.Set("environment", environment)
 	}
-	out := &Releases{}
-	return out, c.do(ctx, http.MethodGet, "/v1/releases", values, nil, out)
+	return call[Releases](ctx, c, http.MethodGet, "/v1/releases", values, nil)
 }
 
 // Performance returns how well releases to an environment went since a time, "" for all; the zero
@@ -143,11 +142,8 @@ func (c *Client) Performance(ctx context.Context, environment string, since time
 	if environment != "" {
 		values.Set("environment", environment)
 	}
-	if !since.IsZero() {
-		values.Set("since", since.UTC().Format(time.RFC3339Nano))
-	}
-	out := &Performances{}
-	return out, c.do(ctx, http.MethodGet, "/v1/performance", values, nil, out)
+	setTime(values, "since", since)
+	return call[Performances](ctx, c, http.MethodGet, "/v1/performance", values, nil)
 }
 
 // Rollout calls f with each assignment on a cluster that an environment wants, of a ring where
@@ -199,8 +195,7 @@ type RolloutEnd struct {
 
 // NewToken makes a token.
 func (c *Client) NewToken(ctx context.Context, of NewToken) (*Token, error) {
-	out := &Token{}
-	return out, c.do(ctx, http.MethodPost, "/v1/tokens", nil, of, out)
+	return call[Token](ctx, c, http.MethodPost, "/v1/tokens", nil, of)
 }
 
 // Tokens returns all tokens, without their secrets.
@@ -231,10 +226,7 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 
 // Audit returns who did what, the newest first.
 func (c *Client) Audit(ctx context.Context, cursor string, limit int) (*Events, error) {
-	values := url.Values{"limit": {fmt.Sprint(limit)}}
-	if cursor != "" {
-		values.Set("cursor", cursor)
-	}
-	out := &Events{}
-	return out, c.do(ctx, http.MethodGet, "/v1/audit", values, nil, out)
+	values := url.Values{}
+	setPage(values, cursor, limit)
+	return call[Events](ctx, c, http.MethodGet, "/v1/audit", values, nil)
 }

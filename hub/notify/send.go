@@ -37,7 +37,15 @@ func send(ctx context.Context, client *http.Client, t *Target, m *Message) error
 	if err != nil {
 		return err
 	}
-	body, err := bodyOf(t, m)
+	var content any = m
+	if t.Kind == Slack {
+		text := m.Text
+		if m.Link != "" {
+			text += "\n<" + m.Link + "|Open the hub>"
+		}
+		content = map[string]string{"text": text}
+	}
+	body, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
@@ -65,17 +73,6 @@ func send(ctx context.Context, client *http.Client, t *Target, m *Message) error
 		return fmt.Errorf("it answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	}
 	return nil
-}
-
-func bodyOf(t *Target, m *Message) ([]byte, error) {
-	if t.Kind != Slack {
-		return json.Marshal(m)
-	}
-	text := m.Text
-	if m.Link != "" {
-		text += "\n<" + m.Link + "|Open the hub>"
-	}
-	return json.Marshal(map[string]string{"text": text})
 }
 
 // attempt is how far a message is, as the database keeps it. Who adds or replaces it has claimed

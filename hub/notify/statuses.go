@@ -178,20 +178,17 @@ func summary(c *api.Counts) string {
 	return text
 }
 
-func stateOf(c *api.Counts, maxFailed int) forge.State {
-	switch {
-	case c.Failed > maxFailed:
-		return forge.Failure
-	case c.Wanted > 0 && c.OK == c.Wanted:
-		return forge.Success
-	}
-	return forge.Pending
-}
-
 // status writes the status of a ring, where it has changed.
 func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r *ring) error {
 	name := strings.TrimSuffix("kalypso-hub/"+r.Environment+"/"+r.Ring, "/")
-	is := shown{r.Commit, forge.Status{Name: name, State: stateOf(&r.counts, w.MaxFailed),
+	reached := forge.Pending
+	switch {
+	case r.counts.Failed > w.MaxFailed:
+		reached = forge.Failure
+	case r.counts.Wanted > 0 && r.counts.OK == r.counts.Wanted:
+		reached = forge.Success
+	}
+	is := shown{r.Commit, forge.Status{Name: name, State: reached,
 		Description: summary(&r.counts), URL: s.link(r.Environment)}}
 	was, there := s.written[name]
 	if there && was == is {
@@ -310,7 +307,15 @@ func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, 
 	if at := w.In(commit); at >= 0 && w.Commits[at].Effect != nil {
 		text += onClusters(w.Commits[at].Effect) + "\n\n"
 	}
-	text += table(rings)
+	text += "| Where | On clusters | Failed on |\n|---|---|---|\n"
+	for _, r := range rings {
+		where := strings.TrimSuffix(r.Environment+"/"+r.Ring, "/")
+		var failed []string
+		for _, name := range r.failed {
+			failed = append(failed, code(name))
+		}
+		text += fmt.Sprintf("| %s | %s | %s |\n", code(where), summary(&r.counts), strings.Join(failed, ", "))
+	}
 	if link := s.link(w.Environment); link != "" {
 		text += "\n[The rollout at the hub](" + link + ")\n"
 	}
@@ -347,25 +352,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-func table(rings []ring) string {
-	var b strings.Builder
-	b.WriteString("| Where | On clusters | Failed on |\n|---|---|---|\n")
-	for _, r := range rings {
-		where := strings.TrimSuffix(r.Environment+"/"+r.Ring, "/")
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(where), summary(&r.counts), codes(r.failed))
-	}
-	return b.String()
-}
-
 // code is a name in Markdown, which means nothing in it.
 func code(name string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", "/", "\n", " ", "\r", " ").Replace(name) + "`"
-}
-
-func codes(names []string) string {
-	var out []string
-	for _, name := range names {
-		out = append(out, code(name))
-	}
-	return strings.Join(out, ", ")
 }

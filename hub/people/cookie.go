@@ -123,26 +123,21 @@ func (e *endedSessions) has(ctx context.Context, id string) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now := e.now(); !within(now, e.tried, readEvery) {
-		e.look(ctx, now)
+		// Others wait for the answer, also where who asks does not any more.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		ids, err := e.store.EndedSessions(ctx, now)
+		if e.tried, e.err = now, err; err == nil {
+			e.read, e.ids = now, make(map[string]bool, len(ids))
+			for _, id := range ids {
+				e.ids[id] = true
+			}
+		}
 	}
 	if e.err != nil && !within(e.now(), e.read, believeFor) {
 		return false, fmt.Errorf("which sessions have ended is not known: %w", e.err)
 	}
 	return e.ids[id], nil
-}
-
-func (e *endedSessions) look(ctx context.Context, now time.Time) {
-	// Others wait for the answer, also where who asks does not any more.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
-	defer cancel()
-	ids, err := e.store.EndedSessions(ctx, now)
-	if e.tried, e.err = now, err; err != nil {
-		return
-	}
-	e.read, e.ids = now, make(map[string]bool, len(ids))
-	for _, id := range ids {
-		e.ids[id] = true
-	}
 }
 
 // within reports whether no more than a time has passed.

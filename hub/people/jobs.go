@@ -60,7 +60,8 @@ const (
 
 func newJobs(o Options, client *http.Client) *jobs {
 	return &jobs{store: o.Store, rules: o.Rules, client: client, now: o.Now, problem: o.Problem,
-		refusals: newRefusals(), issuers: map[string]*issuer{}, limits: map[string]*rate.Limiter{},
+		refusals: &refusals{said: map[string]time.Time{}, limiter: rate.NewLimiter(rate.Every(sayEvery), sayAtOnce)},
+		issuers:  map[string]*issuer{}, limits: map[string]*rate.Limiter{},
 		known: map[[sha256.Size]byte]job{}}
 }
 
@@ -191,10 +192,6 @@ type refusals struct {
 	mu      sync.Mutex
 	said    map[string]time.Time
 	limiter *rate.Limiter
-}
-
-func newRefusals() *refusals {
-	return &refusals{said: map[string]time.Time{}, limiter: rate.NewLimiter(rate.Every(sayEvery), sayAtOnce)}
 }
 
 // isNew reports whether something is to be said now.

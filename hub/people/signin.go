@@ -154,7 +154,13 @@ func (p *People) exchange(ctx context.Context, code string, s *signIn) (who stri
 	ctx = p.issuer.in(ctx)
 	token, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(s.Verifier))
 	if err != nil {
-		return "", nil, "", exchangeError(err)
+		// What the issuer sent beside its code may have secrets.
+		if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) {
+			err = fmt.Errorf("%s %s", refused.Response.Status, line(refused.ErrorCode, 100))
+		} else {
+			err = short(err)
+		}
+		return "", nil, "", fmt.Errorf("the issuer gives no token: %w", err)
 	}
 	raw, is := token.Extra("id_token").(string)
 	if !is {
@@ -184,14 +190,6 @@ func (p *People) exchange(ctx context.Context, code string, s *signIn) (who stri
 		}
 	}
 	return nameOf(claims, verified.Subject), valuesOf(find(claims, p.GroupsClaim)), verified.Subject, nil
-}
-
-// exchangeError is an error without what the issuer sent beside its code: it may have secrets.
-func exchangeError(err error) error {
-	if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) {
-		return fmt.Errorf("the issuer gives no token: %s %s", refused.Response.Status, line(refused.ErrorCode, 100))
-	}
-	return fmt.Errorf("the issuer gives no token: %w", short(err))
 }
 
 // person is what the names of people begin with, so that none is that of a token or a job.
@@ -231,7 +229,8 @@ func (p *People) ask(w http.ResponseWriter, r *http.Request) {
 		p.page(w, http.StatusOK, "Signed out", "You are not signed in.", "/sign-in/", "Sign in")
 		return
 	}
-	p.form(w, "Sign out", "You are "+strings.TrimPrefix(s.Name, person)+".", "/sign-in/out", "Sign out")
+	p.write(w, http.StatusOK, content{"Sign out", "You are " + strings.TrimPrefix(s.Name, person) + ".",
+		"/sign-in/out", "Sign out", true})
 }
 
 // out ends a session, for this browser and for whoever has a copy of its cookie.
@@ -293,11 +292,6 @@ type content struct {
 // page answers with a text and a link.
 func (p *People) page(w http.ResponseWriter, status int, title, text, link, label string) {
 	p.write(w, status, content{title, text, link, label, false})
-}
-
-// form answers with a text and a button.
-func (p *People) form(w http.ResponseWriter, title, text, link, label string) {
-	p.write(w, http.StatusOK, content{title, text, link, label, true})
 }
 
 func (p *People) write(w http.ResponseWriter, status int, c content) {

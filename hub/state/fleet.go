@@ -8,6 +8,14 @@
 //
 // Everything is in memory and a function of its inputs: of what is wanted, of the reports in
 // any order, and of the time. Nothing is read or written.
+//
+// For example, the branch of dev wants hello-main of the cluster type large, at digest d2, since
+// commit c2; before, it wanted d1, at c1. A report of cluster oslo with the Item
+//
+//	{Assignment: "dev/large/hello-main", Commit: "c1", State: ReportedOK}
+//
+// makes a Change from Missing to Behind, because c1 had d1. The next one, with c2, makes a Change
+// from Behind to OK. A third one with c3, which changes only other folders, makes none: c3 has d2.
 package state
 
 import (
@@ -173,7 +181,11 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 	}
 	if was != nil {
 		is.keepUnread(was)
-		f.keep(now, was, is)
+		for _, c := range was.clusters { // those that have reported, and that the platform does not list
+			if to := is.byName[c.folder.Name]; !c.listed && to != nil && !to.Listed {
+				f.place(now, is, c.name, "", to, false)
+			}
+		}
 	}
 	for _, c := range is.clusters {
 		var old *cluster
@@ -204,8 +216,9 @@ func newEnvironment(w *Wanted, grace time.Duration) *environment {
 	e := &environment{
 		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)),
 		objects: map[string]object{}, byCommit: map[string]int{},
-		tree: w.tree(), byHand: w.byHand(), grace: grace, unread: map[text]*unreadCommit{}, maxUnread: maxUnread,
+		byHand: w.byHand(), grace: grace, unread: map[text]*unreadCommit{}, maxUnread: maxUnread,
 	}
+	e.tree = origin.Tree{Repository: w.Repository, Mirrors: w.Mirrors, Branch: w.Branch, Path: w.Path}
 	for i := range w.Folders {
 		fo := &folder{Folder: &w.Folders[i], tallies: make([]Tally, len(w.Folders[i].Targets))}
 		e.folders = append(e.folders, fo)
@@ -254,15 +267,6 @@ func (f *Fleet) hear(name string) *contact {
 		f.seen[name] = h
 	}
 	return h
-}
-
-// keep takes over the clusters that have reported and that the platform does not list.
-func (f *Fleet) keep(now time.Time, was, is *environment) {
-	for _, c := range was.clusters {
-		if to := is.byName[c.folder.Name]; !c.listed && to != nil && !to.Listed {
-			f.place(now, is, c.name, "", to, false)
-		}
-	}
 }
 
 // inherit gives a cluster what was observed of it before. It reports whether there are assignments
@@ -332,7 +336,8 @@ func (fo *folder) count(target int) {
 	}
 	worst := Missing
 	for i, c := range fo.clusters {
-		if s := c.pairs[target].state; i == 0 || s.worse(worst) {
+		s := c.pairs[target].state
+		if i == 0 || slices.Index(order[:], s) > slices.Index(order[:], worst) {
 			worst = s
 		}
 	}

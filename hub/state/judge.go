@@ -165,8 +165,6 @@ func (e *environment) key(c *cluster, target int, p *pair) string {
 	return Key(c.folder.Name, c.folder.Targets[target].Name)
 }
 
-func (f *Fleet) bound(e *environment) time.Duration { return cmp.Or(e.wanted.StaleAfter, f.staleAfter) }
-
 func (f *Fleet) isStale(e *environment, c *cluster, now time.Time) bool {
 	last := c.contact.last
 	if last.IsZero() {
@@ -175,7 +173,7 @@ func (f *Fleet) isStale(e *environment, c *cluster, now time.Time) bool {
 	if c.contact.restored && last.Before(f.began) && !c.stale {
 		last = f.began // the hub was not there to hear it
 	}
-	return now.Sub(last) > f.bound(e)
+	return now.Sub(last) > cmp.Or(e.wanted.StaleAfter, f.staleAfter)
 }
 
 // Expire marks clusters of which there was no news for too long, and those that run for too long what is not

@@ -262,11 +262,6 @@ func States() []State {
 	return slices.Clone(order[:])
 }
 
-// worse reports whether a state is worse than another one.
-func (s State) worse(other State) bool {
-	return slices.Index(order[:], s) > slices.Index(order[:], other)
-}
-
 // Names returns the names of all states, in their order.
 func Names() (out []string) {
 	for _, s := range order {

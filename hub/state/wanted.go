@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
 // Wanted is what an environment's GitOps branch wants of its clusters, and what it wanted in
@@ -108,11 +106,6 @@ type Cluster struct {
 	Folder string `json:"folder"`
 	// Entry is the digest of the cluster's own entry; "" where it pulls the folder itself.
 	Entry string `json:"entry,omitempty"`
-}
-
-// tree returns where the tree is.
-func (w *Wanted) tree() origin.Tree {
-	return origin.Tree{Repository: w.Repository, Mirrors: w.Mirrors, Branch: w.Branch, Path: w.Path}
 }
 
 // Key is the key of a deployment target's folder in Commit.Was.

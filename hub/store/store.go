@@ -4,6 +4,12 @@
 // Several hubs may use one database. Who writes locks the row of the last change, and learns
 // what others have changed since, before it decides what to write: so changes are in one
 // order, which is that of their numbers.
+//
+// Answers of the API are read as the types of package api, which does not know this one. For
+// example, cluster oslo of dev begins to run what dev wants of hello-main: Tx.Changes replaces
+// one row of table assignment, and adds a row to table transition with number 42, the ids of the
+// texts dev, oslo and hello-main in table term, and the states 2 and 0. History returns that row
+// as an api.Transition with Number 42, Was "behind" and State "ok".
 package store
 
 import (

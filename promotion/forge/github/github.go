@@ -85,49 +85,51 @@ func (r *repo) Limits() forge.Limits {
 // Viewer uses GraphQL: for the token of an installation or a workflow, which REST's GET
 // /user refuses, it returns the app's name with [bot], as the creators of statuses have it.
 func (r *repo) Viewer(ctx context.Context) (string, error) {
-	r.mu.Lock()
-	known := r.viewer
-	r.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	var got struct {
-		Viewer struct{ Login string }
-	}
-	err := r.client.Run(ctx, func(ctx context.Context) error {
-		return r.client.graphQL(ctx, server.Read, "Viewer", `query Viewer { viewer { login } }`, nil, &got)
+	return requestOnce(r, &r.viewer, func() (string, error) {
+		var got struct {
+			Viewer struct{ Login string }
+		}
+		err := r.client.Run(ctx, func(ctx context.Context) error {
+			return r.client.graphQL(ctx, server.Read, "Viewer", `query Viewer { viewer { login } }`, nil, &got)
+		})
+		if err != nil && !isGraphQL(err, "FORBIDDEN") {
+			return "", fmt.Errorf("asking who the token belongs to: %w", err)
+		}
+		return got.Viewer.Login, nil
 	})
-	if err != nil && !isGraphQL(err, "FORBIDDEN") {
-		return "", fmt.Errorf("asking who the token belongs to: %w", err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.viewer = &got.Viewer.Login
-	return got.Viewer.Login, nil
 }
 
-// setup returns the repository's settings, which are requested once.
+// setup returns the repository's settings.
 func (r *repo) setup(ctx context.Context) (settings, error) {
-	r.mu.Lock()
-	known := r.settings
-	r.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	var got settings
-	_, err := r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path, nil), nil, &got)
-	if isRefusal(err, http.StatusNotFound) {
-		return got, &forge.AuthError{
-			Host:    r.client.Host(),
-			Problem: fmt.Sprintf("there is no repository %s/%s, or the token may not see it", r.owner, r.name),
-			Hint:    "check the name, and that the token has access to the repository",
+	return requestOnce(r, &r.settings, func() (got settings, err error) {
+		_, err = r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path, nil), nil, &got)
+		if isRefusal(err, http.StatusNotFound) {
+			err = &forge.AuthError{
+				Host:    r.client.Host(),
+				Problem: fmt.Sprintf("there is no repository %s/%s, or the token may not see it", r.owner, r.name),
+				Hint:    "check the name, and that the token has access to the repository",
+			}
 		}
-	} else if err != nil {
+		return got, err
+	})
+}
+
+// requestOnce returns a value that is requested once, unless that fails. Nothing is locked during the
+// request: another goroutine may make it too.
+func requestOnce[T any](r *repo, value **T, request func() (T, error)) (T, error) {
+	r.mu.Lock()
+	before := *value
+	r.mu.Unlock()
+	if before != nil {
+		return *before, nil
+	}
+	got, err := request()
+	if err != nil {
 		return got, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.settings = &got
+	*value = &got
 	return got, nil
 }
 

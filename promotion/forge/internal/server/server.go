@@ -2,8 +2,14 @@
 // is not trusted: credentials are sent to that server only and in a header only, answers
 // are bounded, and requests are retried as the server asks, for a minute at most.
 //
-// Methods of forges read before they write, and run within Do: a method whose answer was
+// Methods of forges read before they write, and run within Do or Run: a method whose answer was
 // lost is run again, and then finds what it has written.
+//
+// For example, SaveChange of a forge lists the pull requests from promote to prod, gets none, and
+// sends POST .../pulls. The server answers 502: the transport returns a *LostError, because the
+// pull request may have been opened. Run waits a second and runs SaveChange again, which finds
+// the pull request in the list. An answer 429 with Retry-After: 20 would not get so far: the
+// transport itself waits 20 seconds and sends the same request again.
 package server
 
 import (
