@@ -193,7 +193,8 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 			old = was.byClust[c.name]
 		}
 		more := f.inherit(now, was, is, old, c, changes)
-		if (more || c.contact.partial) && c.contact.digest != "" { // its snapshot may have had what was not wanted, and is now
+		// Its snapshot may have had what was not wanted, and is now.
+		if (more || c.contact.partial) && c.contact.digest != "" {
 			c.contact.digest = ""
 			changes.AddContact(c.name)
 		}

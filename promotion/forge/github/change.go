@@ -327,7 +327,8 @@ func (r *repo) label(ctx context.Context, p *pull, spec forge.ChangeSpec) error 
 		return err
 	}
 	for _, name := range missing {
-		err := r.send(ctx, server.Idempotent, http.MethodPost, "labels", map[string]string{"name": name, "color": "ededed"}, nil)
+		err := r.send(ctx, server.Idempotent, http.MethodPost, "labels",
+			map[string]string{"name": name, "color": "ededed"}, nil)
 		if err != nil && !isRefusal(err, http.StatusUnprocessableEntity, "already exists") {
 			return err
 		}

@@ -184,7 +184,8 @@ const (
 // enqueue adds a pull request to the base's merge queue, which accepts only those that are
 // ready.
 func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error) {
-	err := r.client.graphQL(ctx, server.Idempotent, "Enqueue", enqueueText, map[string]any{"id": p.NodeID, "head": head.String()}, nil)
+	err := r.client.graphQL(ctx, server.Idempotent, "Enqueue", enqueueText,
+		map[string]any{"id": p.NodeID, "head": head.String()}, nil)
 	if err == nil || isGraphQL(err, unprocessable, "already in", "already queued") {
 		return true, nil
 	} else if isGraphQL(err, unprocessable) {

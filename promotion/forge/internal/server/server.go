@@ -45,8 +45,9 @@ type Options struct {
 	Base *url.URL // URL of the instance
 	// Name is the name of the server in errors; "" for the host of Base.
 	Name string
-	// Transport makes the requests. A *forge.UnavailableError of it is not retried. nil is for one that also refuses lists with a null in them, which
-	// the libraries of GitLab and Gitea would return as nil pointers.
+	// Transport makes the requests; nil for one that also refuses lists with a null in them, which
+	// the libraries of GitLab and Gitea would return as nil pointers. A *forge.UnavailableError of
+	// a Transport is not retried.
 	Transport http.RoundTripper
 	// Refusal returns the error for an answer with 401 or 403, whose body can be read; nil for an
 	// error with the message of the server and the Hint.
