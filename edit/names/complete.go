@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
 // Kind is what a completion is of.
@@ -46,20 +47,20 @@ func (x *Index) Complete(path string, offset int) []Completion {
 	at := f.at(offset)
 	if at == nil {
 		with := read(File{path, slices.Concat(f.Text[:offset], []byte(cursor), f.Text[offset:])})
-		if at = with.at(offset); at == nil || at.text != cursor {
+		if at = with.at(offset); at == nil || at.Text != cursor {
 			return nil // in a comment
 		}
-		at.end, at.text = at.start, ""
+		at.End, at.Text = at.Start, ""
 	}
 	c := &completer{Index: x, file: f, word: at}
-	switch at.kind {
-	case label:
-		c.labels(at.path[:len(at.path)-1])
-	case text:
-		c.values(at.path)
-	case bare:
-		c.labels(at.path)
-		c.values(at.path)
+	switch at.Kind {
+	case syntax.Label:
+		c.labels(at.Path[:len(at.Path)-1])
+	case syntax.Text:
+		c.values(at.Path)
+	case syntax.Identifier:
+		c.labels(at.Path)
+		c.values(at.Path)
 	}
 	slices.SortFunc(c.out, func(a,
 		b Completion) int {
@@ -72,7 +73,7 @@ func (x *Index) Complete(path string, offset int) []Completion {
 type completer struct {
 	*Index
 	file *file
-	word *word
+	word *syntax.Word
 	out  []Completion
 }
 
@@ -80,10 +81,10 @@ type completer struct {
 func (c *completer) label(name string, kind Kind, detail, doc string) {
 	place := c.file.place(c.word)
 	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: place, Text: name}
-	if !c.word.quoted {
+	if !c.word.Quoted {
 		add.Text = model.Label(name)
 	}
-	if c.word.kind != label {
+	if c.word.Kind != syntax.Label {
 		add.Text += ": "
 	}
 	c.out = append(c.out, add)
@@ -93,9 +94,9 @@ func (c *completer) label(name string, kind Kind, detail, doc string) {
 func (c *completer) value(name string, kind Kind, detail, doc string) {
 	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: c.file.place(c.word), Text: name}
 	switch {
-	case !c.word.quoted:
+	case !c.word.Quoted:
 		add.Text = string(model.AppendJSONString(nil, name))
-	case c.word.open:
+	case c.word.Open:
 		add.Text += `"`
 	}
 	c.out = append(c.out, add)
@@ -110,9 +111,9 @@ func (c *completer) labels(path []string) {
 	s := at(path)
 	switch {
 	case s == nil || len(path) > 0 && s.of == nil:
-	case s.labels == ofBoth && s.of.name == "match" && s.key == "":
+	case s.labels == ofBoth && s.of.Name == "match" && s.key == "":
 		c.facts()
-	case s.labels != noLabels && s.key == "" && s.of.name == "labels":
+	case s.labels != noLabels && s.key == "" && s.of.Name == "labels":
 		c.labelKeys(s.labels)
 	default:
 		c.fields(s, path)
@@ -126,28 +127,28 @@ func (c *completer) labels(path []string) {
 func (c *completer) fields(s *slot, path []string) {
 	there := map[string]bool{"name": len(path) == 2 || len(path) == 4 && path[0] == "workloads"} // the key is the name
 	for i := range c.file.words {
-		if w := &c.file.words[i]; w.kind == label && w.start != c.word.start &&
-			len(w.path) == len(path)+1 && slices.Equal(w.path[:len(path)], path) {
-			there[w.text] = true
+		if w := &c.file.words[i]; w.Kind == syntax.Label && w.Start != c.word.Start &&
+			len(w.Path) == len(path)+1 && slices.Equal(w.Path[:len(path)], path) {
+			there[w.Text] = true
 		}
 	}
-	for name, p := range s.fields {
-		if there[name] || strings.HasPrefix(name, "#") {
+	for name, p := range s.Fields {
+		if there[name] || strings.HasPrefix(name, "#") || p.Name == "" {
 			continue
 		}
 		detail := "optional"
-		if p.required {
+		if p.Required {
 			detail = "required"
 		}
-		c.label(name, OfField, detail, p.doc)
+		c.label(name, OfField, detail, p.Doc)
 	}
 }
 
 // facts adds what a match can constrain.
 func (c *completer) facts() {
-	for name, p := range at([]string{"#assignment"}).fields {
+	for name, p := range at([]string{"#assignment"}).Fields {
 		if model.References["#Assignment."+name] != "" {
-			c.label(name, OfLabel, "fact", p.doc)
+			c.label(name, OfLabel, "fact", p.Doc)
 		}
 	}
 	c.labelKeys(ofBoth)
@@ -172,12 +173,12 @@ func (c *completer) eachLabel(of side, call func(key, value string)) {
 		}
 		for i := range f.words {
 			w := &f.words[i]
-			if key, ok := labelKey(w.path, of); ok && w.text != cursor && w.start != c.word.start {
-				switch w.kind {
-				case label:
+			if key, ok := labelKey(w.Path, of); ok && w.Text != cursor && w.Start != c.word.Start {
+				switch w.Kind {
+				case syntax.Label:
 					call(key, "")
-				case text:
-					call(key, w.text)
+				case syntax.Text:
+					call(key, w.Text)
 				}
 			}
 		}
@@ -210,8 +211,8 @@ func (c *completer) values(path []string) {
 	switch {
 	case s.names != "":
 		c.names(s.names, c.value)
-	case len(s.enum) > 0:
-		for _, name := range s.enum {
+	case len(s.Texts) > 0:
+		for _, name := range s.Texts {
 			c.value(name, OfEnum, "", "")
 		}
 	case s.key != "":
@@ -238,17 +239,17 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 		return
 	}
 	for _, name := range c.declared(c.file.environment, collection) {
-		if c.word.kind != text && c.declaredHere(collection, name) {
+		if c.word.Kind != syntax.Text && c.declaredHere(collection, name) {
 			continue
 		}
 		add(name, OfName, kindOf(collection), c.description(collection, name))
 	}
-	if collection == "namespaceServices" && c.word.kind != label {
+	if collection == "namespaceServices" && c.word.Kind != syntax.Label {
 		add("default", OfName, kindOf(collection), "The namespace service of a cluster type that names none.")
 	}
 	if collection == "workspaces" {
 		c.each(c.file.environment, func(f *file, u *use) {
-			if u.collection == collection && !u.declares && &f.words[u.word] != c.word && f.words[u.word].start != c.word.start {
+			if u.collection == collection && !u.declares && &f.words[u.word] != c.word && f.words[u.word].Start != c.word.Start {
 				add(u.name, OfName, kindOf(collection), "")
 			}
 		})
@@ -258,11 +259,11 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 // declaredHere says whether a label of the word's own struct has the name, so that it is not
 // one to write.
 func (c *completer) declaredHere(collection, name string) bool {
-	if c.word.kind == bare && at(c.word.path) != nil && at(c.word.path).names != "" {
+	if c.word.Kind == syntax.Identifier && at(c.word.Path) != nil && at(c.word.Path).names != "" {
 		return false // it is a value
 	}
 	return slices.ContainsFunc(c.file.uses, func(u use) bool {
-		return u.declares && u.collection == collection && u.name == name && c.file.words[u.word].start != c.word.start
+		return u.declares && u.collection == collection && u.name == name && c.file.words[u.word].Start != c.word.Start
 	})
 }
 
@@ -301,27 +302,27 @@ func (c *completer) keys(path []string) {
 		}
 		for i := range f.words {
 			w := &f.words[i]
-			key := contractPath(w.path)
-			if w.kind != label || len(key) != len(path)+1 || !slices.Equal(key[:len(path)], path) ||
-				w.start == c.word.start && f == c.file {
+			key := contractPath(w.Path)
+			if w.Kind != syntax.Label || len(key) != len(path)+1 || !slices.Equal(key[:len(path)], path) ||
+				w.Start == c.word.Start && f == c.file {
 				continue
 			}
-			detail := "of config " + w.path[1]
-			if w.path[0] != "configs" {
-				detail = "of the contract of " + kindOf(w.path[0]) + " " + w.path[1]
+			detail := "of config " + w.Path[1]
+			if w.Path[0] != "configs" {
+				detail = "of the contract of " + kindOf(w.Path[0]) + " " + w.Path[1]
 			}
-			c.label(w.text, OfKey, detail, f.written(w))
+			c.label(w.Text, OfKey, detail, f.written(w))
 		}
 	}
 }
 
 // written returns the first line of the value that a label has.
-func (f *file) written(w *word) string {
-	last := w.field.words[len(w.field.words)-1]
-	if w.start != f.words[last].start {
+func (f *file) written(w *syntax.Word) string {
+	last := w.Field.Words[len(w.Field.Words)-1]
+	if w.Start != f.words[last].Start {
 		return ""
 	}
-	line, _, more := bytes.Cut(f.Text[w.field.value:w.field.end], []byte("\n"))
+	line, _, more := bytes.Cut(f.Text[w.Field.Value:w.Field.End], []byte("\n"))
 	if more {
 		return string(line) + " …"
 	}

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"cuelang.org/go/cue/token"
-
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/edit/syntax"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
@@ -49,7 +48,7 @@ func (x *Index) correct(d diag.Diagnostic) []Fix {
 		}
 		if w := f.misspelt(s.Position, d.Suggestion.Wrong); w != nil {
 			e := Edit{f.place(w), d.Suggestion.Right}
-			if !w.quoted {
+			if !w.Quoted {
 				e.Text = model.Label(d.Suggestion.Right)
 			}
 			return []Fix{{fmt.Sprintf("Change %s to %s", d.Suggestion.Wrong, d.Suggestion.Right), []Edit{e}}}
@@ -60,7 +59,7 @@ func (x *Index) correct(d diag.Diagnostic) []Fix {
 
 // misspelt returns a word at a position: the first with the text on the line or, of what stands
 // there, further on.
-func (f *file) misspelt(at model.Position, text string) *word {
+func (f *file) misspelt(at model.Position, text string) *syntax.Word {
 	offset := f.offset(at)
 	if offset < 0 {
 		return nil
@@ -73,16 +72,16 @@ func (f *file) misspelt(at model.Position, text string) *word {
 		end = len(f.Text)
 	}
 	for _, of := range f.fields {
-		if of.start <= offset && offset <= of.end && of.start >= line {
-			end = max(end, of.end)
+		if of.Start <= offset && offset <= of.End && of.Start >= line {
+			end = max(end, of.End)
 		}
 	}
-	var before *word
+	var before *syntax.Word
 	for i := range f.words {
 		w := &f.words[i]
 		switch {
-		case w.text != text || w.start < line || w.start > end:
-		case w.end >= offset:
+		case w.Text != text || w.Start < line || w.Start > end:
+		case w.End >= offset:
 			return w
 		case before == nil:
 			before = w
@@ -101,7 +100,7 @@ func (x *Index) toDefaults(ref model.Ref, d diag.Diagnostic) []Fix {
 			continue
 		}
 		for i := range f.words {
-			if w := &f.words[i]; w.kind == label && slices.Equal(w.path, path) {
+			if w := &f.words[i]; w.Kind == syntax.Label && slices.Equal(w.Path, path) {
 				edits = append(edits, f.moved(w)...)
 			}
 		}
@@ -115,9 +114,8 @@ func (x *Index) toDefaults(ref model.Ref, d diag.Diagnostic) []Fix {
 // splitPath returns the names of a CUE path.
 func splitPath(path string) []string {
 	var out []string
-	words, _ := scan([]byte("x: " + path))
-	for _, w := range words[1:] {
-		out = append(out, w.text)
+	for _, w := range syntax.Read([]byte("x: " + path)).Words[1:] {
+		out = append(out, w.Text)
 	}
 	return out
 }
@@ -125,10 +123,10 @@ func splitPath(path string) []string {
 // moved returns the edits that move the field with a label, inside of values, to defaults. A
 // field that stands alone, as in values: a: 1, gets the other label; another one leaves the
 // braces, for a field of its own before them.
-func (f *file) moved(w *word) []Edit {
-	of := w.field
-	for _, i := range of.words {
-		if v := &f.words[i]; v.text == "values" && isValues(v.path) {
+func (f *file) moved(w *syntax.Word) []Edit {
+	of := w.Field
+	for _, i := range of.Words {
+		if v := &f.words[i]; v.Text == "values" && isValues(v.Path) {
 			return []Edit{{f.place(v), "defaults"}}
 		}
 	}
@@ -136,15 +134,15 @@ func (f *file) moved(w *word) []Edit {
 	if outer == nil {
 		return nil
 	}
-	values := &f.words[outer.words[len(outer.words)-1]]
-	if !isValues(values.path) || outer.value >= len(f.Text) || f.Text[outer.value] != '{' {
+	values := &f.words[outer.Words[len(outer.Words)-1]]
+	if !isValues(values.Path) || outer.Value >= len(f.Text) || f.Text[outer.Value] != '{' {
 		return nil
 	}
-	indent := indent(f.Text, outer.start)
-	moved := strings.TrimSpace(string(f.Text[outer.start:values.start])) + " defaults: " +
-		string(f.Text[of.start:of.end]) + "\n" + indent
+	indent := syntax.Indent(f.Text, outer.Start)
+	moved := strings.TrimSpace(string(f.Text[outer.Start:values.Start])) + " defaults: " +
+		string(f.Text[of.Start:of.End]) + "\n" + indent
 	start, end := f.lines(of)
-	return []Edit{{Place{f.Path, outer.start, outer.start}, strings.TrimPrefix(moved, " ")},
+	return []Edit{{Place{f.Path, outer.Start, outer.Start}, strings.TrimPrefix(moved, " ")},
 		{Place{f.Path, start, end}, ""}}
 }
 
@@ -155,10 +153,10 @@ func isValues(path []string) bool {
 }
 
 // around returns the smallest field that the field with a label is in.
-func (f *file) around(w *word) *field {
-	var out *field
+func (f *file) around(w *syntax.Word) *syntax.Field {
+	var out *syntax.Field
 	for _, of := range f.fields {
-		if of != w.field && of.value <= w.start && w.field.end <= of.end && (out == nil || of.start > out.start) {
+		if of != w.Field && of.Value <= w.Start && w.Field.End <= of.End && (out == nil || of.Start > out.Start) {
 			out = of
 		}
 	}
@@ -167,8 +165,8 @@ func (f *file) around(w *word) *field {
 
 // lines returns what to remove of a field: its lines where it has them for itself, else it and
 // a comma after it.
-func (f *file) lines(of *field) (start, end int) {
-	start, end = of.start, of.end
+func (f *file) lines(of *syntax.Field) (start, end int) {
+	start, end = of.Start, of.End
 	first := bytes.LastIndexByte(f.Text[:start], '\n') + 1
 	rest := f.Text[end:]
 	if newline := bytes.IndexByte(rest, '\n'); newline >= 0 &&
@@ -184,18 +182,11 @@ func (f *file) lines(of *field) (start, end int) {
 // importing adds an import below a file's package clause.
 func (x *Index) importing(path, of string) []Fix {
 	f := x.byPath[path]
-	if f == nil {
+	if f == nil || f.imports < 0 {
 		return nil
 	}
-	all := pieces(f.Text)
-	for i, p := range all {
-		if p.tok != token.IDENT || p.lit != "package" || i+2 >= len(all) {
-			continue
-		}
-		at := all[i+2].start // of the comma that ends the line
-		return []Fix{{fmt.Sprintf("Import %s", of), []Edit{{Place{path, at, at}, fmt.Sprintf("\n\nimport %q", of)}}}}
-	}
-	return nil
+	edit := Edit{Place{path, f.imports, f.imports}, fmt.Sprintf("\n\nimport %q", of)}
+	return []Fix{{fmt.Sprintf("Import %s", of), []Edit{edit}}}
 }
 
 // pin adds the dependency on the module that has the schema.
@@ -210,10 +201,10 @@ func (x *Index) pin() []Fix {
 		text = "\n" + text
 	}
 	for _, of := range f.fields {
-		if w := &f.words[of.words[0]]; len(w.path) == 1 && w.text == "deps" && len(of.words) == 1 &&
-			of.value < at && f.Text[of.value] == '{' {
-			at, text = of.value+1, "\n"+indent(f.Text, of.start)+"\t"+entry
-			if of.value+1 < len(f.Text) && f.Text[of.value+1] != '\n' && f.Text[of.value+1] != '\r' {
+		if w := &f.words[of.Words[0]]; len(w.Path) == 1 && w.Text == "deps" && len(of.Words) == 1 &&
+			of.Value < at && f.Text[of.Value] == '{' {
+			at, text = of.Value+1, "\n"+syntax.Indent(f.Text, of.Start)+"\t"+entry
+			if of.Value+1 < len(f.Text) && f.Text[of.Value+1] != '\n' && f.Text[of.Value+1] != '\r' {
 				text += ", "
 			}
 			break

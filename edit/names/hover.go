@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
 // Hover is what is known of a word, as paragraphs of plain text.
@@ -33,11 +34,11 @@ func (x *Index) Hover(ctx context.Context, path string, offset int, r *Results) 
 		for _, m := range x.meant(f.environment, u) {
 			h.Lines = append(h.Lines, x.describe(f, &m, r)...)
 		}
-	} else if key := contractPath(w.path); f.part && len(key) > 0 && w.path[0] == "configs" {
-		h.Lines = r.composed(ctx, f, w.path[1], key)
-	} else if w.kind == label && f.part {
-		if s := at(w.path); s != nil && s.of != nil && s.of.name == w.text && s.of.doc != "" {
-			h.Lines = append(h.Lines, s.of.doc)
+	} else if key := contractPath(w.Path); f.part && len(key) > 0 && w.Path[0] == "configs" {
+		h.Lines = r.composed(ctx, f, w.Path[1], key)
+	} else if w.Kind == syntax.Label && f.part {
+		if s := at(w.Path); s != nil && s.of != nil && s.of.Name == w.Text && s.of.Doc != "" {
+			h.Lines = append(h.Lines, s.of.Doc)
 		}
 	}
 	return h, len(h.Lines) > 0
@@ -77,9 +78,9 @@ func (x *Index) describe(f *file, u *use, r *Results) []string {
 }
 
 // where returns the place of a word as messages write it.
-func (f *file) where(w *word) string {
-	before := f.Text[:w.start]
-	return fmt.Sprintf("%s:%d:%d", f.Path, bytes.Count(before, []byte("\n"))+1, w.start-bytes.LastIndexByte(before, '\n'))
+func (f *file) where(w *syntax.Word) string {
+	before := f.Text[:w.Start]
+	return fmt.Sprintf("%s:%d:%d", f.Path, bytes.Count(before, []byte("\n"))+1, w.Start-bytes.LastIndexByte(before, '\n'))
 }
 
 // offset returns where a position is in the file; -1 where the file has no such line.
@@ -96,18 +97,18 @@ func (f *file) offset(p model.Position) int {
 }
 
 // wordAt returns the word at a position, or the label before it where a value stands there.
-func (f *file) wordAt(p model.Position) *word {
+func (f *file) wordAt(p model.Position) *syntax.Word {
 	offset := f.offset(p)
 	if offset < 0 {
 		return nil
 	}
-	if w := f.at(offset); w != nil && w.kind == label {
+	if w := f.at(offset); w != nil && w.Kind == syntax.Label {
 		return w
 	}
-	var before *word
+	var before *syntax.Word
 	for i := range f.words {
-		if w := &f.words[i]; w.kind == label && w.start <= offset && w.field.value >= offset &&
-			(before == nil || w.start > before.start) {
+		if w := &f.words[i]; w.Kind == syntax.Label && w.Start <= offset && w.Field.Value >= offset &&
+			(before == nil || w.Start > before.Start) {
 			before = w
 		}
 	}

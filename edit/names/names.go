@@ -12,6 +12,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
 // File is a file of a platform. Its path is from the platform's root, with slashes.
@@ -42,10 +43,11 @@ type Index struct {
 // file is a file that was read.
 type file struct {
 	File
-	words  []word
-	fields []*field
-	uses   []use
-	says   map[string]string // the descriptions of entities, by their paths
+	words   []syntax.Word
+	fields  []*syntax.Field
+	imports int // the offset behind the package clause; -1 when the file has none
+	uses    []use
+	says    map[string]string // the descriptions of entities, by their paths
 	// environment is "" of the base. Files that are no part of the platform's package, such
 	// as those of helper packages, have no uses.
 	environment string
@@ -80,8 +82,11 @@ func New(files []File, previous *Index) *Index {
 }
 
 func read(of File) *file {
-	f := &file{File: of, says: map[string]string{}}
-	f.words, f.fields = scan(of.Text)
+	written := syntax.Read(of.Text)
+	f := &file{File: of, words: written.Words, fields: written.Fields, imports: -1, says: map[string]string{}}
+	if next := written.Package + 1; next > 0 && next < len(written.Tokens) {
+		f.imports = written.Tokens[next].Start
+	}
 	dir := path.Dir(of.Path)
 	f.part = path.Ext(of.Path) == ".cue" && (dir == "." || path.Dir(dir) == source.Environments)
 	if dir != "." {
@@ -94,8 +99,8 @@ func read(of File) *file {
 				u.word = i
 				f.uses = append(f.uses, u)
 			}
-			if n := len(w.path); w.kind == text && (n == 3 || n == 5) && w.path[n-1] == "description" {
-				f.says[strings.Join(w.path[:n-1], "/")] = w.text
+			if n := len(w.Path); w.Kind == syntax.Text && (n == 3 || n == 5) && w.Path[n-1] == "description" {
+				f.says[strings.Join(w.Path[:n-1], "/")] = w.Text
 			}
 		}
 	}
@@ -103,19 +108,19 @@ func read(of File) *file {
 }
 
 // useOf returns what a word names.
-func useOf(w *word) (use, bool) {
-	switch w.kind {
-	case label:
-		u, ok := entity(w.path)
+func useOf(w *syntax.Word) (use, bool) {
+	switch w.Kind {
+	case syntax.Label:
+		u, ok := entity(w.Path)
 		u.declares = true
 		return u, ok
-	case reference:
-		return entity(w.in.resolve(w.path))
-	case bare:
-		return entity(w.in.resolve([]string{w.text}))
-	case text:
-		if s := at(w.path); s != nil && s.names != "" && w.text != "" {
-			return use{collection: s.names, name: w.text}, true
+	case syntax.Reference:
+		return entity(w.Scope.Resolve(w.Path))
+	case syntax.Identifier:
+		return entity(w.Scope.Resolve([]string{w.Text}))
+	case syntax.Text:
+		if s := at(w.Path); s != nil && s.names != "" && w.Text != "" {
+			return use{collection: s.names, name: w.Text}, true
 		}
 	}
 	return use{}, false
@@ -166,26 +171,26 @@ func (x *Index) declared(environment, collection string) []string {
 }
 
 // place returns where a word's text stands, without its quotes.
-func (f *file) place(w *word) Place {
-	p := Place{f.Path, w.start, w.end}
-	if !w.quoted {
+func (f *file) place(w *syntax.Word) Place {
+	p := Place{f.Path, w.Start, w.End}
+	if !w.Quoted {
 		return p
 	}
 	hashes := 0
-	for hashes < len(f.Text[w.start:w.end]) && f.Text[w.start+hashes] == '#' {
+	for hashes < len(f.Text[w.Start:w.End]) && f.Text[w.Start+hashes] == '#' {
 		hashes++
 	}
 	p.Start += hashes + 1
-	if !w.open {
+	if !w.Open {
 		p.End = max(p.End-hashes-1, p.Start)
 	}
 	return p
 }
 
 // at returns the word at an offset; nil where there is none.
-func (f *file) at(offset int) *word {
+func (f *file) at(offset int) *syntax.Word {
 	for i := range f.words {
-		if w := &f.words[i]; w.start <= offset && offset <= w.end {
+		if w := &f.words[i]; w.Start <= offset && offset <= w.End {
 			return w
 		}
 	}
@@ -199,7 +204,7 @@ func (x *Index) useAt(path string, offset int) (*file, *use) {
 		return nil, nil
 	}
 	for i := range f.uses {
-		if w := &f.words[f.uses[i].word]; w.start <= offset && offset <= w.end {
+		if w := &f.words[f.uses[i].word]; w.Start <= offset && offset <= w.End {
 			return f, &f.uses[i]
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
 // mark is where the cursor of a test stands.
@@ -77,7 +79,7 @@ func indexOf(a *txtar.Archive) (*Index, []Place) {
 func answer(t *testing.T, w *strings.Builder, x *Index, at Place, question string) {
 	text := func(p Place) string {
 		f := x.byPath[p.Path]
-		return fmt.Sprintf("%s %q", f.where(&word{start: p.Start}), f.Text[p.Start:p.End])
+		return fmt.Sprintf("%s %q", f.where(&syntax.Word{Start: p.Start}), f.Text[p.Start:p.End])
 	}
 	question, argument, _ := strings.Cut(question, "=")
 	switch question {

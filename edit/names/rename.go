@@ -8,6 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
 // Renamable returns the name at an offset that Rename can change; ok is false where there is
@@ -46,9 +47,9 @@ func (x *Index) Rename(path string, offset int, to string) ([]Edit, error) {
 	var out []Edit
 	for _, o := range x.occurrences(f, &m) {
 		e := o.renamed(m, to)
-		if w := &o.file.words[o.use.word]; w.kind == bare && strings.HasPrefix(e.Text, `"`) {
+		if w := &o.file.words[o.use.word]; w.Kind == syntax.Identifier && strings.HasPrefix(e.Text, `"`) {
 			return nil, fmt.Errorf("%s refers to it by the identifier %s, and %s is none: write %s[%q] "+
-				"there first", o.file.where(w), w.text, to, m.collection, m.name)
+				"there first", o.file.where(w), w.Text, to, m.collection, m.name)
 		}
 		out = append(out, e)
 	}
@@ -138,7 +139,7 @@ func (o occurrence) renamed(m use, to string) Edit {
 		to = split(m.name).workload + "-" + to
 	}
 	e := Edit{o.place(), to}
-	if w.quoted {
+	if w.Quoted {
 		return e
 	}
 	// What is no identifier of CUE needs quotes, and after a dot as well.

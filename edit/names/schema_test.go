@@ -1,13 +1,16 @@
 package names
 
 import (
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/parser"
 
+	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -20,9 +23,29 @@ var noReferences = []string{"#Environment.formerly",
 // Every field of the schema that is of the type of a name, or is documented to be a key of a
 // collection, is in model.References, and nothing else.
 func TestReferences(t *testing.T) {
-	d := schema()
 	inSchema := map[string]bool{}
-	for definition, of := range d.exprs {
+	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var decls []ast.Decl
+	for _, file := range files {
+		text, err := kalypso.Module.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(file, text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decls = append(decls, f.Decls...)
+	}
+	for _, decl := range decls {
+		of, ok := decl.(*ast.Field)
+		if !ok {
+			continue
+		}
+		definition, _, _ := ast.LabelName(of.Label)
 		lit, ok := of.Value.(*ast.StructLit)
 		if !ok {
 			continue
@@ -36,10 +59,16 @@ func TestReferences(t *testing.T) {
 			if err != nil {
 				continue
 			}
+			doc := ""
+			for _, g := range ast.Comments(f) {
+				if g.Doc {
+					doc = strings.Join(strings.Fields(g.Text()), " ")
+				}
+			}
 			field := definition + "." + name
 			inSchema[field] = true
 			collection, listed := model.References[field]
-			_, key, documented := strings.Cut(docOf(f), "a key of ")
+			_, key, documented := strings.Cut(doc, "a key of ")
 			key, _, _ = strings.Cut(key, ";")
 			if key = strings.TrimRight(key, "."); documented && key != collection {
 				t.Errorf("%s is documented to be a key of %s, and References say %q", field, key, collection)

@@ -10,6 +10,9 @@ package shown
 import (
 	"slices"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/evaluate/shape"
+	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
 // Schema is the name by which inserted text refers to the schema's package. No file has it
@@ -56,6 +59,82 @@ func Of(text string) *Text {
 	}
 	b.WriteString(text[last:])
 	return &Text{b.String(), insertions}
+}
+
+// find returns the insertions into the text of a platform's file: for each label that names a
+// member of a map of the schema, the definition of the map's members, and whatever closes the
+// brackets that the file leaves open.
+func find(text string) []insertion {
+	file := syntax.Read([]byte(text))
+	if file.Package < 0 {
+		return nil // the file is no part of the platform
+	}
+	var out []insertion
+	insert := func(at int, text string, before bool) {
+		out = append(out, insertion{at: at, text: text, before: before})
+	}
+	for _, f := range file.Fields {
+		// end is where an empty value goes: behind the colon and the white space after it.
+		end := f.Keys[len(f.Keys)-1].End
+		end = len(text) - len(strings.TrimLeft(text[end:], " \t"))
+		last := f.End
+		if f.Empty {
+			last = end
+		}
+		// Of two that end at the same place, the inner one ends first.
+		for i, key := range slices.Backward(f.Keys) {
+			definition := definitionOf(key.Path)
+			if definition == "" {
+				continue
+			}
+			definition = Schema + "." + definition + " & "
+			switch {
+			case i+1 < len(f.Keys): // workloads: cart: labels: ...
+				insert(f.Keys[i+1].Start, definition+"{", true)
+				insert(last, "}", false)
+			case f.Empty:
+				insert(end, definition+"{", true)
+				insert(end, "}", false)
+			case f.Name: // the identifier may be the beginning of a label
+				insert(f.Value, definition+"{", true)
+				insert(f.End, "}", false)
+			default:
+				insert(f.Value, definition, true)
+			}
+		}
+	}
+	unclosed := file.Unclosed()
+	if len(out) == 0 && unclosed == "" {
+		return nil
+	}
+	insert(file.Tokens[file.Package].End, importOfSchema, false)
+	if unclosed != "" {
+		insert(len(text), "\n"+unclosed, false)
+	}
+	return out
+}
+
+// definitionOf returns the definition that the last name of a path satisfies as a member of a map,
+// such as #Workload; "" for the path of anything else.
+func definitionOf(path []string) string {
+	s := shape.Platform()
+	for i, name := range path {
+		if name == "[]" {
+			if s = s.Elem; s == nil {
+				return ""
+			}
+			continue
+		}
+		f := s.Field(name)
+		switch {
+		case f == nil:
+			return ""
+		case i == len(path)-1 && f.Name == "":
+			return f.Of
+		}
+		s = f.Shape
+	}
+	return ""
 }
 
 // String returns what is shown.

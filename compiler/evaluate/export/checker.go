@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/problem"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -125,7 +125,7 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 		case known:
 			x.checkShape(of, f.Shape, at)
 		case s.Pattern != nil && s.Keys.Allows(name):
-			x.checkShape(of, s.Pattern, at)
+			x.checkShape(of, s.Pattern.Shape, at)
 		case s.Pattern != nil:
 			x.failAt(shape.BadKey(name, s.Keys), at, of)
 		case !s.Open:

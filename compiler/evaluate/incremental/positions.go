@@ -5,7 +5,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 

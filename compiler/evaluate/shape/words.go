@@ -48,6 +48,24 @@ func lower(sentence string) string {
 	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
 }
 
+// About returns the documentation of a field as a hint.
+func (s *Shape) About(name string) string {
+	doc := lower(firstSentence(s.Fields[name].Doc))
+	if doc == "" || strings.TrimPrefix(doc, "a ") == name {
+		return ""
+	}
+	return name + ": " + doc
+}
+
+// Allowed lists what a value may be, where that can be listed.
+func (s *Shape) Allowed() string {
+	list := strings.Join(s.Enum, ", ")
+	if len(s.Fields) > 0 {
+		list += ", or a struct with " + strings.Join(s.Names(), ", ")
+	}
+	return list
+}
+
 // pattern is a definition of the schema that is a regular expression.
 type pattern struct {
 	name    string // "#Name"

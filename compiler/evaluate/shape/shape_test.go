@@ -53,7 +53,7 @@ func TestShapesCoverTheSchema(t *testing.T) {
 				if err != nil || strings.HasPrefix(name, "#") {
 					continue
 				}
-				if f, known := s.Fields[name]; !known || f.doc == "" {
+				if f, known := s.Fields[name]; !known || f.Doc == "" {
 					t.Errorf("%s.%s is not known, or not documented", definition, name)
 				}
 			}
