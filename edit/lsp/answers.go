@@ -13,39 +13,45 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
+// question is a request about a document, or a place in it.
+type question struct {
+	method string
+	raw    json.RawMessage // the parameters, as CUE's server gets them
+	parameters
+}
+
+// parameters are the parameters of all requests about a document.
+type parameters struct {
+	inDocument
+	Range   span   `json:"range"`   // of codeAction
+	NewName string `json:"newName"` // of rename
+	Context struct {
+		IncludeDeclaration bool `json:"includeDeclaration"` // of references
+	} `json:"context"`
+}
+
 // fromCUE answers as CUE's server does.
-func (s *server) fromCUE(method string, params json.RawMessage) (reply, error) {
-	var p inDocument
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
-	wait := s.cue.ask(method, params, p.TextDocument.URI)
-	return func(ctx context.Context) (any, error) { return wait(ctx) }, nil
+func (s *server) fromCUE(q *question) reply {
+	wait := s.cue.ask(q.method, q.raw, q.TextDocument.URI)
+	return func(ctx context.Context) (any, error) { return wait(ctx) }
 }
 
 // completion answers what may be written at a place. Where that is a name or a value, kalypso
 // answers alone; beside fields CUE knows more.
-func (s *server) completion(method string, params json.RawMessage) (reply, error) {
-	n, ok, err := s.at(params)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) completion(q *question) reply {
 	items, all := []any{}, false
-	if ok {
+	if n, ok := s.at(q.inDocument); ok {
 		items, all = n.complete()
 	}
 	list := func(items []any) any { return map[string]any{"isIncomplete": false, "items": items} }
 	if all {
-		return now(list(items)), nil
+		return now(list(items))
 	}
-	wait, err := s.fromCUE(method, params)
-	if err != nil {
-		return nil, err
-	}
+	wait := s.fromCUE(q)
 	return func(ctx context.Context) (any, error) {
 		result, err := wait(ctx)
 		return list(merge(items, result)), err
-	}, nil
+	}
 }
 
 // merge adds the completions of CUE's server that are not among others yet.
@@ -68,15 +74,9 @@ func merge(items []any, result any) []any {
 }
 
 // hover answers what a word means.
-func (s *server) hover(method string, params json.RawMessage) (reply, error) {
-	n, ok, err := s.at(params)
-	if err != nil {
-		return nil, err
-	}
-	wait, err := s.fromCUE(method, params)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) hover(q *question) reply {
+	n, ok := s.at(q.inDocument)
+	wait := s.fromCUE(q)
 	return func(ctx context.Context) (any, error) {
 		if ok {
 			if h, found := n.hover(ctx); found {
@@ -84,84 +84,51 @@ func (s *server) hover(method string, params json.RawMessage) (reply, error) {
 			}
 		}
 		return wait(ctx)
-	}, nil
+	}
 }
 
 // definition answers where a name is declared.
-func (s *server) definition(method string, params json.RawMessage) (reply, error) {
-	n, ok, err := s.at(params)
-	if err != nil {
-		return nil, err
-	}
-	if ok {
+func (s *server) definition(q *question) reply {
+	if n, ok := s.at(q.inDocument); ok {
 		if places := n.Definition(n.path, n.offset); len(places) > 0 {
-			return now(n.places(places)), nil
+			return now(n.places(places))
 		}
 	}
-	return s.fromCUE(method, params)
+	return s.fromCUE(q)
 }
 
 // references answers where a name is used.
-func (s *server) references(method string, params json.RawMessage) (reply, error) {
-	var p struct {
-		Context struct {
-			IncludeDeclaration bool `json:"includeDeclaration"`
-		} `json:"context"`
-	}
-	n, ok, err := s.at(params)
-	if err == nil {
-		err = json.Unmarshal(params, &p)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if ok {
-		if places := n.References(n.path, n.offset, p.Context.IncludeDeclaration); len(places) > 0 {
-			return now(n.places(places)), nil
+func (s *server) references(q *question) reply {
+	if n, ok := s.at(q.inDocument); ok {
+		if places := n.References(n.path, n.offset, q.Context.IncludeDeclaration); len(places) > 0 {
+			return now(n.places(places))
 		}
 	}
-	return s.fromCUE(method, params)
+	return s.fromCUE(q)
 }
 
 // prepareRename answers which name it is that would be renamed.
-func (s *server) prepareRename(method string, params json.RawMessage) (reply, error) {
-	n, ok, err := s.at(params)
-	if err != nil {
-		return nil, err
-	}
-	if ok {
+func (s *server) prepareRename(q *question) reply {
+	if n, ok := s.at(q.inDocument); ok {
 		if at, can := n.Renamable(n.path, n.offset); can {
-			return now(n.place(at).Range), nil
+			return now(n.place(at).Range)
 		}
 	}
-	return s.fromCUE(method, params)
+	return s.fromCUE(q)
 }
 
 // rename renames an entity wherever it is named, and else what CUE's server can rename. What
 // the schema declares cannot be: the server would change it in CUE's cache.
-func (s *server) rename(method string, params json.RawMessage) (reply, error) {
-	var p struct {
-		NewName string `json:"newName"`
-	}
-	n, ok, err := s.at(params)
-	if err == nil {
-		err = json.Unmarshal(params, &p)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if ok {
+func (s *server) rename(q *question) reply {
+	if n, ok := s.at(q.inDocument); ok {
 		if _, can := n.Renamable(n.path, n.offset); can {
 			return func(context.Context) (any, error) {
-				edits, err := n.Rename(n.path, n.offset, p.NewName)
+				edits, err := n.Rename(n.path, n.offset, q.NewName)
 				return n.edit(edits), err
-			}, nil
+			}
 		}
 	}
-	wait, err := s.fromCUE(method, params)
-	if err != nil {
-		return nil, err
-	}
+	wait := s.fromCUE(q)
 	return func(ctx context.Context) (any, error) {
 		result, err := wait(ctx)
 		raw, _ := result.(json.RawMessage)
@@ -169,7 +136,7 @@ func (s *server) rename(method string, params json.RawMessage) (reply, error) {
 			return nil, errors.New("it is declared by a module that is not in this workspace, and cannot be renamed")
 		}
 		return result, err
-	}, nil
+	}
 }
 
 // changesModules says whether edits change files of CUE's module cache.
@@ -200,25 +167,13 @@ func changesModules(edit json.RawMessage) bool {
 
 // codeAction answers what can be done at a place: the fixes of what is wrong there, and what
 // CUE's server can do.
-func (s *server) codeAction(method string, params json.RawMessage) (reply, error) {
-	var p struct {
-		Range span `json:"range"`
-	}
-	n, ok, err := s.at(params)
-	if err == nil {
-		err = json.Unmarshal(params, &p)
-	}
-	if err != nil {
-		return nil, err
-	}
-	wait, err := s.fromCUE(method, params)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) codeAction(q *question) reply {
+	n, ok := s.at(q.inDocument)
+	wait := s.fromCUE(q)
 	return func(ctx context.Context) (any, error) {
 		actions := []any{}
 		if ok {
-			actions = append(actions, n.fixes(p.Range)...)
+			actions = append(actions, n.fixes(q.Range)...)
 		}
 		result, err := wait(ctx)
 		raw, _ := result.(json.RawMessage)
@@ -230,27 +185,23 @@ func (s *server) codeAction(method string, params json.RawMessage) (reply, error
 			}
 		}
 		return actions, err
-	}, nil
+	}
 }
 
 // codeLens answers what stands above entities.
-func (s *server) codeLens(_ string, params json.RawMessage) (reply, error) {
-	n, ok, err := s.at(params)
-	if err != nil || !ok {
-		return now([]any{}), err
+func (s *server) codeLens(q *question) reply {
+	n, ok := s.at(q.inDocument)
+	if !ok {
+		return now([]any{})
 	}
-	return now(n.lenses()), nil
+	return now(n.lenses())
 }
 
 // formatting formats the text of a document as `cue fmt` does. One that does not parse stays
 // as it is: its errors are shown already.
-func (s *server) formatting(_ string, params json.RawMessage) (reply, error) {
-	var p inDocument
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
+func (s *server) formatting(q *question) reply {
 	s.mu.Lock()
-	d := s.documents.at(p.TextDocument.URI)
+	d := s.documents.at(q.TextDocument.URI)
 	s.mu.Unlock()
 	return func(context.Context) (any, error) {
 		edits := []textEdit{}
@@ -262,5 +213,5 @@ func (s *server) formatting(_ string, params json.RawMessage) (reply, error) {
 			return edits, nil
 		}
 		return append(edits, textEdit{d.text.span(0, len(d.text.string)), string(formatted)}), nil
-	}, nil
+	}
 }

@@ -11,7 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -113,9 +117,8 @@ var (
 	errCancelled      = &jsonrpc2.Error{Code: -32800, Message: "cancelled"}
 )
 
-// requests make the replies to what an editor asks.
-var requests = map[string]func(s *server, method string, params json.RawMessage) (reply, error){
-	"shutdown":                    (*server).shutdown,
+// requests make the replies to an editor's requests about documents.
+var requests = map[string]func(*server, *question) reply{
 	"textDocument/completion":     (*server).completion,
 	"textDocument/hover":          (*server).hover,
 	"textDocument/definition":     (*server).definition,
@@ -128,16 +131,31 @@ var requests = map[string]func(s *server, method string, params json.RawMessage)
 	"textDocument/formatting":     (*server).formatting,
 }
 
-// notifications are what an editor tells.
-var notifications = map[string]func(s *server, method string, params json.RawMessage) error{
-	"initialized":                         (*server).initialized,
-	"$/cancelRequest":                     (*server).cancel,
-	"textDocument/didOpen":                (*server).didOpen,
-	"textDocument/didChange":              (*server).didChange,
+// notifications handle the notifications of an editor.
+var notifications = map[string]func(s *server, params json.RawMessage) error{
+	"initialized":                         notification((*server).initialized),
+	"$/cancelRequest":                     notification((*server).cancel),
+	"textDocument/didOpen":                notification((*server).didOpen),
+	"textDocument/didChange":              notification((*server).didChange),
 	"textDocument/didSave":                (*server).didSave,
-	"textDocument/didClose":               (*server).didClose,
-	"workspace/didChangeWatchedFiles":     (*server).didChangeWatchedFiles,
-	"workspace/didChangeWorkspaceFolders": (*server).didChangeWorkspaceFolders,
+	"textDocument/didClose":               notification((*server).didClose),
+	"workspace/didChangeWatchedFiles":     notification((*server).didChangeWatchedFiles),
+	"workspace/didChangeWorkspaceFolders": notification((*server).didChangeWorkspaceFolders),
+}
+
+// notification returns a handler of parameters that are not read yet. handle has the lock of
+// the server.
+func notification[P any](handle func(*server, P, json.RawMessage)) func(*server, json.RawMessage) error {
+	return func(s *server, params json.RawMessage) error {
+		var p P
+		if err := json.Unmarshal(params, &p); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		handle(s, p, params)
+		return nil
+	}
 }
 
 // Handle takes a message of the editor.
@@ -158,7 +176,7 @@ func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Re
 		return
 	}
 	if take := notifications[r.Method]; take != nil && s.stage == initialized {
-		if err := take(s, r.Method, params); err != nil {
+		if err := take(s, params); err != nil {
 			s.say(r.Method + ": " + err.Error())
 		}
 	}
@@ -182,15 +200,23 @@ func (s *server) take(method string, params json.RawMessage) reply {
 	case s.stage > initialized, method == "initialize":
 		return failing(errShutDown)
 	}
+	if method == "shutdown" {
+		s.stage = shutDown
+		return func(context.Context) (any, error) {
+			s.cue.close()
+			s.stopCompiling()
+			return nil, nil
+		}
+	}
 	request := requests[method]
 	if request == nil {
 		return failing(&jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: "there is no request " + method})
 	}
-	r, err := request(s, method, params)
-	if err != nil {
+	q := &question{method: method, raw: params}
+	if err := json.Unmarshal(params, &q.parameters); err != nil {
 		return failing(&jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: err.Error()})
 	}
-	return r
+	return request(s, q)
 }
 
 // answer sends a reply once it is known.
@@ -233,33 +259,151 @@ func (r reply) safely(ctx context.Context) (result any, err error) {
 }
 
 // cancel ends a request.
-func (s *server) cancel(_ string, params json.RawMessage) error {
-	var p struct {
-		ID jsonrpc2.ID `json:"id"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *server) cancel(p cancelParams, _ json.RawMessage) {
 	if cancel := s.running[p.ID]; cancel != nil {
 		cancel()
 	}
-	return nil
-}
-
-// shutdown ends all work.
-func (s *server) shutdown(string, json.RawMessage) (reply, error) {
-	s.stage = shutDown
-	return func(context.Context) (any, error) {
-		s.cue.close()
-		s.stopCompiling()
-		return nil, nil
-	}, nil
 }
 
 // say shows a message in the editor.
 func (s *server) say(text string) {
 	_ = s.editor.Notify(context.Background(), "window/showMessage",
 		map[string]any{"type": severityWarning, "message": text})
+}
+
+// These are what is used of the types of the Language Server Protocol 3.17
+// (https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/).
+
+// position is a place in a text. Both count from 0; characters are UTF-16 code units.
+type position struct {
+	Line      int `json:"line"`
+	Character int `json:"character"`
+}
+
+type span struct {
+	Start position `json:"start"`
+	End   position `json:"end"`
+}
+
+type location struct {
+	URI   string `json:"uri"`
+	Range span   `json:"range"`
+}
+
+type textEdit struct {
+	Range   span   `json:"range"`
+	NewText string `json:"newText"`
+}
+
+type textDocument struct {
+	URI     string `json:"uri"`
+	Version int    `json:"version"`
+	Text    string `json:"text"`
+}
+
+type didOpen struct {
+	TextDocument textDocument `json:"textDocument"`
+}
+
+type didChange struct {
+	TextDocument   textDocument `json:"textDocument"`
+	ContentChanges []change     `json:"contentChanges"`
+}
+
+// change is new text for a range, or for the whole where there is none.
+type change struct {
+	Range *span  `json:"range,omitempty"`
+	Text  string `json:"text"`
+}
+
+// inDocument are the parameters of what is about a document, or a place in it.
+type inDocument struct {
+	TextDocument struct {
+		URI string `json:"uri"`
+	} `json:"textDocument"`
+	Position position `json:"position"`
+}
+
+// The severities of diagnostics.
+const (
+	severityError   = 1
+	severityWarning = 2
+)
+
+type diagnostic struct {
+	Range       span              `json:"range"`
+	Severity    int               `json:"severity"`
+	Code        string            `json:"code,omitempty"`
+	Description *codeDescription  `json:"codeDescription,omitempty"`
+	Source      string            `json:"source"`
+	Message     string            `json:"message"`
+	Related     []relatedLocation `json:"relatedInformation,omitempty"`
+}
+
+type codeDescription struct {
+	Href string `json:"href"`
+}
+
+type relatedLocation struct {
+	Location location `json:"location"`
+	Message  string   `json:"message"`
+}
+
+type publishDiagnostics struct {
+	URI         string       `json:"uri"`
+	Version     *int         `json:"version,omitempty"`
+	Diagnostics []diagnostic `json:"diagnostics"`
+}
+
+type cancelParams struct {
+	ID jsonrpc2.ID `json:"id"`
+}
+
+type didChangeWatchedFiles struct {
+	Changes []struct {
+		URI string `json:"uri"`
+	} `json:"changes"`
+}
+
+type didChangeWorkspaceFolders struct {
+	Event struct {
+		Added   []workspaceFolder `json:"added"`
+		Removed []workspaceFolder `json:"removed"`
+	} `json:"event"`
+}
+
+type workspaceFolder struct {
+	URI  string `json:"uri"`
+	Name string `json:"name"`
+}
+
+// uriOf returns the URI of a file by its absolute path.
+func uriOf(file string) string {
+	file = filepath.ToSlash(file)
+	if !strings.HasPrefix(file, "/") { // a drive of Windows
+		file = "/" + file
+	}
+	return (&url.URL{Scheme: "file", Path: file}).String()
+}
+
+// canonical returns one of the URIs that name the same file: what is escaped differs from
+// program to program.
+func canonical(uri string) string {
+	if file := fileOf(uri); file != "" {
+		return uriOf(file)
+	}
+	return uri
+}
+
+// fileOf returns the path of a file by its URI; "" for what is no file.
+func fileOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" {
+		return ""
+	}
+	file := u.Path
+	if runtime.GOOS == "windows" {
+		file = strings.TrimPrefix(file, "/")
+	}
+	return filepath.FromSlash(file)
 }

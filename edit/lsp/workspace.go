@@ -5,6 +5,11 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/edit/names"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // clientCapabilities are what is used of an editor's.
@@ -82,7 +87,7 @@ var watched = []string{"**/*.cue", "**/kalypso.lock", "**/*.{json,yaml,yml}"}
 
 // initialized asks the editor to tell of files that other programs change, and looks at
 // what is wrong with the platforms of the folders.
-func (s *server) initialized(string, json.RawMessage) error {
+func (s *server) initialized(struct{}, json.RawMessage) {
 	if s.watches {
 		var watchers []any
 		for _, pattern := range watched {
@@ -96,28 +101,14 @@ func (s *server) initialized(string, json.RawMessage) error {
 				}}}, nil)
 		}()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, f := range s.folders {
 		if p := s.platformOfLocked(fileOf(f.URI)); p != nil {
 			s.scheduleLocked(p)
 		}
 	}
-	return nil
 }
 
-func (s *server) didChangeWorkspaceFolders(_ string, params json.RawMessage) error {
-	var p struct {
-		Event struct {
-			Added   []workspaceFolder `json:"added"`
-			Removed []workspaceFolder `json:"removed"`
-		} `json:"event"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *server) didChangeWorkspaceFolders(p didChangeWorkspaceFolders, params json.RawMessage) {
 	s.folders = slices.DeleteFunc(slices.Clone(s.folders), func(f workspaceFolder) bool {
 		return slices.ContainsFunc(p.Event.Removed, func(r workspaceFolder) bool { return r.URI == f.URI })
 	})
@@ -128,58 +119,32 @@ func (s *server) didChangeWorkspaceFolders(_ string, params json.RawMessage) err
 			s.scheduleLocked(p)
 		}
 	}
-	return nil
 }
 
-func (s *server) didChangeWatchedFiles(method string, params json.RawMessage) error {
-	var p struct {
-		Changes []struct {
-			URI string `json:"uri"`
-		} `json:"changes"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return err
-	}
-	s.cue.notify(method, params)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *server) didChangeWatchedFiles(p didChangeWatchedFiles, params json.RawMessage) {
+	s.cue.notify("workspace/didChangeWatchedFiles", params)
 	for _, c := range p.Changes {
 		if p := s.platformOfLocked(filepath.Dir(fileOf(c.URI))); p != nil {
 			p.disk = nil
 			s.scheduleLocked(p)
 		}
 	}
-	return nil
 }
 
-func (s *server) didOpen(_ string, params json.RawMessage) error {
-	var p didOpen
-	if err := json.Unmarshal(params, &p); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *server) didOpen(p didOpen, _ json.RawMessage) {
 	s.setLocked(p.TextDocument.URI, p.TextDocument.Version, newText(p.TextDocument.Text))
-	return nil
 }
 
-func (s *server) didChange(_ string, params json.RawMessage) error {
-	var p didChange
-	if err := json.Unmarshal(params, &p); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *server) didChange(p didChange, _ json.RawMessage) {
 	d := s.documents.at(p.TextDocument.URI)
 	if d == nil {
-		return nil // it was never opened
+		return // it was never opened
 	}
 	t := d.text
 	for _, c := range p.ContentChanges {
 		t = t.change(c)
 	}
 	s.setLocked(d.uri, p.TextDocument.Version, t)
-	return nil
 }
 
 // setLocked gives a document a text.
@@ -194,21 +159,15 @@ func (s *server) setLocked(uri string, version int, t text) {
 	}
 }
 
-func (s *server) didSave(method string, params json.RawMessage) error {
-	s.cue.notify(method, params)
-	return nil // what was saved has been compiled
+func (s *server) didSave(params json.RawMessage) error {
+	s.cue.notify("textDocument/didSave", params)
+	return nil // the text that was saved has been compiled
 }
 
-func (s *server) didClose(_ string, params json.RawMessage) error {
-	var p inDocument
-	if err := json.Unmarshal(params, &p); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *server) didClose(p inDocument, _ json.RawMessage) {
 	uri := p.TextDocument.URI
 	if s.documents.at(uri) == nil {
-		return nil
+		return
 	}
 	s.documents = s.documents.without(uri)
 	s.cue.shut(uri)
@@ -218,5 +177,145 @@ func (s *server) didClose(_ string, params json.RawMessage) error {
 		p.disk = nil
 		s.scheduleLocked(p) // the text of the file holds again
 	}
-	return nil
+}
+
+// platform is a module with the schema, in which a document is open, or which a folder of
+// the workspace is in.
+type platform struct {
+	root  string          // as the editor names it
+	found map[string]bool // the URIs of files in which the last compilation found something
+
+	results *results // of the last compilation; nil for none
+	version int      // of what would be compiled now
+	timer   *time.Timer
+	cancel  context.CancelFunc // of the compilation under way; nil for none
+
+	disk    []names.File // nil if they have to be read
+	index   *names.Index
+	indexed int // the version that the index is of
+}
+
+// platformOfLocked returns the platform that a folder is in; nil for none.
+func (s *server) platformOfLocked(dir string) *platform {
+	root := rootOf(dir)
+	if root == "" {
+		return nil
+	}
+	if s.platforms[root] == nil {
+		if cuemodule.Unpinned(root, nil) {
+			return nil // some other module of CUE
+		}
+		s.platforms[root] = &platform{root: root, found: map[string]bool{}}
+	}
+	return s.platforms[root]
+}
+
+// name returns the path of a file from the root, with slashes, and whether it is below.
+func (p *platform) name(uri string) (name string, within bool) {
+	rel, err := filepath.Rel(p.root, fileOf(uri))
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// rootOf returns the root of the module that a folder is in, by a path that begins as the
+// folder's does: the editor knows files by the links that it followed. "" is for none.
+func rootOf(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	real, err := source.Root(dir)
+	if err != nil {
+		return ""
+	}
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		if resolved, err := filepath.EvalSymlinks(at); err == nil && resolved == real {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return real
+		}
+	}
+}
+
+// scheduleLocked makes that a platform is compiled when nothing has changed for a while. What
+// is compiled now is not of use any more.
+func (s *server) scheduleLocked(p *platform) {
+	p.version++
+	if p.timer != nil && p.timer.Stop() {
+		s.compiling.Done()
+	}
+	if p.cancel != nil {
+		p.cancel()
+	}
+	if s.options.Compile == nil || s.stage > initialized {
+		return
+	}
+	version := p.version
+	s.compiling.Add(1)
+	p.timer = time.AfterFunc(s.options.Delay, func() {
+		defer s.compiling.Done()
+		s.compile(p, version)
+	})
+}
+
+// compile compiles a platform, unless it has changed since. While a document does not parse,
+// the last result is kept: most of it would be missing.
+func (s *server) compile(p *platform, version int) {
+	s.mu.Lock()
+	whole := true
+	for uri, d := range s.documents {
+		_, within := p.name(d.uri)
+		whole = whole && (!within || len(s.findings.of(uri).syntax) == 0)
+	}
+	if version != p.version || p.results != nil && !whole {
+		s.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	p.cancel = cancel
+	over := s.overlayLocked(p)
+	s.mu.Unlock()
+	r, err := compileApart(ctx, s.options.Compile, p.root, over)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version != p.version || err != nil {
+		if r != nil {
+			_ = r.close()
+		}
+		if err != nil && ctx.Err() == nil {
+			s.say("kalypso cannot compile " + p.root + ": " + err.Error())
+		}
+		return
+	}
+	p.cancel = nil
+	if p.results != nil {
+		_ = p.results.close()
+	}
+	p.results = r
+	s.foundLocked(p, r.Diagnostics)
+	if s.refreshes {
+		// its answer says nothing
+		go func() { _ = s.editor.Call(context.Background(), "workspace/codeLens/refresh", nil, nil) }()
+	}
+}
+
+// stopCompiling ends what is compiled, and waits for it.
+func (s *server) stopCompiling() {
+	s.mu.Lock()
+	for _, p := range s.platforms {
+		p.version++
+		if p.timer != nil && p.timer.Stop() {
+			s.compiling.Done()
+		}
+		if p.cancel != nil {
+			p.cancel()
+		}
+	}
+	s.mu.Unlock()
+	s.compiling.Wait()
+	for _, p := range s.platforms {
+		if p.results != nil {
+			_ = p.results.close()
+		}
+	}
 }

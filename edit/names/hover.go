@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
@@ -113,4 +119,253 @@ func (f *file) wordAt(p model.Position) *syntax.Word {
 		}
 	}
 	return before
+}
+
+// Results are what the platform was compiled to last. They may be nil, where it never was.
+// The build must not be closed while they are used; what Hover asks of it, one may ask at once.
+type Results struct {
+	Build *compiler.Build
+
+	once  sync.Once
+	tally map[key]*tally
+}
+
+// environments are those that the files of one are compiled in; all for "", the base.
+func (r *Results) environments(of string) []*engine.Environment {
+	if r == nil || r.Build == nil {
+		return nil
+	}
+	var out []*engine.Environment
+	for _, e := range r.Build.Environments {
+		if e.Model != nil && e.Schedule != nil && sees(of, e.Name) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// tally counts the assignments that an entity concerns, and their cluster types.
+type tally struct {
+	assignments int
+	types       map[string]bool
+}
+
+// key is an entity of an environment.
+type key struct{ environment, collection, name string }
+
+// counted are the collections whose entities concern assignments.
+var counted = []string{"environments", "clusterTypes", "workloads", model.DeploymentTargets,
+	"workspaces", "reconcilers", "namespaceServices", "schedulingPolicies", "configs", "configSchemas"}
+
+// tallies counts all of the build, once.
+func (r *Results) tallies() map[key]*tally {
+	r.once.Do(func() {
+		r.tally = map[key]*tally{}
+		for _, e := range r.environments("") {
+			for i := range e.Schedule.Assignments {
+				r.add(e, i)
+			}
+		}
+	})
+	return r.tally
+}
+
+// add counts an assignment for each entity that it has to do with.
+func (r *Results) add(e *engine.Environment, i int) {
+	a := &e.Schedule.Assignments[i]
+	for _, entities := range []struct {
+		collection string
+		names      []string
+	}{
+		{"environments", []string{e.Name}},
+		{"clusterTypes", []string{a.ClusterType.Name}},
+		{"workloads", []string{a.Workload.Name}},
+		{model.DeploymentTargets, []string{a.Workload.Name + "/" + a.Target.Name}},
+		{"workspaces", []string{a.Workload.Workspace}},
+		{"reconcilers", []string{a.ClusterType.Reconciler}},
+		{"namespaceServices", []string{a.ClusterType.NamespaceService}},
+		{"schedulingPolicies", a.Policies},
+		{"configs", e.Plan.Configs(i)},
+		{"configSchemas", e.Plan.ConfigSchemas(i)},
+	} {
+		for _, name := range entities.names {
+			k := key{e.Name, entities.collection, name}
+			if r.tally[k] == nil {
+				r.tally[k] = &tally{types: map[string]bool{}}
+			}
+			r.tally[k].assignments++
+			r.tally[k].types[a.ClusterType.Name] = true
+		}
+	}
+}
+
+// Lens is a line above a place.
+type Lens struct {
+	Place Place
+	Title string
+}
+
+// Lenses returns what the last compilation found about the entities that a file declares, in their
+// order: how many assignments each concerns, and which selectors select nothing.
+func (x *Index) Lenses(path string, r *Results) []Lens {
+	f := x.byPath[path]
+	if f == nil || r == nil || r.Build == nil {
+		return nil
+	}
+	var out []Lens
+	for i := range f.uses {
+		u := &f.uses[i]
+		if !u.declares {
+			continue
+		}
+		if title := r.count(f.environment, u); title != "" {
+			out = append(out, Lens{f.place(&f.words[u.word]), title})
+		}
+	}
+	for _, d := range r.Build.Diagnostics {
+		if d.Code != diag.SelectsNothing {
+			continue
+		}
+		for _, s := range d.Sites[:min(1, len(d.Sites))] {
+			if w := f.wordAt(s.Position); s.Position.File == path && w != nil {
+				out = append(out, Lens{f.place(w), "selects nothing"})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Lens) int { return a.Place.Start - b.Place.Start })
+	return out
+}
+
+// count says how many assignments an entity concerns, and on how many cluster types; "" where
+// assignments have nothing to do with it.
+func (r *Results) count(environment string, u *use) string {
+	environments := r.environments(environment)
+	if len(environments) == 0 || !slices.Contains(counted, u.collection) {
+		return ""
+	}
+	assignments, types := 0, map[string]bool{}
+	for _, e := range environments {
+		if t := r.tallies()[key{e.Name, u.collection, u.name}]; t != nil {
+			assignments += t.assignments
+			maps.Copy(types, t.types)
+		}
+	}
+	title := number(assignments, "assignment")
+	if assignments > 0 && u.collection != "clusterTypes" {
+		title += ", " + number(len(types), "cluster type")
+	}
+	return title
+}
+
+func number(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Bounds of what a hover asks for, and says, of a value.
+const (
+	mostComposed = 200
+	mostGroups   = 4
+)
+
+// group is a value that several assignments have, from the same places.
+type group struct {
+	says        string
+	environment string
+	first       string
+	count       int
+}
+
+// composed returns how a config's value was used, for each environment: as `kalypso explain`
+// shows it, once for assignments that have the same.
+func (r *Results) composed(ctx context.Context, f *file, config string, key []string) []string {
+	path := ""
+	for _, name := range key {
+		path = model.JoinPath(path, model.Label(name))
+	}
+	var groups []*group
+	asked, left := 0, 0
+	for _, e := range r.environments(f.environment) {
+		seen := map[int32]*group{}
+		for i := range e.Schedule.Assignments {
+			g, known := seen[e.Plan.TupleOf[i]]
+			if !slices.Contains(e.Plan.Configs(i), config) || e.Failed(i) {
+				continue
+			}
+			switch {
+			case known && g != nil:
+				g.count++
+				continue
+			case known:
+				continue
+			case asked == mostComposed:
+				left++
+				continue
+			}
+			asked++
+			g = r.group(ctx, e, i, path, &groups)
+			seen[e.Plan.TupleOf[i]] = g
+		}
+	}
+	var out []string
+	for i, g := range groups {
+		if i == mostGroups {
+			left += len(groups) - i
+			break
+		}
+		of := g.first
+		if g.count > 1 {
+			of += fmt.Sprintf(" and %d more", g.count-1)
+		}
+		out = append(out, fmt.Sprintf("%s: %s", of, g.says))
+	}
+	if left > 0 {
+		out = append(out, fmt.Sprintf("and %d more", left))
+	}
+	return out
+}
+
+// group adds an assignment to the group that has the same value; nil where it has none.
+func (r *Results) group(ctx context.Context, e *engine.Environment, i int, path string, groups *[]*group) *group {
+	a := &e.Schedule.Assignments[i]
+	x, ok, err := query.Explain(ctx, r.Build, e.Name, a.ClusterType.Name, a.Target.FullName, path)
+	if err != nil || !ok || len(x.Values) == 0 {
+		return nil
+	}
+	says := saysOf(x.Values[0], len(x.Values)-1)
+	for _, g := range *groups {
+		if g.environment == e.Name && g.says == says {
+			g.count++
+			return g
+		}
+	}
+	g := &group{says, e.Name, a.ID(e.Name), 1}
+	*groups = append(*groups, g)
+	return g
+}
+
+// saysOf is a composed value and where it came from.
+func saysOf(v query.Value, more int) string {
+	var from []string
+	for _, o := range v.From {
+		from = append(from, originOf(o))
+	}
+	s := fmt.Sprintf("%s = %s, from %s", v.Path, v.Value, strings.Join(from, " and "))
+	if len(v.Replaced) > 0 {
+		s += ", in place of " + v.Replaced[0].Text + " of " + originOf(v.Replaced[0])
+	}
+	if more > 0 {
+		s += fmt.Sprintf(" (and %d more values below it)", more)
+	}
+	return s
+}
+
+func originOf(o query.Origin) string {
+	s := o.Name
+	if o.Layer != nil {
+		s += fmt.Sprintf(" (layer %d)", *o.Layer)
+	}
+	return s
 }
