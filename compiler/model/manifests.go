@@ -1,5 +1,10 @@
 package model
 
+import (
+	"slices"
+	"strings"
+)
+
 // Manifests says where a deployment target's manifests are. Exactly one of the
 // sources is set.
 type Manifests struct {
@@ -208,4 +213,87 @@ type KustomImage struct {
 	NewName string `json:"newName,omitempty"`
 	NewTag  string `json:"newTag,omitempty"`
 	Digest  string `json:"digest,omitempty"`
+}
+
+// Package is what a machine runs without containers.
+type Package struct {
+	Deb   map[string]Deb         `json:"deb,omitempty"`   // by name
+	Files map[string]MachineFile `json:"files,omitempty"` // by absolute path
+	Units map[string]Unit        `json:"units,omitempty"` // by name with type
+}
+
+// Deb is a Debian package at one version: of the machine's own package sources,
+// or the file at URL, which has Digest.
+type Deb struct {
+	Version string `json:"version"`
+	URL     string `json:"url,omitempty"`
+	Digest  string `json:"digest,omitempty"` // sha256:…
+}
+
+// MachineFile is a file of a machine: Content, or what lies at URL and has Digest.
+type MachineFile struct {
+	Content *string `json:"content,omitempty"`
+	URL     string  `json:"url,omitempty"`
+	Digest  string  `json:"digest,omitempty"` // sha256:…
+	Mode    string  `json:"mode"`             // four octal digits
+	Owner   string  `json:"owner,omitempty"`
+	Group   string  `json:"group,omitempty"`
+}
+
+// Unit is a systemd unit; one without any section comes with a Debian package.
+type Unit struct {
+	Unit    *Value `json:"unit,omitempty"`
+	Service *Value `json:"service,omitempty"`
+	Socket  *Value `json:"socket,omitempty"`
+	Timer   *Value `json:"timer,omitempty"`
+	Path    *Value `json:"path,omitempty"`
+	Install *Value `json:"install,omitempty"`
+	Enabled bool   `json:"enabled"`
+	Harden  bool   `json:"harden"`
+}
+
+// Playbook is an Ansible playbook of a git repository. The Path of Git is empty.
+type Playbook struct {
+	Git      *Git   `json:"git"`
+	Playbook string `json:"playbook"` // its path in the repository
+	Vars     *Value `json:"vars,omitempty"`
+}
+
+// Projection is what a chart, an overlay or a folder of manifests renders to.
+type Projection struct {
+	// Objects are Kubernetes objects in the order of their application, with the
+	// CRDs first.
+	Objects []Projected
+	// Files are those of an Ansible playbook's repository, by path, sorted.
+	Files []ProjectedFile
+	// Revision is what was rendered: a commit, a chart's version, or the digest of
+	// an OCI manifest, as kalypso.lock has it.
+	Revision string
+}
+
+// Projected is an object of a projection: a struct.
+type Projected struct {
+	Value Value
+	// Hooks are the hooks of Helm that the object is for, such as "pre-install",
+	// sorted; none for an ordinary object.
+	Hooks []string
+	// Unstable says why two renders of a chart differ in the object; "" where they do
+	// not. Only a hook that is not Applied has it, and nobody may write such a hook.
+	Unstable string
+}
+
+// Applied says whether an installation or an upgrade of a chart applies the object:
+// each that is no hook, and hooks of these. Hooks of tests, deletions and rollbacks
+// come later, if ever.
+func (o Projected) Applied() bool {
+	return len(o.Hooks) == 0 || slices.ContainsFunc(o.Hooks, func(hook string) bool {
+		return strings.HasSuffix(hook, "-install") || strings.HasSuffix(hook, "-upgrade")
+	})
+}
+
+// ProjectedFile is a file of a projection. Its path is relative, with slashes.
+type ProjectedFile struct {
+	Path       string
+	Data       []byte
+	Executable bool
 }
