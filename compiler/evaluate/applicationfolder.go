@@ -63,8 +63,8 @@ type applicationValues struct {
 	ds   []diag.Diagnostic
 }
 
-// mostApplicationFile is how large a file of an application may be that CUE reads.
-const mostApplicationFile = source.MostEmbedded
+// maxApplicationFile is how large a file of an application may be that CUE reads.
+const maxApplicationFile = source.MostEmbedded
 
 func openApplication(dir string) (*application, error) {
 	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{},
@@ -189,8 +189,8 @@ func notRead(info fs.FileInfo, err error) string {
 		return leadsOut
 	case !info.Mode().IsRegular():
 		return "is no regular file"
-	case info.Size() > mostApplicationFile:
-		return fmt.Sprintf("has more than %d MiB", mostApplicationFile>>20)
+	case info.Size() > maxApplicationFile:
+		return fmt.Sprintf("has more than %d MiB", maxApplicationFile>>20)
 	}
 	return ""
 }

@@ -258,8 +258,8 @@ type speller struct {
 	err                  error
 }
 
-// mostReferences is how many references are followed one after the other.
-const mostReferences = 100
+// maxReferences is how many references are followed one after the other.
+const maxReferences = 100
 
 func (s *speller) conjuncts(v cue.Value, references int) {
 	op, args := v.Expr()
@@ -270,7 +270,7 @@ func (s *speller) conjuncts(v cue.Value, references int) {
 		}
 		return
 	case cue.SelectorOp, cue.IndexOp:
-		if to := cue.Dereference(v); references < mostReferences && to.Path().String() != v.Path().String() {
+		if to := cue.Dereference(v); references < maxReferences && to.Path().String() != v.Path().String() {
 			s.conjuncts(to, references+1)
 			return
 		}

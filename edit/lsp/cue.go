@@ -14,8 +14,8 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// mostStarts is how often CUE's server is started: one that ends again and again is left alone.
-const mostStarts = 5
+// maxStarts is how often CUE's server is started: one that ends again and again is left alone.
+const maxStarts = 5
 
 // cue is CUE's server, whichever process it is: when one ends there is another, which gets the
 // documents that are open. What it does not know, or is too slow to say, is left out.
@@ -43,7 +43,7 @@ func (c *cue) start(params json.RawMessage, folders []workspaceFolder) {
 }
 
 func (c *cue) startLocked() {
-	if c.closed || c.starts == mostStarts {
+	if c.closed || c.starts == maxStarts {
 		return
 	}
 	c.starts++
@@ -75,7 +75,7 @@ func (c *cue) restart(one *child) {
 		return
 	}
 	c.now = nil
-	if c.starts == mostStarts {
+	if c.starts == maxStarts {
 		c.say("CUE's language server has ended too often, and is not started again: only what kalypso " +
 			"itself knows is answered until the editor starts it again")
 		return

@@ -74,9 +74,9 @@ func (x *Index) describe(f *file, u *use, r *Results) []string {
 	switch n := len(declared); {
 	case n == 0:
 		lines = append(lines, "not declared in the platform's files")
-	case n > mostGroups:
+	case n > maxGroups:
 		lines = append(lines, fmt.Sprintf("declared at %s and %d more places",
-			strings.Join(declared[:mostGroups], ", "), n-mostGroups))
+			strings.Join(declared[:maxGroups], ", "), n-maxGroups))
 	default:
 		lines = append(lines, "declared at "+strings.Join(declared, ", "))
 	}
@@ -266,8 +266,8 @@ func number(n int, what string) string {
 
 // Bounds of what a hover asks for, and says, of a value.
 const (
-	mostComposed = 200
-	mostGroups   = 4
+	maxComposed = 200
+	maxGroups   = 4
 )
 
 // group is a value that several assignments have, from the same places.
@@ -300,7 +300,7 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 				continue
 			case known:
 				continue
-			case asked == mostComposed:
+			case asked == maxComposed:
 				left++
 				continue
 			}
@@ -311,7 +311,7 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 	}
 	var out []string
 	for i, g := range groups {
-		if i == mostGroups {
+		if i == maxGroups {
 			left += len(groups) - i
 			break
 		}

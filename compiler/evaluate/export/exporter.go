@@ -7,15 +7,19 @@
 package export
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/problem"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
@@ -108,5 +112,137 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 			collection == "workloads" || collection == "tests" {
 			x.Guard(ref, func() { f(e.value, ref) })
 		}
+	}
+}
+
+// scope is an evaluated package with the findings about it. All that exports or checks
+// CUE values has one, and writes to it.
+type scope struct {
+	*loader.Package
+	*finding.Set
+}
+
+// note records where a value is written: exactly for a scalar, by declaration
+// for anything else.
+func (x *scope) note(v cue.Value, ref model.Ref) {
+	if v.IncompleteKind() != cue.StructKind {
+		if p := x.Of(v.Pos()); !p.IsZero() {
+			x.Positions.Add(ref, p)
+			return
+		}
+	}
+	for _, p := range x.Written(v) {
+		x.Positions.Add(ref, p)
+	}
+}
+
+// noteAll records where a value and everything in it is written.
+func (x *scope) noteAll(v cue.Value, ref model.Ref) {
+	x.note(v, ref)
+	if v.IncompleteKind() == cue.StructKind {
+		for name, of := range cuevalue.Fields(v) {
+			x.noteAll(of, ref.At(model.Label(name)))
+		}
+	}
+}
+
+// noteContract records where a field of a contract is written: all places where
+// these are several, since any may be the one that is broken.
+func (x *scope) noteContract(v cue.Value, ref model.Ref) {
+	if places := x.Written(v); len(places) > 1 {
+		for _, p := range places {
+			x.Positions.Add(ref, p)
+		}
+		return
+	}
+	x.note(v, ref)
+}
+
+// At adds to a diagnostic where values are written.
+func (x *scope) At(d diag.Diagnostic, values ...cue.Value) diag.Diagnostic {
+	for _, v := range values {
+		d = d.InEach(x.Written(v)...)
+	}
+	return d
+}
+
+// writtenIn returns where in a folder a value is written.
+func (x *scope) writtenIn(v cue.Value, folder string) []model.Position {
+	return slices.DeleteFunc(x.Written(v), func(p model.Position) bool { return !strings.HasPrefix(p.File, folder) })
+}
+
+// checkUnsound reports all errors of a package.
+func (x *scope) checkUnsound(ref model.Ref) {
+	for _, o := range problem.In(x.Places, x.Value.Validate()) {
+		for _, o := range problem.Locate(x.Places, o) {
+			x.Fail(ref, o.Diagnostic(nil, nil).On(cmp.Or(problem.JoinPath(o.Path), "values")))
+		}
+	}
+}
+
+// result is what was exported.
+func (x *Exporter) result(env model.Environment, declarations []model.Declaration) *Result {
+	slices.SortFunc(x.Found.All, model.CompareEntities)
+	r := &Result{Model: env, Entities: x.Found.All, Uses: x.Found.Uses, Declarations: declarations,
+		Invalid: x.Invalid, Incomplete: x.Incomplete}
+	r.Clean = !x.Incomplete
+	for i, d := range x.Diagnostics {
+		r.Clean = r.Clean && x.About[i] != model.Ref{}
+		r.Reported = append(r.Reported, reported{x.About[i], d})
+	}
+	return r
+}
+
+// Result is what was exported of a package, or of one unit of it: plain data.
+type Result struct {
+	// Clean says that all that is wrong in the reduced package is wrong in single
+	// entities. A unit that is not clean has nothing else: its errors are reported of
+	// the whole package.
+	Clean bool
+	// Model has the unit's entities. Of the environment's own fields it has those that
+	// the unit declares.
+	Model model.Environment
+	// Entities are all of the unit, invalid ones included, sorted.
+	Entities []model.Ref
+	// Uses are the environments that deployment targets name.
+	Uses []check.Use
+	// Declarations are the environments, of the base.
+	Declarations []model.Declaration
+	// Reported are the diagnostics, and Invalid the entities that have errors.
+	Reported []reported
+	Invalid  map[model.Ref]bool
+	// Incomplete says that an error hides which assignments there are.
+	Incomplete bool
+}
+
+// reported is a diagnostic about an entity; zero for what is no entity's.
+type reported struct {
+	About      model.Ref
+	Diagnostic diag.Diagnostic
+}
+
+// Resume returns the entities of the result with their findings, for what needs all of
+// them at once.
+func (r *Result) Resume(positions *model.Positions) *check.Entities {
+	x := &check.Entities{Set: finding.New(), All: r.Entities, Uses: r.Uses}
+	x.Positions, x.Invalid, x.Incomplete = positions, r.Invalid, r.Incomplete
+	for _, d := range r.Reported {
+		x.Diagnostics, x.About = append(x.Diagnostics, d.Diagnostic), append(x.About, d.About)
+	}
+	return x
+}
+
+// HasFunctions says whether some entity is a function of the assignment.
+func (r *Result) HasFunctions() bool {
+	return slices.ContainsFunc(r.Model.Configs, func(c model.Config) bool { return c.Facts != nil }) ||
+		slices.ContainsFunc(r.Model.NamespaceServices, func(s model.NamespaceService) bool { return s.Facts != nil }) ||
+		slices.ContainsFunc(r.Model.Reconcilers, func(r model.Reconciler) bool { return r.Facts != nil })
+}
+
+// Digest gives every entity the digest of what it says; key is that of the sources, for
+// what is a function of the assignment.
+func (r *Result) Digest(key memo.Key) {
+	for _, c := range model.Collections {
+		c.Identify(&r.Model, func(ref model.Ref) model.Digest { return model.DigestBytes(append(key[:], ref.String()...)) })
 	}
 }

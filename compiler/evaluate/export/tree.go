@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
@@ -129,4 +130,221 @@ func (x *trees) open(v cue.Value) (*model.Open, error) {
 		}
 	}
 	return open, nil
+}
+
+// checkDependent reports values that refer to a value of their config that is
+// not final. Configs compose leaf by leaf, so the reference would keep what the
+// config itself says, where CUE would follow the value that holds in the end.
+//
+// Under defaults every value is open, so all is.
+func (x *trees) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all bool) {
+	if !all && !isOpenTree(t) {
+		return
+	}
+	d := &dependents{Set: x.Set, tree: t, ref: ref, all: all, seen: map[string]bool{}}
+	e, err := cuevalue.Definition(v)
+	if err == nil {
+		d.walk(e, nil, nil)
+		return
+	}
+	for _, n := range cuevalue.SourceNodes(v) { // as it is written, where CUE cannot write it
+		if f, ok := n.(*ast.Field); ok {
+			n = f.Value
+		}
+		if e, ok := n.(ast.Expr); ok {
+			d.walk(e, nil, nil)
+		}
+	}
+}
+
+// dependents walks the syntax of a config's values, which has references outside
+// of them resolved and those inside as they are.
+type dependents struct {
+	*finding.Set
+	tree model.Tree
+	ref  model.Ref
+	all  bool // every value is open
+	seen map[string]bool
+}
+
+// block is a struct that an identifier may refer into.
+type block struct {
+	lit  *ast.StructLit
+	path []string
+	up   *block
+}
+
+func (d *dependents) walk(e ast.Expr, path []string, in *block) {
+	switch e := e.(type) {
+	case *ast.StructLit:
+		d.walkStruct(e, path, &block{e, path, in})
+	case *ast.SelectorExpr:
+		// CUE's exporter writes a definition that is used as a let, DB.#x.
+		if id, ok := e.X.(*ast.Ident); ok {
+			if body, at := in.let(id.Name); body != nil {
+				d.walk(memberOf(body, e.Sel), path, at)
+				return
+			}
+		}
+		d.references(e, path, in)
+	case *ast.BinaryExpr:
+		d.walk(e.X, path, in)
+		d.walk(e.Y, path, in)
+	case *ast.ParenExpr:
+		d.walk(e.X, path, in)
+	case *ast.UnaryExpr:
+		d.walk(e.X, path, in)
+	case nil:
+	default:
+		d.references(e, path, in)
+	}
+}
+
+func (d *dependents) walkStruct(lit *ast.StructLit, path []string, in *block) {
+	for _, decl := range lit.Elts {
+		switch decl := decl.(type) {
+		case *ast.Field:
+			at := path
+			if name, _, err := ast.LabelName(decl.Label); err == nil {
+				at = append(path[:len(path):len(path)], name)
+			} else {
+				d.references(decl.Label, path, in)
+			}
+			d.walk(decl.Value, at, in)
+		case *ast.EmbedDecl:
+			d.walk(decl.Expr, path, in)
+		case *ast.Comprehension:
+			for _, c := range decl.Clauses {
+				d.references(c, path, in)
+			}
+			d.walk(decl.Value, path, in)
+		}
+	}
+}
+
+// references reports the references to open values below a node.
+func (d *dependents) references(n ast.Node, path []string, in *block) {
+	ast.Walk(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			id, names := chain(n)
+			if id != nil {
+				d.refers(id.Name, names, path, in)
+			}
+			return id == nil
+		case *ast.Ident:
+			d.refers(n.Name, nil, path, in)
+		case *ast.Field:
+			return false // its label is no reference
+		}
+		return true
+	}, nil)
+}
+
+func (d *dependents) refers(name string, names, from []string, in *block) {
+	target := in.find(name)
+	if target == nil {
+		return // of CUE itself, or of a let, which is not followed further
+	}
+	target = append(target, names...)
+	t, path := d.tree, ""
+	for _, n := range target {
+		next, ok := t.Field(n)
+		if !ok {
+			break
+		}
+		t, path = next, model.JoinPath(path, model.Label(n))
+	}
+	if path == "" || !d.all && !isOpenTree(t) {
+		return
+	}
+	at := pathOf(from)
+	if d.seen[at+" "+path] || at == path {
+		return
+	}
+	d.seen[at+" "+path] = true
+	what := at
+	if what == "" {
+		what = "which values there are"
+	}
+	d.Fail(d.ref.At(at), diag.New(diag.OpenReference,
+		fmt.Sprintf("%s depends on %s, which other configs may still change", what, path)).
+		At(d.ref.At(at), "").At(d.ref.At(path), "is not final").
+		Hinting("give "+path+" one final value here, or give both in the configs that decide them; a "+
+			"let holds what several values share"))
+}
+
+func pathOf(names []string) string {
+	path := ""
+	for _, n := range names {
+		path = model.JoinPath(path, model.Label(n))
+	}
+	return path
+}
+
+// find returns the path of the field that an identifier refers to.
+func (s *block) find(name string) []string {
+	for ; s != nil; s = s.up {
+		for _, decl := range s.lit.Elts {
+			switch decl := decl.(type) {
+			case *ast.Field:
+				if label, _, err := ast.LabelName(decl.Label); err == nil && label == name {
+					return append(s.path[:len(s.path):len(s.path)], name)
+				}
+			case *ast.LetClause:
+				if decl.Ident.Name == name {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// let returns what a let clause in scope holds, and the block that it stands in.
+func (s *block) let(name string) (ast.Expr, *block) {
+	for ; s != nil; s = s.up {
+		for _, decl := range s.lit.Elts {
+			if l, ok := decl.(*ast.LetClause); ok && l.Ident.Name == name {
+				return l.Expr, s
+			}
+		}
+	}
+	return nil, nil
+}
+
+// memberOf returns a field's value of a struct literal; nil for none.
+func memberOf(e ast.Expr, sel ast.Label) ast.Expr {
+	lit, _ := e.(*ast.StructLit)
+	want, _, err := ast.LabelName(sel)
+	if f := cuevalue.MemberOf(lit, want); f != nil && err == nil {
+		return f.Value
+	}
+	return nil
+}
+
+// chain takes a.b.c apart; nil where it does not begin with an identifier.
+func chain(e *ast.SelectorExpr) (*ast.Ident, []string) {
+	name, _, err := ast.LabelName(e.Sel)
+	if err != nil {
+		return nil, nil
+	}
+	switch x := e.X.(type) {
+	case *ast.Ident:
+		return x, []string{name}
+	case *ast.SelectorExpr:
+		id, names := chain(x)
+		return id, append(names, name)
+	}
+	return nil, nil
+}
+
+// isOpenTree says whether some leaf is not final.
+func isOpenTree(t model.Tree) bool {
+	for _, f := range t.Fields {
+		if isOpenTree(f.Tree) {
+			return true
+		}
+	}
+	return t.Kind == model.OpenLeaf
 }

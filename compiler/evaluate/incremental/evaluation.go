@@ -22,6 +22,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
@@ -181,8 +182,8 @@ func (e *Evaluation) unchanged() error {
 	return err
 }
 
-// mostPlaces is how many files the place of a diagnostic names.
-const mostPlaces = 5
+// maxPlaces is how many files the place of a diagnostic names.
+const maxPlaces = 5
 
 // placeOf is the place of files, of which it is not known which is evaluated. Those that
 // are not in the package's folder are left out where others are: they are the base's, which
@@ -194,7 +195,7 @@ func (e *Evaluation) placeOf(names []string) supervisor.Place {
 	}
 	slices.Sort(names)
 	p := supervisor.Place{Files: len(names)}
-	for _, name := range names[:min(mostPlaces, len(names))] {
+	for _, name := range names[:min(maxPlaces, len(names))] {
 		p.At = append(p.At, model.Position{File: name, Line: 1, Column: 1})
 	}
 	return p
@@ -205,3 +206,99 @@ func (e *Evaluation) Tripped() bool { return e.costs.Tripped() != nil }
 
 // errTripped ends the scan of sources whose evaluation was beyond a bound.
 var errTripped = errors.New("the evaluation was beyond a bound")
+
+// entry is what is to be put into the cache.
+type entry struct {
+	key  memo.Key
+	data []byte
+}
+
+// keepUnits divides what was evaluated at once into the units of the batch, and keeps each.
+func (e *Evaluation) keepUnits(x *export.Exporter, all *export.Result, batch []int) map[int]*export.Result {
+	positions := map[int]map[model.Ref][]model.Position{}
+	for _, n := range batch {
+		positions[n] = map[model.Ref][]model.Position{}
+	}
+	for ref, at := range x.Positions.All() {
+		positions[e.partition.unitOf(ref)][ref] = at
+	}
+	units := e.partition.split(all, batch)
+	for n, r := range units {
+		e.keep(n, r, positions[n], x.Package)
+	}
+	return units
+}
+
+// keep completes what a unit gave with digests. It notes what is needed of it later, and
+// what is to be put into the cache once it is known that no file has changed.
+func (e *Evaluation) keep(n int, r *export.Result, positions map[model.Ref][]model.Position, l *loader.Package) {
+	key := e.keys.unit(n)
+	r.Digest(key)
+	var put []entry
+	if e.cache != nil {
+		put = []entry{{positionsKey(key), model.Encode(positions)}, {key, model.Encode(*r)}}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fresh[n] = positions
+	if r.HasFunctions() {
+		e.loaded[n] = l
+	}
+	e.put = append(e.put, put...)
+}
+
+// remember puts what was evaluated into the cache, if it is of the files that were scanned.
+func (e *Evaluation) remember() error {
+	if err := e.unchanged(); err != nil {
+		return err
+	}
+	for _, p := range e.put {
+		e.cache.Put(p.key, p.data)
+	}
+	e.put = nil
+	return nil
+}
+
+// Positions returns the table of the positions of what was evaluated. Those of a unit are
+// read when one of them is first needed.
+func (e *Evaluation) Positions(r *export.Result) *model.Positions {
+	of := map[int][]model.Ref{}
+	for _, ref := range r.Entities {
+		of[e.unitOf(ref)] = append(of[e.unitOf(ref)], ref)
+	}
+	// There is one even where no file declares it.
+	standard := model.Ref{Collection: "namespaceServices", Name: shape.DefaultNamespaceService}
+	of[e.unitOf(standard)] = append(of[e.unitOf(standard)], standard)
+	t := &model.Positions{}
+	for n, entities := range of {
+		t.Defer(entities, func() map[model.Ref][]model.Position { return e.positionsOf(n) })
+	}
+	return t
+}
+
+// unitOf returns the number of the unit that an entity is in.
+func (e *Evaluation) unitOf(ref model.Ref) int {
+	if e.partition.whole != "" {
+		return wholeUnit
+	}
+	return e.partition.unitOf(ref)
+}
+
+// positionsOf returns where the entities of a unit are written: as it was found
+// just now, as the cache has it, or else by evaluating the unit once more.
+func (e *Evaluation) positionsOf(n int) map[model.Ref][]model.Position {
+	e.mu.Lock()
+	fresh, ok := e.fresh[n]
+	e.mu.Unlock()
+	if ok {
+		return fresh
+	}
+	if stored, ok := memo.Recall[map[model.Ref][]model.Position](e.cache, positionsKey(e.keys.unit(n))); ok {
+		return *stored
+	}
+	x, _, err := e.reduced(context.Background(), []int{n})
+	if x == nil || err != nil {
+		return nil // the sources have gone in the meantime
+	}
+	return x.Positions.All()
+}

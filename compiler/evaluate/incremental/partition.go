@@ -180,9 +180,9 @@ func (d *partition) unitOf(ref model.Ref) int {
 // evaluates the shared files and what they import each time.
 const batchEntities = 300
 
-// mostBatches is about how many batches there are at most: for each, CUE reads all files of
+// maxBatches is about how many batches there are at most: for each, CUE reads all files of
 // the folder, also those that the batch does not need.
-const mostBatches = 16
+const maxBatches = 16
 
 // batches puts units together that are to be evaluated at once, of at least so
 // many entities, or each alone where that is one. The shared unit costs nothing
@@ -197,7 +197,7 @@ func (d *partition) batches(units []int, least int) [][]int {
 		}
 	}
 	if least > 1 {
-		least = max(least, entities/mostBatches)
+		least = max(least, entities/maxBatches)
 	}
 	entities = 0
 	for _, n := range units {

@@ -51,7 +51,7 @@ func TestManyFiles(t *testing.T) {
 	for range 100_000 {
 		d.units = append(d.units, unit{entities: make([]model.Ref, 1), bytes: 100, files: []int{len(d.units)}})
 	}
-	if n := len(d.batches(d.all(), batchEntities)); n < 2 || n > 2*mostBatches {
+	if n := len(d.batches(d.all(), batchEntities)); n < 2 || n > 2*maxBatches {
 		t.Errorf("%d batches", n)
 	}
 }

@@ -37,7 +37,7 @@ type profile struct {
 	Makes []string
 	// Uses are the identifiers that stand in expressions, sorted.
 	Uses []string
-	// Large are the structs that are written with more than mostFields fields.
+	// Large are the structs that are written with more than maxFields fields.
 	Large []large
 }
 
@@ -49,9 +49,9 @@ type large struct {
 	Position model.Position // without the file: files with the same content share a profile
 }
 
-// mostFields is how many fields a struct may be written with. CUE looks for each among all
+// maxFields is how many fields a struct may be written with. CUE looks for each among all
 // others: it takes nearly ten seconds with 50,000, and four times that with twice as many.
-const mostFields = 20_000
+const maxFields = 20_000
 
 // profileOf reads a file.
 func profileOf(name string, data []byte) profile {
@@ -265,7 +265,7 @@ func largeIn(f *ast.File) (out []large) {
 		if path = append(path, label); collections[n] {
 			return true
 		}
-		if lit, isStruct := field.Value.(*ast.StructLit); isStruct && len(lit.Elts) > mostFields {
+		if lit, isStruct := field.Value.(*ast.StructLit); isStruct && len(lit.Elts) > maxFields {
 			out = append(out, large{label, pathOf(path), len(lit.Elts),
 				model.Position{Line: field.Pos().Line(), Column: field.Pos().Column()}})
 		}
@@ -295,7 +295,7 @@ func tooLarge(files []source.File, profiles []profile) (ds []diag.Diagnostic) {
 		for _, l := range p.Large {
 			l.Position.File = files[i].Name
 			ds = append(ds, diag.New(diag.LargeStruct,
-				fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, mostFields)).
+				fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, maxFields)).
 				In(l.Position, "").On(l.Path).Hinting("write them as a list, as one text, or in structs below one another"))
 		}
 	}

@@ -81,24 +81,24 @@ func extract(file string, data []byte) (f *ast.File, err error) {
 // What YAML may make of CUE. At each bound CUE v0.17.1 takes a few seconds, or half a
 // gibibyte of memory.
 const (
-	mostEntries = 250_000
-	// mostIndicators is for the text, in which some are not entries.
-	mostIndicators = 4 * mostEntries
-	// mostPairs is for lists and mappings: CUE looks through all entries for each.
-	mostPairs = 1_000_000_000
-	// mostMergedPairs is for mappings with merge keys: CUE's reader unquotes all
+	maxEntries = 250_000
+	// maxIndicators is for the text, in which some are not entries.
+	maxIndicators = 4 * maxEntries
+	// maxPairs is for lists and mappings: CUE looks through all entries for each.
+	maxPairs = 1_000_000_000
+	// maxMergedPairs is for mappings with merge keys: CUE's reader unquotes all
 	// keys for each.
-	mostMergedPairs = 20_000_000
-	// mostAliased is what CUE's reader writes out for aliases. For merge keys, which
+	maxMergedPairs = 20_000_000
+	// maxAliased is what CUE's reader writes out for aliases. For merge keys, which
 	// can make a long way of a short text, it has no bound.
-	mostAliased = 50_000
-	// mostScanned is for lists and mappings in brackets that an alias writes: CUE's
+	maxAliased = 50_000
+	// maxScanned is for lists and mappings in brackets that an alias writes: CUE's
 	// reader may look for the end of each in the whole file.
-	mostScanned = 1 << 30
-	// mostLevels is for how deep all values are together: each has a path.
-	mostLevels = 50_000_000
-	// mostDigits is for a number, which takes the square of it.
-	mostDigits = 1000
+	maxScanned = 1 << 30
+	// maxLevels is for how deep all values are together: each has a path.
+	maxLevels = 50_000_000
+	// maxDigits is for a number, which takes the square of it.
+	maxDigits = 1000
 )
 
 // check refuses files that CUE's reader or evaluator would take too long for,
@@ -112,8 +112,8 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 			In(model.Position{File: name, Line: max(line, 1), Column: max(column, 1)}, "").Hinting(hint)
 		return &d
 	}
-	if yamlnodes.Most(data) > mostIndicators {
-		return nil, unbounded(1, 1, fmt.Sprintf("it has more than %d entries", mostEntries),
+	if yamlnodes.Most(data) > maxIndicators {
+		return nil, unbounded(1, 1, fmt.Sprintf("it has more than %d entries", maxEntries),
 			"keep what is needed of it, or divide the file")
 	}
 	docs, cost, err := yamlnodes.Parse(data)
@@ -130,14 +130,14 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 		is, most  int64
 		why, hint string
 	}{
-		{cost.Aliased, mostAliased, "its aliases write out more than %d values", "write what is needed, without aliases"},
-		{cost.Merged, mostMergedPairs, "the mappings with a merge key, <<, have too many keys",
+		{cost.Aliased, maxAliased, "its aliases write out more than %d values", "write what is needed, without aliases"},
+		{cost.Merged, maxMergedPairs, "the mappings with a merge key, <<, have too many keys",
 			"write the keys without merging"},
-		{scanned(cost, data), mostScanned, "its aliases refer to lists or mappings in brackets too often",
+		{scanned(cost, data), maxScanned, "its aliases refer to lists or mappings in brackets too often",
 			"write what is needed, without aliases"},
-		{cost.Entries, mostEntries, "it has more than %d entries", "keep what is needed of it, or divide the file"},
-		{cost.Pairs, mostPairs, "a list or mapping has too many entries", "keep what is needed of it, or divide it"},
-		{cost.Levels, mostLevels, "its values nest too deep", "make the structure flatter, or divide the file"},
+		{cost.Entries, maxEntries, "it has more than %d entries", "keep what is needed of it, or divide the file"},
+		{cost.Pairs, maxPairs, "a list or mapping has too many entries", "keep what is needed of it, or divide it"},
+		{cost.Levels, maxLevels, "its values nest too deep", "make the structure flatter, or divide the file"},
 	} {
 		if b.is > b.most {
 			why := b.why
@@ -150,7 +150,7 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 	for _, doc := range docs {
 		if n := first(doc, isLongNumber); n != nil {
 			return nil, unbounded(n.Line, n.Column,
-				fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
+				fmt.Sprintf("a number has more than %d digits", maxDigits), "quote it if it is a text")
 		}
 		if d, bad := badTag(name, doc); bad {
 			return nil, &d
@@ -220,7 +220,7 @@ func first(n *yaml.Node, wanted func(*yaml.Node) bool) *yaml.Node {
 
 // isLongNumber says whether a node is a number that is too long.
 func isLongNumber(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && len(n.Value) > mostDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) &&
+	return n.Kind == yaml.ScalarNode && len(n.Value) > maxDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) &&
 		(n.ShortTag() == "!!int" || n.ShortTag() == "!!float")
 }
 
