@@ -8,6 +8,13 @@
 // An error stays with its entity, which is then invalid and absent from the model, unless it
 // hides which entities there are: then the environment is evaluated in one piece, and is
 // incomplete, or nothing of it is readable at all.
+//
+// For example, examples/hello-world declares a config in configs.cue:
+//
+//	configs: everywhere: {match: {}, values: GREETING: "Hello, world"}
+//
+// The model of environment dev has it as a [model.Config] with the name "everywhere", and its
+// positions have configs.everywhere.values.GREETING at a line of configs.cue.
 package evaluate
 
 import (

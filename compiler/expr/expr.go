@@ -4,6 +4,10 @@
 //
 // What comes in is text and data, what goes out is data and problems; no CUE
 // value leaves the package.
+//
+// For example, the workload hello-world of examples/hello-world requires the constraint
+// =~"^mysql://" of DATABASE_URL. With the value "mysql://east.example.com:3306/hello" nothing
+// comes out; with "east.example.com" a problem does, at the path DATABASE_URL.
 package expr
 
 import (

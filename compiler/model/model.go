@@ -5,6 +5,10 @@
 // CUE because it is not concrete: an Expr holds it as text of its own. All
 // slices of entities are sorted by name. A model is immutable once evaluated,
 // and may be read by several goroutines.
+//
+// For example, the config everywhere of examples/hello-world, with the value
+// GREETING: "Hello, world", is a [Config]. Its Values are a [Tree]: a struct with the field
+// GREETING, which is a final leaf with the [Value] "Hello, world".
 package model
 
 // Environment is one environment's evaluated package: base and environment

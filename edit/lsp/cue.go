@@ -52,7 +52,7 @@ func (c *cue) startLocked() {
 		{ctx: context.Background(), method: "initialized", params: json.RawMessage("{}")},
 	}
 	for _, uri := range slices.Sorted(maps.Keys(c.documents)) {
-		first = append(first, opened(c.documents[uri]))
+		first = append(first, openMessage(c.documents[uri]))
 	}
 	cmd, err := c.options.CUE()
 	if err == nil {
@@ -155,7 +155,7 @@ func (c *cue) notifyLocked(method string, params json.RawMessage) {
 func (c *cue) open(d *document) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := opened(d)
+	m := openMessage(d)
 	if c.documents.at(d.uri) != nil {
 		m.method = "textDocument/didChange"
 		m.params, _ = json.Marshal(didChange{textDocument{URI: d.uri, Version: d.version}, []change{{Text: d.there.string}}})
@@ -164,7 +164,7 @@ func (c *cue) open(d *document) {
 	c.notifyLocked(m.method, m.params)
 }
 
-func opened(d *document) message {
+func openMessage(d *document) message {
 	params, _ := json.Marshal(map[string]any{"textDocument": map[string]any{
 		"uri": d.uri, "languageId": "cue", "version": d.version, "text": d.there.string}})
 	return message{ctx: context.Background(), method: "textDocument/didOpen", params: params}
@@ -201,11 +201,11 @@ func (c *cue) ask(method string, params json.RawMessage, uri string) func(contex
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan answer, 1)
 	c.now.send(message{ctx, c.idLocked(), method, translated, done})
-	return func(asked context.Context) (json.RawMessage, error) {
+	return func(request context.Context) (json.RawMessage, error) {
 		defer cancel()
 		select {
-		case <-asked.Done():
-			return nil, asked.Err()
+		case <-request.Done():
+			return nil, request.Err()
 		case a := <-done:
 			if a.err != nil {
 				return null, nil // it has ended, or has no answer

@@ -261,12 +261,12 @@ func (s *server) scheduleLocked(p *platform) {
 // the last result is kept: most of it would be missing.
 func (s *server) compile(p *platform, version int) {
 	s.mu.Lock()
-	whole := true
+	parses := true
 	for uri, d := range s.documents {
 		_, within := p.name(d.uri)
-		whole = whole && (!within || len(s.findings.of(uri).syntax) == 0)
+		parses = parses && (!within || len(s.findings.of(uri).syntax) == 0)
 	}
-	if version != p.version || p.results != nil && !whole {
+	if version != p.version || p.results != nil && !parses {
 		s.mu.Unlock()
 		return
 	}

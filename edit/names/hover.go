@@ -286,25 +286,25 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 		path = model.JoinPath(path, model.Label(name))
 	}
 	var groups []*group
-	asked, left := 0, 0
+	composed, left := 0, 0
 	for _, e := range r.environments(f.environment) {
 		seen := map[int32]*group{}
 		for i := range e.Schedule.Assignments {
-			g, known := seen[e.Plan.TupleOf[i]]
+			g, done := seen[e.Plan.TupleOf[i]]
 			if !slices.Contains(e.Plan.Configs(i), config) || e.Failed(i) {
 				continue
 			}
 			switch {
-			case known && g != nil:
+			case done && g != nil:
 				g.count++
 				continue
-			case known:
+			case done:
 				continue
-			case asked == maxComposed:
+			case composed == maxComposed:
 				left++
 				continue
 			}
-			asked++
+			composed++
 			g = r.group(ctx, e, i, path, &groups)
 			seen[e.Plan.TupleOf[i]] = g
 		}

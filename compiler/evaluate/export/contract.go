@@ -30,12 +30,7 @@ func (x *contracts) contract(v cue.Value, ref model.Ref, enforce string) *model.
 	if !x.checkContract(v, ref) {
 		return nil
 	}
-	e, err := cuevalue.Syntax(v)
-	if err != nil {
-		x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the contract cannot be used: %v", err)))
-		return nil
-	}
-	text, err := cuevalue.Write(e)
+	e, text, err := cuevalue.SyntaxText(v)
 	if err != nil {
 		x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the contract cannot be used: %v", err)))
 		return nil
@@ -169,14 +164,7 @@ func (x *contracts) asWritten(v cue.Value) string {
 	if len(parts) > 0 {
 		return strings.Join(parts, " & ")
 	}
-	e, err := cuevalue.Syntax(v)
-	if err != nil {
-		return ""
-	}
-	text, err := cuevalue.Write(e)
-	if err != nil {
-		return ""
-	}
+	_, text, _ := cuevalue.SyntaxText(v) // "" when CUE cannot write it
 	return text
 }
 

@@ -219,17 +219,17 @@ func (x *Exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchem
 	if !ok {
 		return
 	}
-	var said struct {
+	var fields struct {
 		Enforce    string `json:"enforce"`
 		AllowEmpty bool   `json:"allowEmpty"`
 	}
-	decode(data, &said)
-	s.AllowEmpty = said.AllowEmpty
+	decode(data, &fields)
+	s.AllowEmpty = fields.AllowEmpty
 	if lists, ok := data.Lookup("lists"); ok {
 		s.Lists = x.strategies(lists, ref.At("lists"))
 	}
 	if schema := cuevalue.Field(v, "schema"); schema.Exists() {
-		s.Schema = x.contracts.contract(schema, ref.At("schema"), said.Enforce)
+		s.Schema = x.contracts.contract(schema, ref.At("schema"), fields.Enforce)
 	}
 }
 
@@ -269,13 +269,13 @@ func (x *Exporter) tests() []model.Test {
 }
 
 func (x *Exporter) test(v cue.Value, ref model.Ref, t *model.Test) {
-	var said struct {
+	var fields struct {
 		Description string `json:"description"`
 	}
-	if !x.read.decode(&said, v, ref, "match", "clusters", "values", "assignment", "count") {
+	if !x.read.decode(&fields, v, ref, "match", "clusters", "values", "assignment", "count") {
 		return
 	}
-	t.Description = said.Description
+	t.Description = fields.Description
 	if of := cuevalue.Field(v, "values"); of.Exists() {
 		t.Values = x.contracts.contract(of, ref.At("values"), "")
 	}
@@ -301,14 +301,11 @@ func (x *Exporter) number(v cue.Value, ref model.Ref) *model.Contract {
 		x.read.unknown(v, ref)
 		return nil
 	}
-	e, err := cuevalue.Syntax(v)
-	if err == nil {
-		var text string
-		if text, err = cuevalue.Write(e); err == nil {
-			return &model.Contract{Ref: ref, Expr: model.Expr(text),
-				Fields: []model.ContractField{{Text: x.contracts.asWritten(v)}}}
-		}
+	_, text, err := cuevalue.SyntaxText(v)
+	if err != nil {
+		x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the constraint cannot be used: %v", err)))
+		return nil
 	}
-	x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the constraint cannot be used: %v", err)))
-	return nil
+	return &model.Contract{Ref: ref, Expr: model.Expr(text),
+		Fields: []model.ContractField{{Text: x.contracts.asWritten(v)}}}
 }

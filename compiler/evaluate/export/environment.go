@@ -45,16 +45,16 @@ func (x *Exporter) Declarations() *Result {
 
 // formerly returns the earlier names of an environment.
 func formerly(value model.Value) []string {
-	var said struct {
+	var fields struct {
 		Formerly json.RawMessage `json:"formerly"`
 	}
-	decode(value, &said)
+	decode(value, &fields)
 	var one string
 	var all []string
-	if json.Unmarshal(said.Formerly, &one) == nil && one != "" {
+	if json.Unmarshal(fields.Formerly, &one) == nil && one != "" {
 		return []string{one}
 	}
-	_ = json.Unmarshal(said.Formerly, &all) // the schema lets nothing else through
+	_ = json.Unmarshal(fields.Formerly, &all) // the schema lets nothing else through
 	return all
 }
 

@@ -4,6 +4,14 @@
 // thing that is done on the way: the reader of data, the checker that holds values against the
 // schema, and those of selectors, contracts, platform values and policies of promotion.
 // All of them work on one scope: the package, and the findings about it. The [Result] is plain data.
+//
+// For example, the input is the CUE value of a config of examples/hello-world,
+//
+//	everywhere: {match: {}, values: GREETING: "Hello, world"}
+//
+// and the output is a [model.Config] whose Match is the selector that holds for everything
+// (model.OpAll), and whose Values are a struct with one final leaf, "Hello, world". The config
+// whereabouts uses #assignment: it has Facts in place of values.
 package export
 
 import (

@@ -23,7 +23,7 @@ type policies struct {
 // promotion exports the policy of promotion of an environment; value has what of it
 // is data. Errors make the environment invalid.
 func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) model.Promotion {
-	var said struct {
+	var fields struct {
 		After     []string                 `json:"after"`
 		Require   string                   `json:"require"`
 		Advance   advance                  `json:"advance"`
@@ -39,18 +39,18 @@ func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 			Allow       []string    `json:"allow"`
 		} `json:"promotion"`
 	}
-	decode(value, &said)
-	how := said.Promotion
+	decode(value, &fields)
+	how := fields.Promotion
 	return model.Promotion{
-		After:   said.After,
-		Any:     said.Require == "any",
-		Advance: said.Advance.way,
-		Every:   said.Advance.every,
+		After:   fields.After,
+		Any:     fields.Require == "any",
+		Advance: fields.Advance.way,
+		Every:   fields.Advance.every,
 		Gates:   x.gates(v, ref),
 		Rings:   x.rings(v, ref),
-		Source:  said.Source,
+		Source:  fields.Source,
 
-		OwnChanges: model.OwnChanges(said.Own),
+		OwnChanges: model.OwnChanges(fields.Own),
 
 		Write:       how.Write,
 		AutoMerge:   how.AutoMerge,
@@ -92,7 +92,7 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 	if !ok {
 		return model.Gates{}
 	}
-	var said struct {
+	var fields struct {
 		Rollout *struct {
 			Source      string             `json:"source"`
 			Min         string             `json:"min"`
@@ -123,27 +123,27 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 			Approvals *approvals `json:"approvals"`
 		} `json:"own"`
 	}
-	decode(value, &said)
+	decode(value, &fields)
 	g := model.Gates{
-		Status:    said.Status,
-		Approvals: (*model.ApprovalsGate)(said.Approvals),
-		Windows:   said.Windows,
+		Status:    fields.Status,
+		Approvals: (*model.ApprovalsGate)(fields.Approvals),
+		Windows:   fields.Windows,
 		Policy:    x.policies(v, ref),
-		Budget:    said.Budget,
+		Budget:    fields.Budget,
 
-		OwnApprovals: (*model.ApprovalsGate)(said.Own.Approvals),
+		OwnApprovals: (*model.ApprovalsGate)(fields.Own.Approvals),
 	}
-	if r := said.Rollout; r != nil {
+	if r := fields.Rollout; r != nil {
 		g.Rollout = &model.RolloutGate{
 			Source: r.Source, Min: r.Min, MaxFailed: r.MaxFailed,
 			Timeout: time.Duration(r.Timeout), StaleAfter: time.Duration(r.StaleAfter), Exclude: r.Unreachable == "exclude",
 			AllowEmpty: r.AllowEmpty, Status: r.Status, By: r.By,
 		}
 	}
-	if s := said.Soak; s != nil {
+	if s := fields.Soak; s != nil {
 		g.Soak = &model.SoakGate{For: time.Duration(s.For), Environment: s.Environment, Restart: s.OnFailure == "restart"}
 	}
-	for _, h := range said.HTTP {
+	for _, h := range fields.HTTP {
 		g.HTTP = append(g.HTTP, model.HTTPGate{Name: h.Name, URL: h.URL,
 			Timeout: time.Duration(h.Timeout), TokenFrom: h.TokenFrom})
 	}
@@ -180,13 +180,13 @@ func (a *advance) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &a.way); err == nil {
 		return nil
 	}
-	var said struct {
+	var fields struct {
 		Batch struct {
 			Every span `json:"every"`
 		} `json:"batch"`
 	}
-	err := json.Unmarshal(data, &said)
-	a.way, a.every = model.Batch, time.Duration(said.Batch.Every)
+	err := json.Unmarshal(data, &fields)
+	a.way, a.every = model.Batch, time.Duration(fields.Batch.Every)
 	return err
 }
 
@@ -195,16 +195,16 @@ type ownChanges model.OwnChanges
 
 // UnmarshalJSON reads the name of a default, or {default: name, atOnce: [effect]}.
 func (o *ownChanges) UnmarshalJSON(data []byte) error {
-	var said struct {
+	var fields struct {
 		Default string   `json:"default"`
 		AtOnce  []string `json:"atOnce"`
 	}
-	if json.Unmarshal(data, &said.Default) != nil {
-		if err := json.Unmarshal(data, &said); err != nil {
+	if json.Unmarshal(data, &fields.Default) != nil {
+		if err := json.Unmarshal(data, &fields); err != nil {
 			return err
 		}
 	}
-	*o = ownChanges{Written: true, AtOnce: said.Default == "at-once", Clusters: slices.Contains(said.AtOnce, "clusters")}
+	*o = ownChanges{Written: true, AtOnce: fields.Default == "at-once", Clusters: slices.Contains(fields.AtOnce, "clusters")}
 	return nil
 }
 

@@ -110,11 +110,7 @@ func (x *trees) tree(v cue.Value, ref model.Ref) model.Tree {
 
 // open exports a leaf that is not final.
 func (x *trees) open(v cue.Value) (*model.Open, error) {
-	e, err := cuevalue.Syntax(v)
-	if err != nil {
-		return nil, err
-	}
-	text, err := cuevalue.Write(e)
+	e, text, err := cuevalue.SyntaxText(v)
 	if err != nil {
 		return nil, err
 	}

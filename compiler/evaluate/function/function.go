@@ -1,5 +1,9 @@
 // Package function has the calls of entities that are functions of the assignment: those
 // that use #assignment, and are evaluated again for each assignment that they are for.
+//
+// For example, the config whereabouts of examples/hello-world has the value
+// "\(#assignment.environment)/\(#assignment.clusterType)". For the facts of an assignment of
+// environment dev to the cluster type drone, its outcome is the value "dev/drone".
 package function
 
 import (

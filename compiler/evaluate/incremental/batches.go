@@ -212,17 +212,17 @@ func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*ex
 	if d, ok := finding.Guarded("the package in "+e.dir, func() { all = e.export(x) }); !ok {
 		return nil, []diag.Diagnostic{d}, nil
 	}
-	if e.partition.whole == "" && all.Clean && !e.crosses(x) {
+	if e.partition.obstacle == "" && all.Clean && !e.crosses(x) {
 		batch := append(e.partition.all(), sharedUnit)
 		if !repeats(e.inOrder(e.partition.split(all, batch))) {
 			e.Stats.Evaluated = e.Stats.Units
 			return merge(e.Name, e.inOrder(e.keepUnits(x, all, batch))), nil, nil
 		}
 	}
-	if e.partition.whole == "" {
-		e.partition.whole = notClean
+	if e.partition.obstacle == "" {
+		e.partition.obstacle = notClean
 	}
-	e.Stats = Stats{Units: 1, Evaluated: 1, Whole: e.partition.whole}
+	e.Stats = Stats{Units: 1, Evaluated: 1, Whole: e.partition.obstacle}
 	e.keep(wholeUnit, all, x.Positions.All(), l)
 	return all, nil, nil
 }

@@ -9,6 +9,10 @@
 //
 // What a unit gives is cached under a digest of all that can change it. The result is the
 // same with and without a cache, whatever the units.
+//
+// For example, when a text in configs.cue of examples/hello-world changes, the input is the
+// package of environment dev with that file, and the output is an [export.Result] with all
+// entities of dev: of the unit of configs.cue from CUE, and of every other unit from the cache.
 package incremental
 
 import (
@@ -116,20 +120,20 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 		return nil, ds, nil
 	}
 	if e.partition = newPartition(e.sources, profiles); e.AsOne {
-		e.partition = partition{whole: "so it is asked for"}
+		e.partition = partition{obstacle: "so it is asked for"}
 	}
 	e.inPieces = e.costs.InPieces()
 	e.keys = newKeys(e.Name, e.sources, &e.partition)
-	e.Stats = Stats{Units: 1, Whole: e.partition.whole}
-	if r, ok := memo.Recall[export.Result](e.cache, e.keys.whole); ok {
-		if e.partition.whole == "" {
-			e.partition.whole = notClean
+	e.Stats = Stats{Units: 1, Whole: e.partition.obstacle}
+	if r, ok := memo.Recall[export.Result](e.cache, e.keys.undivided); ok {
+		if e.partition.obstacle == "" {
+			e.partition.obstacle = notClean
 		}
-		e.Stats.Whole = e.partition.whole
+		e.Stats.Whole = e.partition.obstacle
 		return r, nil, nil
 	}
 	part.At(supervisor.Place{})
-	if e.partition.whole == "" {
+	if e.partition.obstacle == "" {
 		switch p, err := e.inUnits(ctx); {
 		case err == nil:
 			return p, nil, e.remember()
@@ -278,7 +282,7 @@ func (e *Evaluation) Positions(r *export.Result) *model.Positions {
 
 // unitOf returns the number of the unit that an entity is in.
 func (e *Evaluation) unitOf(ref model.Ref) int {
-	if e.partition.whole != "" {
+	if e.partition.obstacle != "" {
 		return wholeUnit
 	}
 	return e.partition.unitOf(ref)

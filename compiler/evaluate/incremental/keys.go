@@ -18,16 +18,16 @@ import (
 
 // keys are the keys of one package of a platform.
 type keys struct {
-	whole  memo.Key // of the package in one piece
-	shared memo.Key // of the units
-	units  []memo.Key
+	undivided memo.Key // of the package in one piece
+	shared    memo.Key // of the units
+	units     []memo.Key
 }
 
 // unit returns the key of a unit.
 func (k *keys) unit(n int) memo.Key {
 	switch n {
 	case wholeUnit:
-		return k.whole
+		return k.undivided
 	case sharedUnit:
 		return k.shared
 	}
@@ -50,8 +50,8 @@ func newKeys(environment string, s *source.Sources, d *partition) *keys {
 	k := &keys{}
 	h, all := begin("whole"), s.Digest()
 	h.Write(all[:])
-	k.whole = memo.Key(h.Sum(nil))
-	if d.whole != "" {
+	k.undivided = memo.Key(h.Sum(nil))
+	if d.obstacle != "" {
 		return k
 	}
 	h = begin("shared")

@@ -15,9 +15,9 @@ import (
 // out is about it: they only declare other entities, and nothing refers to a
 // collection.
 type partition struct {
-	// whole says why the package is evaluated in one piece; "" where it is not.
-	whole  string
-	shared []int // the files, by their numbers
+	// obstacle says why the package is evaluated in one piece; "" where it is not.
+	obstacle string
+	shared   []int // the files, by their numbers
 	// units declare no entity in common.
 	units []unit
 	// twice are the entities that shared files declare as well as units, and
@@ -42,12 +42,12 @@ const sharedUnit = -1
 func newPartition(s *source.Sources, profiles []profile) partition {
 	d := partition{owner: map[model.Ref]int{}}
 	if s.Imported {
-		d.whole = "it imports itself"
+		d.obstacle = "it imports itself"
 		return d
 	}
 	for i, p := range profiles {
 		if p.Whole != "" {
-			d.whole = fmt.Sprintf("%s: %s", s.Files[i].Name, p.Whole)
+			d.obstacle = fmt.Sprintf("%s: %s", s.Files[i].Name, p.Whole)
 			return d
 		}
 	}
@@ -76,7 +76,7 @@ func newPartition(s *source.Sources, profiles []profile) partition {
 		}
 	}
 	if len(d.units) == 0 {
-		d.whole = "no file declares entities only"
+		d.obstacle = "no file declares entities only"
 		return d
 	}
 	return d.withTwice(s, profiles)
@@ -134,7 +134,7 @@ func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 			declared := slices.ContainsFunc(d.shared,
 				func(i int) bool { return slices.Contains(profiles[i].Declares, ref.Collection) })
 			if !declared {
-				d.whole = ref.Collection + " is not declared as a collection of the schema"
+				d.obstacle = ref.Collection + " is not declared as a collection of the schema"
 				return d
 			}
 		}
@@ -142,7 +142,7 @@ func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	for _, i := range d.shared {
 		for _, ref := range d.twice {
 			if slices.Contains(profiles[i].Uses, ref.Name) {
-				d.whole = fmt.Sprintf("%s: it may refer to %s, of which another file says more", s.Files[i].Name, ref)
+				d.obstacle = fmt.Sprintf("%s: it may refer to %s, of which another file says more", s.Files[i].Name, ref)
 			}
 		}
 	}

@@ -92,8 +92,8 @@ func compareRefs(a, b model.Ref) int { return strings.Compare(a.String(), b.Stri
 // declares by their names.
 func (p *profile) shares() { p.Leaf = false }
 
-// whole notes that it is not known which entities the file is about.
-func (p *profile) whole(format string, args ...any) {
+// obstruct notes that it is not known which entities the file is about.
+func (p *profile) obstruct(format string, args ...any) {
 	p.Leaf = false
 	if p.Whole == "" {
 		p.Whole = fmt.Sprintf(format, args...)
@@ -108,12 +108,12 @@ func (p *profile) declaration(d ast.Decl) {
 		p.shares()
 	case *ast.Attribute:
 		if name, _ := d.Split(); name != "extern" {
-			p.whole("it has the attribute @%s", name)
+			p.obstruct("it has the attribute @%s", name)
 		}
 	case *ast.Field:
 		name, plain := plainLabel(d)
 		if !plain {
-			p.whole("a field at its top has no plain name")
+			p.obstruct("a field at its top has no plain name")
 			return
 		}
 		if !slices.Contains(model.CollectionNames, name) {
@@ -127,14 +127,14 @@ func (p *profile) declaration(d ast.Decl) {
 		}
 		lit, ok := d.Value.(*ast.StructLit)
 		if !ok {
-			p.whole("%s is not written as a struct", name)
+			p.obstruct("%s is not written as a struct", name)
 			return
 		}
 		for _, d := range lit.Elts {
 			p.member(name, d)
 		}
 	default:
-		p.whole("something at its top is no field")
+		p.obstruct("something at its top is no field")
 	}
 }
 
@@ -154,7 +154,7 @@ func (p *profile) member(collection string, d ast.Decl) {
 		}
 		name, plain := plainLabel(d)
 		if !plain {
-			p.whole("an entity of %s has no plain name", collection)
+			p.obstruct("an entity of %s has no plain name", collection)
 			return
 		}
 		if _, isIdent, _ := ast.LabelName(d.Label); isIdent && strings.ContainsAny(name[:1], "_#") {
@@ -167,14 +167,14 @@ func (p *profile) member(collection string, d ast.Decl) {
 		p.Makes = append(p.Makes, collection)
 		lit, ok := d.Value.(*ast.StructLit)
 		if !ok || d.Fallback != nil {
-			p.whole("a comprehension in %s has more than one way", collection)
+			p.obstruct("a comprehension in %s has more than one way", collection)
 			return
 		}
 		for _, d := range lit.Elts {
 			p.member(collection, d)
 		}
 	default:
-		p.whole("something in %s is no field", collection)
+		p.obstruct("something in %s is no field", collection)
 	}
 }
 

@@ -32,9 +32,9 @@ func (c *checkedOut) export(environment string, r *model.Registration, key memo.
 		out.Model.Configs = x.confine(x.Configs())
 	}
 	out.Digest(key)
-	whole := model.Ref{Collection: "environments", Name: environment}
-	unknown := x.Incomplete || x.Invalid[whole]
-	delete(x.Invalid, whole)
+	entity := model.Ref{Collection: "environments", Name: environment}
+	unknown := x.Incomplete || x.Invalid[entity]
+	delete(x.Invalid, entity)
 	for i := range x.Diagnostics {
 		x.Diagnostics[i].Sites = resolved(x.Diagnostics[i].Sites, x.Positions)
 	}

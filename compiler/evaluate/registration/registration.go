@@ -5,6 +5,11 @@
 // evaluated by a worker, since a comprehension that others write may have no end: a job and
 // its reply are plain data. What it provides is exported like the platform's own, held to the
 // limits that the platform sets for it, and cached by the content.
+//
+// For example, a team may keep the workload hello-world of examples/hello-world in a repository
+// of its own. The input is then a registration with the commit of kalypso.lock, and the output
+// is the same [model.Workload] as that of workloads.cue, with positions in the repository.
+// examples/hello-world itself has no registrations: its model stays as it is.
 package registration
 
 import (

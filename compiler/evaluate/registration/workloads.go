@@ -96,7 +96,7 @@ func (s *scheduler) workload(doc *ast.StructLit) (name string, decl ast.Decl) {
 	}
 	s.configSchemas(cuevalue.MemberOf(spec, "configSchemas"),
 		model.Ref{Collection: "workloads", Name: name}, "workloads", name)
-	s.known(spec, "spec", "deploymentTargets", "configSchemas")
+	s.checkFields(spec, "spec", "deploymentTargets", "configSchemas")
 	targets := &ast.StructLit{}
 	for _, t := range elementsOf(cuevalue.MemberOf(spec, "deploymentTargets")) {
 		if f := s.target(t, name); f != nil {
@@ -115,7 +115,7 @@ func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
 		s.report("the deployment target has no name", t.Pos(), "give it one")
 		return nil
 	}
-	s.known(t, "the deployment target", "name", "labels", "environment", "manifests", "configSchemas")
+	s.checkFields(t, "the deployment target", "name", "labels", "environment", "manifests", "configSchemas")
 	s.configSchemas(cuevalue.MemberOf(t, "configSchemas"),
 		(&model.Workload{Name: workload}).TargetRef(name), "workloads", workload, "deploymentTargets", name)
 	of := &ast.StructLit{}
@@ -163,8 +163,8 @@ func (s *scheduler) manifests(m *ast.StructLit, target string) ast.Decl {
 	return fieldOf("manifests", out, m.Pos())
 }
 
-// known reports the fields of a struct that have no meaning here.
-func (s *scheduler) known(of *ast.StructLit, what string, names ...string) {
+// checkFields reports the fields of a struct that have no meaning here.
+func (s *scheduler) checkFields(of *ast.StructLit, what string, names ...string) {
 	if of == nil {
 		return
 	}
@@ -187,11 +187,11 @@ func (s *scheduler) known(of *ast.StructLit, what string, names ...string) {
 // list.
 func documents(f *ast.File) []*ast.StructLit {
 	var out []*ast.StructLit
-	whole := &ast.StructLit{}
+	rest := &ast.StructLit{}
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.Field:
-			whole.Elts = append(whole.Elts, d)
+			rest.Elts = append(rest.Elts, d)
 		case *ast.EmbedDecl:
 			list, _ := d.Expr.(*ast.ListLit)
 			if list == nil {
@@ -204,8 +204,8 @@ func documents(f *ast.File) []*ast.StructLit {
 			}
 		}
 	}
-	if len(whole.Elts) > 0 {
-		out = append(out, whole)
+	if len(rest.Elts) > 0 {
+		out = append(out, rest)
 	}
 	return out
 }

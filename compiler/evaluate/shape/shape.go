@@ -1,5 +1,8 @@
 // Package shape has the schema of the language as Go values, for better messages than
 // CUE's, and for editors: it is read off the schema's own files, which stay the only source.
+//
+// For example, the input #Config: {match!: #Match, ...} gives a [Shape] whose field match has
+// the name "match", is required, and begins with the definition #Match.
 package shape
 
 import (

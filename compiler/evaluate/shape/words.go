@@ -48,8 +48,8 @@ func lower(sentence string) string {
 	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
 }
 
-// About returns the documentation of a field as a hint.
-func (s *Shape) About(name string) string {
+// Hint returns the documentation of a field as a hint.
+func (s *Shape) Hint(name string) string {
 	doc := lower(firstSentence(s.Fields[name].Doc))
 	if doc == "" || strings.TrimPrefix(doc, "a ") == name {
 		return ""
@@ -150,8 +150,8 @@ func Selecting(name, labels string) string {
 
 // KubernetesObject says that an object of Kubernetes stands where something else is
 // expected.
-func KubernetesObject(instead string) diag.Diagnostic {
-	return diag.New(diag.UnknownField, "this is an object of Kubernetes, and "+instead).
+func KubernetesObject(expected string) diag.Diagnostic {
+	return diag.New(diag.UnknownField, "this is an object of Kubernetes, and "+expected).
 		Hinting(`keep it as YAML in a repository, and name the place: workloads: NAME: deploymentTargets: NAME: manifests: git: {repo: "…", branch: "…", path: "…"}`)
 }
 
@@ -159,7 +159,7 @@ func KubernetesObject(instead string) diag.Diagnostic {
 func MissingField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.Missing, "required field "+name+" is missing")
 	if parent != nil {
-		d = d.Hinting(parent.About(name))
+		d = d.Hinting(parent.Hint(name))
 	}
 	return d
 }

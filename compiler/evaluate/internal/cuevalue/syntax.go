@@ -108,6 +108,14 @@ func unwrap(e ast.Expr) ast.Expr {
 // wrapper is the name that CUE's exporter gives to the definition around a value.
 const wrapper = "_#def"
 
+// SyntaxText returns the syntax of a value, and the text that Write makes of it.
+func SyntaxText(v cue.Value) (e ast.Expr, text string, err error) {
+	if e, err = Syntax(v); err == nil {
+		text, err = Write(e)
+	}
+	return e, text, err
+}
+
 // Write prints an expression canonically, in one line where it has no comments.
 func Write(e ast.Expr) (string, error) {
 	b, err := format.Node(e, format.Simplify())

@@ -19,7 +19,7 @@ type Set struct {
 	Invalid     map[model.Ref]bool // the entities that have errors
 	faults      []string           // the paths of errors
 	paths       map[string]bool    // of the diagnostics that are indexed
-	known       map[string]int     // their numbers, by what they say and where
+	numbers     map[string]int     // their numbers, by what they say and where
 	indexed     int                // how many are
 	// incomplete says that an error hides which assignments there are.
 	Incomplete bool
@@ -53,14 +53,14 @@ func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 		d.Path = ref.String()
 	}
 	x.index()
-	known, repeated := x.known[x.told(d)]
+	number, repeated := x.numbers[x.keyOf(d)]
 	if !repeated {
 		x.Report(d)
-	} else if first := &x.Diagnostics[known]; first.Path != d.Path {
+	} else if first := &x.Diagnostics[number]; first.Path != d.Path {
 		first.Also = append(first.Also, d.Path) // sorted out later
 	}
-	if repeated && x.About[known] != x.Current {
-		x.Alike[[2]model.Ref{x.About[known], x.Current}] = true
+	if repeated && x.About[number] != x.Current {
+		x.Alike[[2]model.Ref{x.About[number], x.Current}] = true
 	}
 	if d.Severity == diag.Error {
 		x.faults = append(x.faults, d.Path)
@@ -70,21 +70,21 @@ func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 
 // index indexes the diagnostics: there may be too many to compare each with all others.
 func (x *Set) index() {
-	if x.known == nil {
-		x.known, x.paths = map[string]int{}, map[string]bool{}
+	if x.numbers == nil {
+		x.numbers, x.paths = map[string]int{}, map[string]bool{}
 	}
 	for ; x.indexed < len(x.Diagnostics); x.indexed++ {
 		d := x.Diagnostics[x.indexed]
 		x.paths[d.Path] = true
-		told := x.told(d)
-		if _, before := x.known[told]; !before {
-			x.known[told] = x.indexed
+		key := x.keyOf(d)
+		if _, before := x.numbers[key]; !before {
+			x.numbers[key] = x.indexed
 		}
 	}
 }
 
-// told is what a diagnostic says and where, as text.
-func (x *Set) told(d diag.Diagnostic) string {
+// keyOf is what a diagnostic says and where, as text.
+func (x *Set) keyOf(d diag.Diagnostic) string {
 	return fmt.Sprint(d.Code, " ", d.Message, " ", x.sites(d))
 }
 

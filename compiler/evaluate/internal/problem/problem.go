@@ -205,7 +205,7 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 	case s != nil && s.Is != "":
 		hint = name + " is " + s.Is
 	case parent != nil:
-		hint = parent.About(name)
+		hint = parent.Hint(name)
 	}
 	if m := mismatch.FindStringSubmatch(message); m != nil {
 		return o.wrongType(m[1], m[2], s, hint)
