@@ -11,6 +11,8 @@ package compose
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -59,7 +61,7 @@ type Plan struct {
 	hidden     bool      // whether errors hide some
 	configs    [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas    [][]int32 // assignment -> the config schemas that match it
-	ds         []about
+	ds         []planDiagnostic
 	vocabulary func() selector.Vocabulary // of matches
 	// why there are no assignments, as diagnostics follow from it; "" where there are some
 	nothing string
@@ -104,16 +106,30 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		env:         env,
 		assignments: s.Assignments,
 		nothing:     s.WithoutAssignments(),
-		functions:   newFunctions(f),
+		functions:   &functions{Functions: f, memory: outcomes{}},
 		memo:        &memo{},
+		specs:       make(map[*model.ClusterType]specs, len(env.ClusterTypes)),
 		elsewhere:   elsewhere,
 
 		configDigests: rawDigests(env.Configs, func(c *model.Config) model.Digest { return c.Digest }),
 		schemaDigests: rawDigests(env.ConfigSchemas, func(s *model.ConfigSchema) model.Digest { return s.Digest }),
 	}
 	p.vocabulary = sync.OnceValue(p.vocabularyOf)
-	p.findClusters()
-	p.findSpecs()
+	// The clusters of each class count only where configs use facts of single clusters.
+	if slices.ContainsFunc(env.Configs, func(c model.Config) bool { return usesCluster(&c) }) {
+		p.clusters, p.hidden = map[string][]*model.Cluster{}, env.HidesClusters()
+		for i := range env.Clusters {
+			c := &env.Clusters[i]
+			p.clusters[c.Folder] = append(p.clusters[c.Folder], c)
+		}
+	}
+	for i := range env.ClusterTypes {
+		ct := &env.ClusterTypes[i]
+		p.specs[ct] = specs{
+			find(env.NamespaceServices, ct.NamespaceService, func(s *model.NamespaceService) string { return s.Name }),
+			find(env.Reconcilers, ct.Reconciler, func(r *model.Reconciler) string { return r.Name }),
+		}
+	}
 	p.match(satisfies)
 	if err := p.namespaces(ctx); err != nil {
 		return nil, nil, err
@@ -122,38 +138,6 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		return nil, nil, err
 	}
 	p.group()
-	return p, p.diagnostics(), nil
-}
-
-// findClusters finds the clusters of each class, where configs use facts of single clusters.
-func (p *Plan) findClusters() {
-	if !slices.ContainsFunc(p.env.Configs, func(c model.Config) bool { return usesCluster(&c) }) {
-		return
-	}
-	p.clusters, p.hidden = map[string][]*model.Cluster{}, p.env.HidesClusters()
-	for i := range p.env.Clusters {
-		c := &p.env.Clusters[i]
-		p.clusters[c.Folder] = append(p.clusters[c.Folder], c)
-	}
-}
-
-// about is a diagnostic with the assignments that it concerns, by number.
-type about struct {
-	diag.Diagnostic
-	assignments []int
-}
-
-func (p *Plan) report(d diag.Diagnostic, assignments ...int) {
-	p.ds = append(p.ds, about{d, assignments})
-	if d.Severity == diag.Error {
-		for _, i := range assignments {
-			p.Failed[i] = true
-		}
-	}
-}
-
-// diagnostics gives every diagnostic the names of its assignments.
-func (p *Plan) diagnostics() []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for _, d := range p.ds {
 		names := make([]string, len(d.assignments))
@@ -163,5 +147,308 @@ func (p *Plan) diagnostics() []diag.Diagnostic {
 		d.Environment = p.env.Name
 		out = append(out, d.Diagnostic.For(names...))
 	}
+	return p, out, nil
+}
+
+// planDiagnostic is a diagnostic with the assignments that it concerns, by number.
+type planDiagnostic struct {
+	diag.Diagnostic
+	assignments []int
+}
+
+func (p *Plan) report(d diag.Diagnostic, assignments ...int) {
+	p.ds = append(p.ds, planDiagnostic{d, assignments})
+	if d.Severity == diag.Error {
+		for _, i := range assignments {
+			p.Failed[i] = true
+		}
+	}
+}
+
+// group groups the assignments into tuples.
+func (p *Plan) group() {
+	p.TupleOf = make([]int32, len(p.assignments))
+	count := len(p.assignments)
+	digests := make([][sha256.Size]byte, 0, count)
+	first, sizes := make([]int32, 0, count), make([]int32, 0, count) // by tuple
+	// of tuples, by what their digests begin with, or the next that is free
+	numbers := make(map[uint64]int32, count)
+	for i := range p.assignments {
+		digest := p.digest(i)
+		n := int32(len(digests))
+		for at := binary.BigEndian.Uint64(digest[:]); ; at++ {
+			other, taken := numbers[at]
+			if !taken {
+				numbers[at] = n
+				digests, first, sizes = append(digests, digest), append(first, int32(i)), append(sizes, 0)
+				break
+			}
+			if digests[other] == digest {
+				n = other
+				break
+			}
+		}
+		p.TupleOf[i] = n
+		sizes[n]++
+	}
+	p.Tuples = make([]Tuple, len(digests))
+	all := make([]int32, len(p.assignments))
+	for n := range p.Tuples {
+		p.Tuples[n] = Tuple{Digest: digests[n], Assignments: all[:0:sizes[n]],
+			configs: p.configs[first[n]], schemas: p.schemas[first[n]]}
+		if p.clusters != nil && slices.ContainsFunc(p.configs[first[n]],
+			func(c int32) bool { return usesCluster(&p.env.Configs[c]) }) {
+			t, ct := &p.Tuples[n], p.assignments[first[n]].ClusterType
+			t.PerCluster, t.Clusters, t.uncontracted = true, p.clusters[ct.Name], p.uncontracted(ct)
+		}
+		all = all[sizes[n]:]
+	}
+	for i, n := range p.TupleOf {
+		p.Tuples[n].Assignments = append(p.Tuples[n].Assignments, int32(i))
+	}
+	p.configs, p.schemas = nil, nil
+}
+
+// Configs returns the names of the configs that match an assignment, sorted.
+func (p *Plan) Configs(assignment int) []string {
+	matching := append(make([]int32, 0, 32), p.Tuples[p.TupleOf[assignment]].configs...)
+	slices.Sort(matching)
+	names := make([]string, 0, len(matching))
+	for _, n := range matching {
+		if c := &p.env.Configs[n]; c.UnknownOf == "" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// ConfigSchemas returns the names of the config schemas that match an assignment, sorted.
+func (p *Plan) ConfigSchemas(assignment int) []string {
+	matching := p.Tuples[p.TupleOf[assignment]].schemas
+	names := make([]string, len(matching))
+	for i, n := range matching {
+		names[i] = p.env.ConfigSchemas[n].Name
+	}
+	return names
+}
+
+// UnusedLists warns of list strategies for paths that no assignment of their
+// config schema has a value at: most likely a misspelt path. used are the paths
+// that composed by a strategy in any tuple, of which none may have failed.
+func (p *Plan) UnusedLists(used map[string]bool) []diag.Diagnostic {
+	if p.env.Incomplete {
+		return nil
+	}
+	applied := map[int32]bool{}
+	for i := range p.Tuples {
+		for _, n := range p.Tuples[i].schemas {
+			applied[n] = true
+		}
+	}
+	var out []diag.Diagnostic
+	for n := range p.env.ConfigSchemas {
+		s := &p.env.ConfigSchemas[n]
+		if !applied[int32(n)] {
+			continue
+		}
+		for path := range s.Lists {
+			if ref := listRef(s, path); !used[path] {
+				out = append(out, diag.New(diag.SelectsNothing,
+					fmt.Sprintf("config schema %s says how %s composes, and no assignment has it", s.Name, path)).
+					At(ref, "").On(ref.String()))
+			}
+		}
+	}
 	return out
+}
+
+func listRef(s *model.ConfigSchema, path string) model.Ref {
+	return model.Ref{Collection: "configSchemas", Name: s.Name, Path: "lists." + model.Label(path)}
+}
+
+// Prepared is what tuples need of functions of the assignment.
+type Prepared struct{ outcomes outcomes }
+
+// Prepare evaluates the configs of tuples that are functions of the assignment,
+// all at once, which costs much less than one by one when they are composed.
+func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
+	var calls []call
+	for _, n := range tuples {
+		calls = p.appendCalls(calls, &p.Tuples[n], nil)
+	}
+	made, err := p.functions.apply(ctx, calls)
+	return &Prepared{made}, err
+}
+
+// PrepareOn does what Prepare does for a tuple on clusters.
+func (p *Plan) PrepareOn(ctx context.Context, tuple int32, clusters []*model.Cluster) (*Prepared, error) {
+	var calls []call
+	for _, c := range clusters {
+		calls = p.appendCalls(calls, &p.Tuples[tuple], c)
+	}
+	made, err := p.functions.apply(ctx, calls)
+	return &Prepared{made}, err
+}
+
+// appendCalls appends the calls of a tuple's configs; cluster is nil for what all clusters
+// have in common.
+func (p *Plan) appendCalls(calls []call, t *Tuple, cluster *model.Cluster) []call {
+	for _, n := range t.configs {
+		config := &p.env.Configs[n]
+		if config.Facts != nil && !config.Invalid && (cluster != nil || !usesCluster(config)) {
+			calls = append(calls, p.configCall(config, t, cluster))
+		}
+	}
+	return calls
+}
+
+func (p *Plan) configCall(config *model.Config, t *Tuple, cluster *model.Cluster) call {
+	ref := model.Ref{Collection: "configs", Name: config.Name}
+	facts := p.facts(int(t.Assignments[0]), config.Facts, nil)
+	if usesCluster(config) {
+		facts = model.StructOf(append(slices.Clone(facts.Fields()),
+			model.Field{Name: model.ClusterFact,
+				Value: clusterFact(cluster, p.assignments[t.Assignments[0]].ClusterType)})...)
+	}
+	return newCall(function.Call{Entity: ref, Facts: facts})
+}
+
+// OfClusters returns the configs of a tuple that use facts of single clusters, sorted by layer,
+// then name.
+func (p *Plan) OfClusters(tuple int) []model.Ref { return p.ofClusters(&p.Tuples[tuple]) }
+
+func (p *Plan) ofClusters(t *Tuple) []model.Ref {
+	var out []model.Ref
+	for _, n := range t.configs {
+		if c := &p.env.Configs[n]; usesCluster(c) {
+			out = append(out, model.Ref{Collection: "configs", Name: c.Name})
+		}
+	}
+	return out
+}
+
+// uncontracted says whether nothing but the clusters of a class, each with its own values, gets
+// what they have in common. Where none are listed, others may pull the folder as it is.
+func (p *Plan) uncontracted(ct *model.ClusterType) bool {
+	return len(p.clusters[ct.Name]) > 0 || ct.Entries == model.ClusterEntries || p.hidden
+}
+
+// usesCluster says whether a config has values for single clusters.
+func usesCluster(c *model.Config) bool { return slices.Contains(c.Facts, model.ClusterFact) }
+
+// Composer composes tuples of a plan, one after the other.
+type Composer struct {
+	plan *Plan
+	eval *expr.Evaluator
+}
+
+// NewEvaluator returns what evaluates the expressions of the plan's model.
+func (p *Plan) NewEvaluator() *expr.Evaluator { return expr.New(p.elsewhere) }
+
+// NewComposer returns a composer, which is for one goroutine.
+func (p *Plan) NewComposer() *Composer { return &Composer{p, p.NewEvaluator()} }
+
+// Compose composes a tuple, by its number in Plan.Tuples, for which with must
+// have been prepared. Of one with Clusters it gives what they have in common: what follows
+// from no fact of a cluster, which may break contracts.
+func (c *Composer) Compose(tuple int32, with *Prepared) *Graph { return c.ComposeOn(tuple, nil, with) }
+
+// ComposeOn composes a tuple on one of its Clusters, for which with must have been prepared.
+func (c *Composer) ComposeOn(tuple int32, cluster *model.Cluster, with *Prepared) *Graph {
+	return c.plan.composeTuple(&c.plan.Tuples[tuple], cluster, with, c.eval)
+}
+
+func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared, eval *expr.Evaluator) *Graph {
+	m := p.memo.merger(eval)
+	defer p.memo.release(m)
+	m.lists = p.strategies(t, m)
+	for _, n := range t.schemas {
+		if p.env.ConfigSchemas[n].Invalid {
+			m.graph.Failed = true // how lists compose, or what must hold, is not known
+		}
+	}
+	layers := m.layers[:0]
+	for _, n := range t.configs {
+		config := &p.env.Configs[n]
+		l := layer{config, config.Values, config.Defaults, config.Overrides}
+		switch {
+		case config.Facts == nil || config.Invalid:
+		case cluster == nil && usesCluster(config):
+			continue
+		default:
+			o := with.outcomes.of(p.configCall(config, t, cluster))
+			m.graph.ds = append(m.graph.ds, o.Diagnostics...)
+			l.values, l.defaults, l.overrides = o.Values, o.Defaults, o.Overrides
+			if diag.Errors(o.Diagnostics) {
+				m.graph.Failed = true
+			}
+		}
+		if config.Invalid {
+			m.graph.Failed = true
+		}
+		layers = append(layers, l)
+	}
+	m.layers = layers
+	if !m.graph.Failed {
+		m.compose(layers)
+	}
+	if !m.graph.Failed {
+		m.graph.Values, m.graph.Removed = m.graph.Values.WithoutNulls()
+		said := len(m.graph.ds)
+		if of := p.ofClusters(t); cluster == nil && len(of) > 0 {
+			m.forClusters, m.clusterType = of[0].Name, p.assignments[t.Assignments[0]].ClusterType.TypeName()
+		}
+		m.contracted(p.contracts(t))
+		if cluster == nil && t.uncontracted {
+			m.graph.ds, m.graph.Failed = m.graph.ds[:said], false
+		}
+		m.undeliverable()
+		m.plaintexts(layers)
+		m.unfilled(layers)
+	}
+	return m.finish()
+}
+
+// strategies collects the list strategies of the tuple's config schemas.
+func (p *Plan) strategies(t *Tuple, m *merger) map[string]listRule {
+	rules := map[string]listRule{}
+	for _, n := range t.schemas {
+		s := &p.env.ConfigSchemas[n]
+		for path, strategy := range s.Lists {
+			ref := listRef(s, path)
+			other, there := rules[path]
+			if there && other.ListStrategy != strategy {
+				m.fail(diag.New(diag.ListStrategies, "config schemas give "+path+" different list strategies").On(path).
+					At(other.ref, other.String()).At(ref, strategy.String()).
+					Hinting("give the path one strategy"))
+				continue
+			}
+			rules[path] = listRule{strategy, ref}
+		}
+	}
+	return rules
+}
+
+// contracts returns the tuple's contracts: the platform's by name, then those of
+// the workload and the target.
+func (p *Plan) contracts(t *Tuple) []*model.Contract {
+	var out []*model.Contract
+	for _, n := range t.schemas {
+		if s := &p.env.ConfigSchemas[n]; s.Schema != nil {
+			out = append(out, s.Schema)
+		}
+	}
+	for _, contract := range p.ownContracts(int(t.Assignments[0])) {
+		if contract != nil {
+			out = append(out, contract)
+		}
+	}
+	return out
+}
+
+func kindOf(ref model.Ref) string {
+	if ref.Collection == "configs" {
+		return "config"
+	}
+	return "config schema"
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // matchFacts makes facts those of an assignment, as far as selectors ask for them.
-func (p *Plan) matchFacts(facts []selector.Fact, i int, asked *asked) {
+func (p *Plan) matchFacts(facts []selector.Fact, i int, asked *selectedNames) {
 	a := &p.assignments[i]
 	clear(facts)
 	implied, there := asked.implied[a.Target]
@@ -66,25 +66,21 @@ func (p *Plan) vocabularyOf() selector.Vocabulary {
 	})
 }
 
-// asked are the facts that selectors ask for, of both sides of assignments.
-type asked struct {
+// selectedNames are the facts that selectors ask for, of both sides of assignments.
+type selectedNames struct {
 	names            []string // sorted
-	clusterTypes     map[*model.ClusterType][]known
-	targets, implied map[*model.DeploymentTarget][]known
+	clusterTypes     map[*model.ClusterType][]numberedFact
+	targets, implied map[*model.DeploymentTarget][]numberedFact
 }
 
-// known is a fact by the number of its name.
-type known struct {
+// numberedFact is a fact by the number of its name.
+type numberedFact struct {
 	number int
 	fact   selector.Fact
 }
 
-func newAsked(names []string) *asked {
-	return &asked{names, map[*model.ClusterType][]known{}, map[*model.DeploymentTarget][]known{},
-		map[*model.DeploymentTarget][]known{}}
-}
-
-func (a *asked) clusterType(ct *model.ClusterType) []known {
+// clusterType returns the facts of a cluster type that are asked for.
+func (a *selectedNames) clusterType(ct *model.ClusterType) []numberedFact {
 	out, there := a.clusterTypes[ct]
 	if !there {
 		facts := map[string]string{ofClusterType: ct.TypeName()}
@@ -95,14 +91,14 @@ func (a *asked) clusterType(ct *model.ClusterType) []known {
 }
 
 // remembered returns those of the facts of an entity that are asked for.
-func remembered[E any](a *asked, all map[*E][]known, of *E, facts map[string]string) []known {
+func remembered[E any](a *selectedNames, all map[*E][]numberedFact, of *E, facts map[string]string) []numberedFact {
 	out, there := all[of]
 	if there {
 		return out
 	}
 	for name, value := range facts {
 		if number, found := slices.BinarySearch(a.names, name); found {
-			out = append(out, known{number, selector.Values(value)})
+			out = append(out, numberedFact{number, selector.Values(value)})
 		}
 	}
 	all[of] = out

@@ -150,7 +150,7 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 		others = only(others, func(p *node) bool { return !m.yields(p, high[0].root.layer) })
 	}
 	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default
-		if r := m.ask(expr.Call{Terms: append(constraints(others),
+		if r := m.ask(expr.Call{Terms: append(distinct(others, func(p *node) model.Expr { return p.tree.Open.Constraint }),
 			terms(high)...)}); len(r.Problems) > 0 || !r.Value.Same(v) {
 			if m.unanswered(path, r, opens) {
 				return v, false
@@ -220,11 +220,14 @@ func (m *merger) addAll(path string, v model.Value, parts, replaced []*node) {
 }
 
 // terms writes parts as CUE, with their defaults, each once.
-func terms(parts []*node) []model.Expr {
+func terms(parts []*node) []model.Expr { return distinct(parts, term) }
+
+// distinct returns what a function writes of the parts, each text once.
+func distinct(parts []*node, write func(*node) model.Expr) []model.Expr {
 	var out []model.Expr
 	seen := map[model.Expr]bool{}
 	for _, p := range parts {
-		if t := term(p); !seen[t] {
+		if t := write(p); !seen[t] {
 			seen[t] = true
 			out = append(out, t)
 		}
@@ -276,7 +279,7 @@ func (m *merger) conflict(path, at string, parts []*node) {
 	lower, higher := a.root, b.root
 	var d diag.Diagnostic
 	switch {
-	case isSpelling(a, b):
+	case sameNumbers(a, b):
 		d = diag.New(diag.ConflictingValues, "conflicting values for "+where+": one number in two texts").
 			Hinting("applications get a number as it is written: write it in one way")
 	case isOverride(a):
@@ -335,8 +338,8 @@ func differing(parts []*node) (a, b *node) {
 	return a, b
 }
 
-// isSpelling says whether two leaves differ only in how they write numbers.
-func isSpelling(a, b *node) bool {
+// sameNumbers says whether two leaves differ only in how they write numbers.
+func sameNumbers(a, b *node) bool {
 	if a.tree.Kind != model.FinalLeaf || b.tree.Kind != model.FinalLeaf {
 		return false
 	}
@@ -385,22 +388,10 @@ func oneLine(text string) string {
 
 // short writes what stands somewhere in one line, and not too long a one.
 func short(text string) string {
-	const most = 100
+	const maxRunes = 100
 	text = oneLine(text)
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most-1]) + "…"
+	if runes := []rune(text); len(runes) > maxRunes {
+		text = string(runes[:maxRunes-1]) + "…"
 	}
 	return text
-}
-
-func constraints(opens []*node) []model.Expr {
-	var out []model.Expr
-	seen := map[model.Expr]bool{}
-	for _, p := range opens {
-		if c := p.tree.Open.Constraint; !seen[c] {
-			seen[c] = true
-			out = append(out, c)
-		}
-	}
-	return out
 }

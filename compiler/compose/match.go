@@ -1,8 +1,12 @@
 package compose
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -21,7 +25,12 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 	index := p.index(names, satisfies)
 	p.Matches = make([]int, len(p.env.Configs))
 	configs := matches{sizes: make([]int32, len(p.assignments))}
-	for _, n := range p.inLayers() {
+	order := make([]int, len(p.env.Configs)) // by layer, then name
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return p.env.Configs[a].Layer - p.env.Configs[b].Layer })
+	for _, n := range order {
 		config := &p.env.Configs[n]
 		ref := model.Ref{Collection: "configs", Name: config.Name}
 		hits := p.hits(index, config.Match, config.MatchUnknown, config.Clusters, ref)
@@ -32,7 +41,13 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		}
 		switch {
 		case config.UnknownOf != "":
-			p.unknown(config.UnknownOf, hits)
+			// The assignments may need configs of a registration that are not known.
+			if len(hits) > 0 {
+				ref := model.Ref{Collection: "registrations", Name: config.UnknownOf}
+				p.report(diag.New(diag.BrokenConfig, "the configs of registration "+config.UnknownOf+
+					" are not known, and these assignments may need them").
+					At(ref.At("git"), "").On(ref.String()).Following(ref.String()), numbers(hits)...)
+			}
 		case config.Invalid:
 			p.broken(ref, hits)
 		}
@@ -103,7 +118,8 @@ func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) 
 
 // index indexes the assignments by the names that are asked of them.
 func (p *Plan) index(names map[string]bool, satisfies selector.Satisfier) *selector.Index {
-	asked := newAsked(slices.Sorted(maps.Keys(names)))
+	asked := &selectedNames{slices.Sorted(maps.Keys(names)), map[*model.ClusterType][]numberedFact{},
+		map[*model.DeploymentTarget][]numberedFact{}, map[*model.DeploymentTarget][]numberedFact{}}
 	return selector.NewIndexOf(asked.names, func(yield func([]selector.Fact) bool) {
 		facts := make([]selector.Fact, len(asked.names))
 		for i := range p.assignments {
@@ -113,16 +129,6 @@ func (p *Plan) index(names map[string]bool, satisfies selector.Satisfier) *selec
 			}
 		}
 	}, satisfies)
-}
-
-// inLayers returns the numbers of the configs, sorted by layer, then name.
-func (p *Plan) inLayers() []int {
-	order := make([]int, len(p.env.Configs))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return p.env.Configs[a].Layer - p.env.Configs[b].Layer })
-	return order
 }
 
 // hits returns the assignments that a match and the clusters of an entity hold for.
@@ -163,17 +169,7 @@ func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *
 	}
 }
 
-// unknown reports the assignments that may need configs of a registration that are
-// not known.
-func (p *Plan) unknown(registration string, hits []int32) {
-	if len(hits) > 0 {
-		ref := model.Ref{Collection: "registrations", Name: registration}
-		p.report(diag.New(diag.BrokenConfig,
-			"the configs of registration "+registration+" are not known, and these assignments may need them").
-			At(ref.At("git"), "").On(ref.String()).Following(ref.String()), numbers(hits)...)
-	}
-}
-
+// broken reports the assignments that need a config or config schema with errors.
 func (p *Plan) broken(ref model.Ref, hits []int32) {
 	if len(hits) > 0 {
 		p.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these "+
@@ -189,4 +185,58 @@ func numbers(hits []int32) []int {
 		out[i] = int(n)
 	}
 	return out
+}
+
+// digest identifies all that the assignment's graph is composed of, and all that
+// is reported about it.
+func (p *Plan) digest(i int) [sha256.Size]byte {
+	b := p.scratch[:0]
+	text := func(s string) {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	for _, n := range p.configs[i] {
+		config := &p.env.Configs[n]
+		b = append(b, p.configDigests[n]...)
+		if config.Facts != nil {
+			b = p.facts(i, config.Facts, nil).AppendBinary(b)
+			if usesCluster(config) {
+				text(p.assignments[i].ClusterType.Name)
+				text(strconv.FormatBool(p.uncontracted(p.assignments[i].ClusterType)))
+			}
+		}
+	}
+	text("|")
+	for _, n := range p.schemas[i] {
+		b = append(b, p.schemaDigests[n]...)
+	}
+	for _, contract := range p.ownContracts(i) {
+		text("")
+		if contract != nil {
+			text(string(contract.Digest))
+			text(contract.Ref.String())
+		}
+	}
+	p.scratch = b
+	return sha256.Sum256(b)
+}
+
+// rawDigests returns the digests of entities as bytes, which are half as long as
+// their text.
+func rawDigests[E any](entities []E, digest func(*E) model.Digest) [][]byte {
+	out := make([][]byte, len(entities))
+	for i := range entities {
+		text := digest(&entities[i])
+		sum, err := hex.DecodeString(string(text))
+		if err != nil || len(sum) != sha256.Size {
+			sum = make([]byte, sha256.Size)
+			copy(sum, text) // an invalid entity has none
+		}
+		out[i] = sum
+	}
+	return out
+}
+
+// ownContracts are those of the assignment's workload and target; nil for none.
+func (p *Plan) ownContracts(i int) [2]*model.Contract {
+	return [2]*model.Contract{p.assignments[i].Workload.Requires, p.assignments[i].Target.Requires}
 }

@@ -77,19 +77,19 @@ type node struct {
 	whole bool
 	value model.Value
 	// marks of the leaf, or of all leaves below a struct.
-	marks mark
+	marks trait
 	open  *openLeaf // of an open leaf
 	// opened is set where the tree is that of an open leaf, taken apart.
 	opened *opened
 }
 
-// mark says what a leaf is to be looked at for.
-type mark uint8
+// trait says what a leaf is to be looked at for.
+type trait uint8
 
 const (
-	namedSecret  mark = 1 << iota // a name that looks like a secret's
-	secretList                    // a list with a secret in it
-	variableText                  // a text with a variable that nothing fills in
+	namedSecret  trait = 1 << iota // a name that looks like a secret's
+	secretList                     // a list with a secret in it
+	variableText                   // a text with a variable that nothing fills in
 )
 
 // openLeaf is what an open leaf's text says.
@@ -130,7 +130,17 @@ func (n *node) grow() {
 	switch n.tree.Kind {
 	case model.StructTree:
 		n.fields = n.children(n.tree.Fields)
-		n.gather()
+		fields := make([]model.Field, len(n.fields))
+		n.whole = true
+		for i := range n.fields {
+			f := &n.fields[i]
+			n.whole = n.whole && f.whole
+			n.marks |= f.marks
+			fields[i] = model.Field{Name: f.name, Value: f.value}
+		}
+		if n.whole {
+			n.value = model.StructOf(fields...)
+		}
 	case model.FinalLeaf:
 		n.value = n.tree.Final
 		n.whole = n.value.Kind() != model.Struct
@@ -155,21 +165,6 @@ func (n *node) grow() {
 	}
 }
 
-// gather sums up what is below a struct.
-func (n *node) gather() {
-	fields := make([]model.Field, len(n.fields))
-	n.whole = true
-	for i := range n.fields {
-		f := &n.fields[i]
-		n.whole = n.whole && f.whole
-		n.marks |= f.marks
-		fields[i] = model.Field{Name: f.name, Value: f.value}
-	}
-	if n.whole {
-		n.value = model.StructOf(fields...)
-	}
-}
-
 // apart returns the node of an open leaf that is a struct, taken apart; nil for
 // what is none.
 func (n *node) apart(eval *expr.Evaluator) *node {
@@ -185,14 +180,6 @@ func (n *node) apart(eval *expr.Evaluator) *node {
 		n.open.apart = apart
 	})
 	return n.open.apart
-}
-
-// settled returns a node of the same place with data.
-func (n *node) settled(v model.Value) *node {
-	out := &node{site: n.site, name: n.name, prefix: n.prefix}
-	out.tree = treeOf(v)
-	out.grow()
-	return out
 }
 
 // hasOwnDefault says whether an open leaf gives its path a default. An open list
@@ -269,3 +256,41 @@ func inLayer(layer int) func(*node) bool {
 }
 
 func not(is func(*node) bool) func(*node) bool { return func(n *node) bool { return !is(n) } }
+
+// lookup returns the value at a path of field names.
+func lookup(v model.Value, path string) (model.Value, bool) {
+	return at(v, model.Elements(path))
+}
+
+// at returns the value below some field names.
+func at(v model.Value, names []string) (model.Value, bool) {
+	for _, name := range names {
+		f, there := v.Lookup(name)
+		if !there {
+			return model.Value{}, false
+		}
+		v = f
+	}
+	return v, true
+}
+
+// with returns the struct with another value at a path of field names.
+func with(v model.Value, path string, leaf model.Value) model.Value {
+	return withElements(v, model.Elements(path), leaf)
+}
+
+func withElements(v model.Value, path []string, leaf model.Value) model.Value {
+	if len(path) == 0 {
+		return leaf
+	}
+	fields := make([]model.Field, 0, len(v.Fields())+1)
+	inner := model.StructOf()
+	for _, f := range v.Fields() {
+		if f.Name == path[0] {
+			inner = f.Value
+			continue
+		}
+		fields = append(fields, f)
+	}
+	return model.StructOf(append(fields, model.Field{Name: path[0], Value: withElements(inner, path[1:], leaf)})...)
+}

@@ -1,5 +1,11 @@
 package compose
 
+import (
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
 // overrule drops what an override of a whole leaf, or of a struct over a leaf,
 // replaces, and returns it apart. Of two overrides the higher layer's holds.
 func (m *merger) overrule(parts []*node) (kept, replaced []*node) {
@@ -68,4 +74,108 @@ func leavesOf(parts []*node) []*node {
 		}
 	}
 	return out
+}
+
+// takesAway says whether a part gives null as a value: it takes its path away.
+func takesAway(p *node) bool {
+	return p.root.kind == FromValues && isFinal(p) && p.tree.Final.Kind() == model.Null
+}
+
+// givesNull says whether null is a value or an override at a path. If the path has neither, it says
+// whether null is a default of the highest layer.
+func givesNull(parts []*node) bool {
+	from := only(parts, isValue)
+	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
+		from = only(defaults, inLayer(top(defaults)))
+	}
+	return slices.ContainsFunc(from, func(p *node) bool { return valueOf(p).Kind() == model.Null })
+}
+
+// isValue says whether a part is a value or an override, and no default.
+func isValue(p *node) bool { return isFinal(p) && !isDefault(p) }
+
+// withoutNulls returns the parts without defaults of null, and without the defaults of lower layers, which
+// these take away.
+func withoutNulls(parts []*node) []*node {
+	nulls := only(parts, func(p *node) bool { return !isValue(p) && valueOf(p).Kind() == model.Null })
+	if len(nulls) == 0 {
+		return parts
+	}
+	high := top(nulls)
+	return only(parts, func(p *node) bool {
+		return isValue(p) || p.root.layer >= high && valueOf(p).Kind() != model.Null
+	})
+}
+
+// takeAway drops what values of null replace at a path: defaults of any type, structs
+// of nothing but defaults, and the constraints of lower layers, which are on a value
+// that is not there. What is final stays, and contradicts.
+func (m *merger) takeAway(parts []*node) (kept, replaced []*node) {
+	nulls := only(parts, takesAway)
+	if len(nulls) == 0 || len(nulls) == len(parts) {
+		return parts, nil
+	}
+	high := top(nulls)
+	for _, p := range parts {
+		if !takesAway(p) && m.yields(p, high) {
+			replaced = append(replaced, p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	return kept, leavesOf(replaced)
+}
+
+// yields says whether a part may be taken away from a layer.
+func (m *merger) yields(p *node, layer int) bool {
+	switch {
+	case isOverride(p):
+		return false
+	case isDefault(p):
+		return true
+	case isOpen(p):
+		if apart := p.apart(m.eval); apart != nil {
+			return m.yields(apart, layer)
+		}
+		return p.open.hasDefault || p.root.layer < layer
+	case isStruct(p):
+		for i := range p.fields {
+			if !m.yields(&p.fields[i], layer) {
+				return false
+			}
+		}
+		return len(p.fields) > 0 || isOpened(p) && p.root.layer < layer
+	}
+	return takesAway(p)
+}
+
+// isNull says whether a struct of nulls has one at a path, or around or below it.
+func isNull(removed model.Value, path []string) bool {
+	for _, name := range path {
+		f, there := removed.Lookup(name)
+		if !there {
+			return false
+		}
+		removed = f
+	}
+	return true
+}
+
+// restored returns the nulls without what is at a path again.
+func restored(removed model.Value, path []string) model.Value {
+	fields := slices.Clone(removed.Fields())
+	i := slices.IndexFunc(fields, func(f model.Field) bool { return f.Name == path[0] })
+	if i < 0 {
+		return removed
+	}
+	if len(path) > 1 && fields[i].Value.Kind() == model.Struct {
+		fields[i].Value = restored(fields[i].Value, path[1:])
+	}
+	if len(path) == 1 || fields[i].Value.Kind() == model.Null {
+		fields = slices.Delete(fields, i, i+1)
+	}
+	if len(fields) == 0 {
+		return model.Value{}
+	}
+	return model.StructOf(fields...)
 }

@@ -49,7 +49,7 @@ type provenance struct {
 	sites []*site
 	// values are those of the entries; nil where all are in the graph's values.
 	values []model.Value
-	marks  mark // of any of the entries
+	marks  trait // of any of the entries
 }
 
 // head is what an entry begins with.
@@ -117,7 +117,7 @@ func (p *provenance) entries(yield func(entry) bool) {
 }
 
 // enter notes an entry, whose sites are there.
-func (p *provenance) enter(h head, v model.Value, marks mark) {
+func (p *provenance) enter(h head, v model.Value, marks trait) {
 	p.count++
 	p.heads = h.append(p.heads)
 	p.values = append(p.values, v)
@@ -125,7 +125,7 @@ func (p *provenance) enter(h head, v model.Value, marks mark) {
 }
 
 // add notes a leaf. One that comes from places around it, or from none, is placed.
-func (p *provenance) add(path string, v model.Value, marks mark, from, replaced []*node) {
+func (p *provenance) add(path string, v model.Value, marks trait, from, replaced []*node) {
 	h := head{from: len(from), replaced: len(replaced), placed: len(from) == 0 || from[0].path != path}
 	if h.placed {
 		p.sites = append(p.sites, &site{path: path})
@@ -140,7 +140,7 @@ func (p *provenance) add(path string, v model.Value, marks mark, from, replaced 
 }
 
 // addSites notes a leaf that comes from sites with its path.
-func (p *provenance) addSites(v model.Value, marks mark, from ...*site) {
+func (p *provenance) addSites(v model.Value, marks trait, from ...*site) {
 	p.sites = append(p.sites, from...)
 	p.enter(head{from: len(from)}, v, marks)
 }
@@ -247,7 +247,7 @@ func (p *provenance) unfold(path string) {
 					continue
 				}
 				v := below.data()
-				out.addSites(v, marksOf(below.path, v), below)
+				out.addSites(v, traitsOf(below.path, v), below)
 			}
 		case above:
 		default:
@@ -258,8 +258,8 @@ func (p *provenance) unfold(path string) {
 	*p = out
 }
 
-// marksOf are the marks of a leaf.
-func marksOf(path string, v model.Value) (m mark) {
+// traitsOf returns the traits of a leaf.
+func traitsOf(path string, v model.Value) (m trait) {
 	if plaintext(path, v) {
 		m |= namedSecret
 	}
