@@ -1,11 +1,14 @@
 package query
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -96,4 +99,173 @@ func concernedBy(e *engine.Environment, of model.Ref) func(int) bool {
 		return func(i int) bool { return all[i].ClusterType.Reconciler == of.Name }
 	}
 	panic("no collection " + of.Collection)
+}
+
+// Requirement is a key that a contract names for an assignment.
+type Requirement struct {
+	Environment      string `json:"environment"`
+	ClusterType      string `json:"clusterType"`
+	DeploymentTarget string `json:"deploymentTarget"`
+	Key              string `json:"key"`
+	Constraint       string `json:"constraint"`
+	Optional         bool   `json:"optional"`
+	Enforce          string `json:"enforce"` // block or advise
+	RequiredBy       Place  `json:"requiredBy"`
+	// Given says whether the key has a value; By is what gives it.
+	Given bool     `json:"given"`
+	By    []Origin `json:"by"`
+}
+
+// Requirements lists what the contracts of all assignments name, by assignment,
+// key and contract.
+func Requirements(ctx context.Context, b *compiler.Build) ([]Requirement, error) {
+	out := []Requirement{}
+	for e := range readable(b) {
+		for i := range e.Schedule.Assignments {
+			a := &e.Schedule.Assignments[i]
+			g, err := e.Graph(ctx, i)
+			if err != nil {
+				return nil, err
+			}
+			leaves := g.Leaves()
+			start := len(out)
+			for _, n := range g.Needs {
+				r := Requirement{
+					Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
+					Key: n.Path, Constraint: n.Text, Optional: n.Optional, Enforce: "block", Given: n.Met, By: []Origin{},
+					RequiredBy: Place{Kind: kindOf(n.Contract), Name: nameOf(n.Contract),
+						Positions: positions(e, n.Contract.At(n.Path))},
+				}
+				if n.Advise {
+					r.Enforce = "advise"
+				}
+				for _, leaf := range leaves {
+					if leaf.Path == n.Path || strings.HasPrefix(leaf.Path, n.Path+".") {
+						r.By = append(r.By, origins(e, leaf.From)...)
+					}
+				}
+				out = append(out, r)
+			}
+			slices.SortStableFunc(out[start:], func(x, y Requirement) int { return strings.Compare(x.Key, y.Key) })
+		}
+	}
+	return out, nil
+}
+
+func kindOf(contract model.Ref) string {
+	switch {
+	case contract.Collection == "configSchemas":
+		return "config schema"
+	case strings.HasPrefix(contract.Path, "deploymentTargets."):
+		return "deployment target"
+	}
+	return "workload"
+}
+
+func nameOf(contract model.Ref) string {
+	if rest, ok := strings.CutPrefix(contract.Path, "deploymentTargets."); ok {
+		target, _, _ := strings.Cut(rest, ".requires")
+		return model.FullName(contract.Name, strings.Trim(target, `"`))
+	}
+	return contract.Name
+}
+
+// EachValues calls f with the composed values of each assignment without errors, in the order
+// of Assignments. A few hundred assignments are composed at a time, and the values of these
+// alone are in memory. It returns the first error of f.
+func EachValues(ctx context.Context, b *compiler.Build, f func(*Assignment, []Value) error) error {
+	for e := range readable(b) {
+		var built []int
+		for i := range e.Schedule.Assignments {
+			if !e.Failed(i) {
+				built = append(built, i)
+			}
+		}
+		const atOnce = 256
+		for some := range slices.Chunk(built, atOnce) {
+			if err := valuesOfEach(ctx, e, some, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ClusterValue is a value that a single cluster has, beside those of its assignments.
+type ClusterValue struct {
+	Environment, Cluster string
+	// DeploymentTarget is the full name of the one that it is composed for; "" for the
+	// cluster's own value, which it has for all of them.
+	DeploymentTarget string
+	Path             string
+	Value            model.Value // null where a composed value is taken away
+	// Positions are where an own value is written.
+	Positions []model.Position
+}
+
+// EachClusterValue calls f with the values of single clusters, by environment, cluster,
+// deployment target and path. It returns the first error of f.
+func EachClusterValue(b *compiler.Build, f func(*ClusterValue) error) error {
+	for e := range readable(b) {
+		for i := range e.Model.Clusters {
+			c := &e.Model.Clusters[i]
+			own := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
+			if c.Values != nil {
+				err := eachLeaf("", *c.Values, func(path string, v model.Value) error {
+					return f(&ClusterValue{e.Name, c.Name, "", path, v, positions(e, own.At(path))})
+				})
+				if err != nil {
+					return err
+				}
+			}
+			for _, target := range slices.Sorted(maps.Keys(c.Composed)) {
+				err := eachLeaf("", c.Composed[target], func(path string, v model.Value) error {
+					return f(&ClusterValue{Environment: e.Name, Cluster: c.Name, DeploymentTarget: target, Path: path, Value: v})
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// eachLeaf calls f with the leaves of a value, as they are shown, by path.
+func eachLeaf(path string, v model.Value, f func(path string, v model.Value) error) error {
+	if v.Kind() != model.Struct || path != "" && len(v.Fields()) == 0 {
+		return f(path, compose.Shown(path, v))
+	}
+	fields := slices.SortedFunc(slices.Values(v.Fields()),
+		func(x, y model.Field) int { return strings.Compare(x.Name, y.Name) })
+	for _, field := range fields {
+		if err := eachLeaf(model.JoinPath(path, model.Label(field.Name)), field.Value, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// valuesOfEach composes the tuples of some assignments, each once.
+func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int,
+	f func(*Assignment, []Value) error) error {
+	of := map[int32][]Value{}
+	var tuples []int32
+	for _, i := range assignments {
+		tuples = append(tuples, e.Plan.TupleOf[i])
+	}
+	slices.Sort(tuples)
+	err := e.Graphs(ctx, slices.Compact(tuples),
+		func(tuple int32, g *compose.Graph) { of[tuple] = valuesOf(e, g.Leaves()) })
+	if err != nil {
+		return err
+	}
+	followers := followersOf(e)
+	for _, i := range assignments {
+		a := assignmentOf(e, i, followers)
+		if err := f(&a, of[e.Plan.TupleOf[i]]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -22,13 +22,14 @@ type Environment struct {
 	Assignments  int      `json:"assignments"`
 	// Readable is false where errors hide all of the environment.
 	Readable bool `json:"readable"`
+	Position int  `json:"-"` // in the order of promotion, from 1
 }
 
 // Environments lists the environments, in the order of promotion.
 func Environments(b *compiler.Build) []Environment {
 	out := []Environment{}
-	for _, e := range InOrder(b) {
-		item := Environment{Name: e.Name, After: []string{}, Readable: e.Model != nil}
+	for i, e := range InOrder(b) {
+		item := Environment{Name: e.Name, After: []string{}, Readable: e.Model != nil, Position: i + 1}
 		if e.Model != nil {
 			item.Description = e.Model.Description
 			item.After = append(item.After, e.Model.After...)

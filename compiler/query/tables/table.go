@@ -1,34 +1,44 @@
-// Package tables describes a compiled platform as tables: what they are called, what their
-// columns mean, and their rows. A Source goes in, and rows come out one by one. What is
-// written elsewhere about the tables, such as a database's schema and a page of the docs, is
-// made of these definitions.
+// Package tables defines the tables of a compiled platform: their names, their columns with
+// types and docs, and their rows. One definition is used by the lists of `kalypso get`, the
+// tables of `kalypso query`, the schema of the SQLite file, and the reference pages.
+//
+// A Source goes in, and rows come out one by one. In examples/hello-world, the environment dev
+// has the query.Reconciler {Environment: "dev", Name: "flux", Backend: "flux", ClusterTypes:
+// ["large"]}. The row of the SQL table reconcilers is "dev", "flux", "flux"; `kalypso get
+// reconcilers` shows the cells "dev", "flux", "flux", "large".
 package tables
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Source is what the rows are read from.
+// Source is the input of the rows.
 type Source struct {
 	Build *compiler.Build
-	// Dir is the platform's folder, and Revision what of its repository was compiled; "" for
-	// the folder.
+	// Dir is the platform's folder. Revision is the revision of its repository that was
+	// compiled; "" for the folder.
 	Dir, Revision string
-	// Changes calls a function with each change that the history has, newest first; nil for no
+	// Changes calls a function with each change of the history, newest first; nil for no
 	// history.
 	Changes func(ctx context.Context, f func(Change) error) error
 }
 
-// Type says what a column holds.
+// Type is the type of a column.
 type Type string
 
-// The types of columns, and what a row has in them.
+// The types of columns, and the values that a row has in them.
 const (
 	Text    Type = "text"    // a string
 	Integer Type = "integer" // an int
@@ -40,9 +50,18 @@ const (
 type Column struct {
 	Name string
 	Type Type
-	Doc  string
+	Doc  string // "" if only a list of `kalypso get` has the column
 	// Optional says that a row may have nil.
 	Optional bool
+
+	// heading is the title in a list of `kalypso get`; "" if get does not show the column.
+	heading string
+	// key is the JSON key of the item's field, or several with dots between them; "" for Name.
+	key string
+	// format returns the text of a value in a list of `kalypso get`, where people need another
+	// one than the value itself; nil for none.
+	format func(value any) string
+	field  []int // of the item, as key says
 }
 
 // Reference says that columns of a table are the key of a row of another one.
@@ -65,7 +84,7 @@ type Table struct {
 type rows func(ctx context.Context, s *Source, yield func(cells ...any) error) error
 
 // Rows calls f with the cells of each row, one for each column, in an order that is always
-// the same. It returns the first error of f, of the context, or of what is read. f must not
+// the same. It returns the first error of f, of the context, or of the source. f must not
 // keep the slice.
 func (t *Table) Rows(ctx context.Context, s *Source, f func(cells []any) error) error {
 	return t.rows(ctx, s, func(cells ...any) error {
@@ -76,9 +95,16 @@ func (t *Table) Rows(ctx context.Context, s *Source, f func(cells []any) error) 
 	})
 }
 
-// All returns the tables, each after those that it refers to.
+// All returns the tables of `kalypso query`, each after those that it refers to. The lists that
+// only `kalypso get` has are not among them.
 func All() []*Table {
-	return slices.Concat(placeTables(), workloadTables(), configTables(), assignmentTables(), otherTables())
+	return []*Table{
+		&Environments().Table, &Reconcilers().Table, &ClusterTypes().Table, classes(), &Clusters().Table,
+		&Workloads().Table, &DeploymentTargets().Table,
+		&SchedulingPolicies().Table, &Configs().Table, &ConfigSchemas().Table,
+		&Assignments().Table, assignmentValues(), clusterValues(), versions(),
+		diagnostics(), history(), about(),
+	}
 }
 
 // Names returns the names of the tables.
@@ -90,8 +116,7 @@ func Names() []string {
 	return names
 }
 
-// Find returns a table. The error says that there is none of the name, and which was probably
-// meant.
+// Find returns a table. If no table has the name, the error names a similar one, or all.
 func Find(name string) (*Table, error) {
 	all := All()
 	if i := slices.IndexFunc(all, func(t *Table) bool { return t.Name == name }); i >= 0 {
@@ -105,16 +130,41 @@ func Find(name string) (*Table, error) {
 	return nil, fmt.Errorf("there is no table %s; %s", name, hint)
 }
 
-// each returns the rows of a list of items.
-func each[T any](list func(*compiler.Build) []T, cells func(T) []any) rows {
-	return func(_ context.Context, s *Source, yield func(...any) error) error {
-		for _, item := range list(s.Build) {
-			if err := yield(cells(item)...); err != nil {
-				return err
+// WriteLine writes a row of a table as a JSON object on a line, with its keys in the order of
+// columns. It escapes characters that cannot be seen, so that nothing moves a terminal's
+// cursor.
+func (t *Table) WriteLine(w io.Writer, cells []any) error {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	line.WriteByte('{')
+	for i, c := range t.Columns {
+		if i > 0 {
+			line.WriteByte(',')
+		}
+		line.WriteString(`"` + c.Name + `":`)
+		if err := encoder.Encode(cells[i]); err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		line.Truncate(line.Len() - 1) // the end of line that Encode writes
+	}
+	text := line.Bytes()
+	if bytes.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		var escaped []byte
+		for _, r := range line.String() {
+			switch high, low := utf16.EncodeRune(r); {
+			case unicode.IsPrint(r):
+				escaped = utf8.AppendRune(escaped, r)
+			case high != unicode.ReplacementChar:
+				escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+			default:
+				escaped = fmt.Appendf(escaped, `\u%04x`, r)
 			}
 		}
-		return nil
+		text = escaped
 	}
+	_, err := w.Write(append(text, "}\n"...))
+	return err
 }
 
 func text(name, doc string) Column    { return Column{Name: name, Type: Text, Doc: doc} }
@@ -122,13 +172,35 @@ func integer(name, doc string) Column { return Column{Name: name, Type: Integer,
 func boolean(name, doc string) Column { return Column{Name: name, Type: Boolean, Doc: doc} }
 func jsonOf(name, doc string) Column  { return Column{Name: name, Type: JSON, Doc: doc} }
 
+// shown returns a column that only lists of `kalypso get` have, so it has no doc. The type says
+// how the list shows the field: JSON shows a list or labels, and Integer the length of a list.
+func shown(name, heading string, t Type) Column { return Column{Name: name, Type: t, heading: heading} }
+
 func optional(c Column) Column {
 	c.Optional = true
 	return c
 }
 
+// head returns the column with a heading, so that `kalypso get` can show it.
+func (c Column) head(heading string) Column {
+	c.heading = heading
+	return c
+}
+
+// of returns the column with another field of the item than the one of its name.
+func (c Column) of(key string) Column {
+	c.key = key
+	return c
+}
+
+// as returns the column with another text in lists of `kalypso get`.
+func (c Column) as(format func(value any) string) Column {
+	c.format = format
+	return c
+}
+
 // environment is the first column of most tables.
-var environment = text("environment", "the environment")
+var environment = text("environment", "the environment").head("ENVIRONMENT")
 
 // refer returns a reference by columns to the table with that key.
 func refer(table string, columns ...string) Reference { return Reference{columns, table} }
