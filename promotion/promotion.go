@@ -27,21 +27,64 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/query/tables"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion/apply"
 	"github.com/kalypso-io/kalypso/promotion/audit"
 	"github.com/kalypso-io/kalypso/promotion/changes"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/forges"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/observe"
 	"github.com/kalypso-io/kalypso/promotion/plan"
 	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/subject"
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
 // Request says what is promoted, and with what.
 type Request = session.Request
+
+// Access says how a program reaches a platform in a git repository, and compiles it.
+type Access struct {
+	// Compiler has the cache, the workers and the supervisor.
+	Compiler compiler.Request
+	// Applications lets the repository be an application's, too.
+	Applications bool
+	// Git says how to reach repositories; without a Store it has the default one.
+	Git remote.Options
+	// Forge is the kind of forge that hosts the repositories; "" to detect it by their URLs.
+	Forge string
+	Now   func() time.Time
+}
+
+// NewRequest returns the request with which every program opens a platform, by Open or
+// session.Open. The caller adds the place of the platform.
+func NewRequest(a Access) Request {
+	r := Request{
+		Now:        a.Now,
+		Supervisor: a.Compiler.Supervisor,
+		Remote: func(ctx context.Context, url string) (*remote.Remote, error) {
+			return remote.Open(ctx, url, a.Git)
+		},
+		Forge: func(ctx context.Context, url string) (forge.Forge, error) {
+			return forges.Open(ctx, url, a.Forge)
+		},
+	}
+	if a.Git.Store == "" {
+		a.Git.Store = remote.DefaultStore()
+	}
+	if a.Applications {
+		r.Subjects = append(r.Subjects, subject.Application(application.Request{
+			Workers: a.Compiler.Workers, Supervisor: a.Compiler.Supervisor}))
+	}
+	r.Subjects = append(r.Subjects, subject.Platform(a.Compiler))
+	return r
+}
 
 // Intent is what a run is to do beside what policies say by themselves.
 type Intent = plan.Intent

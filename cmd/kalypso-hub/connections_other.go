@@ -4,5 +4,5 @@ package main
 
 import "math"
 
-// mostFiles is how many files a program may have open.
-func mostFiles() uint64 { return math.MaxInt64 }
+// maxFiles is how many files a program may have open.
+func maxFiles() uint64 { return math.MaxInt64 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// mostFiles is how many files a program may have open: Go has raised it to what it may be.
-func mostFiles() uint64 {
+// maxFiles is how many files a program may have open: Go has raised it to what it may be.
+func maxFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt64

@@ -12,22 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
-	"github.com/kalypso-io/kalypso/compiler/expr"
-	"github.com/kalypso-io/kalypso/compiler/project"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/compiler"
 )
 
-// workerArgument makes the program a process that works on what is not trusted.
-const workerArgument = "worker"
-
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == workerArgument {
-		handlers := map[string]worker.Handler{
-			project.HandlerName: project.Handler(), registration.HandlerName: registration.Handler(),
-			expr.HandlerName: expr.Handler(),
-		}
-		if err := worker.Serve(os.Stdin, os.Stdout, handlers); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == compiler.WorkerArgument {
+		if err := compiler.ServeWorker(os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}
 		return

@@ -9,11 +9,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"wanted", "compiled", workerArgument}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"wanted", "compiled", compiler.WorkerArgument}, os.Args[1]) {
 		main() // the test's program is the one that serve starts, too
 		return
 	}

@@ -16,10 +16,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
@@ -146,7 +151,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := o.costs.bounds(); err != nil {
+	if _, err := o.bounds.bounds(); err != nil {
 		return err
 	}
 	if os.Getenv("GOGC") == "" {
@@ -277,7 +282,7 @@ func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, 
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	listener = bounded(s, listener, connections(mostFiles()), func(err error) { log.Warn(err.Error()) })
+	listener = bounded(s, listener, connections(maxFiles()), func(err error) { log.Warn(err.Error()) })
 	scheme := "http"
 	if o.certificate.cert != "" {
 		scheme = "https"
@@ -305,4 +310,131 @@ func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, 
 		return nil
 	}
 	return err
+}
+
+// certificate reads a certificate again when one of its files changes. Where they cannot be used,
+// the one before is served.
+type certificate struct {
+	cert, key string
+	// problem is called once for each problem, and solved when there is none any more.
+	problem func(error)
+	solved  func(text string)
+
+	mu      sync.Mutex
+	changed [2]time.Time // of the files
+	is      *tls.Certificate
+	said    string // the problem that is known
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.read()
+	switch {
+	case c.is == nil:
+		return nil, err
+	case err == nil && c.said != "":
+		c.said = ""
+		c.solved("the certificate of " + c.cert + " can be used again")
+	case err != nil && err.Error() != c.said:
+		c.said = err.Error()
+		c.problem(fmt.Errorf("--tls-cert and --tls-key: the certificate of before is served: %w", err))
+	}
+	return c.is, nil
+}
+
+// read reads the files where they have changed. What cannot be used is read again each time: it
+// may be written just now.
+func (c *certificate) read() error {
+	var changed [2]time.Time
+	for i, name := range []string{c.cert, c.key} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		changed[i] = info.ModTime()
+	}
+	if c.is != nil && changed == c.changed && c.said == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return fmt.Errorf("%s and %s: %w", c.cert, c.key, err)
+	}
+	c.is, c.changed = &pair, changed
+	return nil
+}
+
+// maxConnections is how many connections a hub has open at once. kalypso observe closes its own after
+// each report; what others keep open, for 100,000 clusters at most, takes 20 kB each.
+const maxConnections = 120_000
+
+// connections returns how many connections there may be where a program may have so many files open:
+// an eighth of them is for the database, and for git.
+func connections(files uint64) int {
+	return int(min(maxConnections, files-files/8))
+}
+
+// bounded lets no more connections be open than there may be: others wait until one ends, and those
+// that do nothing end by the timeouts of the server. It calls full when that begins, once a minute at
+// most.
+func bounded(s *http.Server, listener net.Listener, most int, full func(error)) net.Listener {
+	var open atomic.Int64
+	warning := rate.Sometimes{Interval: time.Minute}
+	s.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if open.Add(1) >= int64(most) {
+				warning.Do(func() {
+					full(fmt.Errorf("%d connections are open, and others wait: is there who opens them and says "+
+						"nothing? ulimit -n bounds them, to seven eighths and %d at most", most, maxConnections))
+				})
+			}
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+	return netutil.LimitListener(listener, most)
+}
+
+// days is a flag with a number of days, as 180d.
+type days time.Duration
+
+const aDay = 24 * time.Hour
+
+func (d *days) String() string { return fmt.Sprintf("%dd", time.Duration(*d)/aDay) }
+
+func (*days) Type() string { return "days" }
+
+func (d *days) Set(text string) error {
+	const most = 36_500
+	n, err := strconv.Atoi(strings.TrimSuffix(text, "d"))
+	if err != nil || n < 0 || n > most || !strings.HasSuffix(text, "d") {
+		return fmt.Errorf("write a number of days up to %d, as 180d", most)
+	}
+	*d = days(time.Duration(n) * aDay)
+	return nil
+}
+
+// maxDistinct is how many errors are known at once.
+const maxDistinct = 1000
+
+// distinct returns log without errors that it got before, of the same text, within a time: a database
+// that does not answer fails each request.
+func distinct(every time.Duration, now func() time.Time, log func(error)) func(error) {
+	var mu sync.Mutex
+	last := map[string]time.Time{}
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		text, at := err.Error(), now()
+		if since := at.Sub(last[text]); since >= 0 && since < every {
+			return
+		}
+		if len(last) >= maxDistinct {
+			clear(last)
+		}
+		last[text] = at
+		log(err)
+	}
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math"
 	"math/big"
 	"net"
 	"net/http"
@@ -113,4 +118,90 @@ func TestCertificate(t *testing.T) {
 	serves("its certificate", 3, "can be used again")
 	write(c.key, firstKey)
 	serves("another key again", 3, "does not match")
+}
+
+// Of more connections than there may be, some wait until others end.
+func TestConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 2
+	served, warned := make(chan string, 100), make(chan error, 100)
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { served <- r.URL.Path })}
+	go func() { _ = s.Serve(bounded(s, listener, most, func(err error) { warned <- err })) }()
+	t.Cleanup(func() { _ = s.Close() })
+	connect := func(n int) net.Conn {
+		c, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := fmt.Fprintf(c, "GET /%d HTTP/1.1\r\nHost: h\r\n\r\n", n); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	answer := func(c net.Conn) {
+		t.Helper()
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+	}
+	first, second := connect(0), connect(1)
+	answer(first)
+	answer(second)
+	third := connect(2)
+	if _, err := fmt.Fprint(first, "GET /again HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer(first) // one that is open goes on
+	_ = second.Close()
+	answer(third)
+	var order []string
+	for range 4 {
+		order = append(order, <-served)
+	}
+	if order[2] != "/again" || order[3] != "/2" {
+		t.Errorf("it has answered %q", order)
+	}
+	if len(warned) == 0 {
+		t.Error("nobody was told")
+	}
+	for files, want := range map[uint64]int{1024: 896, 1 << 20: maxConnections, math.MaxUint64: maxConnections} {
+		if is := connections(files); is != want {
+			t.Errorf("of %d files, %d are connections", files, is)
+		}
+	}
+}
+
+func TestDays(t *testing.T) {
+	for text, want := range map[string]days{"180d": days(180 * 24 * time.Hour), "0d": 0, "1d": days(24 * time.Hour)} {
+		var d days
+		if err := d.Set(text); err != nil || d != want || d.String() != text {
+			t.Errorf("%s: %s, %v", text, &d, err)
+		}
+	}
+	for _, text := range []string{"", "d", "180", "-1d", "1.5d", "1h", "99999999999d"} {
+		if err := new(days).Set(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// The same error is logged once in a while, and others each time.
+func TestDistinct(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	var logged []string
+	log := distinct(time.Minute, func() time.Time { return now }, func(err error) { logged = append(logged, err.Error()) })
+	for _, text := range []string{"a", "a", "b", "a"} {
+		log(errors.New(text))
+	}
+	now = now.Add(time.Minute)
+	log(errors.New("a"))
+	if want := []string{"a", "b", "a"}; !slices.Equal(logged, want) {
+		t.Errorf("got %v, want %v", logged, want)
+	}
 }

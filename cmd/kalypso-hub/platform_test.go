@@ -31,7 +31,7 @@ type hostile struct {
 func newHostile(t *testing.T) *hostile {
 	t.Helper()
 	dir := t.TempDir()
-	h := &hostile{t, platform{repository: filepath.Join(dir, "platform"), path: ".", forge: "none", costs: costs{memory: "192Mi"}}, filepath.Join(dir, "ops.git")}
+	h := &hostile{t, platform{repository: filepath.Join(dir, "platform"), path: ".", forge: "none", bounds: boundFlags{memory: "192Mi"}}, filepath.Join(dir, "ops.git")}
 	if err := os.CopyFS(h.repository, os.DirFS("../../testdata/platform")); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestSlowCompiledBeyond(t *testing.T) {
 // TestCompiledBeyond has a process that has too little memory for anything.
 func TestCompiledBeyond(t *testing.T) {
 	h := newHostile(t)
-	h.costs.memory = "8Mi"
+	h.bounds.memory = "8Mi"
 	pool := h.pool()
 	defer pool.Close()
 	commit := h.git(h.repository, "rev-parse", "HEAD")
