@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/audit"
 )
 
-func newAudit(g *global) *cobra.Command {
+func newAudit(g inspector) *cobra.Command {
 	o := &promotionOptions{former: true}
 	var since string
 	var asCSV bool
@@ -44,7 +44,7 @@ has other files.`,
 				return err
 			}
 			var events []audit.Event
-			err = g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
+			err = promoter{g.platform}.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
 				events, err = s.Audit(ctx, from)
 				return err
 			})
@@ -61,7 +61,7 @@ has other files.`,
 				func(w *tabwriter.Writer) { auditTable(w, events) })
 		},
 	}
-	o.flags(g, cmd)
+	o.flags(g.platform, cmd)
 	o.output = outputFlag(cmd)
 	cmd.Flags().StringVar(&since, "since", "", "only what happened since a `TIME`, or for that long, as 90d")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values")
@@ -116,7 +116,7 @@ func changeText(e audit.Event) string {
 var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason",
 	"gates", "clock", "change"}
 
-func (g *global) auditCSV(events []audit.Event) error {
+func (g inspector) auditCSV(events []audit.Event) error {
 	w := csv.NewWriter(g.out)
 	rows := [][]string{eventColumns}
 	for _, e := range events {

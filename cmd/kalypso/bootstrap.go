@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/agent"
 )
 
-func newBootstrap(g *global) *cobra.Command {
+func newBootstrap(g builder) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bootstrap ENVIRONMENT/CLUSTER-TYPE",
 		Short: "Print what a cluster needs to pull its tree",
@@ -46,12 +46,7 @@ for one cluster, whose name the platform does not need to list.
 kalypso bootstrap cluster-type CLUSTER-TYPE ENVIRONMENT prints the same.`,
 		Example: `  kalypso bootstrap dev/large | kubectl apply --server-side -f -
   kalypso bootstrap prod/edge --hub https://hub.example.com | kubectl apply --server-side -f -`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("bootstrap needs ENVIRONMENT/CLUSTER-TYPE")
-			}
-			return nil
-		},
+		Args: arity(1, 1, "bootstrap needs ENVIRONMENT/CLUSTER-TYPE"),
 	}
 	extra := extraFlags(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -97,7 +92,7 @@ func ownImage() string {
 }
 
 // bootstrap prints what a cluster of a type needs, or the one that x names: then clusterType may be "".
-func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType string, x *bootstrapExtra) error {
+func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, x *bootstrapExtra) error {
 	if x.hub != "" {
 		if err := agent.Check(x.hub); err != nil {
 			return usagef("--hub: %w", err)
@@ -143,7 +138,7 @@ func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType string, 
 	})
 }
 
-func newBootstrapClusterType(g *global) *cobra.Command {
+func newBootstrapClusterType(g builder) *cobra.Command {
 	var extra *bootstrapExtra
 	cmd := &cobra.Command{
 		Use:   "cluster-type CLUSTER-TYPE ENVIRONMENT",
@@ -152,12 +147,7 @@ func newBootstrapClusterType(g *global) *cobra.Command {
 environment's tree. The environment's gitops says where that is. It is
 what kalypso bootstrap ENVIRONMENT/CLUSTER-TYPE prints, with the same flags.`,
 		Example: "  kalypso bootstrap cluster-type large dev | kubectl apply --server-side -f -",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("bootstrap cluster-type needs CLUSTER-TYPE and ENVIRONMENT")
-			}
-			return nil
-		},
+		Args:    arity(2, 2, "bootstrap cluster-type needs CLUSTER-TYPE and ENVIRONMENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.bootstrap(cmd, args[1], args[0], extra)
 		},
@@ -166,7 +156,7 @@ what kalypso bootstrap ENVIRONMENT/CLUSTER-TYPE prints, with the same flags.`,
 	return cmd
 }
 
-func newBootstrapCluster(g *global) *cobra.Command {
+func newBootstrapCluster(g builder) *cobra.Command {
 	var extra *bootstrapExtra
 	cmd := &cobra.Command{
 		Use:   "cluster ENVIRONMENT/NAME",
@@ -178,12 +168,7 @@ its entry, which names the folder of its class: what it runs changes by commits 
 With --hub it also prints the objects that report to the hub: a pod of kalypso observe,
 which may only list the reconciler's objects, and for Flux a Provider and an Alert.`,
 		Example: "  kalypso bootstrap cluster prod/store-17 | kubectl apply --server-side -f -",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("bootstrap cluster needs ENVIRONMENT/NAME")
-			}
-			return nil
-		},
+		Args:    arity(1, 1, "bootstrap cluster needs ENVIRONMENT/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			environment, name, ok := cutCluster(args[0])
 			if !ok {

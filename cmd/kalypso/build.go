@@ -1,7 +1,13 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"os"
 	"path/filepath"
 	"text/tabwriter"
 
@@ -12,7 +18,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/again"
 )
 
 // buildOptions are the flags of build.
@@ -29,7 +37,7 @@ type buildOptions struct {
 	allowEmpty    []string
 }
 
-func newBuild(g *global) *cobra.Command {
+func newBuild(g builder) *cobra.Command {
 	o := &buildOptions{}
 	cmd := &cobra.Command{
 		Use:   "build [ENVIRONMENT...]",
@@ -85,7 +93,7 @@ of n parts of the cluster types, for n machines that together build them all.`,
 		"removals.max of an environment, or all")
 	cmd.Flags().StringArrayVar(&o.allowEmpty, "allow-empty", nil, "let the selectors of the policy, "+
 		"config or config schema `NAME` select nothing any more")
-	completeFlag(cmd, "allow-empty", g.selecting())
+	completeFlag(cmd, "allow-empty", g.complete().selecting())
 	cmd.Flags().BoolVar(&o.Verify, "verify", false, "read every file of DIR again, whatever its size and time say")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "build only the part `i/n` of the cluster types, such as 1/4")
 	cmd.Flags().StringVar(&o.at, "at", "", "build the platform as it is at the git revision `REV`, and record the commits")
@@ -129,7 +137,7 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 	return nil
 }
 
-func (g *global) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
+func (g builder) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
 	o.Dir, o.Git = g.path(o.Dir), g.path(o.Git)
 	r := g.request(environments, c)
 	r.Revision, r.AllowRemovals, r.AllowEmpty = o.at, o.allowRemovals, o.allowEmpty
@@ -196,7 +204,7 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 
 // path returns what a path on the command line means: -C works elsewhere, as that
 // of git and cue. "" stays "".
-func (g *global) path(path string) string {
+func (g *console) path(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
@@ -311,4 +319,154 @@ func stats(w *tabwriter.Writer, s engine.Stats) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds,
 			bytesText(l.ReadBytes), bytesText(l.WrittenBytes))
 	}
+}
+
+// affected is what a change of the platform does on clusters: the pairs of compare.Report,
+// without the differences of their files.
+type affected struct {
+	Since        string              `json:"since"`
+	Removed      []compare.Entry     `json:"removed"`
+	Added        []compare.Entry     `json:"added"`
+	Changed      []compare.Entry     `json:"changed"`
+	Total        compare.Total       `json:"total"`
+	Assignments  compare.Folders     `json:"assignments"`
+	ClusterTypes compare.Folders     `json:"clusterTypes"`
+	Clusters     *compare.Clusters   `json:"clusters,omitempty"`
+	ClusterSets  map[string][]string `json:"clusterSets,omitempty"`
+	LeftOut      []string            `json:"leftOut,omitempty"`
+	Stats        *engine.Stats       `json:"stats,omitempty"`
+}
+
+// since is `build --since`: it builds what differs from a revision of the platform,
+// and prints what that is.
+func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) error {
+	stop := g.showProgress(cmd.Context(), &r)
+	d, err := compiler.Compare(cmd.Context(), r, compiler.Side{Revision: o.since}, compiler.Side{}, compiler.Output{})
+	stop()
+	if err != nil {
+		return err
+	}
+	if err := g.reportDifference(d); err != nil {
+		return err
+	}
+	f := d.Report
+	item := affected{Since: o.since, Removed: f.Removed, Added: f.Added, Changed: f.Changed,
+		Total: f.Total, Assignments: f.Assignments, ClusterTypes: f.ClusterTypes, Clusters: f.Clusters,
+		ClusterSets: f.ClusterSets, LeftOut: f.LeftOut}
+	if o.stats {
+		r.Cache.Flush()
+		d.After.Recount()
+		item.Stats = &d.After.Stats
+	}
+	if *o.output == "table" {
+		if err := compare.WriteList(g.out, d.Report); err != nil {
+			return err
+		}
+		err = g.print(*o.output, nil, func(w *tabwriter.Writer) {
+			if o.stats {
+				stats(w, d.After.Stats)
+			}
+		})
+	} else {
+		err = g.printDocument(*o.output, document[affected]{apiVersion, "Affected", item})
+	}
+	if err != nil {
+		return err
+	}
+	if d.After.Failed() {
+		return errPlatform
+	}
+	return nil
+}
+
+// write compiles environments and writes them. It puts off environments that take long, and writes the
+// others first. A child process tries each of the late ones before write goes on with it: an
+// environment that goes beyond a bound ends its process, and this process has results to print.
+func (g builder) write(
+	ctx context.Context, r compiler.Request, o compiler.Output,
+) (*compiler.Build, *compiler.Written, error) {
+	if o.Dir == "" && o.Git == "" || o.Strict || o.TreeOnly || o.Flat {
+		return compiler.Write(ctx, r, o) // of all at once, or of one
+	}
+	g.supervisor.Defer(true)
+	late := g.supervisor.Late()
+	r.Except = late
+	b, written, err := compiler.Write(ctx, r, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Except = nil
+	l := &lateWrite{g.supervisor, r, o, b, written}
+	// Of several, one may have been put off for what another took: what needs little goes first.
+	if len(late) > 1 {
+		late, err = l.write(ctx, late, true)
+	}
+	if err == nil {
+		_, err = l.write(ctx, late, false)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close())
+	}
+	return b, written, nil
+}
+
+// lateWrite writes environments that were put off, and adds them to what is built and written.
+type lateWrite struct {
+	supervisor *supervisor.Supervisor
+	request    compiler.Request
+	output     compiler.Output
+	build      *compiler.Build
+	written    *compiler.Written
+}
+
+// write tries environments, each within little of its bounds or within all of them, and
+// adds what it writes to a build. It returns those that need more than little.
+func (l *lateWrite) write(ctx context.Context, late []string, little bool) (beyond []string, err error) {
+	for _, name := range late {
+		trips, err := l.trial(ctx, name, little)
+		if err != nil {
+			return nil, err
+		}
+		if little && len(trips) > len(l.supervisor.Trips()) {
+			beyond = append(beyond, name)
+			continue
+		}
+		l.supervisor.Learn(trips)
+		r := l.request
+		r.Environments = []string{name}
+		b, written, err := compiler.Write(ctx, r, l.output)
+		if err != nil {
+			return nil, err
+		}
+		l.build.Join(b)
+		maps.Copy(l.written.Changes, written.Changes)
+		l.written.Commits = append(l.written.Commits, written.Commits...)
+		l.written.Tree = written.Tree
+	}
+	return beyond, nil
+}
+
+// trial compiles an environment in a child process, and returns all trips, old and new.
+func (l *lateWrite) trial(ctx context.Context, environment string, little bool) (trips []supervisor.Trip, err error) {
+	out, err := again.Below(ctx, l.supervisor.TrialOf(environment, little))
+	if err != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	return trips, json.Unmarshal(out, &trips)
+}
+
+// try compiles one environment in the child process, and prints its trips. It ends when the parent does.
+// The parent finds other errors itself.
+func (g builder) try(ctx context.Context, r compiler.Request) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, g.in)
+		os.Exit(int(exitFailure))
+	}()
+	r.Environments = []string{g.supervisor.Trial()}
+	b, err := compiler.Compile(ctx, r)
+	if err != nil {
+		return err
+	}
+	trips := g.supervisor.Trips()
+	return errors.Join(b.Close(), json.NewEncoder(g.streams.out).Encode(trips))
 }

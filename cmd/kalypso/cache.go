@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-func newCache(g *global) *cobra.Command {
+func newCache(g builder) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "Look after the cache of what was computed",
@@ -40,7 +40,7 @@ kalypso.`,
 	}
 }
 
-func newCacheSize(g *global) *cobra.Command {
+func newCacheSize(g builder) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "size",
 		Short: "Print how large the cache is",
@@ -69,7 +69,7 @@ func newCacheSize(g *global) *cobra.Command {
 	return cmd
 }
 
-func newCacheVerify(g *global) *cobra.Command {
+func newCacheVerify(g builder) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Read the whole cache, and remove what is damaged",

@@ -9,14 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
-func newCompare(g *global) *cobra.Command {
+func newCompare(g inspector) *cobra.Command {
 	var at []string
 	exitCode := false
 	cmd := &cobra.Command{
@@ -39,12 +38,7 @@ single clusters. The exit code is 3 where there are errors.`,
 		Example: `  kalypso compare dev prod
   kalypso compare dev prod --at v1.4.0
   kalypso compare prod prod --at v1.4.0 --at HEAD`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("compare takes two environments, as in kalypso compare dev prod, and not %d", len(args))
-			}
-			return nil
-		},
+		Args: arity(2, 2, "compare takes two environments, as in kalypso compare dev prod, and not %d"),
 	}
 	o := outputFlag(cmd)
 	cmd.Flags().StringArrayVar(&at, "at", nil, "git `REV` of the platform to compile; twice for one for each environment")
@@ -72,7 +66,7 @@ single clusters. The exit code is 3 where there are errors.`,
 }
 
 // compare compiles the environments and compares them. Two of one revision are of one build.
-func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string,
+func (g inspector) compare(ctx context.Context, c *cache.Cache, names, at []string,
 	use func(x *query.Comparison, failed bool) error) (err error) {
 	if len(at) < 2 && names[0] == names[1] {
 		return usagef("%s is compared with itself; with --at twice it is compared at two commits", names[0])
@@ -89,9 +83,7 @@ func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string
 		if n < len(at) {
 			r.Revision = at[n]
 		}
-		stop := g.showProgress(ctx, &r)
-		b, failure := compiler.Compile(ctx, r)
-		stop()
+		b, failure := g.compileRequest(ctx, r)
 		if failure != nil {
 			return failure
 		}
@@ -131,7 +123,7 @@ func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string
 	return use(x, failed)
 }
 
-func (g *global) printComparison(output string, x *query.Comparison) error {
+func (g inspector) printComparison(output string, x *query.Comparison) error {
 	if output != "table" {
 		return g.printDocument(output, document[*query.Comparison]{apiVersion, "Comparison", x})
 	}

@@ -31,10 +31,15 @@ func values(all ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
 }
 
+// completer completes arguments and values of flags for the shell.
+type completer struct{ *platform }
+
+func (g *platform) complete() completer { return completer{g} }
+
 // words are the completions of the words that stand in help for arguments and for values of
 // flags. A word that means several things is not among them: what has it is completed where it
 // is declared.
-func (g *global) words() map[string]cobra.CompletionFunc {
+func (g completer) words() map[string]cobra.CompletionFunc {
 	words := map[string]cobra.CompletionFunc{
 		"ENVIRONMENT":  g.environmentNames,
 		"RING":         g.rings,
@@ -71,9 +76,9 @@ func (g *global) words() map[string]cobra.CompletionFunc {
 	return words
 }
 
-// completeAll completes each argument and flag, of a command and of those below it, that has no
+// all completes each argument and flag, of a command and of those below it, that has no
 // completion of its own.
-func (g *global) completeAll(cmd *cobra.Command) {
+func (g completer) all(cmd *cobra.Command) {
 	words := g.words()
 	each(cmd, func(cmd *cobra.Command) {
 		if cmd.ValidArgsFunction == nil {
@@ -155,7 +160,7 @@ const completionEnv = "KALYPSO_COMPLETION_TIMEOUT"
 // offer completes with what names returns, as far as it begins with the prefix, and with nothing
 // where that takes too long or too much memory. Nothing is written but what the caches keep, and
 // no server is asked.
-func (g *global) offer(cmd *cobra.Command, prefix string, names func(context.Context,
+func (g completer) offer(cmd *cobra.Command, prefix string, names func(context.Context,
 	compiler.Request) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	most, err := time.ParseDuration(os.Getenv(completionEnv))
 	if err != nil {
@@ -167,7 +172,7 @@ func (g *global) offer(cmd *cobra.Command, prefix string, names func(context.Con
 		cancel()
 		select {} // what is evaluated ends with the process
 	}
-	bounds, _ := g.costs.bounds() // none where a flag is wrong
+	bounds, _ := g.bounds.bounds() // none where a flag is wrong
 	g.supervisor = supervisor.New(supervisor.Options{
 		Bounds: bounds, Again: func(supervisor.State) { giveUp() },
 		Fail: func(supervisor.Trip) { giveUp() }, Ceiling: setMemoryCeiling,

@@ -13,7 +13,7 @@ import (
 // Each argument of a command and each flag that takes a value has a completion: names, files
 // of a kind, or none.
 func TestEverythingIsCompleted(t *testing.T) {
-	each(new(global).root(), func(cmd *cobra.Command) {
+	each(newPlatform(streams{}, nil).root(), func(cmd *cobra.Command) {
 		if cmd.ValidArgsFunction == nil {
 			t.Errorf("%s offers files for its arguments %q: none of its words is in words", cmd.CommandPath(), argumentsOf(cmd.Use))
 		}
@@ -30,7 +30,7 @@ func TestEverythingIsCompleted(t *testing.T) {
 func TestCompletionEnds(t *testing.T) {
 	t.Setenv("KALYPSO_CACHE_DIR", t.TempDir())
 	t.Setenv(completionEnv, "1ns")
-	g := new(global)
+	g := newPlatform(streams{}, nil)
 	cmd := g.root()
 	cmd.SetContext(t.Context())
 	asked := make(chan struct{})
@@ -38,7 +38,7 @@ func TestCompletionEnds(t *testing.T) {
 		close(asked)
 		select {} // nothing is written to the cache from now on
 	}
-	if found, directive := g.offer(cmd, "", names); found != nil || directive != cobra.ShellCompDirectiveNoFileComp {
+	if found, directive := g.complete().offer(cmd, "", names); found != nil || directive != cobra.ShellCompDirectiveNoFileComp {
 		t.Errorf("%q, %v", found, directive)
 	}
 	<-asked

@@ -13,7 +13,7 @@ import (
 )
 
 // decide carries out what a person decided about environments.
-func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOptions, kind string, args []string,
+func (g promoter) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOptions, kind string, args []string,
 	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus, error)) error {
 	if err := o.named(args); err != nil {
 		return err
@@ -51,20 +51,20 @@ func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOpti
 }
 
 // newDecision makes a command with which people decide about environments.
-func newDecision(g *global, use, short, long, example, kind string, d *decisionOptions, o *promotionOptions,
+func newDecision(g promoter, use, short, long, example, kind string, d *decisionOptions, o *promotionOptions,
 	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error { return g.decide(cmd, o, d, kind, args, do) },
 	}
-	o.flags(g, cmd)
+	o.flags(g.platform, cmd)
 	o.output = outputFlag(cmd)
 	o.decisionFlags(cmd, d)
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	return cmd
 }
 
-func newRollback(g *global) *cobra.Command {
+func newRollback(g promoter) *cobra.Command {
 	o, d, to := &promotionOptions{}, &decisionOptions{}, plan.RollbackTo{}
 	cmd := newDecision(g, "rollback ENVIRONMENT --reason REASON", "Bring an environment back to an earlier commit",
 		`rollback compiles an earlier base commit with the environment's own files of today, so
@@ -98,7 +98,7 @@ With --own, the base commit stays and the environment's own files go back.`,
 	return cmd
 }
 
-func newHold(g *global) *cobra.Command {
+func newHold(g promoter) *cobra.Command {
 	o, d := &promotionOptions{}, &decisionOptions{}
 	cmd := newDecision(g, "hold ENVIRONMENT... --reason REASON", "Keep environments at what they have",
 		`hold writes into the record of an environment's tree that nothing is promoted to it,
@@ -108,7 +108,7 @@ or to a ring of it. release ends that.`, `  kalypso hold prod --reason "waiting 
 	return cmd
 }
 
-func newRelease(g *global) *cobra.Command {
+func newRelease(g promoter) *cobra.Command {
 	o, d := &promotionOptions{}, &decisionOptions{}
 	return newDecision(g, "release ENVIRONMENT... --reason REASON", "End the hold of environments",
 		`release ends what hold and rollback began: promotion to the environment goes on, also
@@ -116,7 +116,7 @@ with the commit that was rolled back from, unless somebody has rejected it.`,
 		`  kalypso release prod --reason "INC-42 is mended"`, "Release", d, o, (*promotion.Session).Release)
 }
 
-func newFreeze(g *global) *cobra.Command {
+func newFreeze(g promoter) *cobra.Command {
 	o, d := &promotionOptions{}, &decisionOptions{}
 	cmd := newDecision(g, "freeze ENVIRONMENT... --reason REASON", "Stop promotion to environments at once",
 		`freeze stops promotion to environments without touching their branches: the order is in
@@ -138,7 +138,7 @@ request. thaw ends it.`, `  kalypso freeze prod --reason "year end" --until 2027
 	return cmd
 }
 
-func newThaw(g *global) *cobra.Command {
+func newThaw(g promoter) *cobra.Command {
 	o := &promotionOptions{}
 	cmd := &cobra.Command{
 		Use:   "thaw ENVIRONMENT...",
@@ -160,12 +160,12 @@ func newThaw(g *global) *cobra.Command {
 			})
 		},
 	}
-	o.flags(g, cmd)
+	o.flags(g.platform, cmd)
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	return cmd
 }
 
-func newReject(g *global) *cobra.Command {
+func newReject(g promoter) *cobra.Command {
 	o, d := &promotionOptions{}, &decisionOptions{}
 	var undo bool
 	cmd := &cobra.Command{
@@ -175,12 +175,7 @@ func newReject(g *global) *cobra.Command {
 keep it: rollback brings them back. The order is in refs/kalypso/reject/COMMIT of the
 GitOps repositories; --undo removes it.`,
 		Example: `  kalypso reject 4f2a9c1 --reason "wrong image"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("reject takes one commit, and %d are given", len(args))
-			}
-			return nil
-		},
+		Args:    arity(1, 1, "reject takes one commit, and %d are given"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			decision := plan.Decision{}
 			if !undo {
@@ -205,7 +200,7 @@ GitOps repositories; --undo removes it.`,
 			})
 		},
 	}
-	o.flags(g, cmd)
+	o.flags(g.platform, cmd)
 	o.decisionFlags(cmd, d)
 	cmd.Flags().BoolVar(&undo, "undo", false, "take the rejection back")
 	return cmd

@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/compiler/query/tables"
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
@@ -21,7 +22,7 @@ type description[T any] struct {
 	query.About
 }
 
-func newDescribe(g *global) *cobra.Command {
+func newDescribe(g inspector) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
 		Short: "Show all of one entity: its fields, where it is written, and its assignments",
@@ -44,23 +45,23 @@ assignment is shown by explain.`,
 }
 
 // describe returns `describe NAME`; nil for what is no entity.
-func (l listing[T]) describe(g *global) *cobra.Command {
-	if l.ref == nil {
+func (l *listing[T]) describe(g inspector) *cobra.Command {
+	if l.Name == tables.Assignments().Name {
 		return nil
 	}
-	one := singular(l.name)
+	one := l.singular()
 	cmd := &cobra.Command{
 		Use:     one + " NAME|ENVIRONMENT/NAME [ENVIRONMENT...]",
-		Aliases: []string{l.name, l.short},
+		Aliases: []string{l.name(), l.short},
 		Short:   "Show all of one " + strings.ReplaceAll(one, "-", " "),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("describe %s needs a name; see kalypso get %s -o name", one, l.name)
+				return usagef("describe %s needs a name; see kalypso get %s -o name", one, l.name())
 			}
 			return nil
 		},
 		ValidArgsFunction: arguments([]string{"NAME", "ENVIRONMENT..."}, map[string]cobra.CompletionFunc{
-			"NAME": nameValues(g, l.of, func(item T) string { return l.facets(item).id }), "ENVIRONMENT": g.environmentNames,
+			"NAME": nameValues(g.complete(), l.Items, func(item T) string { return l.facets(item).id }), "ENVIRONMENT": g.complete().environmentNames,
 		}),
 	}
 	output := new(string)
@@ -69,15 +70,14 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 		return g.compile(cmd.Context(), args[1:], func(b *compiler.Build) error {
 			var known []string
 			items := []description[T]{}
-			for _, item := range l.of(b) {
-				id := l.facets(item).id
-				environment, ref := l.ref(item)
+			for _, item := range l.Items(b) {
+				id, environment := l.facets(item).id, l.facets(item).environment
 				known = append(known, id)
 				if strings.Contains(args[0], "/") && args[0] != id { // a name is meant with its environment
 					known = append(known, environment+"/"+id)
 				}
 				if args[0] == id || args[0] == environment+"/"+id {
-					items = append(items, description[T]{environment, item, query.Describe(b, environment, ref)})
+					items = append(items, description[T]{environment, item, query.Describe(b, environment, l.entity(item))})
 				}
 			}
 			if len(items) == 0 {
@@ -105,7 +105,7 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 
 // noSuch is the error of a name that nothing has. What has errors may lack its name, so the
 // errors of the platform are reported first.
-func (g *global) noSuch(b *compiler.Build, what, name string, known []string) error {
+func (g *platform) noSuch(b *compiler.Build, what, name string, known []string) error {
 	message := fmt.Sprintf("there is no %s %s", what, name)
 	slices.Sort(known)
 	if hint := spelling.DidYouMean(name, slices.Compact(known)); hint != "" {

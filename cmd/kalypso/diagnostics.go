@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -14,8 +16,16 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/internal/apiserver"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
 // diagnosticFormat is how diagnostics are written.
@@ -35,7 +45,7 @@ var diagnosticFormats = []diagnosticFormat{
 }
 
 // diagnosticsFlag adds a flag that says how diagnostics are written.
-func (g *global) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name, shorthand, usage string) {
+func (g *console) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name, shorthand, usage string) {
 	var names []string
 	for _, f := range diagnosticFormats {
 		names = append(names, f.name)
@@ -57,7 +67,7 @@ func failsOn(failOn string, ds []diag.Diagnostic) bool {
 }
 
 // report writes diagnostics as --diagnostics says.
-func (g *global) report(w io.Writer, ds []diag.Diagnostic) error {
+func (g *console) report(w io.Writer, ds []diag.Diagnostic) error {
 	if g.diagnostics == "github" || g.diagnostics == "sarif" {
 		ds = fromWorkingDirectory(g.dir, ds)
 	}
@@ -110,7 +120,7 @@ func toRoot(dir string) (string, error) {
 // reportErrors reports the errors of a platform beside a result that is not about
 // them, and returns errPlatform if there are some. That a platform has no environments is
 // reported as well: it is why the result is empty.
-func (g *global) reportErrors(b *compiler.Build) error {
+func (g *platform) reportErrors(b *compiler.Build) error {
 	ds := blocking(b.Diagnostics)
 	if err := g.report(g.err, ds); err != nil {
 		return err
@@ -133,7 +143,7 @@ func blocking(ds []diag.Diagnostic) (out []diag.Diagnostic) {
 
 // unready reports what the platform lacks before there can be anything in it: files, or
 // environments. It is for commands that do not compile it.
-func (g *global) unready(ctx context.Context, c *cache.Cache) error {
+func (g *platform) unready(ctx context.Context, c *cache.Cache) error {
 	_, ds, err := compiler.Declarations(ctx, g.request(nil, c))
 	if err != nil {
 		return err
@@ -156,4 +166,108 @@ func bold(s diag.Severity, text string) string {
 		return "\x1b[1;31m" + text + "\x1b[0m"
 	}
 	return "\x1b[1;33m" + text + "\x1b[0m"
+}
+
+// exitCode is what a command says to its caller.
+type exitCode int
+
+// The exit codes, a stable interface: `kalypso help exit-codes`.
+const (
+	exitDone       exitCode = 0 // done, also when there was nothing to do
+	exitDifference exitCode = 1 // a difference was found where one was asked for
+	exitFailure    exitCode = 2 // usage, I/O or internal error
+	exitPlatform   exitCode = 3 // the platform has errors
+	exitAuth       exitCode = 4 // a server wants other credentials
+	exitBlocked    exitCode = 5 // a gate blocks a promotion
+	exitPending    exitCode = 6 // a gate of a promotion is pending
+	exitHeld       exitCode = 7 // a promotion is held or frozen
+	exitForge      exitCode = 8 // a forge, API server or hub does not answer, or has had enough requests
+	exitLostRace   exitCode = 9 // another process moved the branch
+)
+
+// errPlatform says that the platform has errors, which are already printed.
+var errPlatform = errors.New("the platform has errors")
+
+// What stops a promotion, which is already printed.
+var (
+	errBlocked = errors.New("a promotion is blocked")
+	errPending = errors.New("a promotion is pending")
+	errHeld    = errors.New("a promotion is held")
+)
+
+// errDifference says that a difference was found where one was asked for, which
+// is already printed.
+var errDifference = errors.New("a difference was found")
+
+// isTold says whether an error is only an exit code: what stops a promotion is in its
+// result.
+func isTold(err error) bool { return err == errBlocked || err == errPending || err == errHeld }
+
+// printedError is an error that is already printed.
+type printedError struct{ error }
+
+// Unwrap returns the error that was printed.
+func (e printedError) Unwrap() error { return e.error }
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+// Unwrap returns what is wrong with the use.
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func exitOf(err error) exitCode {
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, tree.ErrLostRace), errors.Is(err, plan.ErrMoved):
+		return exitLostRace
+	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)),
+		errors.As(err, new(*forge.AuthError)), errors.As(err, new(*apiserver.AuthError)), api.IsAuth(err):
+		return exitAuth
+	case errors.Is(err, errDifference):
+		return exitDifference
+	case errors.As(err, new(*forge.UnavailableError)),
+		errors.As(err, new(*apiserver.UnavailableError)), api.IsUnavailable(err):
+		return exitForge
+	case errors.Is(err, errPlatform), diag.Errors(reasonsOf(err)):
+		return exitPlatform
+	case errors.Is(err, errBlocked):
+		return exitBlocked
+	case errors.Is(err, errHeld):
+		return exitHeld
+	case errors.Is(err, errPending):
+		return exitPending
+	}
+	return exitFailure
+}
+
+// reasonsOf returns the diagnostics that say why an environment of a name is not there: those
+// of a platform that has none.
+func reasonsOf(err error) []diag.Diagnostic {
+	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
+		return unknown.Diagnostics
+	}
+	if unknown := (*session.UnknownError)(nil); errors.As(err, &unknown) {
+		return unknown.Diagnostics
+	}
+	return nil
+}
+
+// hintOf is what the user can do about an error; "" where nobody knows.
+func hintOf(err error) string {
+	if wants := (*forge.AuthError)(nil); errors.As(err, &wants) {
+		return wants.Hint
+	}
+	if wants := (*remote.AuthError)(nil); errors.As(err, &wants) {
+		return wants.Hint
+	}
+	if wants := (*apiserver.AuthError)(nil); errors.As(err, &wants) {
+		return wants.Hint
+	}
+	if api.IsAuth(err) {
+		return "give a token of a role that may do that, in " + hubTokenEnv + " or in a file"
+	}
+	return ""
 }

@@ -30,7 +30,7 @@ type diffOptions struct {
 	output                             string
 }
 
-func newDiff(g *global) *cobra.Command {
+func newDiff(g inspector) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff [REV|DIR] [REV|DIR]",
@@ -64,12 +64,7 @@ If a folder and a revision have the same name, write the folder with a slash, su
   kalypso diff v1.4.0 v1.5.0
   kalypso diff ./out              # what a build would change in out/
   kalypso diff --against gitops.git:prod`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 2 {
-				return usagef("diff compares two sides, and %d are given", len(args))
-			}
-			return nil
-		},
+		Args: arity(0, 2, "diff compares two sides, and %d are given"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			saveMemory(240 << 20)
 			before, after := compiler.Side{Revision: "HEAD"}, compiler.Side{}
@@ -102,7 +97,7 @@ If a folder and a revision have the same name, write the folder with a slash, su
 }
 
 // side reads an argument: a folder, or else a revision.
-func (g *global) side(arg string, s *compiler.Side) error {
+func (g inspector) side(arg string, s *compiler.Side) error {
 	path := arg
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(g.dir, path)
@@ -137,7 +132,7 @@ func isPath(arg string) bool {
 }
 
 // against reads the value of --against; "" for nothing.
-func (g *global) against(arg string) (compiler.Output, error) {
+func (g inspector) against(arg string) (compiler.Output, error) {
 	if arg == "" {
 		return compiler.Output{}, nil
 	}
@@ -152,7 +147,7 @@ func (g *global) against(arg string) (compiler.Output, error) {
 }
 
 // diff compares two sides and prints the change on clusters.
-func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side,
+func (g inspector) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side,
 	against compiler.Output, o *diffOptions) error {
 	stop := g.showProgress(cmd.Context(), &r)
 	d, err := compiler.Compare(cmd.Context(), r, before, after, against)
@@ -344,7 +339,7 @@ func environmentsOf(d *compiler.Difference) (names []string) {
 }
 
 // reportDifference says what is wrong, and what is not compared because of that.
-func (g *global) reportDifference(d *compiler.Difference) error {
+func (g *platform) reportDifference(d *compiler.Difference) error {
 	if err := g.report(g.err, d.Diagnostics()); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ import (
 const repository = "../.."
 
 func TestReference(t *testing.T) {
-	pages, err := docgen.Pages(new(global).root())
+	pages, err := docgen.Pages(newPlatform(streams{}, nil).root())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +449,7 @@ func checkCommand(words []string) error {
 	if i := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == "#" }); i >= 0 {
 		words = words[:i]
 	}
-	cmd, rest, err := new(global).root().Find(words[1:])
+	cmd, rest, err := newPlatform(streams{}, nil).root().Find(words[1:])
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ const (
 	checkError   = "error"   // kalypso cannot do its work
 )
 
-func newDoctor(g *global) *cobra.Command {
+func newDoctor(g author) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look at what kalypso needs around it",
@@ -81,7 +81,7 @@ is an error.`,
 }
 
 // examine makes all checks, in the order in which they are shown.
-func (g *global) examine(ctx context.Context) []check {
+func (g author) examine(ctx context.Context) []check {
 	v := compiler.Version()
 	checks := []check{
 		{"kalypso", checkOK, v.Version, ""},
@@ -170,7 +170,7 @@ func checkEditors() check {
 
 // checkPlatform says which schema the platform at root pins. What is wrong with its module
 // file is what each command found in it.
-func (g *global) checkPlatform(ctx context.Context, root string) []check {
+func (g author) checkPlatform(ctx context.Context, root string) []check {
 	p, ds, err := source.Open(root)
 	if err != nil {
 		return []check{{"platform", checkError, err.Error(), "kalypso has to read its files"}}

@@ -35,7 +35,7 @@ func TestEnrollAgain(t *testing.T) {
 	if err := os.WriteFile(enroll, []byte("enroll\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := &observing{global: &global{}, cluster: "eu-1", hub: hubOptions{hub.URL, own}, enrollTokenFile: enroll}
+	o := &observer{console: &console{}, cluster: "eu-1", hub: hubOptions{hub.URL, own}, enrollTokenFile: enroll}
 	deliver, err := o.sender(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -12,9 +15,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-func newExplain(g *global) *cobra.Command {
+func newExplain(g inspector) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ENVIRONMENT/CLUSTER-TYPE/TARGET [KEY] | CODE",
 		Short: "Say why something is, or is not, deployed somewhere, and where its values come from",
@@ -29,13 +33,8 @@ With the code of a diagnostic it explains the code.`,
 		Example: `  kalypso explain dev/large/shop-test
   kalypso explain dev/large/shop-test DATABASE_URL
   kalypso explain K2003`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return usagef("explain needs ENVIRONMENT/CLUSTER-TYPE/TARGET, or a code such as K2003")
-			}
-			return nil
-		},
-		ValidArgsFunction: g.explained,
+		Args:              arity(1, 2, "explain needs ENVIRONMENT/CLUSTER-TYPE/TARGET, or a code such as K2003"),
+		ValidArgsFunction: g.complete().explained,
 	}
 	cmd.AddCommand(newExplainWorkspace(g), newExplainCluster(g))
 	output := outputFlag(cmd)
@@ -57,7 +56,7 @@ With the code of a diagnostic it explains the code.`,
 	return cmd
 }
 
-func (g *global) explainCode(output string, e diag.Explanation) error {
+func (g inspector) explainCode(output string, e diag.Explanation) error {
 	type explanation struct {
 		Code     diag.Code     `json:"code"`
 		Severity diag.Severity `json:"severity"`
@@ -70,7 +69,7 @@ func (g *global) explainCode(output string, e diag.Explanation) error {
 	})
 }
 
-func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, target, key string) error {
+func (g inspector) explain(cmd *cobra.Command, output, environment, clusterType, target, key string) error {
 	return g.compile(cmd.Context(), []string{environment}, func(b *compiler.Build) error {
 		x, ok, err := query.Explain(cmd.Context(), b, environment, clusterType, target, key)
 		if err != nil {
@@ -165,4 +164,198 @@ func origin(o query.Origin) string {
 		return fmt.Sprintf("%s of %s", o.Kind, o.Name)
 	}
 	return fmt.Sprintf("%s of config %s, layer %d", o.Kind, o.Name, *o.Layer)
+}
+
+// newExplainCluster is `explain cluster ENVIRONMENT/NAME`.
+func newExplainCluster(g inspector) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster ENVIRONMENT/NAME",
+		Short: "Say what runs on a cluster, with which values, and why",
+		Long: `explain cluster tells of one cluster: its cluster type, the selectors of clusters
+that hold for it, which are its class, what it pulls, and what is assigned to it, with
+versions and values. kalypso explain ENVIRONMENT/NAME/TARGET says where a value comes
+from.`,
+		Example: `  kalypso explain cluster prod/store-17
+  kalypso explain cluster prod/store-17 -o json`,
+		Args: arity(1, 1, "explain cluster needs ENVIRONMENT/NAME"),
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		environment, name, ok := cutCluster(args[0])
+		if !ok {
+			return usagef("%s is not ENVIRONMENT/NAME", args[0])
+		}
+		return g.compile(cmd.Context(), []string{environment}, func(b *compiler.Build) error {
+			x, ok, err := query.ExplainCluster(cmd.Context(), b, environment, name)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return g.reportErrors(b)
+			}
+			return g.print(*output, document[query.ClusterExplanation]{apiVersion, "ClusterExplanation", x},
+				func(w *tabwriter.Writer) { clusterText(w, &x) })
+		})
+	}
+	return cmd
+}
+
+// cutCluster reads ENVIRONMENT/NAME.
+func cutCluster(arg string) (environment, name string, ok bool) {
+	environment, name, ok = strings.Cut(arg, "/")
+	return environment, name, ok && environment != "" && name != "" && !strings.Contains(name, "/")
+}
+
+func clusterText(w *tabwriter.Writer, x *query.ClusterExplanation) {
+	fmt.Fprintf(w, "%s is a cluster of type %s in %s\n", x.Name, x.ClusterType, x.Environment)
+	if x.Description != "" {
+		fmt.Fprintf(w, "  description\t%s\n", x.Description)
+	}
+	if x.Inventory != "" {
+		fmt.Fprintf(w, "  inventory\t%s\n", x.Inventory)
+	}
+	fmt.Fprintf(w, "  written\t%s\n", places(x.Positions))
+	if x.Address != "" {
+		fmt.Fprintf(w, "  address\t%s\n", x.Address)
+	}
+	fmt.Fprintf(w, "  labels\t%s\n  pulls\t%s\n", query.LabelsText(x.Labels), x.Pulls)
+	if x.Pulls != x.Folder {
+		fmt.Fprintf(w, "  which names\t%s\n", x.Folder)
+	}
+	if len(x.Class) > 0 {
+		fmt.Fprintln(w, "class")
+	}
+	for _, p := range x.Class {
+		fmt.Fprintf(w, "  clusters of %s %s\t%s\n", p.Kind, p.Name, places(p.Positions))
+	}
+	for _, a := range x.Assignments {
+		fmt.Fprintf(w, "%s", a.DeploymentTarget)
+		if a.Version != "" {
+			fmt.Fprintf(w, " %s", a.Version)
+		}
+		fmt.Fprintf(w, "\n  namespace\t%s\n  policies\t%s\n", a.Namespace, join(a.Policies))
+		if a.Failed {
+			fmt.Fprintf(w, "  state\tfailed: it keeps its last good output\n")
+		}
+		for _, v := range a.Values {
+			value := v.Value.String()
+			if v.Secret {
+				value = "a secret"
+			}
+			fmt.Fprintf(w, "  %s\t%s\n", v.Path, value)
+		}
+	}
+	if len(x.Assignments) == 0 {
+		fmt.Fprintln(w, "nothing is assigned to it")
+	}
+}
+
+// newExplainWorkspace is `explain workspace WORKSPACE [ENVIRONMENT...]`.
+func newExplainWorkspace(g inspector) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workspace WORKSPACE [ENVIRONMENT...]",
+		Short: "Say what a workspace may bring, what is of it, and how near its quota it is",
+		Long: `explain workspace tells of a workspace, in each environment: what it may bring, by
+its declaration or by the profile that counts where there is none, which workloads are
+of it and how often they are assigned, and how much of its quota they request.`,
+		Example: `  kalypso explain workspace shop-team
+  kalypso explain workspace shop-team prod -o json`,
+		Args: arity(1, math.MaxInt, "explain workspace needs the name of a workspace"),
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return g.compile(cmd.Context(), args[1:], func(b *compiler.Build) error {
+			items := slices.DeleteFunc(query.Workspaces(b), func(w query.Workspace) bool { return w.Name != args[0] })
+			about, _ := query.AboutWorkspace(b, args[0])
+			if len(items) == 0 {
+				return g.unknownWorkspace(b, args[0], about)
+			}
+			err := g.print(*output, list[query.Workspace]{apiVersion, "WorkspaceList", items}, func(w *tabwriter.Writer) {
+				for _, i := range items {
+					workspaceText(w, i)
+				}
+			})
+			if err != nil {
+				return err
+			}
+			return g.report(g.err, about)
+		})
+	}
+	return cmd
+}
+
+func workspaceText(w *tabwriter.Writer, i query.Workspace) {
+	fmt.Fprintf(w, "%s in %s", i.Name, i.Environment)
+	if i.Profile != "" {
+		fmt.Fprintf(w, ", which is not declared: %s of kalypso.io/stdlib/workspace counts", i.Profile)
+	}
+	fmt.Fprintf(w, "\n  workloads\t%s\n", join(i.Workloads))
+	if len(i.Registrations) > 0 {
+		fmt.Fprintf(w, "  registrations\t%s\n", join(i.Registrations))
+	}
+	fmt.Fprintf(w, "  assignments\t%d, of which %d failed\n", i.Assignments, i.Failed)
+	for _, q := range i.Quota {
+		fmt.Fprintf(w, "  quota %s\t%s of %s\n", q.Resource, q.Requested, q.Quota)
+	}
+	fmt.Fprintln(w, "may bring")
+	for _, b := range i.Bounds {
+		allows := "nothing"
+		if len(b.Allows) > 0 {
+			allows = strings.Join(b.Allows, " ")
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", b.Field, allows)
+	}
+}
+
+// unknownWorkspace is the error of a workspace that is not declared, and that no workload is of.
+// about are the diagnostics that concern it: errors may hide it.
+func (g *platform) unknownWorkspace(b *compiler.Build, name string, about []diag.Diagnostic) error {
+	var known []string
+	for _, w := range query.Workspaces(b) {
+		known = append(known, w.Name)
+	}
+	slices.Sort(known)
+	hint := spelling.DidYouMean(name, slices.Compact(known))
+	if diag.Errors(about) || hint == "" {
+		return g.noSuch(b, "workspace", name, known)
+	}
+	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name, hint)
+}
+
+// addCodeOwners adds --codeowners to `get workspaces`.
+func addCodeOwners(g inspector, cmd *cobra.Command) {
+	usual := cmd.RunE
+	var owners bool
+	cmd.Flags().BoolVar(&owners, "codeowners", false, "print CODEOWNERS: which file of the platform who reviews")
+	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
+		if !owners {
+			return usual(cmd, environments)
+		}
+		return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
+			for _, line := range codeOwners(query.Workspaces(b)) {
+				fmt.Fprintln(g.out, line)
+			}
+			return g.reportErrors(b)
+		})
+	}
+}
+
+// codeOwners returns the lines of CODEOWNERS: each file in which workloads or registrations of
+// workspaces with owners are declared, with these.
+func codeOwners(workspaces []query.Workspace) []string {
+	of := map[string][]string{}
+	for _, w := range workspaces {
+		for _, file := range w.Files {
+			of[file] = append(of[file], w.Owners...)
+		}
+	}
+	var lines []string
+	for _, file := range slices.Sorted(maps.Keys(of)) {
+		owners := of[file]
+		slices.Sort(owners)
+		if owners = slices.Compact(owners); len(owners) > 0 {
+			lines = append(lines, "/"+strings.ReplaceAll(file, " ", `\ `)+" "+strings.Join(owners, " "))
+		}
+	}
+	return lines
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // formatting is `kalypso fmt`.
-type formatting struct {
-	*global
+type formatter struct {
+	*platform
 	check, diff bool
 
 	seen    bool // a file
@@ -26,8 +26,8 @@ type formatting struct {
 	err     error // of what cannot be read or written
 }
 
-func newFmt(g *global) *cobra.Command {
-	f := &formatting{global: g}
+func newFmt(g author) *cobra.Command {
+	f := &formatter{platform: g.platform}
 	cmd := &cobra.Command{
 		Use:   "fmt [FILE|DIR...]",
 		Short: "Format CUE files",
@@ -49,7 +49,7 @@ then 3.`,
 	return cmd
 }
 
-func (f *formatting) run(args []string) error {
+func (f *formatter) run(args []string) error {
 	if len(args) == 0 {
 		args = []string{"."}
 	}
@@ -88,14 +88,14 @@ func (f *formatting) run(args []string) error {
 }
 
 // called returns a file that is at, or below, what an argument names, as the user would.
-func (f *formatting) called(name, at, path string) string {
+func (f *formatter) called(name, at, path string) string {
 	if rest, below := strings.CutPrefix(path, at); below {
 		return filepath.ToSlash(filepath.Clean(name + rest))
 	}
 	return filepath.ToSlash(filepath.Join(name, path)) // at is the working directory
 }
 
-func (f *formatting) file(path, called string, err error) {
+func (f *formatter) file(path, called string, err error) {
 	var c *cueformat.Change
 	if err == nil {
 		c, err = cueformat.Read(path)
@@ -114,7 +114,7 @@ func (f *formatting) file(path, called string, err error) {
 }
 
 // show prints what is to be known of a file that is not formatted.
-func (f *formatting) show(called string, c *cueformat.Change) {
+func (f *formatter) show(called string, c *cueformat.Change) {
 	f.changed = true
 	if f.diff {
 		f.out.Write(diff.Diff(called+".orig", c.Before, called, c.After))
@@ -123,7 +123,7 @@ func (f *formatting) show(called string, c *cueformat.Change) {
 	fmt.Fprintln(f.out, called)
 }
 
-func (f *formatting) stdin() {
+func (f *formatter) stdin() {
 	src, err := io.ReadAll(f.in)
 	if err != nil {
 		f.err = errors.Join(f.err, err)
@@ -141,7 +141,7 @@ func (f *formatting) stdin() {
 }
 
 // failed reports what CUE says is wrong with a file, or that it cannot be read.
-func (f *formatting) failed(called string, err error) {
+func (f *formatter) failed(called string, err error) {
 	problems := cueformat.Problems(err)
 	if len(problems) == 0 {
 		f.err = errors.Join(f.err, err)

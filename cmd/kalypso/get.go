@@ -7,13 +7,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/compiler/query/tables"
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-func newGet(g *global) *cobra.Command {
+func newGet(g inspector) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
 		Short: "List what the platform has",
@@ -49,33 +53,147 @@ func nothingCalled(cmd *cobra.Command, args []string) error {
 	return usagef("unknown kind %q to %s; %s", args[0], cmd.Name(), hint)
 }
 
-// listing is `get NAME`: a list of items of one type.
+// lister is a list of any type.
+type lister interface {
+	command(inspector) *cobra.Command
+	describe(inspector) *cobra.Command
+}
+
+// listings are the lists of each collection, and of the assignments that the compiler makes of
+// them.
+func listings() []lister {
+	workspaces := newListing(tables.Workspaces(), "ws", "the workspaces",
+		func(w query.Workspace) facets { return facets{environment: w.Environment, id: w.Name} })
+	workspaces.extend = addCodeOwners
+	targets := newListing(tables.DeploymentTargets(), "dt", "the deployment targets",
+		func(t query.DeploymentTarget) facets {
+			return facets{environment: t.Environment, id: t.DeploymentTarget, workloads: []string{t.Workload},
+				clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
+		}, byLabels, byWorkload, byClusterType)
+	targets.ref = func(t query.DeploymentTarget) model.Ref {
+		return model.Ref{Collection: "workloads", Name: t.Workload, Path: "deploymentTargets." + model.Label(t.Name)}
+	}
+	assignments := newListing(tables.Assignments(), "as", "what is assigned where", assignmentFacets,
+		byLabels, byWorkload, byClusterType, byCluster, byState)
+	assignments.byCluster = newListing(tables.ClusterAssignments(), "", "", func(a query.Assignment) facets {
+		f := assignmentFacets(a)
+		f.id, f.cluster = a.Environment+"/"+a.Cluster+"/"+a.DeploymentTarget, a.Environment+"/"+a.Cluster
+		return f
+	})
+	return []lister{
+		newListing(tables.Environments(), "env", "the environments",
+			func(e query.Environment) facets { return facets{environment: e.Name, id: e.Name} }),
+		newListing(tables.ClusterTypes(), "ct", "the cluster types", func(c query.ClusterType) facets {
+			return facets{environment: c.Environment, id: c.Name, labels: []map[string]string{c.Labels}}
+		}, byLabels),
+		newListing(tables.Clusters(), "cl", "the clusters", func(c query.Cluster) facets {
+			return facets{environment: c.Environment, id: c.Name, clusterTypes: []string{c.Folder},
+				workloads: c.Workloads, labels: []map[string]string{c.Labels}}
+		}, byLabels, byWorkload, byClusterType),
+		newListing(tables.Inventories(), "inv", "the inventories",
+			func(i query.Inventory) facets { return facets{environment: i.Environment, id: i.Name} }),
+		newListing(tables.NamespaceServices(), "ns", "the namespace services", func(s query.NamespaceService) facets {
+			return facets{environment: s.Environment, id: s.Name, clusterTypes: s.ClusterTypes}
+		}, byClusterType),
+		newListing(tables.Reconcilers(), "rec", "the reconcilers", func(r query.Reconciler) facets {
+			return facets{environment: r.Environment, id: r.Name, clusterTypes: r.ClusterTypes}
+		}, byClusterType),
+		workspaces,
+		newListing(tables.Workloads(), "wl", "the workloads with deployment targets", func(w query.Workload) facets {
+			return facets{environment: w.Environment, id: w.Name, workloads: []string{w.Name},
+				labels: []map[string]string{w.Labels}}
+		}, byLabels, byWorkload),
+		targets,
+		newListing(tables.Registrations(), "reg", "the registrations, by which other teams bring workloads and configs",
+			func(r query.Registration) facets { return facets{environment: r.Environment, id: r.Name} }),
+		newListing(tables.SchedulingPolicies(), "sp", "the scheduling policies",
+			func(p query.SchedulingPolicy) facets { return facets{environment: p.Environment, id: p.Name} }),
+		assignments,
+		newListing(tables.Configs(), "cfg", "the configs", func(c query.Config) facets {
+			return facets{environment: c.Environment, id: c.Name, failed: c.Failed}
+		}, byState),
+		newListing(tables.ConfigSchemas(), "cs", "the config schemas", func(s query.ConfigSchema) facets {
+			return facets{environment: s.Environment, id: s.Name, failed: s.Failed}
+		}, byState),
+		newListing(tables.Tests(), "ts", "the tests", func(t query.Test) facets {
+			return facets{environment: t.Environment, id: t.Name, failed: t.Failed}
+		}, byState),
+	}
+}
+
+// assignmentFacets finds an assignment by labels of its deployment target and its cluster
+// type. Where both have a label, either value will do, as for the configs that match it.
+func assignmentFacets(a query.Assignment) facets {
+	over := func(below, above map[string]string) map[string]string {
+		both := map[string]string{}
+		maps.Copy(both, below)
+		maps.Copy(both, above)
+		return both
+	}
+	return facets{
+		environment: a.Environment,
+		id:          a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget,
+		workloads:   []string{a.Workload}, clusterTypes: []string{a.ClusterType},
+		labels: []map[string]string{over(a.ClusterTypeLabels, a.TargetLabels),
+			over(a.TargetLabels, a.ClusterTypeLabels)}, failed: a.Failed,
+	}
+}
+
+// listing is `get NAME`, and `describe NAME` of one item. All names come from the name of the
+// table: cluster_types is the list cluster-types, the document ClusterTypeList, and the
+// collection clusterTypes of the language.
 type listing[T any] struct {
-	name, short, kind, what string
-	of                      func(*compiler.Build) []T
-	// header are the titles of the table's columns, of which the last wide ones are only
-	// shown by -o wide; cells are those of an item.
-	header []string
-	wide   int
-	cells  func(T) []any
-	// facets are what an item can be found by. Flags are added for those in filters.
-	facets  func(T) facets
-	filters []string
-	// ref returns the environment of an item and the entity that it is; nil for what is
-	// none.
-	ref func(T) (environment string, ref model.Ref)
-	// byCluster is the list where each item is there once for each of its clusters; nil
-	// where there is none.
+	*tables.List[T]
+	short, what string
+	facets      func(T) facets
+	filters     []string // the facets that flags are added for
+	// ref returns the entity of an item in its environment; nil for the entity of the collection
+	// with the item's id as its name.
+	ref func(T) model.Ref
+	// byCluster is the list with each item once for each of its clusters; nil for none.
 	byCluster *listing[T]
-	// extend adds what the list alone has to its command; nil for nothing.
-	extend func(*global, *cobra.Command)
+	// extend adds flags that only this list has to its command; nil for none.
+	extend func(inspector, *cobra.Command)
+}
+
+func newListing[T any](list *tables.List[T], short, what string, facets func(T) facets, filters ...string) *listing[T] {
+	return &listing[T]{List: list, short: short, what: what, facets: facets, filters: filters}
+}
+
+// name returns the name of the list on the command line, in the plural.
+func (l *listing[T]) name() string { return strings.ReplaceAll(l.Name, "_", "-") }
+
+// singular returns the name of one item on the command line.
+func (l *listing[T]) singular() string {
+	if stem, is := strings.CutSuffix(l.name(), "ies"); is {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(l.name(), "s")
+}
+
+// camelCase joins words that dashes separate: cluster-types is ClusterTypes.
+func camelCase(name string) string {
+	out := ""
+	for word := range strings.SplitSeq(name, "-") {
+		out += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return out
+}
+
+// entity returns the entity that an item is.
+func (l *listing[T]) entity(item T) model.Ref {
+	if l.ref != nil {
+		return l.ref(item)
+	}
+	collection := camelCase(l.name())
+	return model.Ref{Collection: strings.ToLower(collection[:1]) + collection[1:], Name: l.facets(item).id}
 }
 
 // command returns the command.
-func (l listing[T]) command(g *global) *cobra.Command {
+func (l *listing[T]) command(g inspector) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     l.name + " [ENVIRONMENT...]",
-		Aliases: []string{singular(l.name), l.short},
+		Use:     l.name() + " [ENVIRONMENT...]",
+		Aliases: []string{l.singular(), l.short},
 		Short:   "List " + l.what,
 	}
 	output := new(string)
@@ -89,14 +207,14 @@ func (l listing[T]) command(g *global) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
 		l := l
 		if *expand == "clusters" || len(filter.clusters) > 0 {
-			l = *l.byCluster
+			l = l.byCluster
 		}
 		matches, err := filter.matcher()
 		if err != nil {
 			return err
 		}
 		return g.compile(cmd.Context(), append(environments, filter.environments...), func(b *compiler.Build) error {
-			items := slices.DeleteFunc(l.of(b), func(item T) bool { return !matches(l.facets(item)) })
+			items := slices.DeleteFunc(l.Items(b), func(item T) bool { return !matches(l.facets(item)) })
 			if err := l.print(g, *output, items); err != nil {
 				return err
 			}
@@ -113,7 +231,7 @@ func (l listing[T]) command(g *global) *cobra.Command {
 }
 
 // print prints the items, of which each name is printed once.
-func (l listing[T]) print(g *global, output string, items []T) error {
+func (l *listing[T]) print(g inspector, output string, items []T) error {
 	switch output {
 	case "name":
 		printed := map[string]bool{}
@@ -125,36 +243,150 @@ func (l listing[T]) print(g *global, output string, items []T) error {
 		}
 		return nil
 	case "table", "wide":
-		n := len(l.header)
-		if output == "table" {
-			n -= l.wide
-		}
+		wide := output == "wide"
 		var rows [][]any
 		printed := map[string]bool{} // classes of a cluster type may differ only in what -o wide shows
 		for _, item := range items {
-			cells := l.cells(item)[:n]
+			cells := l.Cells(item, wide)
 			if line := fmt.Sprintln(cells...); !printed[line] {
 				printed[line] = true
 				rows = append(rows, cells)
 			}
 		}
-		return g.table(l.header[:n], rows)
+		return g.table(l.Header(wide), rows)
 	}
-	return g.printDocument(output, list[T]{apiVersion, l.kind, items})
+	return g.printDocument(output, list[T]{apiVersion, camelCase(l.singular()) + "List", items})
 }
 
-// singular returns the singular of the name of a list.
-func singular(name string) string {
-	if stem, is := strings.CutSuffix(name, "ies"); is {
-		return stem + "y"
-	}
-	return strings.TrimSuffix(name, "s")
+// The flags that filter lists.
+const (
+	byLabels      = "selector"
+	byWorkload    = "workload"
+	byClusterType = "cluster-type"
+	byCluster     = "cluster"
+	byState       = "state"
+)
+
+// stateAny is the value of --state for items in any state; the others are the states that tables
+// show.
+const stateAny = "any"
+
+// facets are what an item of a list can be found by.
+type facets struct {
+	environment  string
+	id           string // that -o name prints
+	workloads    []string
+	clusterTypes []string
+	cluster      string // ENVIRONMENT/NAME of the one that the item is of; "" for several
+	// labels are those of the item; of one with two sources of them, each in turn.
+	labels []map[string]string
+	failed bool
 }
 
-func labels(of map[string]string) string {
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(of)) {
-		out = append(out, fmt.Sprintf("%s=%s", k, of[k]))
+// filter are the flags that choose the items of a list. Several flags are all to be
+// fulfilled; of several values of one flag, one.
+type filter struct {
+	environments, workloads, clusterTypes, clusters []string
+	selector, state                                 string
+}
+
+// newFilter adds --environment and the flags with the names to a command.
+func newFilter(cmd *cobra.Command, names []string) *filter {
+	f := &filter{state: stateAny}
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&f.environments, "environment", "e", nil, "list only what is in this `ENVIRONMENT`")
+	for _, name := range names {
+		switch name {
+		case byLabels:
+			flags.StringVarP(&f.selector, byLabels, "l", "", "list only what the `LABELS` select, written "+
+				"as for kubectl: key=value,key!=value,key in (a,b),key,!key")
+		case byWorkload:
+			flags.StringSliceVar(&f.workloads, byWorkload, nil, "list only what is of this `WORKLOAD`")
+		case byClusterType:
+			flags.StringSliceVar(&f.clusterTypes, byClusterType, nil, "list only what is on this `CLUSTER-TYPE`")
+		case byCluster:
+			flags.StringSliceVar(&f.clusters, byCluster, nil, "list only what is on this `CLUSTER`, which "+
+				"is NAME or ENVIRONMENT/NAME")
+		case byState:
+			choiceFlag(cmd, flags, &f.state, byState, "", "list only what is in this state", stateAny, tables.StateOK, tables.StateFailed)
+		}
 	}
-	return join(out)
+	return f
+}
+
+// matcher returns what says whether an item is to be listed.
+func (f *filter) matcher() (func(facets) bool, error) {
+	selector, err := klabels.Parse(f.selector)
+	if err != nil {
+		return nil, usagef("--selector %s: %v", f.selector, err)
+	}
+	return func(item facets) bool {
+		labelled := func(set map[string]string) bool { return selector.Matches(klabels.Set(set)) }
+		return (selector.Empty() || slices.ContainsFunc(item.labels, labelled)) &&
+			(len(f.workloads) == 0 || slices.ContainsFunc(item.workloads,
+				func(w string) bool { return slices.Contains(f.workloads, w) })) &&
+			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool {
+				return slices.Contains(f.clusterTypes, c) || slices.Contains(f.clusterTypes, model.TypeOfFolder(c))
+			})) &&
+			(len(f.clusters) == 0 || slices.ContainsFunc(f.clusters,
+				func(name string) bool { return isNamed(item.cluster, name) })) &&
+			(f.state == stateAny || f.state == tables.State(item.failed))
+	}, nil
+}
+
+// isNamed says whether an entity of an environment, ENVIRONMENT/NAME, has a name: NAME, or ENVIRONMENT/NAME.
+func isNamed(entity, name string) bool {
+	return entity == name || strings.HasSuffix(entity, "/"+name)
+}
+
+// unknown says which names of the filter no environment of a build has, and which were
+// probably meant; "" where an environment cannot be read, and may have any.
+func (f *filter) unknown(b *compiler.Build) string {
+	if slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {
+		return ""
+	}
+	said, in := "", ""
+	if len(b.Environments) < len(b.Declarations) {
+		var names []string
+		for _, e := range b.Environments {
+			names = append(names, e.Name)
+		}
+		in = " in " + strings.Join(names, ", ")
+	}
+	look := func(what string, names, known []string) {
+		slices.Sort(known)
+		known = slices.Compact(known) // of several environments
+		for _, name := range names {
+			if slices.Contains(known, name) {
+				continue
+			}
+			said += "; there is no " + what + " " + name + in
+			if hint := spelling.DidYouMean(name, known); hint != "" {
+				said += ", " + hint
+			}
+		}
+	}
+	var workloads, clusterTypes []string
+	for _, w := range query.Workloads(b) {
+		workloads = append(workloads, w.Name)
+	}
+	for _, c := range query.ClusterTypes(b) {
+		clusterTypes = append(clusterTypes, c.Name)
+		for _, class := range c.Classes {
+			clusterTypes = append(clusterTypes, class.Folder)
+		}
+	}
+	look("workload", f.workloads, workloads)
+	look("cluster type", f.clusterTypes, clusterTypes)
+	if len(f.clusters) > 0 {
+		var clusters []string
+		for _, c := range query.Clusters(b) {
+			clusters = append(clusters, c.Name)
+			if slices.ContainsFunc(f.clusters, func(name string) bool { return strings.Contains(name, "/") }) {
+				clusters = append(clusters, c.Environment+"/"+c.Name)
+			}
+		}
+		look("cluster", f.clusters, clusters)
+	}
+	return said
 }

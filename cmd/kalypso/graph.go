@@ -36,7 +36,7 @@ type drawn struct {
 var graphFormats = map[string]string{".dot": "dot", ".gv": "dot", ".svg": "svg", ".mmd": "mermaid",
 	".mermaid": "mermaid", ".json": "json"}
 
-func newGraph(g *global) *cobra.Command {
+func newGraph(g inspector) *cobra.Command {
 	o := &drawn{}
 	cmd := &cobra.Command{
 		Use:   "graph",
@@ -107,7 +107,7 @@ func oneGraph(cmd *cobra.Command, args []string) error {
 }
 
 // graph draws a graph of what is compiled.
-func (g *global) graph(cmd *cobra.Command, o *drawn, args []string,
+func (g inspector) graph(cmd *cobra.Command, o *drawn, args []string,
 	of func(*compiler.Build, string) (*graph.Graph, error)) error {
 	if err := g.checkDrawn(cmd, o); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (g *global) graph(cmd *cobra.Command, o *drawn, args []string,
 }
 
 // drawPart draws what errors leave of environments, and says what they hide.
-func (g *global) drawPart(o *drawn, of []*engine.Environment, drawn *graph.Graph) error {
+func (g inspector) drawPart(o *drawn, of []*engine.Environment, drawn *graph.Graph) error {
 	var hidden []string
 	for _, e := range of {
 		switch {
@@ -153,7 +153,7 @@ func (g *global) drawPart(o *drawn, of []*engine.Environment, drawn *graph.Graph
 }
 
 // promotionGraph draws the promotion that the base declares, of which nothing is compiled.
-func (g *global) promotionGraph(cmd *cobra.Command, o *drawn, args []string) error {
+func (g inspector) promotionGraph(cmd *cobra.Command, o *drawn, args []string) error {
 	if err := g.checkDrawn(cmd, o); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (g *global) promotionGraph(cmd *cobra.Command, o *drawn, args []string) err
 	})
 }
 
-func (g *global) readDeclarations(ctx context.Context, c *cache.Cache) ([]model.Declaration, []diag.Diagnostic, error) {
+func (g *platform) readDeclarations(ctx context.Context, c *cache.Cache) ([]model.Declaration, []diag.Diagnostic, error) {
 	r := g.request(nil, c)
 	stop := g.showProgress(ctx, &r)
 	defer stop()
@@ -199,7 +199,7 @@ func (g *global) readDeclarations(ctx context.Context, c *cache.Cache) ([]model.
 }
 
 // checkDrawn checks the flags, before anything is compiled.
-func (g *global) checkDrawn(cmd *cobra.Command, o *drawn) error {
+func (g inspector) checkDrawn(cmd *cobra.Command, o *drawn) error {
 	if o.to != "" {
 		format := graphFormats[strings.ToLower(filepath.Ext(o.to))]
 		switch {
@@ -227,7 +227,7 @@ func (g *global) checkDrawn(cmd *cobra.Command, o *drawn) error {
 }
 
 // draw writes a graph.
-func (g *global) draw(o *drawn, drawn *graph.Graph) error {
+func (g inspector) draw(o *drawn, drawn *graph.Graph) error {
 	if !o.noFold {
 		drawn.Fold(o.fold)
 	}

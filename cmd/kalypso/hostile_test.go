@@ -31,7 +31,7 @@ func TestHostileCSV(t *testing.T) {
 		events = append(events, audit.Event{Time: time.Unix(1, 0).UTC(), Environment: "prod", What: "held", By: c.text, Reason: c.text})
 	}
 	var out bytes.Buffer
-	if err := (&global{streams: streams{out: &out}}).auditCSV(events); err != nil {
+	if err := (inspector{newPlatform(streams{out: &out}, nil)}).auditCSV(events); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()
@@ -50,7 +50,7 @@ func TestHostileHub(t *testing.T) {
 		found := &api.Assignments{Assignments: []state.Row{{Environment: "prod", Cluster: c.text, ClusterType: "edge", Target: "hello-main", State: state.Failed, Message: c.text}}}
 		for _, output := range []string{"json", "yaml", "table"} {
 			var out bytes.Buffer
-			if err := (&asking{global: &global{streams: streams{out: &out}}, output: &output}).printRows(found); err != nil {
+			if err := (&hubReader{console: &console{streams: streams{out: &out}}, output: &output}).printRows(found); err != nil {
 				t.Fatal(err)
 			}
 			if output == "table" {

@@ -4,27 +4,30 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/observe"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // asking are commands that ask a hub.
-type asking struct {
-	*global
+type hubReader struct {
+	*console
 	hub    hubOptions
 	output *string
 }
 
-func newHub(g *global) *cobra.Command {
-	a := &asking{global: g}
+func newHub(g *console) *cobra.Command {
+	a := &hubReader{console: g}
 	cmd := &cobra.Command{
 		Use:   "hub",
 		Short: "Ask a hub what really runs where",
@@ -48,6 +51,14 @@ assignment on a cluster is in one of these states:
 	cmd.AddCommand(newHubStatus(a), newHubDrift(a), newHubHistory(a), newHubReleases(a),
 		newHubPerformance(a), newHubCluster(a), newHubForget(a), newHubToken(a))
 	return cmd
+}
+
+// client returns the client of the hub.
+func (a *hubReader) client() (*api.Client, error) { return a.hub.client(a.console) }
+
+// printItem prints an answer of the hub as json or yaml.
+func printItem[T any](a *hubReader, kind string, item T) error {
+	return a.printDocument(*a.output, document[T]{apiVersion, kind, item})
 }
 
 // selection are the flags that select assignments on clusters.
@@ -128,7 +139,7 @@ func dimensionList() (out []string) {
 	return out
 }
 
-func newHubStatus(a *asking) *cobra.Command {
+func newHubStatus(a *hubReader) *cobra.Command {
 	s := &selection{}
 	var by []string
 	var all bool
@@ -195,8 +206,8 @@ func readDimensions(names []string, environment string) ([]state.Dimension, erro
 	return out, nil
 }
 
-func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) error {
-	hub, err := a.hub.client(a.global)
+func (a *hubReader) counts(ctx context.Context, q api.Query, by []state.Dimension) error {
+	hub, err := a.client()
 	if err != nil {
 		return err
 	}
@@ -220,7 +231,7 @@ func (a *asking) counts(ctx context.Context, q api.Query, by []state.Dimension) 
 	}
 	a.tell(found.Caveats)
 	if *a.output != "table" {
-		return a.printDocument(*a.output, document[*api.Groups]{apiVersion, "HubCounts", found})
+		return printItem(a, "HubCounts", found)
 	}
 	var header []string
 	for _, d := range by {
@@ -267,7 +278,7 @@ func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environme
 }
 
 // list prints assignments on clusters, in the order of the hub.
-func (a *asking) list(ctx context.Context, q api.Query, limit int) error {
+func (a *hubReader) list(ctx context.Context, q api.Query, limit int) error {
 	out := &api.Assignments{Assignments: []state.Row{}}
 	err := a.assignments(ctx, q, limit, out, func() {})
 	if err != nil {
@@ -277,8 +288,8 @@ func (a *asking) list(ctx context.Context, q api.Query, limit int) error {
 }
 
 // assignments adds assignments on clusters to an answer, page by page, and calls f after each.
-func (a *asking) assignments(ctx context.Context, q api.Query, limit int, out *api.Assignments, f func()) error {
-	hub, err := a.hub.client(a.global)
+func (a *hubReader) assignments(ctx context.Context, q api.Query, limit int, out *api.Assignments, f func()) error {
+	hub, err := a.client()
 	if err != nil {
 		return err
 	}
@@ -299,7 +310,7 @@ func (a *asking) assignments(ctx context.Context, q api.Query, limit int, out *a
 
 // pages calls f for each page of a list, with its cursor and how many it may have. f returns how many it
 // has, and the cursor of the next one; "" for none. Where a list is cut at a limit, 0 for none, it says so.
-func (a *asking) pages(limit int, f func(cursor string, most int) (n int, next string, err error)) error {
+func (a *hubReader) pages(limit int, f func(cursor string, most int) (n int, next string, err error)) error {
 	for cursor, taken := "", 0; ; {
 		most := 1000
 		if limit > 0 {
@@ -318,7 +329,7 @@ func (a *asking) pages(limit int, f func(cursor string, most int) (n int, next s
 }
 
 // tell says what a reader must know of an answer.
-func (a *asking) tell(c api.Caveats) {
+func (a *hubReader) tell(c api.Caveats) {
 	if c.Problem != "" {
 		fmt.Fprintf(a.err, "kalypso: warning: what is wanted may be older than the branches: %s\n", terminal.Line(c.Problem))
 	}
@@ -328,13 +339,13 @@ func (a *asking) tell(c api.Caveats) {
 }
 
 // tellMore says that a list was cut.
-func (a *asking) tellMore(limit int) {
+func (a *hubReader) tellMore(limit int) {
 	fmt.Fprintf(a.err, "kalypso: there are more than these %d: give another --limit, or select less\n", limit)
 }
 
-func (a *asking) printRows(found *api.Assignments) error {
+func (a *hubReader) printRows(found *api.Assignments) error {
 	if *a.output != "table" {
-		return a.printDocument(*a.output, document[*api.Assignments]{apiVersion, "HubAssignments", found})
+		return printItem(a, "HubAssignments", found)
 	}
 	var rows [][]any
 	for i := range found.Assignments {
@@ -376,4 +387,84 @@ func when(t time.Time) string {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02T15:04Z")
+}
+
+// The environment's words for a hub, and for the token that it wants.
+const (
+	hubEnv      = "KALYPSO_HUB"
+	hubTokenEnv = "KALYPSO_HUB_TOKEN"
+)
+
+// hubOptions are the flags of commands that ask a hub.
+type hubOptions struct{ address, tokenFile string }
+
+// flags adds them; token is the name of the flag with the token's file.
+func (o *hubOptions) flags(f *pflag.FlagSet, token, usage string) {
+	f.StringVar(&o.address, "hub", "", usage+", a `URL` (default: "+hubEnv+")")
+	f.StringVar(&o.tokenFile, token, "",
+		"a `FILE` with the token that the hub wants (default: "+hubTokenEnv+", for none no token)")
+}
+
+// given returns the address of the hub; "" for none.
+func (o *hubOptions) given() string { return cmp.Or(o.address, os.Getenv(hubEnv)) }
+
+// client returns the client of the hub.
+func (o *hubOptions) client(g *console) (*api.Client, error) {
+	if o.given() == "" {
+		return nil, usagef("which hub? give its address with --hub, or as %s", hubEnv)
+	}
+	token, err := o.token(g)
+	if err != nil {
+		return nil, err
+	}
+	return api.NewClient(o.given(), token)
+}
+
+// token returns the token that the hub wants; "" for none.
+func (o *hubOptions) token(g *console) (string, error) {
+	if o.tokenFile == "" {
+		return os.Getenv(hubTokenEnv), nil
+	}
+	return observe.ReadToken(g.path(o.tokenFile))
+}
+
+func newHubDrift(a *hubReader) *cobra.Command {
+	s := &selection{}
+	cmd := &cobra.Command{
+		Use:   "drift [ENVIRONMENT]",
+		Short: "List what runs and is not what is wanted, the oldest first",
+		Long: `drift lists the assignments on clusters that run something else than what is wanted: what
+their branch had before (behind), or what it never had or somebody changed on the
+cluster (drifted).`,
+		Example: `  kalypso hub drift prod`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := s.read(args)
+			if err != nil {
+				return err
+			}
+			q.States = []state.State{state.Behind, state.Drifted}
+			return a.oldest(cmd.Context(), q, s.limit)
+		},
+	}
+	s.flags(cmd)
+	return cmd
+}
+
+// oldest prints those assignments on clusters that have been in their state for the longest time, of all
+// that there are.
+func (a *hubReader) oldest(ctx context.Context, q api.Query, limit int) error {
+	out, cut := &api.Assignments{Assignments: []state.Row{}}, false
+	err := a.assignments(ctx, q, 0, out, func() {
+		slices.SortStableFunc(out.Assignments, func(x, y state.Row) int { return x.Holds().Compare(y.Holds()) })
+		if limit > 0 && len(out.Assignments) > limit {
+			out.Assignments, cut = out.Assignments[:limit], true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if cut {
+		a.tellMore(limit)
+	}
+	return a.printRows(out)
 }

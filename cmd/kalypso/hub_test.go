@@ -7,15 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/hub"
@@ -23,6 +26,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/api"
 	"github.com/kalypso-io/kalypso/hub/follow"
 	"github.com/kalypso-io/kalypso/hub/server"
+	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
@@ -40,9 +44,9 @@ func wantedProgram() {
 }
 
 func runWanted() error {
-	workers := worker.NewPool(1, worker.Self(workerArgument))
+	workers := worker.NewPool(1, worker.Self(compiler.WorkerArgument))
 	defer workers.Close()
-	g := &global{streams: streams{os.Stdin, os.Stdout, os.Stderr}, dir: ".", workers: workers}
+	g := promoter{&platform{console: &console{streams: streams{os.Stdin, os.Stdout, os.Stderr}, dir: "."}, workers: workers}}
 	c, err := cache.Open(cache.Options{})
 	if err != nil {
 		return err
@@ -157,5 +161,34 @@ func (h *scriptHub) look(ts *testscript.TestScript) {
 			return
 		}
 		ts.Check(h.Want(context.Background(), position, l.Wanted))
+	}
+}
+
+// TestDriftOldest holds that the oldest are listed, on whichever page of the hub they are.
+func TestDriftOldest(t *testing.T) {
+	ages := [][]int{{3, 9}, {1}, {8, 2}} // of the rows of each page, in hours
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := 0
+		_, _ = fmt.Sscan(r.URL.Query().Get("cursor"), &page)
+		out := api.Assignments{}
+		for _, age := range ages[page] {
+			out.Assignments = append(out.Assignments, state.Row{Cluster: fmt.Sprintf("c-%d", age), State: state.Behind, Changed: time.Date(2026, 11, 20, 12-age, 0, 0, 0, time.UTC)})
+		}
+		if page+1 < len(ages) {
+			out.Next = fmt.Sprint(page + 1)
+		}
+		_ = json.NewEncoder(w).Encode(out)
+	}))
+	t.Cleanup(hub.Close)
+	for limit, want := range map[string]string{"1": "c-9", "2": "c-9 c-8", "4": "c-9 c-8 c-3 c-2", "0": "c-9 c-8 c-3 c-2 c-1", "5": "c-9 c-8 c-3 c-2 c-1"} {
+		var out, said bytes.Buffer
+		code := execute(t.Context(), []string{"hub", "drift", "--hub", hub.URL, "--limit", limit}, streams{in: strings.NewReader(""), out: &out, err: &said})
+		var got []string
+		for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n")[1:] {
+			got = append(got, strings.Fields(line)[0])
+		}
+		if more := strings.Contains(said.String(), "there are more than these "+limit); code != 0 || strings.Join(got, " ") != want || more != (limit == "1" || limit == "2" || limit == "4") {
+			t.Errorf("--limit %s: %d, %v, %s", limit, code, got, said.String())
+		}
 	}
 }

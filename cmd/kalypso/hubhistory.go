@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-func newHubHistory(a *asking) *cobra.Command {
+func newHubHistory(a *hubReader) *cobra.Command {
 	s := &selection{}
 	var q api.HistoryQuery
 	var since, until string
@@ -44,8 +46,8 @@ func newHubHistory(a *asking) *cobra.Command {
 	return cmd
 }
 
-func (a *asking) history(ctx context.Context, q api.HistoryQuery, limit int) error {
-	hub, err := a.hub.client(a.global)
+func (a *hubReader) history(ctx context.Context, q api.HistoryQuery, limit int) error {
+	hub, err := a.client()
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func (a *asking) history(ctx context.Context, q api.HistoryQuery, limit int) err
 		return err
 	}
 	if *a.output != "table" {
-		return a.printDocument(*a.output, document[*api.History]{apiVersion, "HubHistory", all})
+		return printItem(a, "HubHistory", all)
 	}
 	var rows [][]any
 	for _, t := range all.Transitions {
@@ -77,7 +79,7 @@ func (a *asking) history(ctx context.Context, q api.HistoryQuery, limit int) err
 	return a.table([]string{"TIME", "CLUSTER", "ASSIGNMENT", "VERSION", "WAS", "STATE", "COMMIT", "REASON"}, rows)
 }
 
-func newHubReleases(a *asking) *cobra.Command {
+func newHubReleases(a *hubReader) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "releases [ENVIRONMENT]",
@@ -91,7 +93,7 @@ the platform allows.`,
 			if err != nil {
 				return err
 			}
-			hub, err := a.hub.client(a.global)
+			hub, err := a.client()
 			if err != nil {
 				return err
 			}
@@ -112,7 +114,7 @@ the platform allows.`,
 				return err
 			}
 			if *a.output != "table" {
-				return a.printDocument(*a.output, document[*api.Releases]{apiVersion, "HubReleases", found})
+				return printItem(a, "HubReleases", found)
 			}
 			var rows [][]any
 			for _, r := range found.Releases {
@@ -128,4 +130,67 @@ the platform allows.`,
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many; 0 for all")
 	return cmd
+}
+
+func newHubPerformance(a *hubReader) *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "performance [ENVIRONMENT]",
+		Short: "Show lead times and failure rates of releases",
+		Long: `performance shows the four DORA measures of each environment: the number of releases, in
+total and per week; the lead time, from the platform's commit until the whole release was
+ok (median and 90th percentile); the failure rate, as a share of the completed or failed
+releases; and the time from a failure until the ring was ok again (median). It leaves out
+environments without a release in that time.
+
+A release is a commit that changes what an environment or a ring gets.`,
+		Example: `  kalypso hub performance
+  kalypso hub performance prod --since 90d`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := environment(args)
+			if err != nil {
+				return err
+			}
+			from, err := readPast("since", since)
+			if err != nil {
+				return err
+			}
+			hub, err := a.client()
+			if err != nil {
+				return err
+			}
+			found, err := hub.Performance(cmd.Context(), name, from)
+			if err != nil {
+				return err
+			}
+			a.tell(found.Caveats)
+			if *a.output != "table" {
+				return printItem(a, "HubPerformance", found)
+			}
+			var rows [][]any
+			for _, p := range found.Environments {
+				failed := "-"
+				if p.Completed+p.Failed > 0 {
+					failed = fmt.Sprintf("%.0f %%", 100*p.FailureRate)
+				}
+				rows = append(rows, []any{
+					p.Environment, p.Releases, fmt.Sprintf("%.1f", p.PerWeek),
+					took(p.Completed, p.LeadMedian), took(p.Completed, p.LeadP90), failed, took(p.Restored, p.Restore),
+				})
+			}
+			return a.table([]string{
+				"ENVIRONMENT", "RELEASES", "PER WEEK", "LEAD TIME", "LEAD TIME P90", "FAILED", "TIME TO RESTORE",
+			}, rows)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "", "of the releases since a `TIME`, or for that long, as 90d (default: 30d)")
+	return cmd
+}
+
+// took returns a duration in seconds as tables have it; "-" if it is of no release.
+func took(releases, seconds int) string {
+	if releases == 0 {
+		return "-"
+	}
+	return (time.Duration(seconds) * time.Second).String()
 }

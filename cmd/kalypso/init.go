@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -13,15 +14,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"text/tabwriter"
+	"unicode"
 
 	"github.com/cli/go-gh/v2/pkg/prompter"
 	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/cueformat"
+	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
@@ -33,7 +38,7 @@ type initOptions struct {
 	app, yes bool
 }
 
-func newInit(g *global) *cobra.Command {
+func newInit(g author) *cobra.Command {
 	o := initOptions{}
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
@@ -56,12 +61,7 @@ Files that are there already are not changed. README.md, .gitignore, .editorconf
 and the settings of editors may be there; with any other in the way, or with CUE files beside
 them that cannot be parsed, nothing is written.`,
 		Example: "  kalypso init shop --reconciler argocd --environments dev,prod\n  kalypso init store --app",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("init takes one folder, and not %d", len(args))
-			}
-			return nil
-		},
+		Args:    arity(0, 1, "init takes one folder, and not %d"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.app && cmd.Flags().Changed("reconciler") {
 				return usagef("--reconciler is for platforms: an application's tree is the same for all of " +
@@ -106,7 +106,7 @@ them that cannot be parsed, nothing is written.`,
 
 // init writes a platform, or an application, into a folder, which is called as the user does, and returns
 // what it wrote.
-func (g *global) init(ctx context.Context, dir, called string, p starter.Platform,
+func (g author) init(ctx context.Context, dir, called string, p starter.Platform,
 	app bool) (of starter.Repository, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return of, usagef("%s is not a folder", called)
@@ -251,7 +251,7 @@ func applications(dir string, files []starter.File) (names []string) {
 
 // checkCUE reports CUE files in a folder that would be part of what init writes, and that cannot be
 // parsed.
-func (g *global) checkCUE(dir, called string) error {
+func (g author) checkCUE(dir, called string) error {
 	var there []string
 	for _, pattern := range []string{"*.cue", source.Environments + "/*/*.cue"} {
 		names, err := fs.Glob(os.DirFS(dir), pattern)
@@ -260,7 +260,7 @@ func (g *global) checkCUE(dir, called string) error {
 		}
 		there = append(there, names...)
 	}
-	f := &formatting{global: g}
+	f := &formatter{platform: g.platform}
 	for _, name := range there {
 		if _, err := cueformat.Read(filepath.Join(dir, filepath.FromSlash(name))); err != nil &&
 			!errors.Is(err, cueformat.ErrLink) {
@@ -309,4 +309,170 @@ func writeNew(name string, data []byte) error {
 		return errors.Join(err, os.Remove(name))
 	}
 	return nil
+}
+
+// command is a line that init prints for the user to run.
+type command struct{ line, comment string }
+
+// printNext prints the commands that build, commit and promote a new platform or application. Without values
+// in capitals, they work as they are, one after the other, in a POSIX shell.
+func (g author) printNext(dir, called string, r starter.Repository, app bool) error {
+	var first, promote []command
+	if called != "." {
+		folder, err := quoteWord(called)
+		if err != nil {
+			return err
+		}
+		first = append(first, command{line: "cd " + folder})
+	}
+	if app {
+		first = append(first, command{"kalypso project --to out", "render the targets, and look at out/"})
+	} else {
+		first = append(first,
+			command{"kalypso build --to out", "compile the environments, and look at out/"},
+			command{"kalypso get assignments", "what runs where"})
+	}
+	commit, outside, err := commitCommands(dir, r.Name, app)
+	if err != nil {
+		return err
+	}
+	if r.GitOps == "" {
+		bare := outside + "/" + r.Name + "-gitops.git"
+		promote = append(promote,
+			command{line: "git init --quiet --bare " + bare},
+			command{line: `git config url."file://$PWD/` + bare + `".insteadOf ` + r.PlaceholderGitOps()})
+	}
+	promote = append(promote,
+		command{"kalypso promote --all" + r.PromoteFlags(), "to " + strings.Join(r.Environments, ", ")})
+	fmt.Fprintln(g.err, "\nNext:")
+	if err := g.printCommands(slices.Concat(first, commit)); err != nil {
+		return err
+	}
+	if r.GitOps == "" {
+		fmt.Fprintf(g.err, "\nTo try promotion on this machine, let a repository beside this one stand "+
+			"for %s:\n", r.PlaceholderGitOps())
+	} else {
+		fmt.Fprintf(g.err, "\nTo promote, create %s, and run:\n", r.GitOps)
+	}
+	return g.printCommands(promote)
+}
+
+// commitCommands returns the commands that commit a new folder, where promote finds the commit, and the path from
+// there to the folder around the repository.
+func commitCommands(dir, name string, app bool) (commit []command, outside string, err error) {
+	kind := "platform"
+	if app {
+		kind = "application"
+	}
+	commit = []command{
+		{line: "git add --all ."},
+		{line: fmt.Sprintf("git commit --quiet --message %q", "Begin the "+kind+" "+name)},
+	}
+	repo, err := git.Discover(dir)
+	if errors.Is(err, git.ErrNoRepository) {
+		return slices.Insert(commit, 0, command{line: "git init --quiet --initial-branch main"}), "..", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer repo.Close()
+	if repo.RemoteURL("origin") != "" {
+		commit = append(commit, command{line: "git push --set-upstream origin HEAD"})
+	}
+	if dir, err = filepath.Abs(dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err == nil {
+		outside, err = filepath.Rel(dir, filepath.Dir(repo.WorkTree()))
+	}
+	return commit, filepath.ToSlash(outside), err
+}
+
+// printCommands prints commands on stderr, with their comments below each other.
+func (g author) printCommands(commands []command) error {
+	w := tabwriter.NewWriter(g.err, 0, 0, 3, ' ', 0)
+	for _, c := range commands {
+		if c.comment == "" {
+			fmt.Fprintf(w, "  %s\n", c.line)
+			continue
+		}
+		fmt.Fprintf(w, "  %s\t# %s\n", c.line, c.comment)
+	}
+	return w.Flush()
+}
+
+// quoteWord returns a text as one word of a shell.
+func quoteWord(text string) (string, error) {
+	word, err := syntax.Quote(text, syntax.LangPOSIX)
+	if err != nil {
+		return "", fmt.Errorf("no shell can take the name of the folder %q: %w", text, err)
+	}
+	return word, nil
+}
+
+// ask asks for what neither a flag nor the argument says. given says whether a flag is there;
+// what is no answer is refused, and asked for again.
+func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, told io.Writer) error {
+	if !given("app") && !given("reconciler") {
+		kind, err := p.Select("What do you begin?", "",
+			[]string{"a platform: what runs where, with which configuration", "an application: its own " +
+				"repository, for any platform"})
+		if err != nil {
+			return err
+		}
+		o.app = kind == 1
+	}
+	if o.dir == "" {
+		dir, err := p.Input("In which folder?", ".")
+		if err != nil {
+			return err
+		}
+		o.dir = dir
+	}
+	if !given("environments") {
+		if err := o.askEnvironments(p, told); err != nil {
+			return err
+		}
+	}
+	if !o.app && !given("reconciler") {
+		i, err := p.Select("How do clusters receive what is assigned to them?", o.Reconciler, starter.Reconcilers)
+		if err != nil {
+			return err
+		}
+		o.Reconciler = starter.Reconcilers[i]
+	}
+	if !given("rollout") {
+		i, err := p.Select("Who reports whether clusters run a commit, so that it may go on?", "", rolloutAnswers)
+		if err != nil {
+			return err
+		}
+		o.Rollout = starter.Rollouts[i]
+	}
+	return nil
+}
+
+// rolloutAnswers say what each of starter.Rollouts is.
+var rolloutAnswers = []string{
+	"no one yet: a commit goes on at once, and you name a source later",
+	"a hub, with promote --hub URL",
+	"Flux or Argo CD, as commit statuses in the GitOps repository",
+	"the clusters, with promote --kubeconfig FILE",
+	"files, with promote --report FOLDER",
+}
+
+// askEnvironments asks for the environments until they can be some.
+func (o *initOptions) askEnvironments(p *prompter.Prompter, told io.Writer) error {
+	usual := strings.Join(o.Environments, ", ")
+	for {
+		text, err := p.Input("Which environments, in the order in which commits come to them?", usual)
+		if err != nil {
+			return err
+		}
+		o.Environments = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+		err = checkEnvironments(o.Environments)
+		if err == nil {
+			return nil
+		}
+		fmt.Fprintf(told, "%v\n", err)
+	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-func newInventory(g *global) *cobra.Command {
+func newInventory(g author) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inventory",
 		Short: "Write the files whose rows are clusters",
@@ -36,16 +36,16 @@ func newInventory(g *global) *cobra.Command {
 }
 
 // pulling is `kalypso inventory pull`.
-type pulling struct {
-	*global
+type inventoryPull struct {
+	*platform
 	from, kubeconfig, context, namespace, selector string
 	files, nameLabels                              []string
 	dryRun, yes, exitCode                          bool
 	output                                         *string
 }
 
-func newInventoryPull(g *global) *cobra.Command {
-	p := &pulling{global: g}
+func newInventoryPull(g author) *cobra.Command {
+	p := &inventoryPull{platform: g.platform}
 	cmd := &cobra.Command{
 		Use:   "pull INVENTORY [ENVIRONMENT]",
 		Short: "Write an inventory's file from what knows the clusters",
@@ -110,7 +110,7 @@ the inventory has allowEmpty.`,
 	return cmd
 }
 
-func (p *pulling) run(ctx context.Context, inventory string, environments []string) error {
+func (p *inventoryPull) run(ctx context.Context, inventory string, environments []string) error {
 	reader, err := p.reader()
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (p *pulling) run(ctx context.Context, inventory string, environments []stri
 }
 
 // reader checks the flags, and returns the clusters that they select.
-func (p *pulling) reader() (*pull.Reader, error) {
+func (p *inventoryPull) reader() (*pull.Reader, error) {
 	objects := p.from != pull.Kubeconfig && p.from != pull.Ansible
 	switch {
 	case p.from == "":
@@ -180,7 +180,7 @@ func (p *pulling) reader() (*pull.Reader, error) {
 
 // find returns the inventory of a name, and its file, which must be one in all environments
 // that are asked for.
-func (p *pulling) find(ctx context.Context, name string,
+func (p *inventoryPull) find(ctx context.Context, name string,
 	environments []string) (inv *model.Inventory, file *pull.File, err error) {
 	err = p.withCache(func(c *cache.Cache) error {
 		b, err := compiler.Evaluate(ctx, p.request(environments, c))
@@ -193,7 +193,7 @@ func (p *pulling) find(ctx context.Context, name string,
 	return inv, file, err
 }
 
-func (p *pulling) findIn(b *compiler.Build, name string) (inv *model.Inventory, file *pull.File, err error) {
+func (p *inventoryPull) findIn(b *compiler.Build, name string) (inv *model.Inventory, file *pull.File, err error) {
 	in := map[string]string{} // the environment, by the file
 	var found []string
 	for _, e := range b.Environments {
@@ -239,7 +239,7 @@ func inventoryOf(e *engine.Environment, name string) *model.Inventory {
 
 // notDeclared returns the error for an inventory that no environment has: how to declare it,
 // or errors of the platform, which may hide it.
-func (p *pulling) notDeclared(b *compiler.Build, name string) error {
+func (p *inventoryPull) notDeclared(b *compiler.Build, name string) error {
 	var known []string
 	for _, e := range b.Environments {
 		if e.Model == nil || e.Model.Invalid[model.Ref{Collection: "inventories", Name: name}] {
@@ -265,7 +265,7 @@ func (p *pulling) notDeclared(b *compiler.Build, name string) error {
 const timeout = 2 * time.Minute
 
 // read takes the clusters from where the flags say they are.
-func (p *pulling) read(ctx context.Context, r *pull.Reader) error {
+func (p *inventoryPull) read(ctx context.Context, r *pull.Reader) error {
 	switch {
 	case p.kubeconfig == "":
 		return r.Files(p.files, p.path, p.in)
@@ -286,7 +286,7 @@ func (p *pulling) read(ctx context.Context, r *pull.Reader) error {
 }
 
 // show prints what differs.
-func (p *pulling) show(d *pull.Difference) error {
+func (p *inventoryPull) show(d *pull.Difference) error {
 	if *p.output != "table" {
 		return p.printDocument(*p.output, document[*pull.Difference]{apiVersion, "InventoryDifference", d})
 	}
@@ -318,7 +318,7 @@ func (p *pulling) show(d *pull.Difference) error {
 }
 
 // write writes the file, if somebody says yes.
-func (p *pulling) write(ctx context.Context, file *pull.File, after []byte) error {
+func (p *inventoryPull) write(ctx context.Context, file *pull.File, after []byte) error {
 	if !p.yes {
 		yes, err := p.confirm(ctx, "Write "+terminal.Line(file.Name)+"?")
 		if err != nil {
@@ -337,7 +337,7 @@ func (p *pulling) write(ctx context.Context, file *pull.File, after []byte) erro
 }
 
 // confirm asks a question on a terminal.
-func (p *pulling) confirm(ctx context.Context, question string) (yes bool, err error) {
+func (p *inventoryPull) confirm(ctx context.Context, question string) (yes bool, err error) {
 	asked := false
 	if !slices.Contains(p.files, "-") {
 		asked, err = p.ask(ctx, func(terminal *prompter.Prompter) (err error) {

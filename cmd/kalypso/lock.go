@@ -42,7 +42,7 @@ func newFetcher(timeout time.Duration) (*fetch.Fetcher, error) {
 	return fetch.New(fetch.Options{Timeout: timeout})
 }
 
-func newLock(g *global) *cobra.Command {
+func newLock(g author) *cobra.Command {
 	o := &lockOptions{}
 	cmd := &cobra.Command{
 		Use:   "lock",
@@ -69,14 +69,14 @@ pins what ` + "`kalypso project`" + ` renders.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.lock(cmd.Context(), o) },
 	}
 	cmd.Flags().StringArrayVar(&o.update, "update", nil, "resolve again what `NAME` uses; may be given several times")
-	completeFlag(cmd, "update", g.locked())
+	completeFlag(cmd, "update", g.complete().locked())
 	cmd.Flags().BoolVar(&o.updateAll, "update-all", false, "resolve everything again")
 	sourceTimeoutFlag(cmd, &o.timeout)
 	o.output = outputFlag(cmd)
 	return cmd
 }
 
-func (g *global) lock(ctx context.Context, o *lockOptions) error {
+func (g author) lock(ctx context.Context, o *lockOptions) error {
 	fetcher, err := newFetcher(o.timeout)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func namesOf(u dependency.Use) []string {
 }
 
 // lockFolder locks the platform, or the application, that the command works in.
-func (g *global) lockFolder(ctx context.Context, f dependency.Fetcher,
+func (g author) lockFolder(ctx context.Context, f dependency.Fetcher,
 	renew func(dependency.Use) bool) (sources []dependency.Result, ds []diag.Diagnostic, err error) {
 	if application.Is(g.dir) {
 		return application.Lock(ctx, application.Request{Dir: g.dir, Supervisor: g.supervisor}, f, renew)
@@ -175,7 +175,7 @@ type lockedSource struct {
 	Error    string            `json:"error,omitempty"`
 }
 
-func (g *global) printSources(output string, sources []dependency.Result) error {
+func (g author) printSources(output string, sources []dependency.Result) error {
 	items := []lockedSource{}
 	for _, s := range sources {
 		item := lockedSource{Entry: s.Entry, Status: s.Status, UsedBy: append([]string{}, s.By...)}
@@ -236,7 +236,7 @@ func hintFor(err error) string {
 }
 
 // failures tells what could not be locked.
-func (g *global) failures(sources []dependency.Result) error {
+func (g author) failures(sources []dependency.Result) error {
 	var failed error
 	for _, s := range sources {
 		if s.Err == nil {

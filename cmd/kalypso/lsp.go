@@ -37,7 +37,7 @@ func serveCUE() int {
 // quiet is how long nothing must have been typed before the platform is compiled.
 const quiet = 300 * time.Millisecond
 
-func newLSP(g *global) *cobra.Command {
+func newLSP(g author) *cobra.Command {
 	var stdio bool
 	var delay time.Duration
 	cmd := &cobra.Command{
@@ -88,7 +88,7 @@ func compileProcess(root, overlay string) (*exec.Cmd, error) {
 }
 
 // newLSPCompile is what that process does.
-func newLSPCompile(g *global) *cobra.Command {
+func newLSPCompile(g author) *cobra.Command {
 	return &cobra.Command{
 		Use:    "compile OVERLAY",
 		Short:  "Compile for kalypso lsp",

@@ -7,30 +7,19 @@ package main
 
 import (
 	"context"
+	"math"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/collector"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
-	"github.com/kalypso-io/kalypso/compiler/expr"
-	"github.com/kalypso-io/kalypso/compiler/project"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/compiler"
 )
-
-// workerArgument makes the program a process that works on what is not trusted, for
-// another one of it.
-const workerArgument = "worker"
-
-// work is what such a process does.
-func work() error {
-	return worker.Serve(os.Stdin, os.Stdout, map[string]worker.Handler{
-		project.HandlerName:      project.Handler(),
-		registration.HandlerName: registration.Handler(),
-		expr.HandlerName:         expr.Handler(),
-	})
-}
 
 func main() {
 	tuneMemory()
@@ -42,9 +31,9 @@ const grace = 2 * time.Second
 
 // run is main without the exit, for tests.
 func run() int {
-	if len(os.Args) == 2 && os.Args[1] == workerArgument {
+	if len(os.Args) == 2 && os.Args[1] == compiler.WorkerArgument {
 		collector.Begin() // there are several
-		if err := work(); err != nil {
+		if err := compiler.ServeWorker(os.Stdin, os.Stdout); err != nil {
 			return int(exitFailure)
 		}
 		return int(exitDone)
@@ -95,4 +84,68 @@ func exitOfSignal(s os.Signal) int {
 		return 128 + int(number)
 	}
 	return exitInterrupted
+}
+
+// softMemory is the collector's limit in bytes, where GOMEMLIMIT says nothing else. A
+// command runs for seconds: most need no collection at all below it, and what needs more
+// gets twice what lives.
+const softMemory = 1 << 30
+
+// tuneMemory makes the collector fit for commands that run once.
+func tuneMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		memoryCeiling.Store(math.MaxInt64)
+		limitMemory()
+		afterCollection(limitMemory)
+	}
+}
+
+// memoryCeiling is the most that the collector's limit may be; 0 where it is left alone.
+var memoryCeiling atomic.Int64
+
+// setMemoryCeiling sets the most that the collector's limit may be.
+func setMemoryCeiling(bytes int64) {
+	if memoryCeiling.Swap(bytes) == 0 {
+		memoryCeiling.Store(0)
+		return
+	}
+	limitMemory()
+}
+
+// limitMemory keeps the limit at twice what lives, at least, as near a limit the collector
+// would do nothing but collect; but not beyond the ceiling.
+func limitMemory() {
+	debug.SetMemoryLimit(min(max(softMemory, 2*lives()), memoryCeiling.Load()))
+}
+
+// lives is how many bytes lived at the last collection; 0 where nobody knows.
+func lives() int64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(live[0].Value.Uint64())
+}
+
+// saveMemory is for commands that read much and need little of it for long: beyond a size in bytes
+// their heap grows to twice what lives.
+func saveMemory(littleHeap int64) {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	collector.Begin()
+	afterCollection(func() {
+		live := max(1, lives())
+		debug.SetGCPercent(int(max(100, min(collector.Percent, 100*(littleHeap-live)/live))))
+	})
+}
+
+// afterCollection calls a function after every collection.
+func afterCollection(f func()) {
+	sentinel := new([16]byte)
+	runtime.AddCleanup(sentinel, func(struct{}) {
+		f()
+		afterCollection(f)
+	}, struct{}{})
 }

@@ -28,8 +28,8 @@ const (
 )
 
 // observing is `kalypso observe`.
-type observing struct {
-	*global
+type observer struct {
+	*console
 	hub                            hubOptions
 	from, kubeconfig, cluster      string
 	contexts                       []string
@@ -39,8 +39,8 @@ type observing struct {
 	files                          []string
 }
 
-func newObserve(g *global) *cobra.Command {
-	o := &observing{global: g}
+func newObserve(g *console) *cobra.Command {
+	o := &observer{console: g}
 	cmd := &cobra.Command{
 		Use:   "observe [FILE...]",
 		Short: "Report to a hub what clusters run",
@@ -111,7 +111,7 @@ has none yet gets its own.`,
 }
 
 // check says what is wrong with the flags.
-func (o *observing) check() error {
+func (o *observer) check() error {
 	if o.imported != "" {
 		if o.from != "" && o.from != fromFile {
 			return usagef("--import is --from file: leave out --from %s", o.from)
@@ -163,7 +163,7 @@ func (o *observing) check() error {
 	return nil
 }
 
-func (o *observing) run(ctx context.Context) error {
+func (o *observer) run(ctx context.Context) error {
 	if o.from == fromFile {
 		return o.carry(ctx)
 	}
@@ -187,7 +187,7 @@ func (o *observing) run(ctx context.Context) error {
 // again.
 type delivery func(ctx context.Context, reports []api.Report) (note string, left []api.Report, err error)
 
-func (o *observing) once(ctx context.Context, source observe.Source, deliver delivery) error {
+func (o *observer) once(ctx context.Context, source observe.Source, deliver delivery) error {
 	reports, err := o.read(ctx, source)
 	if err != nil && len(reports) == 0 {
 		return err
@@ -200,7 +200,7 @@ func (o *observing) once(ctx context.Context, source observe.Source, deliver del
 }
 
 // carry sends the reports of files, however large they are.
-func (o *observing) carry(ctx context.Context) error {
+func (o *observer) carry(ctx context.Context) error {
 	client, err := o.client(ctx)
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (o *observing) carry(ctx context.Context) error {
 }
 
 // read reads a source, and says what to do where a server does not answer.
-func (o *observing) read(ctx context.Context, source observe.Source) ([]api.Report, error) {
+func (o *observer) read(ctx context.Context, source observe.Source) ([]api.Report, error) {
 	reports, err := source.Reports(ctx)
 	if errors.Is(err, apiserver.ErrSilent) {
 		hint := "--request-timeout gives a server more time"
@@ -231,7 +231,7 @@ func (o *observing) read(ctx context.Context, source observe.Source) ([]api.Repo
 
 // requestTimeout returns the time limit for the API server of one cluster; 0 for the default. The rest of
 // a round is for sending.
-func (o *observing) requestTimeout() time.Duration {
+func (o *observer) requestTimeout() time.Duration {
 	if o.timeout > 0 || o.every == 0 {
 		return o.timeout
 	}
@@ -240,7 +240,7 @@ func (o *observing) requestTimeout() time.Duration {
 
 // repeat reads and sends in rounds until the context ends. It keeps the time between the starts of two
 // rounds constant, and pauses briefly after a round that takes longer.
-func (o *observing) repeat(ctx context.Context, source observe.Source, deliver delivery) error {
+func (o *observer) repeat(ctx context.Context, source observe.Source, deliver delivery) error {
 	said := ""
 	var left []api.Report
 	for {
@@ -261,7 +261,7 @@ func (o *observing) repeat(ctx context.Context, source observe.Source, deliver d
 }
 
 // say prints the problems, unless they are the same as in the last round.
-func (o *observing) say(said, note string, err error) string {
+func (o *observer) say(said, note string, err error) string {
 	text := note
 	if err != nil {
 		text = strings.TrimPrefix(note+"\n", "\n") + err.Error()
@@ -284,7 +284,7 @@ func (s single) Reports(context.Context) ([]api.Report, error) {
 }
 
 // source returns where to read from.
-func (o *observing) source() (observe.Source, error) {
+func (o *observer) source() (observe.Source, error) {
 	now, err := clock()
 	if err != nil {
 		return nil, err
@@ -312,7 +312,7 @@ func (o *observing) source() (observe.Source, error) {
 }
 
 // paths are those of the files.
-func (o *observing) paths() []string {
+func (o *observer) paths() []string {
 	var out []string
 	for _, file := range o.files {
 		if o.from != fromFile || file != observe.Stdin {
@@ -324,13 +324,13 @@ func (o *observing) paths() []string {
 }
 
 // write appends reports to the file.
-func (o *observing) write(_ context.Context, reports []api.Report) (string, []api.Report, error) {
-	token, err := o.hub.token(o.global)
+func (o *observer) write(_ context.Context, reports []api.Report) (string, []api.Report, error) {
+	token, err := o.hub.token(o.console)
 	if err != nil {
 		return "", reports, err
 	}
 	if o.out == "-" {
-		return "", nil, observe.Write(o.global.out, reports, token)
+		return "", nil, observe.Write(o.console.out, reports, token)
 	}
 	f, err := os.OpenFile(o.path(o.out), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -341,7 +341,7 @@ func (o *observing) write(_ context.Context, reports []api.Report) (string, []ap
 
 // sender returns what sends reports to the hub. The cluster is enrolled where that is asked for, and
 // again where its token is refused and somebody has removed the file of it.
-func (o *observing) sender(ctx context.Context) (delivery, error) {
+func (o *observer) sender(ctx context.Context) (delivery, error) {
 	client, err := o.client(ctx)
 	if err != nil {
 		return nil, err
@@ -375,12 +375,12 @@ func isAbsent(file string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func (o *observing) client(ctx context.Context) (*api.Client, error) {
+func (o *observer) client(ctx context.Context) (*api.Client, error) {
 	if o.enrollTokenFile == "" {
-		return o.hub.client(o.global)
+		return o.hub.client(o.console)
 	}
 	enrolling := hubOptions{o.hub.address, o.enrollTokenFile}
-	hub, err := enrolling.client(o.global)
+	hub, err := enrolling.client(o.console)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (s *sources) Reports(context.Context) ([]api.Report, error) {
 func TestObserveGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var said bytes.Buffer
-	o := &observing{global: &global{streams: streams{err: &said}}, every: time.Nanosecond}
+	o := &observer{console: &console{streams: streams{err: &said}}, every: time.Nanosecond}
 	lost, other := errors.New("no answer"), errors.New("who are you")
 	s := &sources{read: []error{nil, lost, lost, other, nil, nil}}
 	var sent []int
@@ -61,7 +61,7 @@ func TestObservePace(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			o := &observing{global: &global{streams: streams{err: io.Discard}}, every: 5 * time.Second}
+			o := &observer{console: &console{streams: streams{err: io.Discard}}, every: 5 * time.Second}
 			s := &sources{read: make([]error, 30), takes: c.takes}
 			var last time.Time
 			err := o.repeat(ctx, s, func(context.Context, []api.Report) (string, []api.Report, error) {
@@ -88,7 +88,7 @@ func TestObserveTimeout(t *testing.T) {
 		{5 * time.Second, 0, 2500 * time.Millisecond}, {5 * time.Second, 7 * time.Second, 7 * time.Second},
 		{time.Minute, 0, 30 * time.Second}, {time.Hour, 0, 30 * time.Second},
 	} {
-		if got := (&observing{every: c.every, timeout: c.given}).requestTimeout(); got != c.want {
+		if got := (&observer{every: c.every, timeout: c.given}).requestTimeout(); got != c.want {
 			t.Errorf("--every %s --request-timeout %s: %s, and should be %s", c.every, c.given, got, c.want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestObserveTimeout(t *testing.T) {
 			"and --context names others than the one that is gone",
 		fromInCluster: "no answer in time\n--request-timeout gives a server more time",
 	} {
-		o := &observing{from: from}
+		o := &observer{from: from}
 		_, err := o.read(t.Context(), &sources{read: []error{apiserver.ErrSilent}})
 		if err.Error() != want || !errors.Is(err, apiserver.ErrSilent) {
 			t.Errorf("%s: %v", from, err)

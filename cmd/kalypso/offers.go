@@ -23,7 +23,7 @@ import (
 )
 
 // nameValues completes with names of items of the platform.
-func nameValues[T any](g *global, of func(*compiler.Build) []T, name func(T) string) cobra.CompletionFunc {
+func nameValues[T any](g completer, of func(*compiler.Build) []T, name func(T) string) cobra.CompletionFunc {
 	return g.evaluated(func(b *compiler.Build) (out []string) {
 		for _, item := range of(b) {
 			out = append(out, name(item))
@@ -33,7 +33,7 @@ func nameValues[T any](g *global, of func(*compiler.Build) []T, name func(T) str
 }
 
 // evaluated completes with names of the platform, sorted.
-func (g *global) evaluated(names func(*compiler.Build) []string) cobra.CompletionFunc {
+func (g completer) evaluated(names func(*compiler.Build) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) ([]string, error) {
 			b, err := compiler.Evaluate(ctx, r)
@@ -51,7 +51,7 @@ func (g *global) evaluated(names func(*compiler.Build) []string) cobra.Completio
 // declarations returns the environments of the platform, or of the application, that the command
 // works in: of one whose base cannot be read, those that have folders. Those of another
 // repository are not known.
-func (g *global) declarations(ctx context.Context, cmd *cobra.Command,
+func (g completer) declarations(ctx context.Context, cmd *cobra.Command,
 	r compiler.Request) (found []model.Declaration, err error) {
 	if repository := cmd.Flag("repo"); repository != nil && repository.Changed {
 		return nil, nil
@@ -76,7 +76,7 @@ func (g *global) declarations(ctx context.Context, cmd *cobra.Command,
 }
 
 // environmentNames completes the names of environments.
-func (g *global) environmentNames(cmd *cobra.Command, _ []string,
+func (g completer) environmentNames(cmd *cobra.Command, _ []string,
 	prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) (names []string, _ error) {
 		found, err := g.declarations(ctx, cmd, r)
@@ -88,7 +88,7 @@ func (g *global) environmentNames(cmd *cobra.Command, _ []string,
 }
 
 // rings completes the rings of the environments that are given, or of all.
-func (g *global) rings(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+func (g completer) rings(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	if flag, err := cmd.Flags().GetStringSlice("env"); err == nil {
 		given = append(given, flag...)
@@ -108,7 +108,7 @@ func (g *global) rings(cmd *cobra.Command, given []string, prefix string) ([]cob
 
 // explained completes assignments, or codes of diagnostics, and then the keys of an assignment's
 // values.
-func (g *global) explained(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+func (g completer) explained(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	switch {
 	case len(given) > 1:
@@ -128,7 +128,7 @@ func (g *global) explained(cmd *cobra.Command, given []string, prefix string) ([
 }
 
 // assignmentIDs completes assignments.
-func (g *global) assignmentIDs(cmd *cobra.Command, given []string,
+func (g completer) assignmentIDs(cmd *cobra.Command, given []string,
 	prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return g.evaluated(func(b *compiler.Build) (ids []string) {
 		for _, e := range b.Environments {
@@ -144,7 +144,7 @@ func (g *global) assignmentIDs(cmd *cobra.Command, given []string,
 }
 
 // environmentsOrAssignments completes environments, and assignments once there is a slash.
-func (g *global) environmentsOrAssignments(cmd *cobra.Command, given []string,
+func (g completer) environmentsOrAssignments(cmd *cobra.Command, given []string,
 	prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if strings.Contains(prefix, "/") {
 		return g.assignmentIDs(cmd, given, prefix)
@@ -153,7 +153,7 @@ func (g *global) environmentsOrAssignments(cmd *cobra.Command, given []string,
 }
 
 // keys completes the keys of an assignment's values.
-func (g *global) keys(cmd *cobra.Command, assignment, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) keys(cmd *cobra.Command, assignment, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	environment, clusterType, target, ok := query.Parse(assignment)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -174,7 +174,7 @@ func (g *global) keys(cmd *cobra.Command, assignment, prefix string) ([]cobra.Co
 }
 
 // locked completes the names that lock --update takes.
-func (g *global) locked() cobra.CompletionFunc {
+func (g completer) locked() cobra.CompletionFunc {
 	return g.evaluated(func(b *compiler.Build) (names []string) {
 		for _, u := range b.Uses() {
 			names = append(names, namesOf(u)...)
@@ -184,7 +184,7 @@ func (g *global) locked() cobra.CompletionFunc {
 }
 
 // selecting completes the names that build --allow-empty takes.
-func (g *global) selecting() cobra.CompletionFunc {
+func (g completer) selecting() cobra.CompletionFunc {
 	return g.evaluated(func(b *compiler.Build) (names []string) {
 		for _, e := range b.Environments {
 			if e.Model == nil {
@@ -205,7 +205,7 @@ func (g *global) selecting() cobra.CompletionFunc {
 }
 
 // labels completes the keys of labels, and after = the values that a key has.
-func (g *global) labels(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+func (g completer) labels(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	_, _, hasKey := strings.Cut(prefix, "=")
 	found, directive := g.evaluated(func(b *compiler.Build) (out []string) {
@@ -246,7 +246,7 @@ func (g *global) labels(cmd *cobra.Command, given []string, prefix string) ([]co
 const mostCommits = 20
 
 // revisions completes branches, tags, and the newest commits, with what they are about.
-func (g *global) revisions(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) revisions(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return ofRepository(g.dir, func(repo *git.Repository, names []string) []cobra.Completion {
 		out := slices.Clone(names)
 		head, err := repo.Resolve("HEAD")
@@ -266,7 +266,7 @@ func (g *global) revisions(*cobra.Command, []string, string) ([]cobra.Completion
 }
 
 // branches completes the branches of the repository that --git names, or that the folder is in.
-func (g *global) branches(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) branches(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	dir := g.dir
 	if f := cmd.Flag("git"); f != nil {
 		dir = cmp.Or(g.path(f.Value.String()), dir)
@@ -297,7 +297,7 @@ func ofRepository(dir string,
 }
 
 // sides completes revisions, and folders where none begins like that.
-func (g *global) sides(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+func (g completer) sides(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	found, directive := g.revisions(cmd, given, prefix)
 	if slices.ContainsFunc(found, func(c cobra.Completion) bool { return strings.HasPrefix(c, prefix) }) {
@@ -307,7 +307,7 @@ func (g *global) sides(cmd *cobra.Command, given []string, prefix string) ([]cob
 }
 
 // contexts completes the contexts of the kubeconfig that a flag names.
-func (g *global) contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	names, err := apiserver.Contexts(g.path(cmd.Flag("kubeconfig").Value.String()))
 	if err != nil {
 		names = nil
@@ -316,7 +316,7 @@ func (g *global) contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Com
 }
 
 // folders completes folders, which are relative to that of -C.
-func (g *global) folders(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) folders(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if g.dir == "." || filepath.IsAbs(prefix) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
@@ -324,7 +324,7 @@ func (g *global) folders(_ *cobra.Command, _ []string, prefix string) ([]cobra.C
 }
 
 // repositoryFolders completes folders of the repository that the folder is in.
-func (g *global) repositoryFolders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) repositoryFolders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	repo, err := git.Discover(g.dir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -335,7 +335,7 @@ func (g *global) repositoryFolders(*cobra.Command, []string, string) ([]cobra.Co
 
 // files completes files with one of some extensions, or any. They are relative to the folder of
 // -C, where shells do not look.
-func (g *global) files(extensions ...string) cobra.CompletionFunc {
+func (g completer) files(extensions ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, prefix string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		switch here := g.dir == "." || filepath.IsAbs(prefix); {
 		case here && len(extensions) == 0:

@@ -14,7 +14,7 @@ func TestOutsideHasAllCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := new(global).root()
+	root := newPlatform(streams{}, nil).root()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	listed := map[*cobra.Command]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-func newProject(g *global) *cobra.Command {
+func newProject(g author) *cobra.Command {
 	var o application.Output
 	var output, failOn *string
 	cmd := &cobra.Command{
@@ -47,7 +47,7 @@ A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
 	return cmd
 }
 
-func (g *global) project(cmd *cobra.Command, environments []string, o application.Output, output,
+func (g author) project(cmd *cobra.Command, environments []string, o application.Output, output,
 	failOn string) (err error) {
 	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers, Supervisor: g.supervisor}
 	var a *application.Application

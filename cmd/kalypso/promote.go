@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/promotion"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -32,7 +34,7 @@ type promoteOptions struct {
 	target           string
 }
 
-func newPromote(g *global) *cobra.Command {
+func newPromote(g promoter) *cobra.Command {
 	o := &promoteOptions{}
 	cmd := &cobra.Command{
 		Use:   "promote [plan|apply|status|abort] [--env ENVIRONMENT... | --all]",
@@ -57,7 +59,7 @@ blocked, 6 if something is pending, and 7 if something is held or frozen.`,
 		Args: noArgs("promote"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.promote(cmd, o) },
 	}
-	o.flags(g, cmd)
+	o.flags(g.platform, cmd)
 	o.output = outputFlagIn(cmd, cmd.PersistentFlags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	o.intentFlags(cmd)
@@ -100,7 +102,7 @@ func (o *promoteOptions) applyFlags(cmd *cobra.Command) {
 	completeFlag(cmd, "target", values("promoter"))
 }
 
-func newPromotePlan(g *global, o *promoteOptions) *cobra.Command {
+func newPromotePlan(g promoter, o *promoteOptions) *cobra.Command {
 	var save string
 	cmd := &cobra.Command{
 		Use:   "plan [--env ENVIRONMENT...]",
@@ -118,18 +120,13 @@ promote apply FILE, and only as long as nothing that it rests on has moved.`,
 	return cmd
 }
 
-func newPromoteApply(g *global, o *promoteOptions) *cobra.Command {
+func newPromoteApply(g promoter, o *promoteOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply [PLAN] [--env ENVIRONMENT... | --all]",
 		Short: "Do what can be done now",
 		Long: `apply is what promote does without a word after it. With the file of a saved plan it
 does what that says, and nothing if anything that the plan rests on has moved.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("promote apply takes the file of one plan, and not %d; environments are named with --env", len(args))
-			}
-			return nil
-		},
+		Args: arity(0, 1, "promote apply takes the file of one plan, and not %d; environments are named with --env"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.plan = args[0]
@@ -144,7 +141,7 @@ does what that says, and nothing if anything that the plan rests on has moved.`,
 }
 
 // promote applies, again and again where that is asked for.
-func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
+func (g promoter) promote(cmd *cobra.Command, o *promoteOptions) error {
 	switch {
 	case o.target != "" && o.target != "promoter":
 		return usagef("--target %s: there is promoter", o.target)
@@ -156,7 +153,7 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	case o.dryRun:
 		return g.promotePlan(cmd, o, "")
 	}
-	saved, err := o.readPlan(g)
+	saved, err := o.readPlan(g.console)
 	if err != nil {
 		return err
 	}
@@ -207,7 +204,7 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 }
 
 // hydrate writes what GitOps Promoter promotes.
-func (g *global) hydrate(cmd *cobra.Command, o *promoteOptions) error {
+func (g promoter) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 	if err := o.needsSome("promote"); err != nil {
 		return err
 	}
@@ -274,7 +271,7 @@ func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) 
 	return intent, nil
 }
 
-func (o *promoteOptions) readPlan(g *global) (*plan.Plan, error) {
+func (o *promoteOptions) readPlan(g *console) (*plan.Plan, error) {
 	if o.plan == "" {
 		return nil, nil
 	}
@@ -288,7 +285,7 @@ func (o *promoteOptions) readPlan(g *global) (*plan.Plan, error) {
 	return plan.ParsePlan(data)
 }
 
-func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string) error {
+func (g promoter) promotePlan(cmd *cobra.Command, o *promoteOptions, save string) error {
 	var planned *plan.Plan
 	err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) error {
 		intent, err := o.intent(s)
@@ -328,7 +325,7 @@ func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string)
 }
 
 // tellSteps prints what each step would change.
-func (g *global) tellSteps(stages []*plan.StageStatus) {
+func (g promoter) tellSteps(stages []*plan.StageStatus) {
 	for _, s := range stages {
 		if s.Step == nil || s.Step.Body == "" {
 			continue
@@ -381,4 +378,79 @@ func rankOf(s plan.State) int {
 // another run that lost the same race.
 func pause(ctx context.Context, attempt int) error {
 	return httpclient.Wait(ctx, jitter(time.Duration(1<<attempt)*20*time.Millisecond))
+}
+
+// workFolder is the folder of the platform, or of the application, whose repository is promoted from.
+type workFolder struct {
+	path   string   // "" if a repository is named
+	head   git.Hash // zero before the first commit
+	pushes bool     // commits are promoted from its remote origin
+	noted  bool     // noteFolder has printed what it has to
+}
+
+// noteFolder prints which changes of the folder a promotion does not see: commits that the branch does not
+// have, and changes without a commit. It prints nothing if git does not tell.
+func (g promoter) noteFolder(ctx context.Context, s *promotion.Session, f *workFolder) error {
+	if f.path == "" || f.noted {
+		return nil
+	}
+	f.noted = true
+	branch, repository := s.From()
+	push, pushed := "merge it, or name another branch with --from", "commit them"
+	if f.pushes {
+		push, pushed = "push it", "commit and push them"
+	}
+	if !f.head.IsZero() {
+		has, err := s.Has(ctx, f.head)
+		if err != nil {
+			return err
+		}
+		if !has {
+			fmt.Fprintf(g.err, "kalypso: commit %s of this folder is not in branch %s of %s, which is promoted from: %s\n",
+				git.Short(f.head), branch, repository, push)
+		}
+	}
+	status := exec.CommandContext(ctx, "git", "--no-optional-locks", "-C", f.path, "status", "--porcelain", "--", ".")
+	if out, err := status.Output(); err == nil && len(out) > 0 {
+		fmt.Fprintf(g.err, "kalypso: this folder has changes that are not committed, and only commits "+
+			"are promoted: %s\n", pushed)
+	}
+	return nil
+}
+
+// noteUnreported prints how reports of rollouts reach promote, if stages wait for them, the run
+// names no source, and no one has reported on any stage. It prints it once.
+func (g promoter) noteUnreported(o *promotionOptions, stages []*plan.StageStatus) {
+	if o.noted || len(o.reports) > 0 || len(o.kubeconfigs) > 0 || o.hub.given() != "" {
+		return
+	}
+	var waiting []string
+	for _, s := range stages {
+		if s.Rollout == nil || s.Rollout.Counts == nil || s.Rollout.Counts.Wanted == 0 {
+			continue
+		}
+		if s.Rollout.Counts.Unknown < s.Rollout.Counts.Wanted {
+			return // someone reports
+		}
+		if s.Rollout.State == forge.Pending {
+			waiting = append(waiting, s.ID())
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	o.noted = true
+	fmt.Fprintf(g.err, "hint: no one has reported whether %s what it has. Let a hub, report files "+
+		"or the clusters say it, with --hub, --report or --kubeconfig, "+
+		"or Flux or Argo CD with commit statuses in the GitOps repository; if no one is going to "+
+		"report, write gates: rollout: source: \"none\" into the environment\n",
+		runs(waiting))
+}
+
+// runs is "dev runs", or "dev, stage each run".
+func runs(stages []string) string {
+	if len(stages) == 1 {
+		return stages[0] + " runs"
+	}
+	return "each of " + strings.Join(stages, ", ") + " runs"
 }

@@ -5,16 +5,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
-func newPromoteStatus(g *global, o *promoteOptions) *cobra.Command {
+func newPromoteStatus(g promoter, o *promoteOptions) *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "status [--env ENVIRONMENT...]",
@@ -104,7 +108,7 @@ func commitTable(w *tabwriter.Writer, heading string, stages []*plan.StageStatus
 	}
 }
 
-func newPromoteAbort(g *global, o *promoteOptions) *cobra.Command {
+func newPromoteAbort(g promoter, o *promoteOptions) *cobra.Command {
 	d := &decisionOptions{}
 	cmd := &cobra.Command{
 		Use:   "abort --env ENVIRONMENT --reason REASON",
@@ -119,4 +123,158 @@ come all the same.`,
 	}
 	o.decisionFlags(cmd, d)
 	return cmd
+}
+
+// printStages prints stages as a table, or as a list of a kind.
+func (g promoter) printStages(output, kind string, stages []*plan.StageStatus) error {
+	return g.print(output, list[*plan.StageStatus]{apiVersion, kind, stages},
+		func(w *tabwriter.Writer) { stageTable(w, stages) })
+}
+
+// stageTable prints stages, a line each.
+func stageTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
+	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tROLLOUT\tREASON")
+	for _, s := range stages {
+		next, rollout, reason := cellsOf(s)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, reason)
+	}
+}
+
+// stageTableSince says since when as well.
+func stageTableSince(w *tabwriter.Writer, stages []*plan.StageStatus) {
+	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tSINCE\tROLLOUT\tREASON")
+	for _, s := range stages {
+		next, rollout, reason := cellsOf(s)
+		since := "-"
+		if !s.Since.IsZero() {
+			since = s.Since.UTC().Format("2006-01-02T15:04Z")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next,
+			s.State, since, rollout, reason)
+	}
+}
+
+// cellsOf are what tables have of a stage beside its state.
+func cellsOf(s *plan.StageStatus) (next, rollout, reason string) {
+	next, rollout, reason = "-", "-", s.Reason
+	if s.Step != nil && s.State != plan.Promoted {
+		next = shortOrNone(string(s.Step.Source.Base))
+		if s.Step.Kind == plan.Configure {
+			next = "own " + shortOrNone(string(s.Step.Source.Environment))
+		}
+	}
+	if s.Rollout != nil {
+		rollout = string(s.Rollout.State)
+		if s.Rollout.State != forge.Success {
+			reason += "; rollout: " + s.Rollout.Reason
+		}
+		if f := s.Rollout.Failing; f != nil {
+			reason += "; fails since " + f.Since.UTC().Format("2006-01-02T15:04Z") + ": " + f.Reason
+		}
+	}
+	return next, rollout, terminal.Line(reason)
+}
+
+// shortOrNone is a commit as tables have it.
+func shortOrNone(id string) string {
+	if id == "" {
+		return "-"
+	}
+	return shortRevision(id)
+}
+
+// The bounds of lists of clusters: the rest is in the document.
+const (
+	mostLagging  = 20 // lines of a stage
+	mostClusters = 10 // names in a line
+)
+
+// rolloutTable prints the clusters of stages that are not ok, and who could not be asked about
+// them.
+func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
+	cut := false
+	for _, s := range stages {
+		if s.Rollout == nil {
+			continue
+		}
+		notAsked := s.Rollout.NotAsked
+		if s.Rollout.State != forge.Success { // the line of the stage says it
+			notAsked = ""
+		}
+		if s.Rollout.Counts == nil {
+			if notAsked != "" {
+				fmt.Fprintf(w, "\n%s: %s\n", s.ID(), terminal.Line(notAsked))
+			}
+			continue
+		}
+		lines := laggingOf(s.Rollout.Counts)
+		if len(lines) == 0 && notAsked == "" {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s: %s\n", s.ID(),
+			terminal.Line(strings.TrimSuffix(s.Rollout.Counts.Tally.String()+"; "+notAsked, "; ")))
+		for _, l := range lines[:min(len(lines), mostLagging)] {
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", l.state, strings.TrimSpace(l.of.Workload+" "+l.of.Version),
+				model.WithoutClass(l.of.ID), l.text())
+			cut = cut || len(l.clusters) > mostClusters
+		}
+		if more := len(lines) - mostLagging; more > 0 {
+			fmt.Fprintf(w, "  and %d more\n", more)
+			cut = true
+		}
+	}
+	if cut {
+		fmt.Fprintln(w, "\n-o json has all of them")
+	}
+}
+
+// lagging are the clusters on which an assignment is in a state that is not healthy, for the same
+// reason.
+type lagging struct {
+	state    rollout.State
+	of       *rollout.AssignmentState
+	clusters []string // none where the platform lists none and nobody has reported
+	message  string   // of each of them; "" where none has one
+}
+
+// laggingOf returns what lags, the worst first.
+func laggingOf(c *rollout.Counts) []*lagging {
+	var out []*lagging
+	for i := range c.Assignments {
+		a := &c.Assignments[i]
+		if len(a.Clusters) == 0 && a.State != rollout.Healthy {
+			out = append(out, &lagging{state: a.State, of: a, message: a.Message})
+		}
+		type cause struct {
+			state   rollout.State
+			message string
+		}
+		of := map[cause]*lagging{}
+		for _, cluster := range a.Clusters {
+			if cluster.State == rollout.Healthy {
+				continue
+			}
+			why := cause{cluster.State, cluster.Message}
+			l := of[why]
+			if l == nil {
+				l = &lagging{state: why.state, of: a, message: why.message}
+				of[why], out = l, append(out, l)
+			}
+			l.clusters = append(l.clusters, cmp.Or(cluster.Name, "a cluster without a name"))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *lagging) int { return b.state.Compare(a.state) })
+	return out
+}
+
+func (l *lagging) text() string {
+	shown := l.clusters[:min(len(l.clusters), mostClusters)]
+	names := cmp.Or(strings.Join(shown, ", "), "no cluster has reported")
+	if more := len(l.clusters) - len(shown); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	if l.message == "" {
+		return terminal.Line(names)
+	}
+	return terminal.Line(names + ": " + l.message)
 }

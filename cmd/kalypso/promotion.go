@@ -19,15 +19,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion"
-	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/forges"
 	"github.com/kalypso-io/kalypso/promotion/plan"
 	"github.com/kalypso-io/kalypso/promotion/rollout/hub"
 	"github.com/kalypso-io/kalypso/promotion/rollout/kubernetes"
 	"github.com/kalypso-io/kalypso/promotion/rollout/report"
 	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/signature"
-	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
 // promotionOptions are the flags of all commands that read or write where commits are.
@@ -54,7 +51,7 @@ type promotionOptions struct {
 }
 
 // flags adds what all of them have.
-func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
+func (o *promotionOptions) flags(g *platform, cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringSliceVar(&o.environments, "env", nil, "the `ENVIRONMENT`; again for more")
 	f.StringVar(&o.ring, "ring", "", "only this `RING` of the environment")
@@ -71,8 +68,8 @@ func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
 	f.StringSliceVar(&o.kubeconfigs, "kubeconfig", nil, "count what Flux and Argo CD say on the "+
 		"clusters of a kubeconfig `FILE`")
 	o.hub.flags(f, "hub-token-file", "count what a hub knows of the clusters")
-	completeFlag(cmd, "repo", g.folders)
-	completeFlag(cmd, "path", g.repositoryFolders)
+	completeFlag(cmd, "repo", g.complete().folders)
+	completeFlag(cmd, "path", g.complete().repositoryFolders)
 	completeFlag(cmd, "forge", values("github", "gitlab", "gitea", "none"))
 	completeFlag(cmd, "git-backend", values("native", "git"))
 	f.StringVar(&o.sign, "sign", "", "sign commits with the `KEY`: a file with an SSH key, or "+
@@ -163,36 +160,33 @@ func (o *promotionOptions) needsSome(what string) error {
 }
 
 // promotionRequest is what a session is opened with.
-func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotion.Request, error) {
-	r := promotion.Request{
-		Environments: o.environments, Ring: o.ring, By: o.by,
-		Overwrite: o.overwrite, Adopt: o.adopt, Former: o.former,
-	}
+func (g promoter) promotionRequest(o *promotionOptions, c *cache.Cache) (promotion.Request, error) {
 	if !slices.Contains([]string{"", "native", "git"}, o.gitBackend) {
-		return r, usagef("--git-backend %s: there are native and git", o.gitBackend)
+		return promotion.Request{}, usagef("--git-backend %s: there are native and git", o.gitBackend)
 	}
-	var err error
-	if r.Now, err = clock(); err != nil {
-		return r, err
+	now, err := clock()
+	if err != nil {
+		return promotion.Request{}, err
 	}
-	r.ClockSet = os.Getenv(nowEnv) != "" && !clockAnywhere
+	clockSet := os.Getenv(nowEnv) != "" && !clockAnywhere
+	r := promotion.NewRequest(promotion.Access{
+		Compiler: g.request(nil, c), Applications: true, Forge: o.forge, Now: now,
+		Git: remote.Options{Backend: o.gitBackend, Local: clockSet,
+			Pushing: func() { g.supervisor.MayBeginAgain(false) }},
+	})
+	r.Environments, r.Ring, r.By, r.ClockSet = o.environments, o.ring, o.by, clockSet
+	r.Overwrite, r.Adopt, r.Former = o.overwrite, o.adopt, o.former
 	if err := g.findPlatform(o, &r); err != nil {
 		return r, err
 	}
-	r.Subjects = []subject.Subject{
-		subject.Application(application.Request{Workers: g.workers, Supervisor: g.supervisor}),
-		subject.Platform(g.request(nil, c)),
-	}
-	store := remote.DefaultStore()
+	open := r.Remote
 	r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
-		opened, err := remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend,
-			Local: r.ClockSet, Pushing: func() { g.supervisor.MayBeginAgain(false) }})
+		opened, err := open(ctx, url)
 		if errors.Is(err, remote.ErrNotLocal) {
 			return nil, usagef("%s sets the clock for repositories on this machine alone: %w", nowEnv, err)
 		}
 		return opened, err
 	}
-	r.Forge = func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, o.forge) }
 	if o.sign != "" {
 		if r.Signer, err = signature.Open(o.sign); err != nil {
 			return r, err
@@ -212,7 +206,7 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		r.Sources = append(r.Sources, session.Source{Kind: "kubernetes", Source: clusters})
 	}
 	if o.hub.given() != "" {
-		client, err := o.hub.client(g)
+		client, err := o.hub.client(g.console)
 		if err != nil {
 			return r, err
 		}
@@ -223,7 +217,7 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 
 // findPlatform finds the repository that the folder is of, and where in it the platform
 // or the application is.
-func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
+func (g promoter) findPlatform(o *promotionOptions, r *promotion.Request) error {
 	r.Branch, r.Path, r.Repository = o.from, cmp.Or(o.path, "."), o.repository
 	if r.Repository != "" {
 		if info, err := os.Stat(g.path(r.Repository)); err == nil && info.IsDir() {
@@ -236,7 +230,7 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 		}
 		return nil
 	}
-	root, err := g.promotedFolder()
+	root, err := promotedFolder(g.dir)
 	if err != nil {
 		return err
 	}
@@ -275,11 +269,11 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 
 // promotedFolder returns the folder of the platform, or of the application, that the command
 // works in.
-func (g *global) promotedFolder() (string, error) {
-	if application.Is(g.dir) {
-		return filepath.Abs(g.dir)
+func promotedFolder(dir string) (string, error) {
+	if application.Is(dir) {
+		return filepath.Abs(dir)
 	}
-	root, err := source.Root(g.dir)
+	root, err := source.Root(dir)
 	if err != nil {
 		return "", fmt.Errorf("%w; or name the repository of a platform, or of an application, with --repo", err)
 	}
@@ -305,7 +299,7 @@ const mostRaces = 5
 
 // withSession opens a session and calls a function with it. Where somebody else moves
 // what it rests on, it begins anew.
-func (g *global) withSession(cmd *cobra.Command, o *promotionOptions,
+func (g promoter) withSession(cmd *cobra.Command, o *promotionOptions,
 	use func(context.Context, *promotion.Session) error) error {
 	return g.withCache(func(c *cache.Cache) error {
 		r, err := g.promotionRequest(o, c)
@@ -324,7 +318,7 @@ func (g *global) withSession(cmd *cobra.Command, o *promotionOptions,
 	})
 }
 
-func (g *global) once(ctx context.Context, r promotion.Request,
+func (g promoter) once(ctx context.Context, r promotion.Request,
 	use func(context.Context, *promotion.Session) error) (err error) {
 	s, err := promotion.Open(ctx, r)
 	if broken := (*session.PlatformError)(nil); errors.As(err, &broken) {
@@ -346,7 +340,7 @@ func (g *global) once(ctx context.Context, r promotion.Request,
 
 // reportErrorsOf reports the errors that steps have: what is in the way of files, and what is
 // wrong with the candidates. That something is wrong is in the result.
-func (g *global) reportErrorsOf(stages []*plan.StageStatus) error {
+func (g promoter) reportErrorsOf(stages []*plan.StageStatus) error {
 	var errs []diag.Diagnostic
 	for _, s := range stages {
 		for _, d := range s.Diagnostics() {

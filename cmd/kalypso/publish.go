@@ -22,7 +22,7 @@ type publishOptions struct {
 	output *string
 }
 
-func newPublish(g *global) *cobra.Command {
+func newPublish(g builder) *cobra.Command {
 	o := &publishOptions{}
 	cmd := &cobra.Command{
 		Use:   "publish [oci://HOST/REPOSITORY[:TAG]] [ENVIRONMENT...]",
@@ -41,7 +41,7 @@ those that docker has.`,
   kalypso publish oci://registry.example.com/fleet:1.2.3 prod --revision "$(git rev-parse HEAD)"
   kalypso build --to out
   kalypso publish oci://registry.example.com/fleet --from out/dev   # what was built, with what it kept`,
-		ValidArgsFunction: g.environmentNames,
+		ValidArgsFunction: g.complete().environmentNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, environments, err := o.target(args)
 			if err != nil {
@@ -91,7 +91,7 @@ func (o *publishOptions) target(args []string) (to publish.Target, environments 
 	return to, args, nil
 }
 
-func (g *global) publishFolder(ctx context.Context, to publish.Target, o *publishOptions) error {
+func (g builder) publishFolder(ctx context.Context, to publish.Target, o *publishOptions) error {
 	p, err := publish.OfFolder(g.path(o.from), to, o.Options)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (g *global) publishFolder(ctx context.Context, to publish.Target, o *publis
 	return g.push(ctx, []publish.Publication{p}, o)
 }
 
-func (g *global) publishBuild(ctx context.Context, b *compiler.Build, to publish.Target, o *publishOptions) error {
+func (g builder) publishBuild(ctx context.Context, b *compiler.Build, to publish.Target, o *publishOptions) error {
 	if err := g.report(g.err, b.Diagnostics); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ type published struct {
 
 // push brings artifacts to their tags, one after the other, and tells of those
 // that are there even where one fails.
-func (g *global) push(ctx context.Context, all []publish.Publication, o *publishOptions) error {
+func (g builder) push(ctx context.Context, all []publish.Publication, o *publishOptions) error {
 	items := []published{}
 	var failure error
 	for _, p := range all {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query/database"
@@ -28,7 +27,7 @@ type queryOptions struct {
 	history     int
 }
 
-func newQuery(g *global) *cobra.Command {
+func newQuery(g inspector) *cobra.Command {
 	o := &queryOptions{}
 	cmd := &cobra.Command{
 		Use:   "query [TABLE] [ENVIRONMENT...]",
@@ -61,7 +60,7 @@ the tables have what can be known.`,
 		"GitOps branch for the table history")
 	cmd.Flags().StringVar(&o.git, "git", "", "read the history from the git repository in `DIR`, "+
 		"instead of those that the environments' gitops name")
-	completeFlag(cmd, "to", g.files("db", "sqlite"))
+	completeFlag(cmd, "to", g.complete().files("db", "sqlite"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		of, environments, err := o.check(args)
 		switch {
@@ -123,7 +122,7 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 type unknownTableError struct{ error }
 
 // noTable returns the error for an argument that names no table, and may name an environment.
-func (g *global) noTable(ctx context.Context, name string, err error) error {
+func (g inspector) noTable(ctx context.Context, name string, err error) error {
 	found := false
 	// Where the environments cannot be read, there is still no such table.
 	_ = g.withCache(func(c *cache.Cache) error {
@@ -142,7 +141,7 @@ func hasHistory(of []*tables.Table) bool {
 }
 
 // query compiles the environments and writes the tables.
-func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of []*tables.Table,
+func (g inspector) query(ctx context.Context, c *cache.Cache, o *queryOptions, of []*tables.Table,
 	environments []string) (err error) {
 	if o.to != "" {
 		if err := database.Check(g.path(o.to)); err != nil {
@@ -156,9 +155,7 @@ func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of 
 	}
 	r := g.request(environments, c)
 	r.Revision = o.at
-	stop := g.showProgress(ctx, &r)
-	b, err := compiler.Compile(ctx, r)
-	stop()
+	b, err := g.compileRequest(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -194,9 +191,9 @@ func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Dec
 
 // withHistory calls a function with a session that reads histories. The platform's repository
 // is the one of its folder, and no forge is asked.
-func (g *global) withHistory(ctx context.Context, c *cache.Cache, o *queryOptions,
+func (g inspector) withHistory(ctx context.Context, c *cache.Cache, o *queryOptions,
 	environments []string, use func(*promotion.Session) error) error {
-	r, err := g.promotionRequest(&promotionOptions{environments: environments, local: true,
+	r, err := promoter{g.platform}.promotionRequest(&promotionOptions{environments: environments, local: true,
 		former: true, forge: "none"}, c)
 	if err != nil {
 		return err
@@ -213,11 +210,11 @@ func (g *global) withHistory(ctx context.Context, c *cache.Cache, o *queryOption
 			return open(ctx, url)
 		}
 	}
-	return g.once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
+	return promoter{g.platform}.once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
 }
 
 // printLines prints the rows of a table.
-func (g *global) printLines(ctx context.Context, t *tables.Table, s *tables.Source) error {
+func (g inspector) printLines(ctx context.Context, t *tables.Table, s *tables.Source) error {
 	out := bufio.NewWriter(g.out)
 	if err := t.Rows(ctx, s, func(cells []any) error { return t.WriteLine(out, cells) }); err != nil {
 		return err
@@ -226,7 +223,7 @@ func (g *global) printLines(ctx context.Context, t *tables.Table, s *tables.Sour
 }
 
 // listTables prints the tables with their columns.
-func (g *global) listTables() error {
+func (g inspector) listTables() error {
 	return g.wrapped(func(w *tabwriter.Writer) {
 		for i, t := range tables.All() {
 			if i > 0 {

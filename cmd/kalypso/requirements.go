@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
-func newRequirements(g *global) *cobra.Command {
+func newRequirements(g author) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "requirements [ENVIRONMENT...]",
 		Short: "List which assignment needs which keys, and what gives them",

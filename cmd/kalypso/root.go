@@ -5,14 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
 
+	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/progress"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -20,6 +27,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
+	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
 // streams are where a command reads and writes: out is the result, err is talk.
@@ -28,31 +36,55 @@ type streams struct {
 	out, err io.Writer
 }
 
-// global are the options of all commands that read a platform.
-type global struct {
+// console is where a command prints, with the flags of all commands that say where and how.
+type console struct {
 	streams
-	dir         string
-	diagnostics string
+	dir         string // of -C: other paths are relative to it
+	diagnostics string // the name of one of diagnosticFormats
 	progress    string
-	display     atomic.Pointer[progress.Display] // what shows progress; nil for nothing
-	caching     caching
-	costs       costs
-	workers     *worker.Pool // its processes are started when there is a job for them
-	supervisor  *supervisor.Supervisor
-	overlay     source.Overlay
+	display     atomic.Pointer[progress.Display] // that shows progress; nil for none
 }
 
+// platform compiles the platform of the folder, with the flags of all commands that say how.
+// Each group of commands has a type of its own on top of it, which its methods call g: author,
+// builder, inspector and promoter, and completer for the shell. The commands of the group
+// Observe compile nothing, and have only the console.
+type platform struct {
+	*console
+	cacheFlags cacheFlags
+	bounds     boundFlags
+	workers    *worker.Pool // it starts its processes for the first job
+	supervisor *supervisor.Supervisor
+	overlay    source.Overlay
+}
+
+func newPlatform(s streams, workers *worker.Pool) *platform {
+	return &platform{console: &console{streams: s}, workers: workers}
+}
+
+// author has the commands of people who write a platform: the groups Start and Author.
+type author struct{ *platform }
+
+// builder has the commands of the group Build.
+type builder struct{ *platform }
+
+// inspector has the commands of the group Inspect.
+type inspector struct{ *platform }
+
+// promoter has the commands of the group Promote.
+type promoter struct{ *platform }
+
 // request is one for the platform that the command works in.
-func (g *global) request(environments []string, c *cache.Cache) compiler.Request {
+func (g *platform) request(environments []string, c *cache.Cache) compiler.Request {
 	return compiler.Request{Dir: g.dir, Overlay: g.overlay, Environments: environments, Cache: c,
 		Workers: g.workers, Supervisor: g.supervisor}
 }
 
 // execute runs the command line and returns its exit code.
 func execute(ctx context.Context, args []string, s streams) int {
-	workers := worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(workerArgument))
+	workers := compiler.NewWorkers()
 	defer workers.Close()
-	g := &global{streams: s, workers: workers}
+	g := newPlatform(s, workers)
 	root := g.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -79,7 +111,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 }
 
 // root returns the tree of all commands.
-func (g *global) root() *cobra.Command {
+func (g *platform) root() *cobra.Command {
 	s := g.streams
 	g.out = printing{s.out, g}
 	root := &cobra.Command{
@@ -97,7 +129,7 @@ and builds need no network.`,
 				return nil // a shell asks for names: nothing is printed, and nothing written
 			}
 			if repository := cmd.Flag("repo"); repository != nil && repository.Value.String() == "" {
-				if _, err := g.promotedFolder(); err != nil {
+				if _, err := promotedFolder(g.dir); err != nil {
 					return err // before anything is asked that would not help
 				}
 			}
@@ -122,25 +154,39 @@ and builds need no network.`,
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto,
 		"how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines "+
 			"elsewhere, plain or none")
-	g.caching.flags(root.PersistentFlags())
-	g.costs.flags(root.PersistentFlags())
+	g.cacheFlags.flags(root.PersistentFlags())
+	g.bounds.flags(root.PersistentFlags())
 	completeFlag(root, "progress", values(progressAuto, progressPlain, progressNone))
 	completeFlag(root, "cache", values(string(cache.On), string(cache.Off), string(cache.Verify)))
 	const start = "Start:"
-	addGroup(root, start, newInit(g), newDoctor(g), newMan(g), newVersion(g))
-	addGroup(root, "Author:", newFmt(g), newVet(g), newTest(g), newLSP(g), newRequirements(g),
-		newLock(g), newVendor(g), newMod(g), newInventory(g), newProject(g))
-	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
-	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newGraph(g), newCompare(g),
-		newQuery(g), newDiff(g), newView(g), newVerify(g), newAudit(g))
-	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g),
-		newFreeze(g), newThaw(g))
-	addGroup(root, "Observe:", newObserve(g), newHub(g))
+	a, b, i, p := author{g}, builder{g}, inspector{g}, promoter{g}
+	addGroup(root, start, newInit(a), newDoctor(a), newMan(g.console), newVersion(g.console))
+	addGroup(root, "Author:", newFmt(a), newVet(a), newTest(a), newLSP(a), newRequirements(a),
+		newLock(a), newVendor(a), newMod(a), newInventory(a), newProject(a))
+	addGroup(root, "Build:", newBuild(b), newWatch(b), newPublish(b), newBootstrap(b), newCache(b))
+	addGroup(root, "Inspect:", newGet(i), newDescribe(i), newExplain(i), newGraph(i), newCompare(i),
+		newQuery(i), newDiff(i), newView(i), newVerify(i), newAudit(i))
+	addGroup(root, "Promote:", newPromote(p), newRollback(p), newHold(p), newRelease(p), newReject(p),
+		newFreeze(p), newThaw(p))
+	addGroup(root, "Observe:", newObserve(g.console), newHub(g.console))
 	root.AddCommand(newExitCodes())
-	g.completeAll(root)
+	g.complete().all(root)
 	root.SetHelpCommandGroupID(start)
 	root.SetCompletionCommandGroupID(start)
 	return root
+}
+
+// arity allows a number of arguments. For any other number, the message may have a verb.
+func arity(least, most int, message string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n >= least && n <= most:
+			return nil
+		case strings.Contains(message, "%d"):
+			return usagef(message, n)
+		}
+		return usagef("%s", message)
+	}
 }
 
 // addGroup adds the commands of a group of the root's help.
@@ -155,7 +201,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // prepare puts the CUE module into CUE's cache, so that editors and the cue
 // command find it. Commands work without it: a cache that cannot be written is
 // no failure.
-func (g *global) prepare(ctx context.Context) error {
+func (g *platform) prepare(ctx context.Context) error {
 	switch g.progress {
 	case progressAuto, progressPlain, progressNone:
 	default:
@@ -190,4 +236,130 @@ func newExitCodes() *cobra.Command {
   130  interrupted
   143  terminated`,
 	}
+}
+
+// unknownCommand returns the error of a command line with a hint, if a command below parent does not exist; otherwise
+// the error itself. Cobra has no type for the error.
+func unknownCommand(parent *cobra.Command, err error) error {
+	word := ""
+	if err == nil {
+		return nil
+	} else if _, scan := fmt.Sscanf(err.Error(), "unknown command %q for", &word); scan != nil {
+		return err
+	}
+	return noSuchCommand(parent, word)
+}
+
+// noSuchCommand is the error of a command that parent does not have, with the one that was probably meant.
+func noSuchCommand(parent *cobra.Command, word string) error {
+	if !parent.HasAvailableSubCommands() {
+		return usagef("%s takes no arguments, and %q is one", parent.CommandPath(), word)
+	}
+	text := fmt.Sprintf("unknown command %q for %q", word, parent.CommandPath())
+	if meant := commandsMeant(parent, word); len(meant) > 0 {
+		return usagef("%s; did you mean %s?", text, strings.Join(meant, " or "))
+	}
+	var names []string
+	if !parent.HasParent() {
+		return usagef("%s", text)
+	}
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return usagef("%s; there are: %s", text, strings.Join(names, ", "))
+}
+
+// commandsMeant returns the full names of the commands that were probably meant by a word: those with that name
+// elsewhere, else a similar one below parent, else similar ones anywhere.
+func commandsMeant(parent *cobra.Command, word string) []string {
+	all := commandsBelow(parent.Root(), true)
+	if same := all[word]; len(same) > 0 {
+		return same
+	}
+	for _, known := range []map[string][]string{commandsBelow(parent, false), all} {
+		if near := spelling.Nearest(word, slices.Sorted(maps.Keys(known))); near != "" {
+			return known[near]
+		}
+	}
+	return nil
+}
+
+// commandsBelow returns the full names of the commands below another one by their names and aliases: only of its
+// own, or of those at any depth.
+func commandsBelow(parent *cobra.Command, deep bool) map[string][]string {
+	out := map[string][]string{}
+	for _, c := range parent.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		for _, name := range append([]string{c.Name()}, c.Aliases...) {
+			out[name] = append(out[name], c.CommandPath())
+		}
+		if deep {
+			for name, paths := range commandsBelow(c, true) {
+				out[name] = append(out[name], paths...)
+			}
+		}
+	}
+	return out
+}
+
+func newMan(g *console) *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write the man pages into a folder",
+		Long: `man writes a man page for each command into DIR, which it makes if need be. For man
+to find them, DIR is the folder man1 of one in MANPATH:
+
+  kalypso man ~/.local/share/man/man1
+
+The pages have a date, which SOURCE_DATE_EPOCH sets.`,
+		Args: arity(1, 1, "man takes one folder, and not %d"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := g.path(args[0])
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // it would be the day on which this runs
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1",
+				Source: "kalypso " + compiler.Version().Version, Manual: "Kalypso"}, dir)
+		},
+	}
+}
+
+func newVersion(g *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of kalypso, its CUE and its schema",
+		Args:  cobra.NoArgs,
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		type version struct {
+			Kalypso      string `json:"kalypso"`
+			CUE          string `json:"cue"`
+			Module       string `json:"module"`
+			SchemaDigest string `json:"schemaDigest"`
+			Go           string `json:"go"`
+		}
+		c := compiler.Version()
+		v := version{c.Version, c.CUE, kalypso.ModulePath + " " + kalypso.ModuleVersion, c.Schema, runtime.Version()}
+		return g.print(*output, document[version]{apiVersion, "Version", v}, func(w *tabwriter.Writer) {
+			kind := ""
+			if !isRelease(v.Kalypso) {
+				kind = " (a development build)"
+			}
+			fmt.Fprintf(w, "kalypso\t%s%s\nCUE\t%s\nschema\t%s\nGo\t%s\n", v.Kalypso, kind, v.CUE, v.Module, v.Go)
+		})
+	}
+	return cmd
+}
+
+// isRelease reports whether a version is a tag's, and not that of a commit or of files that
+// were changed.
+func isRelease(version string) bool {
+	return semver.IsValid(version) && !module.IsPseudoVersion(version) && semver.Build(version) != "+dirty"
 }

@@ -8,15 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-func newVendor(g *global) *cobra.Command {
+func newVendor(g author) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "vendor",
@@ -32,7 +34,7 @@ is not pinned any more is removed. Commit the folder, or carry it along.`,
 	return cmd
 }
 
-func (g *global) vendor(ctx context.Context, timeout time.Duration) error {
+func (g author) vendor(ctx context.Context, timeout time.Duration) error {
 	fetcher, err := newFetcher(timeout)
 	if err != nil {
 		return err
@@ -54,7 +56,7 @@ func (g *global) vendor(ctx context.Context, timeout time.Duration) error {
 }
 
 // vendorFolder vendors what the kalypso.lock of a folder pins.
-func (g *global) vendorFolder(ctx context.Context, root string, fetcher dependency.Fetcher) error {
+func (g author) vendorFolder(ctx context.Context, root string, fetcher dependency.Fetcher) error {
 	release, err := dependency.Alone(ctx, root, "")
 	if err != nil {
 		return err
@@ -91,4 +93,40 @@ func (g *global) vendorFolder(ctx context.Context, root string, fetcher dependen
 	fmt.Fprintf(g.err, "%s: %d added, %d removed, %d in all\n", dependency.VendorDir, copied.Added,
 		copied.Removed, len(digests))
 	return nil
+}
+
+func newMod(g author) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mod",
+		Short: "Manage the CUE module kalypso.io of the platform",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "vendor",
+		Short: "Copy the schema and standard library into the platform",
+		Long: `vendor writes the module kalypso.io below cue.mod/pkg of the platform and drops
+its version from cue.mod/module.cue, so that the cue command and its language
+server work where kalypso is not installed. Run it again after an update.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, _, err := source.Open(g.dir)
+			if err != nil {
+				return err
+			}
+			if p.Module == kalypso.ModulePath {
+				return fmt.Errorf("%s is the repository of kalypso, which has the module already: name a "+
+					"platform with -C, as examples/hello-world", p.Root)
+			}
+			if err := g.withCache(func(c *cache.Cache) error { return g.unready(cmd.Context(), c) }); err != nil {
+				return err
+			}
+			changed, err := cuemodule.Vendor(p.Root)
+			for _, name := range changed {
+				fmt.Fprintln(g.out, name)
+			}
+			return err
+		},
+	})
+	return cmd
 }

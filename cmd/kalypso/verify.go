@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
-func newVerify(g *global) *cobra.Command {
+func newVerify(g inspector) *cobra.Command {
 	o := &promotionOptions{}
 	var head string
 	cmd := &cobra.Command{
@@ -30,7 +30,7 @@ where it is to be required. The exit code is 1 where something is not as it shou
 				return err
 			}
 			var all []*verify.Verification
-			err := g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
+			err := promoter{g.platform}.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
 				all, err = s.Verify(ctx, head)
 				return err
 			})
@@ -49,7 +49,7 @@ where it is to be required. The exit code is 1 where something is not as it shou
 			return nil
 		},
 	}
-	o.flags(g, cmd)
+	o.flags(g.platform, cmd)
 	o.output = outputFlag(cmd)
 	cmd.Flags().StringVar(&head, "head", "", "look at this branch, tag or `COMMIT` of the GitOps "+
 		"repository, instead of the environment's branch")

@@ -23,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/view"
-	"github.com/kalypso-io/kalypso/view/platform"
+	viewplatform "github.com/kalypso-io/kalypso/view/platform"
 )
 
 // viewOptions are the flags of view.
@@ -43,7 +43,7 @@ const head = "HEAD"
 // viewAddress is where view listens, unless that is taken or a flag says otherwise.
 const viewAddress = "localhost:8787"
 
-func newView(g *global) *cobra.Command {
+func newView(g inspector) *cobra.Command {
 	o := &viewOptions{}
 	cmd := &cobra.Command{
 		Use:   "view [ENVIRONMENT...]",
@@ -65,7 +65,7 @@ The server answers on a loopback address alone, and knows no users.`,
   kalypso view dev prod --open
   kalypso view --to fleet.html --since v1.4.0`,
 		RunE: func(cmd *cobra.Command, environments []string) error {
-			if err := o.check(g, cmd); err != nil {
+			if err := o.check(g.console, cmd); err != nil {
 				return err
 			}
 			return g.withCache(func(c *cache.Cache) error {
@@ -87,7 +87,7 @@ The server answers on a loopback address alone, and knows no users.`,
 }
 
 // check says what is wrong with the flags, and makes a path of --to.
-func (o *viewOptions) check(g *global, cmd *cobra.Command) error {
+func (o *viewOptions) check(g *console, cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case changed("to") && o.to == "":
@@ -120,9 +120,9 @@ func (o *viewOptions) check(g *global, cmd *cobra.Command) error {
 
 // pages is the source of pages of a build, for as long as close is not called. The error is about a revision
 // that was asked for.
-func (g *global) pages(b *compiler.Build, r compiler.Request,
-	o *viewOptions) (pages *platform.Platform, close func() error, err error) {
-	options := platform.Options{Title: strings.TrimSuffix(b.Platform.Module, "@v0")}
+func (g inspector) pages(b *compiler.Build, r compiler.Request,
+	o *viewOptions) (pages *viewplatform.Platform, close func() error, err error) {
+	options := viewplatform.Options{Title: strings.TrimSuffix(b.Platform.Module, "@v0")}
 	if o.to == "" { // equal platforms give equal files
 		options.Built = time.Now()
 	}
@@ -130,28 +130,26 @@ func (g *global) pages(b *compiler.Build, r compiler.Request,
 	if err != nil && o.since != head {
 		return nil, nil, usagef("--since %s: the platform is in no git repository", o.since)
 	} else if err != nil { // in no repository
-		return platform.New(b, options), func() error { return nil }, nil
+		return viewplatform.New(b, options), func() error { return nil }, nil
 	}
 	if id, err := repo.Resolve(head); err == nil {
 		options.Commit = id.String()[:12]
 		folder, _ := filepath.Rel(repo.WorkTree(), resolved(b.Platform.Root))
-		options.Link = platform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(),
-			filepath.ToSlash(folder), platform.AsCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
+		options.Link = viewplatform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(),
+			filepath.ToSlash(folder), viewplatform.AsCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
 	}
 	if _, err := repo.Resolve(o.since); err == nil {
-		options.Since, options.Compare = o.since, platform.CompareWith(r)
+		options.Since, options.Compare = o.since, viewplatform.CompareWith(r)
 	} else if o.since != head { // without a commit there is no HEAD
 		return nil, nil, errors.Join(err, repo.Close())
 	}
-	return platform.New(b, options), repo.Close, nil
+	return viewplatform.New(b, options), repo.Close, nil
 }
 
 // viewFile compiles once and writes a file.
-func (g *global) viewFile(ctx context.Context, environments []string, o *viewOptions, c *cache.Cache) (err error) {
+func (g inspector) viewFile(ctx context.Context, environments []string, o *viewOptions, c *cache.Cache) (err error) {
 	r := g.request(environments, c)
-	stop := g.showProgress(ctx, &r)
-	b, err := compiler.Compile(ctx, r)
-	stop()
+	b, err := g.compileRequest(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -173,7 +171,7 @@ func (g *global) viewFile(ctx context.Context, environments []string, o *viewOpt
 }
 
 // viewLive serves pages, and compiles again whenever a file changes.
-func (g *global) viewLive(ctx context.Context, environments []string, o *viewOptions, c *cache.Cache) error {
+func (g inspector) viewLive(ctx context.Context, environments []string, o *viewOptions, c *cache.Cache) error {
 	root, err := source.Root(g.dir)
 	if err != nil {
 		return err
@@ -222,7 +220,7 @@ func (g *global) viewLive(ctx context.Context, environments []string, o *viewOpt
 }
 
 // announce says where the pages are.
-func (g *global) announce(address string, open bool) error {
+func (g inspector) announce(address string, open bool) error {
 	if _, err := fmt.Fprintln(g.out, address); err != nil {
 		return err
 	}
@@ -248,7 +246,7 @@ func (o *viewOptions) listenOn(ctx context.Context) (net.Listener, error) {
 }
 
 // compileInto compiles the platform and lets pages show it.
-func (g *global) compileInto(ctx context.Context, feed *view.Feed, root string,
+func (g inspector) compileInto(ctx context.Context, feed *view.Feed, root string,
 	environments []string, o *viewOptions, c *cache.Cache) error {
 	r, begin := g.request(environments, c), time.Now()
 	r.Dir = root

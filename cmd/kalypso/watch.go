@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +18,10 @@ import (
 	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/watch"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // watchOptions are the flags of watch.
@@ -21,7 +30,7 @@ type watchOptions struct {
 	poll bool
 }
 
-func newWatch(g *global) *cobra.Command {
+func newWatch(g builder) *cobra.Command {
 	o := &watchOptions{}
 	cmd := &cobra.Command{
 		Use:   "watch [ENVIRONMENT...]",
@@ -47,7 +56,7 @@ for them twice a second.`,
   kalypso watch dev --to out            # and what comes of it, in out/dev
   kalypso watch --poll -C /mnt/platform # a shared folder`,
 		RunE: func(cmd *cobra.Command, environments []string) error {
-			if err := o.check(g, cmd, environments); err != nil {
+			if err := o.check(g.console, cmd, environments); err != nil {
 				return err
 			}
 			return g.withCache(func(c *cache.Cache) error { return g.watch(cmd.Context(), environments, o, c) })
@@ -62,7 +71,7 @@ for them twice a second.`,
 }
 
 // check says what is wrong with the flags, and makes paths of them.
-func (o *watchOptions) check(g *global, cmd *cobra.Command, environments []string) error {
+func (o *watchOptions) check(g *console, cmd *cobra.Command, environments []string) error {
 	switch {
 	case cmd.Flags().Changed("to") && o.Dir == "":
 		return usagef("--to needs a value, and is empty")
@@ -76,7 +85,7 @@ func (o *watchOptions) check(g *global, cmd *cobra.Command, environments []strin
 }
 
 // watch builds whenever something changes. It returns only with an error.
-func (g *global) watch(ctx context.Context, environments []string, o *watchOptions, c *cache.Cache) error {
+func (g builder) watch(ctx context.Context, environments []string, o *watchOptions, c *cache.Cache) error {
 	root, err := source.Root(g.dir)
 	if err != nil {
 		return err
@@ -175,4 +184,166 @@ func resolved(name string) string {
 			return abs
 		}
 	}
+}
+
+// built is the result of a build: an error, or the rest.
+type built struct {
+	*compiler.Build
+	written *compiler.Written
+	err     error
+	took    time.Duration
+}
+
+// screen shows one build after the other.
+type screen struct {
+	*platform
+	root string
+	// talk gets what is no diagnostic in a format for programs.
+	talk io.Writer
+	// redraws says that talk is a terminal, on which a build takes the place of the
+	// one before.
+	redraws bool
+	warning string // that belongs to every build
+}
+
+func (g builder) newScreen(root string) *screen {
+	s := &screen{platform: g.platform, root: root, talk: g.out}
+	if g.diagnostics != "text" {
+		s.talk = g.err
+		return s
+	}
+	s.redraws = sizeOf(g.out) != nil
+	return s
+}
+
+// warn keeps a warning where it is redrawn, and otherwise writes it.
+func (s *screen) warn(err error) {
+	if s.warning = fmt.Sprintf("kalypso: warning: %v; looking for changes twice a second instead\n", err); !s.redraws {
+		fmt.Fprint(s.err, s.warning)
+	}
+}
+
+// erased is what makes a terminal empty. What was scrolled away stays.
+const erased = "\x1b[H\x1b[2J"
+
+// show shows a build in one write, so that a terminal does not flicker and a
+// reader finds it whole.
+func (s *screen) show(b built) error {
+	var page bytes.Buffer
+	if s.redraws {
+		page.WriteString(erased)
+	}
+	if b.err != nil {
+		fmt.Fprintf(&page, "not built: %v\n", b.err)
+	} else if err := s.page(&page, b); err != nil {
+		return err
+	}
+	page.WriteString("\n")
+	if s.redraws {
+		fmt.Fprintf(&page, "%swaiting for changes of %s; Ctrl-C ends\n", s.warning, s.root)
+	}
+	_, err := s.talk.Write(page.Bytes())
+	return err
+}
+
+// page writes what was built, what changed, and what is wrong.
+func (s *screen) page(page *bytes.Buffer, b built) error {
+	fmt.Fprintf(page, "built in %.2f s, %s\n", b.took.Seconds(), counted(b.Diagnostics))
+	w := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
+	summary(w, b.Build, b.written)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	changed(page, b)
+	if s.diagnostics == "text" {
+		return diag.WriteText(page, b.Diagnostics, emphasis(s.out))
+	}
+	return s.report(s.out, b.Diagnostics)
+}
+
+// counted says how many errors and warnings there are.
+func counted(ds []diag.Diagnostic) string {
+	errs := 0
+	for _, d := range ds {
+		if d.Severity == diag.Error {
+			errs++
+		}
+	}
+	if len(ds) == 0 {
+		return "no problems"
+	}
+	warnings := len(ds) - errs
+	switch 0 {
+	case warnings:
+		return plural(errs, "error")
+	case errs:
+		return plural(warnings, "warning")
+	}
+	return plural(errs, "error") + " and " + plural(warnings, "warning")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// mostChanged is how many changed assignments are named.
+const mostChanged = 10
+
+// changed writes which assignments a build changed, and on which clusters, removals first.
+func changed(page *bytes.Buffer, b built) {
+	var lines []string
+	for _, e := range b.Environments {
+		if c := b.written.Changes[e.Name]; c != nil {
+			lines = append(lines, changesOf(e, c.Assignments)...)
+		}
+	}
+	for _, line := range lines[:min(len(lines), mostChanged)] {
+		fmt.Fprintln(page, line)
+	}
+	if left := len(lines) - mostChanged; left > 0 {
+		fmt.Fprintf(page, "and %d more\n", left)
+	}
+}
+
+// changesOf returns a line for each assignment that is removed, added or changed. The first
+// build has nothing to compare with, and adds everything that it wrote.
+func changesOf(e *engine.Environment, written tree.AssignmentChanges) (lines []string) {
+	if e.Effect == nil {
+		for _, name := range written.Added {
+			lines = append(lines, fmt.Sprintf("%-8s %s", "added", name))
+		}
+		return lines
+	}
+	clusters := map[[2]string][]string{} // by word and id
+	for i := range e.Effect.Pairs {
+		p := &e.Effect.Pairs[i]
+		key := [2]string{"changed", e.Name + "/" + p.ClusterType() + "/" + p.DeploymentTarget()}
+		if p.Removed() {
+			key[0] = "removed"
+		} else if p.Added() {
+			key[0] = "added"
+		}
+		clusters[key] = append(clusters[key], p.Way.Clusters...)
+	}
+	for _, word := range []string{"removed", "added", "changed"} {
+		for _, key := range slices.SortedFunc(maps.Keys(clusters),
+			func(a, b [2]string) int { return strings.Compare(a[1], b[1]) }) {
+			if key[0] != word {
+				continue
+			}
+			line := fmt.Sprintf("%-8s %s", word, key[1])
+			switch names := clusters[key]; len(names) {
+			case 0:
+			case 1:
+				line += " on " + names[0]
+			default:
+				line += " on " + plural(len(names), "cluster")
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

@@ -434,7 +434,7 @@ func TestShowProgress(t *testing.T) {
 	for _, mode := range []string{progressAuto, progressPlain, progressNone} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			g := &global{streams: streams{err: &out}, progress: mode}
+			g := &console{streams: streams{err: &out}, progress: mode}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			r := compiler.Request{}
@@ -459,7 +459,7 @@ func TestShowProgress(t *testing.T) {
 func TestInterruptEndsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		g := &global{streams: streams{err: &out}, progress: progressPlain}
+		g := &console{streams: streams{err: &out}, progress: progressPlain}
 		ctx, cancel := context.WithCancel(t.Context())
 		r := compiler.Request{}
 		stop := g.showProgress(ctx, &r)

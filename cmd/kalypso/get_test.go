@@ -9,7 +9,7 @@ import (
 
 // TestCollectionsAreListed says that get and describe know each collection of the language.
 func TestCollectionsAreListed(t *testing.T) {
-	g := &global{}
+	g := inspector{newPlatform(streams{}, nil)}
 	for _, command := range []string{"get", "describe"} {
 		listed := map[string]bool{}
 		parent := newGet(g)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 // tokenRoles are the roles of tokens.
 var tokenRoles = []string{"cluster", "enroll", "viewer", "operator", "admin"}
 
-func newHubToken(a *asking) *cobra.Command {
+func newHubToken(a *hubReader) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke tokens of a hub",
@@ -31,7 +32,7 @@ func newHubToken(a *asking) *cobra.Command {
 	return cmd
 }
 
-func newTokenCreate(a *asking) *cobra.Command {
+func newTokenCreate(a *hubReader) *cobra.Command {
 	var t api.NewToken
 	cmd := &cobra.Command{
 		Use:   "create --role ROLE",
@@ -51,7 +52,7 @@ said about it is on stderr.`,
 			if cmd.Flags().Changed("environment") {
 				fmt.Fprintln(a.err, "kalypso: warning: --environment is the former name of --env, and will go")
 			}
-			hub, err := a.hub.client(a.global)
+			hub, err := a.client()
 			if err != nil {
 				return err
 			}
@@ -63,7 +64,7 @@ said about it is on stderr.`,
 				fmt.Fprintf(a.err, "kalypso: warning: %s\n", terminal.Line(made.Warning))
 			}
 			if *a.output != "table" {
-				return a.printDocument(*a.output, document[*api.Token]{apiVersion, "HubToken", made})
+				return printItem(a, "HubToken", made)
 			}
 			fmt.Fprintf(a.err, "kalypso: this is token %s, which is shown this once; kalypso hub token "+
 				"revoke %s ends it\n", made.ID, made.ID)
@@ -83,14 +84,14 @@ said about it is on stderr.`,
 	return cmd
 }
 
-func newTokenList(a *asking) *cobra.Command {
+func newTokenList(a *hubReader) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List tokens, without their secrets",
 		Example: `  kalypso hub token list`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hub, err := a.hub.client(a.global)
+			hub, err := a.client()
 			if err != nil {
 				return err
 			}
@@ -99,7 +100,7 @@ func newTokenList(a *asking) *cobra.Command {
 				return err
 			}
 			if *a.output != "table" {
-				return a.printDocument(*a.output, document[*api.Tokens]{apiVersion, "HubTokens", found})
+				return printItem(a, "HubTokens", found)
 			}
 			var rows [][]any
 			for _, t := range found.Tokens {
@@ -111,25 +112,81 @@ func newTokenList(a *asking) *cobra.Command {
 	}
 }
 
-func newTokenRevoke(a *asking) *cobra.Command {
+func newTokenRevoke(a *hubReader) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke TOKEN...",
 		Short:   "End tokens, by the ids that list shows",
 		Example: `  kalypso hub token revoke 4f2a9c1d0e8b7a6f5c`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("which tokens? kalypso hub token list shows their ids")
-			}
-			return nil
-		},
+		Args:    arity(1, math.MaxInt, "which tokens? kalypso hub token list shows their ids"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hub, err := a.hub.client(a.global)
+			hub, err := a.client()
 			if err != nil {
 				return err
 			}
 			for _, id := range args {
 				if err := hub.RevokeToken(cmd.Context(), id); err != nil {
 					return fmt.Errorf("token %s: %w", id, err)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func newHubCluster(a *hubReader) *cobra.Command {
+	return &cobra.Command{
+		Use:     "cluster CLUSTER",
+		Short:   "Show what a cluster should run, and what it runs",
+		Long:    `cluster lists all assignments of a cluster in all environments, and when it last reported.`,
+		Example: `  kalypso hub cluster eu-1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return usagef("name one cluster")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hub, err := a.client()
+			if err != nil {
+				return err
+			}
+			found, err := hub.Cluster(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if *a.output != "table" {
+				return printItem(a, "HubCluster", found)
+			}
+			news := "has never reported"
+			if !found.Seen.IsZero() {
+				news = "last reported at " + when(found.Seen) + " by " + cmp.Or(found.By, "somebody")
+			}
+			fmt.Fprintf(a.out, "%s\n\n", terminal.Line(fmt.Sprintf("%s: %s; %s", found.Name, found.Counts, news)))
+			if found.Problem != "" {
+				fmt.Fprintf(a.out, "warning: %s\n\n", terminal.Line(found.Problem))
+			}
+			return a.printRows(&api.Assignments{Assignments: found.Assignments})
+		},
+	}
+}
+
+func newHubForget(a *hubReader) *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget CLUSTER...",
+		Short: "Forget clusters that the platform does not list and that report no more",
+		Long: `forget ends that clusters count which reported once, and which the platform does not list:
+one that was taken away, or whose name was mistyped. One that reports again comes back.
+Clusters that the platform lists are to be taken out of the platform.`,
+		Example: `  kalypso hub forget vm-17`,
+		Args:    arity(1, math.MaxInt, "name a cluster"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hub, err := a.client()
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				if err := hub.Forget(cmd.Context(), name); err != nil {
+					return fmt.Errorf("cluster %s: %w", terminal.Line(name), err)
 				}
 			}
 			return nil
