@@ -82,15 +82,6 @@ func extraFlags(cmd *cobra.Command, named bool) *bootstrapExtra {
 	return x
 }
 
-// ownImage is the container image of this version; the newest one for what is no release.
-func ownImage() string {
-	tag := "latest"
-	if v := compiler.Version().Version; isRelease(v) {
-		tag = v
-	}
-	return "ghcr.io/kalypso-io/kalypso:" + tag
-}
-
 // bootstrap prints what a cluster of a type needs, or the one that x names: then clusterType may be "".
 func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, x *bootstrapExtra) error {
 	if x.hub != "" {
@@ -116,8 +107,12 @@ func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, 
 			return err
 		}
 		if x.hub != "" && len(is.Objects) > 0 {
+			tag := "latest" // for a version that is no release
+			if v := compiler.Version().Version; isRelease(v) {
+				tag = v
+			}
 			more, ok := agent.Manifests(agent.Options{
-				Hub: x.hub, Cluster: x.cluster, Namespace: is.Namespace, Groups: is.Groups, Image: cmp.Or(x.image, ownImage()),
+				Hub: x.hub, Cluster: x.cluster, Namespace: is.Namespace, Groups: is.Groups, Image: cmp.Or(x.image, "ghcr.io/kalypso-io/kalypso:"+tag),
 			})
 			if !ok {
 				return usagef("--hub: what reconciles %s/%s is no object on it: have kalypso observe report where it is, "+

@@ -321,9 +321,9 @@ func stats(w *tabwriter.Writer, s engine.Stats) {
 	}
 }
 
-// affected is what a change of the platform does on clusters: the pairs of compare.Report,
+// sinceReport is what a change of the platform does on clusters: the pairs of compare.Report,
 // without the differences of their files.
-type affected struct {
+type sinceReport struct {
 	Since        string              `json:"since"`
 	Removed      []compare.Entry     `json:"removed"`
 	Added        []compare.Entry     `json:"added"`
@@ -350,7 +350,7 @@ func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 		return err
 	}
 	f := d.Report
-	item := affected{Since: o.since, Removed: f.Removed, Added: f.Added, Changed: f.Changed,
+	item := sinceReport{Since: o.since, Removed: f.Removed, Added: f.Added, Changed: f.Changed,
 		Total: f.Total, Assignments: f.Assignments, ClusterTypes: f.ClusterTypes, Clusters: f.Clusters,
 		ClusterSets: f.ClusterSets, LeftOut: f.LeftOut}
 	if o.stats {
@@ -368,7 +368,7 @@ func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 			}
 		})
 	} else {
-		err = g.printDocument(*o.output, document[affected]{apiVersion, "Affected", item})
+		err = g.printDocument(*o.output, document[sinceReport]{apiVersion, "Affected", item})
 	}
 	if err != nil {
 		return err

@@ -150,7 +150,11 @@ func (g inspector) printComparison(output string, x *query.Comparison) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(g.err, "%s, %s the same\n", plural(len(x.Workloads)+x.Same, "workload"), allOrSome(x))
+	same := "all"
+	if len(x.Workloads) > 0 {
+		same = fmt.Sprint(x.Same)
+	}
+	_, err := fmt.Fprintf(g.err, "%s, %s the same\n", plural(len(x.Workloads)+x.Same, "workload"), same)
 	return err
 }
 
@@ -168,11 +172,4 @@ func titleOf(s query.ComparedSide) string {
 		return s.Environment
 	}
 	return s.Environment + " at " + s.Revision
-}
-
-func allOrSome(x *query.Comparison) string {
-	if len(x.Workloads) == 0 {
-		return "all"
-	}
-	return fmt.Sprint(x.Same)
 }

@@ -158,14 +158,12 @@ func emphasis(w io.Writer) func(diag.Severity, string) string {
 	if os.Getenv("NO_COLOR") != "" || sizeOf(w) == nil {
 		return nil
 	}
-	return bold
-}
-
-func bold(s diag.Severity, text string) string {
-	if s == diag.Error {
-		return "\x1b[1;31m" + text + "\x1b[0m"
+	return func(s diag.Severity, text string) string {
+		if s == diag.Error {
+			return "\x1b[1;31m" + text + "\x1b[0m"
+		}
+		return "\x1b[1;33m" + text + "\x1b[0m"
 	}
-	return "\x1b[1;33m" + text + "\x1b[0m"
 }
 
 // exitCode is what a command says to its caller.
@@ -198,10 +196,6 @@ var (
 // errDifference says that a difference was found where one was asked for, which
 // is already printed.
 var errDifference = errors.New("a difference was found")
-
-// isTold says whether an error is only an exit code: what stops a promotion is in its
-// result.
-func isTold(err error) bool { return err == errBlocked || err == errPending || err == errHeld }
 
 // printedError is an error that is already printed.
 type printedError struct{ error }

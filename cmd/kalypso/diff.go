@@ -173,8 +173,14 @@ func (g inspector) diff(cmd *cobra.Command, r compiler.Request, before, after co
 	}
 	switch o.output {
 	case "table", "wide":
+		var names []string // in the order of promotion, which two outputs do not have
+		if b := cmp.Or(d.After, d.Before); b != nil {
+			for _, e := range query.InOrder(b) {
+				names = append(names, e.Name)
+			}
+		}
 		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat,
-			Wide: o.output == "wide", All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
+			Wide: o.output == "wide", All: o.all, Color: emphasis(g.out) != nil, Environments: names})
 	case "ndjson":
 		err = compare.WriteLines(g.out, d.Report)
 	default:
@@ -325,17 +331,6 @@ func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 		}
 	}
 	return out
-}
-
-// environmentsOf are the environments of a difference in the order of promotion; none of
-// two outputs, which do not have it.
-func environmentsOf(d *compiler.Difference) (names []string) {
-	if b := cmp.Or(d.After, d.Before); b != nil {
-		for _, e := range query.InOrder(b) {
-			names = append(names, e.Name)
-		}
-	}
-	return names
 }
 
 // reportDifference says what is wrong, and what is not compared because of that.

@@ -87,22 +87,15 @@ func (g inspector) explain(cmd *cobra.Command, output, environment, clusterType,
 		if x.Assignment != nil {
 			id = environment + "/" + x.Assignment.ClusterType + "/" + target
 		}
-		return g.report(g.err, about(b.Diagnostics, id))
-	})
-}
-
-// about returns the diagnostics that concern an assignment.
-func about(ds []diag.Diagnostic, id string) []diag.Diagnostic {
-	var out []diag.Diagnostic
-	for _, d := range ds {
-		for _, a := range d.Assignments {
-			if a == id {
+		var ds []diag.Diagnostic // that concern the assignment
+		for _, d := range b.Diagnostics {
+			if slices.Contains(d.Assignments, id) {
 				d.Assignments = []string{id}
-				out = append(out, d)
+				ds = append(ds, d)
 			}
 		}
-	}
-	return out
+		return g.report(g.err, ds)
+	})
 }
 
 func explainText(w io.Writer, x *query.Explanation, key string) {

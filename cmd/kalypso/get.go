@@ -329,14 +329,11 @@ func (f *filter) matcher() (func(facets) bool, error) {
 				return slices.Contains(f.clusterTypes, c) || slices.Contains(f.clusterTypes, model.TypeOfFolder(c))
 			})) &&
 			(len(f.clusters) == 0 || slices.ContainsFunc(f.clusters,
-				func(name string) bool { return isNamed(item.cluster, name) })) &&
+				func(name string) bool { // ENVIRONMENT/NAME, or NAME
+					return item.cluster == name || strings.HasSuffix(item.cluster, "/"+name)
+				})) &&
 			(f.state == stateAny || f.state == tables.State(item.failed))
 	}, nil
-}
-
-// isNamed says whether an entity of an environment, ENVIRONMENT/NAME, has a name: NAME, or ENVIRONMENT/NAME.
-func isNamed(entity, name string) bool {
-	return entity == name || strings.HasSuffix(entity, "/"+name)
 }
 
 // unknown says which names of the filter no environment of a build has, and which were

@@ -22,11 +22,11 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// mostNodes is how many nodes a picture has, unless more are asked for.
-const mostNodes = 200
+// maxNodes is how many nodes a picture has, unless more are asked for.
+const maxNodes = 200
 
-// drawn says how a graph is written.
-type drawn struct {
+// graphOptions says how a graph is written.
+type graphOptions struct {
 	format, to string
 	fold       int
 	noFold     bool
@@ -37,7 +37,7 @@ var graphFormats = map[string]string{".dot": "dot", ".gv": "dot", ".svg": "svg",
 	".mermaid": "mermaid", ".json": "json"}
 
 func newGraph(g inspector) *cobra.Command {
-	o := &drawn{}
+	o := &graphOptions{}
 	cmd := &cobra.Command{
 		Use:   "graph",
 		Short: "Draw the platform: configuration, schedule, promotion and dependencies",
@@ -63,7 +63,7 @@ the graph has what can be known.`,
 	choiceFlag(cmd, cmd.PersistentFlags(), &o.format, "output", "o", "what to write", "dot", "svg", "mermaid", "json")
 	cmd.PersistentFlags().StringVar(&o.to, "to", "", "write to `FILE`, by its ending: .svg, .dot, "+
 		".gv, .mmd, .mermaid or .json")
-	cmd.PersistentFlags().IntVar(&o.fold, "fold", mostNodes, "fold nodes of one kind where there "+
+	cmd.PersistentFlags().IntVar(&o.fold, "fold", maxNodes, "fold nodes of one kind where there "+
 		"are more than this many nodes")
 	cmd.PersistentFlags().BoolVar(&o.noFold, "no-fold", false, "fold nothing")
 	for _, of := range []struct {
@@ -107,9 +107,9 @@ func oneGraph(cmd *cobra.Command, args []string) error {
 }
 
 // graph draws a graph of what is compiled.
-func (g inspector) graph(cmd *cobra.Command, o *drawn, args []string,
+func (g inspector) graph(cmd *cobra.Command, o *graphOptions, args []string,
 	of func(*compiler.Build, string) (*graph.Graph, error)) error {
-	if err := g.checkDrawn(cmd, o); err != nil {
+	if err := g.checkGraph(cmd, o); err != nil {
 		return err
 	}
 	assignment := ""
@@ -133,7 +133,7 @@ func (g inspector) graph(cmd *cobra.Command, o *drawn, args []string,
 }
 
 // drawPart draws what errors leave of environments, and says what they hide.
-func (g inspector) drawPart(o *drawn, of []*engine.Environment, drawn *graph.Graph) error {
+func (g inspector) drawPart(o *graphOptions, of []*engine.Environment, drawn *graph.Graph) error {
 	var hidden []string
 	for _, e := range of {
 		switch {
@@ -153,8 +153,8 @@ func (g inspector) drawPart(o *drawn, of []*engine.Environment, drawn *graph.Gra
 }
 
 // promotionGraph draws the promotion that the base declares, of which nothing is compiled.
-func (g inspector) promotionGraph(cmd *cobra.Command, o *drawn, args []string) error {
-	if err := g.checkDrawn(cmd, o); err != nil {
+func (g inspector) promotionGraph(cmd *cobra.Command, o *graphOptions, args []string) error {
+	if err := g.checkGraph(cmd, o); err != nil {
 		return err
 	}
 	if len(args) == 1 && strings.Contains(args[0], "/") {
@@ -198,8 +198,8 @@ func (g *platform) readDeclarations(ctx context.Context, c *cache.Cache) ([]mode
 	return compiler.Declarations(ctx, r)
 }
 
-// checkDrawn checks the flags, before anything is compiled.
-func (g inspector) checkDrawn(cmd *cobra.Command, o *drawn) error {
+// checkGraph checks the flags, before anything is compiled.
+func (g inspector) checkGraph(cmd *cobra.Command, o *graphOptions) error {
 	if o.to != "" {
 		format := graphFormats[strings.ToLower(filepath.Ext(o.to))]
 		switch {
@@ -227,7 +227,7 @@ func (g inspector) checkDrawn(cmd *cobra.Command, o *drawn) error {
 }
 
 // draw writes a graph.
-func (g inspector) draw(o *drawn, drawn *graph.Graph) error {
+func (g inspector) draw(o *graphOptions, drawn *graph.Graph) error {
 	if !o.noFold {
 		drawn.Fold(o.fold)
 	}

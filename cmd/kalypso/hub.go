@@ -170,7 +170,11 @@ with --cluster, counts are, too. Of an earlier time, there are no workspaces.`,
 				if len(by) > 0 {
 					return usagef("--by counts, and --list and --state list: leave out one of them")
 				}
-				return a.list(cmd.Context(), q, s.limit)
+				out := &api.Assignments{Assignments: []state.Row{}} // in the order of the hub
+				if err := a.assignments(cmd.Context(), q, s.limit, out, func() {}); err != nil {
+					return err
+				}
+				return a.printRows(out)
 			}
 			return a.counts(cmd.Context(), q, dimensions)
 		},
@@ -275,16 +279,6 @@ func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environme
 	}
 	found.Groups = groups
 	return why, nil
-}
-
-// list prints assignments on clusters, in the order of the hub.
-func (a *hubReader) list(ctx context.Context, q api.Query, limit int) error {
-	out := &api.Assignments{Assignments: []state.Row{}}
-	err := a.assignments(ctx, q, limit, out, func() {})
-	if err != nil {
-		return err
-	}
-	return a.printRows(out)
 }
 
 // assignments adds assignments on clusters to an answer, page by page, and calls f after each.

@@ -319,9 +319,9 @@ type command struct{ line, comment string }
 func (g author) printNext(dir, called string, r starter.Repository, app bool) error {
 	var first, promote []command
 	if called != "." {
-		folder, err := quoteWord(called)
+		folder, err := syntax.Quote(called, syntax.LangPOSIX)
 		if err != nil {
-			return err
+			return fmt.Errorf("no shell can take the name of the folder %q: %w", called, err)
 		}
 		first = append(first, command{line: "cd " + folder})
 	}
@@ -399,15 +399,6 @@ func (g author) printCommands(commands []command) error {
 		fmt.Fprintf(w, "  %s\t# %s\n", c.line, c.comment)
 	}
 	return w.Flush()
-}
-
-// quoteWord returns a text as one word of a shell.
-func quoteWord(text string) (string, error) {
-	word, err := syntax.Quote(text, syntax.LangPOSIX)
-	if err != nil {
-		return "", fmt.Errorf("no shell can take the name of the folder %q: %w", text, err)
-	}
-	return word, nil
 }
 
 // ask asks for what neither a flag nor the argument says. given says whether a flag is there;

@@ -15,7 +15,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/fleet/pull"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -197,10 +196,14 @@ func (p *inventoryPull) findIn(b *compiler.Build, name string) (inv *model.Inven
 	in := map[string]string{} // the environment, by the file
 	var found []string
 	for _, e := range b.Environments {
-		i := inventoryOf(e, name)
-		if i == nil {
+		if e.Model == nil {
 			continue
 		}
+		n := slices.IndexFunc(e.Model.Inventories, func(i model.Inventory) bool { return i.Name == name })
+		if n < 0 {
+			continue
+		}
+		i := &e.Model.Inventories[n]
 		f, err := pull.Open(b.Platform.Files(), e.Model, i)
 		if err != nil {
 			return nil, nil, err
@@ -224,17 +227,6 @@ func (p *inventoryPull) findIn(b *compiler.Build, name string) (inv *model.Inven
 			"inventory in a worktree of that", in[file.Name])
 	}
 	return inv, file, nil
-}
-
-func inventoryOf(e *engine.Environment, name string) *model.Inventory {
-	if e.Model == nil {
-		return nil
-	}
-	i := slices.IndexFunc(e.Model.Inventories, func(i model.Inventory) bool { return i.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &e.Model.Inventories[i]
 }
 
 // notDeclared returns the error for an inventory that no environment has: how to declare it,

@@ -151,19 +151,15 @@ func (g author) lockFolder(ctx context.Context, f dependency.Fetcher,
 	err = g.withCache(func(c *cache.Cache) error {
 		locked, err := compiler.Lock(ctx, g.request(nil, c), f, renew)
 		if err == nil {
-			sources, ds = locked.Sources, hiding(locked.Build)
+			sources = locked.Sources
+			// Errors may hide what the platform uses. That a source is not locked is in its result.
+			ds = diag.Sort(slices.DeleteFunc(blocking(locked.Build.Diagnostics), func(d diag.Diagnostic) bool {
+				return d.Code == diag.NotLocked || d.Code == diag.MissingContent
+			}))
 		}
 		return err
 	})
 	return sources, ds, err
-}
-
-// hiding returns the diagnostics of a platform in which errors hide what it uses.
-// That something is not locked is said of the source.
-func hiding(b *compiler.Build) []diag.Diagnostic {
-	return diag.Sort(slices.DeleteFunc(blocking(b.Diagnostics), func(d diag.Diagnostic) bool {
-		return d.Code == diag.NotLocked || d.Code == diag.MissingContent
-	}))
 }
 
 // lockedSource is the result of a source.

@@ -51,7 +51,7 @@ What is typed is compiled, saved or not, and nothing is written but kalypso's ca
 and CUE's. It reaches no network.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := lsp.Serve(cmd.Context(), io.NopCloser(g.in), closing{g.out}, lsp.Options{
+			err := lsp.Serve(cmd.Context(), io.NopCloser(g.in), nopCloser{g.out}, lsp.Options{
 				CUE: cueServer, Compile: compileProcess, Delay: delay, Version: compiler.Version().Version,
 			})
 			if errors.Is(err, context.Canceled) {
@@ -67,10 +67,10 @@ and CUE's. It reaches no network.`,
 	return cmd
 }
 
-// closing is a stream that need not be closed: the process ends.
-type closing struct{ io.Writer }
+// nopCloser is a stream that need not be closed: the process ends.
+type nopCloser struct{ io.Writer }
 
-func (closing) Close() error { return nil }
+func (nopCloser) Close() error { return nil }
 
 // cueServer returns the command of CUE's language server, which asks no registry.
 func cueServer() (*exec.Cmd, error) {

@@ -348,7 +348,7 @@ func (o *observer) sender(ctx context.Context) (delivery, error) {
 	}
 	sender, refused := observe.NewSender(client), false
 	return func(ctx context.Context, reports []api.Report) (string, []api.Report, error) {
-		if refused && isAbsent(o.path(o.hub.tokenFile)) {
+		if _, absent := os.Stat(o.path(o.hub.tokenFile)); refused && errors.Is(absent, fs.ErrNotExist) {
 			again, err := o.client(ctx)
 			if err != nil {
 				return "", reports, err
@@ -368,11 +368,6 @@ func (o *observer) sender(ctx context.Context) (delivery, error) {
 		}
 		return sent.String(), sent.Left, err
 	}, nil
-}
-
-func isAbsent(file string) bool {
-	_, err := os.Stat(file)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (o *observer) client(ctx context.Context) (*api.Client, error) {

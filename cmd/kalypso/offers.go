@@ -242,8 +242,8 @@ func (g completer) labels(cmd *cobra.Command, given []string, prefix string) ([]
 	return found, directive
 }
 
-// mostCommits is how many commits are offered.
-const mostCommits = 20
+// maxCommits is how many commits are offered.
+const maxCommits = 20
 
 // revisions completes branches, tags, and the newest commits, with what they are about.
 func (g completer) revisions(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -255,7 +255,7 @@ func (g completer) revisions(*cobra.Command, []string, string) ([]cobra.Completi
 		}
 		n := 0
 		for c, err := range repo.Mainline(head) {
-			if n++; err != nil || n > mostCommits {
+			if n++; err != nil || n > maxCommits {
 				break
 			}
 			subject, _, _ := strings.Cut(c.Message, "\n")

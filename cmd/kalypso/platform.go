@@ -172,16 +172,16 @@ func (g *platform) supervise() error {
 	if err := again.Begin(&o.State); err != nil {
 		return err
 	}
-	if s := o.State; len(s.Trips)+len(s.Sought) > mostAgain {
+	if s := o.State; len(s.Trips)+len(s.Sought) > maxAgain {
 		g.endOf(append(s.Trips, s.Sought...)...)
 	}
 	g.supervisor = supervisor.New(o)
 	return nil
 }
 
-// mostAgain is how many trips the program begins again with. More do not fit into a variable
+// maxAgain is how many trips the program begins again with. More do not fit into a variable
 // everywhere: then it ends with them.
-const mostAgain = 100
+const maxAgain = 100
 
 // beginAgain makes the program begin again with a state. It does not return.
 func (g *platform) beginAgain(s supervisor.State) {
@@ -202,15 +202,15 @@ func (g *platform) endOf(trips ...supervisor.Trip) {
 	os.Exit(int(exitPlatform))
 }
 
-// printing is where a command prints its result. With a part of it out, the program must not
+// resultWriter is where a command prints its result. With a part of it out, the program must not
 // begin again.
-type printing struct {
+type resultWriter struct {
 	io.Writer
 	g *platform
 }
 
 // Write writes a part of the result.
-func (p printing) Write(b []byte) (int, error) {
+func (p resultWriter) Write(b []byte) (int, error) {
 	p.g.supervisor.MayBeginAgain(false)
 	return p.Writer.Write(b)
 }

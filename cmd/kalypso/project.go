@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -105,16 +106,12 @@ func targetOf(t application.Target, c *tree.Changes) projectedTarget {
 	case c != nil:
 		out.Status = "unchanged"
 		for _, file := range c.Written {
-			if inFolder(file, t.Name) {
+			if strings.HasPrefix(file, t.Name+"/") {
 				out.Status = "written"
 			}
 		}
 	}
 	return out
-}
-
-func inFolder(file, folder string) bool {
-	return len(file) > len(folder) && file[:len(folder)] == folder && file[len(folder)] == '/'
 }
 
 // removedTargets are the files that were removed, by environment.

@@ -294,8 +294,8 @@ func userOf(dir string) string {
 	return by.Name + " <" + by.Email + ">"
 }
 
-// mostRaces is how often a run begins anew because somebody else was faster.
-const mostRaces = 5
+// maxRaces is how often a run begins anew because somebody else was faster.
+const maxRaces = 5
 
 // withSession opens a session and calls a function with it. Where somebody else moves
 // what it rests on, it begins anew.
@@ -308,7 +308,7 @@ func (g promoter) withSession(cmd *cobra.Command, o *promotionOptions,
 		}
 		for attempt := 1; ; attempt++ {
 			err = g.once(cmd.Context(), r, use)
-			if !errors.Is(err, git.ErrLostRace) || errors.Is(err, plan.ErrMoved) || attempt == mostRaces {
+			if !errors.Is(err, git.ErrLostRace) || errors.Is(err, plan.ErrMoved) || attempt == maxRaces {
 				return err
 			}
 			if err := pause(cmd.Context(), attempt); err != nil {

@@ -52,7 +52,11 @@ those that docker has.`,
 					what + ": leave that out")}
 			}
 			if o.from != "" {
-				return g.publishFolder(cmd.Context(), to, o)
+				p, err := publish.OfFolder(g.path(o.from), to, o.Options)
+				if err != nil {
+					return err
+				}
+				return g.push(cmd.Context(), []publish.Publication{p}, o)
 			}
 			return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
 				return g.publishBuild(cmd.Context(), b, to, o)
@@ -91,14 +95,6 @@ func (o *publishOptions) target(args []string) (to publish.Target, environments 
 	return to, args, nil
 }
 
-func (g builder) publishFolder(ctx context.Context, to publish.Target, o *publishOptions) error {
-	p, err := publish.OfFolder(g.path(o.from), to, o.Options)
-	if err != nil {
-		return err
-	}
-	return g.push(ctx, []publish.Publication{p}, o)
-}
-
 func (g builder) publishBuild(ctx context.Context, b *compiler.Build, to publish.Target, o *publishOptions) error {
 	if err := g.report(g.err, b.Diagnostics); err != nil {
 		return err
@@ -119,8 +115,8 @@ func (g builder) publishBuild(ctx context.Context, b *compiler.Build, to publish
 	return g.push(ctx, all, o)
 }
 
-// published is the result of an environment's tree.
-type published struct {
+// publication is the result of an environment's tree.
+type publication struct {
 	Environment string `json:"environment"`
 	Reference   string `json:"reference"`
 	Digest      string `json:"digest"`
@@ -131,7 +127,7 @@ type published struct {
 // push brings artifacts to their tags, one after the other, and tells of those
 // that are there even where one fails.
 func (g builder) push(ctx context.Context, all []publish.Publication, o *publishOptions) error {
-	items := []published{}
+	items := []publication{}
 	var failure error
 	for _, p := range all {
 		digest, pushed, err := publish.Push(ctx, p.Target, p.Artifact, o.adopt)
@@ -139,9 +135,9 @@ func (g builder) push(ctx context.Context, all []publish.Publication, o *publish
 			failure = err
 			break
 		}
-		items = append(items, published{p.Artifact.Environment(), p.Target.String(), digest, p.Artifact.Tree(), pushed})
+		items = append(items, publication{p.Artifact.Environment(), p.Target.String(), digest, p.Artifact.Tree(), pushed})
 	}
-	err := g.print(*o.output, list[published]{apiVersion, "PublicationList", items}, func(w *tabwriter.Writer) {
+	err := g.print(*o.output, list[publication]{apiVersion, "PublicationList", items}, func(w *tabwriter.Writer) {
 		fmt.Fprintln(w, "ENVIRONMENT\tREFERENCE\tDIGEST\tPUSHED")
 		for _, i := range items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%t\n", i.Environment, i.Reference, i.Digest, i.Pushed)

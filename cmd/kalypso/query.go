@@ -163,7 +163,12 @@ func (g inspector) query(ctx context.Context, c *cache.Cache, o *queryOptions, o
 	s := &tables.Source{Build: b, Dir: g.dir, Revision: o.at}
 	write := func() error {
 		if o.to == "" {
-			return g.printLines(ctx, of[0], s)
+			out := bufio.NewWriter(g.out)
+			err := of[0].Rows(ctx, s, func(cells []any) error { return of[0].WriteLine(out, cells) })
+			if err != nil {
+				return err
+			}
+			return out.Flush()
 		}
 		return database.Write(ctx, g.path(o.to), s, of)
 	}
@@ -211,15 +216,6 @@ func (g inspector) withHistory(ctx context.Context, c *cache.Cache, o *queryOpti
 		}
 	}
 	return promoter{g.platform}.once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
-}
-
-// printLines prints the rows of a table.
-func (g inspector) printLines(ctx context.Context, t *tables.Table, s *tables.Source) error {
-	out := bufio.NewWriter(g.out)
-	if err := t.Rows(ctx, s, func(cells []any) error { return t.WriteLine(out, cells) }); err != nil {
-		return err
-	}
-	return out.Flush()
 }
 
 // listTables prints the tables with their columns.

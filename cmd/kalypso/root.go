@@ -95,7 +95,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	var usage usageError
 	switch {
 	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference),
-		errors.As(err, new(printedError)), isTold(err):
+		errors.As(err, new(printedError)), err == errBlocked, err == errPending, err == errHeld:
 	case errors.Is(ctx.Err(), context.Canceled), errors.Is(err, errInterrupted):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
@@ -113,7 +113,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 // root returns the tree of all commands.
 func (g *platform) root() *cobra.Command {
 	s := g.streams
-	g.out = printing{s.out, g}
+	g.out = resultWriter{s.out, g}
 	root := &cobra.Command{
 		Use:                "kalypso",
 		DisableSuggestions: true, // unknownCommand has better ones

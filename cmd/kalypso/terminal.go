@@ -17,7 +17,7 @@ import (
 // sizeOf returns what tells the columns and rows of the terminal that w is; nil
 // for what is none, or cannot do more than print.
 func sizeOf(w io.Writer) func() (columns, rows int) {
-	if p, isOurs := w.(printing); isOurs {
+	if p, isOurs := w.(resultWriter); isOurs {
 		w = p.Writer
 	}
 	f, isFile := w.(*os.File)

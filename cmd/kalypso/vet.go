@@ -42,7 +42,7 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 				return g.vetPromoted(cmd, environments, *failOn)
 			}
 			return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
-				tests, err := assert.Run(cmd.Context(), b, everyTest)
+				tests, err := assert.Run(cmd.Context(), b, func(string) bool { return true })
 				if err != nil {
 					return err
 				}
@@ -81,9 +81,6 @@ func (g author) findings(ds []diag.Diagnostic, failOn, lookedAt string) error {
 	}
 	return nil
 }
-
-// everyTest wants all tests.
-func everyTest(string) bool { return true }
 
 // size says how many environments, assignments and tests a build has.
 func size(b *compiler.Build, tests *assert.Report) string {
@@ -175,7 +172,16 @@ func (g author) tested(output string, b *compiler.Build, report *assert.Report) 
 		return err
 	}
 	if output == "table" && g.diagnostics == "text" {
-		fmt.Fprintln(g.err, countResults(len(rows), counts))
+		summary := plural(len(rows), "test")
+		for _, s := range []assert.Status{assert.Passed, assert.Failed, assert.Empty, assert.Unknown} {
+			if n := counts[s]; n > 0 {
+				summary += fmt.Sprintf(", %d %s", n, s)
+			}
+		}
+		if len(rows) == 0 {
+			summary = "there are no tests to run; `kalypso help test` says more"
+		}
+		fmt.Fprintln(g.err, summary)
 	}
 	if err := g.reportErrors(b); err != nil {
 		return err
@@ -184,18 +190,4 @@ func (g author) tested(output string, b *compiler.Build, report *assert.Report) 
 		return errPlatform
 	}
 	return nil
-}
-
-// countResults counts the results of tests.
-func countResults(all int, counts map[assert.Status]int) string {
-	if all == 0 {
-		return "there are no tests to run; `kalypso help test` says more"
-	}
-	out := plural(all, "test")
-	for _, s := range []assert.Status{assert.Passed, assert.Failed, assert.Empty, assert.Unknown} {
-		if n := counts[s]; n > 0 {
-			out += fmt.Sprintf(", %d %s", n, s)
-		}
-	}
-	return out
 }

@@ -207,8 +207,14 @@ func (g inspector) viewLive(ctx context.Context, environments []string, o *viewO
 			feed.Fail(err.Error())
 		}
 		if first {
-			if err := g.announce("http://"+listener.Addr().String()+"/", o.open); err != nil {
+			address := "http://" + listener.Addr().String() + "/"
+			if _, err := fmt.Fprintln(g.out, address); err != nil {
 				return err
+			}
+			if o.open {
+				if err := browser.New("", g.err, g.err).Browse(address); err != nil {
+					fmt.Fprintf(g.err, "kalypso: no browser was opened: %v\n", err)
+				}
 			}
 		}
 		g.supervisor.MayBeginAgain(true) // as watch does
@@ -217,19 +223,6 @@ func (g inspector) viewLive(ctx context.Context, environments []string, o *viewO
 			return cmp.Or(context.Cause(ctx), err)
 		}
 	}
-}
-
-// announce says where the pages are.
-func (g inspector) announce(address string, open bool) error {
-	if _, err := fmt.Fprintln(g.out, address); err != nil {
-		return err
-	}
-	if open {
-		if err := browser.New("", g.err, g.err).Browse(address); err != nil {
-			fmt.Fprintf(g.err, "kalypso: no browser was opened: %v\n", err)
-		}
-	}
-	return nil
 }
 
 // listenOn listens where the flag says; where the usual address is taken, on a free port.

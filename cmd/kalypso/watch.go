@@ -115,7 +115,7 @@ func (g builder) watch(ctx context.Context, environments []string, o *watchOptio
 		if first && errors.As(err, &unknown) {
 			return err
 		}
-		err = s.show(built{b, written, err, time.Since(begin)})
+		err = s.show(buildResult{b, written, err, time.Since(begin)})
 		if err := errors.Join(err, b.Close()); err != nil {
 			return err
 		}
@@ -186,8 +186,8 @@ func resolved(name string) string {
 	}
 }
 
-// built is the result of a build: an error, or the rest.
-type built struct {
+// buildResult is the result of a build: an error, or the rest.
+type buildResult struct {
 	*compiler.Build
 	written *compiler.Written
 	err     error
@@ -228,7 +228,7 @@ const erased = "\x1b[H\x1b[2J"
 
 // show shows a build in one write, so that a terminal does not flicker and a
 // reader finds it whole.
-func (s *screen) show(b built) error {
+func (s *screen) show(b buildResult) error {
 	var page bytes.Buffer
 	if s.redraws {
 		page.WriteString(erased)
@@ -247,7 +247,7 @@ func (s *screen) show(b built) error {
 }
 
 // page writes what was built, what changed, and what is wrong.
-func (s *screen) page(page *bytes.Buffer, b built) error {
+func (s *screen) page(page *bytes.Buffer, b buildResult) error {
 	fmt.Fprintf(page, "built in %.2f s, %s\n", b.took.Seconds(), counted(b.Diagnostics))
 	w := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
 	summary(w, b.Build, b.written)
@@ -289,21 +289,21 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// mostChanged is how many changed assignments are named.
-const mostChanged = 10
+// maxChanged is how many changed assignments are named.
+const maxChanged = 10
 
 // changed writes which assignments a build changed, and on which clusters, removals first.
-func changed(page *bytes.Buffer, b built) {
+func changed(page *bytes.Buffer, b buildResult) {
 	var lines []string
 	for _, e := range b.Environments {
 		if c := b.written.Changes[e.Name]; c != nil {
 			lines = append(lines, changesOf(e, c.Assignments)...)
 		}
 	}
-	for _, line := range lines[:min(len(lines), mostChanged)] {
+	for _, line := range lines[:min(len(lines), maxChanged)] {
 		fmt.Fprintln(page, line)
 	}
-	if left := len(lines) - mostChanged; left > 0 {
+	if left := len(lines) - maxChanged; left > 0 {
 		fmt.Fprintf(page, "and %d more\n", left)
 	}
 }

@@ -485,7 +485,7 @@ func TestChanged(t *testing.T) {
 	all := &effect.Way{From: "small", To: "small"}
 	one := &effect.Way{From: "small", To: "small.no", Clusters: []string{"s1"}}
 	two := &effect.Way{From: "small", To: "small.two", Clusters: []string{"s2", "s3"}}
-	b := built{
+	b := buildResult{
 		Build: &compiler.Build{Environments: []*engine.Environment{
 			{Inputs: &engine.Inputs{Name: "dev"}, Effect: &effect.Effect{Pairs: []effect.Pair{
 				{Way: all, Before: store("a-test"), After: store("a-test")},

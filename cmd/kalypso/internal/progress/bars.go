@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// mostBars is how many environments have a bar at once.
-	mostBars = 10
+	// maxBars is how many environments have a bar at once.
+	maxBars = 10
 	// widest is how many columns a bar's line has at most.
 	widest = 100
 )
@@ -26,7 +26,7 @@ const look = `{{string . "name"}} {{bar . "[" "=" ">" " " "]"}} {{string . "coun
 // draw draws the bars in place of those that are on the terminal, if they differ.
 func (d *Display) draw() {
 	columns, rows := d.Size()
-	lines := d.lines(min(columns-1, widest), max(min(rows-1, mostBars), 1))
+	lines := d.lines(min(columns-1, widest), max(min(rows-1, maxBars), 1))
 	if slices.Equal(lines, d.drawn) {
 		return
 	}
