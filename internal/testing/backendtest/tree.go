@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -200,9 +201,12 @@ func (tree Tree) checkObjects(t testing.TB, target string, listed []backends.Obj
 }
 
 // Golden compares the tree, without the files that package kubernetes makes, to testdata/<test>.txtar, or writes
-// that file if KALYPSO_UPDATE is 1. A file that begins with "as NAME" has what differs from testdata/NAME.txtar,
-// which is one in full: files of its own, and of the others the lines that are. Where the one in full changes too,
-// it takes two runs to write both.
+// that file if KALYPSO_UPDATE is 1. What a file has depends on its first line, which an update keeps:
+//
+//   - "as NAME": the differences from testdata/NAME.txtar, a tree in full: the files that only one has, and the
+//     differing lines of the others. If the tree in full changes too, it takes two runs to write both.
+//   - "about REGEXP": the lines that the case is about, and a digest of the tree in full.
+//   - anything else: the tree in full.
 func (tree Tree) Golden(t *testing.T) {
 	t.Helper()
 	archive := &txtar.Archive{Comment: []byte(describe(tree.Diagnostics))}
@@ -227,6 +231,8 @@ func (tree Tree) Golden(t *testing.T) {
 			t.Fatal(err)
 		}
 		archive = differing(base, full, archive)
+	} else if about, is := strings.CutPrefix(string(first), "about "); is {
+		archive = matching(t, about, archive)
 	}
 	got := txtar.Format(archive)
 	if os.Getenv("KALYPSO_UPDATE") == "1" {
@@ -264,7 +270,33 @@ func differing(name string, full, archive *txtar.Archive) *txtar.Archive {
 	return out
 }
 
-// hunks returns what differs between two texts, without context, or nil.
+// matching returns the lines of an archive that match a regular expression, by files, with a digest of the archive.
+func matching(t testing.TB, about string, archive *txtar.Archive) *txtar.Archive {
+	t.Helper()
+	is, err := regexp.Compile(about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &txtar.Archive{Comment: fmt.Appendf(nil, "about %s\n%s%s\n", about, archive.Comment,
+		model.DigestBytes(txtar.Format(archive)))}
+	for _, f := range archive.Files {
+		var lines []byte
+		for line := range bytes.Lines(f.Data) {
+			if is.Match(line) {
+				lines = append(lines, line...)
+			}
+		}
+		if lines != nil {
+			out.Files = append(out.Files, txtar.File{Name: f.Name, Data: lines})
+		}
+	}
+	if out.Files == nil {
+		t.Errorf("%s: no line is about %s", t.Name(), about)
+	}
+	return out
+}
+
+// hunks returns the differences between two texts, without context, or nil.
 func hunks(before, after []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(diff.Diff("before", before, "after", after)) {
