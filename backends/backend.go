@@ -92,6 +92,15 @@ type Spec struct {
 // Decode reads the spec into a Go type by its JSON tags.
 func (s Spec) Decode(v any) error { return json.Unmarshal(s.Value.AppendJSON(nil), v) }
 
+// Fields reads the fields of a reconciler into a Go type, as Decode does.
+func (s Spec) Fields(v any) []diag.Diagnostic {
+	if err := s.Decode(v); err != nil {
+		return []diag.Diagnostic{diag.New(diag.BadSpec,
+			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+	}
+	return nil
+}
+
 // Secret is a value that refers to a secret.
 type Secret struct {
 	Name     string // the value's path, such as DB_PASSWORD or db.password
@@ -268,6 +277,24 @@ type Traits struct {
 	// any, because a team wrote them.
 	Groups   []string
 	AnyGroup bool
+	// Bootstraps says, as lines of help, what Bootstrap returns and where it is applied; "" where
+	// kalypso does not know what pulls the folder of a cluster type.
+	Bootstraps string
+	// StatusNames are the segments that the reconciler's notifications put into the name of a
+	// commit status beside an object and a cluster, in lower case: kinds of objects and prefixes.
+	StatusNames []string
+	// Webhook describes the events that the reconciler sends to a hub; nil if it sends none. A
+	// backend that has one needs a handler in hub/server.
+	Webhook *Webhook
+}
+
+// Webhook describes the signed events of a reconciler.
+type Webhook struct {
+	// Event names one of them, with its article, for the hub's API description.
+	Event string
+	// Signatures are the headers that may hold the HMAC of the body, in the order in which a hub
+	// reads them.
+	Signatures []string
 }
 
 // Reconciled names what brings an assignment's folder to clusters.
@@ -297,7 +324,13 @@ type Account struct{ Namespace, Name string }
 // arguments give equal bytes. They may be called by several goroutines at once.
 // The diagnostics that they return say what the user asked for that the
 // reconciler cannot do; one of severity error fails the assignment, or in Index
-// the cluster type's files. A Backend may also be Dividing, or Needing.
+// the cluster type's files.
+//
+// Nobody asks for a backend by its name: what other packages need to know of it is in
+// Traits. Three things are optional. Entries refuses with diag.NoEntries where a cluster
+// cannot have a folder of its own. A backend whose folders take values from such entries is
+// also Needing, and a backend that writes several clusters' parts into one file is also
+// Dividing, so that only the clusters whose part changed count as changed.
 type Backend interface {
 	// Name is the backend's key in #Reconciler.
 	Name() string

@@ -83,6 +83,9 @@ func TestConformance(t *testing.T) {
 				} else if diag.Errors(tree.Diagnostics) && !onlyNoBootstrap(tree.Diagnostics) {
 					t.Fatalf("%v", tree.Diagnostics)
 				}
+				if says, prints := b.Traits().Bootstraps != "", len(tree.Bootstrap) > 0; gitops == bt.GitOps && says != prints {
+					t.Errorf("Bootstraps of the traits says %v, and Bootstrap prints %v", says, prints)
+				}
 				if len(tree.Folders) != len(p.Targets) {
 					t.Fatalf("%d folders of %d assignments", len(tree.Folders), len(p.Targets))
 				}

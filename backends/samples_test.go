@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
+	list "github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/backends/ansible"
 	"github.com/kalypso-io/kalypso/backends/argocd"
 	"github.com/kalypso-io/kalypso/backends/cue"
@@ -68,6 +69,14 @@ func TestAll(t *testing.T) {
 	}
 	if want := strings.Split(string(m[1]), ", "); !slices.Equal(names, want) {
 		t.Errorf("tested are %v, and the schema has %v", names, want)
+	}
+	var listed []string
+	for _, b := range list.List() {
+		listed = append(listed, b.Name())
+	}
+	slices.Sort(names)
+	if slices.Sort(listed); !slices.Equal(names, listed) {
+		t.Errorf("tested are %v, and backends/all lists %v", names, listed)
 	}
 }
 

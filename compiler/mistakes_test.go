@@ -98,7 +98,7 @@ func (m *mistake) begin(t *testing.T, dir string) {
 		}
 		return
 	}
-	p := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "stage", "prod"}, CI: "none"}, Reconciler: "flux"}
+	p := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "stage", "prod"}, CI: "none"}, Reconciler: starter.Reconciler{Name: "flux", Pulls: true}}
 	files, err := p.Files()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package all lists the backends that there are.
+// Package all lists the backends.
 package all
 
 import (
@@ -12,18 +12,24 @@ import (
 	"github.com/kalypso-io/kalypso/backends/zarf"
 )
 
-// Backends returns them by their key in #Reconciler.
+// List returns the backends in the order in which users choose among them; a new platform
+// gets the first one by default.
+func List() []backends.Backend {
+	return []backends.Backend{
+		flux.New(),
+		argocd.New(),
+		fleet.New(),
+		zarf.New(),
+		ansible.New(),
+		gotemplate.New(),
+		cue.New(),
+	}
+}
+
+// Backends returns the backends by their key in #Reconciler.
 func Backends() map[string]backends.Backend {
 	out := map[string]backends.Backend{}
-	for _, b := range []backends.Backend{
-		ansible.New(),
-		argocd.New(),
-		cue.New(),
-		fleet.New(),
-		flux.New(),
-		gotemplate.New(),
-		zarf.New(),
-	} {
+	for _, b := range List() {
 		out[b.Name()] = b
 	}
 	return out

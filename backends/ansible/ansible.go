@@ -38,7 +38,9 @@ func (ansible) Support(kind model.SourceKind) backends.Support {
 
 // Traits are those of Ansible: values of single clusters reach them in host variables.
 func (ansible) Traits() backends.Traits {
-	return backends.Traits{PerCluster: true, Machines: true}
+	return backends.Traits{PerCluster: true, Machines: true,
+		Bootstraps: "a playbook that has each machine pull and run its own, by a timer; run it\n" +
+			"once, with the inventory of the tree"}
 }
 
 // Reconciled says that nothing in a cluster tells.

@@ -66,6 +66,11 @@ func (argocd) Traits() backends.Traits {
 		Removal: "Argo CD removes nothing while it retries a failed sync, for up to an hour by " +
 			"default: kalypso explain K3901 says how to end that",
 		Groups: []string{"argoproj.io"},
+		Bootstraps: "a project, an app of apps, and the health check that sync waves need;\n" +
+			"apply them to the cluster that Argo CD runs on",
+		StatusNames: []string{"application", "argocd", "continuous-delivery"},
+		Webhook: &backends.Webhook{Event: "a notification of Argo CD, as docs/hub.md has it",
+			Signatures: []string{"X-Signature", "X-Hub-Signature-256"}},
 	}
 }
 

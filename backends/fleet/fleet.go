@@ -64,7 +64,8 @@ func (fleet) Support(kind model.SourceKind) backends.Support {
 
 // Traits are those of Fleet: values of single clusters reach them in customizations.
 func (fleet) Traits() backends.Traits {
-	return backends.Traits{PerCluster: true}
+	return backends.Traits{PerCluster: true,
+		Bootstraps: "two GitRepos; apply them to the management cluster"}
 }
 
 // Reconciled says that nothing in a cluster tells.

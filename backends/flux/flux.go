@@ -117,8 +117,14 @@ func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Su
 
 // Traits are those of Flux: values of single clusters reach them in their ConfigMaps.
 func (flux) Traits() backends.Traits {
-	return backends.Traits{PerCluster: true, SkipsDefinitions: true,
-		Groups: []string{"kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"}}
+	return backends.Traits{
+		PerCluster: true, SkipsDefinitions: true,
+		Groups:      []string{"kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"},
+		Bootstraps:  "a source and a Kustomization; apply them to each cluster",
+		StatusNames: []string{"kustomization"},
+		Webhook: &backends.Webhook{Event: "an event of Flux's notification-controller",
+			Signatures: []string{"X-Signature"}},
+	}
 }
 
 // Reconciled names what is in assignments.yaml.

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -124,8 +125,8 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f.DurationVar(&o.poll, "poll", 30*time.Second, "how often to look whether a GitOps branch has moved")
 	f.StringVar(&o.certificate.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
 	f.StringVar(&o.certificate.key, "tls-key", "", "its key, a `FILE`")
-	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of flux, argocd "+
-		"or forge, as `KIND=FILE`; again for more, also of one kind")
+	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of "+
+		alternatives(server.Senders(), "")+", as `KIND=FILE`; again for more, also of one kind")
 	f.StringVar(&o.url, "url", "", "this hub's own address, as people have it, a `URL` such as https://hub.example.com")
 	o.people.flags(cmd)
 	o.notify.flags(cmd)
@@ -243,12 +244,18 @@ func isAddress(text string) bool {
 		u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
+// alternatives lists names for people, each with an ending: a, b or c.
+func alternatives(names []string, ending string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ending+", ") + ending + " or " + names[last] + ending
+}
+
 func (o *serveOptions) keys() (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, s := range o.secrets {
 		kind, file, found := strings.Cut(s, "=")
-		if !found || kind != "flux" && kind != "argocd" && kind != "forge" {
-			return nil, fmt.Errorf("--webhook-key %s: write flux=FILE, argocd=FILE or forge=FILE", s)
+		if kinds := server.Senders(); !found || !slices.Contains(kinds, kind) {
+			return nil, fmt.Errorf("--webhook-key %s: write %s", s, alternatives(kinds, "=FILE"))
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {

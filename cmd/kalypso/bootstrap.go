@@ -2,16 +2,32 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/hub/agent"
 )
+
+// bootstrapLines says, for each backend whose clusters kalypso can set up, what bootstrap
+// prints: lines of the command's help.
+func bootstrapLines() string {
+	var out strings.Builder
+	for _, b := range all.List() {
+		name := b.Name()
+		for line := range strings.Lines(b.Traits().Bootstraps) {
+			fmt.Fprintf(&out, "  %-9s%s\n", name, strings.TrimSuffix(line, "\n"))
+			name = ""
+		}
+	}
+	return out.String()
+}
 
 func newBootstrap(g builder) *cobra.Command {
 	cmd := &cobra.Command{
@@ -20,13 +36,7 @@ func newBootstrap(g builder) *cobra.Command {
 		Long: `bootstrap prints what lets a cluster of the type pull its folder of the
 environment's tree. The environment's gitops says where that is.
 
-  flux     a source and a Kustomization; apply them to each cluster
-  argocd   a project, an app of apps, and the health check that sync waves need;
-           apply them to the cluster that Argo CD runs on
-  fleet    two GitRepos; apply them to the management cluster
-  ansible  a playbook that has each machine pull and run its own, by a timer; run it
-           once, with the inventory of the tree
-
+` + bootstrapLines() + `
 Nothing of it changes when assignments come and go. A Zarf package is pulled by
 nobody, and what pulls for gotemplate and cue only their authors know.
 

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -91,15 +92,15 @@ them that cannot be parsed, nothing is written.`,
 	f.BoolVar(&o.app, "app", false, "write an application's own repository, and no platform")
 	f.StringSliceVar(&o.Environments, "environments", []string{"dev", "stage", "prod"},
 		"the `NAMES` of the environments, in the order in which commits come to them")
-	f.StringVar(&o.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is "+
-		"assigned to them: "+strings.Join(starter.Reconcilers, ", "))
+	f.StringVar(&o.Reconciler.Name, "reconciler", reconcilerNames()[0], "how clusters receive what is "+
+		"assigned to them: "+strings.Join(reconcilerNames(), ", "))
 	f.StringVar(&o.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
 	choiceFlag(cmd, f, &o.Rollout, "rollout", "", "who reports whether clusters run a commit, so "+
 		"that it may go on", starter.Rollouts...)
 	f.StringVar(&o.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
 	f.BoolVarP(&o.yes, "yes", "y", false, "take the defaults, and ask nothing")
 	completeFlag(cmd, "name", cobra.NoFileCompletions)
-	completeFlag(cmd, "reconciler", values(starter.Reconcilers...))
+	completeFlag(cmd, "reconciler", values(reconcilerNames()...))
 	completeFlag(cmd, "ci", values(starter.CIs...))
 	return cmd
 }
@@ -121,6 +122,7 @@ func (g author) init(ctx context.Context, dir, called string, p starter.Platform
 	if err := cmp.Or(checkStart(p), checkGitOps(ctx, p.GitOps)); err != nil {
 		return of, err
 	}
+	p.Reconciler = reconciler(p.Reconciler.Name)
 	if v := compiler.Version().Version; isRelease(v) {
 		p.Release = v
 	}
@@ -156,6 +158,21 @@ func (g author) init(ctx context.Context, dir, called string, p starter.Platform
 	return p.Repository, nil
 }
 
+// reconcilerNames returns the reconcilers that a platform can begin with: one of each backend,
+// the default first.
+func reconcilerNames() (out []string) {
+	for _, b := range all.List() {
+		out = append(out, b.Name())
+	}
+	return out
+}
+
+// reconciler returns the reconciler of a name in reconcilerNames, as a new platform needs it.
+func reconciler(name string) starter.Reconciler {
+	traits := all.Backends()[name].Traits()
+	return starter.Reconciler{Name: name, Machines: traits.Machines, Pulls: traits.Bootstraps != ""}
+}
+
 // checkStart reports what a platform, or an application, cannot begin with.
 func checkStart(p starter.Platform) error {
 	if !model.IsName(p.Name) {
@@ -164,8 +181,8 @@ func checkStart(p starter.Platform) error {
 	if err := checkEnvironments(p.Environments); err != nil {
 		return usagef("--environments: %w", err)
 	}
-	if !slices.Contains(starter.Reconcilers, p.Reconciler) {
-		return usagef("--reconciler %s: there are %s", p.Reconciler, strings.Join(starter.Reconcilers, ", "))
+	if names := reconcilerNames(); !slices.Contains(names, p.Reconciler.Name) {
+		return usagef("--reconciler %s: there are %s", p.Reconciler.Name, strings.Join(names, ", "))
 	}
 	if !slices.Contains(starter.CIs, p.CI) {
 		return usagef("--ci %s: there are %s", p.CI, strings.Join(starter.CIs, ", "))
@@ -180,7 +197,7 @@ func checkGitOps(ctx context.Context, url string) (err error) {
 		return nil
 	}
 	p := starter.Platform{Repository: starter.Repository{Name: "platform",
-		Environments: []string{"dev"}, GitOps: url, CI: "none"}, Reconciler: starter.Reconcilers[0]}
+		Environments: []string{"dev"}, GitOps: url, CI: "none"}, Reconciler: reconciler(reconcilerNames()[0])}
 	files, err := p.Files()
 	if err != nil {
 		return err
@@ -426,11 +443,12 @@ func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, to
 		}
 	}
 	if !o.app && !given("reconciler") {
-		i, err := p.Select("How do clusters receive what is assigned to them?", o.Reconciler, starter.Reconcilers)
+		i, err := p.Select("How do clusters receive what is assigned to them?", o.Reconciler.Name,
+			reconcilerNames())
 		if err != nil {
 			return err
 		}
-		o.Reconciler = starter.Reconcilers[i]
+		o.Reconciler.Name = reconcilerNames()[i]
 	}
 	if !given("rollout") {
 		i, err := p.Select("Who reports whether clusters run a commit, so that it may go on?", "", rolloutAnswers)

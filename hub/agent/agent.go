@@ -43,12 +43,11 @@ func Manifests(o Options) ([]byte, bool) {
 		Resources []string
 	}
 	var rules []rule
-	// What observe lists, by group.
-	for _, k := range []reconcilers.Kind{reconcilers.Applications, reconcilers.HelmReleases, reconcilers.Kustomizations} {
-		if r := k.Resource; slices.Contains(o.Groups, r.Group) {
-			rules = append(rules, rule{r.Group, []string{r.Resource}})
-		}
+	// What observe lists.
+	for _, k := range reconcilers.InGroups(o.Groups) {
+		rules = append(rules, rule{k.Resource.Group, []string{k.Resource.Resource}})
 	}
+	slices.SortFunc(rules, func(a, b rule) int { return strings.Compare(a.Group, b.Group) })
 	if len(rules) == 0 {
 		return nil, false
 	}

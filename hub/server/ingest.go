@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/observe"
 	"github.com/kalypso-io/kalypso/hub/state"
@@ -24,13 +25,71 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
-// signed reads a body that a webhook signed, and answers where it did not. A signature that
-// was seen before is taken again: a report that arrives twice changes nothing.
-func (s *server) signed(w http.ResponseWriter, r *http.Request, kind string, signatures ...string) ([]byte, bool) {
+// sender is a program that reports to the hub by webhooks.
+type sender struct {
+	kind       string   // the key of its Secrets, and the last element of its path
+	event      string   // one of its events, with the article
+	accepted   int      // the status of the answer to an event that the hub takes
+	signatures []string // headers that may have the HMAC of the body, the first one first
+	token      string   // the header that has the key itself, without a signature; "" for none
+	handle     func(s *server, w http.ResponseWriter, r *http.Request, body []byte)
+}
+
+// reconcilerHandlers take the events of the reconcilers whose Traits have a Webhook.
+var reconcilerHandlers = map[string]func(*server, http.ResponseWriter, *http.Request, []byte){
+	"flux": (*server).flux, "argocd": (*server).argocd,
+}
+
+// senders returns the reconcilers that send events to a hub, as the backends list them, and
+// then the forge.
+func senders() []sender {
+	var out []sender
+	for _, b := range all.List() {
+		if hook := b.Traits().Webhook; hook != nil {
+			out = append(out, sender{kind: b.Name(), event: hook.Event, accepted: http.StatusNoContent,
+				signatures: hook.Signatures, handle: reconcilerHandlers[b.Name()]})
+		}
+	}
+	return append(out, sender{kind: "forge", event: "a push event of a forge: branches are read at once",
+		accepted:   http.StatusAccepted,
+		signatures: []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"},
+		token:      "X-Gitlab-Token", // GitLab signs nothing
+		handle:     (*server).forge})
+}
+
+// Senders returns the kinds of Options.Secrets: the senders of webhooks that a hub takes.
+func Senders() []string {
+	var out []string
+	for _, from := range senders() {
+		out = append(out, from.kind)
+	}
+	return out
+}
+
+// receive reads an event of a sender and checks its signature, and answers the request if it
+// has none. It takes a signature again that was seen before: a report that arrives twice
+// changes nothing.
+func (s *server) receive(from sender, w http.ResponseWriter, r *http.Request) {
+	if body, ok := s.signed(from, w, r); ok {
+		from.handle(s, w, r, body)
+	}
+}
+
+// signed returns the body of an event that has the sender's key or signature, or that comes
+// from an identity that may report. Otherwise it answers the request. An event with the
+// sender's key itself has no body: the key says nothing of it.
+func (s *server) signed(from sender, w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if token := r.Header.Get(from.token); token != "" {
+		for _, key := range s.Secrets[from.kind] {
+			if hmac.Equal([]byte(key), []byte(token)) {
+				return nil, true
+			}
+		}
+	}
 	i := who(r.Context())
 	known := i != nil && reports(i) // it came with a token, or from this machine
-	if !known && len(s.Secrets[kind]) == 0 {
-		problem(w, http.StatusNotFound, "this hub takes no webhooks of "+kind+": it has no key for them")
+	if !known && len(s.Secrets[from.kind]) == 0 {
+		problem(w, http.StatusNotFound, "this hub takes no webhooks of "+from.kind+": it has no key for them")
 		return nil, false
 	}
 	body, err := io.ReadAll(r.Body)
@@ -50,12 +109,12 @@ func (s *server) signed(w http.ResponseWriter, r *http.Request, kind string, sig
 	if known {
 		return body, true
 	}
-	for _, header := range signatures {
+	for _, header := range from.signatures {
 		given, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get(header), "sha256="))
 		if err != nil || len(given) == 0 {
 			continue
 		}
-		for _, key := range s.Secrets[kind] {
+		for _, key := range s.Secrets[from.kind] {
 			mac := hmac.New(sha256.New, []byte(key))
 			_, _ = mac.Write(body)
 			if hmac.Equal(mac.Sum(nil), given) {
@@ -108,11 +167,7 @@ func (e *fluxEvent) meta(name string) string {
 
 // flux takes an event of Flux. The Alert that sends it has the cluster in its eventMetadata, or the
 // token is that of the cluster.
-func (s *server) flux(w http.ResponseWriter, r *http.Request) {
-	body, ok := s.signed(w, r, "flux", "X-Signature")
-	if !ok {
-		return
-	}
+func (s *server) flux(w http.ResponseWriter, r *http.Request, body []byte) {
 	e := &fluxEvent{}
 	if err := json.Unmarshal(body, e); err != nil {
 		problem(w, http.StatusUnprocessableEntity, "the body is no event of Flux")
@@ -192,21 +247,7 @@ func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Rep
 }
 
 // forge takes a push event of a forge: what is wanted is read from git then.
-func (s *server) forge(w http.ResponseWriter, r *http.Request) {
-	if token := r.Header.Get("X-Gitlab-Token"); token != "" { // GitLab signs nothing
-		for _, key := range s.Secrets["forge"] {
-			if hmac.Equal([]byte(key), []byte(token)) {
-				s.moved(w)
-				return
-			}
-		}
-	}
-	if _, ok := s.signed(w, r, "forge", "X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"); ok {
-		s.moved(w)
-	}
-}
-
-func (s *server) moved(w http.ResponseWriter) {
+func (s *server) forge(w http.ResponseWriter, _ *http.Request, _ []byte) {
 	if s.Moved != nil {
 		s.Moved()
 	}
@@ -288,11 +329,7 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 }
 
 // argocd takes a notification of Argo CD.
-func (s *server) argocd(w http.ResponseWriter, r *http.Request) {
-	body, ok := s.signed(w, r, "argocd", "X-Signature", "X-Hub-Signature-256")
-	if !ok {
-		return
-	}
+func (s *server) argocd(w http.ResponseWriter, r *http.Request, body []byte) {
 	e := &argoEvent{}
 	if err := json.Unmarshal(body, e); err != nil {
 		problem(w, http.StatusUnprocessableEntity, "the body is no notification of Argo CD as docs/hub.md has it")

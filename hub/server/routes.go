@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -166,31 +167,25 @@ func (s *server) streams(mux *http.ServeMux) {
 
 // webhooks registers what others send by themselves.
 func (s *server) webhooks(mux *http.ServeMux) {
-	for _, hook := range []struct {
-		kind, summary, taken string
-		headers              []string
-		handler              http.HandlerFunc
-	}{
-		{"flux", "Take an event of Flux's notification-controller", "204", []string{"X-Signature"}, s.flux},
-		{"argocd", "Take a notification of Argo CD, as docs/hub.md has it", "204",
-			[]string{"X-Signature", "X-Hub-Signature-256"}, s.argocd},
-		{"forge", "Take a push event of a forge: branches are read at once", "202",
-			[]string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token"}, s.forge},
-	} {
+	for _, from := range senders() {
 		op := huma.Operation{
-			OperationID: "ingest-" + hook.kind, Method: http.MethodPost, Path: "/v1/ingest/" + hook.kind,
-			Summary: hook.summary, Description: "It is signed with a key that the hub has for it, or " +
+			OperationID: "ingest-" + from.kind, Method: http.MethodPost, Path: "/v1/ingest/" + from.kind,
+			Summary: "Take " + from.event, Description: "It is signed with a key that the hub has for it, or " +
 				"comes with a token that may report.",
 			Security: []map[string][]string{{"token": {}}, {}},
 			RequestBody: &huma.RequestBody{Required: true, Content: content("application/json",
 				&huma.Schema{Type: huma.TypeObject, AdditionalProperties: true})},
-			Responses: map[string]*huma.Response{hook.taken: {Description: "It was taken, or is about " +
+			Responses: map[string]*huma.Response{strconv.Itoa(from.accepted): {Description: "It was taken, or is about " +
 				"nothing that the hub knows."}},
 		}
-		for _, name := range hook.headers {
+		headers := from.signatures
+		if from.token != "" {
+			headers = append(headers, from.token)
+		}
+		for _, name := range headers {
 			op.Parameters = append(op.Parameters, parameter("header", name, ""))
 		}
-		s.raw(mux, op, hook.handler)
+		s.raw(mux, op, func(w http.ResponseWriter, r *http.Request) { s.receive(from, w, r) })
 	}
 }
 

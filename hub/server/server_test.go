@@ -424,6 +424,13 @@ func webhooks(s *served) {
 		s.hub.Fleet().List(state.Filter{Environments: state.In("prod"), Cluster: "c0", Target: "hello-main"}, state.Position{}, func(r state.Row) bool { is = r.State; return false })
 		return is
 	}
+	for _, kind := range server.Senders() { // each has a handler
+		status := http.StatusUnprocessableEntity
+		if kind == "forge" {
+			status = http.StatusAccepted
+		}
+		s.expect(status, s.token(store.Token{Role: "operator"}), "POST", "/v1/ingest/"+kind, map[string]any{})
+	}
 	now := time.Now().Add(-time.Second) // times ahead of the hub's clock count as its own
 	failed, ok := fluxEvent(now.Add(-time.Minute), "error", "HealthCheckFailed"), fluxEvent(now, "info", "ReconciliationSucceeded")
 	for _, signature := range []string{"", "sha256=", "sha256=00", "sha256=zz", sign(ok), sign(failed)[:40], "sha1=" + sign(failed)[7:]} {

@@ -41,8 +41,16 @@ type Repository struct {
 // Platform says what a new platform is.
 type Platform struct {
 	Repository
-	// Reconciler is one of Reconcilers.
-	Reconciler string
+	Reconciler Reconciler
+}
+
+// Reconciler says how the clusters of a new platform receive what is assigned to them. Its
+// facts are the backend's Traits, which the caller reads: packages below internal/ import no
+// backend.
+type Reconciler struct {
+	Name     string // the key in #Reconciler
+	Machines bool   // the platform begins with machines and not with Kubernetes
+	Pulls    bool   // kalypso knows what a cluster needs to pull its tree
 }
 
 // App says what a new repository of an application is.
@@ -53,9 +61,6 @@ type File struct {
 	Path string
 	Data []byte
 }
-
-// Reconcilers are those that a platform can begin with.
-var Reconcilers = []string{"flux", "argocd", "fleet", "zarf", "ansible", "gotemplate", "cue"}
 
 // CIs are where workflows can be for, and none.
 var CIs = []string{"github", "gitlab", "none"}
@@ -83,7 +88,7 @@ type environment struct {
 // Files returns the files of the platform, sorted by path. They build as they are, and the
 // CUE among them is formatted. Only a platform that is not as its fields say is an error.
 func (p Platform) Files() ([]File, error) {
-	if !slices.Contains(Reconcilers, p.Reconciler) {
+	if p.Reconciler.Name == "" {
 		return nil, fmt.Errorf("starter: no platform is %+v", p)
 	}
 	p.Repository = p.withDefaults()
@@ -243,14 +248,6 @@ func (r Repository) Last() string { return r.Environments[len(r.Environments)-1]
 
 // Module is the path of the platform's CUE module.
 func (p Platform) Module() string { return p.Name + ".example/platform@v0" }
-
-// Machines says whether the platform begins with machines and not with Kubernetes.
-func (p Platform) Machines() bool { return p.Reconciler == "ansible" }
-
-// Pulls says whether kalypso knows what a cluster needs to pull its tree.
-func (p Platform) Pulls() bool {
-	return slices.Contains([]string{"flux", "argocd", "fleet", "ansible"}, p.Reconciler)
-}
 
 // IsApp says that the workflows are not an application's.
 func (Platform) IsApp() bool { return false }

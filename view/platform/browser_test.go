@@ -71,7 +71,7 @@ func writePlatform(t *testing.T, dir string, n int) {
 		}
 		return
 	}
-	files, err := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "stage", "prod"}, CI: "github"}, Reconciler: "flux"}.Files()
+	files, err := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "stage", "prod"}, CI: "github"}, Reconciler: starter.Reconciler{Name: "flux", Pulls: true}}.Files()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,22 +17,22 @@ import (
 // kindsOf returns the kinds of the wanted assignments' reconcilers. Listing others would
 // need permissions that the user need not have. A team's own backend may have any.
 func kindsOf(w *rollout.Wanted) []reconcilers.Kind {
-	groups, others, known := map[string]bool{}, false, all.Backends()
+	known := all.Backends()
+	var groups []string
 	for i := range w.Assignments {
 		b := known[w.Assignments[i].Backend]
 		if b == nil || b.Traits().AnyGroup { // nil for one of a later version
-			others = true
-			break
+			return reconcilers.InGroups(allGroups())
 		}
-		for _, group := range b.Traits().Groups {
-			groups[group] = true
-		}
+		groups = append(groups, b.Traits().Groups...)
 	}
-	var out []reconcilers.Kind
-	for _, k := range []reconcilers.Kind{reconcilers.Kustomizations, reconcilers.HelmReleases, reconcilers.Applications} {
-		if others || groups[k.Resource.Group] {
-			out = append(out, k)
-		}
+	return reconcilers.InGroups(groups)
+}
+
+// allGroups returns the API groups of all backends.
+func allGroups() (out []string) {
+	for _, b := range all.List() {
+		out = append(out, b.Traits().Groups...)
 	}
 	return out
 }

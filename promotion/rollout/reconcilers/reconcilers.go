@@ -36,6 +36,18 @@ var (
 		Resource: "bundledeployments"}, "BundleDeployment", judgeFleet}
 )
 
+// InGroups returns the kinds of objects in API groups, as the Traits of a backend have them:
+// those that apply what an assignment wants.
+func InGroups(groups []string) []Kind {
+	var out []Kind
+	for _, k := range []Kind{Kustomizations, HelmReleases, Applications} {
+		if slices.Contains(groups, k.Resource.Group) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
 // AssignmentAnnotation is on every object that kalypso emits.
 const AssignmentAnnotation = "kalypso.io/assignment"
 

@@ -15,7 +15,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -161,7 +163,7 @@ func (r *reading) about(name string) (subject, bool) {
 				return subject{}, false
 			}
 			found = about
-		} else if !kinds[strings.ToLower(segment)] {
+		} else if segment != "" && !slices.Contains(reconcilerSegments(), strings.ToLower(segment)) {
 			rest = append(rest, segment)
 		}
 	}
@@ -178,10 +180,15 @@ func (r *reading) about(name string) (subject, bool) {
 	return found, true
 }
 
-// kinds are the segments of a name that are not a cluster: the kinds of
-// rollout.Assignment.Object, and the prefixes in the examples of Argo CD's notifications.
-var kinds = map[string]bool{"kustomization": true, "application": true, "argocd": true,
-	"continuous-delivery": true, "": true}
+// reconcilerSegments are the segments of a name that are not a cluster, in lower case: the
+// kinds of rollout.Assignment.Object, and the prefixes that notifications have, of all
+// backends.
+var reconcilerSegments = sync.OnceValue(func() (out []string) {
+	for _, b := range all.List() {
+		out = append(out, b.Traits().StatusNames...)
+	}
+	return out
+})
 
 // report returns the report of a subject: the report of the newest commit with statuses.
 // If those have several names, the newest of each counts, and the worst of them: they may
