@@ -6,6 +6,19 @@
 // have to know of it. It reads no file, no clock and no environment, and never sees CUE:
 // what it gets is plain data, what it gives is bytes. docs/architecture.md says how to
 // add one.
+//
+// An example is the assignment of hello-world-performance-test to the cluster type large in
+// dev, of examples/hello-world. Emit of flux gets
+//
+//	Assignment{Environment: "dev", ClusterType: "large",
+//		DeploymentTarget: "hello-world-performance-test",
+//		Namespace:        "dev-large-hello-world-performance-test",
+//		Manifests:        git https://git.example.com/hello/app, branch dev, path ./performance-test
+//		Values:           {LOG_LEVEL: "debug", REGION: "West US", ...}}
+//
+// and returns the files kustomization.yaml, namespace.yaml, platform-config.yaml and
+// reconciler.yaml, with the identities of their objects: {Kind: "ConfigMap", Namespace:
+// "dev-large-hello-world-performance-test", Name: "platform-config"} and four others.
 package backends
 
 import (
@@ -34,7 +47,7 @@ type Assignment struct {
 	Bounds           *model.Workspace
 	Application      string
 	Workload         string
-	Registration     string // what brings the workload; "" where the platform declares it
+	Registration     string // what brings the workload; "" if the platform declares it
 	Target           string // the deployment target's short name
 	DeploymentTarget string // its full name, which is also the folder's
 	Namespace        string
@@ -42,7 +55,7 @@ type Assignment struct {
 	Labels map[string]string
 	// ClusterTypeLabels are the cluster type's.
 	ClusterTypeLabels map[string]string
-	Version           string // "" for none
+	Version           string // "" if there is none
 	GitOps            *model.GitOps
 	Manifests         model.Manifests
 	// Render says that what is applied is the Projection, and not what the
@@ -59,7 +72,7 @@ type Assignment struct {
 	ConfigFormat     model.ConfigFormat
 	Values           model.Value  // a struct: the platform config, without secrets
 	Removed          model.Value  // what configs take away: a struct of nulls, for charts; null for none
-	Digest           model.Digest // of the composed values; "" where it is not known
+	Digest           model.Digest // of the composed values; "" if it is not known
 	Secrets          []Secret     // sorted by path
 	NamespaceService Spec
 	Reconciler       Spec
@@ -106,8 +119,8 @@ type Secret struct {
 	Name     string // the value's path, such as DB_PASSWORD or db.password
 	Store    string
 	Key      string
-	Property string // "" for none
-	Version  string // "" for none
+	Property string // "" if there is none
+	Version  string // "" if there is none
 }
 
 // AssignmentsFile is the file at a cluster type's root that applies its folders
@@ -173,7 +186,7 @@ type ClusterType struct {
 	Environment string
 	Name        string
 	Description string
-	GitOps      *model.GitOps // nil where the environment has none
+	GitOps      *model.GitOps // nil if the environment has none
 	Reconciler  Spec
 	Clusters    []model.Cluster // of the cluster type, or the class; sorted by name
 	// Folder is that of a class of its clusters; "" for the cluster type's name.
@@ -213,10 +226,10 @@ func EntryDir(cluster string) string {
 	return EntriesDir + "/" + ShardOf(cluster) + "/" + cluster
 }
 
-// Support says whether a backend delivers manifests of one kind.
+// Support reports whether a backend delivers manifests of one kind.
 type Support struct {
 	// Referenced and Rendered are the reasons why it does not, as the end of a
-	// sentence that begins with the backend's name; "" where it does.
+	// sentence that begins with the backend's name; "" if it does.
 	Referenced, Rendered string
 	// Looks says that the backend wants the projection of what it only refers to.
 	Looks bool
@@ -270,14 +283,14 @@ type Traits struct {
 	// DeletesUnlisted says that a cluster loses its workloads when it is no longer listed.
 	// Without it they stay until a person removes the bootstrapped agent.
 	DeletesUnlisted bool
-	// Removal says, as a hint, what holds up a removal; "" where nothing does.
+	// Removal says, as a hint, what holds up a removal; "" if nothing does.
 	Removal string
 	// Groups are the API groups of the objects that reconcile folders and workloads on
-	// clusters; none where there are no such objects. AnyGroup says that they may be of
+	// clusters; none if there are no such objects. AnyGroup says that they may be of
 	// any, because a team wrote them.
 	Groups   []string
 	AnyGroup bool
-	// Bootstraps says, as lines of help, what Bootstrap returns and where it is applied; "" where
+	// Bootstraps says, as lines of help, what Bootstrap returns and where it is applied; "" if
 	// kalypso does not know what pulls the folder of a cluster type.
 	Bootstraps string
 	// StatusNames are the segments that the reconciler's notifications put into the name of a
@@ -299,7 +312,7 @@ type Webhook struct {
 
 // Reconciled names what brings an assignment's folder to clusters.
 type Reconciled struct {
-	Object string // its name; "" where nothing is known of it
+	Object string // its name; "" if nothing is known of it
 	// Objects are the names of such objects, where there is one for each cluster, with the
 	// names of the clusters.
 	Objects map[string]string
@@ -313,7 +326,7 @@ type Accounts struct {
 	Fetched []Account
 	// Namespaces are where workspaces name service accounts, and where those of assignments are.
 	Namespaces []string
-	// Unknown says why nobody knows them, as a sentence's end; "" where they are known.
+	// Unknown says why nobody knows them, as a sentence's end; "" if they are known.
 	Unknown string
 }
 
@@ -335,7 +348,7 @@ type Backend interface {
 	// Name is the backend's key in #Reconciler.
 	Name() string
 
-	// Support says whether the backend delivers manifests of a kind. Emit is never
+	// Support reports whether the backend delivers manifests of a kind. Emit is never
 	// called with what it does not deliver.
 	Support(model.SourceKind) Support
 
@@ -377,7 +390,7 @@ type Backend interface {
 type Needing interface {
 	Backend
 	// Needs returns the names of the values that a folder takes, of what it shares with Index
-	// (Emission.Shared); nil for none.
+	// (Emission.Shared); nil if there is none.
 	Needs(shared json.RawMessage) []string
 }
 
@@ -388,7 +401,7 @@ type Dividing interface {
 	// part for all clusters under "". It returns nil if the whole file is for all clusters.
 	// The file is a cluster type's own, or in an assignment's folder.
 	Divide(path string, data []byte, own bool) map[string][]byte
-	// Takes says whether an assignment's folder takes the value at a path in a YAML document of
+	// Takes reports whether an assignment's folder takes the value at a path in a YAML document of
 	// a cluster type's own files for single clusters, or of a cluster's entry. If the path leads
 	// to a string that holds a value's JSON, name is the value's name; otherwise it is "".
 	Takes(f Folder, path string) (name string, takes bool)

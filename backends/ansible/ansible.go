@@ -8,12 +8,31 @@
 // takes nothing that users wrote for a template. What Ansible or systemd cannot
 // do is a diagnostic. The output runs with Ansible 2.14 and later, and passes
 // ansible-lint's production profile.
+//
+// An example is the platform that kalypso init --reconciler ansible writes. Its workload has
+//
+//	manifests: package: units: "hello.service": {...}
+//
+// assignment.yml of dev/machines/hello-dev then says what the role makes of it, among it
+//
+//	id: dev/machines/hello-dev
+//	user: hello-dev
+//	config: {path: /etc/hello-dev/platform-config.env, source: platform-config.env, format: env}
+//	units: [{name: hello.service, enabled: true, running: true, reads: [...]}]
+//	things: [group:hello-dev, user:hello-dev, directory:/etc/hello-dev, ...]
 package ansible
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 type ansible struct{}
@@ -51,7 +70,12 @@ func (ansible) Reconciled(string, string, backends.Folder) backends.Reconciled {
 // Emit returns the folder with assignment.yml, the platform config, and the files
 // that go to the machine.
 func (ansible) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
-	f := newFolder(a)
+	o, ds := optionsOf(a.Reconciler)
+	f := &folder{assignment: a, options: o, ds: ds, things: map[string]bool{}}
+	if err := a.NamespaceService.Decode(&f.service); err != nil {
+		f.misfit("", "the namespace service cannot be read: %v", err)
+	}
+	f.spec = assignmentSpec{ID: a.Origin(), Version: a.Version, Digest: string(a.Digest), Deletion: f.service.Deletion}
 	if !diag.Errors(f.ds) {
 		f.workspace()
 		f.config()
@@ -67,8 +91,126 @@ func (ansible) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnosti
 				"let the playbook notify a handler when its variables change")...)
 		}
 	}
-	return f.emission()
+	if !diag.Errors(f.ds) {
+		f.write(assignmentFile, ansibleYAML(f.spec), false)
+	}
+	for i := range f.ds {
+		f.ds[i].Environment = a.Environment
+	}
+	return delivery.Finish(a, backends.Emission{Files: f.files, Objects: f.objects}, nil, f.ds)
 }
 
 // Central returns nothing: what is created is created on the machines.
 func (ansible) Central(*backends.ClusterType, []string) []backends.Object { return nil }
+
+// options are the fields of #Ansible.
+type options struct {
+	RemoteUser        string
+	Serial            *model.Value // an int or a percentage
+	MaxFailPercentage int
+	Interval          string
+	Python            string
+	StateDirectory    string
+}
+
+// optionsOf returns the reconciler's fields, each of a form that can stand in a
+// playbook and in a unit of systemd.
+func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
+	var o options
+	ds := s.Fields(&o)
+	if diag.Errors(ds) {
+		return o, ds
+	}
+	refuse := func(field, format string, args ...any) {
+		path := "ansible." + field
+		ds = append(ds, diag.New(diag.BadSpec, fmt.Sprintf(format, args...)).On(path).At(s.Ref.At(path), ""))
+	}
+	if d, err := time.ParseDuration(o.Interval); err != nil || d < time.Minute {
+		refuse("interval", "%q is no time between two runs: the shortest is 1m", o.Interval)
+	}
+	if o.RemoteUser != "" && !userName.MatchString(o.RemoteUser) {
+		refuse("remoteUser", "%q is no name of a user", o.RemoteUser)
+	}
+	for _, p := range []struct{ field, path string }{{"python", o.Python}, {"stateDirectory", o.StateDirectory}} {
+		if !machinePath.MatchString(p.path) {
+			refuse(p.field, "%q is no absolute path of plain names", p.path)
+		}
+	}
+	if systemDirectory(o.StateDirectory) {
+		refuse("stateDirectory", "%s belongs to the system, and not to kalypso alone", o.StateDirectory)
+	}
+	return o, ds
+}
+
+// become reports whether tasks need the rights of root that the login does not have.
+func (o options) become() bool { return o.RemoteUser != "root" }
+
+// state is the folder on a host that holds what kalypso knows of an environment's
+// cluster type there.
+func (o options) state(environment, clusterType string) string {
+	return o.StateDirectory + "/" + environment + "/" + clusterType
+}
+
+// The forms of names on a machine. Those of schema/manifests.cue are the same;
+// what comes from a pin or another program is held against them here.
+var (
+	userName = lazyregexp.New(`^[a-z_][a-z0-9_-]{0,31}$`) // useradd(8)
+	// no "..", nothing to quote
+	machinePath = lazyregexp.New(`^(/\.{0,2}[A-Za-z0-9_@:+-][A-Za-z0-9._@:+-]*)+$`)
+	fileMode    = lazyregexp.New(`^0[0-7]{3}$`)                                                  //
+	debName     = lazyregexp.New(`^[a-z0-9][a-z0-9+.-]+$`)                                       // Debian Policy 5.6.1
+	debVersion  = lazyregexp.New(`^([0-9]+:)?[0-9][A-Za-z0-9.+~-]*$`)                            // Debian Policy 5.6.12
+	unitName    = lazyregexp.New(`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|path)$`)             // systemd.unit(5)
+	directive   = lazyregexp.New(`^[A-Z][A-Za-z0-9]*$`)                                          // systemd.syntax(7)
+	sha256      = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)                                        //
+	httpURL     = lazyregexp.New(`^https?://[!-z~]+$`)                                           // RFC 3986 has no braces
+	relative    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`) //
+	// git-check-ref-format(1), and nothing to quote
+	revision = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/+@-]*$`)
+	// a URL or user@host:path without a query
+	repository = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._~:/@+%-]*$`)
+	// of Ansible, and of an environment
+	variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	plugin   = lazyregexp.New(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*){0,2}$`) //
+)
+
+// templated reports whether Ansible would take a text for a template.
+func templated(s string) bool {
+	return strings.Contains(s, "{{") || strings.Contains(s, "{%") || strings.Contains(s, "{#")
+}
+
+// identifier returns a name of letters, digits and underscores that begins with
+// no digit, as names of groups must. Different DNS labels stay different.
+func identifier(name string) string {
+	name = strings.ReplaceAll(name, "-", "_")
+	if name[0] >= '0' && name[0] <= '9' || slices.Contains([]string{"all", "ungrouped", "localhost"}, name) {
+		return "_" + name
+	}
+	return name
+}
+
+// systemDirectory reports whether a directory is one that a system has, of the
+// Filesystem Hierarchy Standard or of systemd: it cannot become a user's.
+func systemDirectory(path string) bool {
+	return strings.Count(path, "/") < 2 || systemDirectories[path]
+}
+
+var systemDirectories = func() map[string]bool {
+	all := map[string]bool{}
+	for parent, names := range map[string]string{
+		"/etc": "apt cron.d default init.d pam.d profile.d security skel ssh ssl sudoers.d " +
+			"sysctl.d systemd systemd/system systemd/user udev",
+		"/usr": "bin games include lib lib32 lib64 libexec libx32 local sbin share src lib/systemd " +
+			"lib/systemd/system local/bin local/etc local/lib local/sbin local/share",
+		"/var": "backups cache lib local lock log mail opt run spool tmp www lib/apt lib/dpkg " +
+			"lib/systemd cache/apt log/journal spool/cron",
+		"/run":     "lock systemd user",
+		"/lib":     "systemd systemd/system",
+		"/etc/apt": "apt.conf.d keyrings preferences.d sources.list.d trusted.gpg.d",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[parent+"/"+name] = true
+		}
+	}
+	return all
+}()

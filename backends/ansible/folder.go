@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/internal/files"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -19,12 +19,12 @@ const (
 	secretsFile    = "secrets.yml"
 )
 
-// wanted is assignment.yml: what the role brings about on a host. Folders that
+// assignmentSpec is assignment.yml: what the role brings about on a host. Folders that
 // are kept were written by older versions of kalypso, so fields may be added, and
 // never change their meaning.
-type wanted struct {
+type assignmentSpec struct {
 	ID          string         `yaml:"id"`
-	Version     string         `yaml:"version"` // "" for none
+	Version     string         `yaml:"version"` // "" if there is none
 	Digest      string         `yaml:"digest"`  // of the platform's values, as kalypso.io/values has it on Kubernetes
 	Deletion    string         `yaml:"deletion"`
 	User        string         `yaml:"user"`
@@ -71,38 +71,11 @@ type folder struct {
 	assignment *backends.Assignment
 	options    options
 	service    service
-	wanted     wanted
+	spec       assignmentSpec
 	files      []backends.File
 	objects    []backends.Object
 	things     map[string]bool
 	ds         []diag.Diagnostic
-}
-
-func newFolder(a *backends.Assignment) *folder {
-	o, ds := optionsOf(a.Reconciler)
-	f := &folder{assignment: a, options: o, ds: ds, things: map[string]bool{}}
-	if err := a.NamespaceService.Decode(&f.service); err != nil {
-		f.misfit("", "the namespace service cannot be read: %v", err)
-	}
-	f.wanted.ID, f.wanted.Version = a.Origin(), a.Version
-	f.wanted.Digest = string(a.Digest)
-	f.wanted.Deletion = f.service.Deletion
-	return f
-}
-
-// emission returns the folder, or none beside an error.
-func (f *folder) emission() (backends.Emission, []diag.Diagnostic) {
-	if !diag.Errors(f.ds) {
-		f.write(assignmentFile, ansibleYAML(f.wanted), false)
-	}
-	for i := range f.ds {
-		f.ds[i] = f.ds[i].For(f.assignment.ID())
-		f.ds[i].Environment = f.assignment.Environment
-	}
-	if diag.Errors(f.ds) {
-		return backends.Emission{}, f.ds
-	}
-	return backends.Emission{Files: delivery.Sorted(f.files), Objects: f.objects}, f.ds
 }
 
 // write adds a file to the folder.
@@ -111,7 +84,7 @@ func (f *folder) write(path string, data []byte, executable bool) {
 	f.files = append(f.files, backends.File{Path: path, Data: data, Executable: executable})
 }
 
-// fits says whether a file system holds a path, on the machine or in the folder.
+// fits reports whether a file system holds a path, on the machine or in the folder.
 func (f *folder) fits(path string, ref model.Ref) bool {
 	err := files.Fits(path)
 	if err != nil {
@@ -133,7 +106,7 @@ func (f *folder) thing(kind, name string, ref model.Ref) {
 		f.things[name] = true
 		f.parents(name)
 	}
-	f.wanted.Things = append(f.wanted.Things, kind+":"+name)
+	f.spec.Things = append(f.spec.Things, kind+":"+name)
 	if kind != groupThing {
 		f.objects = append(f.objects, backends.Object{Group: "machine", Kind: kind, Name: name})
 	}
@@ -148,28 +121,63 @@ func (f *folder) parents(name string) {
 	for _, dir := range slices.Backward(missing) {
 		if !f.things[parentThing+":"+dir] && !strings.HasPrefix(dir+"/", f.options.StateDirectory+"/") {
 			f.things[parentThing+":"+dir] = true
-			f.wanted.Things = append(f.wanted.Things, parentThing+":"+dir)
+			f.spec.Things = append(f.spec.Things, parentThing+":"+dir)
 		}
 	}
 }
 
-// reported lets a hint follow what was reported.
-type reported struct{ d *diag.Diagnostic }
+// finding lets a hint follow what was reported.
+type finding struct{ d *diag.Diagnostic }
 
-func (r reported) hint(hint string) { *r.d = r.d.Hinting(hint) }
+func (r finding) hint(hint string) { *r.d = r.d.Hinting(hint) }
 
 // report reports something about what stands at a reference.
-func (f *folder) report(code diag.Code, ref model.Ref, format string, args ...any) reported {
+func (f *folder) report(code diag.Code, ref model.Ref, format string, args ...any) finding {
 	f.ds = append(f.ds, diag.New(code, fmt.Sprintf(format, args...)).On(ref.String()).At(ref, ""))
-	return reported{&f.ds[len(f.ds)-1]}
+	return finding{&f.ds[len(f.ds)-1]}
 }
 
 // misfit reports a field of the namespace service.
-func (f *folder) misfit(field, format string, args ...any) reported {
+func (f *folder) misfit(field, format string, args ...any) finding {
 	return f.report(diag.BadSpec, f.assignment.NamespaceService.Ref.At(field), format, args...)
 }
 
 // manifest refers to a field of the deployment target's manifests.
 func (f *folder) manifest(field string) model.Ref {
 	return f.assignment.Ref.At(model.JoinPath("manifests", field))
+}
+
+// ansibleYAML returns a document as ansible-lint wants it, with the names and texts
+// of users, which may be long. It is made of types of this package, and of values
+// that unsafe has looked at, which always can be written: anything else is a
+// mistake in this package.
+func ansibleYAML(v any) []byte {
+	data, err := yaml.MarshalIndented(v)
+	if err != nil {
+		panic(fmt.Sprintf("ansible: writing a %T: %v", v, err))
+	}
+	return append([]byte("---\n# yamllint disable rule:line-length\n"), data...)
+}
+
+// unsafe returns a value in which no string is a template to Ansible.
+func unsafe(v model.Value) any {
+	switch v.Kind() {
+	case model.String:
+		if templated(v.Text()) {
+			return yaml.Tagged{Tag: "!unsafe", Text: v.Text()}
+		}
+	case model.List:
+		out := []any{}
+		for _, e := range v.Elems() {
+			out = append(out, unsafe(e))
+		}
+		return out
+	case model.Struct:
+		out := yaml.Mapping{}
+		for _, f := range v.Fields() {
+			out = append(out, yaml.Entry{Key: f.Name, Value: unsafe(f.Value)})
+		}
+		return out
+	}
+	return v
 }

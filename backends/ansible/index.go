@@ -6,12 +6,16 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
+
+	yamlnode "go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -89,47 +93,36 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 		return nil, ds
 	}
 	group := identifier(ct.Name)
+	title := "Deploy what is assigned to " + ct.Name + " in " + ct.Environment
+	imported := []task{{Name: "Deploy the assignments", Import: &tasksFile{File: "tasks/assignments.yml"}}}
+	// site is for the hosts of the inventory, and local for the host that it runs on, which
+	// kalypso_cluster names if it is in the inventory.
+	site := play{Name: title, Hosts: group, Become: o.become(),
+		Serial: o.Serial, MaxFailPercentage: &o.MaxFailPercentage, Tasks: imported}
+	local := play{Name: title + " to this machine",
+		Hosts: "{{ kalypso_cluster | default('localhost') }}", Connection: "local",
+		Vars: map[string]string{"ansible_python_interpreter": o.Python}, Tasks: imported}
+	assigned := []string{}
+	for _, f := range folders {
+		assigned = append(assigned, f.DeploymentTarget)
+	}
+	slices.Sort(assigned)
 	files := append(roleFiles(),
 		readme(ct, folders),
 		settingsFrom(""),
 		backends.File{Path: hostsFile, Data: ansibleYAML(hosts)},
 		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml", Data: ansibleYAML(connectionOf(o))},
-		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site(ct, o)})},
-		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local(ct, o)})},
+		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site})},
+		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local})},
 		backends.File{Path: "tasks/assignments.yml", Data: ansibleYAML(tasks(ct, folders))},
 		backends.File{Path: roleFolder + "/vars/main.yml", Data: ansibleYAML(struct {
 			Environment string   `yaml:"kalypso_environment"`
 			ClusterType string   `yaml:"kalypso_cluster_type"`
 			State       string   `yaml:"kalypso_state"`
 			Assigned    []string `yaml:"kalypso_assigned"`
-		}{ct.Environment, ct.Name, o.state(ct.Environment, ct.Name), assigned(folders)})},
+		}{ct.Environment, ct.Name, o.state(ct.Environment, ct.Name), assigned})},
 	)
 	return delivery.Sorted(files), ds
-}
-
-// site is the play for the hosts of the inventory.
-func site(ct *backends.ClusterType, o options) play {
-	return play{
-		Name:  "Deploy what is assigned to " + ct.Name + " in " + ct.Environment,
-		Hosts: identifier(ct.Name), Become: o.become(),
-		Serial: o.Serial, MaxFailPercentage: &o.MaxFailPercentage,
-		Tasks: importedTasks(),
-	}
-}
-
-// local is the play for the host that it runs on, which kalypso_cluster names
-// where it is in the inventory.
-func local(ct *backends.ClusterType, o options) play {
-	return play{
-		Name:  "Deploy what is assigned to " + ct.Name + " in " + ct.Environment + " to this machine",
-		Hosts: "{{ kalypso_cluster | default('localhost') }}", Connection: "local",
-		Vars:  map[string]string{"ansible_python_interpreter": o.Python},
-		Tasks: importedTasks(),
-	}
-}
-
-func importedTasks() []task {
-	return []task{{Name: "Deploy the assignments", Import: &tasksFile{File: "tasks/assignments.yml"}}}
 }
 
 // valuesOfHost are the values of a host in an assignment: what is composed for it, under what
@@ -155,16 +148,6 @@ func tasks(ct *backends.ClusterType, folders []backends.Folder) []task {
 		out = append(out, task{Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"), Vars: vars})
 	}
 	return append(out, task{Name: "Remove what is no longer assigned, and report", Include: from("end")})
-}
-
-// assigned returns the names of the assignments.
-func assigned(folders []backends.Folder) []string {
-	names := []string{}
-	for _, f := range folders {
-		names = append(names, f.DeploymentTarget)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // roleFiles returns the role without its variables.
@@ -209,7 +192,7 @@ func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backend
 	connected, up := connectionOf(o), delivery.FromEntry(ct)+"/"
 	config := settingsFrom(up)
 	local := backends.File{Path: "local.yml",
-		Data: ansibleYAML([]imported{{"Deploy what is assigned to the class of the host", up + "local.yml"}})}
+		Data: ansibleYAML([]importedPlaybook{{"Deploy what is assigned to the class of the host", up + "local.yml"}})}
 	return func(c *model.Cluster) []backends.File {
 		hosts, _ := inventory(ct, []model.Cluster{*c})
 		hosts.All.Vars = &connected
@@ -217,8 +200,135 @@ func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backend
 	}, nil
 }
 
-// imported is a playbook of another folder.
-type imported struct {
+// importedPlaybook is a playbook of another folder.
+type importedPlaybook struct {
 	Name     string `yaml:"name"`
 	Playbook string `yaml:"ansible.builtin.import_playbook"`
+}
+
+// hostsFile is the inventory, in a cluster type's folder and in a cluster's entry.
+const hostsFile = "inventory/hosts.yml"
+
+// hosts is an inventory: one group, named after the cluster type.
+type hosts struct {
+	All struct {
+		Vars     *connection      `yaml:"vars,omitempty"`
+		Children map[string]group `yaml:"children"`
+	} `yaml:"all"`
+}
+
+type group struct {
+	Hosts map[string]host `yaml:"hosts"`
+}
+
+// host are the variables of a cluster.
+type host struct {
+	Address string         `yaml:"ansible_host,omitempty"`
+	Labels  map[string]any `yaml:"kalypso_labels,omitempty"`
+	Values  yaml.Mapping   `yaml:"kalypso_values,omitempty"`
+	// Composed are what is composed for the cluster alone, by assignment.
+	Composed map[string]any `yaml:"kalypso_composed,omitempty"`
+}
+
+// connection is how the hosts of a cluster type are reached.
+type connection struct {
+	Python string `yaml:"ansible_python_interpreter"`
+	User   string `yaml:"ansible_user,omitempty"`
+}
+
+func connectionOf(o options) connection { return connection{Python: o.Python, User: o.RemoteUser} }
+
+// inventory returns clusters of a cluster type. The values of one are part of
+// the platform config there, over those of its assignments, so that their names
+// must do in every format.
+func inventory(ct *backends.ClusterType, clusters []model.Cluster) (hosts, []diag.Diagnostic) {
+	var ds []diag.Diagnostic
+	all := map[string]host{}
+	for _, c := range clusters {
+		h := host{Address: c.Address, Labels: map[string]any{}}
+		for key, value := range c.Labels {
+			h.Labels[key] = unsafe(model.StringOf(value))
+		}
+		check := func(values model.Value, ref model.Ref) {
+			for _, v := range values.Fields() {
+				problem := ""
+				_, nulls := v.Value.WithoutNulls()
+				switch {
+				case !variable.MatchString(v.Name):
+					problem = "cannot be the name of a variable: use letters, digits and '_'"
+				case v.Value.Kind() == model.Null || nulls.Kind() == model.Struct:
+					problem = "is null, or has a null, which takes nothing away on a single machine: give the cluster " +
+						"a cluster type of its own, and a config in which it is null"
+				case slices.ContainsFunc(texts(v.Value), func(s string) bool { return strings.ContainsFunc(s, refusedBySystemd) }):
+					problem = "has a control character: encode it, for instance with base64.Encode"
+				default:
+					continue
+				}
+				at := ref.At(model.Label(v.Name))
+				ds = append(ds, diag.New(diag.BadConfigKey,
+					fmt.Sprintf("the value %s of cluster %s %s", v.Name, c.Name, problem)).On(at.String()).At(at, ""))
+			}
+		}
+		ref := model.Ref{Collection: "clusters", Name: c.Name}
+		if c.Values != nil {
+			check(*c.Values, ref.At("values"))
+			h.Values, _ = unsafe(*c.Values).(yaml.Mapping)
+		}
+		for _, target := range slices.Sorted(maps.Keys(c.Composed)) {
+			values := c.Composed[target]
+			check(values, ref)
+			if h.Composed == nil {
+				h.Composed = map[string]any{}
+			}
+			h.Composed[target] = unsafe(values)
+		}
+		all[c.Name] = h
+	}
+	var out hosts
+	out.All.Children = map[string]group{identifier(ct.Name): {Hosts: all}}
+	return out, ds
+}
+
+// texts returns all strings of a value.
+func texts(v model.Value) []string {
+	var out []string
+	for _, e := range v.Elems() {
+		out = append(out, texts(e)...)
+	}
+	for _, f := range v.Fields() {
+		out = append(out, texts(f.Value)...)
+	}
+	if v.Kind() == model.String {
+		out = append(out, v.Text())
+	}
+	return out
+}
+
+// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
+// is for all of them; nil if all of it is.
+func (ansible) Divide(file string, data []byte, own bool) map[string][]byte {
+	if !own || file != hostsFile {
+		return nil
+	}
+	return delivery.Divide(data, func(doc *yamlnode.Node, part func(string, *yamlnode.Node)) {
+		groups := delivery.Node(doc, "all", "children")
+		if groups == nil || groups.Kind != yamlnode.MappingNode {
+			return
+		}
+		for i := 1; i < len(groups.Content); i += 2 {
+			hosts := delivery.Node(groups.Content[i], "hosts")
+			if hosts == nil || hosts.Kind != yamlnode.MappingNode {
+				continue
+			}
+			for n := 1; n < len(hosts.Content); n += 2 {
+				part(hosts.Content[n-1].Value, hosts.Content[n])
+			}
+			hosts.Content = nil
+		}
+	})
+}
+
+// Takes says that all of a host's variables are for all of its assignments, except its address.
+func (ansible) Takes(_ backends.Folder, path string) (string, bool) {
+	return "", !strings.HasSuffix(path, ".ansible_host")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -48,10 +49,10 @@ func (f *folder) playbook(p *model.Playbook) {
 	f.file(machineFile{Path: vars, Source: source(vars), Owner: "root", Group: "root", Mode: "0600"}, ref)
 	f.thing(fileThing, run.Values, ref)
 	run.Vars = []string{vars, run.Values}
-	if f.wanted.Secrets != nil {
-		run.Vars = append(run.Vars, f.wanted.Secrets.Path)
+	if f.spec.Secrets != nil {
+		run.Vars = append(run.Vars, f.spec.Secrets.Path)
 	}
-	f.wanted.Playbook = run
+	f.spec.Playbook = run
 }
 
 // checkout says what the host checks out. What git and Ansible have no way to do
@@ -118,9 +119,11 @@ func (f *folder) variables(own *model.Value, ref model.Ref) yaml.Mapping {
 		}
 		switch {
 		case !variable.MatchString(v.Name):
-			f.ds = append(f.ds, badKey(v.Name, "cannot be the name of a variable of a playbook", "use letters, digits and '_'"))
+			f.ds = append(f.ds, kubernetes.BadKey(v.Name,
+				"cannot be the name of a variable of a playbook", "use letters, digits and '_'"))
 		case taken:
-			f.ds = append(f.ds, badKey(v.Name, "has the name of a variable that the playbook's vars give", "rename one of them").
+			f.ds = append(f.ds, kubernetes.BadKey(v.Name,
+				"has the name of a variable that the playbook's vars give", "rename one of them").
 				At(ref.At(model.Label(v.Name)), "the application's variable"))
 		}
 		out = append(out, yaml.Entry{Key: v.Name, Value: unsafe(v.Value)})

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -74,7 +73,7 @@ func (f *folder) directives(out *strings.Builder, section model.Value, ref model
 	return ok
 }
 
-// oneLine says whether systemd reads a text as one line: a backslash at its end
+// oneLine reports whether systemd reads a text as one line: a backslash at its end
 // would continue it.
 func oneLine(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }) &&
@@ -101,12 +100,12 @@ var hardening = []string{
 func (f *folder) dropIn(u model.Unit) string {
 	lines := []string{"[Service]"}
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if c := f.wanted.Config; c.Format == string(model.Env) {
+	if c := f.spec.Config; c.Format == string(model.Env) {
 		add("EnvironmentFile=%s", c.Path)
 	} else {
 		add("Environment=PLATFORM_CONFIG=%s", c.Path)
 	}
-	if s := f.wanted.Secrets; s != nil && s.Format == string(model.Env) {
+	if s := f.spec.Secrets; s != nil && s.Format == string(model.Env) {
 		add("EnvironmentFile=%s", s.Path)
 	} else if s != nil {
 		add("Environment=PLATFORM_SECRETS=%s", s.Path)
@@ -137,14 +136,14 @@ func (f *folder) confinement(service *model.Value) []string {
 	var lines []string
 	writable := []string{}
 	home := false
-	for _, d := range f.wanted.Directories {
-		if d.Path != "/etc/"+f.wanted.User {
+	for _, d := range f.spec.Directories {
+		if d.Path != "/etc/"+f.spec.User {
 			writable = append(writable, d.Path)
 		}
 		home = home || strings.HasPrefix(d.Path, "/home/") || strings.HasPrefix(d.Path, "/root/") ||
 			strings.HasPrefix(d.Path, "/run/user/")
 	}
-	for _, line := range append([]string{"User=" + f.wanted.User}, hardening...) {
+	for _, line := range append([]string{"User=" + f.spec.User}, hardening...) {
 		name, _, _ := strings.Cut(line, "=")
 		if service != nil {
 			if _, given := service.Lookup(name); given {
@@ -157,10 +156,4 @@ func (f *folder) confinement(service *model.Value) []string {
 		lines = append(lines, line)
 	}
 	return append(lines, "ReadWritePaths="+strings.Join(writable, " ")) // beside those that the service gives
-}
-
-// unitObject identifies a unit among those of all assignments on a machine, also
-// one that a package brings.
-func unitObject(name string) backends.Object {
-	return backends.Object{Group: "machine", Kind: "unit", Name: name}
 }

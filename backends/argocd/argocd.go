@@ -8,11 +8,11 @@
 // name and server, a source with path and chart, a project that does not cover
 // its Applications): the types and rules here leave no room for them.
 //
-// The clusters. Applications and AppProjects live where Argo CD runs. Where the
-// destination is that cluster, a folder is applied whole. Where it is another,
+// The clusters. Applications and AppProjects live where Argo CD runs. If the
+// destination is that cluster, a folder is applied whole. If it is another,
 // the folder's kustomization.yaml lists only what goes there, and the workload's
 // Application is listed by the cluster type's own kustomization.yaml. A rendered
-// workload has no Application of its own: it goes with its folder. Where it is each
+// workload has no Application of its own: it goes with its folder. If it is each
 // cluster of the cluster type, ApplicationSets make the Applications.
 //
 // The projects. What a project does not permit is never deleted, so their
@@ -30,6 +30,20 @@
 //   - kalypso-<environment>-<clusterType>: applies assignments.yaml, that is
 //     Applications and AppProjects of Argo CD's namespace, and nothing else.
 //     Bootstrap prints it; it never changes.
+//
+// An example, from examples/hello-world: the deployment target performance-test has
+//
+//	manifests: git: {repo: "https://git.example.com/hello/app", branch: "dev", path: "./performance-test"}
+//
+// On the cluster type small in dev, reconciler.yaml then has the Application
+// dev-small-hello-world-performance-test:
+//
+//	spec:
+//	  project: dev.small.hello-world-performance-test.workload
+//	  source: {repoURL: https://git.example.com/hello/app, targetRevision: dev, path: performance-test}
+//	  destination:
+//	    server: https://kubernetes.default.svc
+//	    namespace: dev-small-hello-world-performance-test
 package argocd
 
 import (
@@ -109,14 +123,7 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 		share.Permits, problems = permitsOf(a, o, emission.Objects)
 		ds = append(ds, problems...)
 	}
-	for i := range ds {
-		ds[i] = ds[i].For(a.ID())
-	}
-	if diag.Errors(ds) {
-		return backends.Emission{}, ds
-	}
-	emission.Shared = share.at(a, o).encode()
-	return emission, ds
+	return delivery.Finish(a, emission, share.at(a, o), ds)
 }
 
 // referenced returns the folder of a workload that Argo CD fetches, and what

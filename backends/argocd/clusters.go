@@ -73,7 +73,7 @@ func namesOn(clusters []string, name string) []string {
 }
 
 // applications returns the names of the Applications that bring a folder to
-// clusters, with the names of the clusters; none where there is but one, which
+// clusters, with the names of the clusters; none if there is but one, which
 // backends.AssignmentName names.
 func applications(environment, clusterType string, f backends.Folder) map[string]string {
 	clusters := read(options{}, []backends.Folder{f})[0].Clusters
@@ -124,7 +124,7 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 }
 
 // apart returns what a template can say for all clusters, and what each cluster's
-// element must say; nil where that is nothing.
+// element must say; nil if that is nothing.
 func apart(spec application, sources []source) (common detail, details []*detail) {
 	sync := detail{SyncPolicy: spec.SyncPolicy, IgnoreDifferences: spec.IgnoreDifferences}
 	first := yaml.Must(sources[0])
@@ -153,7 +153,7 @@ func apart(spec application, sources []source) (common detail, details []*detail
 	return common, details
 }
 
-// isPlain says whether a template would leave a text as it is.
+// isPlain reports whether a template would leave a text as it is.
 func isPlain(text []byte) bool { return !bytes.Contains(text, []byte("{{")) }
 
 // onClusters returns the folder with ApplicationSets in the place of the one that
@@ -173,7 +173,13 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content,
 	}
 	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
 	folders, ds := folderSources(a, ct)
-	ds = append(ds, unordered(a)...)
+	if len(a.DependsOn) > 0 {
+		ds = append(ds, diag.New(diag.NotWaitedFor,
+			fmt.Sprintf("%s is synced without waiting for %s: Argo CD does not wait for the Applications "+
+				"of an ApplicationSet", a.DeploymentTarget, kubernetes.Few(a.DependsOn))).
+			On("dependsOn").At(a.Ref.At("dependsOn"), "").At(a.Reconciler.Ref.At("argocd.clusters"), "").
+			Hinting("let the workload wait for what it needs, or give each cluster a cluster type of its own"))
+	}
 	var objects []kubernetes.Object
 	add := func(name string, spec application, sources []source) {
 		meta := kubernetes.Meta(a, name, o.Namespace)
@@ -211,7 +217,7 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 		if own, has := ownOf(a, c); has {
 			ds = append(ds, diag.New(diag.ClusterValues,
 				"the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
-				On(valuesOf(c).String()).At(valuesOf(c), "").At(a.Reconciler.Ref, "").
+				On(delivery.ClusterValues(c).String()).At(delivery.ClusterValues(c), "").At(a.Reconciler.Ref, "").
 				Hinting(wayToCluster(a, c, own)))
 		}
 	}
@@ -236,7 +242,7 @@ func wayToCluster(a *backends.Assignment, c *model.Cluster, own model.Value) str
 		"name: %q, %s: {...}}", c.Name, a.ClusterType, c.Name, field)
 }
 
-// contradicts says whether values have a leaf of others otherwise.
+// contradicts reports whether values have a leaf of others otherwise.
 func contradicts(values, others model.Value) bool {
 	for _, f := range others.Fields() {
 		v, there := values.Lookup(f.Name)
@@ -246,18 +252,6 @@ func contradicts(values, others model.Value) bool {
 		}
 	}
 	return false
-}
-
-// unordered warns that Argo CD waits for nothing that an ApplicationSet makes.
-func unordered(a *backends.Assignment) []diag.Diagnostic {
-	if len(a.DependsOn) == 0 {
-		return nil
-	}
-	return []diag.Diagnostic{diag.New(diag.NotWaitedFor,
-		fmt.Sprintf("%s is synced without waiting for %s: Argo CD does not wait for the Applications "+
-			"of an ApplicationSet", a.DeploymentTarget, kubernetes.Few(a.DependsOn))).
-		On("dependsOn").At(a.Ref.At("dependsOn"), "").At(a.Reconciler.Ref.At("argocd.clusters"), "").
-		Hinting("let the workload wait for what it needs, or give each cluster a cluster type of its own")}
 }
 
 // folderSources returns where each cluster's Application finds the folder, with the
@@ -272,13 +266,13 @@ func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, 
 		if !has {
 			continue
 		}
-		text, problems, err := kubernetes.ConfigPatch(a, delivery.Merge(a.Values, own))
+		text, problems, err := kubernetes.ConfigPatch(a, model.Merge(a.Values, own))
 		for _, d := range problems {
-			ds = append(ds, d.At(valuesOf(c), ""))
+			ds = append(ds, d.At(delivery.ClusterValues(c), ""))
 		}
 		if err != nil {
 			ds = append(ds, diag.New(diag.ClusterValues,
-				"the values of cluster "+c.Name+" cannot be written: "+err.Error()).At(valuesOf(c), ""))
+				"the values of cluster "+c.Name+" cannot be written: "+err.Error()).At(delivery.ClusterValues(c), ""))
 		}
 		if text == nil {
 			continue
@@ -286,10 +280,6 @@ func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, 
 		sources[i].Kustomize = &kustomizeSource{Patches: []patch{{Patch: string(text)}}}
 	}
 	return sources, ds
-}
-
-func valuesOf(c *model.Cluster) model.Ref {
-	return model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
 }
 
 // workloadSources returns the workload's source on each cluster: a chart gets the
@@ -303,14 +293,14 @@ func workloadSources(a *backends.Assignment, s source) []source {
 			continue
 		}
 		there := *a
-		there.Values = delivery.Merge(a.Values, own)
+		there.Values = model.Merge(a.Values, own)
 		sources[i].Helm = release(&there, a.Manifests.Helm)
 	}
 	return sources
 }
 
 // Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
-// is for all of them; nil where all of it is.
+// is for all of them; nil if all of it is.
 func (argocd) Divide(file string, data []byte, own bool) map[string][]byte {
 	if own || file != delivery.ReconcilerFile {
 		return nil

@@ -1,7 +1,12 @@
 package argocd
 
 import (
+	_ "embed"
+	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
@@ -12,7 +17,7 @@ import (
 )
 
 // Index returns README.md and kustomization.yaml, and with gitops
-// assignments.yaml: the AppProjects, and one Application per folder. Where a
+// assignments.yaml: the AppProjects, and one Application per folder. If a
 // folder goes to other clusters than Argo CD's own, kustomization.yaml also lists
 // its reconciler.yaml, which stays with Argo CD.
 func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends.File, []diag.Diagnostic) {
@@ -22,11 +27,7 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 	}
 	files := []backends.File{kubernetes.README(ct, all)}
 	if ct.GitOps == nil || len(all) == 0 {
-		var names []string
-		for _, f := range all {
-			names = append(names, f.DeploymentTarget)
-		}
-		return delivery.Sorted(append(files, delivery.Kustomization(names))), nil
+		return delivery.Sorted(append(files, delivery.FolderList(all))), nil
 	}
 	folders := read(o, all)
 	if ds := delivery.Collisions(ct, owners(ct, folders)); len(ds) > 0 {
@@ -69,18 +70,13 @@ func (argocd) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends
 // chain of dependencies, where a folder has to choose without seeing the others.
 const manyWaves = 100
 
-// firstWave returns the wave of Applications that depend on nothing.
-func firstWave(folders []folder) int {
-	if slices.ContainsFunc(folders, func(f folder) bool { return f.Wave > 0 || f.apart() }) {
-		return -manyWaves
-	}
-	return -1
-}
-
 // assignments returns the objects of assignments.yaml.
 func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 	var docs []any
-	first := firstWave(folders)
+	first := -1 // the wave of Applications that depend on nothing
+	if slices.ContainsFunc(folders, func(f folder) bool { return f.Wave > 0 || f.apart() }) {
+		first = -manyWaves
+	}
 	var projects []kubernetes.Object
 	for _, f := range folders {
 		projects = append(projects, projectsOfAssignment(ct, o, f)...)
@@ -140,4 +136,108 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 		}
 	}
 	return out
+}
+
+// health is the health check of Applications that Argo CD had until 1.8 and its
+// documentation gives to restore it
+// (https://argo-cd.readthedocs.io/en/stable/operator-manual/health/#argocd-app).
+//
+//go:embed health.lua
+var health string
+
+// healthCheck tells how to give Argo CD the health check, in comments: it is one key
+// of a ConfigMap that belongs to whoever installed Argo CD, and that an object of
+// ours would replace wherever the stream is applied on the client's side.
+func healthCheck(namespace string) []byte {
+	text := fmt.Sprintf(`Argo CD waits for an Application, as dependsOn asks for, only where it has this
+health check for them. Add the key to the ConfigMap argocd-cm by what installed Argo
+CD, or by this command, which leaves the other keys alone:
+
+  kubectl patch configmap argocd-cm -n %s --type merge --patch '
+  data:
+    resource.customizations.health.argoproj.io_Application: |
+%s  '
+`, namespace, indented(health, "      "))
+	return []byte(indented(text, "# "))
+}
+
+// indented returns a text with a prefix before each line, without blanks at their
+// ends.
+func indented(text, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(prefix+line, " \n") + "\n")
+	}
+	return b.String()
+}
+
+// Bootstrap returns what makes Argo CD pull the cluster type's folder: the root
+// Application and its AppProject, and in comments the health check that lets sync
+// waves wait for Applications.
+//
+// Without gitops there is no root, and only the AppProjects of workloads are left to
+// print.
+func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte, []diag.Diagnostic) {
+	o, ds := optionsOf(ct.Reconciler)
+	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
+		return nil, ds
+	}
+	if ct.GitOps == nil {
+		ds := []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root Application of cluster type "+ct.Name).
+			At(delivery.Environment(ct.Environment, ""), "")}
+		var docs []any
+		for _, p := range workloadProjects(ct, o, read(o, all)) {
+			docs = append(docs, p)
+		}
+		if docs == nil {
+			return nil, ds
+		}
+		return yaml.Must(docs...), ds
+	}
+	return append(healthCheck(o.Namespace), yaml.Must(
+		// It permits what may be in assignments.yaml: Applications and AppProjects beside Argo CD,
+		// and what makes Applications for each cluster.
+		projectObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), appProject{
+			Description:  fmt.Sprintf("Root of cluster type %s in %s", ct.Name, ct.Environment),
+			SourceRepos:  []string{ct.GitOps.URL()},
+			Destinations: []destination{{Server: inCluster, Namespace: o.Namespace}},
+			NamespaceResourceWhitelist: []groupKind{{Group: "argoproj.io", Kind: "AppProject"}, applicationKind,
+				setKind},
+		}),
+		applicationObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), application{
+			Project:     delivery.RootName(ct),
+			Source:      treeSource(ct, delivery.Path(ct.GitOps.Path, ct.Pulled())),
+			Destination: destination{Server: inCluster, Namespace: o.Namespace},
+			SyncPolicy:  o.rootSync(),
+		}),
+	)...), nil
+}
+
+// treeSource is a folder of the repository or the artifact that holds the
+// environment's tree. Argo CD reads artifacts since 3.1
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/oci).
+func treeSource(ct *backends.ClusterType, path string) source {
+	revision := gitName("refs/heads/", ct.GitOps.Branch)
+	if ct.GitOps.OCI != "" {
+		revision = ct.GitOps.Tag
+	}
+	return source{RepoURL: ct.GitOps.URL(), TargetRevision: revision, Path: path}
+}
+
+// checkTree says why Argo CD would take another artifact than the one that is
+// tagged: what can be a range of versions, such as 1.x, is one to it.
+func checkTree(ct *backends.ClusterType) []diag.Diagnostic {
+	if ct.GitOps == nil || ct.GitOps.OCI == "" {
+		return nil
+	}
+	tag := ct.GitOps.Tag
+	if _, err := semver.NewVersion(tag); err == nil {
+		return nil
+	}
+	if _, err := semver.NewConstraint(tag); err != nil {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("Argo CD takes the tag %s for a range of versions", tag)).
+		On("gitops.tag").At(delivery.Environment(ct.Environment, "gitops.tag"), "").At(ct.Reconciler.Ref, "").
+		Hinting("choose a tag that is a name, such as the environment's")}
 }

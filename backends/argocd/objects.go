@@ -91,7 +91,7 @@ func (d destination) in(namespace string) destination {
 	return d
 }
 
-// remote says whether the destination is another cluster than Argo CD's own.
+// remote reports whether the destination is another cluster than Argo CD's own.
 func (d destination) remote() bool {
 	return d.Server != inCluster && d.Name != inClusterName
 }

@@ -35,9 +35,8 @@ func (a *automated) UnmarshalJSON(b []byte) error {
 
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
-	if err := s.Decode(&o); err != nil {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
-			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+	if ds := s.Fields(&o); diag.Errors(ds) {
+		return o, ds
 	}
 	if d := o.Destination; d != nil && (d.Server == "") == (d.Name == "") {
 		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "a destination has either a server or a name").
@@ -58,10 +57,10 @@ func (o options) destination() destination {
 	return *o.Destination
 }
 
-// eachCluster says whether the manifests go to each cluster of the cluster type.
+// eachCluster reports whether the manifests go to each cluster of the cluster type.
 func (o options) eachCluster() bool { return o.Clusters != "" }
 
-// remote says whether the manifests go elsewhere than Argo CD's own objects.
+// remote reports whether the manifests go elsewhere than Argo CD's own objects.
 func (o options) remote() bool { return o.eachCluster() || o.destination().remote() }
 
 // again retries a failed sync, always with the newest revision. Argo CD's own default gives up

@@ -26,14 +26,24 @@ const (
 // folder's Application syncs it. Custom resources whose CRD is among the objects
 // need no wave: Argo CD applies CRDs first, and tries nothing out that they define.
 func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
-	applied, left := kubernetes.Split(delivery.Rendered(a), runs)
+	applied, left := kubernetes.Split(delivery.Rendered(a), func(o model.Projected) bool {
+		return len(phasesOf(o)) > 0 // it knows no tests and rollbacks
+	})
 	ds := delivery.Hooks(a, nil, left)
 	objects, workspace, problems := inOrder(a, applied)
-	for i := range objects {
-		objects[i].Value = kept(serverSide(objects[i].Value))
+	for i, o := range objects {
+		// The API server merges a CRD, which others add versions and conversions to, and an object
+		// that is too large for Argo CD to do so.
+		if kubernetes.IsDefinition(o.Value) || len(o.Value.AppendJSON(nil)) > maxClientSide {
+			objects[i].Value = withOptions(objects[i].Value, "ServerSideApply=true")
+		}
+		// It is neither pruned, nor does it go with the Application.
+		if kubernetes.Keeps(o.Value) {
+			objects[i].Value = withOptions(objects[i].Value, "Prune=false", "Delete=false")
+		}
 	}
 	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace, ConfigAnnotations: workspace}
-	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions,
+	return content, shared{Rendered: &syncFields{SyncOptions: o.SyncOptions,
 		IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
 
@@ -50,9 +60,6 @@ var phaseOf = map[string]string{
 	"pre-install": preSync, "pre-upgrade": preSync, "post-install": "PostSync", "post-upgrade": "PostSync",
 	"pre-delete": "PreDelete", "post-delete": "PostDelete", "crd-install": inSync,
 }
-
-// runs says whether Argo CD ever applies an object. It knows no tests and rollbacks.
-func runs(o model.Projected) bool { return len(phasesOf(o)) > 0 }
 
 // phasesOf returns the phases in which Argo CD applies an object, Skip among them; none
 // where it never does. Its own annotation takes the place of Helm's in a sync, and stands
@@ -92,7 +99,7 @@ func phasesOf(o model.Projected) []string {
 // listOf returns what an annotation lists.
 func listOf(object model.Value, annotation string) []string {
 	var out []string
-	for item := range strings.SplitSeq(delivery.Annotation(object, annotation), ",") {
+	for item := range strings.SplitSeq(kubernetes.Annotation(object, annotation), ",") {
 		if item = strings.TrimSpace(item); item != "" {
 			out = append(out, item)
 		}
@@ -104,7 +111,7 @@ func listOf(object model.Value, annotation string) []string {
 // Helm is one, and what is no number is none (gitops-engine/pkg/sync/syncwaves).
 func waveOf(object model.Value) int {
 	for _, name := range []string{waveAnnotation, weightAnnotation} {
-		if wave, err := strconv.Atoi(delivery.Annotation(object, name)); err == nil {
+		if wave, err := strconv.Atoi(kubernetes.Annotation(object, name)); err == nil {
 			return wave
 		}
 	}
@@ -126,7 +133,7 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 	for _, o := range objects {
 		phases, wave := phasesOf(o), waveOf(o.Value)
 		early := slices.Contains(phases, preSync)
-		if isCRD(o.Value) || !early && (wave >= rest || !slices.Contains(phases, inSync)) {
+		if kubernetes.IsDefinition(o.Value) || !early && (wave >= rest || !slices.Contains(phases, inSync)) {
 			continue
 		}
 		if wave < math.MinInt32 || wave > math.MaxInt32 {
@@ -150,8 +157,8 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 	out := slices.Clone(objects)
 	for i, o := range out {
 		phases := phasesOf(o)
-		if isCRD(o.Value) {
-			out[i].Value = delivery.Annotate(o.Value, waveAnnotation, strconv.Itoa(first))
+		if kubernetes.IsDefinition(o.Value) {
+			out[i].Value = kubernetes.Annotate(o.Value, waveAnnotation, strconv.Itoa(first))
 		} else if early := slices.Index(phases, preSync); early >= 0 {
 			for ; early < len(phases); early++ {
 				if phases[early] == preSync {
@@ -159,51 +166,28 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 				}
 			}
 			slices.Sort(phases)
-			hook := delivery.Annotate(o.Value, hookAnnotation, strings.Join(slices.Compact(phases), ","))
-			out[i].Value = delivery.Annotate(hook, waveAnnotation, strconv.Itoa(waveOf(o.Value)-most+rest-1))
+			hook := kubernetes.Annotate(o.Value, hookAnnotation, strings.Join(slices.Compact(phases), ","))
+			out[i].Value = kubernetes.Annotate(hook, waveAnnotation, strconv.Itoa(waveOf(o.Value)-most+rest-1))
 		}
 	}
 	return out, map[string]string{waveAnnotation: strconv.Itoa(first)}, nil
 }
 
-// mostClientSide is how large an object's JSON is, in bytes, that Argo CD applies
+// maxClientSide is how large an object's JSON is, in bytes, that Argo CD applies
 // as kubectl does: it keeps the object in an annotation, and annotations hold 256
 // KiB together (TotalAnnotationSizeLimitB in k8s.io/apimachinery). The rest is for
 // the object's own annotations and for kalypso's.
-const mostClientSide = 240 << 10
-
-// serverSide lets the API server merge a CRD, which others add versions and
-// conversions to, and an object that is too large for Argo CD to do so.
-func serverSide(object model.Value) model.Value {
-	if !isCRD(object) && len(object.AppendJSON(nil)) <= mostClientSide {
-		return object
-	}
-	return withOptions(object, "ServerSideApply=true")
-}
-
-// kept keeps an object that is to stay from being pruned, and from going with the
-// Application.
-func kept(object model.Value) model.Value {
-	if !kubernetes.Keeps(object) {
-		return object
-	}
-	return withOptions(object, "Prune=false", "Delete=false")
-}
+const maxClientSide = 240 << 10
 
 // withOptions adds sync options to an object, each in the place of another value of
 // it.
 func withOptions(object model.Value, options ...string) model.Value {
 	var all []string
-	for option := range strings.SplitSeq(delivery.Annotation(object, optionsAnnotation), ",") {
+	for option := range strings.SplitSeq(kubernetes.Annotation(object, optionsAnnotation), ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(option), "=")
 		if name != "" && !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, name+"=") }) {
 			all = append(all, strings.TrimSpace(option))
 		}
 	}
-	return delivery.Annotate(object, optionsAnnotation, strings.Join(append(all, options...), ","))
-}
-
-func isCRD(object model.Value) bool {
-	kind, _ := object.Lookup("kind")
-	return kind.Kind() == model.String && kind.Text() == "CustomResourceDefinition"
+	return kubernetes.Annotate(object, optionsAnnotation, strings.Join(append(all, options...), ","))
 }

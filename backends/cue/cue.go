@@ -6,6 +6,16 @@
 // files, with their paths checked, and those of the namespace service, and
 // nothing that was not asked for. The Kubernetes objects among them are traced to
 // their assignment and looked at for collisions.
+//
+// An example is the platform that kalypso init --reconciler cue writes. Its reconciler has
+//
+//	cue: files: "deployment.json": json: {
+//		name: "\(#assignment.environment)-\(#assignment.deploymentTarget)"
+//		...
+//	}
+//
+// The backend gets files with {"name": "dev-hello-dev", ...} for the assignment of hello-dev,
+// and returns deployment.json with that as indented JSON.
 package cue
 
 import (
@@ -65,13 +75,7 @@ func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 		"let files hold an annotation that changes with the config on pod templates")...)
 	ds = append(ds, folder.OfService(a)...)
 	ds = append(ds, folder.Twice(ref)...)
-	for i := range ds {
-		ds[i] = ds[i].For(a.ID())
-	}
-	if diag.Errors(ds) {
-		return backends.Emission{}, ds
-	}
-	return backends.Emission{Files: folder.Files, Objects: folder.Objects}, ds
+	return delivery.Finish(a, backends.Emission{Files: folder.Files, Objects: folder.Objects}, nil, ds)
 }
 
 // Central returns nothing: kalypso does not know where the reconciler runs.

@@ -1,11 +1,17 @@
 package fleet
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -87,4 +93,169 @@ func ignoreFile(files, folders []string) backends.File {
 		text.WriteString(name + "/*\n")
 	}
 	return backends.File{Path: fleetIgnore, Data: []byte(text.String())}
+}
+
+// overlaysFolder holds a folder for each cluster with values of its own, and
+// baseFolder what all clusters have, where there is one: to kustomize an overlay
+// that refers to a folder around it is a cycle.
+const (
+	overlaysFolder = "overlays"
+	baseFolder     = "base"
+)
+
+// workspace adds what the namespace service asks for, and the platform config.
+// kustomization.yaml lists it: without one, Fleet would take all YAML of the folder
+// to the clusters, reconciler.yaml included.
+func (f *folder) workspace() {
+	files, objects, ds := kubernetes.Workspace(f.assignment)
+	f.objects, f.ds = append(f.objects, objects...), append(f.ds, ds...)
+	files = append(files, delivery.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
+	f.overlays()
+	if len(f.customizations) > 0 {
+		for i := range files {
+			files[i].Path = delivery.Path(baseFolder, files[i].Path)
+		}
+		files = append(files, delivery.Kustomization([]string{baseFolder}))
+	}
+	f.files = append(f.files, files...)
+}
+
+// bundle adds fleet.yaml of the workspace's bundle.
+//
+// Its release lies in Fleet's default namespace, which is default: one in the
+// namespace that it creates would go with it, before Helm has removed what else
+// the release holds. All objects name their namespace. It takes over what is
+// there, as Fleet does in every upgrade: the namespace may be, because the
+// workload's own GitRepo creates it where it comes first.
+func (f *folder) bundle() {
+	p := partWorkspace
+	if f.bare {
+		p = partWorkload
+	}
+	f.files = append(f.files, fleetFile("", fleetYAML{
+		Name:                 nameOf(f.assignment, partWorkspace),
+		Labels:               labels(f.assignment, f.assignment.DeploymentTarget, p),
+		Helm:                 &helm{TakeOwnership: true},
+		TargetCustomizations: f.customizations,
+	}))
+}
+
+// overlays adds the platform configs of clusters that have values of their own,
+// and what chooses them.
+func (f *folder) overlays() {
+	for i := range f.assignment.Clusters {
+		c := &f.assignment.Clusters[i]
+		values, _, differs := f.onCluster(c)
+		if !differs {
+			continue
+		}
+		file, ds := kubernetes.ClusterConfig(f.assignment, values)
+		for _, d := range ds {
+			f.ds = append(f.ds, d.At(delivery.ClusterValues(c), "the cluster's values"))
+		}
+		dir := delivery.Path(overlaysFolder, c.Name)
+		f.files = append(f.files,
+			backends.File{Path: delivery.Path(dir, file.Path), Data: file.Data},
+			overlay(dir, file.Path))
+		f.customizations = append(f.customizations, target{Name: c.Name, ClusterName: c.Name, Kustomize: &kustomize{dir}})
+	}
+}
+
+// overlay returns the kustomization.yaml that makes the workspace a cluster's: a
+// patch that holds all keys of the config replaces each of them.
+func overlay(dir, patch string) backends.File {
+	type reference struct {
+		Path string `yaml:"path"`
+	}
+	return backends.File{Path: delivery.Path(dir, kubernetes.KustomizationFile), Data: yaml.Must(struct {
+		APIVersion string      `yaml:"apiVersion"`
+		Kind       string      `yaml:"kind"`
+		Resources  []string    `yaml:"resources"`
+		Patches    []reference `yaml:"patches"`
+	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"../../" + baseFolder}, []reference{{patch}}})}
+}
+
+// rendered adds the bundles of what was rendered. Hooks stay hooks: to Fleet all
+// objects are a release of Helm's, which reads their annotations. Tests that differ
+// with each render are left out, which Fleet would not run.
+func (f *folder) rendered() {
+	all, tests := kubernetes.Split(delivery.Rendered(f.assignment), func(o model.Projected) bool {
+		return kubernetes.IsStable(o) || !kubernetes.IsTest(o)
+	})
+	files, objects, ds := kubernetes.Manifests(f.assignment, all)
+	argo, _ := kubernetes.Split(all, kubernetes.IsArgoHook)
+	ds = append(ds, delivery.Twice(f.assignment, f.objects, objects, nil)...)
+	ds = append(ds, delivery.Hooks(f.assignment, argo, tests)...)
+	f.ds = append(append(f.ds, ds...), delivery.SameOnAll(f.assignment)...)
+	f.bare = len(files) == 0
+	if diag.Errors(ds) || f.bare {
+		return
+	}
+	f.objects = append(f.objects, objects...)
+	crds, others := kubernetes.SplitCRDs(files[0].Data, objects)
+	own := []part{partWorkspace}
+	deletes := f.assignment.Manifests.CRDs() == model.DeleteCRDs
+	only := len(others) == 0
+	switch {
+	case only:
+		others = crds
+	case len(crds) > 0:
+		f.manifests(partCRDs, fleetYAML{
+			ServiceAccount: f.options.ServiceAccount,
+			// Another assignment's bundle may have left them, or had them for both.
+			Helm:               &helm{TakeOwnership: true},
+			DeleteCRDResources: deletes,
+		}, crds)
+		own = append(own, partCRDs)
+	}
+	f.manifests(partWorkload, fleetYAML{
+		ServiceAccount: f.options.ServiceAccount,
+		DependsOn:      workloadDependencies(f.assignment, own...),
+
+		DeleteCRDResources: only && deletes,
+	}, others)
+}
+
+// manifests adds the bundle of a part, in a folder of the part's name. As that of
+// the workspace, its release lies in the namespace default.
+func (f *folder) manifests(p part, spec fleetYAML, data []byte) {
+	a := f.assignment
+	spec.Name, spec.Labels = nameOf(a, p), labels(a, a.DeploymentTarget, p)
+	f.files = append(f.files,
+		fleetFile(string(p), spec),
+		backends.File{Path: delivery.Path(string(p), kubernetes.ManifestsFile), Data: data})
+	f.ignored = append(f.ignored, string(p))
+	if n := stored(data); n > maxRelease {
+		f.ds = append(f.ds, diag.New(diag.TooLarge,
+			fmt.Sprintf("what is rendered has %d bytes when it is compressed, and Helm keeps a release of "+
+				"at most %d in a Secret", n, maxRelease)).
+			At(a.Ref.At("manifests"), "").
+			Hinting("split the workload, or leave out what it does not need"))
+	}
+}
+
+// maxRelease is how many bytes a Secret can hold (MaxSecretSize in
+// k8s.io/api/core/v1). A release holds more than the manifests, so this is
+// where there is no hope.
+const maxRelease = 1 << 20
+
+// stored returns how many bytes a release keeps of data at the very least: gzip,
+// in base64 (helm.sh/helm/v4/pkg/storage/driver). Data that needs no compression
+// to fit is not looked at.
+func stored(data []byte) int {
+	if len(data) <= maxRelease {
+		return len(data)
+	}
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic("fleet: " + err.Error()) // a buffer takes all that is written to it
+	}
+	return base64.StdEncoding.EncodedLen(out.Len())
 }

@@ -26,9 +26,25 @@
 //
 // Unknown keys of fleet.yaml have no effect in Fleet, and say nothing: the types
 // here are those of its FleetYAML.
+//
+// An example: the deployment target performance-test of examples/hello-world has
+//
+//	manifests: git: {repo: "https://git.example.com/hello/app", branch: "dev", path: "./performance-test"}
+//
+// If the cluster type large has the reconciler fleet: {}, fleet.yaml of its folder is the
+// bundle dev-large-hello-world-performance-test-workspace, and reconciler.yaml has the
+// GitRepo dev-large-hello-world-performance-test-workload:
+//
+//	spec:
+//	  repo: https://git.example.com/hello/app
+//	  branch: dev
+//	  paths: [performance-test]
+//	  targetNamespace: dev-large-hello-world-performance-test
 package fleet
 
 import (
+	"strings"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
@@ -86,16 +102,15 @@ func (fleet) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic)
 			f.referenced()
 		}
 		f.bundle()
-		f.ignore()
+		if len(f.ignored) > 0 {
+			// The files of folders with bundles of their own would only double the size of the
+			// workspace's. It cannot name reconciler.yaml as well: Fleet reads the file for every
+			// bundle that holds the folder, and the one of the management cluster does.
+			f.files = append(f.files, ignoreFile(nil, f.ignored))
+		}
 	}
-	ds = append(ds, f.ds...)
-	for i := range ds {
-		ds[i] = ds[i].For(a.ID())
-	}
-	if diag.Errors(ds) {
-		return backends.Emission{}, ds
-	}
-	return backends.Emission{Files: delivery.Sorted(f.files), Objects: f.objects, Shared: f.shared().encode()}, ds
+	return delivery.Finish(a, backends.Emission{Files: f.files, Objects: f.objects},
+		shared{Reconciler: !a.Render}, append(ds, f.ds...))
 }
 
 // Central returns the workspaces' Bundles: one Fleet may serve many cluster types.
@@ -142,18 +157,67 @@ type folder struct {
 	ignored []string
 }
 
-// ignore adds .fleetignore with the folders that have bundles of their own, whose
-// files would only double the size of the workspace's. It cannot name
-// reconciler.yaml as well: Fleet reads the file for every bundle that holds the
-// folder, and that of the management cluster does.
-func (f *folder) ignore() {
-	if len(f.ignored) > 0 {
-		f.files = append(f.files, ignoreFile(nil, f.ignored))
-	}
-}
-
 // management adds reconciler.yaml with the objects of the management cluster.
 func (f *folder) management(o kubernetes.Object) {
 	f.files = append(f.files, backends.File{Path: delivery.ReconcilerFile, Data: yaml.Must(o)})
 	f.objects = append(f.objects, o.Identity())
 }
+
+// The labels that tell Fleet which clusters are of a cluster type, unless the
+// reconciler says others. The first two are also on every bundle.
+const (
+	environmentLabel = "kalypso.io/environment"
+	clusterTypeLabel = "kalypso.io/cluster-type"
+)
+
+// localNamespace is Fleet's workspace of the management cluster itself
+// (https://fleet.rancher.io/namespaces).
+const localNamespace = "fleet-local"
+
+// options are the fields of #Fleet.
+type options struct {
+	delivery.Secrets
+	Namespace       string
+	ClusterSelector *map[string]string
+	PollingInterval string
+	CorrectDrift    bool
+	ServiceAccount  string
+}
+
+func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
+	var o options
+	if ds := s.Fields(&o); diag.Errors(ds) {
+		return o, ds
+	}
+	if o.ClusterSelector != nil && len(*o.ClusterSelector) == 0 {
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "a clusterSelector without labels selects "+
+			"every cluster of the Fleet workspace").
+			On("fleet.clusterSelector").At(s.Ref.At("fleet.clusterSelector"), "").
+			Hinting("name the labels of the cluster type's clusters, or leave clusterSelector out")}
+	}
+	return o, nil
+}
+
+// selector returns what selects the clusters of a cluster type. The environment is
+// a part of it: another one may have a cluster type of the same name.
+func (o options) selector(environment, clusterType string) *selector {
+	if o.ClusterSelector != nil {
+		return &selector{*o.ClusterSelector}
+	}
+	return &selector{map[string]string{environmentLabel: environment, clusterTypeLabel: clusterType}}
+}
+
+func (o options) drift() *correctDrift {
+	if !o.CorrectDrift {
+		return nil
+	}
+	return &correctDrift{Enabled: true}
+}
+
+// local reports whether the repository is a path, which to Fleet is one of the pod
+// that looks for it.
+func local(repo string) bool { return strings.HasPrefix(repo, "file://") }
+
+// pattern reports whether Fleet would read a path as a pattern for several
+// (path/filepath.Match).
+func pattern(path string) bool { return strings.ContainsAny(path, `*?[\`) }

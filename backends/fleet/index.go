@@ -1,29 +1,22 @@
 package fleet
 
 import (
-	"encoding/json"
+	"strings"
+
+	yamlnode "go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // shared is what Index needs to know of a folder.
 type shared struct {
-	// Reconciler says that the folder has a reconciler.yaml.
+	// Reconciler says that the folder has a reconciler.yaml, for the management cluster.
 	Reconciler bool `json:"reconciler,omitempty"`
-}
-
-func (f *folder) shared() shared { return shared{Reconciler: !f.assignment.Render} }
-
-// encode returns the JSON of s, nil for the zero value.
-func (s shared) encode() json.RawMessage {
-	if s == (shared{}) {
-		return nil
-	}
-	return json.RawMessage(`{"reconciler":true}`)
 }
 
 // Index returns README.md, kustomization.yaml, which lists each folder's
@@ -43,28 +36,17 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 	}
 	var listed []string
 	for _, f := range folders {
-		if hasReconciler(f) {
+		if delivery.SharedOf[shared](f, backend).Reconciler {
 			listed = append(listed, f.DeploymentTarget+"/"+delivery.ReconcilerFile)
 		}
 	}
-	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders),
-		delivery.Kustomization(listed), notForManagement()}), nil
-}
-
-// notForManagement returns the .fleetignore of the cluster type's root. It does not
-// name README.md: without any file there would be no bundle, which to Fleet is an
-// error. No folder that it names is an assignment's, for those have a dash.
-func notForManagement() backends.File {
-	return ignoreFile(
+	// It does not name README.md: without any file there would be no bundle, which to Fleet is an
+	// error. No folder that it names is an assignment's, for those have a dash.
+	notForManagement := ignoreFile(
 		[]string{kubernetes.KustomizationFile, bundleFile, kubernetes.NamespaceFile, kubernetes.PlatformConfigFile},
 		[]string{string(partCRDs), overlaysFolder, string(partWorkload)})
-}
-
-// hasReconciler says whether a folder has a reconciler.yaml for the management
-// cluster. That of another backend is not for it.
-func hasReconciler(f backends.Folder) bool {
-	var s shared
-	return f.Backend == backend && len(f.Shared) > 0 && json.Unmarshal(f.Shared, &s) == nil && s.Reconciler
+	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders),
+		delivery.Kustomization(listed), notForManagement}), nil
 }
 
 // Entries says why there are none.
@@ -72,3 +54,88 @@ func (fleet) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.
 	return nil, delivery.NoEntries(ct, "Fleet selects them by their labels where it runs, and a "+
 		"bundle that goes from one class to another would be uninstalled between")
 }
+
+// Bootstrap returns what the management cluster needs to pull the cluster type's
+// folder: a GitRepo that takes each assignment's folder to the clusters, and one in
+// fleet-local that takes the folders' reconciler.yaml to the management cluster
+// itself. Both know the cluster type's folder only, so they never change.
+//
+// The first finds folders by a pattern. It must not search the cluster type's
+// folder as a whole: Fleet would make the files at its root a bundle too.
+func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
+	o, ds := optionsOf(ct.Reconciler)
+	if !diag.Errors(ds) {
+		ds = append(ds, checkGitOps(ct)...)
+	}
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	g := ct.GitOps
+	root := delivery.Path(g.Path, ct.Dir())
+	pull := gitRepo{
+		Repo: g.Repo, Branch: g.Branch,
+		ClientSecretName: o.OfTree(&model.GitOps{Repo: g.Repo}), PollingInterval: o.PollingInterval, CorrectDrift: o.drift(),
+	}
+	clusters, management := pull, pull
+	clusters.Paths = []string{root + "/*"}
+	clusters.Targets = []target{{Name: ct.Name, ClusterSelector: o.selector(ct.Environment, ct.Name)}}
+	management.Bundles = []bundlePath{{Base: root}} // of the local cluster, where no targets are given
+	// It is not RootName, for a cluster type may be the management cluster itself.
+	managementName := model.ShortName(delivery.RootName(ct)+"-management", model.MaxLabel)
+	return yaml.Must(
+		gitRepoObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), clusters),
+		gitRepoObject(delivery.ClusterTypeMeta(managementName, localNamespace), management),
+	), ds
+}
+
+// checkGitOps reports what Fleet cannot pull the tree from.
+func checkGitOps(ct *backends.ClusterType) []diag.Diagnostic {
+	refuse := func(field, message, hint string) []diag.Diagnostic {
+		return []diag.Diagnostic{diag.New(diag.BadSpec, message).On("gitops."+field).
+			At(delivery.Environment(ct.Environment, "gitops."+field), "").At(ct.Reconciler.Ref, "").Hinting(hint)}
+	}
+	switch g := ct.GitOps; {
+	case g == nil:
+		return []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root GitRepo of cluster type "+ct.Name).
+			At(delivery.Environment(ct.Environment, ""), "")}
+	case g.Repo == "":
+		return delivery.NeedsRepository(ct, "Fleet")
+	case local(g.Repo):
+		return refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods",
+			"give the URL by which Fleet reaches the repository")
+	case pattern(delivery.Path(g.Path)):
+		return refuse("path", "Fleet would read the path "+g.Path+" as a pattern",
+			`keep the tree in a folder without *, ?, [ and \ in its path`)
+	}
+	return nil
+}
+
+// onCluster returns the values as they are on a cluster, and those of its own; differs says
+// whether there are any that are others than the composed ones.
+func (f *folder) onCluster(c *model.Cluster) (merged, own model.Value, differs bool) {
+	own = c.ValuesOf(f.assignment.DeploymentTarget)
+	merged = model.Merge(f.assignment.Values, own)
+	return merged, own, !merged.Equal(f.assignment.Values)
+}
+
+// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
+// is for all of them; nil if all of it is.
+func (fleet) Divide(file string, data []byte, own bool) map[string][]byte {
+	if own {
+		return nil
+	}
+	if rest, is := strings.CutPrefix(file, overlaysFolder+"/"); is {
+		cluster, _, _ := strings.Cut(rest, "/")
+		return map[string][]byte{cluster: data}
+	}
+	if file != bundleFile && file != delivery.ReconcilerFile {
+		return nil
+	}
+	return delivery.Divide(data, func(doc *yamlnode.Node, part func(string, *yamlnode.Node)) {
+		delivery.TakeElements(delivery.Node(doc, "targetCustomizations"), "clusterName", part)
+		delivery.TakeElements(delivery.Node(doc, "spec", "targets"), "clusterName", part)
+	})
+}
+
+// Takes says that no own files of a cluster type have values.
+func (fleet) Takes(backends.Folder, string) (string, bool) { return "", false }

@@ -15,10 +15,6 @@ func gitRepoObject(meta kubernetes.Metadata, spec gitRepo) kubernetes.Object {
 	return kubernetes.Object{APIVersion: apiVersion, Kind: "GitRepo", Metadata: meta, Spec: spec}
 }
 
-func helmOpObject(meta kubernetes.Metadata, spec helmOp) kubernetes.Object {
-	return kubernetes.Object{APIVersion: apiVersion, Kind: "HelmOp", Metadata: meta, Spec: spec}
-}
-
 // gitRepo is the spec of a GitRepo
 // (https://fleet.rancher.io/ref-gitrepo).
 type gitRepo struct {

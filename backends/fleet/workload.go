@@ -3,10 +3,13 @@ package fleet
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -17,7 +20,7 @@ func (f *folder) referenced() {
 	secret := ""
 	if !diag.Errors(ds) {
 		var problems []diag.Diagnostic
-		secret, problems = f.options.Of(f.assignment, source, "fleet")
+		secret, problems = f.options.Of(f.assignment, source, backend)
 		ds = append(ds, problems...)
 	}
 	f.ds = append(append(f.ds, ds...), backends.NoRestart(f.assignment, "Fleet changes nothing of what it fetches",
@@ -25,7 +28,13 @@ func (f *folder) referenced() {
 	if account := delivery.AccountOf(f.assignment, f.options.ServiceAccount); account != "" {
 		f.options.ServiceAccount = account
 	} else if kubernetes.Confined(f.assignment.Bounds) {
-		ds = append(ds, f.unconfined(source))
+		// Fleet would apply what it fetches with all rights that it has.
+		a := f.assignment
+		ds = append(ds, delivery.Unsupported(a, source.Field,
+			"what Fleet fetches for workspace "+a.Workspace+" needs a service account on the clusters, in "+
+				"cattle-fleet-system, that may do what the workspace allows").
+			Hinting(fmt.Sprintf("make one, and name it: workspaces: %q: reconciler: serviceAccount; or "+
+				"render the manifests: set render: true on the deployment target", a.Workspace)))
 		f.ds = append(f.ds, ds[len(ds)-1])
 	}
 	switch {
@@ -35,16 +44,6 @@ func (f *folder) referenced() {
 	case source.Helm != nil:
 		f.helmOp(source, secret)
 	}
-}
-
-// unconfined reports that Fleet would apply what it fetches with all rights that it has.
-func (f *folder) unconfined(s delivery.Source) diag.Diagnostic {
-	a := f.assignment
-	return delivery.Unsupported(a, s.Field,
-		"what Fleet fetches for workspace "+a.Workspace+" needs a service account on the clusters, in "+
-			"cattle-fleet-system, that may do what the workspace allows").
-		Hinting(fmt.Sprintf("make one, and name it: workspaces: %q: reconciler: serviceAccount; or "+
-			"render the manifests: set render: true on the deployment target", a.Workspace))
 }
 
 // gitRepo adds the GitRepo of a folder in the application's repository. Its labels
@@ -129,7 +128,8 @@ func (f *folder) helmOp(s delivery.Source, secret string) {
 		f.checkLabels(s)
 		spec.asTexts()
 	}
-	f.management(helmOpObject(kubernetes.Meta(a, nameOf(a, partWorkload), f.options.Namespace), spec))
+	f.management(kubernetes.Object{APIVersion: apiVersion, Kind: "HelmOp",
+		Metadata: kubernetes.Meta(a, nameOf(a, partWorkload), f.options.Namespace), Spec: spec})
 }
 
 // onClusters returns a target for each cluster whose values change the chart's. It
@@ -149,8 +149,11 @@ func (f *folder) onClusters(s delivery.Source) []target {
 		if !differs {
 			continue
 		}
-		values := under(s.Helm.PlatformValues, own.Canonical())
-		f.checkValues(values, valuesOf(c))
+		values := own.Canonical()
+		for _, name := range slices.Backward(strings.Split(s.Helm.PlatformValues, ".")) {
+			values = model.StructOf(model.Field{Name: name, Value: values})
+		}
+		f.checkValues(values, delivery.ClusterValues(c))
 		t := f.everywhere()
 		t.Name, t.ClusterName, t.Helm = c.Name, c.Name, &helm{Values: &values}
 		out = append(out, t)
@@ -158,7 +161,7 @@ func (f *folder) onClusters(s delivery.Source) []target {
 	if len(out) > 0 && !delivery.Exact(s.Helm.Version) {
 		f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".version",
 			"clusters with values of their own do not follow a range of versions in Fleet").
-			At(valuesOf(&model.Cluster{Name: out[0].Name}), "").
+			At(delivery.ClusterValues(&model.Cluster{Name: out[0].Name}), "").
 			Hinting("name one version, or render the chart: set render: true on the deployment target"))
 	}
 	return out
@@ -180,11 +183,124 @@ func (f *folder) checkChart(s delivery.Source, values *model.Value) {
 		refuse("version", "Fleet looks for the tag "+h.Version+", and a registry cannot hold one with a plus sign",
 			"publish the chart with a version without build metadata, or render it: set render: true on the deployment target")
 	}
-	if isArchive(h.Chart) {
+	if strings.HasSuffix(strings.ToLower(h.Chart), ".tgz") {
 		refuse("chart", "Fleet would take "+h.Chart+" for the URL of an archive",
 			"name the chart as its repository's index does")
 	}
 	if values != nil {
 		f.checkValues(*values, f.assignment.Ref.At(model.JoinPath("manifests", s.Field+".values")))
 	}
+}
+
+// What Fleet's controller does to the values of a chart whatever disablePreProcess
+// says (processLabelValues in internal/cmd/controller/target of Fleet 0.15): a text
+// that begins with clusterLabels becomes the value of a label of the cluster, and
+// values that are nested deeper than maxDepth are an error.
+const (
+	clusterLabels = "global.fleet.clusterLabels."
+	maxDepth      = 50
+)
+
+// checkValues reports values that Fleet would change or refuse.
+func (f *folder) checkValues(values model.Value, at model.Ref) {
+	path, why := misread(values, 0)
+	if why == "" {
+		return
+	}
+	if path != "" {
+		path = " at " + path
+	}
+	f.ds = append(f.ds, diag.New(diag.UnsupportedManifests,
+		fmt.Sprintf("Fleet cannot pass on the chart's values%s: %s", path, why)).
+		On("manifests.helm.values").At(at, "").At(f.assignment.Ref.At("manifests.helm"), "").
+		Hinting("render the chart: set render: true on the deployment target"))
+}
+
+// misread returns the first value that Fleet does not take as it is, and why; ""
+// where there is none.
+func misread(v model.Value, depth int) (path, why string) {
+	if depth > maxDepth {
+		return "", fmt.Sprintf("they are nested more than %d deep", maxDepth)
+	}
+	for _, field := range v.Fields() {
+		var inner string
+		switch field.Value.Kind() {
+		case model.String:
+			if strings.HasPrefix(field.Value.Text(), clusterLabels) {
+				why = "it would replace a text that begins with " + clusterLabels
+			}
+		case model.Struct:
+			inner, why = misread(field.Value, depth+1)
+		case model.List:
+			inner, why = misreadElement(field.Value, depth+1)
+		}
+		if why != "" {
+			return model.JoinPath(model.Label(field.Name), inner), why
+		}
+	}
+	return "", ""
+}
+
+// misreadElement is misread for a list. Fleet looks at the structs in it, and at
+// nothing else.
+func misreadElement(list model.Value, depth int) (path, why string) {
+	for _, e := range list.Elems() {
+		if e.Kind() == model.Struct {
+			if path, why = misread(e, depth); why != "" {
+				return path, why
+			}
+		}
+	}
+	return "", ""
+}
+
+// hasNull reports whether the values of a HelmOp hold a null, for all clusters or for one.
+func (op *helmOp) hasNull() bool {
+	return op.Helm.hasNull() || slices.ContainsFunc(op.Targets, func(t target) bool { return t.Helm.hasNull() })
+}
+
+func (h *helm) hasNull() bool { return h != nil && h.Values != nil && delivery.HasNull(*h.Values) }
+
+// asTexts gives a HelmOp its values as texts, one for each key. Fleet's agent changes the HelmOps
+// that a release before Fleet 0.15 made, and all that it rolls back, by a merge patch, which takes
+// null for "no such key" (createPatch in pkg/kube/client.go of Helm). Fleet itself keeps the nulls
+// that it reads from a text. The text of a key for one cluster takes the place of the one for all.
+func (op *helmOp) asTexts() {
+	all := *op.Helm.Values
+	op.Helm.TemplateValues, op.Helm.Values, op.Helm.DisablePreProcess = texts(all), nil, false
+	for _, t := range op.Targets {
+		if t.Helm == nil {
+			continue
+		}
+		there := model.Merge(all, *t.Helm.Values)
+		fields := slices.Clone(t.Helm.Values.Fields())
+		for i, f := range fields {
+			fields[i].Value, _ = there.Lookup(f.Name)
+		}
+		t.Helm.TemplateValues, t.Helm.Values = texts(model.StructOf(fields...)), nil
+	}
+}
+
+// texts returns the fields of a struct as texts of YAML in which Fleet finds no template.
+func texts(values model.Value) map[string]string {
+	out := map[string]string{}
+	for _, f := range values.Fields() {
+		out[f.Name] = strings.ReplaceAll(string(yaml.Must(f.Value)), "${", "${ `${` }")
+	}
+	return out
+}
+
+// checkLabels reports that Fleet may read no texts of values: it passes them over on a cluster
+// that has no labels but Rancher's (preprocessHelmValues in internal/cmd/controller/target).
+func (f *folder) checkLabels(s delivery.Source) {
+	for label := range f.everywhere().ClusterSelector.MatchLabels {
+		if !strings.Contains(label, "cattle.io/") {
+			return
+		}
+	}
+	const field = "fleet.clusterSelector"
+	const text = "Fleet passes over a null in the chart's values on clusters that have no labels but Rancher's"
+	f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".values", text).
+		At(f.assignment.Reconciler.Ref.At(field), "").
+		Hinting("add a label of your own to clusterSelector, or render the chart: set render: true on the deployment target"))
 }

@@ -65,7 +65,7 @@ func (v variable) in(prefix string) string {
 }
 
 // variablesOf returns the values that the clusters have in an assignment, or with "" in all of
-// them and in each, sorted; none where they have none. Each is a scalar, and each cluster has
+// them and in each, sorted; none if they have none. Each is a scalar, and each cluster has
 // all.
 func variablesOf(clusters []model.Cluster, target string) ([]variable, []diag.Diagnostic) {
 	found := map[variable]bool{}
@@ -125,9 +125,18 @@ func (v variable) on(c *model.Cluster) (value model.Value, ref model.Ref, there 
 func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 	reasons := map[string][]*model.Cluster{}
 	for i := range clusters {
-		if of := v.reason(&clusters[i]); of != "" {
-			reasons[of] = append(reasons[of], &clusters[i])
+		of := ""
+		switch value, _, there := v.on(&clusters[i]); {
+		case !there:
+			of = absent
+		case !variableName.MatchString(v.name):
+			of = misnamed
+		case value.Kind() == model.Null || !value.IsScalar():
+			of = value.Kind().String()
+		default:
+			continue
 		}
+		reasons[of] = append(reasons[of], &clusters[i])
 	}
 	for _, of := range slices.Sorted(maps.Keys(reasons)) {
 		which := "cluster " + reasons[of][0].Name
@@ -153,7 +162,7 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 			hint = "give each of its values a name of its own"
 		}
 		d := diag.New(diag.ClusterValues, message).Hinting(hint)
-		for _, c := range reasons[of][:min(len(reasons[of]), mostShown)] {
+		for _, c := range reasons[of][:min(len(reasons[of]), maxShown)] {
 			_, ref, _ := v.on(c)
 			d = d.At(ref, "")
 			if d.Path == "" && v.target != "" {
@@ -167,28 +176,14 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 	return ds
 }
 
-// mostShown is how many clusters a diagnostic points to.
-const mostShown = 3
+// maxShown is how many clusters a diagnostic points to.
+const maxShown = 3
 
 // The reasons why a value does not fit a cluster, beside kinds that are no scalars.
 const (
 	absent   = "absent"
 	misnamed = "misnamed"
 )
-
-// reason returns why a value does not fit a cluster; "" where it does.
-func (v variable) reason(c *model.Cluster) string {
-	value, _, there := v.on(c)
-	switch {
-	case !there:
-		return absent
-	case !variableName.MatchString(v.name):
-		return misnamed
-	case value.Kind() == model.Null || !value.IsScalar():
-		return value.Kind().String()
-	}
-	return ""
-}
 
 // escape returns a value in which Flux finds no variable: it makes one dollar sign
 // of two.
@@ -245,37 +240,15 @@ func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*bac
 	there.Values = withVariables(a.Values, of, variable.text)
 	c.NamespaceAnnotations = disabled
 	for i := range c.Manifests {
-		c.Manifests[i].Value = delivery.Annotate(c.Manifests[i].Value, "kustomize.toolkit.fluxcd.io/substitute", "disabled")
+		c.Manifests[i].Value = kubernetes.Annotate(c.Manifests[i].Value, "kustomize.toolkit.fluxcd.io/substitute", "disabled")
 	}
-	for i := range c.Reconciler {
-		if !takesVariables(a, c.Reconciler[i]) {
-			for key, value := range disabled {
-				c.Reconciler[i].Metadata.Annotations[key] = value
-			}
+	for _, o := range c.Reconciler {
+		// Only the release of a chart that gets the platform's values holds variables.
+		if o.Kind != "HelmRelease" || a.Manifests.Helm.PlatformValues == "" {
+			maps.Copy(o.Metadata.Annotations, disabled)
 		}
 	}
 	return &there, c, ds
-}
-
-// takesVariables says whether an object of reconciler.yaml holds variables: the
-// release of a chart that gets the platform's values.
-func takesVariables(a *backends.Assignment, o kubernetes.Object) bool {
-	return o.Kind == "HelmRelease" && a.Manifests.Helm.PlatformValues != ""
-}
-
-// withClusterValues returns the assignment and its chart as values are composed
-// for a release that holds variables.
-func withClusterValues(a *backends.Assignment, h *model.Helm, of []variable) (*backends.Assignment, *model.Helm) {
-	if len(of) == 0 || h.PlatformValues == "" {
-		return a, h
-	}
-	there, chart := *a, *h
-	there.Values = withVariables(a.Values, of, variable.value)
-	if h.Values != nil {
-		escaped := escape(*h.Values)
-		chart.Values = &escaped
-	}
-	return &there, &chart
 }
 
 // clusterConfig is the name of the ConfigMap that says what the variables are on a
@@ -283,18 +256,6 @@ func withClusterValues(a *backends.Assignment, h *model.Helm, of []variable) (*b
 // have one each.
 func clusterConfig(environment, clusterType string) string {
 	return model.ShortName("kalypso-"+environment+"-"+clusterType+"-cluster", model.MaxLabel)
-}
-
-// clusterFolders returns the folders of the clusters.
-func clusterFolders(ct *backends.ClusterType, o options, all []variable) []backends.File {
-	var files []backends.File
-	for i := range ct.Clusters {
-		folder := clustersFolder + "/" + ct.Clusters[i].Name + "/"
-		list, values := delivery.Kustomization([]string{valuesFile}), clusterValues(ct, o, &ct.Clusters[i], all)
-		list.Path, values.Path = folder+list.Path, folder+values.Path
-		files = append(files, list, values)
-	}
-	return files
 }
 
 const valuesFile = "values.yaml"
@@ -308,7 +269,7 @@ func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster, all []
 		data[v.text()] = model.StringOf(value.Text()).String()
 	}
 	meta := delivery.ClusterTypeMeta(clusterConfig(ct.Environment, ct.Name), o.Namespace)
-	// Flux applies the folders anew as soon as it changes.
+	// Flux applies the folders again as soon as it changes.
 	meta.Labels["reconcile.fluxcd.io/watch"] = "Enabled"
 	return backends.File{Path: valuesFile, Data: yaml.Must(struct {
 		APIVersion string              `yaml:"apiVersion"`
@@ -356,7 +317,7 @@ func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable
 }
 
 // Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
-// is for all of them; nil where all of it is.
+// is for all of them; nil if all of it is.
 func (flux) Divide(file string, data []byte, own bool) map[string][]byte {
 	rest, is := strings.CutPrefix(file, clustersFolder+"/")
 	if !own || !is {
@@ -366,7 +327,7 @@ func (flux) Divide(file string, data []byte, own bool) map[string][]byte {
 	return map[string][]byte{cluster: data}
 }
 
-// Takes says whether the folder holds the variable that a path in the ConfigMap of a cluster
+// Takes reports whether the folder holds the variable that a path in the ConfigMap of a cluster
 // is of.
 func (flux) Takes(f backends.Folder, path string) (string, bool) {
 	for _, id := range sharedOf(f).Variables {

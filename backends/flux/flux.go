@@ -4,11 +4,24 @@
 // Kustomization per folder, so that a folder that fails stops no other.
 //
 // What Flux cannot do is a diagnostic. Objects use the stable APIs of Flux 2.9.
+//
+// An example, from examples/hello-world: the deployment target performance-test has
+//
+//	manifests: git: {repo: "https://git.example.com/hello/app", branch: "dev", path: "./performance-test"}
+//
+// On the cluster type large in dev, reconciler.yaml then has a GitRepository and a
+// Kustomization, both called hello-world-performance-test in flux-system:
+//
+//	spec: {url: https://git.example.com/hello/app, ref: {branch: dev}, interval: 1m, secretRef: {name: gitops}}
+//	spec: {path: ./performance-test, targetNamespace: dev-large-hello-world-performance-test, ...}
 package flux
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -18,13 +31,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+const backend = "flux"
+
 type flux struct{}
 
 // New returns the backend.
 func New() backends.Backend { return flux{} }
 
 // Name is the backend's key in #Reconciler.
-func (flux) Name() string { return "flux" }
+func (flux) Name() string { return backend }
 
 // options are the fields of #Flux.
 type options struct {
@@ -49,7 +64,7 @@ type decryptionOptions struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
-// object returns the field of a Kustomization; nil for none.
+// object returns the field of a Kustomization; nil if there is none.
 func (d *decryptionOptions) object() *decryption {
 	if d == nil {
 		return nil
@@ -76,11 +91,10 @@ func decrypting(a *backends.Assignment, o *options) *backends.Assignment {
 // optionsOf returns the reconciler's fields, each of a form that Flux can read.
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
-	if err := s.Decode(&o); err != nil {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
-			"the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+	ds := s.Fields(&o)
+	if diag.Errors(ds) {
+		return o, ds
 	}
-	var ds []diag.Diagnostic
 	for _, d := range []struct{ field, value string }{
 		{"interval", o.Interval}, {"retryInterval", o.RetryInterval}, {"timeout", o.Timeout},
 	} {
@@ -89,27 +103,17 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 				On("flux."+d.field).At(s.Ref.At("flux."+d.field), ""))
 		}
 	}
-	return o.withDefaults(), ds
-}
-
-// Flux's own defaults tie both to interval: a failure would wait for it, and what
-// hangs would be noticed after it.
-const retryInterval, timeout = "2m", "5m"
-
-// withDefaults returns the options with what Flux's documentation recommends in the
-// place of what is not given.
-func (o options) withDefaults() options {
-	o.fetchTimeout, _ = withoutHours(o.Timeout) // optionsOf has checked it
-	if o.Timeout == "" {
-		o.Timeout = timeout
-	}
+	o.fetchTimeout, _ = withoutHours(o.Timeout)
+	// Flux's own defaults tie both to interval: a failure would wait for it, and what
+	// hangs would be noticed after it. These are what its documentation recommends.
+	o.Timeout = cmp.Or(o.Timeout, "5m")
 	if o.RetryInterval == "" {
-		o.RetryInterval = retryInterval
+		o.RetryInterval = "2m"
 		if interval, err := time.ParseDuration(o.Interval); err == nil && interval < 2*time.Minute {
 			o.RetryInterval = o.Interval
 		}
 	}
-	return o
+	return o, ds
 }
 
 // Support says that Flux delivers what runs on Kubernetes.
@@ -160,18 +164,18 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 		emission, problems = delivery.Emission(there, folder)
 		ds = append(ds, problems...)
 	}
-	for i := range ds {
-		if ds[i] = ds[i].For(a.ID()); ds[i].Code == diag.Encrypted && withheld != o.Decryption {
-			ds[i] = ds[i].Hinting(fmt.Sprintf("Flux decrypts for workspaces that may use the secret: "+
+	for i, d := range ds {
+		if d.Code == diag.Encrypted && withheld != o.Decryption {
+			ds[i] = d.Hinting(fmt.Sprintf("Flux decrypts for workspaces that may use the secret: "+
 				"write workspaces: %q: secrets: [%q]", a.Workspace, withheld.SecretRef))
 		}
 	}
-	if diag.Errors(ds) {
-		return backends.Emission{}, ds
+	share := shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Decryption: o.Decryption}
+	for _, v := range variables {
+		share.Variables = append(share.Variables, v.id())
 	}
-	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0,
-		Variables: idsOf(variables), Decryption: o.Decryption}.encode()
-	return emission, ds
+	slices.Sort(share.Variables)
+	return delivery.Finish(a, emission, share, ds)
 }
 
 // Accounts returns those of Flux's controllers, which the namespace of its objects or the
@@ -207,22 +211,18 @@ func referenced(a *backends.Assignment, o options, variables []variable) (delive
 	if ds = append(ds, problems...); diag.Errors(ds) {
 		return delivery.Content{}, ds
 	}
-	objects, problems := workload(a, o, name, source, variables)
-	return delivery.Content{Reconciler: objects, Access: access}, append(ds, problems...)
-}
-
-// workload returns the objects of reconciler.yaml.
-func workload(a *backends.Assignment, o options, name string, s delivery.Source,
-	variables []variable) ([]kubernetes.Object, []diag.Diagnostic) {
-	source, ds := sourceObject(a, o, name, s)
-	if diag.Errors(ds) {
-		return nil, ds
+	fetching, problems := sourceObject(a, o, name, source)
+	if ds = append(ds, problems...); diag.Errors(ds) {
+		return delivery.Content{}, ds
 	}
-	if s.Helm == nil {
-		return []kubernetes.Object{source, workloadKustomization(a, o, name, source, s)}, ds
+	var applying kubernetes.Object
+	if source.Helm == nil {
+		applying = workloadKustomization(a, o, name, fetching, source)
+	} else {
+		applying, problems = releaseObject(a, o, name, fetching, source.Helm, variables)
+		ds = append(ds, problems...)
 	}
-	release, problems := releaseObject(a, o, name, source, s.Helm, variables)
-	return []kubernetes.Object{source, release}, append(ds, problems...)
+	return delivery.Content{Reconciler: []kubernetes.Object{fetching, applying}, Access: access}, ds
 }
 
 // nameOf returns the name of the assignment's Flux objects. It never is one of
@@ -247,3 +247,33 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 	}
 	return model.ShortName(name, model.MaxLabel), nil
 }
+
+// shared is what Index needs to know of a folder. It says only what differs from
+// the usual, because the provenance record holds it once per assignment.
+type shared struct {
+	// NoWait says that the folder's workload counts as ready once it is applied.
+	NoWait bool `json:"noWait,omitempty"`
+	// Rendered says that the folder holds the workload itself.
+	Rendered bool `json:"rendered,omitempty"`
+	// Variables are the names of the values that the folder gets from the cluster
+	// that it is applied to, sorted; none if it gets none.
+	Variables []string `json:"variables,omitempty"`
+	// Decryption is how Flux decrypts the folder; nil if it does not.
+	Decryption *decryptionOptions `json:"decryption,omitempty"`
+}
+
+// Needs returns the values that a folder takes from the entry of each cluster.
+func (flux) Needs(raw json.RawMessage) []string {
+	var out []string
+	for _, id := range sharedOf(backends.Folder{Backend: backend, Shared: raw}).Variables {
+		_, name, found := strings.Cut(id, "/")
+		if !found {
+			name = id
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// sharedOf returns what Emit shared of a folder: of one that another backend made, nothing.
+func sharedOf(f backends.Folder) shared { return delivery.SharedOf[shared](f, backend) }

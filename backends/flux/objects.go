@@ -20,7 +20,7 @@ type reference struct {
 	Name string `yaml:"name"`
 }
 
-// referenceTo returns a reference, nil for none.
+// referenceTo returns a reference, nil if there is none.
 func referenceTo(name string) *reference {
 	if name == "" {
 		return nil

@@ -1,6 +1,11 @@
 package flux
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
@@ -26,24 +31,19 @@ func workloadKustomization(a *backends.Assignment, o options, name string, sourc
 		Decryption: o.Decryption.object(),
 	}
 	if s.Overlay != nil {
-		spec.change(s.Overlay)
+		spec.NamePrefix = s.Overlay.NamePrefix
+		for _, p := range s.Overlay.Patches {
+			spec.Patches = append(spec.Patches, patch{Patch: p.Patch, Target: p.Target})
+		}
+		for _, i := range s.Overlay.Images {
+			spec.Images = append(spec.Images, image(i))
+		}
 	}
 	for _, p := range kubernetes.RestartPatches(a) {
 		spec.Patches = append(spec.Patches, patch{Patch: p.Patch, Target: p.Target})
 	}
 	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization",
 		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}
-}
-
-// change adds the changes to an overlay.
-func (k *kustomization) change(to *model.Kustomize) {
-	k.NamePrefix = to.NamePrefix
-	for _, p := range to.Patches {
-		k.Patches = append(k.Patches, patch{Patch: p.Patch, Target: p.Target})
-	}
-	for _, i := range to.Images {
-		k.Images = append(k.Images, image(i))
-	}
 }
 
 // dotSlash returns a path as the flux command writes it: ./path.
@@ -104,7 +104,7 @@ type strategy struct {
 }
 
 // releaseObject installs a chart. The release's name and namespaces are always
-// written: Flux derives others, and a change of them would install it anew.
+// written: Flux derives others, and a change of them would install it again.
 func releaseObject(a *backends.Assignment, o options, name string, source kubernetes.Object,
 	h *model.Helm, variables []variable) (kubernetes.Object, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
@@ -122,6 +122,16 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 	if h.CRDs == model.SkipCRDs {
 		action.CRDs, upgrade.CRDs = "Skip", "Skip"
 	}
+	// A release with variables gets the values of the assignment with variables in them, and the
+	// application's values without any that Flux would take for one.
+	composed, values := *a, *h
+	if len(variables) > 0 && h.PlatformValues != "" {
+		composed.Values = withVariables(a.Values, variables, variable.value)
+		if h.Values != nil {
+			escaped := escape(*h.Values)
+			values.Values = &escaped
+		}
+	}
 	spec := helmRelease{
 		Interval: o.Interval, Timeout: o.Timeout,
 		ReleaseName:        delivery.ReleaseName(a, h),
@@ -130,7 +140,7 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 		ServiceAccountName: o.ServiceAccountName,
 		DriftDetection:     driftDetection{Mode: "enabled"},
 		Install:            action, Upgrade: upgrade,
-		Values: delivery.ChartValues(withClusterValues(a, h, variables)),
+		Values: delivery.ChartValues(&composed, &values),
 	}
 	if patches := kubernetes.RestartPatches(a); len(patches) > 0 {
 		spec.PostRenderers = make([]postRenderer, 1)
@@ -148,3 +158,190 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 	return kubernetes.Object{APIVersion: helmAPI, Kind: "HelmRelease",
 		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}, ds
 }
+
+// sourceObject returns the object that fetches the manifests or the chart.
+func sourceObject(a *backends.Assignment, o options, name string,
+	s delivery.Source) (kubernetes.Object, []diag.Diagnostic) {
+	object := kubernetes.Object{APIVersion: sourceAPI, Metadata: kubernetes.Meta(a, name, o.Namespace)}
+	secret, ds := o.Of(a, s, backend)
+	switch {
+	case s.Git != nil:
+		url, ok := gitURL(s.Git.Repo)
+		if !ok {
+			field := s.Field + ".repo"
+			ds = append(ds, delivery.Unsupported(a, field, "Flux fetches git repositories by https, http "+
+				"or ssh, not "+s.Git.Repo))
+		}
+		object.Kind, object.Spec = gitKind, gitSpec(o, url, s.Git, secret)
+	case s.OCI != nil:
+		object.Kind, object.Spec = ociKind, ociSpec(o, s.OCI, secret)
+	case s.Helm.OCI != "":
+		object.Kind, object.Spec = ociKind, chartSpec(o, s.Helm, secret)
+	default:
+		object.Kind, object.Spec = helmKind, helmRepository{
+			Interval: o.Interval, Timeout: o.fetchTimeout, URL: s.Helm.Repo, SecretRef: referenceTo(secret),
+		}
+	}
+	return object, ds
+}
+
+func gitSpec(o options, url string, g *model.Git, secret string) gitRepository {
+	spec := gitRepository{
+		Interval: o.Interval, Timeout: o.fetchTimeout, URL: url,
+		Ref:       gitRef{Branch: g.Branch, Tag: g.Tag, Semver: g.Semver, Commit: g.Commit},
+		SecretRef: referenceTo(secret),
+	}
+	if g.Verify != nil {
+		spec.Verify = &gitVerify{Mode: g.Verify.Mode, SecretRef: reference{g.Verify.SecretRef}}
+	}
+	return spec
+}
+
+func ociSpec(o options, c *model.OCI, secret string) ociRepository {
+	spec := ociRepository{
+		Interval: o.Interval, Timeout: o.fetchTimeout, URL: c.URL,
+		Ref:       ociRef{Tag: c.Tag, Semver: c.Semver, Digest: c.Digest},
+		SecretRef: referenceTo(secret),
+	}
+	if v := c.Verify; v != nil {
+		spec.Verify = &ociVerify{Provider: v.Provider, SecretRef: referenceTo(v.SecretRef)}
+		for _, id := range v.MatchOIDCIdentity {
+			spec.Verify.MatchOIDCIdentity = append(spec.Verify.MatchOIDCIdentity,
+				oidcIdentity{Issuer: id.Issuer, Subject: id.Subject})
+		}
+	}
+	return spec
+}
+
+// chartSpec fetches a chart as it is: helm-controller wants the archive, not
+// what is in it.
+func chartSpec(o options, h *model.Helm, secret string) ociRepository {
+	ref := ociRef{Semver: h.Version}
+	if delivery.Exact(h.Version) {
+		ref = ociRef{Tag: delivery.ChartTag(h.Version)}
+	}
+	return ociRepository{
+		Interval: o.Interval, Timeout: o.fetchTimeout, URL: delivery.ChartURL(h),
+		LayerSelector: &layerSelector{MediaType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip", Operation: "copy"},
+		Ref:           ref,
+		SecretRef:     referenceTo(secret),
+	}
+}
+
+// gitURL returns a repository's URL in the form that Flux takes: no other than
+// these schemes, and no git@host:path.
+func gitURL(repo string) (string, bool) {
+	scheme, _, found := strings.Cut(repo, "://")
+	switch {
+	case found:
+		return repo, scheme == "https" || scheme == "http" || scheme == "ssh"
+	default:
+		host, path, ok := strings.Cut(repo, ":")
+		return "ssh://" + host + "/" + strings.TrimPrefix(path, "/"), ok
+	}
+}
+
+// withoutHours returns a duration in minutes and less, as the timeouts of sources
+// are. What has no hours stays
+// as it was written.
+func withoutHours(duration string) (string, error) {
+	if duration == "" {
+		return "", nil
+	}
+	d, err := time.ParseDuration(duration)
+	if err != nil || !strings.Contains(duration, "h") {
+		return duration, err
+	}
+	out := fmt.Sprintf("%dm", d/time.Minute)
+	if rest := d % time.Minute; rest >= time.Second {
+		out += rest.Truncate(time.Millisecond).String()
+	} else if rest >= time.Millisecond {
+		out += fmt.Sprintf("%dms", rest/time.Millisecond)
+	}
+	return out, nil
+}
+
+// rendered returns the folder of a workload that was rendered. Flux applies it
+// with the folder, CRDs and namespaces first
+// (https://fluxcd.io/flux/components/kustomize/kustomizations), or apart, by a
+// Kustomization of its own, and knows nothing of the hooks of Helm and Argo CD.
+//
+// Flux deletes what a Kustomization no longer has right after it has applied the rest, unless
+// the object says otherwise by then. Objects that move to another Kustomization would be
+// deleted before that applies them: handover marks them first.
+func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content, []diag.Diagnostic) {
+	applied, left := kubernetes.WithoutHooks(delivery.Rendered(a))
+	content := delivery.Content{Manifests: annotated(applied)}
+	ordinary, _ := kubernetes.Split(applied, isHook)
+	ds := append(delivery.Hooks(a, ordinary, left), delivery.SameOnAll(a)...)
+	switch {
+	case o.Rendered == "apart":
+		problems := apart(a, o, &content)
+		return content, append(ds, problems...)
+	case o.ServiceAccountName != "":
+		const field = "flux.serviceAccountName"
+		d := diag.New(diag.UnsupportedManifests, "rendered manifests cannot be applied in the name of "+
+			"a service account: Flux itself applies the folder, which creates the namespace").
+			On(field).At(a.Reconciler.Ref.At(field), "").At(a.Ref.At("render"), "").
+			Hinting(`let Flux apply them apart: rendered: "apart" on the reconciler, or remove serviceAccountName`)
+		ds = append(ds, d)
+	case o.Rendered == "handover":
+		for i := range content.Manifests {
+			content.Manifests[i].Value = kubernetes.Annotate(content.Manifests[i].Value, pruneAnnotation, "disabled")
+		}
+	}
+	return content, ds
+}
+
+// apart lets a Kustomization of their own apply the manifests, which the folder's then only
+// brings: as the service account that the workspace or the reconciler names, or as one that
+// may do what the workspace may. If there is none, they are applied with the folder.
+func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.Diagnostic {
+	name, ds := nameOf(a, o)
+	if a.GitOps == nil {
+		ds = append(ds, delivery.NeedsGitOps(a.Environment,
+			"what Flux applies apart from the folder").At(a.Reconciler.Ref.At("flux.rendered"), ""))
+	}
+	if diag.Errors(ds) {
+		return ds
+	}
+	access, ds := delivery.AccessOf(a, &o.ServiceAccountName, name, o.Namespace)
+	if diag.Errors(ds) || o.ServiceAccountName == "" {
+		return ds
+	}
+	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
+	content.Access, content.Apart = access, "manifests"
+	content.Reconciler = []kubernetes.Object{{APIVersion: kustomizeAPI, Kind: "Kustomization",
+		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: kustomization{
+			Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
+			ServiceAccountName: o.ServiceAccountName,
+			SourceRef:          treeRef(ct),
+			Path:               dotSlash(delivery.FolderPath(ct, a.DeploymentTarget), content.Apart),
+			Prune:              o.Prune, Wait: o.Wait,
+			Decryption: o.Decryption.object(),
+		}}}
+	return ds
+}
+
+// isHook reports whether an object is a hook of a chart, or one of Argo CD's.
+func isHook(o model.Projected) bool { return len(o.Hooks) > 0 || kubernetes.IsArgoHook(o) }
+
+// annotated marks the Jobs among hooks as to be replaced, and objects that are to stay as not
+// to be pruned, not even with the Kustomization. Helm makes such a Job again for each release,
+// Argo CD for each sync, and Kubernetes lets nobody change one.
+func annotated(objects []model.Projected) []model.Projected {
+	out := slices.Clone(objects)
+	for i, o := range out {
+		if isHook(o) && kubernetes.Text(o.Value, "kind") == "Job" {
+			out[i].Value = kubernetes.Annotate(out[i].Value, "kustomize.toolkit.fluxcd.io/force", "enabled")
+		}
+		if kubernetes.Keeps(o.Value) {
+			out[i].Value = kubernetes.Annotate(out[i].Value, pruneAnnotation, "disabled")
+		}
+	}
+	return out
+}
+
+// pruneAnnotation keeps an object on the cluster, with disabled, when it is no longer in what
+// a Kustomization applies.
+const pruneAnnotation = "kustomize.toolkit.fluxcd.io/prune"

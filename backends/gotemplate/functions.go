@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
+	"path"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +17,15 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// functions are those that templates may use: sprig's, but for those that are
+// functions are those that templates may use: sprig's, except those that are
 // refused, and kalypso's own in the place of some of them.
 var functions = sync.OnceValue(func() map[string]any {
 	all := map[string]any(sprig.TxtFuncMap())
@@ -228,4 +234,152 @@ func numberOf(x any) (int, error) {
 		return 0, fmt.Errorf("%v is no whole number", x)
 	}
 	return int(v.Int()), nil
+}
+
+// shells are the languages that scripts are checked as, by the interpreter that
+// their first line names.
+var shells = map[string]syntax.LangVariant{
+	"sh": syntax.LangPOSIX, "dash": syntax.LangPOSIX, "ash": syntax.LangPOSIX,
+	"bash": syntax.LangBash, "ksh": syntax.LangMirBSDKorn, "mksh": syntax.LangMirBSDKorn,
+}
+
+// shell checks the output's syntax as that of the shell which its first line
+// names, or else of sh.
+func (o *output) shell() *diag.Diagnostic {
+	interpreter := interpreterOf(string(o.text))
+	language, known := shells[interpreter]
+	if !known {
+		d := o.broken("shell script", 1,
+			"its first line names "+interpreter).Hinting("name sh or bash, or give the file the content " +
+			"type text, which is not looked at")
+		return &d
+	}
+	_, err := syntax.NewParser(syntax.Variant(language)).Parse(&shallowReader{strings.NewReader(string(o.text))}, o.path)
+	if err == nil {
+		return nil
+	}
+	line, message := 0, err.Error()
+	var parse syntax.ParseError
+	var other syntax.LangError
+	switch {
+	case errors.As(err, &parse):
+		line, message = int(parse.Pos.Line()), parse.Text
+	case errors.As(err, &other):
+		line = int(other.Pos.Line())
+		message = strings.TrimPrefix(message, o.path+":"+other.Pos.String()+": ")
+	}
+	d := o.broken("script for "+interpreter, line, message)
+	if language == syntax.LangPOSIX {
+		*d = d.Hinting("begin with #!/bin/bash where the script is for bash")
+	}
+	return d
+}
+
+// interpreterOf returns the program that a script's first line names; sh for none.
+func interpreterOf(script string) string {
+	first, _, _ := strings.Cut(script, "\n")
+	command, named := strings.CutPrefix(first, "#!")
+	words := strings.Fields(command)
+	if !named || len(words) == 0 {
+		return "sh"
+	}
+	name := path.Base(words[0])
+	for _, word := range words[1:] {
+		if name != "env" {
+			break
+		}
+		if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+			name = path.Base(word)
+		}
+	}
+	return name
+}
+
+// deepest is how many calls of functions the parser may be in.
+const deepest = 10_000
+
+// shallowReader stops the parser where it is in too many calls: it calls itself
+// for what is nested, without a bound, and no program survives the end of its
+// stack.
+type shallowReader struct{ io.Reader }
+
+func (r *shallowReader) Read(p []byte) (int, error) {
+	var caller [1]uintptr
+	if runtime.Callers(deepest, caller[:]) > 0 {
+		return 0, errors.New("it is nested too deeply")
+	}
+	return r.Reader.Read(p)
+}
+
+// directive is one of a format, with its flags, numbers and verb
+// (https://pkg.go.dev/fmt#hdr-Printing). None of the first is a verb, so that what
+// follows them is.
+var directive = lazyregexp.New(`(?s)%([-+# 0-9.*\[\]]*)(.)`)
+
+// unfit is how fmt writes that a format does not fit.
+var unfit = lazyregexp.New(`%!.?\((?:BAD[A-Z]+|MISSING|NOVERB|EXTRA |<nil>|[^()]*=)`)
+
+// printf is fmt.Sprintf, but that a format which does not fit what is formatted is
+// an error, and so is one that writes where in memory a value is: that is
+// somewhere else in each build.
+func printf(format string, args ...any) (string, error) {
+	nested := false
+	texts := strings.ReplaceAll(format, "%%", "%")
+	for _, a := range args {
+		texts += "\n" + fmt.Sprint(a)
+		walk(reflect.ValueOf(a), 0, func(v reflect.Value, depth int) {
+			nested = nested || depth > 0 && v.Kind() == reflect.Pointer
+		})
+	}
+	for _, d := range directive.FindAllStringSubmatch(format, -1) {
+		// A pointer in a list is its text for these verbs, and a number for others.
+		text := strings.Contains("vsqT%", d[2]) && !strings.Contains(d[1], "#")
+		if d[2] == "p" || nested && !text {
+			return "", fmt.Errorf("%s writes where in memory a value is, which is somewhere else in each build", d[0])
+		}
+	}
+	out := fmt.Sprintf(format, args...)
+	for _, at := range unfit.FindAllIndex([]byte(out), -1) {
+		if !strings.Contains(texts, out[at[0]:at[1]]) { // nothing that is formatted looks like it
+			return "", fmt.Errorf("the format does not fit what is formatted: %.62s", out[at[0]:])
+		}
+	}
+	return out, nil
+}
+
+// decimal is a float as its author wrote it. Templates write it so; the verbs of
+// printf for floats, and what counts, take its number.
+type decimal string
+
+// Float64 returns the number, as sprig's functions ask for it.
+func (d decimal) Float64() (float64, error) { return strconv.ParseFloat(string(d), 64) }
+
+// MarshalJSON writes the number as its author did.
+func (d decimal) MarshalJSON() ([]byte, error) { return []byte(d), nil }
+
+// Format writes the text, or for the verbs of floats the number.
+func (d decimal) Format(state fmt.State, verb rune) {
+	var x any = string(d)
+	switch verb {
+	case 'e', 'E', 'f', 'F', 'g', 'G':
+		if f, err := d.Float64(); err == nil {
+			x = f
+		}
+	}
+	_, _ = fmt.Fprintf(state, fmt.FormatString(state, verb), x) // to a buffer of fmt's
+}
+
+// arithmetic are the functions of sprig that count. Their arguments are floats for decimals.
+var arithmetic = namesOf("int int64 float64 add1 add sub div mod mul biggest max min" +
+	" add1f addf subf divf mulf maxf minf ceil floor round")
+
+// floats replaces decimals by floats.
+func floats(args []reflect.Value) {
+	for i, a := range args {
+		if d, is := a.Interface().(decimal); is {
+			if f, err := d.Float64(); err == nil {
+				args[i] = reflect.ValueOf(f)
+			}
+		}
+	}
 }

@@ -9,13 +9,27 @@
 // is not there is an error, what a template makes is never a template again, and
 // it must be what its content type says. Every error names the template and its
 // line.
+//
+// An example is the platform that kalypso init --reconciler gotemplate writes. Its template
+// reconciler.yaml begins with
+//
+//	name: {{ .Environment }}-{{ .DeploymentTargetName }}
+//	repo: {{ .Manifests.repo }}
+//
+// For the assignment of hello-dev, Emit returns reconciler.yaml with
+//
+//	name: dev-hello-dev
+//	repo: https://github.com/stefanprodan/podinfo
 package gotemplate
 
 import (
-	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/internal/files"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -39,14 +53,11 @@ func (gotemplate) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{}
 }
 
-// shared is what Index needs to know of a folder. It is recorded only where it
-// differs from the zero value.
+// shared is what Index needs to know of a folder.
 type shared struct {
 	// Kustomization says that the folder can be listed by a kustomization.
 	Kustomization bool `json:"kustomization,omitempty"`
 }
-
-var withKustomization = json.RawMessage(`{"kustomization":true}`)
 
 // Traits are those of what a team wrote: one folder is for all clusters of a type.
 func (gotemplate) Traits() backends.Traits {
@@ -67,17 +78,8 @@ func (gotemplate) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagno
 		e.ds = append(e.ds, backends.NoRestart(a, "templates write what brings the workload",
 			"let the template add an annotation to pod templates, or render the manifests")...)
 	}
-	for i := range e.ds {
-		e.ds[i] = e.ds[i].For(a.ID())
-	}
-	if diag.Errors(e.ds) {
-		return backends.Emission{}, e.ds
-	}
-	out := backends.Emission{Files: e.folder.Files, Objects: e.folder.Objects}
-	if e.kustomized {
-		out.Shared = withKustomization
-	}
-	return out, e.ds
+	return delivery.Finish(a, backends.Emission{Files: e.folder.Files, Objects: e.folder.Objects},
+		shared{Kustomization: e.kustomized}, e.ds)
 }
 
 // Central returns nothing: kalypso does not know where the reconciler runs.
@@ -89,8 +91,7 @@ func (gotemplate) Central(*backends.ClusterType, []string) []backends.Object { r
 func (gotemplate) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	var names []string
 	for _, f := range folders {
-		var s shared
-		if len(f.Shared) > 0 && f.Backend == backend && json.Unmarshal(f.Shared, &s) == nil && s.Kustomization {
+		if delivery.SharedOf[shared](f, backend).Kustomization {
 			names = append(names, f.DeploymentTarget)
 		}
 	}
@@ -116,4 +117,182 @@ func (gotemplate) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]by
 // Entries says why there are none.
 func (gotemplate) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
+}
+
+// source is a template as the platform wrote it.
+type source struct {
+	path        string // of the file that it makes
+	text        string
+	contentType string
+	executable  bool
+	ref         model.Ref
+}
+
+// sourcesOf returns the templates of a field of #GoTemplate, by path; given says
+// whether the field is there.
+func sourcesOf(spec backends.Spec, field string) (out []source, given bool) {
+	all, given := spec.Value.Lookup(field)
+	for _, f := range all.Fields() {
+		text := func(name string) string {
+			v, _ := f.Value.Lookup(name)
+			return v.Text()
+		}
+		out = append(out, source{
+			path: f.Name, text: text("template"), contentType: text("contentType"), executable: text("mode") == "0755",
+			ref: spec.Ref.At(model.JoinPath(backend+"."+field, model.Label(f.Name))),
+		})
+	}
+	return out, given
+}
+
+// emission collects the folder of an assignment.
+type emission struct {
+	assignment *backends.Assignment
+	folder     files.Files
+	mentioned  map[string]bool // the fields of the assignment that templates use
+	kustomized bool
+	ds         []diag.Diagnostic
+}
+
+func (e *emission) report(ds ...diag.Diagnostic) { e.ds = append(e.ds, ds...) }
+
+func (e *emission) build() {
+	a := e.assignment
+	e.mentioned = map[string]bool{}
+	reconciler, _ := sourcesOf(a.Reconciler, "reconciler")
+	if len(reconciler) == 0 && !a.Render {
+		e.report(diag.New(diag.BadSpec,
+			"no template of the reconciler brings the manifests of "+a.DeploymentTarget+" to the cluster type").
+			At(a.Reconciler.Ref.At(backend), "").Hinting("write one under gotemplate.reconciler, or set " +
+			"render: true on the deployment target"))
+	}
+	namespace, given := sourcesOf(a.Reconciler, "namespace")
+	if !given {
+		file, objects, ds := kubernetes.Namespace(a)
+		e.report(ds...)
+		e.folder.Add(file, objects, true)
+	}
+	config, configured := sourcesOf(a.Reconciler, "config")
+	if !configured {
+		file, objects, ds := kubernetes.PlatformConfig(a)
+		e.report(ds...)
+		e.folder.Add(file, objects, true)
+	}
+	e.rendered()
+	for _, s := range slices.Concat(reconciler, namespace, config) {
+		e.add(s)
+	}
+	e.report(e.folder.OfService(a)...)
+	e.report(e.folder.Twice(a.Reconciler.Ref.At(backend))...)
+	if given {
+		e.undelivered()
+	}
+	e.unordered()
+	e.kustomization()
+}
+
+// rendered adds what the manifests were rendered to.
+func (e *emission) rendered() {
+	a := e.assignment
+	if !a.Render || a.Projection == nil {
+		return
+	}
+	applied, left := kubernetes.WithoutHooks(a.Projection.Objects)
+	made, objects, ds := kubernetes.Manifests(a, applied)
+	e.report(ds...)
+	for _, f := range made {
+		e.folder.Add(f, objects, true)
+	}
+	e.report(e.folder.Projected(a)...)
+	hooks := len(left) > 0 || slices.ContainsFunc(applied, func(o model.Projected) bool { return len(o.Hooks) > 0 })
+	if hooks {
+		e.report(diag.New(diag.Hook,
+			fmt.Sprintf("the chart of %s has hooks, which no template can run: those of an installation "+
+				"or upgrade are applied with the rest, the others not at all", a.DeploymentTarget)).
+			At(a.Ref.At("manifests"), "").Hinting("refer to the chart instead of rendering it where its hooks matter"))
+	}
+}
+
+// add adds the file that a template makes, if it makes one.
+func (e *emission) add(s source) {
+	if err := files.CheckPath(s.path); err != nil {
+		e.report(files.Bad(s.ref, fmt.Sprintf("%q %v", s.path, err)).Hinting("give the file another path"))
+		return
+	}
+	p, ds := programOf(s)
+	e.report(ds...)
+	if p == nil {
+		return
+	}
+	for name := range p.mentioned {
+		e.mentioned[name] = true
+	}
+	out, d := p.execute(s, dataOf(e.assignment))
+	if d != nil {
+		e.report(*d)
+		return
+	}
+	if len(strings.TrimSpace(string(out.text))) == 0 {
+		return // the template decides that there is no such file
+	}
+	made, d := out.content(e.assignment)
+	if d != nil {
+		e.report(*d)
+		return
+	}
+	if len(made.data) == 0 {
+		return
+	}
+	if err := e.folder.Collides(s.path); err != nil {
+		e.report(files.Bad(s.ref, s.path+" "+err.Error()).Hinting("give the file another path"))
+		return
+	}
+	for _, d := range made.encrypted {
+		e.report(d.On(s.ref.String()).At(s.ref.At("template"), ""))
+	}
+	if len(made.plaintext) > 0 {
+		e.report(kubernetes.Plaintext(s.path, made.plaintext).On(s.ref.String()).At(s.ref.At("template"),
+			"").Hinting(files.InsteadOfSecret))
+	}
+	e.folder.Add(backends.File{Path: s.path, Data: made.data, Executable: s.executable}, made.objects, made.resource)
+}
+
+// undelivered reports secrets that no template looks at, where templates make the
+// workspace.
+func (e *emission) undelivered() {
+	if e.mentioned["Secrets"] {
+		return
+	}
+	for _, s := range e.assignment.Secrets {
+		e.report(diag.New(diag.UndeliverableSecret,
+			fmt.Sprintf("%s is a secret, and no template delivers it", s.Name)).On(s.Name).
+			At(e.assignment.Reconciler.Ref.At(backend+".namespace"), "").
+			Hinting("range over .Secrets in a template, or leave namespace out, so that the namespace service delivers them"))
+	}
+}
+
+// unordered warns of dependencies that no template looks at.
+func (e *emission) unordered() {
+	a := e.assignment
+	if len(a.DependsOn) == 0 || e.mentioned["DependsOn"] || e.mentioned["Wave"] {
+		return
+	}
+	e.report(diag.New(diag.NotWaitedFor,
+		fmt.Sprintf("%s depends on %s, and no template says so to the reconciler", a.DeploymentTarget,
+			strings.Join(a.DependsOn, ", "))).
+		At(a.Ref.At("dependsOn"), "").Hinting("use .DependsOn or .Wave in a template"))
+}
+
+// kustomization adds kustomization.yaml, unless a template makes it or there is
+// nothing to list.
+func (e *emission) kustomization() {
+	resources := e.folder.Resources
+	switch err := e.folder.Collides(kubernetes.KustomizationFile); {
+	case err != nil:
+		e.kustomized = slices.ContainsFunc(e.folder.Files,
+			func(f backends.File) bool { return f.Path == kubernetes.KustomizationFile })
+	case len(resources) > 0:
+		e.folder.Add(delivery.Kustomization(resources), nil, false)
+		e.kustomized = true
+	}
 }

@@ -51,7 +51,7 @@ var programs = struct {
 
 const mostPrograms = 500
 
-// programOf parses a template, and reports what it must not do; nil where it is
+// programOf parses a template, and reports what it must not do; nil if it is
 // no template at all.
 func programOf(s source) (*program, []diag.Diagnostic) {
 	key := [2]string{s.path, s.text}

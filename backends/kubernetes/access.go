@@ -43,7 +43,7 @@ type rule struct {
 // one of them.
 const workloadSuffix = ".workload"
 
-// Confined says whether a workspace works in some namespaces alone.
+// Confined reports whether a workspace works in some namespaces alone.
 func Confined(w *model.Workspace) bool { return w != nil && !slices.Contains(w.Namespaces, "*") }
 
 // listed returns the namespaces that patterns allow, and the patterns that no Role can list.
@@ -62,7 +62,7 @@ func listed(namespaces model.Patterns) (names, bad []string) {
 
 // AccessOf returns what the service account that is named after an assignment's workload
 // may do in a namespace of the reconciler's objects, so that what is fetched has the bounds
-// of its workspace. It is nil where the workspace may work in all namespaces: then the
+// of its workspace. It is nil if the workspace may work in all namespaces: then the
 // reconciler has its own rights. What a Role cannot express is an error; but the namespaces of
 // what is rendered, which the build has seen: then it is nil too.
 func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.Diagnostic) {
@@ -130,7 +130,7 @@ func unsaid(a *backends.Assignment, field string, patterns []string) diag.Diagno
 // than one has, such as bind, are not among them.
 var changing = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 
-// ofCluster says whether a rule for a kind concerns objects without a namespace alone: one in
+// ofCluster reports whether a rule for a kind concerns objects without a namespace alone: one in
 // a ClusterRole would allow others in all namespaces.
 func ofCluster(group, kind string) bool {
 	return kind != "*" && (clusterScoped(group, kind) || isCustom(group))
@@ -154,21 +154,17 @@ func rulesOf(patterns model.Patterns, fits func(group, kind string) bool) (rules
 		}
 		resources := []string{"*"}
 		if kind != "*" {
-			resources = resourcesOf(kind)
+			// What API servers call the kind as a resource; of gateways and such apimachinery does
+			// not know it.
+			plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+			resources[0] = plural.Resource
+			if s := singular.Resource; len(s) > 1 && s[len(s)-1] == 'y' && strings.ContainsRune("aeo", rune(s[len(s)-2])) {
+				resources[0] = s + "s"
+			}
 		}
 		rules = append(rules, rule{[]string{group}, resources, changing, nil})
 	}
 	return rules, bad
-}
-
-// resourcesOf returns what a kind is called where it is a resource, as API servers make such
-// names; of gateways and such apimachinery does not know it.
-func resourcesOf(kind string) []string {
-	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
-	if s := singular.Resource; len(s) > 1 && s[len(s)-1] == 'y' && strings.ContainsRune("aeo", rune(s[len(s)-2])) {
-		return []string{s + "s"}
-	}
-	return []string{plural.Resource}
 }
 
 // File returns AccessFile, with the identities of its objects.
@@ -222,4 +218,135 @@ func (c *Access) role(a *backends.Assignment, docs []any, ids []backends.Object,
 		}{object(kind + "Binding"), []accountRef{{"ServiceAccount", c.Account, c.Namespace}},
 			roleRef{rbacGroup, kind, c.Account}})
 	return docs, append(ids, object(kind).Identity(), object(kind+"Binding").Identity())
+}
+
+// clusterScopedKinds are the kinds whose objects have no namespace, by group:
+// those of Kubernetes (`kubectl api-resources --namespaced=false`) and of what
+// platforms often install. Others say so with an empty metadata.namespace.
+var clusterScopedKinds = map[string]string{
+	"": "Namespace Node PersistentVolume ComponentStatus",
+	"admissionregistration.k8s.io": "MutatingWebhookConfiguration ValidatingWebhookConfiguration " +
+		"ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy " +
+		"MutatingAdmissionPolicyBinding",
+	"apiextensions.k8s.io":         "CustomResourceDefinition",
+	"apiregistration.k8s.io":       "APIService",
+	"certificates.k8s.io":          "CertificateSigningRequest ClusterTrustBundle",
+	"flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+	"networking.k8s.io":            "IngressClass IPAddress ServiceCIDR",
+	"node.k8s.io":                  "RuntimeClass",
+	"policy.networking.k8s.io":     "AdminNetworkPolicy BaselineAdminNetworkPolicy ClusterNetworkPolicy",
+	"rbac.authorization.k8s.io":    "ClusterRole ClusterRoleBinding",
+	"resource.k8s.io":              "DeviceClass DeviceTaintRule ResourceSlice",
+	"scheduling.k8s.io":            "PriorityClass",
+	"storage.k8s.io":               "StorageClass CSIDriver CSINode VolumeAttachment VolumeAttributesClass",
+	"snapshot.storage.k8s.io":      "VolumeSnapshotClass VolumeSnapshotContent",
+	"groupsnapshot.storage.k8s.io": "VolumeGroupSnapshotClass VolumeGroupSnapshotContent",
+	"storagemigration.k8s.io":      "StorageVersionMigration",
+	"internal.apiserver.k8s.io":    "StorageVersion",
+	"gateway.networking.k8s.io":    "GatewayClass",
+
+	"cert-manager.io": "ClusterIssuer",
+	"cilium.io": "CiliumClusterwideNetworkPolicy CiliumClusterwideEnvoyConfig " +
+		"CiliumLoadBalancerIPPool CiliumCIDRGroup",
+	"crd.projectcalico.org":     "GlobalNetworkPolicy GlobalNetworkSet IPPool Tier",
+	"projectcalico.org":         "GlobalNetworkPolicy GlobalNetworkSet IPPool Tier",
+	"external-secrets.io":       "ClusterSecretStore ClusterExternalSecret ClusterPushSecret",
+	"karpenter.sh":              "NodePool NodeClaim",
+	"kueue.x-k8s.io":            "ClusterQueue ResourceFlavor AdmissionCheck",
+	"kyverno.io":                "ClusterPolicy ClusterCleanupPolicy GlobalContextEntry",
+	"policy.sigstore.dev":       "ClusterImagePolicy TrustRoot",
+	"project.openshift.io":      "Project",
+	"security.openshift.io":     "SecurityContextConstraints",
+	"templates.gatekeeper.sh":   "ConstraintTemplate",
+	"constraints.gatekeeper.sh": "*",
+	"trust.cert-manager.io":     "Bundle",
+}
+
+// clusterScoped reports whether the objects of a kind are known to have no namespace.
+func clusterScoped(group, kind string) bool {
+	for known := range strings.FieldsSeq(clusterScopedKinds[group]) {
+		if known == kind || known == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// What follows reads from objects what a workspace may bound.
+
+// AsksToStay reports whether an object tells a reconciler to leave it on the cluster when its
+// assignment goes. A CustomResourceDefinition stays because kalypso says so.
+func AsksToStay(v model.Value) bool {
+	for name, values := range staying {
+		if name == policyAnnotation && IsDefinition(v) {
+			continue
+		}
+		asked := options(Annotation(v, name))
+		if slices.ContainsFunc(options(values), func(option string) bool { return slices.Contains(asked, option) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// staying are the options in annotations with which reconcilers leave an object on a cluster,
+// or until somebody confirms that it may go.
+var staying = func() map[string]string {
+	out := maps.Clone(orphaned)
+	out["argocd.argoproj.io/sync-options"] += ",Prune=confirm,Delete=confirm"
+	return out
+}()
+
+// HasFinalizers reports whether an object stays on the cluster, and its namespace with it, until
+// somebody takes finalizers away that it brings.
+func HasFinalizers(v model.Value) bool {
+	finalizers, _ := Lookup(v, "metadata", "finalizers")
+	return len(finalizers.Elems()) > 0
+}
+
+// TakesTraffic reports whether an object has addresses of others lead to its pods: with a Service's
+// externalIPs, whatever they are, the nodes send there what is for them (CVE-2020-8554).
+func TakesTraffic(v model.Value) bool {
+	ips, _ := Lookup(v, "spec", "externalIPs")
+	return len(ips.Elems()) > 0 && Text(v, "kind") == "Service" && Text(v, "apiVersion") == "v1"
+}
+
+// options returns the options in the value of an annotation, in lower case.
+func options(value string) []string {
+	out := strings.Split(strings.ToLower(value), ",")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+// The annotations that make an object a hook: of Helm's releases, and of Argo CD's syncs, to
+// which those of Helm are hooks too.
+const (
+	HelmHookAnnotation = "helm.sh/hook"
+	ArgoHookAnnotation = "argocd.argoproj.io/hook"
+)
+
+var hookAnnotations = []string{HelmHookAnnotation, ArgoHookAnnotation}
+
+// IsHook reports whether an object that was rendered is a hook.
+func IsHook(o model.Projected) bool {
+	return len(o.Hooks) > 0 || slices.ContainsFunc(hookAnnotations,
+		func(name string) bool { return Annotation(o.Value, name) != "" })
+}
+
+// IsArgoHook reports whether an object that was rendered is a hook of Argo CD's syncs, and none
+// of Helm's: only Argo CD knows it.
+func IsArgoHook(o model.Projected) bool {
+	isHelm := len(o.Hooks) > 0 || Annotation(o.Value, HelmHookAnnotation) != ""
+	return !isHelm && Annotation(o.Value, ArgoHookAnnotation) != ""
+}
+
+// Annotation returns an annotation of an object; "" if it has none.
+func Annotation(v model.Value, name string) string { return Text(v, "metadata", "annotations", name) }
+
+// Lacks returns those of some labels that an object does not have.
+func Lacks(v model.Value, labels []string) []string {
+	return slices.DeleteFunc(slices.Clone(labels),
+		func(label string) bool { return Text(v, "metadata", "labels", label) != "" })
 }

@@ -1,9 +1,15 @@
 package kubernetes
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -31,7 +37,11 @@ func (w *workspace) platformConfig() {
 // that the ConfigMap does not have any more.
 func (w *workspace) configMap(data map[string]string, gone []string) {
 	a := w.assignment
-	if n := size(data); n > maxConfigMap {
+	n := 0
+	for key, text := range data {
+		n += len(key) + len(text)
+	}
+	if n > maxConfigMap {
 		w.ds = append(w.ds, diag.New(diag.TooLarge,
 			fmt.Sprintf("the platform config has %d bytes, and a ConfigMap holds %d", n, maxConfigMap)).
 			At(a.Ref, "").Hinting("keep files and other bulk in the application's manifests"))
@@ -72,14 +82,6 @@ func ConfigData(format model.ConfigFormat, values model.Value) (map[string]strin
 // k8s.io/api/core/v1, which its validation applies to ConfigMaps as well).
 const maxConfigMap = 1 << 20
 
-func size(data map[string]string) int {
-	n := 0
-	for k, v := range data {
-		n += len(k) + len(v)
-	}
-	return n
-}
-
 // configData returns the data of a ConfigMap that has a key for each value, which is
 // the value's text.
 func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
@@ -87,13 +89,13 @@ func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	for _, f := range values.Fields() {
 		if !validKey(f.Name) {
-			ds = append(ds, badKey(f.Name, "cannot be a key of a ConfigMap",
+			ds = append(ds, BadKey(f.Name, "cannot be a key of a ConfigMap",
 				"use letters, digits, '-', '_' and '.', or one of the config formats json and yaml"))
 			continue
 		}
 		text, err := valueText(f.Value)
 		if err != nil {
-			ds = append(ds, badKey(f.Name, "cannot be written: "+err.Error(), ""))
+			ds = append(ds, BadKey(f.Name, "cannot be written: "+err.Error(), ""))
 			continue
 		}
 		data[f.Name] = text
@@ -115,7 +117,7 @@ func valueText(v model.Value) (string, error) {
 	return string(text), err
 }
 
-// validKey says whether a ConfigMap or Secret may have the key (Kubernetes'
+// validKey reports whether a ConfigMap or Secret may have the key (Kubernetes'
 // IsConfigMapKey).
 func validKey(key string) bool {
 	if key == "" || len(key) > 253 || key == "." || strings.HasPrefix(key, "..") {
@@ -131,7 +133,156 @@ func validKey(key string) bool {
 	return true
 }
 
-// badKey reports a key of the values.
-func badKey(key, problem, hint string) diag.Diagnostic {
+// BadKey reports a key of the values of a platform config.
+func BadKey(key, problem, hint string) diag.Diagnostic {
 	return diag.New(diag.BadConfigKey, "the value "+model.Label(key)+" "+problem).On(model.Label(key)).Hinting(hint)
+}
+
+// ConfigText returns all values, a struct, as one document.
+//
+//   - json and yaml hold the values themselves, with their types.
+//   - env has a line NAME="value" for each value, which means the same to `sh`
+//     (set -a; . file) and as an EnvironmentFile of systemd.
+//   - sh has a line export NAME='value' for each value.
+//   - configmap, which is no document, is env.
+//
+// In env and sh a scalar is its text, null is empty, and structs and lists are
+// JSON. A name that is no environment variable's, and a value that an
+// environment cannot hold, is a diagnostic, and is left out.
+func ConfigText(format model.ConfigFormat, values model.Value) ([]byte, []diag.Diagnostic) {
+	switch format {
+	case model.JSON:
+		var out bytes.Buffer
+		if err := json.Indent(&out, values.AppendJSON(nil), "", "  "); err != nil {
+			return nil, []diag.Diagnostic{unwritable(format, err)}
+		}
+		out.WriteByte('\n')
+		return out.Bytes(), nil
+	case model.YAML:
+		out, err := yaml.Marshal(values)
+		if err != nil {
+			return nil, []diag.Diagnostic{unwritable(format, err)}
+		}
+		return out, nil
+	case model.Sh:
+		return assignments(values, func(name, value string) string {
+			// For sh, everything between single quotes is itself.
+			return "export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'\n"
+		})
+	case model.Env, model.ConfigMap:
+		return assignments(values,
+			func(name, value string) string { return name + `="` + doubleQuotes.Replace(value) + "\"\n" })
+	}
+	return nil, []diag.Diagnostic{unwritable(format, fmt.Errorf("there is no such format"))}
+}
+
+func unwritable(format model.ConfigFormat, err error) diag.Diagnostic {
+	return diag.New(diag.BadConfigKey, fmt.Sprintf("the platform config cannot be written as %s: %v", format, err))
+}
+
+// assignments returns a line, or several, for each value.
+func assignments(values model.Value, line func(name, value string) string) ([]byte, []diag.Diagnostic) {
+	var out bytes.Buffer
+	var ds []diag.Diagnostic
+	for _, f := range values.Fields() {
+		value, err := valueText(f.Value)
+		switch {
+		case err != nil:
+			ds = append(ds, BadKey(f.Name, "cannot be written: "+err.Error(), ""))
+		case !variableName(f.Name):
+			ds = append(ds, BadKey(f.Name, "cannot be the name of an environment variable",
+				"use letters, digits and '_', or one of the config formats configmap, json and yaml"))
+		case shellsOwn[f.Name]:
+			ds = append(ds, BadKey(f.Name, "has the name of a variable that shells keep for themselves",
+				"use another name, or one of the config formats configmap, json and yaml"))
+		case strings.ContainsRune(value, 0):
+			ds = append(ds, BadKey(f.Name, "has a NUL character, which an environment cannot hold",
+				"encode the value, for instance with base64.Encode"))
+		default:
+			out.WriteString(line(f.Name, value))
+		}
+	}
+	return out.Bytes(), ds
+}
+
+// variableName reports whether a name is one of an environment variable
+// (https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/V1_chap08.html).
+func variableName(name string) bool {
+	for i, c := range name {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// shellsOwn are the variables that dash or bash set themselves, so that what a
+// file gives them fails or is not what is read back (bash(1), Shell Variables;
+// dash(1)).
+var shellsOwn = map[string]bool{
+	"_": true, "BASHOPTS": true, "BASHPID": true, "BASH_ALIASES": true, "BASH_ARGC": true, "BASH_ARGV": true,
+	"BASH_ARGV0": true, "BASH_CMDS": true, "BASH_COMMAND": true, "BASH_LINENO": true, "BASH_MONOSECONDS": true,
+	"BASH_REMATCH": true, "BASH_SOURCE": true, "BASH_SUBSHELL": true, "BASH_VERSINFO": true, "COMP_WORDBREAKS": true,
+	"DIRSTACK": true, "EPOCHREALTIME": true, "EPOCHSECONDS": true, "EUID": true, "FUNCNAME": true, "GROUPS": true,
+	"HISTCMD": true, "LINENO": true, "OPTIND": true, "PIPESTATUS": true, "PPID": true, "RANDOM": true, "SECONDS": true,
+	"SHELLOPTS": true, "SRANDOM": true, "UID": true,
+}
+
+// doubleQuotes escapes for sh and for systemd, which take a backslash before
+// these four characters, and nothing else, for an escape (POSIX 2.2.3; systemd's
+// SHELL_NEED_ESCAPE in src/basic/env-file.c).
+var doubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`")
+
+// ClusterConfig returns the file with the assignment's platform config, as a strategic
+// merge patch that makes it what it is on one cluster. values are the assignment's with
+// those of the cluster over them: what is null is not there on the cluster. What
+// cannot be written is reported.
+func ClusterConfig(a *backends.Assignment, values model.Value) (backends.File, []diag.Diagnostic) {
+	there := *a
+	there.Values = values
+	w := &workspace{assignment: &there}
+	data, _, gone, ds := clusterData(a, values)
+	w.ds = ds
+	w.configMap(data, gone)
+	text, err := yaml.Marshal(w.docs...)
+	if err != nil {
+		w.misfit("", "%s cannot be written: %v", PlatformConfigFile, err)
+	}
+	return backends.File{Path: PlatformConfigFile, Data: text}, w.diagnostics()
+}
+
+// ConfigPatch returns a strategic merge patch with what of the platform config is
+// different on a cluster, whose values are as for ClusterConfig; nil if nothing is.
+func ConfigPatch(a *backends.Assignment, values model.Value) ([]byte, []diag.Diagnostic, error) {
+	data, base, gone, ds := clusterData(a, values)
+	maps.DeleteFunc(data, func(key, text string) bool {
+		old, there := base[key]
+		return there && old == text
+	})
+	if len(data)+len(gone) == 0 {
+		return nil, ds, nil
+	}
+	text, err := yaml.Marshal(struct {
+		APIVersion string             `yaml:"apiVersion"`
+		Kind       string             `yaml:"kind"`
+		Metadata   Metadata           `yaml:"metadata"`
+		Data       map[string]*string `yaml:"data"`
+	}{"v1", "ConfigMap", Metadata{Name: configName, Namespace: a.Namespace}, patchData(data, gone)})
+	return text, ds, err
+}
+
+// clusterData returns the data of the platform config on a cluster, and on the others,
+// and the keys that only those have.
+func clusterData(a *backends.Assignment, values model.Value) (data, base map[string]string,
+	gone []string, ds []diag.Diagnostic) {
+	kept, _ := values.WithoutNulls()
+	data, ds = ConfigData(a.ConfigFormat, kept)
+	base, _ = ConfigData(a.ConfigFormat, a.Values) // Emission tells what is wrong with it
+	for key := range base {
+		if _, there := data[key]; !there {
+			gone = append(gone, key)
+		}
+	}
+	slices.Sort(gone)
+	return data, base, gone, ds
 }

@@ -1,11 +1,19 @@
 package kubernetes
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	helpers "k8s.io/component-helpers/resource"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/json"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -104,7 +112,7 @@ type imageFinder struct {
 
 // object looks for images in an object, or in those of a list.
 func (f *imageFinder) object(o model.Value) {
-	kind := text(o, "kind")
+	kind := Text(o, "kind")
 	if items, ok := o.Lookup("items"); ok && strings.HasSuffix(kind, "List") && items.Kind() == model.List {
 		for _, item := range items.Elems() {
 			f.object(item)
@@ -114,12 +122,12 @@ func (f *imageFinder) object(o model.Value) {
 	if kind == "CustomResourceDefinition" {
 		return
 	}
-	of := group(text(o, "apiVersion"))
-	f.name = strings.TrimSpace(orObject(kind) + " " + text(o, "metadata", "name"))
+	of := group(Text(o, "apiVersion"))
+	f.name = strings.TrimSpace(cmp.Or(kind, "an object") + " " + Text(o, "metadata", "name"))
 	f.native = of == "" || of == "apps" || of == "batch"
 	f.shape = customImages[of]
 	for _, path := range f.shape.paths {
-		if image, ok := lookup(o, strings.Split(path, ".")...); ok && image.Kind() == model.String {
+		if image, ok := Lookup(o, strings.Split(path, ".")...); ok && image.Kind() == model.String {
 			f.image(image, path)
 		}
 	}
@@ -195,4 +203,253 @@ func (f *imageFinder) image(v model.Value, path string) {
 		return
 	}
 	f.found[image.Name] = image
+}
+
+// podTemplate is what an object of Kubernetes' own kinds has about the pods that it asks for.
+type podTemplate struct {
+	object string // kind and name
+	pod    corev1.Pod
+	count  int64 // how many there are at once, where nothing goes wrong
+	// claims are what each pod gets a volume for.
+	claims []corev1.PersistentVolumeClaimSpec
+}
+
+// counted are the fields that say how many pods Kubernetes' own kinds ask for at once.
+var counted = map[string]string{
+	"Deployment": "replicas", "StatefulSet": "replicas", "ReplicaSet": "replicas", "ReplicationController": "replicas",
+	"Job": "parallelism", "CronJob": "parallelism", "DaemonSet": "",
+}
+
+// podTemplates returns the pod templates of objects, those of other kinds than Kubernetes' own
+// too where they have one in the same place. An object of one of its kinds that has another
+// type somewhere than Kubernetes has for it is unreadable, by kind and name.
+func podTemplates(objects []model.Projected) (out []podTemplate, unreadable []string) {
+	most := scaled(objects)
+	for _, o := range objects {
+		kind, of := Text(o.Value, "kind"), group(Text(o.Value, "apiVersion"))
+		t := podTemplate{object: kind + " " + Text(o.Value, "metadata", "name"), count: 1}
+		var own, ok bool
+		if kind == "Pod" && of == "" {
+			own, ok = true, decode(o.Value, &t.pod)
+		} else {
+			_, known := counted[kind]
+			own = known && (of == "apps" || of == "batch" || of == "")
+			ok = t.read(o.Value, kind)
+			t.count = max(t.count, most[t.object], 0)
+			if isCronJob(o.Value) {
+				t.count *= max(overlap(o.Value), 1)
+			}
+		}
+		switch {
+		case !ok && own:
+			unreadable = append(unreadable, t.object)
+		case ok && len(t.pod.Spec.Containers) > 0:
+			out = append(out, t)
+		}
+	}
+	return out, unreadable
+}
+
+// read reads what an object of a kind has about its pods. It is not ok where that has another
+// type than Kubernetes has for it. What Kubernetes does not read is not looked at.
+func (t *podTemplate) read(v model.Value, kind string) bool {
+	spec, _ := v.Lookup("spec")
+	if kind == "CronJob" {
+		spec, _ = Lookup(spec, "jobTemplate", "spec")
+	}
+	field := func(name string, into any) bool {
+		value, found := spec.Lookup(name)
+		return !found || decode(value, into)
+	}
+	var template corev1.PodTemplateSpec
+	var count *int64
+	var claims []corev1.PersistentVolumeClaim
+	counts, known := counted[kind]
+	if !known {
+		counts = "replicas"
+	}
+	ok := field("template", &template) && (counts == "" || field(counts, &count)) &&
+		(kind != "StatefulSet" || field("volumeClaimTemplates", &claims))
+	t.pod.ObjectMeta, t.pod.Spec = template.ObjectMeta, template.Spec
+	if count != nil {
+		t.count = *count
+	}
+	for _, claim := range claims {
+		t.claims = append(t.claims, claim.Spec)
+	}
+	return ok
+}
+
+// scaled returns how many pods objects may have that HorizontalPodAutoscalers scale, by kind
+// and name.
+func scaled(objects []model.Projected) map[string]int64 {
+	out := map[string]int64{}
+	for _, o := range objects {
+		var scaler struct {
+			Spec struct {
+				MaxReplicas    int64 `json:"maxReplicas"`
+				ScaleTargetRef struct {
+					Kind string `json:"kind"`
+					Name string `json:"name"`
+				} `json:"scaleTargetRef"`
+			} `json:"spec"`
+		}
+		if Text(o.Value, "kind") == "HorizontalPodAutoscaler" && decode(o.Value, &scaler) {
+			target := scaler.Spec.ScaleTargetRef.Kind + " " + scaler.Spec.ScaleTargetRef.Name
+			out[target] = max(out[target], scaler.Spec.MaxReplicas)
+		}
+	}
+	return out
+}
+
+// decode reads an object as API servers do: fields are told apart by case.
+func decode(v model.Value, into any) bool {
+	return json.UnmarshalCaseSensitivePreserveInts(v.AppendJSON(nil), into) == nil
+}
+
+// systemPriority is what the names of the classes begin with whose pods take the place of any
+// others on a full node (k8s.io/kubernetes/pkg/apis/scheduling).
+const systemPriority = "system-"
+
+// Preempting returns the pods of a projection with a priority of Kubernetes' own parts, as
+// "Kind name: class", in the order of the objects.
+func Preempting(p *model.Projection) []string {
+	var out []string
+	templates, _ := podTemplates(Items(p.Objects))
+	for _, t := range templates {
+		if class := t.pod.Spec.PriorityClassName; strings.HasPrefix(class, systemPriority) {
+			out = append(out, t.object+": "+class)
+		}
+	}
+	return out
+}
+
+// Insecure returns the pods of a projection of which it is not known that they meet a pod
+// security standard, as "Kind name: why".
+func Insecure(p *model.Projection, level string) []string {
+	of := api.Level(level)
+	if of == api.LevelPrivileged {
+		return nil
+	}
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		panic("kubernetes: the checks of pod security: " + err.Error()) // they are fixed
+	}
+	templates, unreadable := podTemplates(Items(p.Objects))
+	var out []string
+	for _, object := range unreadable {
+		out = append(out, object+": a field has another type than Kubernetes has for it")
+	}
+	for _, t := range templates {
+		results := evaluator.EvaluatePod(api.LevelVersion{Level: of, Version: api.LatestVersion()},
+			&t.pod.ObjectMeta, &t.pod.Spec)
+		if all := policy.AggregateCheckResults(results); !all.Allowed {
+			out = append(out, t.object+": "+all.ForbiddenDetail())
+		}
+	}
+	return out
+}
+
+// Requests are quantities by what a ResourceQuota calls them: requests.cpu, limits.memory,
+// pods.
+type Requests map[string]resource.Quantity
+
+// Add adds what others request.
+func (r Requests) Add(others Requests) {
+	for name, q := range others {
+		sum := r[name]
+		sum.Add(q)
+		r[name] = sum
+	}
+}
+
+func (r Requests) add(prefix string, list corev1.ResourceList, times int64) {
+	for name, q := range list {
+		q = q.DeepCopy()
+		q.Mul(times)
+		r.Add(Requests{prefix + string(name): q})
+	}
+}
+
+func (r Requests) count(name string, n int64) {
+	r.Add(Requests{name: *resource.NewQuantity(n, resource.DecimalSI)})
+}
+
+// RequestsOf returns what the pods and volume claims of a projection request together.
+func RequestsOf(p *model.Projection) Requests {
+	out := Requests{}
+	items := Items(p.Objects)
+	claim := func(spec corev1.PersistentVolumeClaimSpec, times int64) {
+		dropNegative(spec.Resources.Requests)
+		out.add("requests.", spec.Resources.Requests, times)
+		out.count("persistentvolumeclaims", times)
+	}
+	templates, _ := podTemplates(items)
+	for _, t := range templates {
+		asRequested(&t.pod.Spec)
+		out.add("requests.", helpers.PodRequests(&t.pod, helpers.PodResourcesOptions{}), t.count)
+		out.add("limits.", helpers.PodLimits(&t.pod, helpers.PodResourcesOptions{}), t.count)
+		out.count("pods", t.count)
+		for _, spec := range t.claims {
+			claim(spec, t.count)
+		}
+		for _, v := range t.pod.Spec.Volumes {
+			if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+				claim(v.Ephemeral.VolumeClaimTemplate.Spec, t.count)
+			}
+		}
+	}
+	for _, o := range items {
+		var c corev1.PersistentVolumeClaim
+		if Text(o.Value, "kind") == "PersistentVolumeClaim" && decode(o.Value, &c) {
+			claim(c.Spec, 1)
+		}
+	}
+	return out
+}
+
+// asRequested changes what a pod requests to what counts on a cluster. A container that has a
+// limit and no request requests the limit. Less than nothing, which no cluster takes, is
+// nothing: it would make room for others.
+func asRequested(pod *corev1.PodSpec) {
+	dropNegative(pod.Overhead)
+	if pod.Resources != nil {
+		withLimits(pod.Resources)
+	}
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			withLimits(&containers[i].Resources)
+		}
+	}
+}
+
+func withLimits(r *corev1.ResourceRequirements) {
+	dropNegative(r.Limits)
+	requests := r.Limits.DeepCopy()
+	if requests == nil {
+		requests = corev1.ResourceList{}
+	}
+	maps.Copy(requests, r.Requests)
+	dropNegative(requests)
+	r.Requests = requests
+}
+
+func dropNegative(list corev1.ResourceList) {
+	maps.DeleteFunc(list, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.Sign() < 0 })
+}
+
+// QuotaOf returns the quota of a namespace service, as of what may be requested.
+func QuotaOf(namespaceService model.Value) Requests {
+	out := Requests{}
+	quota, _ := namespaceService.Lookup("quota")
+	for _, f := range quota.Fields() {
+		name := f.Name
+		if name == "cpu" || name == "memory" {
+			name = "requests." + name // as API servers read it
+		}
+		if q, err := resource.ParseQuantity(f.Value.Text()); err == nil {
+			out[name] = q
+		}
+	}
+	return out
 }

@@ -4,12 +4,25 @@
 // Workspace goes in with an assignment and comes out with the two files that
 // hold its workspace, and with the identities of their objects. The other
 // functions are what such backends share besides. All of them are pure.
+//
+// An example, from examples/hello-world: the values of hello-world-performance-test on the
+// cluster type large in dev are {GREETING: "Hello, world", LOG_LEVEL: "debug", ...}, and the
+// namespace service has labels: "example.com/cost-center": "hello". Workspace returns
+// namespace.yaml with the Namespace dev-large-hello-world-performance-test, which has this
+// label, and a ServiceAccount, and platform-config.yaml with a ConfigMap:
+//
+//	data:
+//	  GREETING: Hello, world
+//	  LOG_LEVEL: debug
 package kubernetes
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 )
 
 // What every object carries: who made it, and for which assignment.
@@ -65,4 +78,48 @@ func group(apiVersion string) string {
 		return group
 	}
 	return ""
+}
+
+// KustomizationFile is what kustomize, Flux and Argo CD read first in a folder.
+const KustomizationFile = "kustomization.yaml"
+
+// Kustomization returns kustomization.yaml with the resources, in their order.
+// Without any it has an empty list: kustomize refuses a file that has none.
+func Kustomization(resources []string) (backends.File, error) {
+	if resources == nil {
+		resources = []string{}
+	}
+	data, err := yaml.Marshal(struct {
+		APIVersion string   `yaml:"apiVersion"`
+		Kind       string   `yaml:"kind"`
+		Resources  []string `yaml:"resources"`
+	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", resources})
+	return backends.File{Path: KustomizationFile, Data: data}, err
+}
+
+// ReadmeFile is the page that a person sees first in a cluster type's folder.
+const ReadmeFile = "README.md"
+
+// README returns README.md for a cluster type's root: which deployment targets
+// are assigned to it, with their versions and namespaces, in the folders' order.
+// It changes with the assignments only, never with their configuration.
+func README(ct *backends.ClusterType, folders []backends.Folder) backends.File {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# %s\n\n", ct.Name)
+	if description := strings.TrimSpace(ct.Description); description != "" {
+		fmt.Fprintf(&out, "%s\n\n", description)
+	}
+	fmt.Fprintf(&out, "What kalypso assigns to the cluster type `%s` in the environment `%s`.\n", ct.Name, ct.Environment)
+	fmt.Fprint(&out, "This folder is generated: change the platform, not the files.\n\n")
+	if len(folders) == 0 {
+		fmt.Fprint(&out, "There are no assignments.\n")
+		return backends.File{Path: ReadmeFile, Data: out.Bytes()}
+	}
+	fmt.Fprint(&out, "| deployment target | workload | version | workspace | namespace |\n")
+	fmt.Fprint(&out, "|---|---|---|---|---|\n")
+	for _, f := range folders {
+		fmt.Fprintf(&out, "| [%s](%[1]s) | %s | %s | %s | %s |\n", f.DeploymentTarget, f.Workload,
+			f.Version, f.Workspace, f.Namespace)
+	}
+	return backends.File{Path: ReadmeFile, Data: out.Bytes()}
 }

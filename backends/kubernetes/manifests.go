@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +28,15 @@ type manifestMetadata struct {
 	Rest     yaml.Mapping `yaml:",inline"`
 }
 
+// manifestOf returns an object as somebody wrote it, with kalypso's metadata in the place of
+// its own name, namespace, labels and annotations.
+func manifestOf(v model.Value, apiVersion, kind string, meta Metadata) manifest {
+	given, _ := v.Lookup("metadata")
+	return manifest{APIVersion: apiVersion, Kind: kind,
+		Metadata: manifestMetadata{meta, rest(given, "name", "namespace", "labels", "annotations")},
+		Rest:     rest(v, "apiVersion", "kind", "metadata")}
+}
+
 // Identity returns what identifies the object on a cluster.
 func (m manifest) Identity() backends.Object {
 	return Object{APIVersion: m.APIVersion, Kind: m.Kind, Metadata: m.Metadata.Metadata}.Identity()
@@ -46,7 +57,7 @@ func (w *workspace) manifests() {
 func (w *workspace) manifest(v model.Value, path string) {
 	var texts [3]string
 	for i, field := range [3]string{"apiVersion", "kind", "metadata.name"} {
-		text, ok := lookup(v, strings.Split(field, ".")...)
+		text, ok := Lookup(v, strings.Split(field, ".")...)
 		if !ok || text.Kind() != model.String || text.Text() == "" {
 			w.report(diag.NotAnObject, path, "the manifest has no %s, so it is no Kubernetes object", field)
 			return
@@ -63,10 +74,16 @@ func (w *workspace) manifest(v model.Value, path string) {
 		ref := w.assignment.NamespaceService.Ref.At(path)
 		w.ds = append(w.ds, d.On(ref.String()).At(ref, ""))
 	}
-	m := manifest{APIVersion: texts[0], Kind: texts[1], Rest: rest(v, "apiVersion", "kind", "metadata")}
 	given, _ := v.Lookup("metadata")
-	m.Metadata.Metadata = w.metaIn(texts[2], w.namespaceOf(m, given))
-	m.Metadata.Rest = rest(given, "name", "namespace", "labels", "annotations")
+	// An empty namespace is how a manifest says that its kind is cluster-scoped where kalypso
+	// does not know it.
+	namespace := w.assignment.Namespace
+	if of, ok := given.Lookup("namespace"); ok {
+		namespace = of.Text()
+	} else if clusterScoped(group(texts[0]), texts[1]) {
+		namespace = ""
+	}
+	m := manifestOf(v, texts[0], texts[1], w.metaIn(texts[2], namespace))
 	for _, field := range []struct {
 		name string
 		own  map[string]string
@@ -81,22 +98,8 @@ func (w *workspace) manifest(v model.Value, path string) {
 	w.add(m, path)
 }
 
-// namespaceOf returns a manifest's namespace: the one that it gives, none where
-// it is cluster-scoped, else the assignment's. An empty one is how a manifest
-// says that its kind is cluster-scoped where kalypso does not know it.
-func (w *workspace) namespaceOf(m manifest, metadata model.Value) string {
-	namespace, ok := metadata.Lookup("namespace")
-	switch {
-	case ok:
-		return namespace.Text()
-	case clusterScoped(group(m.APIVersion), m.Kind):
-		return ""
-	}
-	return w.assignment.Namespace
-}
-
-// lookup returns the value at a path of fields.
-func lookup(v model.Value, path ...string) (model.Value, bool) {
+// Lookup returns the value at a path of fields; false if there is none.
+func Lookup(v model.Value, path ...string) (model.Value, bool) {
 	ok := true
 	for _, field := range path {
 		if v, ok = v.Lookup(field); !ok {
@@ -106,7 +109,7 @@ func lookup(v model.Value, path ...string) (model.Value, bool) {
 	return v, ok
 }
 
-// rest returns the fields of a struct but for some, in their order.
+// rest returns the fields of a struct except some, in their order.
 func rest(v model.Value, but ...string) yaml.Mapping {
 	var out yaml.Mapping
 	for _, f := range v.Fields() {
@@ -115,4 +118,332 @@ func rest(v model.Value, but ...string) yaml.Mapping {
 		}
 	}
 	return out
+}
+
+// ManifestsFile is the file that holds what was rendered.
+const ManifestsFile = "manifests.yaml"
+
+// Manifests returns manifests.yaml with objects of the assignment's projection,
+// in their order, and their identities. An object without a namespace gets the
+// assignment's, unless it is cluster-scoped: its kind is known to be, or a CRD
+// among the objects says so. Each has kalypso's label and annotation; the label
+// that Helm puts there instead is no longer true. Without objects there is no
+// file.
+//
+// What is no object, or another one in each render, is a diagnostic about the
+// assignment; with one of severity error there is no file. A Secret that holds its data is a warning: the file is
+// kept where everybody who may see the platform's output can read it.
+func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File,
+	objects []backends.Object, ds []diag.Diagnostic) {
+	items := Items(projected)
+	if a.Render && a.Restart {
+		var any bool
+		if items, any = restarting(a, items); !any {
+			ds = backends.NoRestart(a, "none of the rendered manifests is a Deployment, StatefulSet or DaemonSet", "remove it")
+		}
+	}
+	p := &projection{assignment: a, scopes: scopesOf(items), seen: map[backends.Object]bool{}}
+	for _, o := range items {
+		if o.Unstable == "" {
+			p.add(o.Value)
+		} else if !slices.ContainsFunc(p.ds, func(d diag.Diagnostic) bool { return d.Message == o.Unstable }) {
+			p.ds = append(p.ds, diag.New(diag.Unstable, o.Unstable).On("manifests").Hinting(hintUnstable))
+		}
+	}
+	if len(p.plaintext) > 0 {
+		p.ds = append(p.ds, Plaintext("what is rendered", p.plaintext).On("manifests").
+			Hinting("let the manifests refer to a Secret that exists, or let the reconciler fetch them: "+
+				"remove render: true from the deployment target"))
+	}
+	for i := range p.ds {
+		p.ds[i] = p.ds[i].At(a.Ref.At("manifests"), "").For(a.ID())
+	}
+	p.ds = append(p.ds, ds...)
+	if len(p.docs) == 0 || diag.Errors(p.ds) {
+		return nil, nil, p.ds
+	}
+	data, err := yaml.Marshal(p.docs...)
+	if err != nil {
+		p.ds = append(p.ds, diag.New(diag.NotRendered,
+			"what was rendered cannot be written: "+err.Error()).At(a.Ref.At("manifests"), "").For(a.ID()))
+		return nil, nil, p.ds
+	}
+	return []backends.File{{Path: ManifestsFile, Data: data}}, p.objects, p.ds
+}
+
+// SplitCRDs splits manifests.yaml, which holds the objects in their order, into the
+// CustomResourceDefinitions and the others; nil if there are none. A separator is
+// nowhere else at the beginning of a line: what is in a document is indented or quoted.
+func SplitCRDs(data []byte, objects []backends.Object) (crds, others []byte) {
+	const separator = "---\n"
+	docs := bytes.Split(data, []byte("\n"+separator))
+	if len(docs) != len(objects) {
+		panic(fmt.Sprintf("kubernetes: %d documents hold %d objects", len(docs), len(objects)))
+	}
+	var apart [2][][]byte
+	for i, doc := range docs {
+		part := 1
+		if IsCRD(objects[i]) {
+			part = 0
+		}
+		apart[part] = append(apart[part], append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
+	}
+	return bytes.Join(apart[0], []byte(separator)), bytes.Join(apart[1], []byte(separator))
+}
+
+// CRD returns the CustomResourceDefinition with a name.
+func CRD(name string) backends.Object {
+	return backends.Object{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
+}
+
+// IsCRD reports whether an object is a CustomResourceDefinition.
+func IsCRD(o backends.Object) bool {
+	return o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
+}
+
+// Items returns the projection with the items of lists in the place of the lists,
+// as kubectl and the reconcilers apply them: whatever has a list of items is one, of
+// any kind. Items are hooks where their list is.
+func Items(projected []model.Projected) []model.Projected {
+	out := make([]model.Projected, 0, len(projected))
+	for _, o := range projected {
+		items, ok := o.Value.Lookup("items")
+		if !ok || items.Kind() != model.List {
+			out = append(out, o)
+			continue
+		}
+		list := make([]model.Projected, len(items.Elems()))
+		for i, item := range items.Elems() {
+			list[i] = o
+			list[i].Value = item
+		}
+		out = append(out, Items(list)...)
+	}
+	return out
+}
+
+// Placed is an object of a projection.
+type Placed struct {
+	backends.Object        // whose namespace is "" if it is in none
+	Given           string // the namespace that it names; "" if there is none
+	// Guessed says that nobody knows whether objects of its kind have a namespace: it is
+	// taken for one that has.
+	Guessed bool
+}
+
+// Identities returns what identifies the objects of a projection on a cluster, hooks among
+// them; namespace is that of those that name none. What is no object has no name.
+func Identities(p *model.Projection, namespace string) []Placed {
+	if p == nil {
+		return nil
+	}
+	items := Items(p.Objects)
+	of := &projection{assignment: &backends.Assignment{Namespace: namespace}, scopes: scopesOf(items)}
+	out := make([]Placed, len(items))
+	for i, o := range items {
+		id := backends.Object{
+			Group: group(Text(o.Value, "apiVersion")), Kind: Text(o.Value, "kind"),
+			Namespace: of.namespaceOf(o.Value), Name: Text(o.Value, "metadata", "name"),
+		}
+		_, defined := of.scopes[id.Group+"/"+id.Kind]
+		out[i] = Placed{id, Text(o.Value, "metadata", "namespace"), id.Namespace != "" && !defined && isCustom(id.Group)}
+	}
+	return out
+}
+
+// Ordered returns an object with its fields in the order in which people write
+// them, for package yaml.
+func Ordered(v model.Value) yaml.Mapping {
+	out := first(v, "apiVersion", "kind")
+	if metadata, ok := v.Lookup("metadata"); ok && metadata.Kind() == model.Struct {
+		out = append(out, yaml.Entry{Key: "metadata", Value: append(first(metadata, "name", "namespace",
+			"labels", "annotations"), rest(metadata, "name", "namespace", "labels", "annotations")...)})
+		return append(out, rest(v, "apiVersion", "kind", "metadata")...)
+	}
+	return append(out, rest(v, "apiVersion", "kind")...)
+}
+
+// first returns some fields of a struct, as far as it has them.
+func first(v model.Value, names ...string) yaml.Mapping {
+	var out yaml.Mapping
+	for _, name := range names {
+		if of, ok := v.Lookup(name); ok {
+			out = append(out, yaml.Entry{Key: name, Value: of})
+		}
+	}
+	return out
+}
+
+type projection struct {
+	assignment *backends.Assignment
+	scopes     map[string]bool // group/kind -> cluster-scoped
+	docs       []any
+	objects    []backends.Object
+	seen       map[backends.Object]bool
+	plaintext  []string // names of Secrets that hold their data
+	ds         []diag.Diagnostic
+}
+
+// add adds an object.
+func (p *projection) add(v model.Value) {
+	apiVersion, kind, name := Text(v, "apiVersion"), Text(v, "kind"), Text(v, "metadata", "name")
+	for _, f := range [...]struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind},
+		{"metadata.name", name}} {
+		if f.value == "" {
+			p.report(hintShape, "%s has no %s, so it is no Kubernetes object",
+				strings.TrimSpace(cmp.Or(kind, "an object")+" "+name), f.name)
+			return
+		}
+	}
+	given, _ := v.Lookup("metadata")
+	namespace := p.namespaceOf(v)
+	m := manifestOf(v, apiVersion, kind, Meta(p.assignment, name, namespace))
+	p.keep(m.Metadata.Labels, given, "labels", m)
+	p.keep(m.Metadata.Annotations, given, "annotations", m)
+	id := m.Identity()
+	switch {
+	case len(name) > maxName || len(namespace) > model.MaxLabel:
+		p.report("give it a shorter one", "%s %.40s... has a name or a namespace that is too long for Kubernetes", kind, name)
+		return
+	case p.seen[id]:
+		p.report("keep one of the two: remove the other from what is rendered, or give it another name "+
+			"or namespace", "%s %s is there twice", kind, name)
+		return
+	}
+	for _, d := range Encrypted(p.assignment, v) {
+		p.ds = append(p.ds, d.On("manifests"))
+	}
+	p.plaintext = append(p.plaintext, PlainSecrets(v)...)
+	p.seen[id] = true
+	p.docs, p.objects = append(p.docs, m), append(p.objects, id)
+}
+
+// namespaceOf returns the namespace of an object: that of the assignment where it names
+// none, and "" for one that is in none.
+func (p *projection) namespaceOf(v model.Value) string {
+	of, kind := group(Text(v, "apiVersion")), Text(v, "kind")
+	switch namespace := Text(v, "metadata", "namespace"); {
+	case clusterScoped(of, kind) || p.scopes[of+"/"+kind]:
+		return ""
+	case namespace != "":
+		return namespace
+	}
+	return p.assignment.Namespace
+}
+
+// maxName is how long the name of an object of any kind can be (a DNS subdomain,
+// RFC 1123, as Kubernetes' apimachinery validates it).
+const maxName = 253
+
+// PlainSecrets returns the names of the Secrets in a document that hold anything that is not
+// encrypted.
+func PlainSecrets(doc model.Value) []string {
+	var names []string
+	if items, isList := listItems(doc); isList {
+		for _, item := range items {
+			names = append(names, PlainSecrets(item)...)
+		}
+		return names
+	}
+	data, _ := doc.Lookup("data")
+	literal, _ := doc.Lookup("stringData")
+	if Text(doc, "apiVersion") == "v1" && Text(doc, "kind") == "Secret" && len(data.Fields())+len(literal.Fields()) > 0 &&
+		!kubetype.Encrypted(doc) && kubetype.Ciphertext(doc) == "" {
+		names = append(names, Text(doc, "metadata", "name"))
+	}
+	return names
+}
+
+// Plaintext returns the warning that something, such as a file, holds Secrets.
+func Plaintext(what string, names []string) diag.Diagnostic {
+	return diag.New(diag.Plaintext, what+" holds Secrets in plain text: "+Few(names))
+}
+
+// Few lists names for people, the first ones where there are many.
+func Few(names []string) string {
+	const maxShown = 8
+	if len(names) <= maxShown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxShown], ", "), len(names)-maxShown)
+}
+
+// keep adds an object's own labels or annotations to kalypso's, which stay.
+func (p *projection) keep(own map[string]string, metadata model.Value, field string, m manifest) {
+	theirs, _ := metadata.Lookup(field)
+	for _, f := range theirs.Fields() {
+		if f.Value.Kind() != model.String {
+			p.report(hintShape, "%s of %s %s has %s, which is no string: %s", field, m.Kind, m.Metadata.Name, f.Name, f.Value)
+			continue
+		}
+		if _, taken := own[f.Name]; !taken {
+			own[f.Name] = f.Value.Text()
+		}
+	}
+}
+
+const hintUnstable = "give the chart as a value what the hook makes up, " +
+	"or let the reconciler install the chart: remove render: true from the deployment target"
+
+const hintShape = "every manifest has apiVersion, kind and metadata.name"
+
+func (p *projection) report(hint, format string, args ...any) {
+	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))
+}
+
+// isCustom reports whether an API group is none of Kubernetes itself, most of which have no dot.
+func isCustom(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+}
+
+// scopesOf reads off CRDs which kinds are cluster-scoped, by group/kind. The groups of
+// Kubernetes itself, most of which have no dot, no CRD can be of.
+func scopesOf(projected []model.Projected) map[string]bool {
+	scopes := map[string]bool{}
+	for _, o := range projected {
+		if IsDefinition(o.Value) && strings.Contains(Text(o.Value, "spec", "group"), ".") {
+			scopes[Text(o.Value, "spec", "group")+"/"+Text(o.Value, "spec", "names", "kind")] = Text(o.Value,
+				"spec", "scope") == "Cluster"
+		}
+	}
+	return scopes
+}
+
+// Text returns the string at a path of fields; "" if there is none.
+func Text(v model.Value, path ...string) string {
+	of, ok := Lookup(v, path...)
+	if !ok || of.Kind() != model.String {
+		return ""
+	}
+	return of.Text()
+}
+
+// WithoutHooks splits a projection into what is applied and the hooks of Helm
+// that no installation or upgrade runs: tests, and those of deletions and
+// rollbacks.
+func WithoutHooks(all []model.Projected) (applied, hooks []model.Projected) {
+	return Split(all, model.Projected.Applied)
+}
+
+// Split splits a projection, in its order, into the objects to keep and the others.
+func Split(all []model.Projected, keep func(model.Projected) bool) (kept, left []model.Projected) {
+	for _, o := range all {
+		if keep(o) {
+			kept = append(kept, o)
+		} else {
+			left = append(left, o)
+		}
+	}
+	return kept, left
+}
+
+// IsStable reports whether all renders of a chart have the object alike.
+func IsStable(o model.Projected) bool { return o.Unstable == "" }
+
+// IsTest reports whether an object is a test of a chart and nothing else. No
+// installation runs it, with Helm neither.
+func IsTest(o model.Projected) bool {
+	return len(o.Hooks) > 0 && !slices.ContainsFunc(o.Hooks, func(hook string) bool {
+		return hook != "test" && hook != "test-success" && hook != "test-failure"
+	})
 }

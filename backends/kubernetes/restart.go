@@ -13,7 +13,7 @@ import (
 const RestartAnnotation = "kalypso.io/platform-config"
 
 // restarted are the kinds of group apps whose pods are replaced. A Job cannot be
-// changed, and each run of a CronJob reads the config anew.
+// changed, and each run of a CronJob reads the config again.
 var restarted = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
 // configDigest returns the digest of the platform config: of its values, its form,
@@ -65,22 +65,14 @@ func RestartPatches(a *backends.Assignment) []model.KustomPatch {
 // there are any.
 func restarting(a *backends.Assignment, objects []model.Projected) ([]model.Projected, bool) {
 	out, any := slices.Clone(objects), false
-	for i := range out {
-		var has bool
-		out[i].Value, has = withRestart(a, out[i].Value)
-		any = any || has
+	for i, o := range out {
+		if group(Text(o.Value, "apiVersion")) == "apps" && slices.Contains(restarted, Text(o.Value, "kind")) {
+			any = true
+			out[i].Value = replaced(o.Value, model.StringOf(configDigest(a)),
+				"spec", "template", "metadata", "annotations", RestartAnnotation)
+		}
 	}
 	return out, any
-}
-
-// withRestart returns an object with the annotation on its pod template, and whether
-// it has one.
-func withRestart(a *backends.Assignment, object model.Value) (model.Value, bool) {
-	if group(text(object, "apiVersion")) != "apps" || !slices.Contains(restarted, text(object, "kind")) {
-		return object, false
-	}
-	value := model.StringOf(configDigest(a))
-	return replaced(object, value, "spec", "template", "metadata", "annotations", RestartAnnotation), true
 }
 
 // replaced returns a struct with a value at a path of fields, which are structs, or

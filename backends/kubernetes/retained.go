@@ -20,20 +20,20 @@ const (
 // Backends translate the mark, that of other objects as well, for reconcilers that
 // are not Helm. Lists that hold one are written out. The projection is not changed.
 func Retained(p *model.Projection, crds model.CRDs) *model.Projection {
-	if p == nil || !slices.ContainsFunc(Items(p.Objects), func(o model.Projected) bool { return isDefinition(o.Value) }) {
+	if p == nil || !slices.ContainsFunc(Items(p.Objects), func(o model.Projected) bool { return IsDefinition(o.Value) }) {
 		return p
 	}
 	out := *p
 	out.Objects = nil
 	for _, o := range Items(p.Objects) {
-		if isDefinition(o.Value) {
+		if IsDefinition(o.Value) {
 			switch crds {
 			case model.SkipCRDs:
 				continue
 			case model.DeleteCRDs:
-				o.Value = annotated(o.Value, policyAnnotation, "")
+				o.Value = Annotate(o.Value, policyAnnotation, "")
 			default:
-				o.Value = annotated(o.Value, policyAnnotation, policyKeep)
+				o.Value = Annotate(o.Value, policyAnnotation, policyKeep)
 			}
 		}
 		out.Objects = append(out.Objects, o)
@@ -49,14 +49,14 @@ func Without(p *model.Projection, crds map[string]bool) *model.Projection {
 	}
 	out := *p
 	out.Objects = slices.DeleteFunc(Items(p.Objects), func(o model.Projected) bool {
-		return isDefinition(o.Value) && crds[text(o.Value, "metadata", "name")]
+		return IsDefinition(o.Value) && crds[Text(o.Value, "metadata", "name")]
 	})
 	return &out
 }
 
-// Keeps says whether an object is to stay on the cluster when its assignment goes.
+// Keeps reports whether an object is to stay on the cluster when its assignment goes.
 func Keeps(v model.Value) bool {
-	policy := text(v, "metadata", "annotations", policyAnnotation)
+	policy := Text(v, "metadata", "annotations", policyAnnotation)
 	return strings.ToLower(strings.TrimSpace(policy)) == policyKeep // as Helm reads it
 }
 
@@ -74,7 +74,7 @@ func KeptOf(a *backends.Assignment) []string {
 		if !Keeps(o.Value) {
 			continue
 		}
-		kind, name := text(o.Value, "kind"), text(o.Value, "metadata", "name")
+		kind, name := Text(o.Value, "kind"), Text(o.Value, "metadata", "name")
 		if namespace := p.namespaceOf(o.Value); namespace != "" {
 			name = namespace + "/" + name
 		}
@@ -84,14 +84,15 @@ func KeptOf(a *backends.Assignment) []string {
 	return slices.Compact(out)
 }
 
-// InNamespace says whether an object of KeptOf is in a namespace.
+// InNamespace reports whether an object of KeptOf is in a namespace.
 func InNamespace(kept, namespace string) bool {
 	_, name, _ := strings.Cut(kept, " ")
 	return strings.HasPrefix(name, namespace+"/")
 }
 
-func isDefinition(v model.Value) bool {
-	return IsCRD(backends.Object{Group: group(text(v, "apiVersion")), Kind: text(v, "kind")})
+// IsDefinition reports whether an object is a CustomResourceDefinition.
+func IsDefinition(v model.Value) bool {
+	return IsCRD(backends.Object{Group: group(Text(v, "apiVersion")), Kind: Text(v, "kind")})
 }
 
 // DefinitionsOf returns the CustomResourceDefinitions of what was rendered by their
@@ -103,36 +104,26 @@ func DefinitionsOf(p *model.Projection) map[string]string {
 	}
 	out := map[string]string{}
 	for _, o := range Items(p.Objects) {
-		if isDefinition(o.Value) {
+		if IsDefinition(o.Value) {
 			version, _ := o.Value.Lookup("apiVersion")
 			spec, _ := o.Value.Lookup("spec")
-			out[text(o.Value, "metadata", "name")] = string(model.DigestOf(model.ListOf(version, spec)))
+			out[Text(o.Value, "metadata", "name")] = string(model.DigestOf(model.ListOf(version, spec)))
 		}
 	}
 	return out
 }
 
-// annotated returns an object with an annotation; "" removes it. A value whose
-// metadata is no struct is left as it is.
-func annotated(object model.Value, key, value string) model.Value {
+// Annotate returns an object with an annotation, which replaces one of its name; "" removes
+// it. A value whose metadata is no struct is left as it is.
+func Annotate(object model.Value, key, value string) model.Value {
 	metadata, _ := object.Lookup("metadata")
 	annotations, _ := metadata.Lookup("annotations")
 	if metadata.Kind() != model.Struct || annotations.Kind() != model.Struct && annotations.Kind() != model.Null {
 		return object
 	}
-	with := func(of model.Value, name string, v *model.Value) model.Value {
-		fields := slices.DeleteFunc(slices.Clone(of.Fields()), func(f model.Field) bool { return f.Name == name })
-		if v != nil {
-			fields = append(fields, model.Field{Name: name, Value: *v})
-		}
-		return model.StructOf(fields...)
-	}
-	var given *model.Value
+	fields := slices.DeleteFunc(slices.Clone(annotations.Fields()), func(f model.Field) bool { return f.Name == key })
 	if value != "" {
-		v := model.StringOf(value)
-		given = &v
+		fields = append(fields, model.Field{Name: key, Value: model.StringOf(value)})
 	}
-	annotations = with(annotations, key, given)
-	metadata = with(metadata, "annotations", &annotations)
-	return with(object, "metadata", &metadata)
+	return replaced(object, model.StructOf(fields...), "metadata", "annotations")
 }

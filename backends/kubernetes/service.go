@@ -2,6 +2,10 @@ package kubernetes
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -103,4 +107,282 @@ func (q *quantity) UnmarshalJSON(b []byte) error {
 	err := v.UnmarshalJSON(b)
 	*q = quantity(v.Text())
 	return err
+}
+
+// What follows says what an object has a controller do elsewhere, with the controller's rights.
+
+// reaching are the fields in which objects name the namespaces that a controller reads from or
+// writes to for them, by the end of their API group. * stands for each element of a list.
+var reaching = map[string][]string{
+	".fluxcd.io": {
+		"spec.sourceRef.namespace", "spec.chartRef.namespace", "spec.chart.spec.sourceRef.namespace",
+		"spec.imageRepositoryRef.namespace",
+		"spec.sources.*.namespace", "spec.eventSources.*.namespace", "spec.resources.*.namespace",
+		"spec.targetNamespace", "spec.storageNamespace",
+	},
+	"argoproj.io":           {"spec.destination.namespace", "spec.template.spec.destination.namespace"},
+	"monitoring.coreos.com": {"spec.namespaceSelector.matchNames.*"},
+}
+
+// Reaches returns the namespaces that an object names for what controllers do for it; "*" is
+// for all of them.
+func Reaches(v model.Value) []string {
+	of := group(Text(v, "apiVersion"))
+	var out []string
+	for end, fields := range reaching {
+		if !strings.HasSuffix(of, end) {
+			continue
+		}
+		for _, field := range fields {
+			out = append(out, textsAt(v, strings.Split(field, "."))...)
+		}
+	}
+	if of == "monitoring.coreos.com" {
+		if every, _ := Lookup(v, "spec", "namespaceSelector", "any"); every.Text() == "true" {
+			out = append(out, "*")
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// ActsAsFlux reports whether an object has Flux apply what it fetches with Flux's own rights, on
+// the cluster that it runs on.
+func ActsAsFlux(v model.Value) bool {
+	if kind := Text(v, "kind"); !strings.HasSuffix(group(Text(v, "apiVersion")),
+		".toolkit.fluxcd.io") || kind != "Kustomization" && kind != "HelmRelease" {
+		return false
+	}
+	_, elsewhere := Lookup(v, "spec", "kubeConfig")
+	return Text(v, "spec", "serviceAccountName") == "" && !elsewhere
+}
+
+// FilesOf returns the fields in which an object names files of the pods that act on it, sorted:
+// with them Prometheus or Alertmanager sends its own token, its own certificates or what else it
+// can read to whom the object says.
+func FilesOf(v model.Value) []string {
+	if group(Text(v, "apiVersion")) != "monitoring.coreos.com" {
+		return nil
+	}
+	spec, _ := v.Lookup("spec")
+	out := filesIn(spec, nil)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// free are fields of Prometheus' objects whose keys are anybody's.
+var free = []string{"labels", "annotations", "matchLabels", "nodeSelector", "externalLabels",
+	"params", "headers", "httpHeaders", "expandedParams"}
+
+// filesIn adds the fields that name files anywhere in a value: those that end in File, such as
+// caFile of a tlsConfig, except logs, and lists of targets.
+func filesIn(v model.Value, out []string) []string {
+	for _, elem := range v.Elems() {
+		out = filesIn(elem, out)
+	}
+	for _, f := range v.Fields() {
+		file := strings.HasSuffix(f.Name, "File") && !strings.HasSuffix(f.Name, "LogFile") &&
+			f.Value.Kind() == model.String && f.Value.Text() != ""
+		if file || f.Name == "fileSDConfigs" && len(f.Value.Elems()) > 0 {
+			out = append(out, f.Name)
+		} else if !slices.Contains(free, f.Name) {
+			out = filesIn(f.Value, out)
+		}
+	}
+	return out
+}
+
+// SecretsOf returns the secrets that an object has the External Secrets Operator read or write,
+// each as "STORE/KEY", with "*" for stores and keys that are found by what they are.
+func SecretsOf(v model.Value) []string {
+	if group(Text(v, "apiVersion")) != "external-secrets.io" {
+		return nil
+	}
+	spec, _ := v.Lookup("spec")
+	for _, field := range []string{"externalSecretSpec", "pushSecretSpec"} { // of what makes them in many namespaces
+		if of, ok := spec.Lookup(field); ok {
+			spec = of
+		}
+	}
+	var out []string
+	for _, read := range elems(spec, "data", "dataFrom") {
+		stores := textsAt(read, []string{"sourceRef", "storeRef", "name"})
+		if len(stores) == 0 {
+			stores = textsAt(spec, []string{"secretStoreRef", "name"})
+		}
+		keys := append(textsAt(read, []string{"remoteRef", "key"}), textsAt(read, []string{"extract", "key"})...)
+		if _, found := read.Lookup("find"); found {
+			keys = append(keys, "*")
+		}
+		for _, store := range stores {
+			for _, key := range keys {
+				out = append(out, store+"/"+key)
+			}
+		}
+	}
+	for _, ref := range elems(spec, "secretStoreRefs") {
+		store := Text(ref, "name")
+		if store == "" {
+			store = "*"
+		}
+		for _, key := range textsAt(spec, []string{"data", "*", "match", "remoteRef", "remoteKey"}) {
+			out = append(out, store+"/"+key)
+		}
+		if len(elems(spec, "dataTo")) > 0 {
+			out = append(out, store+"/*")
+		}
+	}
+	return out
+}
+
+// elems returns the elements of lists of a struct.
+func elems(v model.Value, fields ...string) []model.Value {
+	var out []model.Value
+	for _, field := range fields {
+		list, _ := v.Lookup(field)
+		out = append(out, list.Elems()...)
+	}
+	return out
+}
+
+// textsAt returns the texts at a path of fields, in which * stands for each element of a list.
+func textsAt(v model.Value, path []string) []string {
+	for i, field := range path {
+		if field == "*" {
+			var out []string
+			for _, elem := range v.Elems() {
+				out = append(out, textsAt(elem, path[i+1:])...)
+			}
+			return out
+		}
+		v, _ = v.Lookup(field)
+	}
+	if v.Kind() != model.String || v.Text() == "" {
+		return nil
+	}
+	return []string{v.Text()}
+}
+
+// networkPolicySpec is the spec of a NetworkPolicy. A policy of a type without
+// rules denies all traffic of that type, and several policies add up
+// (https://kubernetes.io/docs/concepts/services-networking/network-policies).
+type networkPolicySpec struct {
+	PodSelector selector      `yaml:"podSelector"`
+	PolicyTypes []string      `yaml:"policyTypes"`
+	Ingress     []ingressRule `yaml:"ingress,omitempty"`
+	Egress      []egressRule  `yaml:"egress,omitempty"`
+}
+
+type ingressRule struct {
+	From  []policyPeer `yaml:"from"`
+	Ports []port       `yaml:"ports,omitempty"`
+}
+
+type egressRule struct {
+	To    []policyPeer `yaml:"to"`
+	Ports []port       `yaml:"ports,omitempty"`
+}
+
+type policyPeer struct {
+	NamespaceSelector *selector `yaml:"namespaceSelector,omitempty"`
+	PodSelector       *selector `yaml:"podSelector,omitempty"`
+	IPBlock           *ipBlock  `yaml:"ipBlock,omitempty"`
+}
+
+type ipBlock struct {
+	CIDR   string   `yaml:"cidr"`
+	Except []string `yaml:"except,omitempty"`
+}
+
+// selector selects by labels; everything where there are none.
+type selector struct {
+	MatchLabels map[string]string `yaml:"matchLabels,omitempty"`
+}
+
+// networkPolicies adds isolation, one policy for each thing that passes so that
+// a reviewer can tell them apart, and the service's own exceptions.
+func (w *workspace) networkPolicies() {
+	policy := w.service.NetworkPolicy
+	if !policy.Isolated {
+		return
+	}
+	const in, out = "Ingress", "Egress"
+	within := []policyPeer{{PodSelector: &selector{}}}
+	dns := []policyPeer{{NamespaceSelector: &selector{map[string]string{"kubernetes.io/metadata.name": "kube-system"}}}}
+	dnsPorts := []port{{"UDP", model.IntOf(53)}, {"TCP", model.IntOf(53)}}
+
+	w.networkPolicy("default-deny", networkPolicySpec{PolicyTypes: []string{in, out}})
+	w.networkPolicy("allow-same-namespace", networkPolicySpec{
+		PolicyTypes: []string{in, out},
+		Ingress:     []ingressRule{{From: within}},
+		Egress:      []egressRule{{To: within}},
+	})
+	w.networkPolicy("allow-dns", networkPolicySpec{
+		PolicyTypes: []string{out},
+		Egress:      []egressRule{{To: dns, Ports: dnsPorts}},
+	})
+	var ingress []ingressRule
+	for i, p := range policy.IngressFrom {
+		path := fmt.Sprintf("networkPolicy.ingressFrom[%d]", i)
+		ingress = append(ingress, ingressRule{[]policyPeer{w.peer(p, path)}, p.Ports})
+	}
+	if len(ingress) > 0 {
+		w.networkPolicy("allow-ingress", networkPolicySpec{PolicyTypes: []string{in}, Ingress: ingress})
+	}
+	var egress []egressRule
+	for i, p := range policy.EgressTo {
+		path := fmt.Sprintf("networkPolicy.egressTo[%d]", i)
+		egress = append(egress, egressRule{[]policyPeer{w.peer(p, path)}, p.Ports})
+	}
+	if len(egress) > 0 {
+		w.networkPolicy("allow-egress", networkPolicySpec{PolicyTypes: []string{out}, Egress: egress})
+	}
+}
+
+func (w *workspace) networkPolicy(name string, spec networkPolicySpec) {
+	w.add(Object{"networking.k8s.io/v1", "NetworkPolicy", w.meta(name), spec}, "networkPolicy")
+}
+
+// peer returns the peer of a rule. One that says nothing would let everybody
+// through, which must be written out.
+func (w *workspace) peer(p peer, path string) policyPeer {
+	labels := p.NamespaceLabels != nil || p.PodLabels != nil
+	switch {
+	case labels && p.CIDR != "":
+		w.misfit(path, "a peer is either pods by their labels or an address range: remove cidr or the labels")
+	case !labels && p.CIDR == "":
+		w.misfit(path, "a peer needs namespaceLabels, podLabels or cidr; cidr: \"0.0.0.0/0\" is everybody")
+	case p.CIDR == "" && len(p.Except) > 0:
+		w.misfit(path, "except leaves out parts of cidr, which is not given")
+	case p.CIDR != "":
+		w.checkRange(p, path)
+		return policyPeer{IPBlock: &ipBlock{p.CIDR, p.Except}}
+	}
+	out := policyPeer{}
+	if p.NamespaceLabels != nil {
+		out.NamespaceSelector = &selector{*p.NamespaceLabels}
+	}
+	if p.PodLabels != nil {
+		out.PodSelector = &selector{*p.PodLabels}
+	}
+	return out
+}
+
+// checkRange reports the address ranges that API servers refuse (Kubernetes'
+// ValidateIPBlock): except must be strictly inside cidr.
+func (w *workspace) checkRange(p peer, path string) {
+	all, err := netip.ParsePrefix(p.CIDR)
+	if err != nil {
+		w.misfit(path+".cidr", "%s is not an address range", p.CIDR)
+		return
+	}
+	for i, text := range p.Except {
+		part, err := netip.ParsePrefix(text)
+		switch path := fmt.Sprintf("%s.except[%d]", path, i); {
+		case err != nil:
+			w.misfit(path, "%s is not an address range", text)
+		case !all.Contains(part.Addr()) || part.Bits() <= all.Bits():
+			w.misfit(path, "%s is not inside %s", text, p.CIDR)
+		}
+	}
 }

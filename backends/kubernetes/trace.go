@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -33,8 +32,11 @@ func Trace(a *backends.Assignment, doc model.Value) (Traced, error) {
 	if items, isList := listItems(doc); isList {
 		return traceList(a, doc, items)
 	}
-	if !isObject(doc) {
-		return Traced{Docs: []any{doc}, Value: doc}, nil
+	// Files of tools that borrow the form of an object, such as kustomization.yaml, have no name.
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
+		if _, there := Lookup(doc, path...); !there {
+			return Traced{Docs: []any{doc}, Value: doc}, nil
+		}
 	}
 	m, err := traced(a, doc)
 	if err != nil {
@@ -53,39 +55,28 @@ func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (Tr
 		}
 		if t.Objects == nil {
 			return Traced{}, fmt.Errorf("an item of a %s is no Kubernetes object: it needs apiVersion, "+
-				"kind and metadata.name", text(doc, "kind"))
+				"kind and metadata.name", Text(doc, "kind"))
 		}
 		out.Docs, out.Objects, values = append(out.Docs, t.Docs...), append(out.Objects, t.Objects...),
 			append(values, t.Value)
 	}
-	out.Value = with(doc, "items", model.ListOf(values...))
+	out.Value = replaced(doc, model.ListOf(values...), "items")
 	return out, nil
 }
 
 // listItems returns the items of a list as kubectl prints it.
 func listItems(doc model.Value) ([]model.Value, bool) {
 	items, there := doc.Lookup("items")
-	if !there || items.Kind() != model.List || text(doc, "apiVersion") == "" || text(doc, "kind") == "" {
+	if !there || items.Kind() != model.List || Text(doc, "apiVersion") == "" || Text(doc, "kind") == "" {
 		return nil, false
 	}
 	return items.Elems(), true
 }
 
-// isObject says whether a document is meant to be a Kubernetes object. Files of
-// tools that borrow the form, such as kustomization.yaml, have no name.
-func isObject(doc model.Value) bool {
-	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
-		if _, there := lookup(doc, path...); !there {
-			return false
-		}
-	}
-	return true
-}
-
 func traced(a *backends.Assignment, doc model.Value) (manifest, error) {
 	var texts [4]string
 	for i, path := range [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"} {
-		v, there := lookup(doc, strings.Split(path, ".")...)
+		v, there := Lookup(doc, strings.Split(path, ".")...)
 		if i == 3 && (!there || v.Kind() == model.Null) {
 			continue
 		}
@@ -96,38 +87,29 @@ func traced(a *backends.Assignment, doc model.Value) (manifest, error) {
 			return manifest{}, fmt.Errorf("%s is empty", path)
 		}
 	}
-	m := manifest{APIVersion: texts[0], Kind: texts[1], Rest: rest(doc, "apiVersion", "kind", "metadata")}
 	if err := kubetype.Check(doc); err != nil {
 		return manifest{}, err
 	}
 	given, _ := doc.Lookup("metadata")
-	m.Metadata.Metadata = Meta(a, texts[2], texts[3])
-	m.Metadata.Rest = rest(given, "name", "namespace", "labels", "annotations")
+	m := manifestOf(doc, texts[0], texts[1], Meta(a, texts[2], texts[3]))
 	for _, f := range []struct {
 		name string
 		own  map[string]string
 	}{{"labels", m.Metadata.Labels}, {"annotations", m.Metadata.Annotations}} {
 		theirs, _ := given.Lookup(f.name)
-		if err := addTexts(f.own, theirs, m.Kind+" "+m.Metadata.Name, f.name); err != nil {
-			return manifest{}, err
+		for _, t := range theirs.Fields() {
+			if t.Value.Kind() != model.String {
+				return manifest{}, fmt.Errorf("%s in the %s of %s %s is %s, which is no string: quote it", t.Name,
+					f.name, m.Kind, m.Metadata.Name, t.Value)
+			}
+			if mine, taken := f.own[t.Name]; taken && mine != t.Value.Text() {
+				return manifest{}, fmt.Errorf("%s in the %s of %s %s is kalypso's own: it is %q, and cannot be %q", t.Name,
+					f.name, m.Kind, m.Metadata.Name, mine, t.Value.Text())
+			}
+			f.own[t.Name] = t.Value.Text()
 		}
 	}
 	return m, nil
-}
-
-// addTexts adds the labels or annotations of an object to kalypso's own.
-func addTexts(own map[string]string, theirs model.Value, of, field string) error {
-	for _, f := range theirs.Fields() {
-		if f.Value.Kind() != model.String {
-			return fmt.Errorf("%s in the %s of %s is %s, which is no string: quote it", f.Name, field, of, f.Value)
-		}
-		if mine, taken := own[f.Name]; taken && mine != f.Value.Text() {
-			return fmt.Errorf("%s in the %s of %s is kalypso's own: it is %q, and cannot be %q", f.Name,
-				field, of, mine, f.Value.Text())
-		}
-		own[f.Name] = f.Value.Text()
-	}
-	return nil
 }
 
 // value returns the object as it is written.
@@ -162,15 +144,4 @@ func fieldsOf(entries yaml.Mapping) []model.Field {
 		out = append(out, model.Field{Name: e.Key, Value: e.Value.(model.Value)})
 	}
 	return out
-}
-
-// with returns a struct with one field replaced.
-func with(v model.Value, name string, value model.Value) model.Value {
-	fields := slices.Clone(v.Fields())
-	for i := range fields {
-		if fields[i].Name == name {
-			fields[i].Value = value
-		}
-	}
-	return model.StructOf(fields...)
 }

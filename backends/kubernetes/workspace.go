@@ -1,9 +1,15 @@
 package kubernetes
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/pod-security-admission/api"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/yaml"
@@ -122,7 +128,7 @@ func (w *workspace) meta(name string) Metadata {
 	return w.metaIn(model.ShortName(name, model.MaxLabel), w.assignment.Namespace)
 }
 
-// metaIn returns the metadata of an object in a namespace, "" for none.
+// metaIn returns the metadata of an object in a namespace, "" if there is none.
 func (w *workspace) metaIn(name, namespace string) Metadata {
 	meta := Meta(w.assignment, name, namespace)
 	maps.Copy(meta.Annotations, w.annotations)
@@ -160,4 +166,200 @@ func (w *workspace) diagnostics() []diag.Diagnostic {
 		w.ds[i].Environment = w.assignment.Environment
 	}
 	return w.ds
+}
+
+// orphaned are the annotations that keep reconcilers from deleting an object:
+// Flux, when it leaves the folder or the Kustomization goes
+// (https://fluxcd.io/flux/components/kustomize/kustomizations/#prune), Argo CD,
+// when it leaves the folder (Prune) or the Application goes (Delete;
+// https://argo-cd.readthedocs.io/en/stable/user-guide/sync-options/), and those
+// that make a folder a release of Helm's, as Fleet does, in both cases
+// (https://helm.sh/docs/howto/charts_tips_and_tricks).
+var orphaned = map[string]string{
+	"kustomize.toolkit.fluxcd.io/prune": "disabled",
+	"argocd.argoproj.io/sync-options":   "Prune=false,Delete=false",
+	"helm.sh/resource-policy":           "keep",
+}
+
+func (w *workspace) namespace() {
+	a := w.assignment
+	meta := w.metaIn(a.Namespace, "")
+	maps.Copy(meta.Labels, workspaceLabels(a.Environment, a.ClusterType, a.Workspace))
+	meta.Labels["workload"] = model.ShortName(a.Workload, model.MaxLabel)
+	meta.Labels["deploymentTarget"] = model.ShortName(a.DeploymentTarget, model.MaxLabel)
+	if level := w.service.PodSecurity; level != "" {
+		for _, label := range []string{api.EnforceLevelLabel, api.AuditLevelLabel, api.WarnLevelLabel} {
+			meta.Labels[label] = level
+		}
+	}
+	if w.service.Deletion == "orphan" {
+		maps.Copy(meta.Annotations, orphaned)
+	}
+	w.merge(meta.Labels, w.service.Labels, "labels")
+	w.merge(meta.Annotations, w.service.Annotations, "annotations")
+	w.add(Object{APIVersion: "v1", Kind: "Namespace", Metadata: meta}, "")
+}
+
+func (w *workspace) resourceQuota() {
+	if len(w.service.Quota) == 0 {
+		return
+	}
+	type spec struct {
+		Hard map[string]quantity `yaml:"hard"`
+	}
+	w.add(Object{"v1", "ResourceQuota", w.meta("quota"), spec{w.service.Quota}}, "quota")
+}
+
+// limitRangeItem is an item of a LimitRange.
+type limitRangeItem struct {
+	Type                 string              `yaml:"type"`
+	Default              map[string]quantity `yaml:"default,omitempty"`
+	DefaultRequest       map[string]quantity `yaml:"defaultRequest,omitempty"`
+	Max                  map[string]quantity `yaml:"max,omitempty"`
+	Min                  map[string]quantity `yaml:"min,omitempty"`
+	MaxLimitRequestRatio map[string]quantity `yaml:"maxLimitRequestRatio,omitempty"`
+}
+
+func (w *workspace) limitRange() {
+	var items []limitRangeItem
+	for _, kind := range sortedKeys(w.service.Limits) {
+		l := w.service.Limits[kind]
+		path := "limits." + kind
+		// What API servers refuse (Kubernetes' ValidateLimitRange).
+		if kind == "Pod" && len(l.Default)+len(l.DefaultRequest) > 0 {
+			w.misfit(path, "a pod has no default limits and requests of its own: give them to Container")
+		}
+		if kind == "PersistentVolumeClaim" && l.Min["storage"] == "" && l.Max["storage"] == "" {
+			w.misfit(path, "limits of persistent volume claims need min or max of storage")
+		}
+		items = append(items, limitRangeItem{kind, l.Default, l.DefaultRequest, l.Max, l.Min, l.MaxLimitRequestRatio})
+	}
+	if len(items) == 0 {
+		return
+	}
+	type spec struct {
+		Limits []limitRangeItem `yaml:"limits"`
+	}
+	w.add(Object{"v1", "LimitRange", w.meta("limits"), spec{items}}, "limits")
+}
+
+// localReference refers to an object of the same namespace.
+type localReference struct {
+	Name string `yaml:"name"`
+}
+
+func (w *workspace) serviceAccount() {
+	account := w.service.ServiceAccount
+	name := cmp.Or(account.Name, w.assignment.Workload)
+	if !model.IsDNSSubdomain(name) {
+		w.misfit("serviceAccount.name", "%q cannot be the name of a service account: use lower case "+
+			"letters, digits, '-' and '.'", name)
+		return
+	}
+	meta := w.meta(name)
+	w.merge(meta.Annotations, account.Annotations, "serviceAccount.annotations")
+	var pullSecrets []localReference
+	for _, secret := range account.ImagePullSecrets {
+		pullSecrets = append(pullSecrets, localReference{secret})
+	}
+	w.add(struct {
+		Object           `yaml:",inline"`
+		Automount        bool             `yaml:"automountServiceAccountToken"`
+		ImagePullSecrets []localReference `yaml:"imagePullSecrets,omitempty"`
+	}{Object{APIVersion: "v1", Kind: "ServiceAccount", Metadata: meta}, account.AutomountToken,
+		pullSecrets}, "serviceAccount")
+}
+
+// roleRef names a role, and subject who gets it.
+type roleRef struct {
+	APIGroup string `yaml:"apiGroup"`
+	Kind     string `yaml:"kind"`
+	Name     string `yaml:"name"`
+}
+type subject = roleRef
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+func (w *workspace) roleBindings() {
+	for _, name := range sortedKeys(w.service.RBAC) {
+		binding := w.service.RBAC[name]
+		role := roleRef{rbacGroup, "Role", binding.Role}
+		if binding.ClusterRole != "" {
+			role = roleRef{rbacGroup, "ClusterRole", binding.ClusterRole}
+		}
+		var subjects []subject
+		for _, group := range binding.Groups {
+			subjects = append(subjects, subject{rbacGroup, "Group", group})
+		}
+		w.add(struct {
+			Object   `yaml:",inline"`
+			Subjects []subject `yaml:"subjects"`
+			RoleRef  roleRef   `yaml:"roleRef"`
+		}{Object{APIVersion: rbacGroup + "/v1", Kind: "RoleBinding", Metadata: w.meta(name)}, subjects,
+			role}, "rbac."+model.Label(name))
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// maxStarts is how many starts of a schedule are looked at: more than those of a week at one
+// a minute, and several years at one a day.
+const maxStarts = 12_000
+
+// Overlapping returns the CronJobs of a projection whose runs may add up without an end, as
+// "Kind name", in the order of the objects: they allow several runs at once, and nobody knows
+// how many start before the first has to end.
+func Overlapping(p *model.Projection) []string {
+	var out []string
+	for _, o := range Items(p.Objects) {
+		if isCronJob(o.Value) && overlap(o.Value) == 0 {
+			out = append(out, "CronJob "+Text(o.Value, "metadata", "name"))
+		}
+	}
+	return out
+}
+
+func isCronJob(v model.Value) bool {
+	return Text(v, "kind") == "CronJob" && group(Text(v, "apiVersion")) == "batch"
+}
+
+// overlap returns how many runs of a CronJob there are at once, where each starts in time; 0
+// where nobody knows. Kubernetes allows several where the CronJob does not say otherwise, and ends
+// each after the activeDeadlineSeconds of its Job, whatever its pods do.
+func overlap(cronJob model.Value) int64 {
+	var spec batchv1.CronJobSpec
+	if v, found := cronJob.Lookup("spec"); found && !decode(v, &spec) {
+		return 0
+	}
+	if spec.ConcurrencyPolicy == batchv1.ForbidConcurrent || spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
+		return 1
+	}
+	schedule, err := cron.ParseStandard(spec.Schedule) // which Kubernetes reads it with
+	deadline := spec.JobTemplate.Spec.ActiveDeadlineSeconds
+	if err != nil || deadline == nil {
+		return 0
+	}
+	return starts(schedule, time.Duration(*deadline)*time.Second)
+}
+
+// starts returns the most starts of a schedule within a time; 0 if they are more than are
+// looked at.
+func starts(schedule cron.Schedule, within time.Duration) int64 {
+	most := int64(1)
+	var recent []time.Time // those within the time before the next one
+	next := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for range maxStarts {
+		if next = schedule.Next(next); next.IsZero() { // such as on 30 February
+			return most
+		}
+		for len(recent) > 0 && next.Sub(recent[0]) >= within {
+			recent = recent[1:]
+		}
+		recent = append(recent, next)
+		most = max(most, int64(len(recent)))
+	}
+	if most >= maxStarts {
+		return 0
+	}
+	return most
 }

@@ -83,7 +83,7 @@ var ordinary = func() (is [256]bool) {
 	return is
 }()
 
-// printable says whether every reader of YAML takes the character unescaped, in
+// printable reports whether every reader of YAML takes the character unescaped, in
 // any place: NEL, LS and PS are line breaks in YAML 1.1 and none in 1.2, a BOM
 // is dropped at the start (https://yaml.org/spec/1.2.2/#51-character-set), and
 // what needs more than 16 bits is escaped by kubectl and flux too.
@@ -95,7 +95,7 @@ func printable(r rune) bool {
 	return r >= 0x20 && r < 0x7F || r >= 0xA0 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD
 }
 
-// indicatorFirst says whether a string begins as no plain scalar can
+// indicatorFirst reports whether a string begins as no plain scalar can
 // (https://yaml.org/spec/1.2.2/#733-plain-style), or like the end of a document.
 func indicatorFirst(s string) bool {
 	switch s[0] {
@@ -105,7 +105,7 @@ func indicatorFirst(s string) bool {
 	return strings.ContainsRune(",[]{}#&*!|>'\"%@`", rune(s[0])) || strings.HasPrefix(s, "...")
 }
 
-// literal says whether a literal block holds a string with lines exactly, and
+// literal reports whether a literal block holds a string with lines exactly, and
 // shows it. One that begins with white space needs an indentation indicator,
 // which readers disagree about, and blanks before a line's end and empty lines at the
 // end are seen by nobody and cut: by editors, and by Helm at the end of a document.
@@ -138,7 +138,7 @@ var number = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ][-+0-9:.TtZz ]*)?`,
 }, "|") + `)$`)
 
-// ambiguous says whether a reader would take a plain string for something else.
+// ambiguous reports whether a reader would take a plain string for something else.
 func ambiguous(s string) bool {
 	if s == "" {
 		return true

@@ -25,12 +25,12 @@ type writer struct {
 	indented bool
 }
 
-// place says what stands before a node.
-type place int
+// position says what stands before a node.
+type position int
 
 const (
-	atStart  place = iota // nothing: it is a document
-	afterKey              // "key:"
+	atStart  position = iota // nothing: it is a document
+	afterKey                 // "key:"
 	afterDash
 )
 
@@ -42,7 +42,7 @@ func (w *writer) document(v any) error {
 }
 
 // node writes a value that belongs to an entry or item at an indentation.
-func (w *writer) node(v reflect.Value, at place, indent int) error {
+func (w *writer) node(v reflect.Value, at position, indent int) error {
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
 		v = v.Elem() // of nil: not valid
 	}
@@ -91,7 +91,7 @@ var (
 	taggedType  = reflect.TypeFor[Tagged]()
 )
 
-func (w *writer) value(v model.Value, at place, indent int) error {
+func (w *writer) value(v model.Value, at position, indent int) error {
 	switch v.Kind() {
 	case model.String:
 		return w.text(v.Text(), at, indent)
@@ -101,7 +101,7 @@ func (w *writer) value(v model.Value, at place, indent int) error {
 	case model.Struct, model.Secret:
 		return w.mapping(at, indent, func(indent int) error {
 			for _, f := range v.Fields() {
-				if err := w.key(f.Name, indent, func(at place) error { return w.value(f.Value, at, indent) }); err != nil {
+				if err := w.key(f.Name, indent, func(at position) error { return w.value(f.Value, at, indent) }); err != nil {
 					return err
 				}
 			}
@@ -117,7 +117,7 @@ func (w *writer) value(v model.Value, at place, indent int) error {
 	return nil
 }
 
-// isFloat says whether all readers take a number for a float: those of YAML 1.1 want
+// isFloat reports whether all readers take a number for a float: those of YAML 1.1 want
 // a point, and a sign in an exponent, and take 1e3 for a string.
 func isFloat(number string) bool {
 	_, exponent, scientific := strings.Cut(number, "e")
@@ -126,7 +126,7 @@ func isFloat(number string) bool {
 
 // mapping writes a mapping, whose entries it is given the indentation for; {}
 // for one without entries.
-func (w *writer) mapping(at place, indent int, entries func(indent int) error) error {
+func (w *writer) mapping(at position, indent int, entries func(indent int) error) error {
 	begin := len(w.out)
 	switch at {
 	case afterKey:
@@ -150,7 +150,7 @@ func (w *writer) mapping(at place, indent int, entries func(indent int) error) e
 
 // list writes n items. Those of a list that is an entry's value are at the
 // entry's own indentation, unless the writer is to indent them.
-func (w *writer) list(n int, at place, indent int, item func(i, indent int) error) error {
+func (w *writer) list(n int, at position, indent int, item func(i, indent int) error) error {
 	if n == 0 {
 		w.plain("[]", at)
 		return nil
@@ -195,7 +195,7 @@ func (w *writer) indent(indent int) {
 // reason for the limit, and this is the one of libyaml and its descendants.
 const longestKey = 128
 
-// isLineBreak says whether a character ends a line in YAML 1.1.
+// isLineBreak reports whether a character ends a line in YAML 1.1.
 func isLineBreak(r rune) bool {
 	switch r {
 	case '\n', '\r', 0x85, 0x2028, 0x2029:
@@ -204,9 +204,9 @@ func isLineBreak(r rune) bool {
 	return false
 }
 
-// key writes an entry: its key, and then its value, which gets its place.
+// key writes an entry: its key, and then its value, which gets its position.
 // A key of several lines, or a long one, gets a line of its own, after "? ".
-func (w *writer) key(key string, indent int, value func(place) error) error {
+func (w *writer) key(key string, indent int, value func(position) error) error {
 	w.begin(indent)
 	at := afterKey
 	if len(key) > longestKey || strings.ContainsFunc(key, isLineBreak) {
@@ -236,7 +236,7 @@ func (w *writer) entries(m Mapping, indent int) error {
 }
 
 func (w *writer) entry(key string, v reflect.Value, indent int) error {
-	return w.key(key, indent, func(at place) error { return w.node(v, at, indent) })
+	return w.key(key, indent, func(at position) error { return w.node(v, at, indent) })
 }
 
 // sorted writes the entries of a map.
@@ -287,7 +287,7 @@ func empty(v reflect.Value) bool {
 }
 
 // plain writes what is not a string: the reader finds out its type.
-func (w *writer) plain(s string, at place) {
+func (w *writer) plain(s string, at position) {
 	if at != atStart {
 		w.out = append(w.out, ' ')
 	}
@@ -295,7 +295,7 @@ func (w *writer) plain(s string, at place) {
 }
 
 // text writes a string.
-func (w *writer) text(s string, at place, indent int) error {
+func (w *writer) text(s string, at position, indent int) error {
 	if at != atStart {
 		w.out = append(w.out, ' ')
 	}

@@ -6,11 +6,18 @@
 // that either of them would take for something else is quoted. Equal values give
 // equal bytes. There are no anchors, no folded lines, and no tags but Tagged's and, before
 // numbers that YAML 1.1 takes for strings such as 1e3, !!float.
+//
+// An example: the struct {GREETING: "Hello, world", DEBUG: "no"} becomes the two lines
+//
+//	DEBUG: "no"
+//	GREETING: Hello, world
 package yaml
 
 import (
 	"bytes"
 	"fmt"
+	"reflect"
+	"strings"
 	"sync"
 )
 
@@ -79,3 +86,50 @@ func documents(indented bool, docs []any) ([]byte, error) {
 // writers have grown to what documents need: a build keeps hundreds of thousands
 // of documents, none of which shall be longer than it is.
 var writers = sync.Pool{New: func() any { return &writer{out: make([]byte, 0, 4096)} }}
+
+// field is a field of a struct, as its yaml tag has it.
+type field struct {
+	index             int
+	name              string
+	omitEmpty, inline bool
+}
+
+// structType is what is known of a type of struct.
+type structType struct {
+	fields []field
+	err    error // why it cannot be written
+}
+
+// structTypes remembers the tags of each type, by reflect.Type: there are few
+// types and many values.
+var structTypes sync.Map
+
+func fieldsOf(t reflect.Type) ([]field, error) {
+	known, ok := structTypes.Load(t)
+	if !ok {
+		fields, err := readTags(t)
+		known, _ = structTypes.LoadOrStore(t, structType{fields, err})
+	}
+	s := known.(structType)
+	return s.fields, s.err
+}
+
+func readTags(t reflect.Type) ([]field, error) {
+	var fields []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, option, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case !f.IsExported() || name == "-":
+			continue
+		case option == "inline":
+			if f.Type != mappingType && f.Type.Kind() != reflect.Struct {
+				return nil, fmt.Errorf("cannot inline a %s", f.Type)
+			}
+		case name == "" || option != "" && option != "omitempty":
+			return nil, fmt.Errorf("cannot write a %s: field %s has no usable yaml tag", t, f.Name)
+		}
+		fields = append(fields, field{index: i, name: name, omitEmpty: option == "omitempty", inline: option == "inline"})
+	}
+	return fields, nil
+}

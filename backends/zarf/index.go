@@ -28,11 +28,7 @@ func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	if diag.Errors(ds) {
 		return nil, ds
 	}
-	var names []string
-	for _, f := range folders {
-		names = append(names, f.DeploymentTarget)
-	}
-	files := []backends.File{kubernetes.README(ct, folders), delivery.Kustomization(names)}
+	files := []backends.File{kubernetes.README(ct, folders), delivery.FolderList(folders)}
 	if len(folders) == 0 {
 		return delivery.Sorted(files), ds
 	}
@@ -41,7 +37,7 @@ func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	written := backends.File{Path: DefinitionFile, Data: yaml.Must(definition{
 		APIVersion: apiVersion, Kind: "ZarfPackageConfig",
 		Metadata: metadata{
-			Name:        packageName(ct),
+			Name:        model.ShortName(ct.Environment+"-"+ct.Name, model.MaxLabel), // a label's value to Zarf
 			Description: strings.TrimSpace(ct.Description), Version: o.Version, Architecture: o.Architecture,
 			Annotations: map[string]string{"app.kubernetes.io/managed-by": "kalypso"},
 		},
@@ -51,11 +47,6 @@ func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 		return nil, ds
 	}
 	return delivery.Sorted(append(files, written)), ds
-}
-
-// packageName returns the package's name. Zarf uses it as a label value.
-func packageName(ct *backends.ClusterType) string {
-	return model.ShortName(ct.Environment+"-"+ct.Name, model.MaxLabel)
 }
 
 // componentsOf returns the folders' components in the order of their deployment.
@@ -77,7 +68,11 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 	for _, f := range folders {
 		out = append(out, all[f.DeploymentTarget])
 		for _, target := range f.DependsOn {
-			if c, ok := all[target]; ok && optional(c, all[f.DeploymentTarget]) {
+			// It may be left out where this one is deployed, unless it is required there.
+			c, ok := all[target]
+			theirs, _ := json.Marshal(all[f.DeploymentTarget].Only) // of strings
+			own, _ := json.Marshal(c.Only)
+			if ok && (!c.Required || c.Only != nil && string(own) != string(theirs)) {
 				ds = append(ds, diag.New(diag.NotWaitedFor,
 					fmt.Sprintf("%s waits for %s only where that is deployed: its component can be left out",
 						f.DeploymentTarget, target)).
@@ -117,16 +112,6 @@ func componentOf(f backends.Folder) (component, bool) {
 	return c, !slices.ContainsFunc(paths, func(p string) bool {
 		return path.Clean(p) != p || !strings.HasPrefix(p, f.DeploymentTarget+"/")
 	})
-}
-
-// optional says whether a component may be left out where another is deployed.
-func optional(c, of component) bool {
-	if !c.Required {
-		return true
-	}
-	theirs, _ := json.Marshal(of.Only) // of strings
-	own, _ := json.Marshal(c.Only)
-	return c.Only != nil && string(own) != string(theirs)
 }
 
 // ordered sorts folders by their waves and names, and each behind all that it

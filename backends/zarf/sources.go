@@ -2,10 +2,12 @@ package zarf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
@@ -60,14 +62,14 @@ const (
 )
 
 func isKind(o model.Value, group, kind string) bool {
-	return textAt(o, "kind") == kind && strings.HasPrefix(textAt(o, "apiVersion"), group+"/")
+	return kubernetes.Text(o, "kind") == kind && strings.HasPrefix(kubernetes.Text(o, "apiVersion"), group+"/")
 }
 
 func itemsOf(objects []model.Value) []model.Value {
 	var out []model.Value
 	for _, o := range objects {
 		items, ok := o.Lookup("items")
-		if ok && strings.HasSuffix(textAt(o, "kind"), "List") {
+		if ok && strings.HasSuffix(kubernetes.Text(o, "kind"), "List") {
 			out = append(out, itemsOf(items.Elems())...)
 		} else {
 			out = append(out, o)
@@ -76,16 +78,8 @@ func itemsOf(objects []model.Value) []model.Value {
 	return out
 }
 
-func nameOf(o model.Value) string { return textAt(o, "kind") + " " + textAt(o, "metadata", "name") }
-
-func at(v model.Value, path ...string) (model.Value, bool) {
-	ok := true
-	for _, field := range path {
-		if v, ok = v.Lookup(field); !ok {
-			break
-		}
-	}
-	return v, ok
+func nameOf(o model.Value) string {
+	return kubernetes.Text(o, "kind") + " " + kubernetes.Text(o, "metadata", "name")
 }
 
 func (s *sources) cannot(hint, format string, args ...any) {
@@ -96,20 +90,20 @@ func (s *sources) cannot(hint, format string, args ...any) {
 // the order in which Flux looks
 // (https://fluxcd.io/flux/components/source/gitrepositories/#reference).
 func (s *sources) gitRepository(o model.Value) {
-	ref := func(field string) string { return textAt(o, "spec", "ref", field) }
+	ref := func(field string) string { return kubernetes.Text(o, "spec", "ref", field) }
 	switch {
 	case ref("commit") != "":
-		s.repo(nameOf(o), textAt(o, "spec", "url"), ref("commit"), true)
+		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), ref("commit"), true)
 	case ref("name") != "":
-		s.repo(nameOf(o), textAt(o, "spec", "url"), ref("name"), strings.HasPrefix(ref("name"), "refs/tags/"))
+		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), ref("name"), strings.HasPrefix(ref("name"), "refs/tags/"))
 	case ref("semver") != "":
-		s.repo(nameOf(o), textAt(o, "spec", "url"), "", false)
+		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), "", false)
 	case ref("tag") != "":
-		s.repo(nameOf(o), textAt(o, "spec", "url"), ref("tag"), true)
+		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), ref("tag"), true)
 	case ref("branch") != "":
-		s.repo(nameOf(o), textAt(o, "spec", "url"), "refs/heads/"+ref("branch"), false)
+		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), "refs/heads/"+ref("branch"), false)
 	default:
-		s.repo(nameOf(o), textAt(o, "spec", "url"), "refs/heads/master", false)
+		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), "refs/heads/master", false)
 	}
 }
 
@@ -137,11 +131,11 @@ func (s *sources) repo(of, url, ref string, pinned bool) {
 
 // ociRepository adds the artifact of an OCIRepository.
 func (s *sources) ociRepository(o model.Value) {
-	url := textAt(o, "spec", "url")
-	switch digest, tag := textAt(o, "spec", "ref", "digest"), textAt(o, "spec", "ref", "tag"); {
+	url := kubernetes.Text(o, "spec", "url")
+	switch digest, tag := kubernetes.Text(o, "spec", "ref", "digest"), kubernetes.Text(o, "spec", "ref", "tag"); {
 	case digest != "":
 		s.artifact(nameOf(o), url+"@"+digest)
-	case textAt(o, "spec", "ref", "semver") != "":
+	case kubernetes.Text(o, "spec", "ref", "semver") != "":
 		s.cannot("pin it with ref: tag or digest", "a package cannot hold the artifact of %s, which is "+
 			"a range of versions", nameOf(o))
 	case tag != "":
@@ -162,46 +156,47 @@ func (s *sources) artifact(of, name string) {
 
 // helmRepository remembers a registry of charts, which HelmReleases name.
 func (s *sources) helmRepository(o model.Value) {
-	url := textAt(o, "spec", "url")
+	url := kubernetes.Text(o, "spec", "url")
 	if !strings.HasPrefix(url, "oci://") {
 		s.outside = append(s.outside, url)
 		return
 	}
-	s.charts[textAt(o, "metadata", "namespace")+"/"+textAt(o, "metadata", "name")] = strings.TrimRight(url, "/")
+	repository := kubernetes.Text(o, "metadata", "namespace") + "/" + kubernetes.Text(o, "metadata", "name")
+	s.charts[repository] = strings.TrimRight(url, "/")
 }
 
 // helmRelease adds the chart that a HelmRelease takes from a registry.
 func (s *sources) helmRelease(o model.Value) {
-	spec, ok := at(o, "spec", "chart", "spec")
-	if !ok || textAt(spec, "sourceRef", "kind") != "HelmRepository" {
+	spec, ok := kubernetes.Lookup(o, "spec", "chart", "spec")
+	if !ok || kubernetes.Text(spec, "sourceRef", "kind") != "HelmRepository" {
 		return
 	}
-	namespace := textAt(spec, "sourceRef", "namespace")
+	namespace := kubernetes.Text(spec, "sourceRef", "namespace")
 	if namespace == "" {
-		namespace = textAt(o, "metadata", "namespace")
+		namespace = kubernetes.Text(o, "metadata", "namespace")
 	}
-	registry, ok := s.charts[namespace+"/"+textAt(spec, "sourceRef", "name")]
+	registry, ok := s.charts[namespace+"/"+kubernetes.Text(spec, "sourceRef", "name")]
 	if !ok {
 		return // it is not among the objects
 	}
-	version := textAt(spec, "version")
+	version := kubernetes.Text(spec, "version")
 	if !exact(version) {
 		s.cannot("give the chart one version, such as 1.2.3", "a package cannot hold the chart of %s, "+
 			"which is at no single version", nameOf(o))
 		return
 	}
-	s.artifact(nameOf(o), registry+"/"+textAt(spec, "chart")+":"+delivery.ChartTag(version))
+	s.artifact(nameOf(o), registry+"/"+kubernetes.Text(spec, "chart")+":"+delivery.ChartTag(version))
 }
 
 // applicationSet adds the sources of the Applications that an ApplicationSet
 // makes, and the repositories of its generators.
 func (s *sources) applicationSet(o model.Value) {
-	spec, _ := at(o, "spec", "template", "spec")
+	spec, _ := kubernetes.Lookup(o, "spec", "template", "spec")
 	s.application(nameOf(o), spec)
-	generators, _ := at(o, "spec", "generators")
+	generators, _ := kubernetes.Lookup(o, "spec", "generators")
 	for _, generator := range generators.Elems() {
 		if git, ok := generator.Lookup("git"); ok {
-			s.argoRepo(nameOf(o), textAt(git, "repoURL"), textAt(git, "revision"))
+			s.argoRepo(nameOf(o), kubernetes.Text(git, "repoURL"), kubernetes.Text(git, "revision"))
 		}
 	}
 }
@@ -215,11 +210,11 @@ func (s *sources) application(of string, spec model.Value) {
 		all = append([]model.Value{source}, all...)
 	}
 	for _, source := range all {
-		url, revision := textAt(source, "repoURL"), textAt(source, "targetRevision")
+		url, revision := kubernetes.Text(source, "repoURL"), kubernetes.Text(source, "targetRevision")
 		switch {
 		case strings.HasPrefix(url, "oci://"):
 			s.argoArtifact(of, strings.TrimRight(url, "/"), revision)
-		case textAt(source, "chart") != "":
+		case kubernetes.Text(source, "chart") != "":
 			s.cannot(`take the chart as an artifact: repoURL: "oci://...", path: "."`,
 				"Zarf takes %s, where %s has a chart from, for a git repository", url, of)
 		default:
@@ -255,5 +250,104 @@ func (s *sources) argoArtifact(of, name, revision string) {
 	}
 }
 
-// exact says whether a version is one, not a range. Some charts have a v before it.
+// exact reports whether a version is one, not a range. Some charts have a v before it.
 func exact(version string) bool { return delivery.Exact(strings.TrimPrefix(version, "v")) }
+
+// fetched adds what the workload fetches at the site: the images of its pods and
+// of those of the namespace service, those that the reconciler names, and the
+// repositories and artifacts that a GitOps agent among the objects pulls.
+func (f *folder) fetched() {
+	images, bad := kubernetes.Images(f.deployed())
+	for _, b := range bad {
+		f.report(diag.New(diag.UnsupportedManifests,
+			fmt.Sprintf("the package cannot hold an image of %s: %s: %s", b.Object, b.Path, b.Why)).
+			On("manifests").At(f.a.Ref.At("manifests"), "").
+			Hinting("give it an image that is named in full, in the manifests or the chart's values"))
+	}
+	s := sourcesOf(f.deployed())
+	f.sources(s)
+	images = append(images, s.artifacts...)
+	f.unpinned(images, f.a.Ref.At("manifests"))
+	further := f.furtherImages()
+	f.unpinned(further, f.a.Reconciler.Ref.At("zarf.images"))
+
+	var names []string
+	for _, image := range append(images, further...) {
+		names = append(names, image.Name)
+	}
+	f.component.Images, f.component.Repos = sorted(names), sorted(s.repos)
+}
+
+// furtherImages returns the images that the reconciler names.
+func (f *folder) furtherImages() []kubernetes.Image {
+	var out []kubernetes.Image
+	for i, text := range f.options.Images {
+		image, err := kubernetes.ParseImage(text)
+		if err != nil {
+			at := f.a.Reconciler.Ref.At(fmt.Sprintf("zarf.images[%d]", i))
+			f.report(diag.New(diag.BadSpec, err.Error()).On(at.String()).At(at, "").
+				Hinting("name the image as docker pull takes it, such as registry.example.com/app:1.2.3"))
+			continue
+		}
+		out = append(out, image)
+	}
+	return out
+}
+
+// unpinned warns of images without a digest, which are given at ref.
+func (f *folder) unpinned(images []kubernetes.Image, ref model.Ref) {
+	var names []string
+	for _, image := range images {
+		if !image.Pinned {
+			names = append(names, image.Name)
+		}
+	}
+	if len(names) > 0 {
+		f.report(diag.New(diag.Unpinned, "images have no digest: "+kubernetes.Few(sorted(names))).At(ref, "").
+			Hinting("add the digest, as in app:1.2.3@sha256:..., so that the package holds what was tested"))
+	}
+}
+
+// deployed returns the objects that the component brings to the cluster, except
+// a chart's tests, which nothing runs.
+func (f *folder) deployed() []model.Value {
+	var out []model.Value
+	if f.a.Projection != nil && f.a.Manifests.Package == nil {
+		for _, o := range f.a.Projection.Objects {
+			if !kubernetes.IsTest(o) {
+				out = append(out, o.Value)
+			}
+		}
+	}
+	manifests, _ := f.a.NamespaceService.Value.Lookup("manifests")
+	out = append(out, manifests.Elems()...)
+	for _, m := range manifests.Fields() {
+		out = append(out, m.Value)
+	}
+	return out
+}
+
+// sources reports what is wrong with what GitOps agents pull.
+func (f *folder) sources(s *sources) {
+	for _, problem := range s.impossible {
+		f.report(diag.New(diag.UnsupportedManifests,
+			problem.what).On("manifests").At(f.a.Ref.At("manifests"), "").Hinting(problem.hint))
+	}
+	if len(s.unpinned) > 0 {
+		f.report(diag.New(diag.Unpinned, "sources are at no commit, tag or digest: "+kubernetes.Few(sorted(s.unpinned))).
+			On("manifests").At(f.a.Ref.At("manifests"), "").
+			Hinting("pin them: the package holds what they are when it is made"))
+	}
+	if len(s.outside) > 0 {
+		f.report(diag.New(diag.NoEffect, "a package cannot hold chart repositories, so the site must "+
+			"reach them: "+kubernetes.Few(sorted(s.outside))).
+			On("manifests").At(f.a.Ref.At("manifests"), "").Hinting("take the charts from an OCI registry"))
+	}
+}
+
+// sorted returns the names sorted, each once.
+func sorted(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -2,12 +2,15 @@ package zarf
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
@@ -55,7 +58,7 @@ func (f *folder) rendered() {
 	f.report(delivery.Hooks(f.a, argo, nil)...)
 	files, objects, ds := kubernetes.Manifests(f.a, applied)
 	f.report(ds...)
-	f.report(twice(f.a, f.objects, objects)...)
+	f.report(delivery.Twice(f.a, f.objects, objects, nil)...)
 	for _, written := range files {
 		definitions, others := kubernetes.SplitCRDs(written.Data, objects)
 		for _, part := range []struct {
@@ -73,22 +76,6 @@ func (f *folder) rendered() {
 		}
 	}
 	f.objects = append(f.objects, objects...)
-}
-
-// twice returns an error for each object that the workspace and the workload
-// both have: they are two releases, and an object belongs to one.
-func twice(a *backends.Assignment, workspace, workload []backends.Object) []diag.Diagnostic {
-	var ds []diag.Diagnostic
-	for _, o := range workload {
-		if slices.Contains(workspace, o) {
-			ds = append(ds, diag.New(diag.NameCollision,
-				fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s",
-					a.DeploymentTarget, o.Kind, o.Name)).
-				At(a.Ref.At("manifests"), "").At(a.NamespaceService.Ref, "").
-				Hinting("leave it out of one of them, or give it another name in one of them"))
-		}
-	}
-	return ds
 }
 
 // overlay adds a Kustomize overlay, which Zarf builds when it makes the package.
@@ -174,30 +161,54 @@ func kustomizeURL(repo string) (string, bool) {
 }
 
 // defined returns a kind that objects bring the definition of, and of which they
-// have an object; "" for none.
+// have an object; "" if there is none.
 func defined(objects []model.Projected) string {
 	kinds := map[[2]string]bool{}
 	for _, o := range objects {
-		if textAt(o.Value, "kind") == "CustomResourceDefinition" {
-			kinds[[2]string{textAt(o.Value, "spec", "group"), textAt(o.Value, "spec", "names", "kind")}] = true
+		if kubernetes.Text(o.Value, "kind") == "CustomResourceDefinition" {
+			kinds[[2]string{kubernetes.Text(o.Value, "spec", "group"), kubernetes.Text(o.Value, "spec", "names", "kind")}] = true
 		}
 	}
 	for _, o := range objects {
-		group, _, _ := strings.Cut(textAt(o.Value, "apiVersion"), "/")
-		if kind := textAt(o.Value, "kind"); kinds[[2]string{group, kind}] {
+		group, _, _ := strings.Cut(kubernetes.Text(o.Value, "apiVersion"), "/")
+		if kind := kubernetes.Text(o.Value, "kind"); kinds[[2]string{group, kind}] {
 			return kind
 		}
 	}
 	return ""
 }
 
-// textAt returns the string at a path of fields; "" where there is none.
-func textAt(v model.Value, path ...string) string {
-	for _, field := range path {
-		v, _ = v.Lookup(field)
+// chart adds a chart, which Zarf puts into the package at the version that
+// kalypso.lock names, with the composed values. Credentials are those of the
+// machine that makes the package.
+func (f *folder) chart(h *model.Helm) {
+	release := delivery.ReleaseName(f.a, h)
+	if problems := validation.IsDNS1035Label(release); len(problems) > 0 {
+		f.refuse("helm.releaseName", "Zarf takes no release called "+release+": a name begins with a letter",
+			"give the release another name with releaseName")
 	}
-	if v.Kind() != model.String {
-		return ""
+	c := chart{
+		Name: workloadName, Version: f.a.Projection.Revision,
+		Namespace: f.a.Namespace, ReleaseName: release,
 	}
-	return v.Text()
+	switch {
+	case h.OCI != "":
+		c.URL = delivery.ChartURL(h)
+	case h.Chart == "":
+		f.refuse("helm.chart", "a chart repository holds many charts, and chart does not say which",
+			"name the chart with chart")
+	case strings.HasSuffix(strings.TrimRight(h.Repo, "/"), ".git"):
+		f.refuse("helm.repo", "Zarf takes "+h.Repo+" for a git repository", render)
+	default:
+		c.URL, c.RepoName = h.Repo, h.Chart
+	}
+	if _, err := semver.NewVersion(c.Version); err != nil {
+		f.report(diag.New(diag.NotLocked, "the chart of "+f.a.DeploymentTarget+" is at no version").
+			At(f.a.Ref.At("manifests.helm.version"), "").Hinting("run kalypso lock"))
+	}
+	if values := delivery.ChartValues(f.a, h); values != nil {
+		f.files = append(f.files, backends.File{Path: valuesFile, Data: yaml.Must(*values)})
+		c.ValuesFiles = []string{f.in(valuesFile)}
+	}
+	f.component.Charts = append(f.component.Charts, c)
 }

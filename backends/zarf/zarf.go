@@ -17,10 +17,32 @@
 //     and for which the definitions of custom resources must be there before.
 //   - It replaces ###ZARF_...### in all that it deploys, and drops what follows a
 //     line of a mebibyte. Both are refused here.
+//
+// An example is the platform that kalypso init --reconciler zarf writes. Its workload has
+//
+//	manifests: package: files: "/etc/hello.conf": {mode: "0600", content: "greeting = hello\n"}
+//
+// The component of it in dev/cloud/zarf.yaml installs the workspace and the file:
+//
+//	name: hello-dev
+//	required: true
+//	manifests:
+//	- name: workspace
+//	  namespace: dev-cloud-hello-dev
+//	  files: [hello-dev/namespace.yaml, hello-dev/platform-config.yaml]
+//	files:
+//	- source: hello-dev/files/etc/hello.conf
+//	  target: /etc/hello.conf
 package zarf
 
 import (
+	"fmt"
+	"path"
+
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -64,7 +86,7 @@ func (zarf) Reconciled(string, string, backends.Folder) backends.Reconciled {
 func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
 	if diag.Errors(ds) {
-		return backends.Emission{}, about(a, ds)
+		return delivery.Finish(a, backends.Emission{}, nil, ds)
 	}
 	f := &folder{a: a, options: o, component: component{
 		Name:        a.DeploymentTarget,
@@ -79,18 +101,9 @@ func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 			"render it: set render: true on the deployment target")...)
 	}
 	f.checkFiles()
-	if diag.Errors(f.ds) {
-		return backends.Emission{}, about(a, f.ds)
-	}
-	return f.emission(), about(a, f.ds)
-}
-
-// about says that diagnostics are about an assignment.
-func about(a *backends.Assignment, ds []diag.Diagnostic) []diag.Diagnostic {
-	for i := range ds {
-		ds[i] = ds[i].For(a.ID())
-	}
-	return ds
+	// kustomization.yaml shows what the folder itself brings to a cluster. Zarf does not read it.
+	f.files = append(f.files, delivery.Kustomization(f.listed))
+	return delivery.Finish(a, backends.Emission{Files: f.files, Objects: f.objects}, f.component, f.ds)
 }
 
 // Central returns nothing: every site has its own copy of the package.
@@ -109,4 +122,129 @@ func (zarf) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 		At(ct.Ref, "").At(ct.Reconciler.Ref, "").
 		Hinting("in the environment's folder, run zarf package create " + ct.Dir() +
 			" where there is a connection, and zarf package deploy with what it makes at the site")}
+}
+
+// options are the fields of #Zarf.
+type options struct {
+	Architecture string
+	Version      string
+	Required     bool
+	Default      bool
+	Only         *only
+	Images       []string
+}
+
+// optionsOf returns the reconciler's fields, which Zarf can follow together.
+func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
+	var o options
+	if ds := s.Fields(&o); diag.Errors(ds) {
+		return o, ds
+	}
+	if only := o.Only; only != nil && only.LocalOS == "" &&
+		(only.Cluster == nil || only.Cluster.Architecture == "" && len(only.Cluster.Distros) == 0) {
+		o.Only = nil // the component is deployed everywhere
+	}
+	var ds []diag.Diagnostic
+	if o.Required && o.Default {
+		ds = append(ds, diag.New(diag.BadSpec, "a component that is required is not one that is deployed by default").
+			On("zarf.default").At(s.Ref.At("zarf.default"), "").At(s.Ref.At("zarf.required"), "").
+			Hinting("set required: false with default: true, or remove default"))
+	}
+	if o.Only != nil && o.Only.Cluster != nil {
+		if wanted := o.Only.Cluster.Architecture; wanted != "" && wanted != o.Architecture {
+			ds = append(ds, diag.New(diag.BadSpec,
+				fmt.Sprintf("a component for clusters of %s would be left out of a package for %s", wanted,
+					o.Architecture)).
+				On("zarf.only.cluster.architecture").At(s.Ref.At("zarf.only.cluster.architecture"),
+				"").At(s.Ref.At("zarf.architecture"), "").
+				Hinting("set architecture to that of the clusters"))
+		}
+	}
+	return o, ds
+}
+
+// folder collects what an assignment's folder and its component hold.
+type folder struct {
+	a         *backends.Assignment
+	options   options
+	files     []backends.File
+	objects   []backends.Object
+	listed    []string // files of kustomization.yaml
+	component component
+	ds        []diag.Diagnostic
+}
+
+// in returns the path of one of the folder's files in zarf.yaml.
+func (f *folder) in(name string) string { return path.Join(f.a.DeploymentTarget, name) }
+
+func (f *folder) report(ds ...diag.Diagnostic) { f.ds = append(f.ds, ds...) }
+
+// add adds files that hold objects.
+func (f *folder) add(files []backends.File, objects []backends.Object) {
+	for _, file := range files {
+		f.listed = append(f.listed, file.Path)
+	}
+	f.files = append(f.files, files...)
+	f.objects = append(f.objects, objects...)
+}
+
+// workspace adds the assignment's workspace.
+func (f *folder) workspace() {
+	files, objects, ds := kubernetes.Workspace(f.a)
+	f.report(ds...)
+	for _, o := range objects {
+		if o.Group == "" && o.Kind == "ServiceAccount" && o.Name == "default" {
+			f.report(diag.New(diag.BadSpec, "Kubernetes makes the service account default in each "+
+				"namespace, and Helm, which Zarf deploys with, takes over nothing that is there").
+				On(f.a.NamespaceService.Ref.At("serviceAccount.name").String()).
+				At(f.a.NamespaceService.Ref.At("serviceAccount.name"), "").
+				Hinting("give the service account of the namespace service another name"))
+		}
+	}
+	f.add(files, objects)
+	if f.a.Manifests.Helm != nil && !f.a.Render {
+		f.workspaceChart()
+		return
+	}
+	f.component.Manifests = []manifest{{
+		Name: workspaceName, Namespace: f.a.Namespace,
+		Files: []string{f.in(kubernetes.NamespaceFile), f.in(kubernetes.PlatformConfigFile)},
+	}}
+}
+
+// The files that make a chart of the folder.
+const (
+	chartFile      = "Chart.yaml"
+	helmIgnoreFile = ".helmignore"
+	templateFile   = "templates/workspace.yaml"
+	valuesFile     = "values.yaml"
+)
+
+// workspaceTemplate writes the workspace as it is: what .Files.Get returns is no
+// template. The line between the two ends the first one's last document.
+const workspaceTemplate = `{{ .Files.Get "` + kubernetes.NamespaceFile + `" }}
+---
+{{ .Files.Get "` + kubernetes.PlatformConfigFile + `" }}
+`
+
+// workspaceChart makes a chart of the folder, for the workspace: Zarf installs
+// charts before manifests, and in their order.
+func (f *folder) workspaceChart() {
+	const version = "1.0.0" // a chart needs one; Zarf's package tells releases apart
+	f.files = append(f.files,
+		backends.File{Path: chartFile, Data: yaml.Must(struct {
+			APIVersion  string `yaml:"apiVersion"`
+			Name        string `yaml:"name"`
+			Description string `yaml:"description"`
+			Type        string `yaml:"type"`
+			Version     string `yaml:"version"`
+		}{"v2", workspaceName, "The workspace of " + f.a.Origin(), "application", version})},
+		backends.File{Path: helmIgnoreFile, Data: []byte(kubernetes.KustomizationFile + "\n" + valuesFile + "\n")},
+		backends.File{Path: templateFile, Data: []byte(workspaceTemplate)},
+	)
+	f.component.Charts = []chart{{
+		Name: workspaceName, LocalPath: f.a.DeploymentTarget, Version: version, Namespace: f.a.Namespace,
+		// It differs from the workload's release, whatever that is called.
+		ReleaseName: model.ShortName(delivery.ReleaseName(f.a, f.a.Manifests.Helm)+"-"+workspaceName, model.MaxHelmRelease),
+	}}
 }

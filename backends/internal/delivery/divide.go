@@ -12,7 +12,7 @@ import (
 // Divide takes what is for single clusters out of a YAML stream. take is called with each
 // document: it removes such nodes from it, and calls part with each. Divide returns the texts of
 // the nodes by cluster, and with "" what is left: they are equal where the nodes are, however
-// these are written. It returns nil where the stream is no YAML.
+// these are written. It returns nil if the stream is no YAML.
 func Divide(data []byte, take func(doc *yaml.Node, part func(cluster string, n *yaml.Node))) map[string][]byte {
 	docs, _, err := yamlnodes.Parse(data)
 	if err != nil {
@@ -68,7 +68,7 @@ func TakeElements(list *yaml.Node, field string, part func(cluster string, n *ya
 	})
 }
 
-// Node returns the value at a path of field names; nil where there is none.
+// Node returns the value at a path of field names; nil if there is none.
 func Node(n *yaml.Node, path ...string) *yaml.Node {
 	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		n = n.Content[0]

@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +27,7 @@ type Content struct {
 	// them.
 	Reconciler []kubernetes.Object
 	// Access is what a service account may do as which the reconciler applies what it
-	// fetches; nil for none.
+	// fetches; nil if there is none.
 	Access *kubernetes.Access
 	// Elsewhere says that they go to another cluster than the workspace, so that
 	// kustomization.yaml does not list them.
@@ -33,12 +35,16 @@ type Content struct {
 	// Manifests are the objects of manifests.yaml.
 	Manifests []model.Projected
 	// Apart is a folder in the assignment's that has manifests.yaml, where an object of
-	// Reconciler applies it; "" where it is applied with the folder.
+	// Reconciler applies it; "" if it is applied with the folder.
 	Apart string
 	// NamespaceAnnotations are further annotations of the objects of the workspace,
 	// ConfigAnnotations those of its platform config.
 	NamespaceAnnotations, ConfigAnnotations map[string]string
 }
+
+// kustomizationHints are Twice's for a folder that one kustomization lists.
+var kustomizationHints = map[string]string{"ServiceAccount": "let the manifests use the one of the " +
+	"namespace service, or give that another name with serviceAccount: name"}
 
 // Emission returns the assignment's folder: its workspace on the cluster, the
 // files of its namespace service, what was rendered for it, and the reconciler's
@@ -46,7 +52,7 @@ type Content struct {
 func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diagnostic) {
 	workspace, objects, ds := kubernetes.AnnotatedWorkspace(a, c.NamespaceAnnotations, c.ConfigAnnotations)
 	manifests, rendered, problems := kubernetes.Manifests(a, c.Manifests)
-	ds = append(append(ds, problems...), Twice(a, objects, rendered)...)
+	ds = append(append(ds, problems...), Twice(a, objects, rendered, kustomizationHints)...)
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
@@ -62,11 +68,12 @@ func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diag
 		folder.Add(file, identities, true)
 	}
 	if len(c.Reconciler) > 0 {
+		var docs []any
 		var identities []backends.Object
 		for _, o := range c.Reconciler {
-			identities = append(identities, o.Identity())
+			docs, identities = append(docs, o), append(identities, o.Identity())
 		}
-		folder.Add(backends.File{Path: ReconcilerFile, Data: yaml.Must(objectsOf(c.Reconciler)...)}, identities, !c.Elsewhere)
+		folder.Add(backends.File{Path: ReconcilerFile, Data: yaml.Must(docs...)}, identities, !c.Elsewhere)
 	}
 	folder.Add(backends.File{Path: kubernetes.KustomizationFile}, nil, false) // its place is taken
 	ds = append(ds, folder.OfService(a)...)
@@ -98,12 +105,39 @@ func (c *Content) apart(manifests []backends.File) []backends.File {
 	return append(out, list)
 }
 
-func objectsOf(objects []kubernetes.Object) []any {
-	docs := make([]any, len(objects))
-	for i := range objects {
-		docs[i] = objects[i]
+// Finish ends the Emit of a backend: it names the assignment in each diagnostic, sorts the
+// files by path, and returns no emission beside an error. shared is what Index needs to know
+// of the folder, nil for nothing. It says only what differs from the usual, because the
+// provenance record has it once for each assignment: without any field, Shared is nil.
+func Finish(a *backends.Assignment, e backends.Emission, shared any,
+	ds []diag.Diagnostic) (backends.Emission, []diag.Diagnostic) {
+	for i := range ds {
+		ds[i] = ds[i].For(a.ID())
 	}
-	return docs
+	if diag.Errors(ds) {
+		return backends.Emission{}, ds
+	}
+	Sorted(e.Files)
+	if shared != nil {
+		encoded, err := json.Marshal(shared)
+		if err != nil {
+			panic(fmt.Sprintf("delivery: writing a %T: %v", shared, err)) // it is made of strings and bools
+		}
+		if string(encoded) != "{}" {
+			e.Shared = encoded
+		}
+	}
+	return e, ds
+}
+
+// SharedOf returns what Finish got of a folder of the backend: the zero value if another
+// backend made the folder, and for a damaged record, whose folder then is a usual one.
+func SharedOf[T any](f backends.Folder, backend string) T {
+	var shared, none T
+	if f.Backend != backend || len(f.Shared) == 0 || json.Unmarshal(f.Shared, &shared) != nil {
+		return none
+	}
+	return shared
 }
 
 // Sorted returns the files sorted by path.
@@ -119,6 +153,15 @@ func Kustomization(resources []string) backends.File {
 		panic(fmt.Sprintf("delivery: writing a kustomization: %v", err))
 	}
 	return file
+}
+
+// FolderList returns the kustomization.yaml that lists folders, in their order.
+func FolderList(folders []backends.Folder) backends.File {
+	names := make([]string, len(folders))
+	for i, f := range folders {
+		names[i] = f.DeploymentTarget
+	}
+	return Kustomization(names)
 }
 
 // Entry returns the kustomization.yaml of a cluster's entry: it has what the folder that the
@@ -159,7 +202,7 @@ func AssignmentMeta(ct *backends.ClusterType, f backends.Folder, namespace strin
 type Owner struct {
 	Name string // the object's
 	Of   string // what the object is, for messages
-	// Assignment that the object belongs to; "" for none.
+	// Assignment that the object belongs to; "" if there is none.
 	Assignment string
 }
 
@@ -189,4 +232,100 @@ func Collisions(ct *backends.ClusterType, owners []Owner) []diag.Diagnostic {
 // FolderID returns the assignment of a folder as its assignment's ID does.
 func FolderID(ct *backends.ClusterType, deploymentTarget string) string {
 	return ct.Environment + "/" + ct.Dir() + "/" + deploymentTarget
+}
+
+// Rendered returns the objects that the assignment's manifests render to.
+func Rendered(a *backends.Assignment) []model.Projected {
+	if a.Projection == nil {
+		return nil
+	}
+	return kubernetes.Items(a.Projection.Objects)
+}
+
+// Twice returns an error for each object that the namespace service makes and the
+// manifests render as well: kustomize refuses a folder that has it twice, and an object
+// belongs to one release of Helm only. hints has further ways out by kind of object.
+func Twice(a *backends.Assignment, workspace, rendered []backends.Object,
+	hints map[string]string) []diag.Diagnostic {
+	made := map[backends.Object]bool{}
+	for _, o := range workspace {
+		made[o] = true
+	}
+	var ds []diag.Diagnostic
+	for _, o := range rendered {
+		if !made[o] {
+			continue
+		}
+		hint := cmp.Or(hints[o.Kind], "leave it out of one of them, or give it another name in one of them")
+		d := diag.New(diag.NameCollision,
+			fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s",
+				a.DeploymentTarget, o.Kind, o.Name)).
+			At(a.Ref.At("manifests"), "").At(a.NamespaceService.Ref, "").Hinting(hint).For(a.ID())
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// Hooks returns a warning that names the hooks of Helm and of Argo CD among what was
+// rendered: those that are applied as ordinary objects, and those that are left out. It
+// is nothing where there are none.
+func Hooks(a *backends.Assignment, ordinary, left []model.Projected) []diag.Diagnostic {
+	var parts []string
+	if names := hooksAmong(ordinary); len(names) > 0 {
+		parts = append(parts, "applied as ordinary objects: "+kubernetes.Few(names))
+	}
+	if names := hooksAmong(left); len(names) > 0 {
+		parts = append(parts, "left out: "+kubernetes.Few(names))
+	}
+	if parts == nil {
+		return nil
+	}
+	var hints []string
+	argo, others := kubernetes.Split(slices.Concat(ordinary, left), kubernetes.IsArgoHook)
+	if slices.ContainsFunc(others, kubernetes.IsHook) {
+		hints = append(hints, "let the reconciler fetch the chart where its hooks matter: remove "+
+			"render: true from the deployment target")
+	}
+	if len(argo) > 0 {
+		hints = append(hints,
+			"only Argo CD runs its own hooks: deliver the workload with it, or remove "+kubernetes.ArgoHookAnnotation)
+	}
+	return []diag.Diagnostic{diag.New(diag.Hook,
+		"hooks among the rendered manifests of "+a.DeploymentTarget+" are "+strings.Join(parts, "; ")).
+		On("manifests").At(a.Ref.At("manifests"), "").
+		Hinting(strings.Join(hints, "; ")).For(a.ID())}
+}
+
+func hooksAmong(objects []model.Projected) []string {
+	var out []string
+	for _, o := range objects {
+		if !kubernetes.IsHook(o) {
+			continue
+		}
+		events := strings.Join(o.Hooks, ", ")
+		if events == "" {
+			events = kubernetes.Annotation(o.Value, kubernetes.HelmHookAnnotation)
+		}
+		if events == "" {
+			events = kubernetes.Annotation(o.Value, kubernetes.ArgoHookAnnotation)
+		}
+		kind, name := kubernetes.Text(o.Value, "kind"), kubernetes.Text(o.Value, "metadata", "name")
+		out = append(out, fmt.Sprintf("%s %s (%s)", kind, name, events))
+	}
+	return out
+}
+
+// SameOnAll warns that a rendered chart holds the platform's values as composed,
+// where clusters have values of their own: those reach the platform config alone.
+func SameOnAll(a *backends.Assignment) []diag.Diagnostic {
+	own := slices.ContainsFunc(a.Clusters,
+		func(c model.Cluster) bool { return len(c.ValuesOf(a.DeploymentTarget).Fields()) > 0 })
+	if h := a.Manifests.Helm; !a.Render || h == nil || h.PlatformValues == "" || !own {
+		return nil
+	}
+	const field = "manifests.helm.platformValues"
+	return []diag.Diagnostic{diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: "+
+		"their own values reach the platform config alone").
+		On(field).At(a.Ref.At(field), "").Hinting("let the reconciler install the chart: remove " +
+		"render: true from the deployment target")}
 }

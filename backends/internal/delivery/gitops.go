@@ -20,7 +20,7 @@ func rootName(environment, clusterType string) string {
 	return model.ShortName("kalypso-"+environment+"-"+clusterType, model.MaxLabel)
 }
 
-// Reserved says whether an object of the assignment with this name, before it is
+// Reserved reports whether an object of the assignment with this name, before it is
 // cut, may be taken for one of backends.AssignmentName or RootName.
 func Reserved(a *backends.Assignment, name string) bool {
 	prefix := a.Environment + "-" + a.ClusterType + "-"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/address"
@@ -22,7 +23,7 @@ type Secrets struct {
 	Credentials map[string]struct{ SecretRef string }
 }
 
-// Of returns the secret that a source of the assignment gets; "" for none. backend is
+// Of returns the secret that a source of the assignment gets; "" if there is none. backend is
 // the reconciler's. What a workspace may not use is an error.
 func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
 	secret, ds := c.of(a, s, backend)
@@ -40,6 +41,10 @@ func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, [
 func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
 	at := s.origin()
 	secret, known := c.at(at.address)
+	// The source is on the host that has the environment's repository. Without one, secretRef is
+	// the token of no tree, so every source may have it.
+	g := a.GitOps
+	besideTree := g == nil || g.Repo == "" || keyOf(g.Repo) == keyOf(at.address)
 	switch {
 	case at.anonymous:
 		return "", nil
@@ -53,33 +58,23 @@ func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, [
 				a.Registration, at.own, keyOf(at.address)))
 		return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address,
 			at.own)+"; or let the registration leave secretRef out"), a, s.Field+".secretRef")
-	case s.Git != nil && a.Registration == "" && besideTree(a.GitOps, at.address):
+	case s.Git != nil && a.Registration == "" && besideTree:
 		return c.SecretRef, nil
 	case c.SecretRef == "":
 		return "", nil
 	}
-	d := diag.New(diag.NoSecret, fmt.Sprintf("%s gets no secret: %s", keyOf(at.address), servedBy(a, s)))
+	purpose := "git sources of the platform's own workloads"
+	if s.Git != nil && a.Registration == "" {
+		purpose = keyOf(a.GitOps.Repo) + ", which has gitops.repo"
+	}
+	d := diag.New(diag.NoSecret, fmt.Sprintf("%s gets no secret: secretRef of reconciler %s is for %s",
+		keyOf(at.address), a.Reconciler.Ref.Name, purpose))
 	none := "anonymous: true beside its URL"
 	if a.Registration != "" {
 		none = fmt.Sprintf("credentials: %q: {} there", keyOf(at.address))
 	}
 	return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address,
 		c.SecretRef)+"; if the source needs none, write "+none), a, s.Field+"."+at.field)
-}
-
-// besideTree says whether a git source is on the host that has the environment's repository.
-// Where the environment has none, secretRef is the token of no tree, so every source may have it.
-func besideTree(g *model.GitOps, source string) bool {
-	return g == nil || g.Repo == "" || keyOf(g.Repo) == keyOf(source)
-}
-
-// servedBy says what the reconciler's secretRef is for, where that is not a source.
-func servedBy(a *backends.Assignment, s Source) string {
-	secretRef := "secretRef of reconciler " + a.Reconciler.Ref.Name
-	if s.Git == nil || a.Registration != "" {
-		return secretRef + " is for git sources of the platform's own workloads"
-	}
-	return secretRef + " is for " + keyOf(a.GitOps.Repo) + ", which has gitops.repo"
 }
 
 // refused points to a field of the assignment's manifests, and to the reconciler.
@@ -161,7 +156,7 @@ func (c Secrets) at(source string) (secret string, known bool) {
 	return secret, known
 }
 
-// below says whether the address is at a prefix, or below it. A repository's .git is
+// below reports whether the address is at a prefix, or below it. A repository's .git is
 // no part of its name.
 func below(p address.Address, prefix string) bool {
 	if prefix == "" {
@@ -187,4 +182,28 @@ func keyOf(source string) string {
 	default:
 		return p.Host + ":" + p.Port
 	}
+}
+
+// AccountOf returns the service account that the workspace of an assignment names, else that
+// of the reconciler; "" if there is none.
+func AccountOf(a *backends.Assignment, reconciler string) string {
+	if a.Bounds != nil && a.Bounds.Reconciler.ServiceAccount != "" {
+		return a.Bounds.Reconciler.ServiceAccount
+	}
+	return reconciler
+}
+
+// AccessOf decides as which service account, in a namespace of the reconciler's objects, the
+// reconciler applies what it fetches: AccountOf, else one of the assignment's own, which
+// AccessOf returns; "" for the reconciler itself. account is that of the reconciler before,
+// and the one that counts after.
+func AccessOf(a *backends.Assignment, account *string, name, namespace string) (*kubernetes.Access, []diag.Diagnostic) {
+	if *account = AccountOf(a, *account); *account != "" {
+		return nil, nil
+	}
+	access, ds := kubernetes.AccessOf(a, name, namespace)
+	if access != nil {
+		*account = access.Account
+	}
+	return access, ds
 }

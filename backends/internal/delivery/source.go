@@ -2,14 +2,26 @@
 // alike: it reads a deployment target's manifests, composes a chart's values,
 // and lays out the assignment's folder. A function that cannot do its work says
 // why in diagnostics; what it returns beside an error is not to be used.
+//
+// An example, from examples/hello-world: SourceOf returns {Git: {Repo:
+// "https://git.example.com/hello/app", Branch: "dev", Path: "./performance-test"}, Field: "git"}
+// for the deployment target performance-test. Emission returns its folder with
+// kustomization.yaml, which lists namespace.yaml, platform-config.yaml and reconciler.yaml.
 package delivery
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Source is what a reconciler fetches: exactly one of Git, OCI and Helm.
@@ -17,7 +29,7 @@ type Source struct {
 	Git  *model.Git
 	OCI  *model.OCI
 	Helm *model.Helm
-	// Overlay has the changes to the overlay that the source holds; nil where it
+	// Overlay has the changes to the overlay that the source holds; nil if it
 	// holds none.
 	Overlay *model.Kustomize
 	// Field is the source's path in the manifests, for diagnostics.
@@ -104,4 +116,168 @@ func ChartURL(h *model.Helm) string {
 		return h.OCI
 	}
 	return strings.TrimRight(h.OCI, "/") + "/" + h.Chart
+}
+
+// Exact reports whether v is one version of SemVer 2.0. Flux, Argo CD and Helm read
+// anything else that is a version to them, such as 1.2, as a range or not, each
+// in its own way.
+func Exact(v string) bool {
+	_, err := semver.StrictNewVersion(v)
+	return err == nil
+}
+
+// isRange reports whether v is a range of versions as Flux, Argo CD and Helm read
+// it, all by the same library.
+func isRange(v string) bool {
+	_, err := semver.NewConstraint(v)
+	return err == nil
+}
+
+// ChartTag returns the tag of a chart's version in an OCI registry: a tag cannot
+// hold a plus sign, so Helm writes an underscore
+// (https://helm.sh/docs/topics/registries).
+func ChartTag(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+// overlay returns the source that holds an overlay, at the overlay's path, with
+// the changes to it, which kustomize can make.
+func overlay(a *backends.Assignment, k *model.Kustomize) (Source, []diag.Diagnostic) {
+	var ds []diag.Diagnostic
+	refuse := func(field, message, hint string) {
+		ds = append(ds, Unsupported(a, "kustomize."+field, message).Hinting(hint))
+	}
+	for i, p := range k.Patches {
+		if problem, hint := badPatch(p); problem != "" {
+			refuse(fmt.Sprintf("patches[%d]", i), problem, hint)
+		}
+	}
+	for i, image := range k.Images {
+		if problem, hint := badImage(image); problem != "" {
+			refuse(fmt.Sprintf("images[%d]", i), problem, hint)
+		}
+	}
+	if k.NamePrefix != "" && !namePrefix.MatchString(k.NamePrefix) {
+		refuse("namePrefix", fmt.Sprintf("no object can have a name that begins with %q", k.NamePrefix),
+			"use lower case letters, digits, dashes and dots")
+	}
+	s := Source{Overlay: k}
+	switch {
+	case k.Git != nil:
+		git := *k.Git
+		git.Path = k.Path
+		s.Git, s.Field = &git, "kustomize.git"
+	case k.OCI != nil:
+		oci := *k.OCI
+		oci.Path = k.Path
+		s.OCI, s.Field = &oci, "kustomize.oci"
+	default:
+		ds = append(ds, Unsupported(a, "kustomize", "the overlay has no source"))
+	}
+	return s, ds
+}
+
+// namePrefix begins the name of an object (RFC 1123).
+var namePrefix = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*$`)
+
+// badPatch says what kustomize would refuse a patch for; "" for nothing.
+func badPatch(p model.KustomPatch) (problem, hint string) {
+	var patch any
+	if err := yaml.Unmarshal([]byte(p.Patch), &patch); err != nil {
+		return "the patch cannot be read: " + firstLine(err), "write a strategic merge patch, or a " +
+			"list of JSON 6902 operations"
+	}
+	for _, field := range []string{"name", "namespace"} {
+		if _, err := regexp.Compile(p.Target[field]); err != nil {
+			return fmt.Sprintf("the target's %s is no regular expression: %s", field, firstLine(err)), ""
+		}
+	}
+	switch patch := patch.(type) {
+	case []any:
+		if len(p.Target) == 0 {
+			return "a JSON 6902 patch does not say which objects it changes", "name them with target"
+		}
+		for _, operation := range patch {
+			o, _ := operation.(map[string]any)
+			if op, _ := o["op"].(string); op == "" {
+				return "an operation of the JSON 6902 patch has no op", "write op: add, remove, replace, move, copy or test"
+			}
+		}
+	case map[string]any:
+		metadata, _ := patch["metadata"].(map[string]any)
+		if len(p.Target) == 0 && (patch["kind"] == nil || patch["apiVersion"] == nil || metadata["name"] == nil) {
+			return "a strategic merge patch names the object that it changes, by apiVersion, kind and " +
+				"metadata.name", "name it there, or the objects with target"
+		}
+	default:
+		return "the patch is neither a strategic merge patch nor a list of JSON 6902 operations", ""
+	}
+	return "", ""
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// An image's name has no tag and no digest: a registry with its port, and a path
+// (https://pkg.go.dev/github.com/distribution/reference).
+var (
+	imageName = lazyregexp.New(`^([A-Za-z0-9.-]+(:[0-9]+)?/)?[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+	imageTag  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+)
+
+// badImage says why an image cannot be replaced; "" if it can.
+func badImage(i model.KustomImage) (problem, hint string) {
+	for _, name := range []string{i.Name, i.NewName} {
+		if name != "" && !imageName.MatchString(name) {
+			return fmt.Sprintf("%q is no name of an image", name), "a name has no tag and no digest: those are newTag and digest"
+		}
+	}
+	switch {
+	case i.NewTag != "" && !imageTag.MatchString(i.NewTag):
+		return fmt.Sprintf("%q is no tag of an image", i.NewTag), ""
+	case i.NewName == "" && i.NewTag == "" && i.Digest == "":
+		return "nothing of the image " + i.Name + " is replaced", "give newName, newTag or digest"
+	case i.NewTag != "" && i.Digest != "":
+		return "the image " + i.Name + " gets a tag and a digest, and kustomize takes the digest alone", "remove newTag"
+	}
+	return "", ""
+}
+
+// ChartValues returns the values of the assignment's chart: the application's,
+// with the platform's under the path platformValues, where null takes a default of
+// the chart away. nil means none. That the
+// application gives nothing there has been checked where it was composed. Helm
+// knows no texts of numbers, so that they are in canonical form.
+func ChartValues(a *backends.Assignment, h *model.Helm) *model.Value {
+	values := model.StructOf()
+	if h.Values != nil {
+		values = *h.Values
+	}
+	if h.PlatformValues != "" {
+		values, _ = values.Insert(strings.Split(h.PlatformValues, "."), model.Merge(a.Removed, a.Values))
+	} else if len(values.Fields()) == 0 {
+		return nil
+	}
+	values = values.Canonical()
+	return &values
+}
+
+// HasNull reports whether a value is null, or holds one anywhere. Reconcilers lose nulls of objects
+// that are changed by merge patches, which take null for "no such key".
+func HasNull(v model.Value) bool {
+	return v.Kind() == model.Null || slices.ContainsFunc(v.Elems(), HasNull) ||
+		slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return HasNull(f.Value) })
+}
+
+// ClusterValues refers to the values of a cluster.
+func ClusterValues(c *model.Cluster) model.Ref {
+	return model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
+}
+
+// ReleaseName returns the name of the chart's release.
+func ReleaseName(a *backends.Assignment, h *model.Helm) string {
+	if h.ReleaseName != "" {
+		return h.ReleaseName
+	}
+	return model.ShortName(a.DeploymentTarget, model.MaxHelmRelease)
 }
