@@ -41,7 +41,7 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 	}
 	files = append(files,
 		backends.File{Path: delivery.AssignmentsFile, Data: yaml.Must(assignments(ct, o, folders)...)},
-		delivery.Kustomization(listed))
+		kubernetes.Kustomization(listed))
 	return delivery.Sorted(files), nil
 }
 

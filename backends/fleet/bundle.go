@@ -109,13 +109,13 @@ const (
 func (f *folder) workspace() {
 	files, objects, ds := kubernetes.Workspace(f.assignment)
 	f.objects, f.ds = append(f.objects, objects...), append(f.ds, ds...)
-	files = append(files, delivery.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
+	files = append(files, kubernetes.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
 	f.overlays()
 	if len(f.customizations) > 0 {
 		for i := range files {
 			files[i].Path = delivery.Path(baseFolder, files[i].Path)
 		}
-		files = append(files, delivery.Kustomization([]string{baseFolder}))
+		files = append(files, kubernetes.Kustomization([]string{baseFolder}))
 	}
 	f.files = append(f.files, files...)
 }

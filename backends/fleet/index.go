@@ -46,7 +46,7 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 		[]string{kubernetes.KustomizationFile, bundleFile, kubernetes.NamespaceFile, kubernetes.PlatformConfigFile},
 		[]string{string(partCRDs), overlaysFolder, string(partWorkload)})
 	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders),
-		delivery.Kustomization(listed), notForManagement}), nil
+		kubernetes.Kustomization(listed), notForManagement}), nil
 }
 
 // Entries says why there are none.

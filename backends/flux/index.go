@@ -29,7 +29,7 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	if len(variables) > 0 && ct.GitOps != nil && !ct.Entries {
 		for i := range ct.Clusters {
 			folder := clustersFolder + "/" + ct.Clusters[i].Name + "/"
-			list, values := delivery.Kustomization([]string{valuesFile}), clusterValues(ct, o, &ct.Clusters[i], variables)
+			list, values := kubernetes.Kustomization([]string{valuesFile}), clusterValues(ct, o, &ct.Clusters[i], variables)
 			list.Path, values.Path = folder+list.Path, folder+values.Path
 			files = append(files, list, values)
 		}
@@ -53,7 +53,7 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	}
 	files = append(files,
 		backends.File{Path: delivery.AssignmentsFile, Data: yaml.Must(assignments...)},
-		delivery.Kustomization([]string{delivery.AssignmentsFile}))
+		kubernetes.Kustomization([]string{delivery.AssignmentsFile}))
 	return delivery.Sorted(files), ds
 }
 

@@ -99,7 +99,7 @@ func (gotemplate) Index(ct *backends.ClusterType, folders []backends.Folder) ([]
 	_, namespace := ct.Reconciler.Value.Lookup("namespace")
 	_, config := ct.Reconciler.Value.Lookup("config")
 	if len(names) > 0 || !namespace || !config {
-		out = append(out, delivery.Kustomization(names))
+		out = append(out, kubernetes.Kustomization(names))
 	}
 	return delivery.Sorted(out), nil
 }
@@ -292,7 +292,7 @@ func (e *emission) kustomization() {
 		e.kustomized = slices.ContainsFunc(e.folder.Files,
 			func(f backends.File) bool { return f.Path == kubernetes.KustomizationFile })
 	case len(resources) > 0:
-		e.folder.Add(delivery.Kustomization(resources), nil, false)
+		e.folder.Add(kubernetes.Kustomization(resources), nil, false)
 		e.kustomized = true
 	}
 }

@@ -85,16 +85,15 @@ const KustomizationFile = "kustomization.yaml"
 
 // Kustomization returns kustomization.yaml with the resources, in their order.
 // Without any it has an empty list: kustomize refuses a file that has none.
-func Kustomization(resources []string) (backends.File, error) {
+func Kustomization(resources []string) backends.File {
 	if resources == nil {
 		resources = []string{}
 	}
-	data, err := yaml.Marshal(struct {
+	return backends.File{Path: KustomizationFile, Data: yaml.Must(struct {
 		APIVersion string   `yaml:"apiVersion"`
 		Kind       string   `yaml:"kind"`
 		Resources  []string `yaml:"resources"`
-	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", resources})
-	return backends.File{Path: KustomizationFile, Data: data}, err
+	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", resources})}
 }
 
 // ReadmeFile is the page that a person sees first in a cluster type's folder.

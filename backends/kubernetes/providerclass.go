@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -160,11 +162,7 @@ func gcpSecrets(store string, secrets []backends.Secret) any {
 			resource = "projects/" + store + "/secrets/" + resource
 		}
 		if !strings.Contains(resource, "/versions/") {
-			version := s.Version
-			if version == "" {
-				version = "latest"
-			}
-			resource += "/versions/" + version
+			resource += "/versions/" + cmp.Or(s.Version, "latest")
 		}
 		out = append(out, secret{resource, s.Name, s.Property})
 	}
@@ -195,7 +193,17 @@ func awsObjects(secrets []backends.Secret) any {
 	var out []*awsObject
 	split := map[object]*awsObject{}
 	for _, s := range secrets {
-		o := newAWSObject(s)
+		o := &awsObject{Name: s.Key}
+		if !strings.HasPrefix(s.Key, "arn:") { // an ARN says it
+			o.Type = "secretsmanager"
+		}
+		// Identifiers of versions have 32 to 64 characters, labels such as
+		// AWSPREVIOUS are short words.
+		if len(s.Version) >= 32 {
+			o.Version = s.Version
+		} else {
+			o.VersionLabel = s.Version
+		}
 		if s.Property == "" {
 			o.Alias = s.Name
 			out = append(out, o)
@@ -206,7 +214,13 @@ func awsObjects(secrets []backends.Secret) any {
 			split[id] = o
 			out = append(out, o)
 		}
-		split[id].JMESPath = append(split[id].JMESPath, awsPath{jmesPath(s.Property), s.Name})
+		// A JMESPath expression is identifiers with points between, or else quoted
+		// (https://jmespath.org/specification.html).
+		path := s.Property
+		if slices.ContainsFunc(strings.Split(path, "."), func(part string) bool { return !variableName(part) }) {
+			path = string(model.AppendJSONString(nil, path))
+		}
+		split[id].JMESPath = append(split[id].JMESPath, awsPath{path, s.Name})
 	}
 	// The whole of a secret that is split is mounted too, under the secret's name
 	// unless another version of it is.
@@ -218,30 +232,4 @@ func awsObjects(secrets []backends.Secret) any {
 		taken[o.Name] = true
 	}
 	return out
-}
-
-func newAWSObject(s backends.Secret) *awsObject {
-	o := &awsObject{Name: s.Key, Type: "secretsmanager"}
-	if strings.HasPrefix(s.Key, "arn:") {
-		o.Type = "" // the ARN says it
-	}
-	// Identifiers of versions have 32 to 64 characters, labels such as
-	// AWSPREVIOUS are short words.
-	if len(s.Version) >= 32 {
-		o.Version = s.Version
-	} else {
-		o.VersionLabel = s.Version
-	}
-	return o
-}
-
-// jmesPath returns a property as a JMESPath expression: as it is where it is
-// identifiers with points between, else quoted (https://jmespath.org/specification.html).
-func jmesPath(property string) string {
-	for part := range strings.SplitSeq(property, ".") {
-		if !variableName(part) {
-			return string(model.AppendJSONString(nil, property))
-		}
-	}
-	return property
 }

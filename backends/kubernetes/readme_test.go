@@ -43,9 +43,9 @@ func TestKustomization(t *testing.T) {
 		{nil, head + "resources: []\n"},
 		{[]string{"namespace.yaml", "hello-test"}, head + "resources:\n- namespace.yaml\n- hello-test\n"},
 	} {
-		f, err := Kustomization(test.resources)
-		if err != nil || f.Path != "kustomization.yaml" || string(f.Data) != test.want {
-			t.Errorf("%v: %s, %v\n%s", test.resources, f.Path, err, f.Data)
+		f := Kustomization(test.resources)
+		if f.Path != "kustomization.yaml" || string(f.Data) != test.want {
+			t.Errorf("%v: %s\n%s", test.resources, f.Path, f.Data)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	}
 	f.checkFiles()
 	// kustomization.yaml shows what the folder itself brings to a cluster. Zarf does not read it.
-	f.files = append(f.files, delivery.Kustomization(f.listed))
+	f.files = append(f.files, kubernetes.Kustomization(f.listed))
 	return delivery.Finish(a, backends.Emission{Files: f.files, Objects: f.objects}, f.component, f.ds)
 }
 

@@ -277,8 +277,7 @@ func files(objects []model.Projected) ([]backends.File, error) {
 		listed = []string{kubernetes.ManifestsFile}
 		out = append(out, backends.File{Path: kubernetes.ManifestsFile, Data: data})
 	}
-	list, err := kubernetes.Kustomization(listed)
-	return append([]backends.File{list}, out...), err
+	return append([]backends.File{kubernetes.Kustomization(listed)}, out...), nil
 }
 
 // Is reports whether a folder is an application's.

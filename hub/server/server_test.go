@@ -429,7 +429,7 @@ func webhooks(s *served) {
 		if kind == "forge" {
 			status = http.StatusAccepted
 		}
-		s.expect(status, s.token(store.Token{Role: "operator"}), "POST", "/v1/ingest/"+kind, map[string]any{})
+		s.expect(status, s.token(api.Token{Role: "operator"}), "POST", "/v1/ingest/"+kind, map[string]any{})
 	}
 	now := time.Now().Add(-time.Second) // times ahead of the hub's clock count as its own
 	failed, ok := fluxEvent(now.Add(-time.Minute), "error", "HealthCheckFailed"), fluxEvent(now, "info", "ReconciliationSucceeded")

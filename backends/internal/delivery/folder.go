@@ -82,7 +82,7 @@ func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diag
 	}
 	for i := range folder.Files {
 		if folder.Files[i].Path == kubernetes.KustomizationFile {
-			folder.Files[i] = Kustomization(folder.Resources)
+			folder.Files[i] = kubernetes.Kustomization(folder.Resources)
 		}
 	}
 	return backends.Emission{Files: folder.Files, Objects: folder.Objects}, ds
@@ -100,7 +100,7 @@ func (c *Content) apart(manifests []backends.File) []backends.File {
 		f.Path = c.Apart + "/" + f.Path
 		out = append(out, f)
 	}
-	list := Kustomization(names)
+	list := kubernetes.Kustomization(names)
 	list.Path = c.Apart + "/" + list.Path
 	return append(out, list)
 }
@@ -146,28 +146,19 @@ func Sorted(files []backends.File) []backends.File {
 	return files
 }
 
-// Kustomization returns the kustomization.yaml that lists resources.
-func Kustomization(resources []string) backends.File {
-	file, err := kubernetes.Kustomization(resources)
-	if err != nil {
-		panic(fmt.Sprintf("delivery: writing a kustomization: %v", err))
-	}
-	return file
-}
-
 // FolderList returns the kustomization.yaml that lists folders, in their order.
 func FolderList(folders []backends.Folder) backends.File {
 	names := make([]string, len(folders))
 	for i, f := range folders {
 		names[i] = f.DeploymentTarget
 	}
-	return Kustomization(names)
+	return kubernetes.Kustomization(names)
 }
 
 // Entry returns the kustomization.yaml of a cluster's entry: it has what the folder that the
 // cluster follows has, and other resources of the entry.
 func Entry(ct *backends.ClusterType, resources ...string) backends.File {
-	return Kustomization(append([]string{FromEntry(ct)}, resources...))
+	return kubernetes.Kustomization(append([]string{FromEntry(ct)}, resources...))
 }
 
 // FromEntry returns the path of the folder that a cluster follows, from the cluster's entry.
