@@ -77,7 +77,11 @@ func (l *listing) all(ctx context.Context) error {
 			return err
 		}
 		if tree.IsShard(ct.Name) {
-			l.shard(content)
+			// Note the entries in a folder of entries.
+			for i := range content.Entries {
+				e := &content.Entries[i]
+				l.follows[e.Cluster], l.entries[e.Cluster] = e.Folder, entry{content, i}
+			}
 		} else {
 			l.clusterType(ctx, ct.Name, content)
 		}
@@ -152,14 +156,6 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 		if l.follows[cluster] == "" {
 			l.follows[cluster] = name // errors hide it, and it stays
 		}
-	}
-}
-
-// shard notes the entries in a folder of entries.
-func (l *listing) shard(content *tree.Content) {
-	for i := range content.Entries {
-		e := &content.Entries[i]
-		l.follows[e.Cluster], l.entries[e.Cluster] = e.Folder, entry{content, i}
 	}
 }
 

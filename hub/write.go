@@ -35,7 +35,12 @@ func (h *Hub) batch(ctx context.Context, requests []*request) {
 	var err error
 	if h.broken {
 		if err = h.probe(ctx); err != nil {
-			h.age()
+			if now := h.options.Now(); due(h.expired, now, expireEvery) {
+				h.expired = now
+				if h.fleet.Load().Expire(now).Len() > 0 {
+					h.Changed()
+				}
+			}
 		}
 	}
 	if err == nil {
@@ -61,17 +66,6 @@ func (h *Hub) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.patience())
 	defer cancel()
 	return h.options.Store.Probe(ctx)
-}
-
-// age has clusters get stale of which nothing can be contact. What time changes is written once the fleet
-// was read anew.
-func (h *Hub) age() {
-	if now := h.options.Now(); due(h.expired, now, expireEvery) {
-		h.expired = now
-		if h.fleet.Load().Expire(now).Len() > 0 {
-			h.Changed()
-		}
-	}
 }
 
 // wrote takes the error of a write, nil for none, of which answers tell.

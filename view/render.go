@@ -5,7 +5,6 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -85,11 +84,6 @@ func newRenderer(l links) *renderer {
 		"selection":  selection,
 	}
 	return &renderer{template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))}
-}
-
-// body renders what is the page's own.
-func (r *renderer) body(w io.Writer, p *page) error {
-	return r.templates.ExecuteTemplate(w, p.Template, p.Data)
 }
 
 // visible returns a text with what cannot be seen, or changes what can, as it is escaped in
@@ -209,6 +203,6 @@ func Of[T any](all []T, p Page) ([]T, Part) {
 // html renders what is the page's own.
 func (r *renderer) html(p *page) (template.HTML, error) {
 	var b bytes.Buffer
-	err := r.body(&b, p)
+	err := r.templates.ExecuteTemplate(&b, p.Template, p.Data)
 	return template.HTML(b.String()), err
 }

@@ -69,7 +69,12 @@ pins what ` + "`kalypso project`" + ` renders.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.lock(cmd.Context(), o) },
 	}
 	cmd.Flags().StringArrayVar(&o.update, "update", nil, "resolve again what `NAME` uses; may be given several times")
-	completeFlag(cmd, "update", g.complete().locked())
+	completeFlag(cmd, "update", g.complete().evaluated(func(b *compiler.Build) (names []string) {
+		for _, u := range b.Uses() {
+			names = append(names, namesOf(u)...)
+		}
+		return names
+	}))
 	cmd.Flags().BoolVar(&o.updateAll, "update-all", false, "resolve everything again")
 	sourceTimeoutFlag(cmd, &o.timeout)
 	o.output = outputFlag(cmd)

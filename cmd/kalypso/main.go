@@ -22,7 +22,12 @@ import (
 )
 
 func main() {
-	tuneMemory()
+	// Make the collector fit for commands that run once.
+	if os.Getenv("GOMEMLIMIT") == "" {
+		memoryCeiling.Store(math.MaxInt64)
+		limitMemory()
+		afterCollection(limitMemory)
+	}
 	os.Exit(run())
 }
 
@@ -72,33 +77,20 @@ func interruptible(signals <-chan os.Signal, grace time.Duration, command func(c
 		case <-signals:
 		case <-time.After(grace):
 		}
-		return exitOfSignal(s)
+		if number, ok := s.(syscall.Signal); ok && number == syscall.SIGTERM {
+			return 128 + int(number)
+		}
+		return exitInterrupted
 	}
 }
 
 // exitInterrupted is the exit code of a command whose context was cancelled.
 const exitInterrupted = 130
 
-func exitOfSignal(s os.Signal) int {
-	if number, ok := s.(syscall.Signal); ok && number == syscall.SIGTERM {
-		return 128 + int(number)
-	}
-	return exitInterrupted
-}
-
 // softMemory is the collector's limit in bytes, where GOMEMLIMIT says nothing else. A
 // command runs for seconds: most need no collection at all below it, and what needs more
 // gets twice what lives.
 const softMemory = 1 << 30
-
-// tuneMemory makes the collector fit for commands that run once.
-func tuneMemory() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		memoryCeiling.Store(math.MaxInt64)
-		limitMemory()
-		afterCollection(limitMemory)
-	}
-}
 
 // memoryCeiling is the most that the collector's limit may be; 0 where it is left alone.
 var memoryCeiling atomic.Int64

@@ -165,7 +165,19 @@ func (o *observer) check() error {
 
 func (o *observer) run(ctx context.Context) error {
 	if o.from == fromFile {
-		return o.carry(ctx)
+		// Send the reports of files, however large they are.
+		client, err := o.client(ctx)
+		if err != nil {
+			return err
+		}
+		sent, err := observe.NewSender(client).SendEach(ctx, observe.ReadFiles(o.in, o.paths()...))
+		if sent.Read == 0 && err == nil {
+			fmt.Fprintf(o.err, "kalypso: there is no report in %s: nothing was sent\n", strings.Join(o.files, ", "))
+		}
+		if note := sent.String(); note != "" {
+			fmt.Fprintf(o.err, "kalypso: %s\n", note)
+		}
+		return errors.Join(sent.Err(), err)
 	}
 	source, err := o.source()
 	if err != nil {
@@ -197,22 +209,6 @@ func (o *observer) once(ctx context.Context, source observe.Source, deliver deli
 		fmt.Fprintf(o.err, "kalypso: %s\n", note)
 	}
 	return errors.Join(err, problem)
-}
-
-// carry sends the reports of files, however large they are.
-func (o *observer) carry(ctx context.Context) error {
-	client, err := o.client(ctx)
-	if err != nil {
-		return err
-	}
-	sent, err := observe.NewSender(client).SendEach(ctx, observe.ReadFiles(o.in, o.paths()...))
-	if sent.Read == 0 && err == nil {
-		fmt.Fprintf(o.err, "kalypso: there is no report in %s: nothing was sent\n", strings.Join(o.files, ", "))
-	}
-	if note := sent.String(); note != "" {
-		fmt.Fprintf(o.err, "kalypso: %s\n", note)
-	}
-	return errors.Join(sent.Err(), err)
 }
 
 // read reads a source, and says what to do where a server does not answer.

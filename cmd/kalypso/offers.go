@@ -173,16 +173,6 @@ func (g completer) keys(cmd *cobra.Command, assignment, prefix string) ([]cobra.
 	})
 }
 
-// locked completes the names that lock --update takes.
-func (g completer) locked() cobra.CompletionFunc {
-	return g.evaluated(func(b *compiler.Build) (names []string) {
-		for _, u := range b.Uses() {
-			names = append(names, namesOf(u)...)
-		}
-		return names
-	})
-}
-
 // selecting completes the names that build --allow-empty takes.
 func (g completer) selecting() cobra.CompletionFunc {
 	return g.evaluated(func(b *compiler.Build) (names []string) {

@@ -69,7 +69,18 @@ the tables have what can be known.`,
 		case err != nil:
 			return err
 		case len(of) == 0:
-			return g.listTables()
+			// Print the tables with their columns.
+			return g.wrapped(func(w *tabwriter.Writer) {
+				for i, t := range tables.All() {
+					if i > 0 {
+						fmt.Fprintln(w)
+					}
+					fmt.Fprintf(w, "%s: %s\n", t.Name, strings.TrimSuffix(t.Doc, "."))
+					for _, c := range t.Columns {
+						fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name, c.Type, c.Doc)
+					}
+				}
+			})
 		}
 		return g.withCache(func(c *cache.Cache) error { return g.query(cmd.Context(), c, o, of, environments) })
 	}
@@ -216,19 +227,4 @@ func (g inspector) withHistory(ctx context.Context, c *cache.Cache, o *queryOpti
 		}
 	}
 	return promoter{g.platform}.once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
-}
-
-// listTables prints the tables with their columns.
-func (g inspector) listTables() error {
-	return g.wrapped(func(w *tabwriter.Writer) {
-		for i, t := range tables.All() {
-			if i > 0 {
-				fmt.Fprintln(w)
-			}
-			fmt.Fprintf(w, "%s: %s\n", t.Name, strings.TrimSuffix(t.Doc, "."))
-			for _, c := range t.Columns {
-				fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name, c.Type, c.Doc)
-			}
-		}
-	})
 }

@@ -69,7 +69,7 @@ func (t *Table) Get(k Key) ([]byte, bool) {
 		return data, true
 	}
 	r := t.find(k)
-	if r == nil && t.wantsRemote() {
+	if r == nil && t.c.mode == On && !t.asked && t.c.remote.usable() {
 		t.mu.RUnlock()
 		t.ask()
 		t.mu.RLock()
@@ -241,12 +241,6 @@ func (t *Table) publish() error {
 		t.c.store.remove(before)
 	}
 	return nil
-}
-
-// wantsRemote says whether the remote table should be asked for. It is asked for at most
-// once, when something is not in the folder.
-func (t *Table) wantsRemote() bool {
-	return t.c.mode == On && !t.asked && t.c.remote.usable()
 }
 
 // ask merges the remote table into this one.

@@ -50,7 +50,13 @@ func (s *store) trim(maxBytes int64, due bool) error {
 	if err != nil {
 		return err
 	}
-	s.removeAbandoned()
+	dir := filepath.Join(s.dir, tmpFolder)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 	removeDown(files, maxBytes)
 	if err := os.WriteFile(marker, nil, 0o666); err != nil {
 		return err
@@ -75,16 +81,6 @@ func removeDown(files []storedFile, maxBytes int64) {
 		}
 		os.Remove(f.path)
 		total -= f.size
-	}
-}
-
-func (s *store) removeAbandoned() {
-	dir := filepath.Join(s.dir, tmpFolder)
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
-			os.Remove(filepath.Join(dir, e.Name()))
-		}
 	}
 }
 

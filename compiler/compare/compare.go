@@ -343,7 +343,20 @@ func (c *comparison) run() (groups, error) {
 	}
 	merged := groups{}
 	for w := range found {
-		merged.merge(found[w])
+		// Add the groups of another worker.
+		for key, b := range found[w] {
+			a := merged[key]
+			if a == nil {
+				merged[key] = b
+				continue
+			}
+			a.compareParts(&b.concrete)
+			for i := range a.varies {
+				a.varies[i] = a.varies[i] || b.varies[i]
+			}
+			a.jobs = append(a.jobs, b.jobs...)
+			slices.Sort(a.jobs)
+		}
 	}
 	return merged, nil
 }
@@ -370,7 +383,7 @@ func (j *job) run(known *reads, entries memo) error {
 	}
 	j.found = compareFiles(files[0], files[1], entries)
 	j.found.of = j.partsOf(files[0], files[1])
-	if j.after.Cluster != "" && j.moved() {
+	if j.after.Cluster != "" && j.before.Follows != "" && j.after.Follows != "" && j.before.Follows != j.after.Follows {
 		j.found.list = slices.DeleteFunc(j.found.list, j.isMove)
 	}
 	switch {

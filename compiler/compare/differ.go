@@ -36,7 +36,19 @@ func (d *differ) add(kind Kind, path string, from, to *value) {
 func (d *differ) values(path string, a, b *value) {
 	switch {
 	case a.kind == mapping && b.kind == mapping:
-		d.mappings(path, a, b)
+		for i, j := 0, 0; i < len(a.keys) || j < len(b.keys); {
+			switch {
+			case j == len(b.keys) || i < len(a.keys) && a.keys[i] < b.keys[j]:
+				d.add(Removed, join(path, a.keys[i]), &a.items[i], nil)
+				i++
+			case i == len(a.keys) || b.keys[j] < a.keys[i]:
+				d.add(Added, join(path, b.keys[j]), nil, &b.items[j])
+				j++
+			default:
+				d.values(join(path, a.keys[i]), &a.items[i], &b.items[j])
+				i, j = i+1, j+1
+			}
+		}
 	case a.kind == list && b.kind == list:
 		d.lists(path, a, b)
 	case !equal(a, b) && !d.embedded(path, a, b):
@@ -72,22 +84,6 @@ func (d *differ) embedded(path string, a, b *value) bool {
 		d.found = append(d.found, c)
 	}
 	return len(e.found) > 0
-}
-
-func (d *differ) mappings(path string, a, b *value) {
-	for i, j := 0, 0; i < len(a.keys) || j < len(b.keys); {
-		switch {
-		case j == len(b.keys) || i < len(a.keys) && a.keys[i] < b.keys[j]:
-			d.add(Removed, join(path, a.keys[i]), &a.items[i], nil)
-			i++
-		case i == len(a.keys) || b.keys[j] < a.keys[i]:
-			d.add(Added, join(path, b.keys[j]), nil, &b.items[j])
-			j++
-		default:
-			d.values(join(path, a.keys[i]), &a.items[i], &b.items[j])
-			i, j = i+1, j+1
-		}
-	}
 }
 
 // lists compares elements by their names, where all have one. Else elements that

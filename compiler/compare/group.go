@@ -124,23 +124,6 @@ func (g groups) add(number int, j *job) {
 	}
 }
 
-// merge adds the groups of another worker.
-func (g groups) merge(more groups) {
-	for key, b := range more {
-		a := g[key]
-		if a == nil {
-			g[key] = b
-			continue
-		}
-		a.compareParts(&b.concrete)
-		for i := range a.varies {
-			a.varies[i] = a.varies[i] || b.varies[i]
-		}
-		a.jobs = append(a.jobs, b.jobs...)
-		slices.Sort(a.jobs)
-	}
-}
-
 // digestOf is the digest of a change, in which names are marked.
 func digestOf(c Change, in of) digest {
 	h := sha256.New()

@@ -98,12 +98,6 @@ func pulling(environment, cluster, folder string) Folder {
 // key identifies the folder among all folders of an output.
 func (f *Folder) key() string { return string(f.of()) + " " + f.ID() }
 
-// moved reports whether the job is a cluster that follows a different folder than before,
-// as far as that is known.
-func (j *job) moved() bool {
-	return j.before.Follows != "" && j.after.Follows != "" && j.before.Follows != j.after.Follows
-}
-
 // isMove reports whether a change is only another name of the folder that is followed.
 func (j *job) isMove(c Change) bool {
 	return c.Kind == Changed && strings.ReplaceAll(string(c.From), j.before.Follows, j.after.Follows) == string(c.To)

@@ -60,7 +60,36 @@ func WriteText(w io.Writer, r *Report, o TextOptions) error {
 		t.moves(r.Clusters)
 		for i := range r.Groups {
 			if !r.Groups[i].Detail || o.Wide {
-				t.group(&r.Groups[i])
+				g := &r.Groups[i]
+				ids, what := g.Assignments, t.Unit+"s"
+				switch {
+				case len(g.Clusters) > 0:
+					ids, what = g.Clusters, "clusters"
+				case len(ids) == 0:
+					ids, what = g.ClusterTypes, "cluster types"
+				}
+				ids = ordered(t, ids, environmentOf)
+				in := fmt.Sprintf("%d %s", len(ids), what)
+				if len(ids) == 1 {
+					in = printable(ids[0]) + t.onClusters(g.names)
+				} else {
+					in += t.onClusters(g.names)
+				}
+				t.line("", sign(g), headline(g)+", "+in)
+				// Write the values that are not in the headline.
+				_, ok1 := inline(g.From)
+				_, ok2 := inline(g.To)
+				switch {
+				case g.Kind == Text:
+					t.hunks(g.Diff)
+				case (g.From == nil || ok1) && (g.To == nil || ok2):
+				case g.Kind == Changed && isString(g.From) && isString(g.To):
+					t.hunks(lines(block(g.From), block(g.To)))
+				default:
+					t.block('-', g.From)
+					t.block('+', g.To)
+				}
+				t.some(ids)
 			}
 		}
 	}
@@ -231,26 +260,6 @@ func (t *textWriter) folders(sign byte, what string, ids []string) {
 	}
 }
 
-func (t *textWriter) group(g *Group) {
-	ids, what := g.Assignments, t.Unit+"s"
-	switch {
-	case len(g.Clusters) > 0:
-		ids, what = g.Clusters, "clusters"
-	case len(ids) == 0:
-		ids, what = g.ClusterTypes, "cluster types"
-	}
-	ids = ordered(t, ids, environmentOf)
-	in := fmt.Sprintf("%d %s", len(ids), what)
-	if len(ids) == 1 {
-		in = printable(ids[0]) + t.onClusters(g.names)
-	} else {
-		in += t.onClusters(g.names)
-	}
-	t.line("", sign(g), headline(g)+", "+in)
-	t.body(g)
-	t.some(ids)
-}
-
 // some writes the first ids of a list of several, or all.
 func (t *textWriter) some(ids []string) {
 	if len(ids) == 1 {
@@ -318,22 +327,6 @@ func modes(g *Group) string {
 		}
 	}
 	return strings.Join(all, " -> ")
-}
-
-// body writes the values that are not in the headline.
-func (t *textWriter) body(g *Group) {
-	_, ok1 := inline(g.From)
-	_, ok2 := inline(g.To)
-	switch {
-	case g.Kind == Text:
-		t.hunks(g.Diff)
-	case (g.From == nil || ok1) && (g.To == nil || ok2):
-	case g.Kind == Changed && isString(g.From) && isString(g.To):
-		t.hunks(lines(block(g.From), block(g.To)))
-	default:
-		t.block('-', g.From)
-		t.block('+', g.To)
-	}
 }
 
 func (t *textWriter) block(sign byte, v json.RawMessage) {

@@ -89,29 +89,25 @@ func valueOf(n *yaml.Node, depth int) (value, error) {
 		}
 		return v, nil
 	case n.Kind == yaml.MappingNode && n.ShortTag() == "!!map":
-		return mappingOf(n, depth)
+		v := value{kind: mapping, keys: make([]string, len(n.Content)/2), items: make([]value, len(n.Content)/2)}
+		for i := range v.keys {
+			key := n.Content[2*i]
+			if _, err := scalarOf(key); err != nil {
+				return value{}, err
+			}
+			v.keys[i] = key.Value
+			var err error
+			if v.items[i], err = valueOf(n.Content[2*i+1], depth+1); err != nil {
+				return value{}, err
+			}
+		}
+		sort.Sort(byKey(v))
+		if len(slices.Compact(slices.Clone(v.keys))) < len(v.keys) {
+			return value{}, errNoValue
+		}
+		return v, nil
 	}
 	return value{}, errNoValue
-}
-
-func mappingOf(n *yaml.Node, depth int) (value, error) {
-	v := value{kind: mapping, keys: make([]string, len(n.Content)/2), items: make([]value, len(n.Content)/2)}
-	for i := range v.keys {
-		key := n.Content[2*i]
-		if _, err := scalarOf(key); err != nil {
-			return value{}, err
-		}
-		v.keys[i] = key.Value
-		var err error
-		if v.items[i], err = valueOf(n.Content[2*i+1], depth+1); err != nil {
-			return value{}, err
-		}
-	}
-	sort.Sort(byKey(v))
-	if len(slices.Compact(slices.Clone(v.keys))) < len(v.keys) {
-		return value{}, errNoValue
-	}
-	return v, nil
 }
 
 // byKey sorts a mapping.

@@ -33,26 +33,6 @@ type outcomes map[string]function.Outcome
 
 func (o outcomes) of(c call) function.Outcome { return o[c.key] }
 
-// each yields the outcomes of calls, each once, in the order of the calls, with
-// the assignments of its calls; of is calls -> assignment.
-func (o outcomes) each(calls []call, of []int) func(yield func([]int, function.Outcome) bool) {
-	return func(yield func([]int, function.Outcome) bool) {
-		assignments := map[string][]int{}
-		var order []string
-		for n, c := range calls {
-			if assignments[c.key] == nil {
-				order = append(order, c.key)
-			}
-			assignments[c.key] = append(assignments[c.key], of[n])
-		}
-		for _, key := range order {
-			if !yield(assignments[key], o[key]) {
-				return
-			}
-		}
-	}
-}
-
 // maxOutcomes is how many outcomes are remembered. Most functions use facts that
 // many assignments share; one of a fact that each has of its own is called once
 // for each, and need not be remembered.
@@ -296,7 +276,21 @@ func (p *Plan) namespaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for assignments, o := range made.each(calls, of) {
+	for assignments, o := range func(yield func([]int, function.Outcome) bool) {
+		assignments := map[string][]int{}
+		var order []string
+		for n, c := range calls {
+			if assignments[c.key] == nil {
+				order = append(order, c.key)
+			}
+			assignments[c.key] = append(assignments[c.key], of[n])
+		}
+		for _, key := range order {
+			if !yield(assignments[key], made[key]) {
+				return
+			}
+		}
+	} {
 		for _, d := range o.Diagnostics {
 			p.report(d, assignments...)
 		}

@@ -83,13 +83,6 @@ type merger struct {
 	forClusters, clusterType string
 }
 
-// reset makes the merger ready for another tuple.
-func (m *merger) reset(eval *expr.Evaluator) {
-	m.graph, m.eval, m.lists = &Graph{}, eval, nil
-	m.forClusters, m.clusterType = "", ""
-	m.provenance.reset()
-}
-
 func (m *merger) fail(d diag.Diagnostic) {
 	m.graph.Failed = true
 	m.graph.ds = append(m.graph.ds, d)
@@ -309,7 +302,10 @@ func (m *memo) merger(eval *expr.Evaluator) *merger {
 	if out == nil {
 		out = &merger{memo: m, combined: collection{index: map[string]int{}}, ofLayer: collection{index: map[string]int{}}}
 	}
-	out.reset(eval)
+	// Make the merger ready for another tuple.
+	out.graph, out.eval, out.lists = &Graph{}, eval, nil
+	out.forClusters, out.clusterType = "", ""
+	out.provenance.reset()
 	return out
 }
 

@@ -260,27 +260,23 @@ func unify(a, b model.Value, as numberText) (v model.Value, conflict string, ok 
 	case model.Struct:
 		return unifyStructs(a, b, as)
 	case model.List:
-		return unifyLists(a, b, as)
+		if len(a.Elems()) != len(b.Elems()) {
+			return a, "", false
+		}
+		elems := make([]model.Value, len(a.Elems()))
+		for i := range elems {
+			e, at, ok := unify(a.Elems()[i], b.Elems()[i], as)
+			if !ok {
+				return a, model.JoinPath("["+strconv.Itoa(i)+"]", at), false
+			}
+			elems[i] = e
+		}
+		return model.ListOf(elems...), "", true
 	}
 	if as == fromSecond {
 		return b, "", a.Same(b)
 	}
 	return a, "", a.Equal(b)
-}
-
-func unifyLists(a, b model.Value, as numberText) (model.Value, string, bool) {
-	if len(a.Elems()) != len(b.Elems()) {
-		return a, "", false
-	}
-	elems := make([]model.Value, len(a.Elems()))
-	for i := range elems {
-		e, at, ok := unify(a.Elems()[i], b.Elems()[i], as)
-		if !ok {
-			return a, model.JoinPath("["+strconv.Itoa(i)+"]", at), false
-		}
-		elems[i] = e
-	}
-	return model.ListOf(elems...), "", true
 }
 
 func unifyStructs(a, b model.Value, as numberText) (model.Value, string, bool) {

@@ -147,26 +147,22 @@ func read(d Digest, name string) ([]byte, error) {
 	// Opening a pipe would block until there is a writer.
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() <= MaxSize {
-		return readRegular(d, name)
+		f, err := regular.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+		if err != nil {
+			return nil, err
+		}
+		if actual := DigestOf(data); actual != d {
+			return nil, &DamagedError{Digest: d, Path: name, Actual: actual}
+		}
+		return data, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return nil, &DamagedError{Digest: d, Path: name}
-}
-
-func readRegular(d Digest, name string) ([]byte, error) {
-	f, err := regular.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
-	if err != nil {
-		return nil, err
-	}
-	if actual := DigestOf(data); actual != d {
-		return nil, &DamagedError{Digest: d, Path: name, Actual: actual}
-	}
-	return data, nil
 }

@@ -61,7 +61,7 @@ func (e Excerpt) cut() Excerpt {
 	e.Before = terminal.Printable(e.Before[len(indent):])
 	if whole := 8*len(indent) + width(e.Before+terminal.Printable(e.At+e.After)); whole > mostLine &&
 		width(e.Before)+8*len(indent) > mostBefore {
-		e.Before, indent = "…"+last(e.Before, mostBefore/2), ""
+		e.Before, indent = "…"+columns.TruncateLeft(e.Before, width(e.Before)-mostBefore/2, ""), ""
 	}
 	left := mostLine - width(e.Before) - 8*len(indent)
 	e.At = first(terminal.Printable(e.At), left)
@@ -157,11 +157,6 @@ func width(text string) int { return columns.StringWidth(text) }
 
 // first is the beginning of a text, with a mark where it is cut.
 func first(text string, most int) string { return columns.Truncate(text, max(most, 1), "…") }
-
-// last is the end of a text.
-func last(text string, most int) string {
-	return columns.TruncateLeft(text, width(text)-most, "")
-}
 
 // carets are the text below the line: the indentation of the text before the word, and
 // a caret for each of the word's columns.

@@ -112,7 +112,14 @@ func (as *assignments) buildClusterType(ctx context.Context, s span,
 	as.in.request.Meter.count(cache.Assignment, len(missing)-lacking, s.next-s.first-len(missing))
 	objects, err := as.emit(ctx, missing)
 	for i := s.first; i < s.next; i++ {
-		as.tuples.release(i)
+		ts := as.tuples
+		n := ts.in.Plan.TupleOf[i]
+		t := &ts.all[n]
+		if !ts.isNeeded(n, t.ended.Add(1)) {
+			t.mu.Lock()
+			t.graph = nil
+			t.mu.Unlock()
+		}
 	}
 	return objects, err
 }

@@ -139,13 +139,18 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	k.explain(e.reports.all)
+	// Let the reasons name the codes of the errors.
+	for _, d := range e.reports.all {
+		for _, a := range d.Assignments {
+			k.errors[a] = append(k.errors[a], d)
+		}
+	}
 	types, err := (&assembly{in: s.in, scope: s, assignments: e.assignments, keeper: k}).clusterTypes(ctx)
 	if err != nil {
 		return err
 	}
 	e.Tree, e.Counts = treeOf(types, k, entries, e.reports)
-	if e.unknown() {
+	if e.displaced || e.Model.Invalid[model.Ref{Collection: "environments", Name: e.Name}] {
 		e.Tree, e.Counts = nil, Counts{} // its gitops is not known: the output stays as it is
 		return nil
 	}
@@ -175,12 +180,6 @@ func (e *Environment) Diagnostics() []diag.Diagnostic { return e.reports.all }
 func (e *Environment) Displace(ds ...diag.Diagnostic) {
 	e.displaced = true
 	e.reports.add(ds...)
-}
-
-// unknown says whether the environment's own declaration is not known, or cannot
-// be, so that its output must stay as it is.
-func (e *Environment) unknown() bool {
-	return e.displaced || e.Model.Invalid[model.Ref{Collection: "environments", Name: e.Name}]
 }
 
 // Failed says whether an error concerns the assignment with this number, so that

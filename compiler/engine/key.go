@@ -19,22 +19,18 @@ func (p *Inputs) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
 	e.Description, e.After, e.Rings, e.MaxRemovals, e.RemovedClusters = "", nil, nil, "", nil
 	of.KubernetesVersion, of.APIVersions, of.Clusters, of.Digest = "", nil, nil, ""
 	h.String(p.Name).Bytes(model.Encode(e)).Bytes(model.Encode(of)).Bytes(model.Encode(p.reconciler(ct)))
-	p.hashClusters(h, ct.Name)
+	// Add what the clusters of a cluster type say.
+	clusters := p.clusters[ct.Name]
+	h.Int(len(clusters))
+	for i := range clusters {
+		h.String(string(clusters[i].Digest))
+	}
 	return h
 }
 
 // capabilities identifies what charts find on the clusters of a cluster type.
 func capabilities(ct *model.ClusterType) cache.Key {
 	return hashStrings(cache.NewHash("capabilities").String(ct.KubernetesVersion), ct.APIVersions).Sum()
-}
-
-// hashClusters adds what the clusters of a cluster type say.
-func (p *Inputs) hashClusters(h *cache.Hash, clusterType string) {
-	clusters := p.clusters[clusterType]
-	h.Int(len(clusters))
-	for i := range clusters {
-		h.String(string(clusters[i].Digest))
-	}
 }
 
 // key begins the key of a result in the cache: of everything that kalypso itself

@@ -134,12 +134,6 @@ func (m *Meter) get(level cache.Level, key cache.Key) ([]byte, bool) {
 	return m.cache.Get(level, key)
 }
 
-func (m *Meter) put(level cache.Level, key cache.Key, data []byte) {
-	if m.cache != nil {
-		m.cache.Put(level, key, data)
-	}
-}
-
 // Packages is where the units of evaluated packages are kept; nil for nowhere.
 func (m *Meter) Packages() evaluate.Cache {
 	if m.cache == nil {

@@ -90,7 +90,7 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 	var missing []int
 	var todo []function.Call
 	for i, c := range calls {
-		keys[i] = f.callKey(c)
+		keys[i] = f.in.key("function").String(f.in.Name).String(string(f.digest(c.Entity))).Bytes(model.Encode(c)).Sum()
 		if text, ok := table.Get(keys[i]); ok && model.Decode(text, &out[i]) == nil {
 			continue
 		}
@@ -113,11 +113,6 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 		}
 	}
 	return out, nil
-}
-
-// callKey identifies a call.
-func (f functions) callKey(c function.Call) cache.Key {
-	return f.in.key("function").String(f.in.Name).String(string(f.digest(c.Entity))).Bytes(model.Encode(c)).Sum()
 }
 
 // digest identifies what a function is made of.

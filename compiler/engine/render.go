@@ -222,7 +222,10 @@ func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Jo
 	e.in.request.Meter.count(cache.Projection, 1, 0)
 	r.passing = diag.Passing(r.Diagnostics)
 	if !r.passing {
-		e.in.request.Meter.put(cache.Projection, key, model.Encode(r.Outcome))
+		m, data := e.in.request.Meter, model.Encode(r.Outcome)
+		if m.cache != nil {
+			m.cache.Put(cache.Projection, key, data)
+		}
 	}
 	return r, nil
 }

@@ -67,7 +67,22 @@ func retain(s *scope, out *reports) (*retained, error) {
 		}
 	}
 	r.lost = all
-	r.dropConsequences(out)
+	// Leave out that nothing is assigned to what is retained.
+	targets := map[string]bool{}
+	for clusterType, folders := range r.folders {
+		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}.String())
+		for target := range folders {
+			targets[target] = true
+		}
+	}
+	for i := range r.in.Model.Workloads {
+		w := &r.in.Model.Workloads[i]
+		for j := range w.Targets {
+			if targets[w.Targets[j].FullName] {
+				out.drop(diag.Unassigned, w.TargetRef(w.Targets[j].Name).String())
+			}
+		}
+	}
 	for _, l := range all {
 		switch {
 		case len(l.concerned) > 0:
@@ -100,25 +115,6 @@ func (r *retained) followHidden(out *reports) {
 		if d := &out.all[i]; (d.Code == diag.SelectsNothing || d.Code == diag.SelectsNoMore) &&
 			strings.HasSuffix(d.Path, ".clusters") {
 			d.Because = causes
-		}
-	}
-}
-
-// dropConsequences leaves out that nothing is assigned to what is retained.
-func (r *retained) dropConsequences(out *reports) {
-	targets := map[string]bool{}
-	for clusterType, folders := range r.folders {
-		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}.String())
-		for target := range folders {
-			targets[target] = true
-		}
-	}
-	for i := range r.in.Model.Workloads {
-		w := &r.in.Model.Workloads[i]
-		for j := range w.Targets {
-			if targets[w.Targets[j].FullName] {
-				out.drop(diag.Unassigned, w.TargetRef(w.Targets[j].Name).String())
-			}
 		}
 	}
 }

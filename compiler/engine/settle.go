@@ -90,15 +90,6 @@ func (k *keeper) keptOf(clusterType string) []tree.AssignmentRecord {
 	return nil
 }
 
-// explain lets the reasons name the codes of the errors.
-func (k *keeper) explain(ds []diag.Diagnostic) {
-	for _, d := range ds {
-		for _, a := range d.Assignments {
-			k.errors[a] = append(k.errors[a], d)
-		}
-	}
-}
-
 // assignment returns the last good folder of an assignment that failed.
 func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 	r, recorded := k.recorded[folderKey{a.ClusterType.Name, a.Target.FullName}]

@@ -255,17 +255,6 @@ func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
 	return ts.in.Plan.NewComposer().Compose(n, prepared), nil
 }
 
-// release says that an assignment no longer needs its tuple's graph.
-func (ts *tuples) release(assignment int) {
-	n := ts.in.Plan.TupleOf[assignment]
-	t := &ts.all[n]
-	if !ts.isNeeded(n, t.ended.Add(1)) {
-		t.mu.Lock()
-		t.graph = nil
-		t.mu.Unlock()
-	}
-}
-
 // diagnostics returns those of tuples, about their assignments of the build. leftOut says
 // by number which tuples there is nothing to say about, and lists are those of all of them.
 func (ts *tuples) diagnostics(s *scope, leftOut []bool, lists lists) []diag.Diagnostic {

@@ -117,7 +117,7 @@ func (a *application) collect(root *os.Root, folder string) error {
 			}
 			return nil
 		}
-		if !a.wants(name) {
+		if !(path.Ext(name) == ".cue" || path.Dir(name) == "." || strings.HasPrefix(name, source.Environments+"/")) {
 			return nil
 		}
 		info, err := root.Stat(name)
@@ -193,12 +193,6 @@ func notRead(info fs.FileInfo, err error) string {
 		return fmt.Sprintf("has more than %d MiB", maxApplicationFile>>20)
 	}
 	return ""
-}
-
-// wants says whether CUE may read a file: those at the root, those of the
-// environments, and those of packages that these import.
-func (a *application) wants(name string) bool {
-	return path.Ext(name) == ".cue" || path.Dir(name) == "." || strings.HasPrefix(name, source.Environments+"/")
 }
 
 func (a *application) copy() error {

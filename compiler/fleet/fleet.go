@@ -244,7 +244,18 @@ func (r *reader) typesByLabels() map[int][]string {
 	if !slices.ContainsFunc(all, func(c model.Cluster) bool { return c.ClusterType == "" }) {
 		return nil
 	}
-	index := selector.NewIndex(facts(all), r.satisfies)
+	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
+		labels := selector.Facts{}
+		for i := range all {
+			clear(labels)
+			for k, v := range all[i].Labels {
+				labels[k] = selector.Values(v)
+			}
+			if !yield(selector.Facts{"name": selector.Values(all[i].Name), "labels": selector.Struct(labels)}) {
+				return
+			}
+		}
+	}, r.satisfies)
 	types := map[int][]string{}
 	for i := range r.env.ClusterTypes {
 		ct := &r.env.ClusterTypes[i]
@@ -258,22 +269,6 @@ func (r *reader) typesByLabels() map[int][]string {
 		}
 	}
 	return types
-}
-
-// facts yields what selectors may know of clusters, in the same maps each time.
-func facts(all []model.Cluster) func(yield func(selector.Facts) bool) {
-	return func(yield func(selector.Facts) bool) {
-		labels := selector.Facts{}
-		for i := range all {
-			clear(labels)
-			for k, v := range all[i].Labels {
-				labels[k] = selector.Values(v)
-			}
-			if !yield(selector.Facts{"name": selector.Values(all[i].Name), "labels": selector.Struct(labels)}) {
-				return
-			}
-		}
-	}
 }
 
 func (r *reader) unknownType(c *model.Cluster, known map[string]bool) diag.Diagnostic {

@@ -203,7 +203,16 @@ func (inv *inventory) read(data []byte) *fault {
 	case model.JSONInventory:
 		return inv.readJSON(data)
 	case model.NDJSONInventory:
-		return inv.readNDJSON(data)
+		// Make a row of each line that is not empty.
+		n := 0
+		for line := range bytes.Lines(data) {
+			n++
+			line = bytes.TrimSpace(line)
+			if len(line) > 0 {
+				inv.raw(line, model.Position{File: inv.file, Line: n, Column: 1})
+			}
+		}
+		return nil
 	case model.YAMLInventory:
 		return inv.readYAML(data)
 	}

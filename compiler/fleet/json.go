@@ -180,19 +180,6 @@ func plain(err error) string {
 	return s
 }
 
-// readNDJSON makes a row of each line that is not empty.
-func (inv *inventory) readNDJSON(data []byte) *fault {
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		line = bytes.TrimSpace(line)
-		if len(line) > 0 {
-			inv.raw(line, model.Position{File: inv.file, Line: n, Column: 1})
-		}
-	}
-	return nil
-}
-
 // mostAliased bounds what the aliases of a YAML file write out.
 const mostAliased = 100_000
 

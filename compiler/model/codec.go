@@ -380,28 +380,24 @@ func (d *valueDecoder) value(depth int) (Value, error) {
 		}
 		return ScalarOf(kind, text)
 	case List:
-		return d.list(depth)
+		n, err := d.count(1)
+		if err != nil {
+			return Value{}, err
+		}
+		if n == 0 {
+			return ListOf(), nil
+		}
+		elems := make([]Value, n)
+		for i := range elems {
+			if elems[i], err = d.value(depth + 1); err != nil {
+				return Value{}, err
+			}
+		}
+		return ListOf(elems...), nil
 	case Struct, Secret:
 		return d.fields(kind, depth)
 	}
 	return Value{}, fmt.Errorf("invalid kind %d", kind)
-}
-
-func (d *valueDecoder) list(depth int) (Value, error) {
-	n, err := d.count(1)
-	if err != nil {
-		return Value{}, err
-	}
-	if n == 0 {
-		return ListOf(), nil
-	}
-	elems := make([]Value, n)
-	for i := range elems {
-		if elems[i], err = d.value(depth + 1); err != nil {
-			return Value{}, err
-		}
-	}
-	return ListOf(elems...), nil
 }
 
 func (d *valueDecoder) fields(kind Kind, depth int) (Value, error) {

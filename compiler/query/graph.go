@@ -144,11 +144,6 @@ func assignmentID(e *engine.Environment, i int) string {
 	return "assignment/" + e.Schedule.Assignments[i].ID(e.Name)
 }
 
-// clusterTypeLabel names a cluster type, with its labels.
-func clusterTypeLabel(c *model.ClusterType) string {
-	return strings.TrimSpace(c.Name + "  " + LabelsText(c.Labels))
-}
-
 // LabelsText returns labels as text, sorted by key.
 func LabelsText(labels map[string]string) string {
 	var out []string

@@ -74,7 +74,7 @@ func (d *drawing) configs(e *engine.Environment, layers []int, config, schema fu
 	contracts := d.group(e, contractsGroup, "contracts", len(layers))
 	for i := range e.Model.ClusterTypes {
 		c := &e.Model.ClusterTypes[i]
-		d.group(e, "clusterType/"+c.Name, clusterTypeLabel(c), len(layers)+1)
+		d.group(e, "clusterType/"+c.Name, strings.TrimSpace(c.Name+"  "+LabelsText(c.Labels)), len(layers)+1)
 	}
 	for i := range e.Model.Configs {
 		c := &e.Model.Configs[i]

@@ -38,7 +38,24 @@ func (s *Schedule) depend(env *model.Environment, r *report) {
 				r.add(d, a.ID(s.Environment))
 			}
 		}
-		s.order(assignments, r)
+		// Resolve the dependencies among the assignments of one cluster type.
+		edges := s.edges(assignments, r)
+		for _, together := range components(edges) {
+			if len(together) > 1 {
+				s.failCycle(assignments, edges, together, r)
+			}
+			wave := 0
+			for _, i := range together {
+				for _, j := range edges[i] {
+					if !contains(together, j) {
+						wave = max(wave, assignments[j].Wave+1)
+					}
+				}
+			}
+			for _, i := range together {
+				assignments[i].Wave = wave
+			}
+		}
 	}
 }
 
@@ -85,27 +102,6 @@ func invalid(env *model.Environment, fullName string) (model.Ref, bool) {
 		}
 	}
 	return model.Ref{}, false
-}
-
-// order resolves the dependencies among the assignments of one cluster type.
-func (s *Schedule) order(assignments []Assignment, r *report) {
-	edges := s.edges(assignments, r)
-	for _, together := range components(edges) {
-		if len(together) > 1 {
-			s.failCycle(assignments, edges, together, r)
-		}
-		wave := 0
-		for _, i := range together {
-			for _, j := range edges[i] {
-				if !contains(together, j) {
-					wave = max(wave, assignments[j].Wave+1)
-				}
-			}
-		}
-		for _, i := range together {
-			assignments[i].Wave = wave
-		}
-	}
 }
 
 // edges returns which others each of the assignments of one cluster type depends

@@ -25,17 +25,6 @@ func (p *Platform) note(name string, content Digest) {
 	p.read[name] = content
 }
 
-// noteAll remembers what the files of a package were, and those that they need.
-func (p *Platform) noteAll(s *Sources) {
-	for _, f := range s.Files {
-		p.note(f.Name, f.Content)
-		for name, content := range f.Needs {
-			name, _, _ = strings.Cut(name, " -> ")
-			p.note(name, content)
-		}
-	}
-}
-
 // Quote gives diagnostics the lines that they point to first. Lines of files that are
 // not any more what they were when they were read, or were not read, are left out, and so
 // is the beginning of a file, which stands for all of it.

@@ -126,7 +126,14 @@ func (p *Platform) Sources(environment string, found func(names []string, of Dig
 		out.Files = append(out.Files, File{f.name, f.data, f.content, needs})
 	}
 	slices.SortFunc(out.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	p.noteAll(out)
+	// Remember what the files of a package were, and those that they need.
+	for _, f := range out.Files {
+		p.note(f.Name, f.Content)
+		for name, content := range f.Needs {
+			name, _, _ = strings.Cut(name, " -> ")
+			p.note(name, content)
+		}
+	}
 	return out, nil
 }
 

@@ -230,7 +230,15 @@ func (p *Platform) scan() ([]diag.Diagnostic, error) {
 	if err == nil {
 		ds = slices.Concat(ds, p.lookBeside(), p.lookForPin())
 	}
-	p.barBorrowers()
+	// Keep CUE from loading what imports packages of environments that it must not load.
+	for more := true; more; {
+		more = false
+		for importer, all := range p.borrows {
+			if !p.barred[importer] && slices.ContainsFunc(all, func(of string) bool { return p.barred[of] }) {
+				p.hidden[importer], p.barred[importer], more = true, true, true
+			}
+		}
+	}
 	slices.Sort(p.Folders)
 	p.Folders = slices.Compact(p.Folders)
 	return ds, err
@@ -258,18 +266,6 @@ func (p *Platform) noteImports(rel string, data []byte) {
 		if below, is := strings.CutPrefix(imported, environments); is {
 			of, _, _ := strings.Cut(below, "/")
 			p.borrows[importer] = append(p.borrows[importer], of)
-		}
-	}
-}
-
-// barBorrowers keeps CUE from loading what imports packages of environments that it must not load.
-func (p *Platform) barBorrowers() {
-	for more := true; more; {
-		more = false
-		for importer, all := range p.borrows {
-			if !p.barred[importer] && slices.ContainsFunc(all, func(of string) bool { return p.barred[of] }) {
-				p.hidden[importer], p.barred[importer], more = true, true, true
-			}
 		}
 	}
 }

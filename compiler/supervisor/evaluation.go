@@ -149,16 +149,6 @@ func (p *Part) End() {
 	}
 }
 
-// look notes where the parts are.
-func (e *Evaluation) look() {
-	for _, p := range e.parts {
-		now := p.place.Load()
-		if p.ticks++; now != p.seen {
-			p.seen, p.ticks, p.since = now, 0, e.cpu
-		}
-	}
-}
-
 // beyondCPU returns the trip of an evaluation that takes too much CPU time.
 func (e *Evaluation) beyondCPU() *Trip {
 	return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU))

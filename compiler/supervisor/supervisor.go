@@ -249,7 +249,13 @@ func (s *Supervisor) charge(now measurement) {
 // which of several evaluations it is.
 func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 	for _, e := range s.active {
-		e.look()
+		// Note where the parts are.
+		for _, p := range e.parts {
+			now := p.place.Load()
+			if p.ticks++; now != p.seen {
+				p.seen, p.ticks, p.since = now, 0, e.cpu
+			}
+		}
 		if e.cpu > e.mostCPU() {
 			return e.beyondCPU(), false
 		}

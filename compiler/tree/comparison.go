@@ -114,7 +114,14 @@ func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, 
 		p.next = &next
 		p.record = p.before == nil || p.before.corrected || p.before.Record != p.next.Record
 		p.section, p.revised = newSection(out), true
-		pl.hold(p, out)
+		// Keep the outcome of a part in memory if there is room.
+		n := int64(len(out.kept) + 1)
+		for _, g := range out.groups {
+			n += int64(len(g.files))
+		}
+		if pl.held.Add(n) <= pl.maxHeld {
+			p.outcome = out
+		}
 	}
 	owned := map[string]bool{}
 	for path := range before.each {

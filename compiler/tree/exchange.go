@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path"
+
+	"golang.org/x/sys/unix"
 )
 
 // exchange lets two folders change places, in one step.
@@ -16,6 +18,6 @@ func exchange(root *os.Root, a, b string) error {
 	if err != nil {
 		return errors.Join(err, inA.Close())
 	}
-	err = exchangeAt(int(inA.Fd()), path.Base(a), int(inB.Fd()), path.Base(b))
+	err = unix.Renameat2(int(inA.Fd()), path.Base(a), int(inB.Fd()), path.Base(b), unix.RENAME_EXCHANGE)
 	return errors.Join(err, inA.Close(), inB.Close())
 }

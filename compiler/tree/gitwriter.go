@@ -67,7 +67,15 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 	}
 	plan := e.planner(nil).finish(ctx, parts)
 	if w.pack != nil {
-		plan.next.load = w.branch.repository.load(plan.next, at)
+		plan.next.load = func(name string) (*ClusterTypeRecord, error) {
+			e := plan.next.entry(name)
+			data, err := w.branch.repository.git.BlobWithin(hash(e.Record), MaxRecord)
+			if err != nil {
+				return nil, err
+			}
+			c, err := e.parse(data)
+			return c, at.placed(err)
+		}
 	}
 	done := &placed{changes: plan.changes(), root: before.root}
 	beside := w.branch.instead[p.Folder].beside
@@ -77,20 +85,6 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 		done.root, err = w.treeEditor().apply(before.root, beside)
 	}
 	return done, nil, err
-}
-
-// load returns the loader of a record whose cluster types' records are in the
-// repository.
-func (r *Repository) load(record *Record, at location) func(string) (*ClusterTypeRecord, error) {
-	return func(name string) (*ClusterTypeRecord, error) {
-		e := record.entry(name)
-		data, err := r.git.BlobWithin(hash(e.Record), MaxRecord)
-		if err != nil {
-			return nil, err
-		}
-		c, err := e.parse(data)
-		return c, at.placed(err)
-	}
 }
 
 // gitEnvironment is an environment while its tree is made.

@@ -39,7 +39,17 @@ type group struct {
 // check says whether it does the rules for paths.
 func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
 	if ct.Outside {
-		return staying(ct.Name, before)
+		next := *before
+		next.Name = ct.Name
+		next.Assignments = slices.Clone(before.Assignments)
+		out := &outcome{record: &next}
+		for i := range next.Assignments {
+			next.Assignments[i].Tree = TreeID(next.Assignments[i].Files)
+		}
+		for p := range before.each {
+			out.kept = append(out.kept, p)
+		}
+		return out, out.finish("")
 	}
 	out, err := unfinished(ctx, ct, before, whole)
 	if err != nil {
@@ -145,21 +155,6 @@ func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterTy
 		return out.record.listed(), out.record.checkNames()
 	}
 	return r
-}
-
-// staying is the outcome for a folder that stays as the record describes it.
-func staying(name string, before *ClusterTypeRecord) (*outcome, error) {
-	next := *before
-	next.Name = name
-	next.Assignments = slices.Clone(before.Assignments)
-	out := &outcome{record: &next}
-	for i := range next.Assignments {
-		next.Assignments[i].Tree = TreeID(next.Assignments[i].Files)
-	}
-	for p := range before.each {
-		out.kept = append(out.kept, p)
-	}
-	return out, out.finish("")
 }
 
 // check reports paths that cannot be written.

@@ -259,17 +259,6 @@ func (pl *planner) originated(p *typePlan) ClusterTypeEntry {
 // it is compared to when it is written. Of others it is made a second time.
 const maxHeld = 20_000
 
-// hold keeps the outcome of a part in memory if there is room.
-func (pl *planner) hold(p *typePlan, out *outcome) {
-	n := int64(len(out.kept) + 1)
-	for _, g := range out.groups {
-		n += int64(len(g.files))
-	}
-	if pl.held.Add(n) <= pl.maxHeld {
-		p.outcome = out
-	}
-}
-
 // remake returns what the part's folder will be, as it was when it was compared.
 func (p *typePlan) remake(ctx context.Context, previous *Record) (*outcome, error) {
 	if p.outcome != nil {

@@ -129,7 +129,3 @@ func (k disk) syncAll() error {
 	}
 	return f.Close()
 }
-
-func exchangeAt(inA int, a string, inB int, b string) error {
-	return unix.Renameat2(inA, a, inB, b, unix.RENAME_EXCHANGE)
-}

@@ -206,7 +206,9 @@ func (t translation) object(o map[string]any, uri string) (any, bool) {
 		return t.position(p, uri)
 	}
 	if s, ok := spanOf(o); ok {
-		return t.span(s, uri)
+		start, ok := t.position(s.Start, uri)
+		end, also := t.position(s.End, uri)
+		return map[string]any{"start": start, "end": end}, ok && also
 	}
 	if o["label"] == shown.Schema { // a completion
 		return nil, false
@@ -285,12 +287,6 @@ func (t translation) position(p position, uri string) (any, bool) {
 	}
 	offset, ok := d.shown.Real(d.there.offset(p))
 	return d.text.position(offset), ok
-}
-
-func (t translation) span(s span, uri string) (any, bool) {
-	start, ok := t.position(s.Start, uri)
-	end, also := t.position(s.End, uri)
-	return map[string]any{"start": start, "end": end}, ok && also
 }
 
 // exact says whether a range of what the server sees is one of the document, without inserted

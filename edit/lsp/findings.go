@@ -68,16 +68,6 @@ func (s *server) publishLocked(uri string) {
 	_ = s.editor.Notify(context.Background(), "textDocument/publishDiagnostics", p) // else the editor is gone
 }
 
-// parsedLocked tells of the syntax errors of a document.
-func (s *server) parsedLocked(d *document) {
-	f := s.findings.of(d.uri)
-	before := len(f.syntax)
-	f.syntax = syntaxErrors(d.text)
-	if before+len(f.syntax) > 0 {
-		s.publishLocked(d.uri)
-	}
-}
-
 func syntaxErrors(t text) (out []diagnostic) {
 	_, err := parser.ParseFile("", t.string, parser.ParseComments)
 	for _, e := range errors.Errors(err) {

@@ -153,7 +153,13 @@ func (s *server) setLocked(uri string, version int, t text) {
 	d := newDocument(uri, version, t, p != nil)
 	s.documents = s.documents.with(d)
 	s.cue.open(d)
-	s.parsedLocked(d)
+	// Tell of the syntax errors of a document.
+	f := s.findings.of(d.uri)
+	before := len(f.syntax)
+	f.syntax = syntaxErrors(d.text)
+	if before+len(f.syntax) > 0 {
+		s.publishLocked(d.uri)
+	}
 	if p != nil {
 		s.scheduleLocked(p)
 	}

@@ -113,7 +113,13 @@ func (c *completer) labels(path []string) {
 	switch {
 	case s == nil || len(path) > 0 && s.of == nil:
 	case s.labels == ofBoth && s.of.Name == "match" && s.key == "":
-		c.facts()
+		// Add what a match can constrain.
+		for name, p := range at([]string{"#assignment"}).Fields {
+			if model.References["#Assignment."+name] != "" {
+				c.label(name, OfLabel, "fact", p.Doc)
+			}
+		}
+		c.labelKeys(ofBoth)
 	case s.labels != noLabels && s.key == "" && s.of.Name == "labels":
 		c.labelKeys(s.labels)
 	default:
@@ -143,16 +149,6 @@ func (c *completer) fields(s *slot, path []string) {
 		}
 		c.label(name, OfField, detail, p.Doc)
 	}
-}
-
-// facts adds what a match can constrain.
-func (c *completer) facts() {
-	for name, p := range at([]string{"#assignment"}).Fields {
-		if model.References["#Assignment."+name] != "" {
-			c.label(name, OfLabel, "fact", p.Doc)
-		}
-	}
-	c.labelKeys(ofBoth)
 }
 
 func (c *completer) labelKeys(of side) {

@@ -221,7 +221,12 @@ func (r *reader) history(ctx context.Context) error {
 			break
 		}
 		if i > 0 {
-			r.forget(past.Record)
+			// Forget the records of cluster types that are not in a record.
+			needed := map[tree.ID]bool{}
+			for i := range past.Record.ClusterTypes {
+				needed[past.Record.ClusterTypes[i].Record] = true
+			}
+			maps.DeleteFunc(r.parsed, func(id tree.ID, _ *tree.ClusterTypeRecord) bool { return !needed[id] })
 		}
 		r.wanted.Commits = append(r.wanted.Commits, c)
 		newer = past.Record
@@ -270,15 +275,6 @@ func (r *releases) before(ctx context.Context, commits []state.Commit, past sess
 	c.Effect = &state.Effect{Removed: counts.Removed, RemovedFrom: e.RemovedFrom(),
 		Added: counts.Added, Changed: counts.Changed, Emptied: counts.Emptied}
 	return nil
-}
-
-// forget forgets the records of cluster types that are not in a record.
-func (r *reader) forget(but *tree.Record) {
-	needed := map[tree.ID]bool{}
-	for i := range but.ClusterTypes {
-		needed[but.ClusterTypes[i].Record] = true
-	}
-	maps.DeleteFunc(r.parsed, func(id tree.ID, _ *tree.ClusterTypeRecord) bool { return !needed[id] })
 }
 
 func (r *reader) ringsOf(record *tree.Record) []state.Ring {

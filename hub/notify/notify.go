@@ -91,11 +91,7 @@ func (n *Notifier) Look(ctx context.Context, t *Target) error {
 			return err
 		}
 	}
-	return n.forget(ctx, t, known)
-}
-
-// forget removes what is kept of messages about releases that are too old to be told of.
-func (n *Notifier) forget(ctx context.Context, t *Target, known map[string]store.Notification) error {
+	// Remove what is kept of messages about releases that are too old to be told of.
 	for key, is := range known {
 		event, _, _ := strings.Cut(strings.TrimPrefix(key, t.Name+"/"), "/")
 		if e := Event(event); (e == Promoted || e == Completed || e == Failed) && n.Hub.Now().Sub(is.At) > rememberFor {

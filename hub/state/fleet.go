@@ -180,7 +180,13 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 		}
 	}
 	if was != nil {
-		is.keepUnread(was)
+		// Take over when what is still not known was first reported.
+		is.maxUnread = was.maxUnread
+		for said, u := range was.unread {
+			if _, known := is.byCommit[said.Value()]; !known {
+				is.note(said, u.first)
+			}
+		}
 		for _, c := range was.clusters { // those that have reported, and that the platform does not list
 			if to := is.byName[c.folder.Name]; !c.listed && to != nil && !to.Listed {
 				f.place(now, is, c.name, "", to, false)

@@ -189,7 +189,17 @@ func (f *Fleet) Expire(now time.Time) *Changes {
 				e.rejudge(c, now, changes)
 			}
 		}
-		e.expireUnread(now, changes)
+		// Judge the clusters anew that have waited for longer than the grace time.
+		for _, u := range e.unread {
+			if len(u.clusters) == 0 || !e.over(u, now) {
+				continue
+			}
+			waited := u.clusters
+			u.clusters = map[*cluster]struct{}{}
+			for c := range waited {
+				e.rejudge(c, now, changes)
+			}
+		}
 	}
 	return changes
 }
@@ -234,25 +244,21 @@ func (e *environment) note(said text, at int64) *unreadCommit {
 	u := e.unread[said]
 	if u == nil {
 		if len(e.unread) >= e.maxUnread {
-			e.forget()
+			// Drop what nothing runs any more.
+			runs := map[text]bool{}
+			for _, c := range e.clusters {
+				for i := range c.pairs {
+					runs[e.said(c, i, &c.pairs[i])] = true
+				}
+			}
+			maps.DeleteFunc(e.unread, func(said text, _ *unreadCommit) bool { return !runs[said] })
+			e.maxUnread = max(maxUnread, 2*len(e.unread))
 		}
 		u = &unreadCommit{first: at, clusters: map[*cluster]struct{}{}}
 		e.unread[said] = u
 	}
 	u.first = min(u.first, at)
 	return u
-}
-
-// forget drops what nothing runs any more.
-func (e *environment) forget() {
-	runs := map[text]bool{}
-	for _, c := range e.clusters {
-		for i := range c.pairs {
-			runs[e.said(c, i, &c.pairs[i])] = true
-		}
-	}
-	maps.DeleteFunc(e.unread, func(said text, _ *unreadCommit) bool { return !runs[said] })
-	e.maxUnread = max(maxUnread, 2*len(e.unread))
 }
 
 // mayBeRead reports whether a hub may be about to read what a cluster runs of an assignment, which is not
@@ -264,16 +270,6 @@ func (e *environment) mayBeRead(c *cluster, target int, p *pair, now time.Time) 
 	}
 	u.clusters[c] = struct{}{}
 	return true
-}
-
-// keepUnread takes over when what is still not known was first reported.
-func (e *environment) keepUnread(was *environment) {
-	e.maxUnread = was.maxUnread
-	for said, u := range was.unread {
-		if _, known := e.byCommit[said.Value()]; !known {
-			e.note(said, u.first)
-		}
-	}
 }
 
 // restoreUnread takes over that a cluster waits for what is not known, or that it was found to be drift.
@@ -306,20 +302,6 @@ func (e *environment) overdue(c *cluster, now time.Time) bool {
 
 func (e *environment) over(u *unreadCommit, now time.Time) bool {
 	return now.UnixMilli()-u.first > e.grace.Milliseconds()
-}
-
-// expireUnread judges the clusters anew that have waited for longer than the grace time.
-func (e *environment) expireUnread(now time.Time, changes *Changes) {
-	for _, u := range e.unread {
-		if len(u.clusters) == 0 || !e.over(u, now) {
-			continue
-		}
-		waited := u.clusters
-		u.clusters = map[*cluster]struct{}{}
-		for c := range waited {
-			e.rejudge(c, now, changes)
-		}
-	}
 }
 
 // unreadMessage says of what is progressing because it is not known that it is not; "" of others.

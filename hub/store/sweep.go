@@ -127,13 +127,6 @@ var (
 // bits is a set of ids.
 type bits []uint64
 
-func (b *bits) add(id int64) {
-	for int(id/64) >= len(*b) {
-		*b = append(*b, make(bits, len(*b)+1024)...)
-	}
-	(*b)[id/64] |= 1 << (id % 64)
-}
-
 func (b bits) has(id int64) bool { return int(id/64) < len(b) && b[id/64]&(1<<(id%64)) != 0 }
 
 // unused returns the ids of texts that nothing names, of those up to a change. Rows of later
@@ -181,7 +174,10 @@ func (s *Store) named(ctx context.Context, on querier, table string, columns []s
 	return s.rows(ctx, on, func(r *sql.Rows) error {
 		err := r.Scan(into...)
 		for _, id := range ids {
-			used.add(id)
+			for int(id/64) >= len(*used) {
+				*used = append(*used, make(bits, len(*used)+1024)...)
+			}
+			(*used)[id/64] |= 1 << (id % 64)
 		}
 		return err
 	}, `SELECT `+strings.Join(columns, ", ")+` FROM `+table+where, args...)

@@ -132,32 +132,28 @@ func (b *builder) node(e Entry) (*node, error) {
 	case e.Link != "":
 		return &node{link: &link{text: e.Link}}, nil
 	case e.hard != "":
-		return b.hardLink(e)
+		// Make the node of a further name of a file: tar has it after the file.
+		target, problem := entryPath(e.hard)
+		if problem != "" {
+			return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to %q, which %s", e.hard, problem)}
+		}
+		n := b.root
+		for element := range strings.SplitSeq(target, "/") {
+			if n = n.children[element]; n == nil {
+				return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to %q, which is not before it", e.hard)}
+			}
+		}
+		if n.children != nil {
+			return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to the folder %q", e.hard)}
+		}
+		return &node{file: n.file, link: n.link, refused: n.refused}, nil
 	case int64(len(e.Data)) > b.limits.File:
-		return nil, b.largeFile(e.Path)
+		return nil, error(&LimitError{Entry: e.Path, Most: fmt.Sprintf("files of at most %d bytes", b.limits.File)})
 	}
 	if b.total += int64(len(e.Data)); b.total > b.limits.Total {
 		return nil, b.largeTotal()
 	}
 	return &node{file: &File{Data: e.Data, Executable: e.Executable}}, nil
-}
-
-// hardLink makes the node of a further name of a file: tar has it after the file.
-func (b *builder) hardLink(e Entry) (*node, error) {
-	target, problem := entryPath(e.hard)
-	if problem != "" {
-		return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to %q, which %s", e.hard, problem)}
-	}
-	n := b.root
-	for element := range strings.SplitSeq(target, "/") {
-		if n = n.children[element]; n == nil {
-			return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to %q, which is not before it", e.hard)}
-		}
-	}
-	if n.children != nil {
-		return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to the folder %q", e.hard)}
-	}
-	return &node{file: n.file, link: n.link, refused: n.refused}, nil
 }
 
 // folder returns the folder at a path, which it makes where it is missing.
@@ -206,8 +202,4 @@ func (b *builder) tooMany(entry string) error {
 
 func (b *builder) largeTotal() error {
 	return &LimitError{Most: fmt.Sprintf("at most %d bytes", b.limits.Total)}
-}
-
-func (b *builder) largeFile(entry string) error {
-	return &LimitError{Entry: entry, Most: fmt.Sprintf("files of at most %d bytes", b.limits.File)}
 }

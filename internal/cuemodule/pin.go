@@ -126,7 +126,15 @@ func depVersion(dep *ast.StructLit) string {
 	}
 	for _, decl := range dep.Elts {
 		if name, value := field(decl); name == "v" {
-			return text(value)
+			lit, ok := value.(*ast.BasicLit)
+			if !ok {
+				return ""
+			}
+			s, err := literal.Unquote(lit.Value)
+			if err != nil {
+				return ""
+			}
+			return s
 		}
 	}
 	return ""
@@ -154,19 +162,6 @@ func field(decl ast.Decl) (string, ast.Expr) {
 		return "", nil
 	}
 	return name, f.Value
-}
-
-// text returns the string that an expression spells; "" where it is no string.
-func text(e ast.Expr) string {
-	lit, ok := e.(*ast.BasicLit)
-	if !ok {
-		return ""
-	}
-	s, err := literal.Unquote(lit.Value)
-	if err != nil {
-		return ""
-	}
-	return s
 }
 
 // blank overwrites parts of a source text, and the comma after each, with

@@ -155,7 +155,25 @@ func (p *IncomingPack) parse(ctx context.Context) error {
 	if err := p.sums(ctx); err != nil {
 		return err
 	}
-	return p.resolve(ctx)
+	// Compute the ids of deltas.
+	whole := slices.DeleteFunc(slices.Clone(p.objects), func(o *incoming) bool { return o.kind > TagKind })
+	p.resolved = len(whole)
+	for _, o := range whole {
+		if len(o.children)+len(p.waiting[o.id]) == 0 {
+			continue
+		}
+		data, err := p.inflate(o)
+		if err == nil {
+			err = p.apply(ctx, o, data, 1)
+		}
+		if err != nil {
+			return fmt.Errorf("object %s of the pack: %w", o.id, err)
+		}
+	}
+	if p.resolved != len(p.objects) {
+		return errors.New("the pack has differences to objects that are not in it")
+	}
+	return nil
 }
 
 type counting struct {
@@ -240,28 +258,6 @@ func (p *IncomingPack) sums(ctx context.Context) error {
 	}
 	if !bytes.Equal(all.Sum(nil), p.sum[:]) {
 		return errors.New("the pack has not its checksum")
-	}
-	return nil
-}
-
-// resolve computes the ids of deltas.
-func (p *IncomingPack) resolve(ctx context.Context) error {
-	whole := slices.DeleteFunc(slices.Clone(p.objects), func(o *incoming) bool { return o.kind > TagKind })
-	p.resolved = len(whole)
-	for _, o := range whole {
-		if len(o.children)+len(p.waiting[o.id]) == 0 {
-			continue
-		}
-		data, err := p.inflate(o)
-		if err == nil {
-			err = p.apply(ctx, o, data, 1)
-		}
-		if err != nil {
-			return fmt.Errorf("object %s of the pack: %w", o.id, err)
-		}
-	}
-	if p.resolved != len(p.objects) {
-		return errors.New("the pack has differences to objects that are not in it")
 	}
 	return nil
 }

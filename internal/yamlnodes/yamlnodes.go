@@ -268,7 +268,17 @@ func (c *counter) plain(n *yaml.Node, depth int) (*counted, error) {
 	case yaml.DocumentNode:
 		return c.node(n.Content[0], depth)
 	case yaml.SequenceNode:
-		return c.sequence(n, depth)
+		of := collection(n)
+		for _, e := range n.Content {
+			entry, err := c.node(e, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			of.put(entry)
+			of.Bytes, of.fields = plus(of.Bytes, 1), plus(of.fields, entry.fields)
+		}
+		of.Pairs = plus(of.Pairs, times(int64(len(n.Content)), int64(len(n.Content))))
+		return of, nil
 	case yaml.MappingNode:
 		return c.mapping(n, depth)
 	}
@@ -291,20 +301,6 @@ func (of *counted) put(entry *counted) {
 	of.Levels = plus(of.Levels, entry.values)
 	of.values, of.flow = plus(of.values, entry.values), plus(of.flow, entry.flow)
 	of.height = max(of.height, entry.height+1)
-}
-
-func (c *counter) sequence(n *yaml.Node, depth int) (*counted, error) {
-	of := collection(n)
-	for _, e := range n.Content {
-		entry, err := c.node(e, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		of.put(entry)
-		of.Bytes, of.fields = plus(of.Bytes, 1), plus(of.fields, entry.fields)
-	}
-	of.Pairs = plus(of.Pairs, times(int64(len(n.Content)), int64(len(n.Content))))
-	return of, nil
 }
 
 func (c *counter) mapping(n *yaml.Node, depth int) (*counted, error) {

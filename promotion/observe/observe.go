@@ -204,7 +204,9 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 	g := st.RolloutGate()
 	r := &Rollout{State: forge.Success, Reason: "it is in the tree, and the policy asks for no reports"}
 	switch {
-	case !g.AllowEmpty && !ob.wantsAny(st.Environment.Record, st.Covers):
+	case !g.AllowEmpty && !slices.ContainsFunc(st.Environment.Record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+		return st.Covers(e.Name) && (e.Assignments > 0 || ob.state.Platform.Subject.Form().Targets)
+	}):
 		r.State, r.Reason = forge.Pending, rollout.Empty
 	case g.Source != "none":
 		assignments, err := ob.wanted(st.Environment.Record, st.Covers)
@@ -318,13 +320,6 @@ func (ob *Observer) wanted(record *tree.Record, in func(clusterType string) bool
 		return rollout.TargetsOf(record, in), nil
 	}
 	return rollout.WantedOf(record, in, record.ClustersOf)
-}
-
-// wantsAny reports whether wanted would return anything, by the record alone.
-func (ob *Observer) wantsAny(record *tree.Record, in func(clusterType string) bool) bool {
-	return slices.ContainsFunc(record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
-		return in(e.Name) && (e.Assignments > 0 || ob.state.Platform.Subject.Form().Targets)
-	})
 }
 
 // sources returns where the policy of a stage takes reports from.

@@ -110,7 +110,15 @@ func Count(w *Wanted, reports []Report, o Options) *Counts {
 	for i := range w.Assignments {
 		a := &w.Assignments[i]
 		state := stateOf(a, newest[a.ID], o.Unreachable == Exclude)
-		counts.Tally.add(state.Counts)
+		t := &counts.Tally
+		t.Wanted += state.Counts.Wanted
+		t.Healthy += state.Counts.Healthy
+		t.Progressing += state.Counts.Progressing
+		t.Suspended += state.Counts.Suspended
+		t.Failed += state.Counts.Failed
+		t.Stale += state.Counts.Stale
+		t.Unknown += state.Counts.Unknown
+		t.Excluded += state.Counts.Excluded
 		counts.Assignments = append(counts.Assignments, state)
 	}
 	slices.SortFunc(counts.Assignments, func(a, b AssignmentState) int { return strings.Compare(a.ID, b.ID) })
@@ -164,7 +172,19 @@ func compareReports(a, b Report) int {
 // stateOf returns the state of an assignment, given the newest report of each cluster.
 func stateOf(a *Assignment, newest map[string]Report, exclude bool) AssignmentState {
 	if len(a.Clusters) == 0 {
-		return unlisted(a, newest, exclude)
+		var all []Report
+		for _, r := range newest {
+			all = append(all, r)
+		}
+		slices.SortFunc(all, func(a, b Report) int { return strings.Compare(a.Cluster, b.Cluster) })
+		clusters := clustersOf(all, exclude)
+		if len(all) == 0 {
+			all = []Report{{State: Unknown}}
+		}
+		state := summary(a, all, exclude)
+		state.Counts.count(state.State, exclude)
+		state.Clusters = clusters
+		return state
 	}
 	clusters := slices.Compact(slices.Sorted(slices.Values(a.Clusters)))
 	strangers := others(clusters, newest)
@@ -184,23 +204,6 @@ func stateOf(a *Assignment, newest map[string]Report, exclude bool) AssignmentSt
 	}
 	state := summary(a, all, exclude)
 	state.Counts, state.Clusters = tally, clustersOf(all, exclude)
-	return state
-}
-
-// unlisted is stateOf for an assignment whose clusters the platform does not list.
-func unlisted(a *Assignment, newest map[string]Report, exclude bool) AssignmentState {
-	var all []Report
-	for _, r := range newest {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b Report) int { return strings.Compare(a.Cluster, b.Cluster) })
-	clusters := clustersOf(all, exclude)
-	if len(all) == 0 {
-		all = []Report{{State: Unknown}}
-	}
-	state := summary(a, all, exclude)
-	state.Counts.count(state.State, exclude)
-	state.Clusters = clusters
 	return state
 }
 
@@ -280,17 +283,6 @@ func (t *Tally) count(s State, exclude bool) {
 	default:
 		t.Unknown++
 	}
-}
-
-func (t *Tally) add(other Tally) {
-	t.Wanted += other.Wanted
-	t.Healthy += other.Healthy
-	t.Progressing += other.Progressing
-	t.Suspended += other.Suspended
-	t.Failed += other.Failed
-	t.Stale += other.Stale
-	t.Unknown += other.Unknown
-	t.Excluded += other.Excluded
 }
 
 // String returns the tally as in "73/100 ok, 2 failed, 25 stale", without zeros. Excluded

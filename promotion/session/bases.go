@@ -56,7 +56,24 @@ func (b *Bases) Until(commit git.Hash) ([]source.Base, bool, error) {
 				return nil, false, err
 			}
 			if !more {
-				return b.untilMerged(commit)
+				if known := b.merged[commit]; known != nil {
+					return known.until, known.found, nil
+				}
+				newer, found, err := mergedInto(b.history.Repository, b.history.Head, commit)
+				if err != nil {
+					return nil, false, err
+				}
+				out := &mergedBase{found: found}
+				if found {
+					for _, known := range b.known {
+						if newer[known.Commit] {
+							out.until = append(out.until, known)
+						}
+					}
+					out.until = append(out.until, source.Base{Commit: commit})
+				}
+				b.merged[commit] = out
+				return out.until, out.found, nil
 			}
 		}
 		if b.known[i].Commit == commit {
@@ -69,27 +86,6 @@ func (b *Bases) Until(commit git.Hash) ([]source.Base, bool, error) {
 type mergedBase struct {
 	until []source.Base
 	found bool
-}
-
-func (b *Bases) untilMerged(commit git.Hash) ([]source.Base, bool, error) {
-	if known := b.merged[commit]; known != nil {
-		return known.until, known.found, nil
-	}
-	newer, found, err := mergedInto(b.history.Repository, b.history.Head, commit)
-	if err != nil {
-		return nil, false, err
-	}
-	out := &mergedBase{found: found}
-	if found {
-		for _, known := range b.known {
-			if newer[known.Commit] {
-				out.until = append(out.until, known)
-			}
-		}
-		out.until = append(out.until, source.Base{Commit: commit})
-	}
-	b.merged[commit] = out
-	return out.until, out.found, nil
 }
 
 // mergedInto reports whether a commit that is not in the main line of a head is an

@@ -334,7 +334,13 @@ func (v *verifier) folder(ctx context.Context, st *session.Stage, clusterType st
 		v.problem("%s is kept from %s, and there is nothing wrong with it at its commits", id,
 			recorded.Kept.Source.Describe())
 	case recorded.Kept != nil:
-		return v.kept(ctx, st, id, recorded)
+		// Compare a retained folder with the output of the commits in the record.
+		name, target, _ := strings.Cut(id, "/")
+		return v.retained(ctx, st, id, name, recorded.Kept.Source, func(content *tree.Content) bool {
+			return slices.ContainsFunc(content.Folders, func(f tree.Folder) bool {
+				return f.Info.DeploymentTarget == target && f.Kept == nil && tree.OfFiles(f.Files) == recorded.Tree
+			})
+		})
 	case f.Kept != nil:
 		v.problem("%s has errors at its commits, and the record does not say that it is kept", id)
 	case tree.OfFiles(f.Files) != recorded.Tree:
@@ -355,16 +361,6 @@ func (v *verifier) keptFiles(ctx context.Context, st *session.Stage, recorded *t
 	}
 	return v.retained(ctx, st, recorded.Name, recorded.Name, of, func(content *tree.Content) bool {
 		return content.Kept == "" && tree.OfFiles(content.Files) == tree.TreeID(recorded.Files)
-	})
-}
-
-// kept compares a retained folder with the output of the commits in the record.
-func (v *verifier) kept(ctx context.Context, st *session.Stage, id string, recorded *tree.AssignmentRecord) error {
-	name, target, _ := strings.Cut(id, "/")
-	return v.retained(ctx, st, id, name, recorded.Kept.Source, func(content *tree.Content) bool {
-		return slices.ContainsFunc(content.Folders, func(f tree.Folder) bool {
-			return f.Info.DeploymentTarget == target && f.Kept == nil && tree.OfFiles(f.Files) == recorded.Tree
-		})
 	})
 }
 

@@ -70,7 +70,14 @@ func SVG(w io.Writer, g *Graph, standalone bool) error {
 		width+2*margin, height+2*margin)
 	out.WriteString(legend)
 	fmt.Fprintf(&out, `<g transform="translate(%d %d)">`+"\n", (width-p.layout.width)/2, p.top)
-	p.frames()
+	for i, group := range p.g.Groups {
+		b := p.layout.groups[i]
+		if b.w == 0 {
+			continue
+		}
+		fmt.Fprintf(p, `<g><title>%s</title><rect class="frame" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", html.EscapeString(terminal.Printable(group.Label)), b.x, b.y, b.w, b.h)
+		p.WriteString(text("head", b.x+groupPad, b.y+16, group.Label, (b.w-2*groupPad)/cell) + "</g>\n")
+	}
 	p.lines(drawn)
 	for i := range g.Nodes {
 		p.node(i)
@@ -158,17 +165,6 @@ func (p *picture) legend(width int, bundled bool) string {
 func (p *picture) mark(kind, at string) string {
 	n := p.nodes.number[kind]
 	return fmt.Sprintf(`<path class="k%d" d="%s%s"/>`, (n+n/len(marks))%len(marks), at, marks[n%len(marks)])
-}
-
-func (p *picture) frames() {
-	for i, group := range p.g.Groups {
-		b := p.layout.groups[i]
-		if b.w == 0 {
-			continue
-		}
-		fmt.Fprintf(p, `<g><title>%s</title><rect class="frame" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", html.EscapeString(terminal.Printable(group.Label)), b.x, b.y, b.w, b.h)
-		p.WriteString(text("head", b.x+groupPad, b.y+16, group.Label, (b.w-2*groupPad)/cell) + "</g>\n")
-	}
 }
 
 func (p *picture) node(i int) {

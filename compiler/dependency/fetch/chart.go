@@ -58,7 +58,7 @@ func (c *chartRepositories) fetch(ctx context.Context, e dependency.Entry) ([]by
 	r, ok := released[e.Revision]
 	if !ok {
 		return nil, &missing{problem: fmt.Sprintf("the chart repository has no version %s of %s any more",
-			e.Revision, e.Chart), there: newestReleases(released)}
+			e.Revision, e.Chart), there: versionNames(versions(releaseNames(released), semver.NewVersion))}
 	}
 	return c.download(ctx, e.URL, r, e)
 }
@@ -78,10 +78,6 @@ func releaseNames(released map[string]release) []string {
 		names = append(names, name)
 	}
 	return names
-}
-
-func newestReleases(released map[string]release) []string {
-	return versionNames(versions(releaseNames(released), semver.NewVersion))
 }
 
 // releases returns the versions of a chart.

@@ -78,7 +78,7 @@ func (w *treeWalk) entry(e *git.Entry, at string) error {
 		return fmt.Errorf("the file %s: %w", name, err)
 	case e.Mode == git.LinkMode && len(data) > 0:
 		w.give(archive.Entry{Path: name, Link: string(data)})
-	case isPointer(data):
+	case len(data) < 1024 && bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1\n")):
 		w.give(archive.Entry{Path: name, Refused: "is kept by Git LFS, from which kalypso does not fetch"})
 	default:
 		w.give(archive.Entry{Path: name, Data: data, Executable: e.Mode == git.ExecutableMode})
@@ -99,12 +99,6 @@ func (w *treeWalk) tree(id git.Hash) ([]git.Entry, error) {
 }
 
 func (w *treeWalk) give(e archive.Entry) { w.done = w.done || !w.yield(e, nil) }
-
-// isPointer reports whether a file is a pointer of Git LFS
-// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
-func isPointer(data []byte) bool {
-	return len(data) < 1024 && bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1\n"))
-}
 
 // validName replaces a name that no path can have.
 func validName(name string) string {

@@ -136,15 +136,6 @@ func (x *Exporter) Configs() []model.Config {
 	})
 }
 
-// configSchemas exports the config schemas, invalid ones included.
-func (x *Exporter) configSchemas() []model.ConfigSchema {
-	return entities(x, "configSchemas", func(v cue.Value, ref model.Ref) (model.ConfigSchema, bool) {
-		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
-		s.Invalid = x.matching(v, ref, &s.Match, &s.MatchUnknown, &s.Clusters, func() { x.configSchema(v, ref, &s) })
-		return s, true
-	})
-}
-
 // matching compiles the match of an entity, and its clusters, unless that is nil, and then,
 // while the entity is valid, exports the rest of it. It returns whether the entity is
 // invalid. Clusters that cannot be read are all.
@@ -256,16 +247,6 @@ func (x *Exporter) strategies(lists model.Value, ref model.Ref) map[string]model
 func badPath(path string) diag.Diagnostic {
 	return diag.New(diag.BadPath, "the path "+string(model.AppendJSONString(nil, path))+" cannot be read").
 		Hinting(`write names with dots between them, and quote a name with a dot in it: module."reject.tags"`)
-}
-
-// tests exports the tests, invalid ones included, which cannot be run.
-func (x *Exporter) tests() []model.Test {
-	return entities(x, "tests", func(v cue.Value, ref model.Ref) (model.Test, bool) {
-		t := model.Test{Name: ref.Name}
-		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, &t.Clusters, func() { x.test(v, ref, &t) })
-		t.MatchUnknown = t.MatchUnknown && cuevalue.Field(v, "match").Exists()
-		return t, true
-	})
 }
 
 func (x *Exporter) test(v cue.Value, ref model.Ref, t *model.Test) {

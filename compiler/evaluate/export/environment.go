@@ -134,11 +134,20 @@ func (x *Exporter) Environment(name string) *Result {
 	env.Workloads = x.Workloads(name)
 	env.SchedulingPolicies = entities(x, "schedulingPolicies", x.schedulingPolicy)
 	env.Configs = x.Configs()
-	env.ConfigSchemas = x.configSchemas()
+	env.ConfigSchemas = entities(x, "configSchemas", func(v cue.Value, ref model.Ref) (model.ConfigSchema, bool) {
+		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
+		s.Invalid = x.matching(v, ref, &s.Match, &s.MatchUnknown, &s.Clusters, func() { x.configSchema(v, ref, &s) })
+		return s, true
+	})
 	env.NamespaceServices = x.namespaceServices()
 	env.Reconcilers = entities(x, "reconcilers", x.reconciler)
 	env.Registrations = entities(x, "registrations", x.registration)
-	env.Tests = x.tests()
+	env.Tests = entities(x, "tests", func(v cue.Value, ref model.Ref) (model.Test, bool) {
+		t := model.Test{Name: ref.Name}
+		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, &t.Clusters, func() { x.test(v, ref, &t) })
+		t.MatchUnknown = t.MatchUnknown && cuevalue.Field(v, "match").Exists()
+		return t, true
+	})
 	return x.result(env, nil)
 }
 

@@ -53,7 +53,16 @@ func (x *reader) data(v cue.Value, ref model.Ref) (model.Value, bool) {
 	case v.IncompleteKind() == cue.BottomKind:
 		return model.Value{}, x.notConcrete(v, ref)
 	case v.IncompleteKind() == cue.StructKind:
-		return x.structData(v, ref)
+		var out []model.Field
+		ok := true
+		for name, of := range cuevalue.Fields(v) {
+			f, good := x.data(of, ref.At(model.Label(name)))
+			out, ok = append(out, model.Field{Name: name, Value: f}), ok && good
+		}
+		if expr.IsSecret(v) {
+			return x.secret(out, ref, ok)
+		}
+		return model.StructOf(out...), ok
 	case v.IncompleteKind() == cue.ListKind && expr.IsFinalList(v):
 		it, err := v.List()
 		if err != nil {
@@ -70,19 +79,6 @@ func (x *reader) data(v cue.Value, ref model.Ref) (model.Value, bool) {
 		return x.scalar(v, ref)
 	}
 	return model.Value{}, x.notConcrete(v, ref)
-}
-
-func (x *reader) structData(v cue.Value, ref model.Ref) (model.Value, bool) {
-	var out []model.Field
-	ok := true
-	for name, of := range cuevalue.Fields(v) {
-		f, good := x.data(of, ref.At(model.Label(name)))
-		out, ok = append(out, model.Field{Name: name, Value: f}), ok && good
-	}
-	if expr.IsSecret(v) {
-		return x.secret(out, ref, ok)
-	}
-	return model.StructOf(out...), ok
 }
 
 func (x *reader) secret(of []model.Field, ref model.Ref, ok bool) (model.Value, bool) {

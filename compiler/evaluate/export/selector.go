@@ -222,7 +222,21 @@ func compile(e ast.Expr) (model.Selector, error) {
 	case *ast.ParenExpr:
 		return compile(e.X)
 	case *ast.BinaryExpr:
-		return compileBinary(e)
+		x, err := compile(e.X)
+		if err != nil {
+			return x, err
+		}
+		y, err := compile(e.Y)
+		if err != nil {
+			return y, err
+		}
+		switch e.Op {
+		case token.AND:
+			return both(x, y), nil
+		case token.OR:
+			return model.Selector{Op: model.OpOr, Args: append(flat(model.OpOr, x), flat(model.OpOr, y)...)}, nil
+		}
+		return model.Selector{}, fmt.Errorf("%s is no constraint", e.Op)
 	case *ast.BasicLit:
 		if e.Kind == token.STRING {
 			text, err := literal.Unquote(e.Value)
@@ -238,24 +252,6 @@ func compile(e ast.Expr) (model.Selector, error) {
 	}
 	text, err := cuevalue.Write(e)
 	return model.Selector{Op: model.OpSatisfy, Expr: model.Expr(text)}, err
-}
-
-func compileBinary(e *ast.BinaryExpr) (model.Selector, error) {
-	x, err := compile(e.X)
-	if err != nil {
-		return x, err
-	}
-	y, err := compile(e.Y)
-	if err != nil {
-		return y, err
-	}
-	switch e.Op {
-	case token.AND:
-		return both(x, y), nil
-	case token.OR:
-		return model.Selector{Op: model.OpOr, Args: append(flat(model.OpOr, x), flat(model.OpOr, y)...)}, nil
-	}
-	return model.Selector{}, fmt.Errorf("%s is no constraint", e.Op)
 }
 
 // both is the conjunction, simplified: `_ & _|_` is how an absent field arrives.

@@ -17,6 +17,7 @@ package incremental
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"path"
 	"slices"
@@ -164,7 +165,7 @@ const notClean = "something is wrong in it"
 var errNotClean = errors.New(notClean)
 
 func (e *Evaluation) profile(f *source.File) profile {
-	key := profileKey(f)
+	key := memo.Key(sha256.Sum256(append([]byte("profile "), f.Content[:]...)))
 	if p, ok := memo.Recall[profile](e.cache, key); ok {
 		return *p
 	}

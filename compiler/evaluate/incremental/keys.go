@@ -73,11 +73,6 @@ func positionsKey(key memo.Key) memo.Key {
 	return sha256.Sum256(append([]byte("positions "), key[:]...))
 }
 
-// profileKey is the key of a file's profile.
-func profileKey(f *source.File) memo.Key {
-	return sha256.Sum256(append([]byte("profile "), f.Content[:]...))
-}
-
 // Digests identify what the package was made of, once it is evaluated: the files of its
 // own folder, and all others, with imports and embedded files.
 func (e *Evaluation) Digests() (base, own model.Digest) {

@@ -41,7 +41,7 @@ type checkout struct {
 func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
 	files := tree.Data()
 	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree),
-		Prefix: prefixOf(r, revision), Package: defaultPackage}
+		Prefix: r.Name + "@" + revision[:min(12, len(revision))] + "/", Package: defaultPackage}
 	// Without a file that CUE reads it is not known what the folder provides.
 	unread := map[string]string{}
 	maps.Copy(unread, tree.Refused)
@@ -91,11 +91,6 @@ func ModuleOf(r *model.Registration, tree *archive.Tree) string {
 		dir = path.Dir(dir)
 	}
 	return dir
-}
-
-// prefixOf is what the names of a registration's files begin with in positions.
-func prefixOf(r *model.Registration, revision string) string {
-	return r.Name + "@" + revision[:min(12, len(revision))] + "/"
 }
 
 // declares says how a file may declare something, as cue or yaml; "" for files of

@@ -303,7 +303,20 @@ func (r *shapeReader) definition(name string) *Shape {
 func (r *shapeReader) add(s *Shape, e ast.Expr) {
 	switch e := e.(type) {
 	case *ast.StructLit:
-		r.addStruct(s, e)
+		for _, d := range e.Elts {
+			switch d := d.(type) {
+			case *ast.Ellipsis:
+				s.Open = true
+			case *ast.EmbedDecl:
+				r.add(s, d.Expr)
+			case *ast.Attribute:
+				if key, body := d.Split(); key == "oneOf" {
+					s.OneOf = append(s.OneOf, strings.Split(strings.ReplaceAll(body, " ", ""), ","))
+				}
+			case *ast.Field:
+				r.addField(s, d)
+			}
+		}
 	case *ast.BinaryExpr:
 		if e.Op == token.OR {
 			r.addAlternatives(s, e)
@@ -403,23 +416,6 @@ func alternatives(e ast.Expr) []ast.Expr {
 		}
 	}
 	return []ast.Expr{e}
-}
-
-func (r *shapeReader) addStruct(s *Shape, lit *ast.StructLit) {
-	for _, d := range lit.Elts {
-		switch d := d.(type) {
-		case *ast.Ellipsis:
-			s.Open = true
-		case *ast.EmbedDecl:
-			r.add(s, d.Expr)
-		case *ast.Attribute:
-			if key, body := d.Split(); key == "oneOf" {
-				s.OneOf = append(s.OneOf, strings.Split(strings.ReplaceAll(body, " ", ""), ","))
-			}
-		case *ast.Field:
-			r.addField(s, d)
-		}
-	}
 }
 
 func (r *shapeReader) addField(s *Shape, d *ast.Field) {

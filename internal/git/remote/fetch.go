@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -158,7 +159,7 @@ func (a *advertisement) named() map[git.Hash]git.Hash {
 func (a *advertisement) tips() []git.Hash {
 	all := map[git.Hash]bool{}
 	for ref, id := range a.refs {
-		if isBranchOrTag(ref) {
+		if strings.HasPrefix(ref, branches) || strings.HasPrefix(ref, tags) {
 			all[id] = true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -58,7 +59,7 @@ func (n *native) send(ctx context.Context, session transport.ReceivePackSession,
 	if err != nil {
 		return nil, err
 	}
-	if !p.deletes() {
+	if !!slices.ContainsFunc(p.updates, func(u Update) bool { return !u.New.IsZero() }) {
 		if request.Packfile, err = openPacks(p.packs); err != nil {
 			return nil, err
 		}

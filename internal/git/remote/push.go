@@ -29,11 +29,6 @@ type proposal struct {
 	precondition func(refs map[string]git.Hash) error // may be nil
 }
 
-// deletes reports whether refs are only deleted: servers accept no pack then.
-func (p *proposal) deletes() bool {
-	return !slices.ContainsFunc(p.updates, func(u Update) bool { return !u.New.IsZero() })
-}
-
 // report is the answer of a server to a push.
 type report struct {
 	unpack   string            // the status of the packs; "ok"

@@ -14,8 +14,3 @@ func isRef(name string) bool {
 
 // unprintable reports whether git forbids a character in names of refs.
 func unprintable(r rune) bool { return r <= ' ' || r == 0x7f }
-
-// isBranchOrTag reports whether most servers send a ref to all readers.
-func isBranchOrTag(ref string) bool {
-	return strings.HasPrefix(ref, branches) || strings.HasPrefix(ref, tags)
-}

@@ -157,21 +157,16 @@ func borrow(dir, objects, url string) (*git.Repository, error) {
 func (s *store) hold() {
 	s.held = regular.Lock(filepath.Join(s.dir, "kalypso.use"), 0o666)
 	if alone, err := s.held.TryLock(); err == nil && alone {
-		s.sweep()
+		// Remove leftovers of killed processes: files under temporary names, and a lock of git.
+		for _, pattern := range []string{"objects/pack/tmp_*", "shallow.tmp-*", "shallow.lock", marks + "*/*.tmp-*"} {
+			names, _ := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
+			for _, name := range names {
+				_ = os.Remove(name)
+			}
+		}
 		_ = s.held.Unlock()
 	}
 	_ = s.held.RLock()
-}
-
-// sweep removes leftovers of killed processes: files under temporary names, and a lock of
-// git.
-func (s *store) sweep() {
-	for _, pattern := range []string{"objects/pack/tmp_*", "shallow.tmp-*", "shallow.lock", marks + "*/*.tmp-*"} {
-		names, _ := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
-		for _, name := range names {
-			_ = os.Remove(name)
-		}
-	}
 }
 
 func (s *store) close() error {

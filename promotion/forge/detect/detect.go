@@ -143,14 +143,6 @@ func checked(r *remote) (*remote, error) {
 	return r, nil
 }
 
-// web returns the URL of the web pages of a remote's host.
-func (r *remote) web() *url.URL {
-	if r.scheme == "ssh" {
-		return &url.URL{Scheme: "https", Host: r.host}
-	}
-	return &url.URL{Scheme: r.scheme, Host: r.host}
-}
-
 // kind returns the kind of a remote's forge, and the URL of its instance.
 func (r *remote) kind(env func(string) string) (string, *url.URL) {
 	if k, ok := known[r.host]; ok {
@@ -229,7 +221,10 @@ func (r *remote) instance(env func(string) string, kind string, found *url.URL) 
 	if found != nil {
 		return found
 	}
-	return r.web()
+	if r.scheme == "ssh" {
+		return &url.URL{Scheme: "https", Host: r.host}
+	}
+	return &url.URL{Scheme: r.scheme, Host: r.host}
 }
 
 // inside returns the path of the repository within an instance.

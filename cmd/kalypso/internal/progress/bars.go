@@ -40,14 +40,6 @@ func (d *Display) draw() {
 	d.write(out.String())
 }
 
-// erase removes the bars from the terminal.
-func (d *Display) erase() {
-	if len(d.drawn) > 0 {
-		d.write(d.back() + "\x1b[J")
-		d.drawn = nil
-	}
-}
-
 // back moves the cursor to where the bars begin.
 func (d *Display) back() string {
 	if len(d.drawn) == 0 {

@@ -65,7 +65,11 @@ func Start(o Options) *Display {
 			return
 		}
 		tick(end, patience, redraw, d.draw)
-		d.erase()
+		// Remove the bars from the terminal.
+		if len(d.drawn) > 0 {
+			d.write(d.back() + "\x1b[J")
+			d.drawn = nil
+		}
 	}()
 	return d
 }

@@ -223,18 +223,12 @@ func MarksDefault(v cue.Value) bool {
 			n = f.Value
 		}
 		e, ok := n.(ast.Expr)
-		return ok && isLiteralConstraint(e) && hasDefault(e)
-	})
-}
-
-// isLiteralConstraint says whether an expression is made of constraints as they
-// are: a default in a comprehension or in an argument is of something else.
-func isLiteralConstraint(e ast.Expr) bool {
-	return !contains(e, func(n ast.Node) bool {
-		switch n.(type) {
-		case *ast.Comprehension, *ast.CallExpr, *ast.IndexExpr, *ast.SelectorExpr:
-			return true
-		}
-		return false
+		return ok && !contains(e, func(n ast.Node) bool {
+			switch n.(type) {
+			case *ast.Comprehension, *ast.CallExpr, *ast.IndexExpr, *ast.SelectorExpr:
+				return true
+			}
+			return false
+		}) && hasDefault(e)
 	})
 }

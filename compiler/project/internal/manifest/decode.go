@@ -80,26 +80,22 @@ func (d *decoder) plain(n *yaml.Node) (model.Value, error) {
 	case yaml.DocumentNode:
 		return d.value(n.Content[0])
 	case yaml.SequenceNode:
-		return d.sequence(n)
+		if err := collectionTag(n, "!!seq"); err != nil {
+			return model.Value{}, err
+		}
+		elems := make([]model.Value, len(n.Content))
+		for i, c := range n.Content {
+			e, err := d.value(c)
+			if err != nil {
+				return model.Value{}, err
+			}
+			elems[i] = e
+		}
+		return model.ListOf(elems...), nil
 	case yaml.MappingNode:
 		return d.mapping(n)
 	}
 	return scalar(n)
-}
-
-func (d *decoder) sequence(n *yaml.Node) (model.Value, error) {
-	if err := collectionTag(n, "!!seq"); err != nil {
-		return model.Value{}, err
-	}
-	elems := make([]model.Value, len(n.Content))
-	for i, c := range n.Content {
-		e, err := d.value(c)
-		if err != nil {
-			return model.Value{}, err
-		}
-		elems[i] = e
-	}
-	return model.ListOf(elems...), nil
 }
 
 func (d *decoder) mapping(n *yaml.Node) (model.Value, error) {

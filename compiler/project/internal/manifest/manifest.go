@@ -139,7 +139,12 @@ func problem(v model.Value) string {
 		}
 	}
 	if items, ok := v.Lookup("items"); ok && strings.HasSuffix(text(v, "kind"), "List") {
-		return listProblem(items)
+		for i, item := range items.Elems() {
+			if p := problem(item); p != "" {
+				return fmt.Sprintf("item %d %s", i, p)
+			}
+		}
+		return ""
 	} else if ok && items.Kind() == model.List {
 		return "has items, which reconcilers apply as objects of their own, and its kind does not end in List"
 	}
@@ -149,15 +154,6 @@ func problem(v model.Value) string {
 			return "has generateName instead of metadata.name, so that each build would be another object"
 		}
 		return "has no metadata.name"
-	}
-	return ""
-}
-
-func listProblem(items model.Value) string {
-	for i, item := range items.Elems() {
-		if p := problem(item); p != "" {
-			return fmt.Sprintf("item %d %s", i, p)
-		}
 	}
 	return ""
 }
