@@ -104,25 +104,21 @@ func (f *folder) thing(kind, name string, ref model.Ref) {
 	f.things[kind+":"+name] = true
 	if kind == fileThing || kind == directoryThing {
 		f.things[name] = true
-		f.parents(name)
+		// Add the folders above a path that no system is sure to have.
+		var missing []string
+		for dir := path.Dir(name); !systemDirectory(dir) && !f.things[dir]; dir = path.Dir(dir) {
+			missing = append(missing, dir)
+		}
+		for _, dir := range slices.Backward(missing) {
+			if !f.things[parentThing+":"+dir] && !strings.HasPrefix(dir+"/", f.options.StateDirectory+"/") {
+				f.things[parentThing+":"+dir] = true
+				f.spec.Things = append(f.spec.Things, parentThing+":"+dir)
+			}
+		}
 	}
 	f.spec.Things = append(f.spec.Things, kind+":"+name)
 	if kind != groupThing {
 		f.objects = append(f.objects, backends.Object{Group: "machine", Kind: kind, Name: name})
-	}
-}
-
-// parents adds the folders above a path that no system is sure to have.
-func (f *folder) parents(name string) {
-	var missing []string
-	for dir := path.Dir(name); !systemDirectory(dir) && !f.things[dir]; dir = path.Dir(dir) {
-		missing = append(missing, dir)
-	}
-	for _, dir := range slices.Backward(missing) {
-		if !f.things[parentThing+":"+dir] && !strings.HasPrefix(dir+"/", f.options.StateDirectory+"/") {
-			f.things[parentThing+":"+dir] = true
-			f.spec.Things = append(f.spec.Things, parentThing+":"+dir)
-		}
 	}
 }
 

@@ -124,7 +124,7 @@ func (f *folder) helmOp(s delivery.Source, secret string) {
 	if !delivery.Exact(h.Version) {
 		spec.PollingInterval = f.options.PollingInterval
 	}
-	if spec.hasNull() {
+	if spec.Helm.hasNull() || slices.ContainsFunc(spec.Targets, func(t target) bool { return t.Helm.hasNull() }) {
 		f.checkLabels(s)
 		spec.asTexts()
 	}
@@ -252,11 +252,6 @@ func misreadElement(list model.Value, depth int) (path, why string) {
 		}
 	}
 	return "", ""
-}
-
-// hasNull reports whether the values of a HelmOp hold a null, for all clusters or for one.
-func (op *helmOp) hasNull() bool {
-	return op.Helm.hasNull() || slices.ContainsFunc(op.Targets, func(t target) bool { return t.Helm.hasNull() })
 }
 
 func (h *helm) hasNull() bool { return h != nil && h.Values != nil && delivery.HasNull(*h.Values) }

@@ -187,22 +187,18 @@ func valueOf(x any) (model.Value, error) {
 		}
 		return model.ListOf(elems...), nil
 	case reflect.Map:
-		return mapOf(v)
+		if v.Type().Key().Kind() != reflect.String {
+			return model.Value{}, fmt.Errorf("a %s has keys that are no strings", v.Type())
+		}
+		fields := make([]model.Field, 0, v.Len())
+		for it := v.MapRange(); it.Next(); {
+			of, err := valueOf(it.Value().Interface())
+			if err != nil {
+				return model.Value{}, err
+			}
+			fields = append(fields, model.Field{Name: it.Key().String(), Value: of})
+		}
+		return model.StructOf(fields...), nil
 	}
 	return model.Value{}, fmt.Errorf("a %T has no YAML", x)
-}
-
-func mapOf(v reflect.Value) (model.Value, error) {
-	if v.Type().Key().Kind() != reflect.String {
-		return model.Value{}, fmt.Errorf("a %s has keys that are no strings", v.Type())
-	}
-	fields := make([]model.Field, 0, v.Len())
-	for it := v.MapRange(); it.Next(); {
-		of, err := valueOf(it.Value().Interface())
-		if err != nil {
-			return model.Value{}, err
-		}
-		fields = append(fields, model.Field{Name: it.Key().String(), Value: of})
-	}
-	return model.StructOf(fields...), nil
 }

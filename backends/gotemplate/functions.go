@@ -372,14 +372,3 @@ func (d decimal) Format(state fmt.State, verb rune) {
 // arithmetic are the functions of sprig that count. Their arguments are floats for decimals.
 var arithmetic = namesOf("int int64 float64 add1 add sub div mod mul biggest max min" +
 	" add1f addf subf divf mulf maxf minf ceil floor round")
-
-// floats replaces decimals by floats.
-func floats(args []reflect.Value) {
-	for i, a := range args {
-		if d, is := a.Interface().(decimal); is {
-			if f, err := d.Float64(); err == nil {
-				args[i] = reflect.ValueOf(f)
-			}
-		}
-	}
-}

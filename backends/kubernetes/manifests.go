@@ -42,18 +42,6 @@ func (m manifest) Identity() backends.Object {
 	return Object{APIVersion: m.APIVersion, Kind: m.Kind, Metadata: m.Metadata.Metadata}.Identity()
 }
 
-// manifests adds the service's own objects, a list or a struct of them, in its
-// order.
-func (w *workspace) manifests() {
-	manifests, _ := w.assignment.NamespaceService.Value.Lookup("manifests")
-	for i, m := range manifests.Elems() {
-		w.manifest(m, fmt.Sprintf("manifests[%d]", i))
-	}
-	for _, f := range manifests.Fields() {
-		w.manifest(f.Value, "manifests."+model.Label(f.Name))
-	}
-}
-
 func (w *workspace) manifest(v model.Value, path string) {
 	var texts [3]string
 	for i, field := range [3]string{"apiVersion", "kind", "metadata.name"} {

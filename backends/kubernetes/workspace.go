@@ -78,14 +78,36 @@ func (w *workspace) decode() bool {
 
 // namespaceService adds all that the namespace service asks for.
 func (w *workspace) namespaceService() {
-	w.namespace()
+	a := w.assignment
+	meta := w.metaIn(a.Namespace, "")
+	maps.Copy(meta.Labels, workspaceLabels(a.Environment, a.ClusterType, a.Workspace))
+	meta.Labels["workload"] = model.ShortName(a.Workload, model.MaxLabel)
+	meta.Labels["deploymentTarget"] = model.ShortName(a.DeploymentTarget, model.MaxLabel)
+	if level := w.service.PodSecurity; level != "" {
+		for _, label := range []string{api.EnforceLevelLabel, api.AuditLevelLabel, api.WarnLevelLabel} {
+			meta.Labels[label] = level
+		}
+	}
+	if w.service.Deletion == "orphan" {
+		maps.Copy(meta.Annotations, orphaned)
+	}
+	w.merge(meta.Labels, w.service.Labels, "labels")
+	w.merge(meta.Annotations, w.service.Annotations, "annotations")
+	w.add(Object{APIVersion: "v1", Kind: "Namespace", Metadata: meta}, "")
 	w.resourceQuota()
 	w.limitRange()
 	w.networkPolicies()
 	w.serviceAccount()
 	w.roleBindings()
 	w.secrets()
-	w.manifests()
+	// Add the service's own objects, a list or a struct of them, in its order.
+	manifests, _ := w.assignment.NamespaceService.Value.Lookup("manifests")
+	for i, m := range manifests.Elems() {
+		w.manifest(m, fmt.Sprintf("manifests[%d]", i))
+	}
+	for _, f := range manifests.Fields() {
+		w.manifest(f.Value, "manifests."+model.Label(f.Name))
+	}
 }
 
 // file returns a file with the objects that were added since the last one.
@@ -179,25 +201,6 @@ var orphaned = map[string]string{
 	"kustomize.toolkit.fluxcd.io/prune": "disabled",
 	"argocd.argoproj.io/sync-options":   "Prune=false,Delete=false",
 	"helm.sh/resource-policy":           "keep",
-}
-
-func (w *workspace) namespace() {
-	a := w.assignment
-	meta := w.metaIn(a.Namespace, "")
-	maps.Copy(meta.Labels, workspaceLabels(a.Environment, a.ClusterType, a.Workspace))
-	meta.Labels["workload"] = model.ShortName(a.Workload, model.MaxLabel)
-	meta.Labels["deploymentTarget"] = model.ShortName(a.DeploymentTarget, model.MaxLabel)
-	if level := w.service.PodSecurity; level != "" {
-		for _, label := range []string{api.EnforceLevelLabel, api.AuditLevelLabel, api.WarnLevelLabel} {
-			meta.Labels[label] = level
-		}
-	}
-	if w.service.Deletion == "orphan" {
-		maps.Copy(meta.Annotations, orphaned)
-	}
-	w.merge(meta.Labels, w.service.Labels, "labels")
-	w.merge(meta.Annotations, w.service.Annotations, "annotations")
-	w.add(Object{APIVersion: "v1", Kind: "Namespace", Metadata: meta}, "")
 }
 
 func (w *workspace) resourceQuota() {

@@ -37,10 +37,6 @@ const (
 // step is the width of one indentation.
 const step = 2
 
-func (w *writer) document(v any) error {
-	return w.node(reflect.ValueOf(v), atStart, 0)
-}
-
 // node writes a value that belongs to an entry or item at an indentation.
 func (w *writer) node(v reflect.Value, at position, indent int) error {
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
@@ -317,24 +313,50 @@ func (w *writer) scalar(s string, indent int) error {
 	case plainStyle:
 		w.out = append(w.out, s...)
 	case singleQuoted:
-		w.singleQuoted(s)
+		w.out = append(w.out, '\'')
+		for i := range len(s) {
+			if s[i] == '\'' {
+				w.out = append(w.out, '\'')
+			}
+			w.out = append(w.out, s[i])
+		}
+		w.out = append(w.out, '\'')
 	case doubleQuoted:
-		w.doubleQuoted(s)
+		w.out = append(w.out, '"')
+		for _, r := range s {
+			letter, short := escapes[r]
+			switch {
+			case short:
+				w.out = append(w.out, '\\', letter)
+			case printable(r):
+				w.out = utf8.AppendRune(w.out, r)
+			case r <= 0xFF:
+				w.out = fmt.Appendf(w.out, `\x%02X`, r)
+			case r <= 0xFFFF:
+				w.out = fmt.Appendf(w.out, `\u%04X`, r)
+			default:
+				w.out = fmt.Appendf(w.out, `\U%08X`, r)
+			}
+		}
+		w.out = append(w.out, '"')
 	case literalStyle:
-		w.literal(s, indent+step)
+		// Write a block of lines; "-" says that the last of them does not end in a line feed.
+		w.out = append(w.out, '|')
+		if !strings.HasSuffix(s, "\n") {
+			w.out = append(w.out, '-')
+		}
+		w.out = append(w.out, '\n')
+		for line := range strings.Lines(s) {
+			if line != "\n" {
+				w.indent(indent + step)
+			}
+			w.out = append(w.out, line...)
+		}
+		if !strings.HasSuffix(s, "\n") {
+			w.out = append(w.out, '\n')
+		}
 	}
 	return nil
-}
-
-func (w *writer) singleQuoted(s string) {
-	w.out = append(w.out, '\'')
-	for i := range len(s) {
-		if s[i] == '\'' {
-			w.out = append(w.out, '\'')
-		}
-		w.out = append(w.out, s[i])
-	}
-	w.out = append(w.out, '\'')
 }
 
 // escapes are those that YAML has a letter for
@@ -342,43 +364,4 @@ func (w *writer) singleQuoted(s string) {
 var escapes = map[rune]byte{
 	0: '0', '\a': 'a', '\b': 'b', '\t': 't', '\n': 'n', '\v': 'v', '\f': 'f', '\r': 'r', 0x1B: 'e',
 	'"': '"', '\\': '\\', 0x85: 'N', 0x2028: 'L', 0x2029: 'P',
-}
-
-func (w *writer) doubleQuoted(s string) {
-	w.out = append(w.out, '"')
-	for _, r := range s {
-		letter, short := escapes[r]
-		switch {
-		case short:
-			w.out = append(w.out, '\\', letter)
-		case printable(r):
-			w.out = utf8.AppendRune(w.out, r)
-		case r <= 0xFF:
-			w.out = fmt.Appendf(w.out, `\x%02X`, r)
-		case r <= 0xFFFF:
-			w.out = fmt.Appendf(w.out, `\u%04X`, r)
-		default:
-			w.out = fmt.Appendf(w.out, `\U%08X`, r)
-		}
-	}
-	w.out = append(w.out, '"')
-}
-
-// literal writes a block of lines; "-" says that the last of them does not end
-// in a line feed.
-func (w *writer) literal(s string, indent int) {
-	w.out = append(w.out, '|')
-	if !strings.HasSuffix(s, "\n") {
-		w.out = append(w.out, '-')
-	}
-	w.out = append(w.out, '\n')
-	for line := range strings.Lines(s) {
-		if line != "\n" {
-			w.indent(indent)
-		}
-		w.out = append(w.out, line...)
-	}
-	if !strings.HasSuffix(s, "\n") {
-		w.out = append(w.out, '\n')
-	}
 }

@@ -76,7 +76,7 @@ func documents(indented bool, docs []any) ([]byte, error) {
 		if i > 0 {
 			w.out = append(w.out, "---\n"...)
 		}
-		if err := w.document(doc); err != nil {
+		if err := w.node(reflect.ValueOf(doc), atStart, 0); err != nil {
 			return nil, fmt.Errorf("yaml: %w", err)
 		}
 	}

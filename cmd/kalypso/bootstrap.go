@@ -122,7 +122,8 @@ func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, 
 				tag = v
 			}
 			more, ok := agent.Manifests(agent.Options{
-				Hub: x.hub, Cluster: x.cluster, Namespace: is.Namespace, Groups: is.Groups, Image: cmp.Or(x.image, "ghcr.io/kalypso-io/kalypso:"+tag),
+				Hub: x.hub, Cluster: x.cluster, Namespace: is.Namespace, Groups: is.Groups,
+				Image: cmp.Or(x.image, "ghcr.io/kalypso-io/kalypso:"+tag),
 			})
 			if !ok {
 				return usagef("--hub: what reconciles %s/%s is no object on it: have kalypso observe report where it is, "+

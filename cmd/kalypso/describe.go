@@ -61,7 +61,8 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: arguments([]string{"NAME", "ENVIRONMENT..."}, map[string]cobra.CompletionFunc{
-			"NAME": nameValues(g.complete(), l.Items, func(item T) string { return l.facets(item).id }), "ENVIRONMENT": g.complete().environmentNames,
+			"NAME":        nameValues(g.complete(), l.Items, func(item T) string { return l.facets(item).id }),
+			"ENVIRONMENT": g.complete().environmentNames,
 		}),
 	}
 	output := new(string)

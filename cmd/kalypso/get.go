@@ -308,7 +308,8 @@ func newFilter(cmd *cobra.Command, names []string) *filter {
 			flags.StringSliceVar(&f.clusters, byCluster, nil, "list only what is on this `CLUSTER`, which "+
 				"is NAME or ENVIRONMENT/NAME")
 		case byState:
-			choiceFlag(cmd, flags, &f.state, byState, "", "list only what is in this state", stateAny, tables.StateOK, tables.StateFailed)
+			choiceFlag(cmd, flags, &f.state, byState, "", "list only what is in this state",
+				stateAny, tables.StateOK, tables.StateFailed)
 		}
 	}
 	return f

@@ -191,7 +191,8 @@ func (g inspector) promotionGraph(cmd *cobra.Command, o *graphOptions, args []st
 	})
 }
 
-func (g *platform) readDeclarations(ctx context.Context, c *cache.Cache) ([]model.Declaration, []diag.Diagnostic, error) {
+func (g *platform) readDeclarations(ctx context.Context,
+	c *cache.Cache) ([]model.Declaration, []diag.Diagnostic, error) {
 	r := g.request(nil, c)
 	stop := g.showProgress(ctx, &r)
 	defer stop()

@@ -133,7 +133,8 @@ is written; 'kalypso vet' runs the tests as well, and builds do not.`,
   kalypso test --run debug -o json`,
 	}
 	cmd.Flags().StringVar(&run, "run", "", "run the tests whose names match this `REGEXP` alone")
-	completeFlag(cmd, "run", nameValues(g.complete(), query.Tests, func(t query.Test) string { return regexp.QuoteMeta(t.Name) }))
+	completeFlag(cmd, "run", nameValues(g.complete(), query.Tests,
+		func(t query.Test) string { return regexp.QuoteMeta(t.Name) }))
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
 		names, err := regexp.Compile(run)

@@ -219,7 +219,8 @@ func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic)
 		return ds, nil
 	}
 	tuple := as.in.Plan.TupleOf[i]
-	table, key := as.tableOf(i), as.in.key("located").Bytes(as.rows[i].summary).Bytes(as.in.Plan.Tuples[tuple].Digest[:]).Sum()
+	table := as.tableOf(i)
+	key := as.in.key("located").Bytes(as.rows[i].summary).Bytes(as.in.Plan.Tuples[tuple].Digest[:]).Sum()
 	var out []diag.Diagnostic
 	if text, ok := table.Get(key); ok && json.Unmarshal(text, &out) == nil {
 		return out, nil

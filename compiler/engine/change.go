@@ -178,7 +178,8 @@ func (c *changes) cluster(name, folder string, entry bool) effect.Cluster {
 // them, whichever comes first. It is nil if there are no others, or if errors may keep what they
 // would remove.
 func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
-	if c.in.request.Shard.Of <= 1 || c.in.Model.Incomplete || c.in.Model.ClustersIncomplete || len(c.keeper.retained.lost) > 0 {
+	if c.in.request.Shard.Of <= 1 || c.in.Model.Incomplete || c.in.Model.ClustersIncomplete ||
+		len(c.keeper.retained.lost) > 0 {
 		return nil
 	}
 	other := func(name string) bool { return !c.in.request.Shard.Has(name) && c.scope.inRing(name) }

@@ -127,7 +127,8 @@ func (p *Inputs) idsOf(t *compose.Tuple) []string {
 
 // composeOn composes a tuple on its clusters, in their order. They are remembered by the
 // folders that have their entries, so that few are composed anew where one has changed.
-func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Composer, table table) ([]clusterValues, error) {
+func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Composer,
+	table table) ([]clusterValues, error) {
 	t := &p.Plan.Tuples[n]
 	parts := map[string][]int{} // numbers in t.Clusters
 	for k, c := range t.Clusters {

@@ -157,7 +157,8 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if s.record == nil {
 		return nil
 	}
-	c := &changes{in: s.in, scope: s, keeper: k, assignments: e.assignments, types: types, tree: e.Tree, reports: e.reports}
+	c := &changes{in: s.in, scope: s, keeper: k, assignments: e.assignments, types: types,
+		tree: e.Tree, reports: e.reports}
 	checked, err := c.check()
 	if e.Effect, e.Removals = checked.effect, checked.removals; checked.refused {
 		e.Tree, e.Counts = nil, Counts{}

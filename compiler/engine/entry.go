@@ -231,14 +231,16 @@ func (e *entries) hides(r tree.EntryRecord) bool {
 		return !e.scope.inRing(r.Folder)
 	}
 	ct := e.types[c.Folder]
-	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.scope.inRing(ct.Name) || !e.scope.inRing(r.Folder))
+	return ct.Entries == model.ClusterEntries &&
+		(e.makers[ct.Name] == nil || !e.scope.inRing(ct.Name) || !e.scope.inRing(r.Folder))
 }
 
 // classUnknown says whether errors may hide which class a cluster is of.
 func (e *entries) classUnknown() bool {
 	return e.in.Model.Incomplete ||
 		slices.ContainsFunc(e.in.Model.Configs, func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
-		slices.ContainsFunc(e.in.Model.ConfigSchemas, func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
+		slices.ContainsFunc(e.in.Model.ConfigSchemas,
+			func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
 }
 
 // reportLeft warns of entries that stay although the platform has no such clusters any more,

@@ -148,7 +148,8 @@ func (r *retained) lostSelectors() []*lostSelector {
 			out = append(out, &lostSelector{entity: ref, assigns: true, pins: true, denies: true, spares: true})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *lostSelector) int { return strings.Compare(a.entity.String(), b.entity.String()) })
+	slices.SortStableFunc(out,
+		func(a, b *lostSelector) int { return strings.Compare(a.entity.String(), b.entity.String()) })
 	return out
 }
 

@@ -198,7 +198,13 @@ func (w *writer) content(kind string, v model.Value) ([]byte, error) {
 		}
 		return []byte(v.Text()), nil
 	case "json":
-		return w.json(v)
+		// Write one document, with its keys sorted. The objects of a list stay in it.
+		t, err := w.trace(v)
+		if err != nil {
+			return nil, fmt.Errorf("cannot be written: %w", err)
+		}
+		w.objects = t.Objects
+		return JSON(t.Value)
 	case "yaml":
 		return w.yaml(v)
 	}
@@ -237,16 +243,6 @@ func (w *writer) trace(v model.Value) (kubernetes.Traced, error) {
 		return kubernetes.Traced{Docs: []any{v}, Value: v}, nil
 	}
 	return kubernetes.Trace(w.assignment, v)
-}
-
-// json writes one document, with its keys sorted. The objects of a list stay in it.
-func (w *writer) json(v model.Value) ([]byte, error) {
-	t, err := w.trace(v)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be written: %w", err)
-	}
-	w.objects = t.Objects
-	return JSON(t.Value)
 }
 
 // JSON returns a value as a document for people: indented, its keys sorted, with

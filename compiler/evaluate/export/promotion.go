@@ -204,7 +204,8 @@ func (o *ownChanges) UnmarshalJSON(data []byte) error {
 			return err
 		}
 	}
-	*o = ownChanges{Written: true, AtOnce: fields.Default == "at-once", Clusters: slices.Contains(fields.AtOnce, "clusters")}
+	*o = ownChanges{Written: true, AtOnce: fields.Default == "at-once",
+		Clusters: slices.Contains(fields.AtOnce, "clusters")}
 	return nil
 }
 

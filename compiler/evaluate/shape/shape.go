@@ -480,20 +480,3 @@ func (r *shapeReader) addPattern(s *Shape, label *ast.ListLit, of Field) {
 	}
 	s.Pattern = &of
 }
-
-// matched returns the regular expression that =~"…" is of; nil for anything else.
-func matched(e ast.Expr) *regexp.Regexp {
-	u, ok := e.(*ast.UnaryExpr)
-	if !ok || u.Op != token.MAT {
-		return nil
-	}
-	lit, ok := u.X.(*ast.BasicLit)
-	if !ok {
-		return nil
-	}
-	text, err := literal.Unquote(lit.Value)
-	if err != nil {
-		panic(err)
-	}
-	return regexp.MustCompile(text)
-}

@@ -2,11 +2,13 @@ package shape
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -223,4 +225,21 @@ func CutRevision(url string) (without, field string) {
 		return url[:i], fmt.Sprintf("tag: %q", url[i+1:])
 	}
 	return url, ""
+}
+
+// matched returns the regular expression that =~"…" is of; nil for anything else.
+func matched(e ast.Expr) *regexp.Regexp {
+	u, ok := e.(*ast.UnaryExpr)
+	if !ok || u.Op != token.MAT {
+		return nil
+	}
+	lit, ok := u.X.(*ast.BasicLit)
+	if !ok {
+		return nil
+	}
+	text, err := literal.Unquote(lit.Value)
+	if err != nil {
+		panic(err)
+	}
+	return regexp.MustCompile(text)
 }
