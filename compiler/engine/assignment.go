@@ -17,51 +17,52 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
-// assignments are those of the schedule, with what each gives.
+// assignments are the assignments of a schedule and the results of building them.
 type assignments struct {
 	in      *Inputs
 	tuples  *tuples
 	emitter *emitter
 	targets sync.Map    // *model.DeploymentTarget -> *deployed
 	rows    []row       // by assignment
-	spill   spill       // the files of those that were emitted
+	spill   spill       // the files of the emitted assignments
 	roots   []extent    // in the spill, of the files at the roots of cluster types
 	types   []typeState // by cluster type
-	// requested is what workspaces with a quota request of it, by name.
+	// requested are the quota requests by name of the workspace; it has workspaces with a quota
+	// only.
 	requested map[string]kubernetes.Requests
 }
 
 // row is the result of one assignment.
 type row struct {
-	key     cache.Key // of its emission; zero where it failed before
-	summary []byte    // an emissionSummary, as it is in the cache; nil where it failed before
-	files   extent    // of the spill; nowhere for those that were not emitted
+	key     cache.Key // of its emission; zero if it failed before
+	summary []byte    // an emissionSummary, encoded as in the cache; nil if it failed before
+	files   extent    // in the spill; the zero extent if it was not emitted
 	failed  bool
-	// without are the CustomResourceDefinitions, by name, that another assignment of
-	// the cluster type brings for both.
+	// without are the names of the CustomResourceDefinitions that the assignment leaves out,
+	// because another assignment of the cluster type brings them for both.
 	without map[string]bool
 }
 
-// table is where the emitted assignments of a cluster type are kept, and their tuples.
+// table returns the cache table of a cluster type's emitted assignments and their tuples.
 func (as *assignments) table(clusterType string) table {
 	return as.in.request.Meter.table(cache.Assignment, as.in.request.Platform.Module+" "+as.in.Name+" "+clusterType)
 }
 
-// tableOf is the table of an assignment's cluster type.
+// tableOf returns the table of an assignment's cluster type.
 func (as *assignments) tableOf(assignment int) table {
 	return as.table(as.in.Schedule.Assignments[assignment].ClusterType.Name)
 }
 
-// failedIn says whether one of some assignments failed.
+// failedIn reports whether an assignment in the span failed.
 func (as *assignments) failedIn(at span) bool {
 	return slices.ContainsFunc(as.rows[at.first:at.next], func(r row) bool { return r.failed })
 }
 
-// putAway writes what is known of a cluster type to the cache, and leaves nothing of the
-// cache's table in memory but the summaries.
+// putAway writes the results of a cluster type to the cache. It keeps the summaries in memory and
+// releases the rest of the cache's table.
 func (as *assignments) putAway(ct int) {
 	table := as.table(as.in.Model.ClusterTypes[ct].Name)
-	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
+	_ = table.Flush() // the cache remembers what it cannot write, which only costs time
 	rows := as.rows[as.in.spans[ct].first:as.in.spans[ct].next]
 	emitted := 0
 	for i := range rows {
@@ -69,28 +70,28 @@ func (as *assignments) putAway(ct int) {
 			emitted++
 		}
 	}
-	if emitted > len(rows)/2 { // the others share their memory as they are
+	if emitted > len(rows)/2 { // otherwise the summaries share their memory already
 		for i := range rows {
 			if rows[i].failed {
 				continue
 			}
 			if summary, ok := table.Get(rows[i].key); ok {
-				rows[i].summary = summary // which shares its memory with the others
+				rows[i].summary = summary // it shares its memory with the other summaries
 			}
 		}
 	}
 	table.Release()
 }
 
-// buildClusterType makes the rows of a cluster type's assignments, and returns the
-// objects of those that had to be emitted, by assignment.
+// buildClusterType makes the rows of a cluster type's assignments. It returns the objects of the
+// newly emitted assignments, by assignment.
 func (as *assignments) buildClusterType(ctx context.Context, s span,
 	composer *compose.Composer) (map[int][]backends.Object, error) {
 	if err := as.identify(ctx, s, composer); err != nil {
 		return nil, err
 	}
 	var missing []int
-	lacking := 0 // of missing: what cannot be made is not counted as computed
+	lacking := 0 // of missing: assignments without their content do not count as computed
 	for i := s.first; i < s.next; i++ {
 		r := &as.rows[i]
 		if r.failed {
@@ -124,7 +125,7 @@ func (as *assignments) buildClusterType(ctx context.Context, s span,
 	return objects, err
 }
 
-// identify makes the keys of the rows of a cluster type's assignments.
+// identify computes the keys of the rows of a cluster type's assignments.
 func (as *assignments) identify(ctx context.Context, s span, composer *compose.Composer) error {
 	numbers := make([]int32, 0, s.next-s.first)
 	for i := s.first; i < s.next; i++ {
@@ -150,7 +151,7 @@ func (as *assignments) identify(ctx context.Context, s span, composer *compose.C
 	return nil
 }
 
-// emit emits assignments, which have not failed before, and remembers the results.
+// emit emits assignments that have not failed so far, and caches the results.
 func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backends.Object, error) {
 	objects, files := map[int][]backends.Object{}, make([][]backends.File, len(missing))
 	if len(missing) == 0 {
@@ -175,7 +176,7 @@ func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backe
 	return objects, nil
 }
 
-// leftOut returns the definitions that assignments leave out, by assignment.
+// leftOut returns the names of the definitions that assignments leave out, by assignment.
 func (as *assignments) leftOut(numbers []int) map[int]map[string]bool {
 	out := map[int]map[string]bool{}
 	for _, i := range numbers {
@@ -184,9 +185,9 @@ func (as *assignments) leftOut(numbers []int) map[int]map[string]bool {
 	return out
 }
 
-// diagnostics returns those of the backends, with where the values come from that each is
-// about. An environment with errors keeps its tree, and where that is, is not known: what needs
-// to know it is no error beside those.
+// diagnostics returns the diagnostics of the backends, with the origins of the values that they
+// are about. If an environment has errors, it keeps its tree and kalypso does not know where that
+// tree is. In that case diagnostics leaves out the errors about a missing location of the tree.
 func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, error) {
 	var out []diag.Diagnostic
 	for i := range as.rows {
@@ -212,7 +213,7 @@ func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, erro
 	return out, nil
 }
 
-// located adds to the diagnostics of an assignment where the values come from that each is
+// located returns the diagnostics of an assignment with the origins of the values that they are
 // about.
 func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic) ([]diag.Diagnostic, error) {
 	if !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Path != "" }) {
@@ -240,7 +241,7 @@ func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic)
 	return out, err
 }
 
-// folder describes the folder of an assignment that was emitted.
+// folder describes the folder of an emitted assignment.
 func (as *assignments) folder(i int, summary emissionSummary) backends.Folder {
 	a := &as.in.Schedule.Assignments[i]
 	return backends.Folder{
@@ -258,8 +259,8 @@ func (as *assignments) folder(i int, summary emissionSummary) backends.Folder {
 	}
 }
 
-// contents returns the files of assignments that were emitted: those that are held, and
-// the others emitted once more.
+// contents returns the files of emitted assignments. It reads them from the spill, and emits the
+// assignments again that the spill does not have.
 func (as *assignments) contents(ctx context.Context, numbers []int) ([][]backends.File, error) {
 	held := make([]extent, len(numbers))
 	for n, i := range numbers {
@@ -284,7 +285,7 @@ func (as *assignments) contents(ctx context.Context, numbers []int) ([][]backend
 	return out, nil
 }
 
-// emitAgain emits assignments of which only the summaries are known.
+// emitAgain emits assignments again whose summaries are known and whose files are not.
 func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission, error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -295,7 +296,7 @@ func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission
 	}
 	for n, i := range numbers {
 		if summary := emitted[n].summary; summary.failed {
-			// The content of its source has gone since: nothing else fails now and not before.
+			// The content of its source has been removed since. Nothing else can fail only now.
 			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.in.id(i),
 				codes(summary.diagnostics))
 		}
@@ -303,17 +304,17 @@ func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission
 	return emitted, nil
 }
 
-// keys makes the keys of a cluster type's assignments, one after the other.
+// keys computes the keys of a cluster type's assignments, one after the other.
 type keys struct {
 	hash        *cache.Hash
-	clusterType cache.Key // what all of them share
-	// capabilities is what the charts among them that are rendered share.
+	clusterType cache.Key // the facts that they all share
+	// capabilities is the part of the key that only rendered charts have.
 	capabilities cache.Key
 	specs        []byte
 }
 
-// assignmentKey identifies all that the emission of an assignment is made of;
-// values is the digest of its composed values.
+// assignmentKey identifies all inputs of an assignment's emission. values is the digest of its
+// composed values.
 func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
 	content := as.in.needsContent(a)
 	h := k.hash.Reset("assignment").Key(k.clusterType).Key(as.targetFacts(a, content))
@@ -321,7 +322,7 @@ func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, val
 		h.Key(k.capabilities)
 	}
 	h.String(a.Version).String(as.in.Plan.Namespaces[i]).Int(a.Wave)
-	hashStrings(hashStrings(h, a.DependsOn), a.Policies) // which workspaces bound
+	hashStrings(hashStrings(h, a.DependsOn), a.Policies) // the policies matter to the bounds of workspaces
 	k.specs = as.in.Plan.AppendSpecs(k.specs[:0], i, values)
 	return h.String(string(values)).Bytes(k.specs).Sum()
 }
@@ -355,30 +356,31 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 	return d.facts
 }
 
-// targetKey is the key of one of the manifests of a deployment target, in a list of all of them.
-// The schedule shares manifests, so that pointers tell them apart.
+// targetKey is the key of a deployment target with one of its manifests, in a linked list of all
+// its manifests. The schedule shares manifests, so that their pointers distinguish them.
 type targetKey struct {
 	manifests model.Manifests
 	content   bool       // whether the key covers the content of the source
 	facts     cache.Key  // of the target, its workload and the manifests
-	other     *targetKey // of the target's manifests elsewhere; nil for none
+	other     *targetKey // the key with other manifests of the target; nil at the end of the list
 }
 
 // cachedType is the cached result of a cluster type that built without diagnostics about its
 // assignments.
 type cachedType struct {
 	Digest      model.Digest      `json:"digest"`                // as tree.ClusterType has it
-	Lists       []string          `json:"lists,omitempty"`       // what Graph.Lists returns, of all tuples
+	Lists       []string          `json:"lists,omitempty"`       // the results of Graph.Lists for all tuples
 	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // about the files at its root, unresolved
 }
 
-// typeState is the state of a cluster type: recall sets it before anything of it is built.
+// typeState is the state of a cluster type. recall sets it before any part of the type is built.
 type typeState struct {
 	cachedType
-	key cache.Key // of cachedType; zero if its assignments have to be looked at
-	// same says that the folder is as the record says, so that its assignments have no rows.
+	key cache.Key // of cachedType; zero if its assignments have to be examined
+	// same reports whether the folder equals the recorded one, so that its assignments have no
+	// rows.
 	same bool
 
 	mu       sync.Mutex
-	complete bool // whether it has rows all the same, because somebody asked for its content
+	complete bool // whether it has rows although it is the same, because its content was requested
 }

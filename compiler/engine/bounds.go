@@ -15,9 +15,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// beyond says what of an assignment goes beyond its workspace, which fails it: where it is
-// and why, where its manifests come from, the objects that they render to, and what they do
-// to machines. What the platform adds, such as its namespace service, is bounded by nothing.
+// beyond returns a diagnostic for each part of an assignment that exceeds the bounds of its
+// workspace, which fails the assignment. It checks where the assignment is and why, the source of
+// its manifests, the rendered objects, and the effects on machines. The platform's additions,
+// such as its namespace service, have no bounds.
 func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnostic {
 	a := &e.in.Schedule.Assignments[i]
 	b := e.in.boundsOf(a.Workload, a.Workload.TargetRef(a.Target.Name))
@@ -60,7 +61,7 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	return b.ds
 }
 
-// addresses returns where manifests come from, and what a package takes from elsewhere.
+// addresses returns the source of manifests, or the sources of a package's downloads, sorted.
 func addresses(m model.Manifests) []string {
 	if source, ok := dependency.SourceOf(m); ok {
 		return []string{source.URL}
@@ -79,23 +80,23 @@ func addresses(m model.Manifests) []string {
 	return slices.DeleteFunc(slices.Compact(out), func(source string) bool { return source == "" })
 }
 
-// climbs says whether an address leads out of the folder where a pattern sees it.
+// climbs reports whether an address leads out of its folder in a way that a pattern does not see.
 func climbs(source string) bool {
 	a, ok := address.Parse(source)
 	return !ok || a.Climbs
 }
 
-// bounds reports what goes beyond a workspace.
+// bounds reports the parts of a workload that exceed its workspace.
 type bounds struct {
-	of        *model.Workspace // nil for one that has errors
+	of        *model.Workspace // nil if the workspace has errors
 	workspace string
-	why       string    // a profile counts; "" where the workspace is declared
+	why       string    // why a profile applies instead; "" if the workspace is declared
 	at        model.Ref // of the deployment target
 	manifests string    // the field of the manifests
 	ds        []diag.Diagnostic
 }
 
-// boundsOf returns the bounds of a workload, or of what is declared at a place in it.
+// boundsOf returns the bounds of a workload, or of a part of it. at is the reported place.
 func (p *Inputs) boundsOf(w *model.Workload, at model.Ref) *bounds {
 	of, declared := p.Model.WorkspaceOf(w)
 	b := &bounds{of: of, workspace: w.Workspace, at: at}
@@ -116,8 +117,8 @@ func (b *bounds) reportAll(field, list, what string, names []string) {
 	}
 }
 
-// report says what the workspace does not allow, at a field of the deployment target, and
-// which field of the workspace says so.
+// report adds a diagnostic about something that the workspace does not allow. field is a field of
+// the deployment target, and list is the field of the workspace that decides it.
 func (b *bounds) report(field, list, what string) {
 	at := b.at
 	if field != "" {
@@ -134,8 +135,8 @@ func (b *bounds) report(field, list, what string) {
 	b.ds = append(b.ds, d.Hinting(way))
 }
 
-// machine reports what a package or a playbook does to machines that its workspace does not
-// allow; user is the assignment's own.
+// machine reports the effects of a package or a playbook on machines that its workspace does not
+// allow. user is the assignment's own user.
 func (b *bounds) machine(m model.Manifests, user string) {
 	of := b.of.Machines
 	if m.Ansible != nil && !of.Users.Allow(root) {
@@ -171,8 +172,8 @@ func without(patterns model.Patterns, names []string) []string {
 	return slices.DeleteFunc(names, patterns.Allow)
 }
 
-// outside returns the paths of a package's files that a workspace does not allow, sorted.
-// What is below /proc, /sys and /dev leads anywhere, and is not allowed.
+// outside returns the paths of a package's files that a workspace does not allow, sorted. Paths
+// below /proc, /sys and /dev lead anywhere, so they are never allowed.
 func outside(p *model.Package, allowed model.Patterns) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
@@ -185,11 +186,12 @@ func outside(p *model.Package, allowed model.Patterns) []string {
 	return out
 }
 
-// anyNamespace stands for one of which nobody has thought: it is allowed where about all are.
+// anyNamespace stands for a namespace that no one has thought of. It is allowed if nearly all
+// namespaces are.
 const anyNamespace = "any"
 
-// rendered reports the objects of a projection that a workspace does not allow; namespace is
-// the assignment's.
+// rendered reports the objects of a projection that a workspace does not allow. namespace is the
+// namespace of the assignment.
 func (b *bounds) rendered(p *model.Projection, namespace string) {
 	items := kubernetes.Items(p.Objects)
 	var namespaced, clusterScoped, unknown, elsewhere, reaching, secrets, traffic, files, fluxed,
@@ -212,7 +214,7 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		if foreign(o.Given) {
 			elsewhere = append(elsewhere, fmt.Sprintf("%s in %s", name, o.Given))
 		}
-		if kind == "Namespace" && foreign(o.Name) { // which is there or goes with all that is in it
+		if kind == "Namespace" && foreign(o.Name) { // its removal removes everything in it
 			elsewhere = append(elsewhere, name)
 		}
 		if others := slices.DeleteFunc(kubernetes.Reaches(items[i].Value),
@@ -270,7 +272,7 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		"may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
 }
 
-// overlapping reports CronJobs of which nobody knows how much of a quota they take.
+// overlapping reports CronJobs whose share of a quota is not known.
 func (b *bounds) overlapping(cronJobs []string) {
 	if len(cronJobs) == 0 {
 		return
@@ -280,7 +282,7 @@ func (b *bounds) overlapping(cronJobs []string) {
 	last.Hint = "write concurrencyPolicy: Forbid, or spec.jobTemplate.spec.activeDeadlineSeconds, which ends each run"
 }
 
-// withoutAny returns the patterns but for the one that allows everything.
+// withoutAny returns the patterns except the one that allows everything.
 func withoutAny(patterns model.Patterns) model.Patterns {
 	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return p == "*" })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// root is who may do everything on a machine.
+// root is the user with all rights on a machine.
 const root = "root"
 
 // unit is a unit of a package.
@@ -23,13 +23,13 @@ type unit struct {
 // run is a user or a group that a unit runs as.
 type run struct {
 	as string
-	by string // ": " and the directive, where it says so in other words
+	by string // ": " and the directive that grants root; "" if the unit names the user or the group
 }
 
-// harmless are the directives of each section that give a unit nothing that its user does not
-// have, no place ahead of others, and that touch no other unit (systemd.directives(7)). Whatever is not among them, and
-// is not looked at by itself, counts as root's: systemd does it before it becomes the user,
-// or does not say.
+// harmless are the directives of each section that do not extend the rights of the unit's user
+// (systemd.directives(7)). They do not give the unit a place ahead of others or affect other
+// units. All other directives count as root's unless confined checks them. systemd applies them
+// before it becomes the user, or its documentation does not say.
 var harmless = map[string]model.Patterns{
 	"Unit": {"After", "Assert*", "CollectMode", "Condition*", "DefaultDependencies", "Description", "Documentation",
 		"JobRunningTimeoutSec", "JobTimeoutSec", "PartOf", "RequiresMountsFor", "Requisite",
@@ -56,18 +56,19 @@ var harmless = map[string]model.Patterns{
 	"Install": {"DefaultInstance"},
 }
 
-// waited are the targets that any unit may ask for: they are there on a machine that runs.
+// waited are the targets that any unit may require. They exist on every running machine.
 var waited = []string{"basic.target", "local-fs.target", "network-online.target", "network.target",
 	"nss-lookup.target", "nss-user-lookup.target",
 	"paths.target", "remote-fs.target", "sockets.target", "sysinit.target", "time-set.target",
 	"time-sync.target", "timers.target"}
 
-// wanting are the targets that any unit may be started with. A target waits for what it wants,
-// and nothing waits for these.
+// wanting are the targets that may start any unit. A target waits for the units that it wants,
+// and nothing waits for these targets.
 var wanting = []string{"default.target", "graphical.target", "multi-user.target"}
 
-// runs returns what the unit runs as beside the assignment's own user, which a service has
-// that is confined and names no other: sorted, each once.
+// runs returns the users and groups that the unit runs as, sorted and without duplicates. It
+// leaves out the assignment's own user. That is the user of a confined service that names no
+// other user.
 func (u unit) runs() []run {
 	var out []run
 	for _, section := range []struct {
@@ -89,7 +90,7 @@ func (u unit) runs() []run {
 	return slices.Compact(out)
 }
 
-// directive returns what a directive has its unit run as.
+// directive returns the users and groups that a directive makes its unit run as.
 func (u unit) directive(section, name string, values []string) (out []run) {
 	switch name {
 	case "User", "Group", "SupplementaryGroups", "SocketUser", "SocketGroup":
@@ -106,7 +107,8 @@ func (u unit) directive(section, name string, values []string) (out []run) {
 	return []run{{root, ": " + name}}
 }
 
-// confined says whether what a directive asks for is done with the rights of the unit's user.
+// confined reports whether systemd carries out a directive with only the rights of the unit's
+// user.
 func (u unit) confined(section, name string, values []string) bool {
 	every := func(is func(string) bool) bool {
 		return !slices.ContainsFunc(values, func(v string) bool {
@@ -122,7 +124,7 @@ func (u unit) confined(section, name string, values []string) bool {
 		return every(func(v string) bool { return slices.Contains(wanting, v) || u.isOwn(v) || v == u.startedWith() })
 	case name == "CPUSchedulingPolicy" || name == "IOSchedulingClass":
 		return every(func(v string) bool {
-			return slices.Contains([]string{"other", "batch", "idle", "best-effort"}, v) // and not real time
+			return slices.Contains([]string{"other", "batch", "idle", "best-effort"}, v) // not the real-time ones
 		})
 	case name == "Nice" || name == "OOMScoreAdjust":
 		return every(func(v string) bool { n, err := strconv.Atoi(v); return err == nil && n >= 0 })
@@ -133,39 +135,40 @@ func (u unit) confined(section, name string, values []string) bool {
 		name == "OnSuccess" || name == "Unit" || name == "Sockets" || name == "Service":
 		return every(u.mayStart)
 	case section == "Service" && strings.HasPrefix(name, "Exec"):
-		// Commands run as the user of the service, but for those with these marks
-		// (systemd.service(5), "Command lines"); those of a socket run as root.
+		// Commands run as the user of the service, except commands with these marks
+		// (systemd.service(5), "Command lines"). Commands of a socket run as root.
 		return !slices.ContainsFunc(values, privileged)
 	case name == "StandardInput" || name == "StandardOutput" || name == "StandardError":
 		return every(func(v string) bool { return !strings.Contains(v, ":/") }) // systemd opens the file
 	case name == "RuntimeDirectory" || name == "StateDirectory" || name == "CacheDirectory" ||
 		name == "LogsDirectory" || name == "ConfigurationDirectory":
-		return every(u.owns) // systemd gives one that is there to the user
+		return every(u.owns) // systemd gives an existing directory to the user
 	case name == "ListenStream" || name == "ListenDatagram":
-		return every(func(v string) bool { return !strings.ContainsAny(v, "/@") }) // a port, and no file
+		return every(func(v string) bool { return !strings.ContainsAny(v, "/@") }) // a port, not a file
 	}
 	return false
 }
 
-// mayStart says whether a unit may have another one started: one of its package, or a target
-// that is there anyway.
+// mayStart reports whether a unit may start another one. It may start a unit of its package, or a
+// target that exists anyway.
 func (u unit) mayStart(name string) bool {
 	return u.isOwn(name) || slices.Contains(waited, name)
 }
 
-// isOwn says whether a unit is one of its package.
+// isOwn reports whether a unit belongs to the same package.
 func (u unit) isOwn(name string) bool {
 	_, own := u.all[name]
 	return own
 }
 
-// startedWith returns the target that systemd has for units of its type; "" for none.
+// startedWith returns systemd's target for units of its type. It returns "" if there is no such
+// target.
 func (u unit) startedWith() string {
 	return map[string]string{".socket": "sockets.target", ".timer": "timers.target",
 		".path": "paths.target"}[path.Ext(u.name)]
 }
 
-// owns says whether a directory of systemd's for services is the unit's own.
+// owns reports whether a directory that systemd creates for services is the unit's own.
 func (u unit) owns(dir string) bool {
 	dir, link, linked := strings.Cut(dir, ":")
 	own := strings.TrimSuffix(u.name, ".service")
@@ -175,22 +178,22 @@ func (u unit) owns(dir string) bool {
 	return is(dir) && (!linked || is(link))
 }
 
-// privileged says whether a command of a service runs with more rights than its user has.
+// privileged reports whether a command of a service runs with more rights than its user.
 func privileged(command string) bool {
 	marks := command[:len(command)-len(strings.TrimLeft(command, "@-:+!|"))]
 	return strings.ContainsAny(marks, "+!")
 }
 
-// reserved says whether a socket's address may have a port that a user cannot listen on, which
-// systemd opens for it: "80", "192.0.2.1:80" or "vsock:2:80" (systemd.socket(5)). A port that
-// is no plain number, such as "%i" or "0120", may be any.
+// reserved reports whether a socket's address may have a port that only systemd, as root, can
+// open for the user. Examples are "80", "192.0.2.1:80" and "vsock:2:80" (systemd.socket(5)). A
+// port that is not a plain number, such as "%i" or "0120", may be any port.
 func reserved(address string) bool {
 	text := address[strings.LastIndexByte(address, ':')+1:]
 	port, err := strconv.Atoi(text)
 	return address != "" && (err != nil || port < 1024 || text != strconv.Itoa(port))
 }
 
-// capabilitiesOf returns the capabilities that a unit asks for, sorted, each once.
+// capabilitiesOf returns the capabilities that a unit requires, sorted and without duplicates.
 func capabilitiesOf(u model.Unit) []string {
 	var out []string
 	for _, listens := range []string{"ListenStream", "ListenDatagram"} {
@@ -198,7 +201,7 @@ func capabilitiesOf(u model.Unit) []string {
 			out = append(out, "CAP_NET_BIND_SERVICE")
 		}
 	}
-	if v, given := lookupIn(u.Service, "AmbientCapabilities"); given { // the bounding set gives none
+	if v, given := lookupIn(u.Service, "AmbientCapabilities"); given { // the bounding set does not grant any
 		for _, text := range texts(v) {
 			out = append(out, strings.Fields(text)...)
 		}
@@ -214,7 +217,7 @@ func lookupIn(section *model.Value, name string) (model.Value, bool) {
 	return section.Lookup(name)
 }
 
-// texts returns the texts of a directive, which is one or a list of them.
+// texts returns the texts of a directive, which is a single text or a list.
 func texts(v model.Value) []string {
 	if v.Kind() != model.List {
 		return []string{v.Text()}

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// build emits the assignments of every cluster type of this build, but of those that are
-// known to be as the record says.
+// build emits the assignments of all cluster types of this build, except of those that equal the
+// recorded ones.
 func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *reports) error {
 	var types []int
 	total := 0
@@ -36,7 +36,7 @@ func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *re
 		concerned[as.in.Schedule.Assignments[c.first].ClusterType] = true
 		concerned[as.in.Schedule.Assignments[c.second].ClusterType] = true
 	}
-	group, within := errgroup.WithContext(ctx) // which ends with the group
+	group, within := errgroup.WithContext(ctx) // within ends with the group
 	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
 	for w := range workers {
 		group.Go(func() error {
@@ -84,7 +84,7 @@ func (as *assignments) buildType(ctx context.Context, s *scope, ct int,
 	return found, as.shareDefinitions(ctx, s, ct, found)
 }
 
-// progress returns what reports how many more assignments of total are done.
+// progress returns a function that reports done more assignments, out of total.
 func (as *assignments) progress(total int) func(done int) {
 	if as.in.request.Progress == nil {
 		return func(int) {}
@@ -97,8 +97,8 @@ func (as *assignments) progress(total int) func(done int) {
 	return report
 }
 
-// leftOutTuples returns the tuples of the cluster types that are the same, by number, of which
-// those that nobody else needs are not resolved, and the lists of all of them.
+// leftOutTuples returns the unresolved tuples of cluster types that equal the recorded ones, by
+// number. It also returns the lists of all tuples of these cluster types.
 func (as *assignments) leftOutTuples() (leftOut []bool, lists lists) {
 	leftOut, lists = make([]bool, len(as.tuples.all)), newLists()
 	for ct := range as.types {
@@ -113,8 +113,8 @@ func (as *assignments) leftOutTuples() (leftOut []bool, lists lists) {
 	return leftOut, lists
 }
 
-// unresolved marks the tuples of a cluster type that are not resolved, by number, and counts
-// those that were not marked.
+// unresolved marks the tuples of a cluster type that are not resolved, by number. It counts the
+// newly marked ones.
 func (as *assignments) unresolved(ct int, marks []bool) (count int) {
 	for i := as.in.spans[ct].first; i < as.in.spans[ct].next; i++ {
 		if n := as.in.Plan.TupleOf[i]; !marks[n] && !as.tuples.all[n].isClaimed() {
@@ -125,8 +125,8 @@ func (as *assignments) unresolved(ct int, marks []bool) (count int) {
 	return count
 }
 
-// complete makes the rows of a cluster type of which nothing was built, from what the cache
-// has of its assignments.
+// complete makes the rows of a cluster type that the build skipped, from the cached results of
+// its assignments.
 func (as *assignments) complete(ctx context.Context, s *scope, ct int) error {
 	known := &as.types[ct]
 	known.mu.Lock()
@@ -134,7 +134,7 @@ func (as *assignments) complete(ctx context.Context, s *scope, ct int) error {
 	if !known.same || known.complete {
 		return nil
 	}
-	// They were counted, and are counted once more by what follows.
+	// They were counted before, and buildType counts them again.
 	as.in.request.Meter.count(cache.Tuple, 0, -as.unresolved(ct, make([]bool, len(as.tuples.all))))
 	as.in.request.Meter.count(cache.Assignment, 0, as.in.spans[ct].first-as.in.spans[ct].next)
 	if _, err := as.buildType(ctx, s, ct, as.in.Plan.NewComposer()); err != nil {
@@ -142,7 +142,7 @@ func (as *assignments) complete(ctx context.Context, s *scope, ct int) error {
 	}
 	for i := as.in.spans[ct].first; i < as.in.spans[ct].next; i++ {
 		if as.rows[i].failed {
-			// The content of a source has gone since: nothing else fails now and not before.
+			// The content of a source has been removed since. Nothing else can fail only now.
 			return fmt.Errorf("%s was built, and cannot be built once more: build again", as.in.id(i))
 		}
 	}
@@ -150,8 +150,8 @@ func (as *assignments) complete(ctx context.Context, s *scope, ct int) error {
 	return nil
 }
 
-// collide fails assignments that create one object: those of one cluster type, and
-// those of several that may be served by one reconciler.
+// collide fails assignments that create the same object, on one cluster type or on several that
+// one reconciler may serve.
 func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 	found, pairs := onMachines(found)
 	for _, pair := range pairs {
@@ -173,7 +173,7 @@ func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 	return ds
 }
 
-// fail fails the assignments of a collision, or the one that has the worse claim.
+// fail fails the assignments of a collision, or only the one with the weaker claim.
 func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 	losers := as.losers(c)
 	var ids []string
@@ -181,7 +181,7 @@ func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 		as.rows[i].failed = true
 		ids = append(ids, as.in.id(i))
 	}
-	first, second := c.second, c.first // the sites of a diagnostic
+	first, second := c.second, c.first // in the order of the diagnostic's sites
 	if len(losers) == 1 {
 		first, second = losers[0], as.winner(c, -1)
 		hint = as.wayOut(first, second, c.object)
@@ -193,7 +193,8 @@ func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 		For(ids...)
 }
 
-// wayOut says what an assignment can do that has no claim to an object of another.
+// wayOut returns a hint for an assignment that creates an object to which another has a better
+// claim.
 func (as *assignments) wayOut(loser, winner int, o backends.Object) string {
 	a, b := &as.in.Schedule.Assignments[loser], &as.in.Schedule.Assignments[winner]
 	why := fmt.Sprintf("what registration %s brings does not replace what the platform declares", a.Workload.Registration)
@@ -203,9 +204,9 @@ func (as *assignments) wayOut(loser, winner int, o backends.Object) string {
 	return why + ": leave the object out of " + a.Target.FullName + ", or give it another name or place"
 }
 
-// overQuota fails the assignments with which a workspace requests more than its quota. They
-// count in the order of their deployment targets and cluster types, so that which of them
-// fail follows from the platform, and not from what was there before.
+// overQuota fails the assignments that make a workspace exceed its quota. They count in the order
+// of their deployment targets and cluster types. So it depends only on the platform which of them
+// fail, and not on the previous output.
 func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
 	if !slices.ContainsFunc(as.in.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
 		return nil, nil
@@ -241,7 +242,7 @@ func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
 	return ds, nil
 }
 
-// byTarget returns the numbers of the assignments by deployment target and cluster type.
+// byTarget returns the numbers of the assignments, sorted by deployment target and cluster type.
 func (as *assignments) byTarget() []int {
 	out := make([]int, len(as.in.Schedule.Assignments))
 	for i := range out {
@@ -257,7 +258,7 @@ func (as *assignments) byTarget() []int {
 	return out
 }
 
-// overOf returns what is requested beyond a quota, sorted.
+// overOf returns the requests that exceed a quota as texts, sorted by resource.
 func overOf(requests kubernetes.Requests, quota map[string]model.Value) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(quota)) {
@@ -269,9 +270,9 @@ func overOf(requests kubernetes.Requests, quota map[string]model.Value) []string
 	return out
 }
 
-// collisions finds the objects that two assignments of a cluster type create. fresh are those
-// of assignments that were emitted just now. Objects are told apart by their ids in the summaries;
-// which they are is looked up where two are the same.
+// collisions finds the objects that two assignments of a cluster type create. fresh are the
+// objects of newly emitted assignments. collisions compares the ids of objects in the summaries.
+// It looks up the objects themselves only if two ids are the same.
 func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]backends.Object) ([]collision, error) {
 	s := as.in.spans[ct]
 	proof := as.in.key("objects differ")
@@ -286,7 +287,7 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 	}
 	var out []collision
 	same := false
-	claims := map[objectDigest][]int{} // who creates an object, or has the best claim to it
+	claims := map[objectDigest][]int{} // the assignments that create an object, or the one with the best claim to it
 	for i := s.first; i < s.next; i++ {
 		summary, ok := decodeSummary(as.rows[i].summary)
 		if !ok || as.rows[i].failed {
@@ -309,7 +310,7 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 					continue
 				}
 				out = append(out, c)
-				// Of definitions others may bring the same, and are to be compared as well.
+				// Other assignments may bring the same definition, so compare them as well.
 				if !kubernetes.IsCRD(c.object) {
 					beside, others[n] = false, as.winner(c, j)
 				}
@@ -325,8 +326,8 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 	return out, nil
 }
 
-// collision says whether two assignments create one object, of which they have the same id,
-// and fills in which.
+// collision reports whether two assignments with the same object id create the same object. If
+// so, it fills in the object.
 func (as *assignments) collision(ctx context.Context, c *collision, id objectDigest,
 	fresh map[int][]backends.Object) (bool, error) {
 	definition, err := as.sharedDefinition(c, id)
@@ -357,7 +358,7 @@ func (as *assignments) collision(ctx context.Context, c *collision, id objectDig
 	return true, nil
 }
 
-// objects returns those of an assignment that was emitted.
+// objects returns the objects of an emitted assignment.
 func (as *assignments) objects(ctx context.Context, i int, fresh map[int][]backends.Object) ([]backends.Object, error) {
 	if objects, there := fresh[i]; there {
 		return objects, nil
@@ -370,8 +371,8 @@ func (as *assignments) objects(ctx context.Context, i int, fresh map[int][]backe
 	return fresh[i], nil
 }
 
-// machineHints say what to do about two assignments that create one thing on a
-// machine, by its kind.
+// machineHints are the hints for two assignments that create the same thing on a machine, by its
+// kind.
 var machineHints = map[string]string{
 	"user": "leave machine.user out, or let it use what tells them apart: " +
 		"#assignment.deploymentTarget; a daemon that brings its own user takes harden: false",
@@ -383,9 +384,9 @@ var machineHints = map[string]string{
 		"dependsOn, or give each a name of its own",
 }
 
-// onMachines takes the collisions of things on machines out of found, and returns
-// for each pair of assignments what its error is to name: what follows from
-// another collision, as a user's directories do, is left out.
+// onMachines separates the collisions on machines from the others. It returns the collisions on
+// machines by pair of assignments, which become one error each. It leaves out consequences of
+// other collisions, such as a user's directories.
 func onMachines(found []collision) (others []collision, pairs [][]collision) {
 	at := map[[2]int]int{}
 	for _, c := range found {
@@ -414,8 +415,7 @@ func onMachines(found []collision) (others []collision, pairs [][]collision) {
 	return others, pairs
 }
 
-// follows says whether a file or directory is there because of a user or a unit
-// that collides itself.
+// follows reports whether a file or directory belongs to a user or a unit that collides itself.
 func follows(o backends.Object, pair []collision) bool {
 	if o.Kind != "file" && o.Kind != "directory" {
 		return false
@@ -430,7 +430,8 @@ func follows(o backends.Object, pair []collision) bool {
 	return false
 }
 
-// collideOnMachine returns the message and the hint for what two assignments both create.
+// collideOnMachine returns the message and the hint for the things that two assignments both
+// create.
 func collideOnMachine(pair []collision) (message, hint string) {
 	var names []string
 	for _, c := range pair {

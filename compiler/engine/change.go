@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// changes are the differences between the record of an output and the tree that is to be.
+// changes are the differences between the record of an output and the new tree.
 type changes struct {
 	in          *Inputs
 	scope       *scope
@@ -22,10 +22,10 @@ type changes struct {
 	reports     *reports
 
 	numbers map[string]int  // of cluster types in the model, by name
-	equal   map[string]bool // folders that are known to be as they were
+	equal   map[string]bool // folders that are known to stay as they are
 }
 
-// differs says whether anything may differ, and finds the folders that are known not to.
+// differs reports whether anything may differ, and finds the folders that are known to be equal.
 func (c *changes) differs() bool {
 	c.numbers, c.equal = map[string]int{}, map[string]bool{}
 	for n := range c.in.Model.ClusterTypes {
@@ -53,12 +53,12 @@ func (c *changes) differs() bool {
 
 func (c *changes) same(folder string) bool { return c.equal[folder] }
 
-// ofThisBuild says whether a folder is equal, and this build and no other shard makes it.
+// ofThisBuild reports whether a folder is equal and belongs to this build, not to another shard.
 func (c *changes) ofThisBuild(folder string) bool {
 	return c.equal[folder] && c.in.request.Shard.Has(folder)
 }
 
-// sides returns the environment by the record, and as it will be.
+// sides returns the environment as the record describes it, and as it will be.
 func (c *changes) sides() (before, after *effect.Side, err error) {
 	before = &effect.Side{Folders: map[string]int{}, Assigned: c.recordedAssignments}
 	after = &effect.Side{Folders: map[string]int{}, Assigned: c.assigned}
@@ -87,8 +87,8 @@ func (c *changes) sides() (before, after *effect.Side, err error) {
 	return before, after, err
 }
 
-// followedBefore returns the clusters that the record lists. It does not read the records of
-// folders that this build makes and that are equal: they have the clusters of the platform.
+// followedBefore returns the clusters that the record lists, sorted by name. It does not read the
+// records of equal folders of this build, because they have the clusters of the platform.
 func (c *changes) followedBefore() ([]effect.Cluster, error) {
 	planned := func(name string) bool {
 		if tree.IsShard(name) {
@@ -124,13 +124,14 @@ func (c *changes) followedBefore() ([]effect.Cluster, error) {
 			}
 		}
 	}
-	// As tree.Record.Followers does, which does not see the folders skipped here.
+	// tree.Record.Followers does the same, but it does not see the folders skipped here.
 	out = slices.DeleteFunc(out,
 		func(of effect.Cluster) bool { return !of.Entry && hasEntries[model.TypeOfFolder(of.Folder)] })
 	return sortClusters(out), nil
 }
 
-// followedAfter returns the clusters that will be listed; before has the record's clusters.
+// followedAfter returns the clusters that will be listed, sorted by name. before has the record's
+// clusters.
 func (c *changes) followedAfter(before []effect.Cluster) []effect.Cluster {
 	is := make([]effect.Cluster, 0, len(before))
 	for name, shard := range c.keeper.entries.shards {
@@ -157,7 +158,7 @@ func (c *changes) followedAfter(before []effect.Cluster) []effect.Cluster {
 	return sortClusters(is)
 }
 
-// sortClusters sorts clusters by name. Of those with one name, it keeps the first.
+// sortClusters sorts clusters by name. If several have the same name, it keeps the first.
 func sortClusters(all []effect.Cluster) []effect.Cluster {
 	slices.SortStableFunc(all, func(a, b effect.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(all, func(a, b effect.Cluster) bool { return a.Name == b.Name })
@@ -173,10 +174,10 @@ func (c *changes) cluster(name, folder string, entry bool) effect.Cluster {
 	return out
 }
 
-// withOtherShards returns the environment as it will be once the other shards of the build are
-// written too, as far as the platform says: a shard that removes something is bounded with all of
-// them, whichever comes first. It is nil if there are no others, or if errors may keep what they
-// would remove.
+// withOtherShards returns the environment as it will be when all shards of the build are written,
+// as far as the platform determines that. The limits apply to a removing shard together with all
+// other shards, in whichever order they are written. withOtherShards returns nil if there are no
+// other shards, or if errors may prevent the removals of other shards.
 func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
 	if c.in.request.Shard.Of <= 1 || c.in.Model.Incomplete || c.in.Model.ClustersIncomplete ||
 		len(c.keeper.retained.lost) > 0 {
@@ -208,7 +209,7 @@ func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
 	for _, of := range mine.Clusters {
 		is[of.Name] = of
 	}
-	for _, of := range mine.Clusters { // of other shards: as the platform has them
+	for _, of := range mine.Clusters { // take clusters of other shards from the platform
 		switch m := c.in.Model.Cluster(of.Name); {
 		case of.Entry && !other(tree.ShardName(of.Name)) || !of.Entry && !other(of.Folder):
 		case m != nil:
@@ -228,11 +229,11 @@ func (c *changes) withOtherShards(mine *effect.Side) *effect.Side {
 	return out
 }
 
-// unmade is the id of files that another shard makes: it is not known.
+// unmade returns the id of files that another shard makes: it is not known.
 func unmade(int) tree.ID { return "" }
 
-// scheduled returns the assignments of a cluster type by its number. files returns the id of an
-// assignment's files by its number.
+// scheduled returns the assignments of a cluster type, given by its number. files returns the id
+// of the files of an assignment, given by its number.
 func (c *changes) scheduled(n int, files func(i int) tree.ID) []effect.Assignment {
 	var out []effect.Assignment
 	for i := c.in.spans[n].first; i < c.in.spans[n].next; i++ {
@@ -256,7 +257,7 @@ func (c *changes) recordedAssignments(folder string) ([]effect.Assignment, error
 	return out, err
 }
 
-// assigned returns the assignments that a folder will have.
+// assigned returns the assignments that a folder will have, sorted by deployment target.
 func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	n, known := c.numbers[folder]
 	built := known && c.scope.builds(folder)
@@ -271,7 +272,7 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 			return tree.ID(hex.EncodeToString(summary.tree[:]))
 		}), nil
 	}
-	// Folders that are kept are as they were.
+	// Kept folders have their recorded files.
 	was, err := c.recordedAssignments(folder)
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// assembly makes the folders of cluster types of what was emitted. What failed keeps its
-// folder of the record.
+// assembly makes the folders of cluster types from emissions. A failed assignment keeps its
+// recorded folder.
 type assembly struct {
 	in          *Inputs
 	scope       *scope
@@ -28,8 +28,8 @@ type assembly struct {
 	keeper      *keeper
 }
 
-// clusterTypes returns those of the model, several made at once; those that are not of
-// this build are empty.
+// clusterTypes returns the results for the cluster types of the model, made concurrently. The
+// results are empty for cluster types outside this build.
 func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
 	out := make([]clusterType, len(y.in.spans))
 	group, ctx := errgroup.WithContext(ctx)
@@ -47,8 +47,8 @@ func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
 	return out, err
 }
 
-// treeOf puts a tree together: of the cluster types of the model, of those that are no
-// longer in it, but stay, and of the entries of clusters.
+// treeOf makes a tree of three parts: the cluster types of the model, the cluster types that have
+// left the model but stay, and the entries of clusters.
 func treeOf(types []clusterType, k *keeper, e *entries, out *reports) (*tree.Tree, Counts) {
 	t, counts := &tree.Tree{ClusterTypes: e.trees()}, Counts{}
 	for n := range types {
@@ -73,12 +73,12 @@ type clusterType struct {
 	tree        tree.ClusterType
 	counts      Counts
 	diagnostics []diag.Diagnostic
-	kept        string // why the files at its root are not known
+	kept        string // why the files at its root are not known; "" if they are
 	folders     []tree.Folder
 }
 
-// clusterType makes the folder of a cluster type. Where nothing failed, only the
-// digests of its assignments are looked at.
+// clusterType makes the folder of a cluster type. If nothing failed, it only uses the digests of
+// the assignments.
 func (y *assembly) clusterType(n int) (clusterType, error) {
 	ct := &y.in.Model.ClusterTypes[n]
 	if y.assignments.types[n].same {
@@ -132,8 +132,8 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	return out, nil
 }
 
-// asRecorded is a cluster type that is known to be as the record says. Its content is made
-// where the folder turns out to be otherwise.
+// asRecorded returns a cluster type that equals the recorded one. It makes the content only if
+// the folder turns out to be different.
 func (y *assembly) asRecorded(n int) clusterType {
 	ct, known := &y.in.Model.ClusterTypes[n], &y.assignments.types[n]
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name, Digest: known.Digest}, diagnostics: known.Diagnostics}
@@ -152,7 +152,7 @@ func (y *assembly) asRecorded(n int) clusterType {
 	return out
 }
 
-// content is what is in the folder of a cluster type.
+// content returns the content of a cluster type's folder.
 func (y *assembly) content(n int, files []tree.File, kept string, folders []tree.Folder) *tree.Content {
 	name := y.in.Model.ClusterTypes[n].Name
 	return &tree.Content{
@@ -179,7 +179,7 @@ func (y *assembly) content(n int, files []tree.File, kept string, folders []tree
 	}
 }
 
-// lost counts the assignments that failed and have nothing to keep.
+// lost counts the failed assignments that have no previous folder to keep.
 func (y *assembly) lost(n int, folders []tree.Folder) int {
 	there := map[string]bool{}
 	for _, f := range folders {
@@ -194,7 +194,7 @@ func (y *assembly) lost(n int, folders []tree.Folder) int {
 	return lost
 }
 
-// key identifies all that the folder of a cluster type is made of, by its emissions.
+// key identifies all inputs of a cluster type's folder by the keys of its emissions.
 func (y *assembly) key(n int) cache.Key {
 	ct := &y.in.Model.ClusterTypes[n]
 	h := y.in.indexKey("cluster type", ct)
@@ -204,7 +204,7 @@ func (y *assembly) key(n int) cache.Key {
 	return h.Sum()
 }
 
-// folders returns the folders of a cluster type, sorted.
+// folders returns the folders of a cluster type, sorted by deployment target.
 func (y *assembly) folders(n int) ([]tree.Folder, error) {
 	ct, count := &y.in.Model.ClusterTypes[n], y.in.spans[n].next-y.in.spans[n].first
 	out := make([]tree.Folder, 0, count)
@@ -237,7 +237,7 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 	return out, nil
 }
 
-// kept returns the folders of a cluster type that stay beside those of its assignments.
+// kept returns the folders of a cluster type that stay in addition to its assignments' folders.
 func (y *assembly) kept(clusterType string, folders []tree.Folder) []tree.Folder {
 	there := make(map[string]bool, len(folders))
 	for _, f := range folders {
@@ -257,14 +257,14 @@ func (y *assembly) kept(clusterType string, folders []tree.Folder) []tree.Folder
 	return out
 }
 
-// indexSummary is which files are at a cluster type's root, without errors.
+// indexSummary describes the files at a cluster type's root, without errors.
 type indexSummary struct {
 	Files       []tree.File       `json:"files"`
 	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved
 }
 
-// index finds which files are at the root of a cluster type with folders; kept is the reason
-// why it cannot.
+// index determines the files at the root of a cluster type with folders. If it cannot, kept is
+// the reason.
 func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept string, err error) {
 	ct := &y.in.Model.ClusterTypes[n]
 	r := y.in.reconciler(ct)
@@ -311,8 +311,8 @@ func (y *assembly) root(n int, folders []tree.Folder) []backends.File {
 	return files
 }
 
-// rememberedIndex returns what the cache has for a key: of all that a cluster type is made
-// of, or of what its backend gets.
+// rememberedIndex returns the cached index for a key. The key covers all inputs of a cluster
+// type, or only the input of its backend.
 func (y *assembly) rememberedIndex(ct *model.ClusterType, key cache.Key) (known indexSummary, ok bool) {
 	text, ok := y.assignments.table(ct.Name).Get(key)
 	return known, ok && json.Unmarshal(text, &known) == nil
@@ -325,9 +325,9 @@ func (y *assembly) rememberIndex(ct *model.ClusterType, key cache.Key, index ind
 	}
 }
 
-// contentDigest identifies the folder of a cluster type in which nothing failed,
-// and its record, whatever they were made of; index are the files at its root, and folders
-// those of its assignments, or nil.
+// contentDigest identifies the folder and the record of a cluster type without failures. It
+// depends on their content only, not on the inputs. index are the files at the root, and folders
+// are the folders of the assignments, or nil.
 func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder) (model.Digest, error) {
 	ct := &y.in.Model.ClusterTypes[n]
 	r := &tree.ClusterTypeRecord{Clusters: y.in.clusterNames(ct.Name), Facts: y.scope.facts(ct)}
@@ -353,7 +353,7 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 
 // digestOf identifies the folder and the record of a cluster type. files is the id of the files
 // at its root, and assignments adds the record's assignments. The output contains the digest: if
-// its form changes, the next build writes all records anew.
+// its form changes, the next build writes all records again.
 func digestOf(files tree.ID, r *tree.ClusterTypeRecord, assignments func(*cache.Hash) error) (model.Digest, error) {
 	h := cache.NewHash("cluster type").String(string(files))
 	for _, name := range r.Clusters {
@@ -361,7 +361,7 @@ func digestOf(files tree.ID, r *tree.ClusterTypeRecord, assignments func(*cache.
 	}
 	h.Int(len(r.Clusters))
 	if r.Facts == nil && len(r.Clusters) > 0 {
-		h.Int(-1) // of clusters with entries they are not recorded at all
+		h.Int(-1) // facts are not recorded for clusters with entries
 	}
 	for _, f := range r.Facts {
 		text, err := f.Encode()
@@ -379,8 +379,8 @@ func digestOf(files tree.ID, r *tree.ClusterTypeRecord, assignments func(*cache.
 	return model.Digest(h.Sum().String()), nil
 }
 
-// hashRecorded adds the record of an assignment to the digest of its cluster type: its folder's
-// id, and what Index needs to know and what outlives it as they are in its summary.
+// hashRecorded adds the record of an assignment to the digest of its cluster type. id is the id
+// of its folder. shared and retained are encoded as in its summary.
 func hashRecorded(h *cache.Hash, a *tree.AssignmentRecord, id, shared, retained []byte) {
 	orphan := 0
 	if a.Orphan {
@@ -395,7 +395,7 @@ func hashRecorded(h *cache.Hash, a *tree.AssignmentRecord, id, shared, retained 
 	}
 }
 
-// hashFolder adds all that a backend's Index sees of a folder.
+// hashFolder adds all fields of a folder that a backend's Index reads.
 func hashFolder(h *cache.Hash, f *backends.Folder) {
 	h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).
 		String(f.Version).String(f.Backend)
@@ -404,8 +404,8 @@ func hashFolder(h *cache.Hash, f *backends.Folder) {
 	hashStrings(h, f.Retained)
 }
 
-// clusterTypes returns the cluster types that are no longer in the platform, but stay:
-// whole, and those of other shards.
+// clusterTypes returns the cluster types that have left the platform but stay whole. It also
+// returns the cluster types of other shards, marked as outside.
 func (k *keeper) clusterTypes() []clusterType {
 	if k.scope.record == nil {
 		return nil

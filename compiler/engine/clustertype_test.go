@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// The key of what Index gives follows from every field of a folder.
+// The key of Index's result depends on every field of a folder.
 func TestHashFolder(t *testing.T) {
 	fieldtest.Check(t, func() *backends.Folder { return &backends.Folder{} }, func(f *backends.Folder) cache.Key {
 		h := cache.NewHash("folder")
@@ -19,7 +19,7 @@ func TestHashFolder(t *testing.T) {
 	}, nil)
 }
 
-// The digest of a cluster type follows from every field of its record.
+// The digest of a cluster type depends on every field of its record.
 func TestRecordDigest(t *testing.T) {
 	empty := func() *tree.ClusterTypeRecord { return &tree.ClusterTypeRecord{} }
 	fieldtest.Check(t, empty, func(r *tree.ClusterTypeRecord) model.Digest {

@@ -4,14 +4,14 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 )
 
-// collision says that two assignments, by number, create one object.
+// collision is two assignments, by number, that create the same object.
 type collision struct {
 	first, second int
 	object        backends.Object
-	message, hint string // "" for the usual
+	message, hint string // "" for the default texts
 }
 
-// losers returns the assignments of a collision that fail, in their order.
+// losers returns the assignments of a collision that fail: one of them, or both in their order.
 func (as *assignments) losers(c collision) []int {
 	switch as.winner(c, -1) {
 	case c.first:
@@ -22,10 +22,10 @@ func (as *assignments) losers(c collision) []int {
 	return []int{c.first, c.second}
 }
 
-// centralCollisions finds the objects that assignments of two cluster types create
-// where the reconciler runs. They are named by the assignments alone, so that
-// those that fail and those of other shards count as well. Classes of one cluster type
-// have the same objects, each on its own clusters.
+// centralCollisions finds the objects that assignments of two cluster types create where the
+// reconciler runs. Only the assignments determine the names of these objects, so failed
+// assignments and those of other shards count as well. Classes of one cluster type have the same
+// objects, each on its own clusters.
 func (as *assignments) centralCollisions(in *scope) []collision {
 	var out []collision
 	owner := map[backends.Object]int{}
@@ -53,14 +53,14 @@ func (as *assignments) centralCollisions(in *scope) []collision {
 	return out
 }
 
-// machineGroup is the group of what backends for machines create: no Kubernetes
-// object, and named by its kind.
+// machineGroup is the group of the things that backends for machines create. They are not
+// Kubernetes objects, and their names are unique within their kind.
 const machineGroup = "machine"
 
-// winner returns which assignment of a collision gets the object: the one whose namespace it is
-// or is in, else the platform's own one of what a registration brings; the number none where
-// neither has a better claim. It follows from the platform alone, and not from what was there
-// before.
+// winner returns the assignment of a collision that gets the object. The first choice is the
+// assignment whose namespace the object is, or is in. The second choice is an assignment of the
+// platform itself, before one of a registration. If neither has a better claim, winner returns
+// none. The result depends only on the platform, and not on the previous output.
 func (as *assignments) winner(c collision, none int) int {
 	switch first, second := as.claim(c.first, c.object), as.claim(c.second, c.object); {
 	case first > second:
@@ -71,7 +71,7 @@ func (as *assignments) winner(c collision, none int) int {
 	return none
 }
 
-// claim is how good a claim an assignment has to an object.
+// claim returns the strength of an assignment's claim to an object, from 0 to 2.
 func (as *assignments) claim(i int, o backends.Object) int {
 	namespace := o.Namespace
 	if o.Group == "" && o.Kind == "Namespace" {

@@ -16,15 +16,15 @@ import (
 
 // clusterValues is the result of a tuple on one cluster.
 type clusterValues struct {
-	Values      model.Value       // what is not as on all clusters; null where that is taken away
-	Diagnostics []diag.Diagnostic // unresolved, of no assignment, beside those of all clusters
+	Values      model.Value       // the values that differ from the shared ones; null for a removed value
+	Diagnostics []diag.Diagnostic // unresolved, without an assignment, and without the shared ones
 }
 
 func (c *clusterValues) failed() bool { return diag.Errors(c.Diagnostics) }
 
-// composeClusters composes the values of single clusters, where configs use facts of them. A
-// cluster for which that fails is invalid, as one is whose row cannot be read; where it fails
-// for all clusters of a class, the assignments fail too.
+// composeClusters composes the values of single clusters if configs use facts of clusters. A
+// cluster is invalid if this fails for it, like a cluster with an unreadable row. If it fails for
+// all clusters of a class, the assignments fail too.
 func (p *Inputs) composeClusters(ctx context.Context) ([]diag.Diagnostic, error) {
 	var ds []diag.Diagnostic
 	invalid := map[string]bool{}
@@ -39,7 +39,7 @@ func (p *Inputs) composeClusters(ctx context.Context) ([]diag.Diagnostic, error)
 			continue
 		}
 		if len(t.Clusters) == 0 && p.Model.HidesClusters() {
-			p.fail(t) // its clusters may be those that errors hide
+			p.fail(t) // errors may hide its clusters
 		} else if len(t.Clusters) == 0 {
 			unlisted.add(p, n)
 		}
@@ -68,9 +68,9 @@ func (p *Inputs) composeClusters(ctx context.Context) ([]diag.Diagnostic, error)
 		reported.add(t, found, p.idsOf(t))
 	}
 	ds = append(append(ds, reported.diagnostics()...), unlisted.diagnostics(p.Name)...)
-	_ = table.Flush() // what it cannot write only costs time
+	_ = table.Flush() // a failed write only costs time
 	table.Release()
-	for n := range p.Plan.Tuples { // in their order, which the clusters' digests depend on
+	for n := range p.Plan.Tuples { // in the order of the tuples, which affects the clusters' digests
 		t := &p.Plan.Tuples[n]
 		for k, c := range of[t] {
 			for _, i := range t.Assignments {
@@ -84,14 +84,15 @@ func (p *Inputs) composeClusters(ctx context.Context) ([]diag.Diagnostic, error)
 	for name := range invalid {
 		p.Model.Invalid[model.Ref{Collection: clusters, Name: name}] = true
 	}
-	// The tuples point to those that there were.
+	// The tuples point into the old slice.
 	p.Model.Clusters = slices.DeleteFunc(slices.Clone(p.Model.Clusters),
 		func(c model.Cluster) bool { return invalid[c.Name] })
 	return ds, nil
 }
 
-// refuseComposed reports a tuple whose values follow from facts of single clusters, to which
-// their reconciler delivers nothing of their own. All its assignments are of one class.
+// refuseComposed reports a tuple with values that depend on facts of single clusters, if the
+// reconciler cannot deliver different values to each cluster. All its assignments are of one
+// class.
 func (p *Inputs) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
 	t := &p.Plan.Tuples[tuple]
 	ct := p.Schedule.Assignments[t.Assignments[0]].ClusterType
@@ -109,14 +110,14 @@ func (p *Inputs) refuseComposed(tuple int) (d diag.Diagnostic, refused bool) {
 	return d.For(p.idsOf(t)...), true
 }
 
-// fail lets the assignments of a tuple fail.
+// fail fails the assignments of a tuple.
 func (p *Inputs) fail(t *compose.Tuple) {
 	for _, i := range t.Assignments {
 		p.Plan.Failed[i] = true
 	}
 }
 
-// idsOf returns the assignments of a tuple, for diagnostics.
+// idsOf returns the ids of a tuple's assignments, for diagnostics.
 func (p *Inputs) idsOf(t *compose.Tuple) []string {
 	out := make([]string, len(t.Assignments))
 	for n, i := range t.Assignments {
@@ -125,8 +126,9 @@ func (p *Inputs) idsOf(t *compose.Tuple) []string {
 	return out
 }
 
-// composeOn composes a tuple on its clusters, in their order. They are remembered by the
-// folders that have their entries, so that few are composed anew where one has changed.
+// composeOn composes a tuple on its clusters, in their order. It caches the results by the
+// folders of the clusters' entries, so that a change to one cluster recomposes only a few of
+// them.
 func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Composer,
 	table table) ([]clusterValues, error) {
 	t := &p.Plan.Tuples[n]
@@ -178,7 +180,8 @@ func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Compo
 	return out, nil
 }
 
-// onOne returns what of a graph on one cluster is not as on all clusters.
+// onOne returns the values and the diagnostics of a graph on one cluster that differ from the
+// shared graph.
 func onOne(shared, g *compose.Graph) clusterValues {
 	var out clusterValues
 	for _, d := range g.Diagnostics() {
@@ -203,19 +206,21 @@ func onOne(shared, g *compose.Graph) clusterValues {
 	return out
 }
 
-// onClusters are the diagnostics of tuples on clusters, each once for all that have it.
+// onClusters are the diagnostics of tuples on clusters. Equal diagnostics of several clusters
+// become one.
 type onClusters struct {
-	all  []*onCluster // in the order in which they were found
+	all  []*onCluster // in the order of their first occurrence
 	same map[string]*onCluster
 }
 
 type onCluster struct {
 	diag.Diagnostic
-	of                    string // the first of clusters by name, whose diagnostic it is
+	of                    string // the first of clusters by name; the diagnostic is about this one
 	clusters, assignments []string
 }
 
-// add adds what a tuple gave on its clusters; assignments are the tuple's.
+// add adds the diagnostics of a tuple on its clusters. assignments are the ids of the tuple's
+// assignments.
 func (o *onClusters) add(t *compose.Tuple, found []clusterValues, assignments []string) {
 	for k, c := range t.Clusters {
 		for _, d := range found[k].Diagnostics {
@@ -253,7 +258,7 @@ func (o *onClusters) diagnostics() []diag.Diagnostic {
 	return out
 }
 
-// locate adds where the values come from to a diagnostic about one of them.
+// locate adds the origins of a value to a diagnostic about the value.
 func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
 	if d.Path == "" {
 		return d
@@ -268,11 +273,11 @@ func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
 	return d
 }
 
-// unlistedTypes are the cluster types of which no cluster is listed, by configs that are for single
-// clusters; each with its assignments.
+// unlistedTypes are the cluster types that have configs for single clusters but no listed
+// clusters. They map each config to its cluster types, and these to their assignments.
 type unlistedTypes map[model.Ref]map[string][]string
 
-// add adds what is for clusters of a tuple that has none.
+// add adds the configs for single clusters of a tuple that has no clusters.
 func (u unlistedTypes) add(p *Inputs, tuple int) {
 	for _, config := range p.Plan.OfClusters(tuple) {
 		if u[config] == nil {
@@ -285,7 +290,8 @@ func (u unlistedTypes) add(p *Inputs, tuple int) {
 	}
 }
 
-// diagnostics warns of each config. Where an assignment fails, its error is the cause.
+// diagnostics warns of each config. If an assignment fails, its error is the cause of the
+// warning.
 func (u unlistedTypes) diagnostics(environment string) (ds []diag.Diagnostic) {
 	for config, of := range u {
 		types := slices.Sorted(maps.Keys(of))

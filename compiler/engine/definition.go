@@ -14,13 +14,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// definitions returns the CustomResourceDefinitions of an assignment.
+// definitions returns the CustomResourceDefinitions of an assignment, by name. It returns nil if
+// the assignment has failed.
 func (as *assignments) definitions(i int) (map[string]string, error) {
 	summary, ok := decodeSummary(as.rows[i].summary)
 	if !ok || as.rows[i].failed {
 		return nil, nil
 	}
-	if _, retained, _, err := summary.parts(); err != nil || len(retained) == 0 { // as in most
+	if _, retained, _, err := summary.parts(); err != nil || len(retained) == 0 { // most assignments have none
 		return nil, err
 	}
 	with := summary
@@ -28,11 +29,11 @@ func (as *assignments) definitions(i int) (map[string]string, error) {
 	return with.retention.Definitions, err
 }
 
-// shareDefinitions lets one assignment of a cluster type bring each
-// CustomResourceDefinition that several bring alike: the first by name that has not
-// failed. Two reconcilers' objects that apply one object would take it from one
-// another for ever, and Helm refuses what another release has. The others are
-// emitted once more without it. Where a folder that is kept has it, that one does.
+// shareDefinitions makes one assignment of a cluster type bring each CustomResourceDefinition
+// that several bring alike. It chooses the first by name that has not failed. If a kept folder
+// has the definition, it chooses that folder. The other assignments are emitted again without it.
+// Otherwise the objects of two reconcilers would overwrite each other's definition again and
+// again. Helm even refuses an object of another release.
 func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, collided []collision) error {
 	s := as.in.spans[ct]
 	failing := map[int]bool{}
@@ -69,8 +70,8 @@ func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, 
 	return nil
 }
 
-// keptDefinitions returns the names of the CustomResourceDefinitions in folders of a
-// cluster type that stay as they were.
+// keptDefinitions returns the names of the CustomResourceDefinitions in the kept folders of a
+// cluster type.
 func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, error) {
 	out := map[string]bool{}
 	name := as.in.Model.ClusterTypes[ct].Name
@@ -90,7 +91,7 @@ func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, erro
 	}
 	before, err := in.record.ClusterType(name)
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
-		return out, nil // the output stays as it is, whatever is emitted
+		return out, nil // the output stays as it is, independently of the emissions
 	} else if err != nil {
 		return nil, err
 	}
@@ -107,8 +108,7 @@ func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, erro
 	return out, nil
 }
 
-// emitWithout emits an assignment once more, without definitions that another
-// brings.
+// emitWithout emits an assignment again, without definitions that another assignment brings.
 func (as *assignments) emitWithout(ctx context.Context, i int, without map[string]bool) error {
 	r := &as.rows[i]
 	h := as.in.key("without definitions").Key(r.key)
@@ -126,8 +126,8 @@ func (as *assignments) emitWithout(ctx context.Context, i int, without map[strin
 	return err
 }
 
-// sharedDefinition returns the CustomResourceDefinition with an id that two assignments
-// render; nil where it is none.
+// sharedDefinition returns the CustomResourceDefinition with this id that two assignments render.
+// It returns nil if they render no such definition.
 func (as *assignments) sharedDefinition(c *collision, id objectDigest) (*backends.Object, error) {
 	first, err := as.definitions(c.first)
 	if err != nil {
@@ -145,8 +145,8 @@ func (as *assignments) sharedDefinition(c *collision, id objectDigest) (*backend
 	return nil, nil
 }
 
-// definitionCollision says why two assignments cannot share a
-// CustomResourceDefinition; nothing where they can.
+// definitionCollision returns why two assignments cannot share a CustomResourceDefinition. It
+// returns empty texts if they can.
 func (as *assignments) definitionCollision(c collision) (message, hint string, err error) {
 	first, err := as.definitions(c.first)
 	if err != nil {

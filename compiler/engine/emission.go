@@ -15,29 +15,32 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// emissionSummary is what every build needs of an assignment's emission.
+// emissionSummary is the part of an assignment's emission that every build needs.
 //
-// In the cache it is a byte of flags, the folder's tree id, the number of objects as a
-// uvarint with their ids, and, as uvarints of their lengths with their bytes: the
-// diagnostics in JSON, what it requests of a quota in JSON, what Index needs to know, what
-// outlives the assignment in JSON, and each file's path, followed by its id, its size and
-// whether it is executable.
+// In the cache it is a byte of flags, the folder's tree id, the number of objects as a uvarint,
+// and their ids. After these come four texts, each with its length as a uvarint before its bytes:
+//   - the diagnostics in JSON, only with summaryDiagnostics;
+//   - the quota requests in JSON, only with summaryRequests;
+//   - the shared part for Index;
+//   - the retention in JSON.
+//
+// The last part is the files, each as its path, its id, its size and whether it is executable.
 type emissionSummary struct {
 	failed, orphan bool
-	// passing says that the next build may see something else, so that the summary is
-	// not kept.
+	// passing reports whether the next build may have another result, so that the cache does not
+	// keep the summary.
 	passing        bool
 	hasDiagnostics bool
 	hasRequests    bool
 	objects        []byte // an objectDigest of each, in the order of the emission
 	tree           [idSize]byte
 	diagnostics    []diag.Diagnostic
-	requests       kubernetes.Requests // nil where its workspace has no quota
+	requests       kubernetes.Requests // nil if its workspace has no quota
 	shared         json.RawMessage
 	retention      retention
 	files          []tree.File
 
-	rest []byte // what decodeSummary has not looked at
+	rest []byte // the part that decodeSummary has not decoded
 }
 
 const (
@@ -53,7 +56,7 @@ const (
 	fixedSize = 1 + idSize
 )
 
-// objectDigest tells an object from others. Two that have the same are looked at.
+// objectDigest identifies an object. Objects with the same digest are compared.
 type objectDigest [8]byte
 
 func objectID(o backends.Object) objectDigest {
@@ -97,7 +100,8 @@ func (h *emissionSummary) encode() []byte {
 	return b
 }
 
-// decodeSummary reads the part of a summary that every build needs.
+// decodeSummary decodes the part of a summary that every build needs. ok is false if the summary
+// is damaged.
 func decodeSummary(b []byte) (h emissionSummary, ok bool) {
 	if len(b) < fixedSize {
 		return h, false
@@ -118,7 +122,7 @@ func decodeSummary(b []byte) (h emissionSummary, ok bool) {
 	return h, true
 }
 
-// eachObject yields the ids of the objects of a summary that was decoded.
+// eachObject yields the ids of the objects of a decoded summary.
 func (h *emissionSummary) eachObject(yield func(objectDigest) bool) {
 	for rest := h.objects; len(rest) > 0; rest = rest[len(objectDigest{}):] {
 		if !yield(objectDigest(rest[:len(objectDigest{})])) {
@@ -151,7 +155,7 @@ func takeBool(b []byte) (is bool, rest []byte, err error) {
 	return b[0] == 1, b[1:], nil
 }
 
-// decodeDiagnostics reads the diagnostics of a summary.
+// decodeDiagnostics decodes the diagnostics of a summary. It returns nil if it has no diagnostics.
 func (h *emissionSummary) decodeDiagnostics() (ds []diag.Diagnostic, err error) {
 	if !h.hasDiagnostics {
 		return nil, nil
@@ -163,7 +167,7 @@ func (h *emissionSummary) decodeDiagnostics() (ds []diag.Diagnostic, err error) 
 	return ds, err
 }
 
-// decodeRequests reads what is requested of a quota.
+// decodeRequests decodes the quota requests of a summary. It returns nil if it has no requests.
 func (h *emissionSummary) decodeRequests() (r kubernetes.Requests, err error) {
 	if !h.hasRequests {
 		return nil, nil
@@ -181,8 +185,8 @@ func (h *emissionSummary) decodeRequests() (r kubernetes.Requests, err error) {
 	return r, err
 }
 
-// parts returns what Index needs to know and what outlives the assignment, as they are in a
-// summary, and what follows.
+// parts returns the encoded shared part for Index, the encoded retention, and the rest of a
+// summary.
 func (h *emissionSummary) parts() (shared, retained, rest []byte, err error) {
 	rest = h.rest
 	for _, has := range []bool{h.hasDiagnostics, h.hasRequests} {
@@ -199,8 +203,8 @@ func (h *emissionSummary) parts() (shared, retained, rest []byte, err error) {
 	return shared, retained, rest, err
 }
 
-// decodeShared reads what Index needs to know and what outlives the assignment, and
-// returns what follows.
+// decodeShared decodes the shared part for Index and the retention. It returns the rest of the
+// summary.
 func (h *emissionSummary) decodeShared() (rest []byte, err error) {
 	shared, retained, rest, err := h.parts()
 	if len(shared) > 0 {
@@ -212,7 +216,7 @@ func (h *emissionSummary) decodeShared() (rest []byte, err error) {
 	return rest, err
 }
 
-// decode reads all of a summary.
+// decode decodes all of a summary.
 func (h *emissionSummary) decode() (err error) {
 	if h.diagnostics, err = h.decodeDiagnostics(); err != nil {
 		return err
@@ -247,24 +251,24 @@ func (h *emissionSummary) decode() (err error) {
 		}
 		h.files = append(h.files, f)
 	}
-	all := tree.ID(ids) // which share its memory
+	all := tree.ID(ids) // the ids of all files share its memory
 	for i := range h.files {
 		h.files[i].ID, all = all[:2*idSize], all[2*idSize:]
 	}
 	return nil
 }
 
-// retention is what of a rendered workload outlives its assignment, and what others
-// may bring as well.
+// retention describes the objects of a rendered workload that outlive its assignment, and the
+// definitions that other assignments may bring as well.
 type retention struct {
 	// Kept are the objects that stay on the cluster, as kubernetes.KeptOf returns them.
 	Kept []string `json:"kept,omitempty"`
-	// Definitions are the CustomResourceDefinitions by name, each as a digest of what
-	// it defines.
+	// Definitions are the CustomResourceDefinitions by name. The values are digests of their
+	// definitions.
 	Definitions map[string]string `json:"definitions,omitempty"`
 }
 
-// encode returns the JSON of r, nothing for the zero value.
+// encode returns the JSON of r. It returns nil for the zero value.
 func (r retention) encode() []byte {
 	if len(r.Kept)+len(r.Definitions) == 0 {
 		return nil
@@ -288,5 +292,5 @@ func retentionOf(backend backends.Backend, a *backends.Assignment) retention {
 	return r
 }
 
-// definitionKind begins a CustomResourceDefinition in Kept.
+// definitionKind is the prefix of CustomResourceDefinitions in Kept.
 const definitionKind = "CustomResourceDefinition "

@@ -53,7 +53,7 @@ func TestEmissionsComeBack(t *testing.T) {
 	}
 }
 
-// What is remembered of an emission has every field of its summary.
+// The cached form of an emission has every field of its summary.
 func TestEmissionsHaveEveryField(t *testing.T) {
 	base := func() *emissionSummary { return &emissionSummary{} }
 	fieldtest.Check(t, base, func(s *emissionSummary) string {
@@ -73,8 +73,8 @@ func TestEmissionsHaveEveryField(t *testing.T) {
 	})
 }
 
-// Only what was written is read: a file with a mode that is none, and what is cut
-// off or too long, are damage.
+// Damaged summaries are not decoded: a file with an invalid mode, and a summary that is cut off
+// or too long.
 func TestDamagedEmissions(t *testing.T) {
 	encoded := emissionOf(emitted[1])
 	spoilt := bytes.Clone(encoded)
@@ -91,7 +91,8 @@ func TestDamagedEmissions(t *testing.T) {
 	}
 }
 
-// What is held comes back, from memory and from the file, and what cannot be held does not.
+// Stored files can be read again, from memory and from the file. Files that cannot be stored
+// cannot.
 func TestSpill(t *testing.T) {
 	s := &spill{}
 	defer func() {
@@ -105,7 +106,7 @@ func TestSpill(t *testing.T) {
 	for range 24 {
 		var some [][]backends.File
 		for range 1 + r.IntN(40) {
-			random := make([]byte, r.IntN(200_000)) // which cannot be compressed
+			random := make([]byte, r.IntN(200_000)) // random bytes do not compress
 			for i := range random {
 				random[i] = byte(r.Uint32())
 			}
@@ -131,7 +132,7 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSummary: what is read of a summary is encoded to the same files.
+// FuzzDecodeSummary checks that a decoded summary encodes to the same files.
 func FuzzDecodeSummary(f *testing.F) {
 	summary := emissionOf(emitted...)
 	f.Add(summary)

@@ -18,20 +18,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// emission is what an assignment gives: files where it has not failed.
+// emission is the result of emitting an assignment. It has files unless the emission failed.
 type emission struct {
 	backends.Emission
 	summary *emissionSummary
 }
 
-// emissions takes assignments from their composed values to files: charts get
-// their values, what is to be rendered is rendered, namespace services and
-// reconcilers that are functions are evaluated, and backends emit.
+// emissions turns the composed values of assignments into files. It fills in the values of
+// charts, renders the manifests, and evaluates namespace services and reconcilers that are
+// functions. Finally the backends emit the assignments.
 //
-// without are the definitions that each is to leave out, by assignment.
+// without are the definitions that each assignment leaves out, by assignment.
 func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]map[string]bool) ([]emission, error) {
 	out := make([]emission, len(numbers))
-	assigned := make([]*backends.Assignment, len(numbers)) // nil where it has failed
+	assigned := make([]*backends.Assignment, len(numbers)) // nil if it has failed
 	late := make([]compose.Late, len(numbers))
 	tuples := make([]int32, len(numbers))
 	for n, i := range numbers {
@@ -86,8 +86,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 	return out, nil
 }
 
-// objectsOf are the objects of a projection, as functions of the assignment see
-// them: without hooks that differ with each render.
+// objectsOf returns the objects of a projection for functions of the assignment. It leaves out
+// hooks that differ with each render.
 func objectsOf(p *model.Projection) model.Value {
 	var objects []model.Value
 	if p != nil {
@@ -99,7 +99,7 @@ func objectsOf(p *model.Projection) model.Value {
 	return model.ListOf(objects...)
 }
 
-// emit has the backend emit the assignment, unless it has failed.
+// emit makes the backend emit the assignment, unless it has failed.
 func (m *emission) emit(p *Inputs, backend backends.Backend, a *backends.Assignment) {
 	summary := m.summary
 	summary.diagnostics = p.strict(slices.Concat(summary.diagnostics, backends.Refuse(backend, a),
@@ -133,9 +133,8 @@ func (m *emission) emit(p *Inputs, backend backends.Backend, a *backends.Assignm
 	_, _ = hex.Decode(summary.tree[:], []byte(tree.TreeID(blobs)))
 }
 
-// unwritable returns an error where files that a backend gives cannot be written:
-// beside each other, or beside the folders that lie where they do; of is what the
-// files are of.
+// unwritable returns an error if files of a backend cannot be written. They may conflict with
+// each other, or with the folders in the same place. of is the entity that the files belong to.
 func unwritable(backend backends.Backend, of model.Ref, files []backends.File,
 	folders []backends.Folder) []diag.Diagnostic {
 	paths := make([]string, 0, len(files)+len(folders))
@@ -159,8 +158,8 @@ func unwritable(backend backends.Backend, of model.Ref, files []backends.File,
 		At(of, "").Hinting("this is a mistake in the backend, not in the platform: report it")}
 }
 
-// assignment is everything that was decided, as a backend sees it, but for the
-// specs and the projection.
+// assignment returns an assignment with all decisions about it, in the form that a backend gets.
+// The specs and the projection are missing.
 func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 	a := &e.in.Schedule.Assignments[i]
 	out := &backends.Assignment{
@@ -213,8 +212,8 @@ func secretOf(s compose.Secret) backends.Secret {
 		Property: text("property"), Version: text("version")}
 }
 
-// requests returns what an assignment requests of its workspace's quota; nil where that has
-// none.
+// requests returns the requests of an assignment from its workspace's quota. It returns nil if
+// the workspace has no quota.
 func (e *emitter) requests(w *model.Workload, a *backends.Assignment) kubernetes.Requests {
 	of, _ := e.in.Model.WorkspaceOf(w)
 	if of == nil || of.Quota == nil {
@@ -230,14 +229,14 @@ func (e *emitter) requests(w *model.Workload, a *backends.Assignment) kubernetes
 	return out
 }
 
-// orphans says whether the namespace outlives the assignment.
+// orphans reports whether the namespace outlives the assignment.
 func orphans(namespaceService model.Value) bool {
 	deletion, _ := namespaceService.Lookup("deletion")
 	return deletion.Text() == "orphan"
 }
 
-// withoutEffect warns of what a source says about CustomResourceDefinitions where
-// the reconciler cannot do it.
+// withoutEffect warns of a source's setting for CustomResourceDefinitions if the reconciler does
+// not support it.
 func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diagnostic {
 	crds := a.Manifests.CRDs()
 	var why, hint string

@@ -1,42 +1,42 @@
-// Package engine is the engine of one environment: from the files of a platform to the tree
-// that is to be written. Each file is a step, or types that steps share. In this order, in which
-// data goes through them, a file uses only declarations of files above it:
+// Package engine compiles one environment, from the files of a platform to the tree to write.
+// Each file is a step, or has types that steps share. The files are listed in the order of the
+// data flow. Each file uses only declarations of files above it:
 //
 //	meter.go        the cache, and counts of its use
-//	request.go      the request of a build, and what it reports
-//	inputs.go       what all later steps read: the model, its schedule, its configuration plan
+//	request.go      the request of a build, and its reports
+//	inputs.go       the inputs of all later steps: the model, its schedule, its configuration plan
 //	key.go          keys of results, derived from the inputs
 //	scope.go        the cluster types of a build, with the record of the output
 //	composed.go     values of single clusters
 //	planning.go     evaluate, schedule, and plan the configuration: makes the inputs
-//	reason.go       why something stays as the record has it: one table
-//	retain.go       keep what lost selectors selected, and clusters that errors hide
-//	entry.go        what each cluster pulls, where cluster types have entries for them
-//	emission.go     summaries of emissions, as they are cached
+//	reason.go       why a part stays as the record describes it: one table
+//	retain.go       keep the previous selections of lost selectors, and clusters that errors hide
+//	entry.go        the folder that each cluster follows, if its cluster type has entries
+//	emission.go     summaries of emissions, in the form of the cache
 //	tuple.go        compose the values of tuples, which many assignments share
 //	spill.go        files of emissions, until they are written
 //	render.go       render charts, overlays and playbooks
-//	boundsunit.go   what units of systemd run, and as whom
-//	bounds.go       hold assignments to the bounds of their workspaces
+//	boundsunit.go   the users and the rights of systemd units
+//	bounds.go       check assignments against the bounds of their workspaces
 //	emit.go         one emission, by a backend
-//	assignment.go   identify assignments, and emit those that the cache does not know
-//	recall.go       leave out the cluster types that are as they were
+//	assignment.go   identify assignments, and emit the assignments that are not cached
+//	recall.go       skip the cluster types that have not changed
 //	collision.go    which assignment has the better claim to an object
 //	definition.go   CustomResourceDefinitions that several assignments bring
 //	build.go        build all assignments, and find the objects that two of them create
-//	settle.go       keep folders of what failed, and fail what depends on it
+//	settle.go       keep folders of failed assignments, and fail their dependents
 //	clustertype.go  the folder of a cluster type, and the tree
-//	change.go       what clusters have by the record, and will have
-//	outlive.go      what stays on clusters
-//	removal.go      what goes, and whether so much may
+//	change.go       the folders of clusters before and after the build
+//	outlive.go      objects that stay on clusters
+//	removal.go      check the removals, and report them
 //	engine.go       Plan and Build: the steps in their order
 //
-// What a step reports is a diagnostic; an error is about what cannot be read, or a context that
-// has ended.
+// Steps report problems of the platform as diagnostics. They return an error only if something
+// cannot be read, or if a context has ended.
 //
-// In the hello-world example, Plan finds the assignment dev/drone/hello-world-functional-test, and
-// Build makes the folder drone/hello-world-functional-test of it, in the tree of environment dev:
-// a namespace, a platform config and the objects of Flux.
+// In the hello-world example, Plan finds the assignment dev/drone/hello-world-functional-test.
+// Build turns it into the folder drone/hello-world-functional-test, in the tree of environment
+// dev. The folder has a namespace, a platform config and the objects of Flux.
 package engine
 
 import (
@@ -58,19 +58,19 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Environment is one environment of a build: planned by Plan, and, after Build, compiled.
-// It is for one goroutine, but for what is read of it after Build.
+// Environment is one environment of a build: Plan plans it, and Build compiles it. It is not safe
+// for concurrent use, except that after Build several goroutines may read it.
 type Environment struct {
 	*Inputs
-	// Tree is the output; nil where it must stay as it is. What it gives is made when it
-	// is asked for, of what the build read, which has to be there then.
+	// Tree is the output; nil if the output must stay as it is. Its content is made when it is
+	// requested, from the files that the build has read. These files must still exist then.
 	Tree *tree.Tree
-	// Effect is what the build changes on clusters, by the record of the output; nil where it
-	// changes nothing, or nothing is recorded. Removals count what it removes, whether that is
-	// allowed or not.
+	// Effect describes the changes of the build on clusters, compared with the record of the
+	// output. It is nil if there are no changes or no record. Removals counts the removals,
+	// whether they are allowed or not.
 	Effect   *effect.Effect
 	Removals effect.Removals
-	// Counts counts what the build gave.
+	// Counts counts the results of the build.
 	Counts Counts
 
 	reports     *reports
@@ -78,12 +78,12 @@ type Environment struct {
 	emitter     *emitter
 	assignments *assignments
 	displaced   bool
-	same        map[string]bool // cluster types that are left out
+	same        map[string]bool // the cluster types that the build leaves out
 	beside      func(clusterType string) (*tree.ClusterTypeRecord, error)
 }
 
-// Plan takes an environment through the pipeline up to what its assignments are
-// configured by.
+// Plan plans an environment: it evaluates it, schedules it, and plans the configuration of its
+// assignments.
 func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
 	e := &Environment{Inputs: &Inputs{Name: name, request: r}, reports: &reports{environment: name}}
 	if err := e.plan(ctx, e.reports); err != nil || e.Model == nil {
@@ -97,9 +97,9 @@ func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
 	return e, nil
 }
 
-// Build takes a planned environment through the rest of the pipeline. previous is the
-// record of its output, which may be nil; one of something else does not count: writing
-// over it is refused.
+// Build compiles a planned environment. previous is the record of its output, which may be nil.
+// Build ignores the record of another platform or environment, because kalypso refuses to
+// overwrite that output.
 func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 	if e.Model == nil {
 		return nil
@@ -110,7 +110,7 @@ func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 	}
 	err := e.build(ctx, &scope{in: e.Inputs, record: previous, same: e.same, beside: e.beside})
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
-		// What there is to keep is not known: the output stays as it is.
+		// The content of the record is not known, so the output stays as it is.
 		e.reports.add(broken.Diagnostic())
 		e.Tree, e.Counts = nil, Counts{}
 	} else if err != nil {
@@ -139,7 +139,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	// Let the reasons name the codes of the errors.
+	// Make the reasons name the codes of the errors.
 	for _, d := range e.reports.all {
 		for _, a := range d.Assignments {
 			k.errors[a] = append(k.errors[a], d)
@@ -151,7 +151,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	}
 	e.Tree, e.Counts = treeOf(types, k, entries, e.reports)
 	if e.displaced || e.Model.Invalid[model.Ref{Collection: "environments", Name: e.Name}] {
-		e.Tree, e.Counts = nil, Counts{} // its gitops is not known: the output stays as it is
+		e.Tree, e.Counts = nil, Counts{} // its gitops is not known, so the output stays as it is
 		return nil
 	}
 	if s.record == nil {
@@ -166,7 +166,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	return err
 }
 
-// Close removes what the build holds of the content of its tree.
+// Close removes the stored content of the environment's tree.
 func (e *Environment) Close() error {
 	if e.assignments == nil {
 		return nil
@@ -174,21 +174,20 @@ func (e *Environment) Close() error {
 	return e.assignments.spill.close()
 }
 
-// Diagnostics are those of the environment so far. They have positions after Build.
+// Diagnostics returns the diagnostics of the environment so far. They have positions after Build.
 func (e *Environment) Diagnostics() []diag.Diagnostic { return e.reports.all }
 
-// Displace leaves the environment's output as it is, and adds the diagnostics that say why.
+// Displace keeps the environment's output as it is, and adds the diagnostics that explain why.
 func (e *Environment) Displace(ds ...diag.Diagnostic) {
 	e.displaced = true
 	e.reports.add(ds...)
 }
 
-// Failed says whether an error concerns the assignment with this number, so that
-// it is not built.
+// Failed reports whether the assignment with this number has an error, so that it is not built.
 func (e *Environment) Failed(assignment int) bool { return e.assignments.rows[assignment].failed }
 
-// Files returns the files of the folder of an assignment with their bytes, sorted by path;
-// none where it has failed. It may be called by several goroutines, after Build.
+// Files returns the files of an assignment's folder, sorted by path. It returns nil if the
+// assignment failed. After Build, it is safe for concurrent use by multiple goroutines.
 func (e *Environment) Files(ctx context.Context, assignment int) ([]backends.File, error) {
 	if e.Failed(assignment) {
 		return nil, nil
@@ -219,9 +218,9 @@ func (e *Environment) GraphOn(ctx context.Context, assignment int, cluster *mode
 	return e.Plan.NewComposer().ComposeOn(tuple, cluster, with), nil
 }
 
-// Graphs calls f with the configuration graph of each of some tuples of the plan.
+// Graphs calls f with the configuration graph of each of the given tuples of the plan.
 func (e *Environment) Graphs(ctx context.Context, tuples []int32, f func(tuple int32, g *compose.Graph)) error {
-	const atOnce = 256 // whose functions of the assignment are evaluated together
+	const atOnce = 256 // tuples whose functions of the assignment are evaluated together
 	composer := e.Plan.NewComposer()
 	for some := range slices.Chunk(tuples, atOnce) {
 		prepared, err := e.Plan.Prepare(ctx, some)
@@ -238,19 +237,19 @@ func (e *Environment) Graphs(ctx context.Context, tuples []int32, f func(tuple i
 	return nil
 }
 
-// Select returns the numbers of the assignments that each selector of assignments holds
-// for, ascending.
+// Select returns the numbers of the assignments that each selector of assignments selects, in
+// ascending order.
 func (e *Environment) Select(selectors []model.Selector) [][]int {
 	return e.Plan.Select(selectors, newSatisfier(expr.In(e.request.Workers)))
 }
 
-// MayMatch says whether a selector of assignments leaves the environment open.
+// MayMatch reports whether a selector of assignments may select assignments of the environment.
 func (e *Environment) MayMatch(s model.Selector) bool {
 	return selector.MayHold(s, "environment", e.Name, newSatisfier(expr.In(e.request.Workers)))
 }
 
-// Configuration returns the digest of the composed values of the assignment with
-// this number: the version of its configuration.
+// Configuration returns the digest of an assignment's composed values, which is the version of
+// its configuration. It returns "" if the values are not known.
 func (e *Environment) Configuration(assignment int) model.Digest {
 	name := e.Schedule.Assignments[assignment].ClusterType.Name
 	ct, _ := slices.BinarySearchFunc(e.Model.ClusterTypes, name,
@@ -261,14 +260,14 @@ func (e *Environment) Configuration(assignment int) model.Digest {
 	return e.tuples.summary(assignment).digest
 }
 
-// ApplicationValues returns what the application gives the chart of a deployment
-// target, composed, with its provenance. It is the same on all cluster types.
+// ApplicationValues returns the application's composed values for the chart of a deployment
+// target, with their provenance. They are the same on all cluster types.
 func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
 	return e.emitter.applicationValues(w, t)
 }
 
-// Keys returns the keys of the cluster types of the build, by name: of all that the folder
-// of each is made of. Those with errors have none.
+// Keys returns the keys of the cluster types of the build, by name. A key identifies all inputs
+// of a cluster type's folder. Cluster types with errors are absent.
 func (e *Environment) Keys(ctx context.Context) (map[string]cache.Key, error) {
 	if e.Model == nil {
 		return nil, nil
@@ -292,14 +291,14 @@ func (e *Environment) Keys(ctx context.Context) (map[string]cache.Key, error) {
 	return out, nil
 }
 
-// Beside has clusters that errors hide be as they are in another output, where there is no
-// record: of that returns what it has of a cluster type, which may be nil.
+// Beside provides another output's records for clusters that errors hide, for a build without a
+// record. of returns the record of a cluster type, or nil if the other output does not have it.
 func (e *Environment) Beside(of func(clusterType string) (*tree.ClusterTypeRecord, error)) {
 	e.beside = of
 }
 
-// Clusters returns the clusters that pull the folder of a cluster type, as its record has
-// them; nil for no such cluster type.
+// Clusters returns the clusters that pull the folder of a cluster type, in the form of a record.
+// It returns nil if there is no such cluster type.
 func (e *Environment) Clusters(clusterType string) *tree.ClusterTypeRecord {
 	if e.Model == nil {
 		return nil
@@ -313,15 +312,15 @@ func (e *Environment) Clusters(clusterType string) *tree.ClusterTypeRecord {
 	return nil
 }
 
-// HasEntries says whether the clusters that follow a folder pull entries of their own.
+// HasEntries reports whether the clusters that follow a folder pull their own entries.
 func (e *Environment) HasEntries(folder string) bool {
 	i, found := slices.BinarySearchFunc(e.Model.ClusterTypes, folder,
 		func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
 	return found && e.Model.ClusterTypes[i].Entries == model.ClusterEntries
 }
 
-// Record returns the record that a write of the environment into an empty place would leave;
-// nil where nothing would be written. It is made as it is read.
+// Record returns the record that the environment would get in an empty place. It returns nil if
+// nothing would be written. The content of the record is made when it is read.
 func (e *Environment) Record(ctx context.Context, o tree.Options) *tree.Record {
 	if e.Tree == nil {
 		return nil
@@ -339,14 +338,13 @@ func (e *Environment) Record(ctx context.Context, o tree.Options) *tree.Record {
 	return e.Tree.Record(ctx, o, func(clusterType string) int { return numbers[clusterType] })
 }
 
-// LeaveOut leaves cluster types out of the build. Their folders are in the tree as outside
-// of it.
+// LeaveOut leaves cluster types out of the build. The tree marks their folders as outside.
 func (e *Environment) LeaveOut(clusterTypes map[string]bool) { e.same = clusterTypes }
 
-// LeftOut says whether a cluster type is left out of the build.
+// LeftOut reports whether a cluster type is left out of the build.
 func (e *Environment) LeftOut(clusterType string) bool { return e.same[clusterType] }
 
-// AllFailed yields the number of each assignment of the build that failed.
+// AllFailed yields the number of each failed assignment of the build.
 func (e *Environment) AllFailed(yield func(int) bool) {
 	s := &scope{in: e.Inputs, same: e.same}
 	for i := range e.assignments.rows {
@@ -356,20 +354,20 @@ func (e *Environment) AllFailed(yield func(int) bool) {
 	}
 }
 
-// NeedsContent says whether the emission of an assignment needs the content of its source,
-// or at least what it is pinned to.
+// NeedsContent reports whether the emission of an assignment needs the content of its source, or
+// at least its pin.
 func (e *Environment) NeedsContent(assignment int) bool {
 	return e.needsContent(&e.Schedule.Assignments[assignment])
 }
 
-// Requested returns what the assignments of a workspace with a quota request of it together,
-// after Build, as far as they are within it.
+// Requested returns the total requests of a workspace's assignments from its quota, after Build.
+// It counts only assignments within the quota. It returns nil if the workspace has no requests.
 func (e *Environment) Requested(workspace string) kubernetes.Requests {
 	return e.assignments.requested[workspace]
 }
 
-// SelectTested returns the numbers of the assignments that each of some tests is about,
-// ascending, whether they fail or not.
+// SelectTested returns the numbers of the assignments that each test is about, in ascending
+// order. It includes assignments that fail.
 func (e *Environment) SelectTested(tests []*model.Test) [][]int {
 	selectors := make([]model.Selector, len(tests))
 	for i, t := range tests {
@@ -389,8 +387,8 @@ func (e *Environment) SelectTested(tests []*model.Test) [][]int {
 	return out
 }
 
-// SelectClusters returns the clusters that a selector of clusters holds for, sorted; nil
-// selects all.
+// SelectClusters returns the clusters that a selector of clusters selects, sorted by name. A nil
+// selector selects all clusters.
 func (e *Environment) SelectClusters(s *model.Selector) []*model.Cluster {
 	all := e.Model.Clusters
 	if s == nil {
@@ -423,11 +421,11 @@ func (e *Environment) SelectClusters(s *model.Selector) []*model.Cluster {
 	return out
 }
 
-// GraphsOn calls f with the configuration graph of a tuple on each of some clusters, without
+// GraphsOn calls f with the configuration graph of a tuple on each of the given clusters, without
 // the clusters' own values.
 func (e *Environment) GraphsOn(ctx context.Context, tuple int32, clusters []*model.Cluster,
 	f func(c *model.Cluster, g *compose.Graph)) error {
-	const atOnce = 256 // whose functions of the assignment are evaluated together
+	const atOnce = 256 // clusters whose functions of the assignment are evaluated together
 	composer := e.Plan.NewComposer()
 	for some := range slices.Chunk(clusters, atOnce) {
 		prepared, err := e.Plan.PrepareOn(ctx, tuple, some)

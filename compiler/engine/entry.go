@@ -15,50 +15,51 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// entries are those of the clusters whose cluster types have some: what each of them pulls.
-// Folders of entries are shared out among the shards of a build by their own names, as those of
-// cluster types are: so each is of one build, whatever folders its entries name.
+// entries are the entries of the clusters whose cluster types have entries: each determines what
+// its cluster pulls. As with cluster types, the name of a folder of entries determines its shard.
+// So each folder belongs to one build, whichever folders its entries name.
 type entries struct {
 	in       *Inputs
 	scope    *scope
 	retained *retained
 	reports  *reports
 	types    map[string]*model.ClusterType // of the model, by folder
-	// makers make the files of the entries that name a folder, by folder; those of clusters
-	// that can have some.
+	// makers make the files of the entries that name a folder, by folder. Folders whose clusters
+	// cannot have entries are absent.
 	makers map[string]func(*model.Cluster) []backends.File
-	keys   map[string]cache.Key // of folderKey
+	keys   map[string]cache.Key // results of folderKey
 	last   sync.Map             // entryFiles by folder
 	// shards are the folders of entries as they will be, by name.
 	shards map[string]*shard
-	// followed are the folders that entries which stay name.
+	// followed are the folders that kept entries name.
 	followed map[string]bool
-	left     []string // clusters that are to have no entries any more, and whose entries stay
+	left     []string // clusters that should have no entries any more, and whose entries stay
 	moves    []move
-	fresh    []move // that the record does not list
+	fresh    []move // entries that the record does not list
 	waits    map[wait]*waitSets
-	// needed are the deployment targets of recorded folders that stay there for clusters which
-	// do not move, by folder.
+	// needed are the deployment targets of recorded folders that stay because clusters there do
+	// not move, by folder.
 	needed map[string]map[string]bool
 }
 
-// move is an entry that is in the record too.
+// move is a cluster's change from a recorded entry to one that names another folder.
 type move struct {
 	shard *shard
 	from  tree.EntryRecord
 	to    string
 }
 
-// wait is why clusters of a cluster type wait, and for which folder.
+// wait is why clusters of a cluster type wait, and the folder that they wait for.
 type wait struct {
 	clusterType, folder string
 	reason              reason
 }
 
-// waitSets are the clusters that wait, and the deployment targets whose errors are the cause.
+// waitSets are the waiting clusters, and the deployment targets with the errors that cause the
+// wait.
 type waitSets struct{ clusters, targets map[string]bool }
 
-// wait notes that a cluster waits.
+// wait notes that a cluster waits because of errors of the targets.
 func (e *entries) wait(of wait, cluster string, targets ...string) {
 	if e.waits[of] == nil {
 		e.waits[of] = &waitSets{map[string]bool{}, map[string]bool{}}
@@ -72,16 +73,19 @@ func (e *entries) wait(of wait, cluster string, targets ...string) {
 // shard is a folder of entries.
 type shard struct {
 	entries  []tree.Entry     // sorted by cluster
-	clusters []*model.Cluster // beside entries; nil for those that stay
-	digest   model.Digest     // of entries of which none stays; "" where it is not known
-	keeps    bool             // whether entries stay as the record has them
-	made     sync.Once        // the files of entries
+	clusters []*model.Cluster // parallel to entries; nil for kept entries
+	digest   model.Digest     // of entries without kept ones; "" until it is known
+	keeps    bool             // whether it has kept entries or lacks fresh ones
+	made     sync.Once        // makes the files of the entries
 	recorded []tree.EntryRecord
 }
 
-// planEntries decides what each cluster follows. A cluster whose entry is recorded stays with
-// that where errors hide its class, where the selectors of the class hold for nothing any
-// more, and where it is no longer listed: what runs is stopped by name alone.
+// planEntries decides which folder each cluster follows. A cluster with a recorded entry keeps it:
+//   - if errors hide the class of the cluster,
+//   - if the selectors of its class no longer select anything, or
+//   - if the cluster is no longer listed.
+//
+// Only an explicit removal by name stops the deployments of a cluster.
 func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 	e := &entries{in: s.in, scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{},
 		makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{},
@@ -136,8 +140,8 @@ func (e *entries) shard(name string) *shard {
 	return e.shards[name]
 }
 
-// refuse says whether the clusters of a cluster type cannot have entries, and reports why,
-// unless that is done.
+// refuse reports whether the clusters of a cluster type cannot have entries. It reports the
+// reasons, unless reported says that they are reported already.
 func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 	var ds []diag.Diagnostic
 	if same := e.types[backends.EntriesDir]; same != nil {
@@ -157,7 +161,7 @@ func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 	return false
 }
 
-// keep lets entries of the record stay in a shard.
+// keep keeps the entries of the record in a shard that must stay.
 func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 	sh := e.shard(name)
 	sh.recorded = recorded
@@ -199,19 +203,19 @@ func (e *entries) addFresh(sh *shard, recorded []tree.EntryRecord) {
 	}
 }
 
-// stay lets an entry of a shard, by number, stay as the record has it.
+// stay keeps an entry of a shard, given by its number, as the record has it.
 func (e *entries) stay(sh *shard, n int, r tree.EntryRecord) {
 	sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
 	sh.keeps, e.followed[r.Folder] = true, true
 }
 
-// find returns the number of the entry of a cluster, or where it would be.
+// find returns the position of a cluster's entry, or the position to insert it at.
 func (sh *shard) find(cluster string) (int, bool) {
 	return slices.BinarySearchFunc(sh.entries, cluster,
 		func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
 }
 
-// drop takes the entry of a cluster out.
+// drop removes the entry of a cluster.
 func (sh *shard) drop(cluster string) {
 	if n, found := sh.find(cluster); found {
 		sh.entries, sh.clusters = slices.Delete(sh.entries, n, n+1), slices.Delete(sh.clusters, n, n+1)
@@ -219,8 +223,8 @@ func (sh *shard) drop(cluster string) {
 	}
 }
 
-// hides says whether errors, or what this build is about, are why a recorded entry is not to
-// be made.
+// hides reports whether the absence of a recorded entry may only be due to errors, or to the part
+// of the environment that this build is about.
 func (e *entries) hides(r tree.EntryRecord) bool {
 	if e.in.Model.Incomplete || e.in.Model.ClustersIncomplete ||
 		e.in.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
@@ -235,7 +239,7 @@ func (e *entries) hides(r tree.EntryRecord) bool {
 		(e.makers[ct.Name] == nil || !e.scope.inRing(ct.Name) || !e.scope.inRing(r.Folder))
 }
 
-// classUnknown says whether errors may hide which class a cluster is of.
+// classUnknown reports whether errors may hide the classes of clusters.
 func (e *entries) classUnknown() bool {
 	return e.in.Model.Incomplete ||
 		slices.ContainsFunc(e.in.Model.Configs, func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
@@ -243,8 +247,8 @@ func (e *entries) classUnknown() bool {
 			func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
 }
 
-// reportLeft warns of entries that stay although the platform has no such clusters any more,
-// or their cluster types have no entries.
+// reportLeft warns of entries that stay although the platform does not have their clusters any
+// more, or although their cluster types have no entries.
 func (e *entries) reportLeft() {
 	slices.Sort(e.left)
 	by := map[reason][]string{}
@@ -262,7 +266,7 @@ func (e *entries) reportLeft() {
 	}
 }
 
-// digest identifies the entries, if the build makes all of them anew. The record keeps it.
+// digest identifies the entries if the build makes all of them. The record keeps it.
 func (e *entries) digest(sh *shard) model.Digest {
 	if sh.digest != "" {
 		return sh.digest
@@ -275,9 +279,9 @@ func (e *entries) digest(sh *shard) model.Digest {
 	return sh.digest
 }
 
-// folderKey identifies the input of the entries that name a folder, except for their clusters.
-// It hashes the entry of an example, which covers the environment, the reconciler and this
-// version of kalypso: making every entry in each build would take too long.
+// folderKey identifies the input of the entries that name a folder, except for their clusters. It
+// hashes the entry of an example, which covers the environment, the reconciler and this version
+// of kalypso. Making every entry in each build would take too long.
 func (e *entries) folderKey(folder string) cache.Key {
 	key, known := e.keys[folder]
 	if !known {
@@ -290,7 +294,8 @@ func (e *entries) folderKey(folder string) cache.Key {
 	return key
 }
 
-// trees returns the folders of entries, in no order, and those that this build leaves alone.
+// trees returns the folders of entries, in no particular order. It includes the folders of other
+// shards, marked as outside.
 func (e *entries) trees() []tree.ClusterType {
 	var out []tree.ClusterType
 	if e.scope.record != nil {
@@ -327,14 +332,14 @@ func (e *entries) trees() []tree.ClusterType {
 	return out
 }
 
-// entryFiles are what a maker returned last for a folder, which often is the same for all
-// clusters.
+// entryFiles are the last result of a maker for a folder. Often all clusters have the same
+// result.
 type entryFiles struct {
 	made  *backends.File // the first one
 	files *tree.EntryFiles
 }
 
-// make sets the files of the entries of a shard that do not stay.
+// make sets the files of the entries of a shard that are not kept.
 func (e *entries) make(sh *shard) {
 	for i := range sh.entries {
 		entry := &sh.entries[i]
@@ -352,7 +357,7 @@ func (e *entries) make(sh *shard) {
 	}
 }
 
-// files returns the files of the entries that do not stay, sorted by path.
+// files returns the files of the entries that are not kept, sorted by path.
 func (e *entries) files(sh *shard) []backends.File {
 	var out []backends.File
 	for i, entry := range sh.entries {

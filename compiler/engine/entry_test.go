@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// The digest of entries follows from what their backend gives now, whatever it makes that of.
+// The digest of entries depends on their folders and on the files that the backend returns now.
 func TestEntriesDigest(t *testing.T) {
 	digest := func(folder, data string) model.Digest {
 		files := func(*model.Cluster) []backends.File { return []backends.File{{Path: "a", Data: []byte(data)}} }

@@ -14,38 +14,38 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Inputs is an environment of which it is known what is assigned where, and what each
-// assignment is configured by: what all steps of its build read.
+// Inputs is an environment with its assignments and the configuration of each assignment. All
+// steps of its build read it.
 type Inputs struct {
 	Name   string
 	Source tree.Source
-	// Model is nil where nothing of the environment can be read. Then Schedule and Plan
-	// are nil too.
+	// Model is nil if kalypso cannot read anything of the environment. Then Schedule and Plan are
+	// nil too.
 	Model    *model.Environment
 	Schedule *schedule.Schedule
-	// Plan says what the assignments of the schedule are configured by.
+	// Plan describes the configuration of the schedule's assignments.
 	Plan *compose.Plan
 
 	request  *Request
-	split    []string                   // cluster types whose clusters are told apart, and must not be
-	digests  bool                       // whether Source is known by the digests of files
+	split    []string                   // cluster types with clusters that get different values, and must not
+	digests  bool                       // whether Source is identified by the digests of files
 	clusters map[string][]model.Cluster // by cluster type, sorted by name
 	spans    []span                     // by cluster type of the model
-	// rings are those of the request, by cluster type; one that is in several or none
-	// is absent.
+	// rings are the rings of the request, by cluster type. A cluster type without a ring or in
+	// several rings is absent.
 	rings map[string]string
-	// declared are all rings of the environment, as rings are.
+	// declared are all rings of the environment, by cluster type as in rings.
 	declared map[string]string
-	// bounded are the cluster types that workspaces may be on which select them, by workspace.
+	// bounded are the cluster types that are allowed to workspaces with a selector, by workspace.
 	bounded map[string]map[string]bool
 }
 
-// Ring returns the ring of a cluster type, or of a class of one; "" where it is in none, or
-// in several.
+// Ring returns the ring of a cluster type or of a class of a cluster type. It returns "" if there
+// is no ring or if there are several.
 func (p *Inputs) Ring(clusterType string) string { return p.declared[clusterType] }
 
-// OCI returns where the environment's gitops keeps its tree; nil where that is no
-// OCI registry, or not known.
+// OCI returns the location of the environment's tree in an OCI registry. It returns nil if the
+// tree is elsewhere or its location is not known.
 func (p *Inputs) OCI() *tree.OCI {
 	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.OCI == "" {
 		return nil
@@ -54,8 +54,8 @@ func (p *Inputs) OCI() *tree.OCI {
 	return &tree.OCI{Repository: g.OCI, Tag: g.Tag, Path: g.Path}
 }
 
-// Git returns where the environment's gitops keeps its tree; nil where that is no git repository,
-// or not known.
+// Git returns the location of the environment's tree in a git repository. It returns nil if the
+// tree is elsewhere or its location is not known.
 func (p *Inputs) Git() *tree.Git {
 	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.Repo == "" {
 		return nil
@@ -75,11 +75,11 @@ func (p *Inputs) Formerly() []string {
 	return out
 }
 
-// span is a range of assignments by number: from first, up to next.
+// span is a range of assignments by number, from first up to but not including next.
 type span struct{ first, next int }
 
-// spansOf returns the assignments of each cluster type: the schedule sorts them by
-// cluster type.
+// spansOf returns the span of each cluster type of the model. The schedule sorts its assignments
+// by cluster type.
 func spansOf(m *model.Environment, s *schedule.Schedule) []span {
 	out := make([]span, len(m.ClusterTypes))
 	first := 0
@@ -94,8 +94,8 @@ func spansOf(m *model.Environment, s *schedule.Schedule) []span {
 	return out
 }
 
-// byFolder returns clusters by the folders that they follow, in one piece of memory: there may
-// be a million.
+// byFolder groups clusters by the folder that they follow. All groups share one allocation,
+// because there may be a million clusters.
 func byFolder(clusters []model.Cluster) map[string][]model.Cluster {
 	sizes := map[string]int{}
 	for i := range clusters {
@@ -121,7 +121,8 @@ func (p *Inputs) hold(n int) {
 // id returns the id of the assignment with this number.
 func (p *Inputs) id(assignment int) string { return p.Schedule.Assignments[assignment].ID(p.Name) }
 
-// reconciler returns the cluster type's reconciler; nil where it is sick.
+// reconciler returns the reconciler of a cluster type. It returns nil if the reconciler has
+// errors.
 func (p *Inputs) reconciler(ct *model.ClusterType) *model.Reconciler {
 	i, found := slices.BinarySearchFunc(p.Model.Reconcilers, ct.Reconciler, func(r model.Reconciler, name string) int {
 		return strings.Compare(r.Name, name)
@@ -132,7 +133,7 @@ func (p *Inputs) reconciler(ct *model.ClusterType) *model.Reconciler {
 	return &p.Model.Reconcilers[i]
 }
 
-// backend returns the backend of a cluster type; nil where its reconciler is sick.
+// backend returns the backend of a cluster type. It returns nil if the reconciler has errors.
 func (p *Inputs) backend(ct *model.ClusterType) backends.Backend {
 	if r := p.reconciler(ct); r != nil {
 		return p.request.Backends[r.Backend]
@@ -140,7 +141,7 @@ func (p *Inputs) backend(ct *model.ClusterType) backends.Backend {
 	return nil
 }
 
-// BackendOf returns the name of the backend of a cluster type; "" where its reconciler is
+// BackendOf returns the name of the backend of a cluster type. It returns "" if the reconciler is
 // not known.
 func (p *Inputs) BackendOf(clusterType string) string {
 	for i := range p.Model.ClusterTypes {
@@ -151,7 +152,7 @@ func (p *Inputs) BackendOf(clusterType string) string {
 	return ""
 }
 
-// Reconciled says whether the reconciler of a cluster type is known.
+// Reconciled reports whether the reconciler of a cluster type is known.
 func (p *Inputs) Reconciled(ct *model.ClusterType) bool {
 	_, known := p.Plan.Shared[ct.Name]
 	return known && p.reconciler(ct) != nil
@@ -161,7 +162,7 @@ func reconcilerRef(ct *model.ClusterType) model.Ref {
 	return model.Ref{Collection: "reconcilers", Name: ct.Reconciler}
 }
 
-// delivered is a cluster type as its backend sees it.
+// delivered returns a cluster type in the form that its backend gets.
 func (p *Inputs) delivered(ct *model.ClusterType) *backends.ClusterType {
 	return &backends.ClusterType{
 		Environment: p.Name,
@@ -185,9 +186,9 @@ func (p *Inputs) clusterNames(clusterType string) []string {
 	return names
 }
 
-// Bootstrap returns what a cluster of a type needs to pull its folder, as a YAML stream:
-// the named one of clusters, or any of them where cluster is "". folders are those of the
-// cluster type. It returns nothing where the reconciler is not known.
+// Bootstrap returns the objects that a cluster needs to pull its folder, as a YAML stream.
+// cluster is the name of a cluster of the type, or "" for any of them. folders are the folders of
+// the cluster type. The reconciler must be known.
 func (p *Inputs) Bootstrap(ct *model.ClusterType, cluster string, folders []tree.Folder) ([]byte, []diag.Diagnostic) {
 	of := p.delivered(ct)
 	of.Cluster = cluster
@@ -196,9 +197,10 @@ func (p *Inputs) Bootstrap(ct *model.ClusterType, cluster string, folders []tree
 	return objects, ds
 }
 
-// Policies returns the bounds of the workspaces that may have assignments on a cluster type
-// as policies for its clusters, as a YAML stream. They are the same whatever is assigned. The
-// reconciler is known; where nobody knows as whom it applies things, that is a diagnostic.
+// Policies returns policies for the clusters of a type, as a YAML stream. They enforce the bounds
+// of the workspaces that may have assignments there, and do not depend on the assignments. The
+// reconciler must be known. If the account that it uses is not known, Policies returns a
+// diagnostic.
 func (p *Inputs) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 	of := p.delivered(ct)
 	accounts := p.backend(ct).Accounts(of)
@@ -212,8 +214,8 @@ func (p *Inputs) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 	return nil, ds
 }
 
-// Observed returns the API groups of the objects that reconcile what is on a cluster type, and
-// the namespace that they are in; none and "" where they are no objects of Kubernetes.
+// Observed returns the API groups and the namespace of the objects that reconcile a cluster type.
+// It returns no groups and "" if these are not objects of Kubernetes.
 func (p *Inputs) Observed(ct *model.ClusterType) (groups []string, namespace string) {
 	b := p.backend(ct)
 	switch accounts := b.Accounts(p.delivered(ct)); {
@@ -225,8 +227,9 @@ func (p *Inputs) Observed(ct *model.ClusterType) (groups []string, namespace str
 	return b.Traits().Groups, namespace
 }
 
-// teams returns the workspaces that are declared for a cluster type, and those that workloads
-// have without a declaration, sorted by name. Of one with errors nothing is known.
+// teams returns the workspaces that may be on a cluster type, sorted by name. They are the
+// declared workspaces and the undeclared workspaces of workloads. Workspaces with errors are
+// absent.
 func (p *Inputs) teams(ct *model.ClusterType) []kubernetes.Team {
 	bounds := map[string][]*model.Workspace{}
 	for i := range p.Model.Workspaces {
@@ -251,7 +254,7 @@ func (p *Inputs) teams(ct *model.ClusterType) []kubernetes.Team {
 	return out
 }
 
-// mayBeOn says whether a workspace may be on a cluster type.
+// mayBeOn reports whether a workspace may be on a cluster type.
 func (p *Inputs) mayBeOn(w *model.Workspace, ct *model.ClusterType) bool {
 	if w.SelectedTypes == nil {
 		return w.ClusterTypes.Allow(ct.TypeName())
@@ -259,27 +262,27 @@ func (p *Inputs) mayBeOn(w *model.Workspace, ct *model.ClusterType) bool {
 	return p.bounded[w.Name][ct.Name]
 }
 
-// forMachines says whether a backend, by its key in #Reconciler, delivers to
-// machines alone, which have no namespaces.
+// forMachines reports whether a backend, given by its key in #Reconciler, delivers only to
+// machines. Machines have no namespaces.
 func (p *Inputs) forMachines(backend string) bool {
 	b, known := p.request.Backends[backend]
 	return known && b.Traits().Machines
 }
 
-// selection says what selects an assignment.
+// selection returns the policies and configs that select an assignment.
 func (p *Inputs) selection(i int) tree.Selection {
 	a := &p.Schedule.Assignments[i]
 	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: p.Plan.Configs(i),
 		ConfigSchemas: p.Plan.ConfigSchemas(i)}
 }
 
-// needsContent says whether the emission of an assignment needs the content of its source,
-// or at least what it is pinned to.
+// needsContent reports whether the emission of an assignment needs the content of its source, or
+// at least its pin.
 func (p *Inputs) needsContent(a *schedule.Assignment) bool {
 	return needsContent(p.backend(a.ClusterType), a)
 }
 
-// needsContent is that of Inputs, of an assignment with a backend, which may be nil.
+// needsContent is Inputs.needsContent for an assignment with a backend, which may be nil.
 func needsContent(b backends.Backend, a *schedule.Assignment) bool {
 	if b == nil {
 		return false

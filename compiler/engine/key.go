@@ -6,20 +6,20 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// clusterTypeFacts identifies what the emissions of a cluster type's assignments
-// are made of that is the same in all of them.
+// clusterTypeFacts identifies the inputs that the emissions of all assignments of a cluster type
+// share.
 func (p *Inputs) clusterTypeFacts(ct *model.ClusterType) cache.Key {
 	return p.hashType(p.key("assignments"), ct).Sum()
 }
 
-// hashType adds the environment, and a cluster type with its reconciler and its clusters: all
-// their fields, so that a new field counts. TestKeys lists the exceptions.
+// hashType adds the environment and a cluster type with its reconciler and its clusters. It adds
+// all their fields, so that a new field counts. TestKeys lists the exceptions.
 func (p *Inputs) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
 	e, of := p.Model.Settings, *ct
 	e.Description, e.After, e.Rings, e.MaxRemovals, e.RemovedClusters = "", nil, nil, "", nil
 	of.KubernetesVersion, of.APIVersions, of.Clusters, of.Digest = "", nil, nil, ""
 	h.String(p.Name).Bytes(model.Encode(e)).Bytes(model.Encode(of)).Bytes(model.Encode(p.reconciler(ct)))
-	// Add what the clusters of a cluster type say.
+	// Add the declarations of the type's clusters.
 	clusters := p.clusters[ct.Name]
 	h.Int(len(clusters))
 	for i := range clusters {
@@ -28,16 +28,16 @@ func (p *Inputs) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
 	return h
 }
 
-// capabilities identifies what charts find on the clusters of a cluster type.
+// capabilities identifies the Kubernetes version and the APIs that charts see on a cluster type.
 func capabilities(ct *model.ClusterType) cache.Key {
 	return hashStrings(cache.NewHash("capabilities").String(ct.KubernetesVersion), ct.APIVersions).Sum()
 }
 
-// key begins the key of a result in the cache: of everything that kalypso itself
-// adds to what a result is made of.
+// key begins the key of a result in the cache. It adds the inputs that all results share: the
+// compiler's identity and its settings.
 func (p *Inputs) key(kind string) *cache.Hash { return p.begin(cache.NewHash(""), kind) }
 
-// begin is key with a Hash that there is.
+// begin is key with an existing Hash, which it resets.
 func (p *Inputs) begin(h *cache.Hash, kind string) *cache.Hash {
 	h.Reset(kind).Key(p.request.Meter.identity)
 	if p.Model.PlaintextFails {
@@ -46,8 +46,8 @@ func (p *Inputs) begin(h *cache.Hash, kind string) *cache.Hash {
 	return h
 }
 
-// strict makes warnings of secrets in plain text errors, where the environment wants that.
-// It changes what it is given.
+// strict turns warnings about plaintext secrets into errors if the environment requires that. It
+// changes ds in place.
 func (p *Inputs) strict(ds []diag.Diagnostic) []diag.Diagnostic {
 	for i := range ds {
 		if p.Model.PlaintextFails && ds[i].Code == diag.Plaintext {
@@ -57,7 +57,7 @@ func (p *Inputs) strict(ds []diag.Diagnostic) []diag.Diagnostic {
 	return ds
 }
 
-// workspaceDigest identifies what bounds the workload of an assignment.
+// workspaceDigest identifies the bounds of a workload. It returns "" if its workspace has errors.
 func (p *Inputs) workspaceDigest(w *model.Workload) string {
 	if of, _ := p.Model.WorkspaceOf(w); of != nil {
 		return string(of.Digest)
@@ -65,7 +65,7 @@ func (p *Inputs) workspaceDigest(w *model.Workload) string {
 	return ""
 }
 
-// indexKey begins the key of something that is made of a cluster type.
+// indexKey begins the key of a result that depends on a whole cluster type.
 func (p *Inputs) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
 	return p.hashType(p.key(kind), ct).Bytes(p.Plan.Shared[ct.Name].AppendBinary(nil))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// input is everything that one assignment is made of, except for its composed values.
+// input is all inputs of one assignment, except its composed values.
 type input struct {
 	Environment      string
 	Settings         model.Settings
@@ -82,7 +82,7 @@ func (in *input) assignments(t *testing.T) *assignments {
 	return &assignments{in: p, emitter: &emitter{in: p}}
 }
 
-// notInKeys are the fields that an emission does not depend on, or that its key has in another way.
+// notInKeys are the fields that do not affect an emission, or that its key covers in another way.
 var notInKeys = map[string]string{
 	"Settings.Description":            "no file has it",
 	"Settings.After":                  "only promotion reads it",
@@ -111,7 +111,7 @@ var notInKeys = map[string]string{
 	"Assignment.SparedBy":             "only the record has them",
 }
 
-// The key of an emission follows from every field of what it is made of.
+// The key of an emission depends on every field of its inputs.
 func TestKeys(t *testing.T) {
 	fieldtest.Check(t, newInput, func(in *input) cache.Key {
 		as := in.assignments(t)
@@ -121,7 +121,7 @@ func TestKeys(t *testing.T) {
 	}, notInKeys)
 }
 
-// The key of a cluster type as planned follows from the same fields, and from those of the record.
+// The key of a planned cluster type depends on the same fields, and on the fields of the record.
 func TestWholeKey(t *testing.T) {
 	without := maps.Clone(notInKeys)
 	for _, counts := range []string{"Assignment.SparedBy", "Assignment.Failed", "Lock.Source"} {

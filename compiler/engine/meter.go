@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 )
 
-// Stats say, level by level, what a build computed and what it reused.
+// Stats count the computed and the reused results of a build, by level of the cache.
 type Stats struct {
 	Levels []LevelStats `json:"levels"`
 }
@@ -30,27 +30,27 @@ func (s *Stats) Add(other Stats) {
 	}
 }
 
-// LevelStats are those of one level of the cache: the parts of evaluated packages
-// and what functions of the assignment gave, the composed tuples, what was rendered,
-// the emitted assignments.
+// LevelStats are the statistics of one level of the cache. The levels are the parts of evaluated
+// packages with the results of functions of the assignment, the composed tuples, the rendered
+// manifests, and the emitted assignments.
 type LevelStats struct {
 	Level    cache.Level `json:"level"`
 	Computed int         `json:"computed"`
 	Reused   int         `json:"reused"`
-	// Seconds were spent computing, added up over all processors.
+	// Seconds is the time spent on computing, summed over all processors.
 	Seconds      float64 `json:"seconds"`
-	ReadBytes    int64   `json:"readBytes"`    // of the cache
+	ReadBytes    int64   `json:"readBytes"`    // from the cache
 	WrittenBytes int64   `json:"writtenBytes"` // to the cache
 }
 
-// Meter is the cache of a build, and counts what it does for it. Any number of goroutines
-// may use it.
+// Meter is the cache of a build, and counts its uses. It is safe for concurrent use by multiple
+// goroutines.
 type Meter struct {
-	cache    *cache.Cache // nil for none
-	identity cache.Key    // of what compiles
+	cache    *cache.Cache // nil if there is no cache
+	identity cache.Key    // of the compiler
 	before   map[cache.Level]cache.Stats
 	levels   map[cache.Level]*counts
-	// renders are under way: what several assignments render is rendered once.
+	// renders are the renders in progress, so that assignments with the same render share it.
 	renders singleflight.Group
 }
 
@@ -59,8 +59,8 @@ type counts struct {
 	nanoseconds      atomic.Int64
 }
 
-// NewMeter returns the meter of a build with a cache, which may be nil. identity tells the
-// compiler from any other that may give other results for the same input.
+// NewMeter returns the meter of a build with a cache, which may be nil. identity distinguishes
+// compilers that may give different results for the same input.
 func NewMeter(c *cache.Cache, identity cache.Key) *Meter {
 	m := &Meter{cache: c, identity: identity, levels: map[cache.Level]*counts{cache.Model: {},
 		cache.Tuple: {}, cache.Projection: {}, cache.Assignment: {}}}
@@ -70,7 +70,7 @@ func NewMeter(c *cache.Cache, identity cache.Key) *Meter {
 	return m
 }
 
-// Stats returns what was computed and reused so far.
+// Stats returns the computed and the reused results so far, in the order of the levels.
 func (m *Meter) Stats() Stats {
 	var s Stats
 	now := map[cache.Level]cache.Stats{}
@@ -91,19 +91,19 @@ func (m *Meter) Stats() Stats {
 	return s
 }
 
-// count adds results to those of a level.
+// count adds to the computed and the reused results of a level.
 func (m *Meter) count(level cache.Level, computed, reused int) {
 	m.levels[level].computed.Add(int64(computed))
 	m.levels[level].reused.Add(int64(reused))
 }
 
-// took adds the time since start to that of a level.
+// took adds the time since start to the time of a level.
 func (m *Meter) took(level cache.Level, start time.Time) {
 	m.levels[level].nanoseconds.Add(int64(time.Since(start)))
 }
 
-// table is where results of one kind are kept; that of a build without a cache
-// keeps none.
+// table is a cache table for results of one kind. Without a cache it is a noTable, which keeps
+// nothing.
 type table interface {
 	Get(cache.Key) ([]byte, bool)
 	Put(cache.Key, []byte)
@@ -126,7 +126,7 @@ func (m *Meter) table(level cache.Level, name string) table {
 	return m.cache.Table(level, name)
 }
 
-// get and put keep single results; those of a build without a cache are not kept.
+// get returns a single cached result. Without a cache it finds nothing.
 func (m *Meter) get(level cache.Level, key cache.Key) ([]byte, bool) {
 	if m.cache == nil {
 		return nil, false
@@ -134,7 +134,8 @@ func (m *Meter) get(level cache.Level, key cache.Key) ([]byte, bool) {
 	return m.cache.Get(level, key)
 }
 
-// Packages is where the units of evaluated packages are kept; nil for nowhere.
+// Packages returns the cache for the units of evaluated packages. It returns nil if there is no
+// cache.
 func (m *Meter) Packages() evaluate.Cache {
 	if m.cache == nil {
 		return nil
@@ -144,7 +145,7 @@ func (m *Meter) Packages() evaluate.Cache {
 
 type packageCache struct{ *Meter }
 
-// Get and Put keep units under their key and what evaluates them.
+// Get and Put store units under their key and the identity of the compiler.
 func (c packageCache) Get(key [32]byte) ([]byte, bool) {
 	return c.cache.Get(cache.Model, c.packageKey(key))
 }
@@ -153,7 +154,7 @@ func (c packageCache) Put(key [32]byte, data []byte) {
 	c.cache.Put(cache.Model, c.packageKey(key), data)
 }
 
-// packageKey adds to a key of sources what evaluates them.
+// packageKey adds the identity of the compiler to a key of sources.
 func (m *Meter) packageKey(key cache.Key) cache.Key {
 	return cache.NewHash("package").Key(m.identity).Key(key).Sum()
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestOrder holds the files of the package against the list in its comment: a file uses only
-// declarations, fields and methods of files above it.
+// TestOrder checks the files of the package against the list in the package comment: a file uses
+// only declarations, fields and methods of files above it.
 func TestOrder(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax |
 		packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile}, ".")

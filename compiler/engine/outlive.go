@@ -14,13 +14,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// reportOutliving names what stays on clusters and nothing brings there any more, of
-// assignments that are removed or have changed. What another folder of the same clusters
-// brings is not among it, and neither is a definition that any folder of the environment
-// brings: clusters may follow that folder too, by another cluster type or class.
+// reportOutliving reports the objects of removed or changed assignments that stay on clusters
+// after the last assignment that brings them. It leaves out objects that another folder of the
+// same clusters brings. It also leaves out definitions that any folder of the environment brings,
+// because clusters may follow that folder too, by another cluster type or class.
 func (c *changes) reportOutliving(of *effect.Effect) error {
 	type leftover struct{ clusterType, target, objects string }
-	clusters := map[leftover][]string{} // that keep the objects; empty if the cluster type lists none
+	clusters := map[leftover][]string{} // the clusters that keep the objects; empty if the cluster type lists none
 	var order []leftover
 	var brought map[string]bool
 	for _, w := range of.Ways {
@@ -69,8 +69,8 @@ func (c *changes) reportOutliving(of *effect.Effect) error {
 
 func isDefinition(object string) bool { return strings.HasPrefix(object, definitionKind) }
 
-// broughtAnywhere returns what outlives assignments, of all folders that the environment will
-// have.
+// broughtAnywhere returns the objects that outlive assignments, of all folders that the
+// environment will have.
 func (c *changes) broughtAnywhere() (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, ct := range c.tree.ClusterTypes {
@@ -87,7 +87,7 @@ func (c *changes) broughtAnywhere() (map[string]bool, error) {
 }
 
 // assignedTo returns the namespaces of the assignments that a folder will have, by deployment
-// target; none for "".
+// target. It returns an empty map for "".
 func (c *changes) assignedTo(folder string) (map[string]string, error) {
 	out := map[string]string{}
 	if folder == "" {
@@ -100,16 +100,16 @@ func (c *changes) assignedTo(folder string) (map[string]string, error) {
 	return out, err
 }
 
-// leftOn returns the objects that an assignment leaves on clusters; there are the objects that
-// others bring, and stays says that its namespace is not removed.
+// leftOn returns the objects that an assignment leaves on clusters. there are the objects that
+// others bring, and stays reports whether the namespace of the assignment stays.
 func leftOn(f *backends.Folder, there map[string]bool, stays bool) []string {
 	return slices.DeleteFunc(slices.Clone(f.Retained), func(object string) bool {
 		return there[object] || !stays && !f.Orphan && kubernetes.InNamespace(object, f.Namespace)
 	})
 }
 
-// reportRetained names what an assignment leaves on clusters: all of the type where none are
-// listed.
+// reportRetained reports the objects that an assignment leaves on clusters. If no clusters are
+// listed, it names all clusters of the type.
 func (c *changes) reportRetained(clusterType, target string, left, clusters []string) {
 	where := "the clusters of cluster type " + clusterType
 	switch n := len(clusters); {
@@ -130,8 +130,8 @@ func (c *changes) reportRetained(clusterType, target string, left, clusters []st
 		For(c.in.Name + "/" + clusterType + "/" + target))
 }
 
-// keptNow returns the objects that the assignments of a folder bring and that outlive them, and
-// all definitions.
+// keptNow returns the objects that a folder's assignments bring and that outlive the assignments.
+// It includes all definitions.
 func (c *changes) keptNow(folder string) (map[string]bool, error) {
 	out := map[string]bool{}
 	n, known := c.numbers[folder]

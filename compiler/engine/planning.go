@@ -75,14 +75,14 @@ func (p *Inputs) plan(ctx context.Context, out *reports) error {
 	return nil
 }
 
-// functions are those of the assignment in an environment's package, remembered:
-// what a call gives follows from the function's sources and the facts.
+// functions calls the functions of the assignment in an environment's package, and caches their
+// results. The result of a call depends only on the function's sources and the facts.
 type functions struct {
 	in  *Inputs
 	pkg *evaluate.Package
 }
 
-// Apply makes calls that the cache does not know.
+// Apply returns the outcomes of calls. It makes only the calls that the cache does not have.
 func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
 	out := make([]function.Outcome, len(calls))
 	keys := make([]cache.Key, len(calls))
@@ -115,7 +115,7 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 	return out, nil
 }
 
-// digest identifies what a function is made of.
+// digest returns the digest of a function's entity.
 func (f functions) digest(ref model.Ref) model.Digest {
 	switch ref.Collection {
 	case "configs":
@@ -137,16 +137,16 @@ func (f functions) digest(ref model.Ref) model.Digest {
 			}
 		}
 	}
-	panic("compiler: there is no function " + ref.String()) // calls are made of the model's entities
+	panic("compiler: there is no function " + ref.String()) // calls name entities of the model
 }
 
-// readFleet reads the inventories, so that the model has all clusters. What they hold is
-// a part of the source, where that is known by the digests of files.
+// readFleet reads the inventories, so that the model has all clusters. If the source is
+// identified by the digests of files, readFleet adds the digests of the inventories to it.
 func (p *Inputs) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 	f, ds := fleet.Read(p.request.Platform.Files(), p.pinned, p.Model, satisfies)
 	p.Model.Clusters, p.Model.ClustersIncomplete = f.Clusters, f.Incomplete
 	p.Model.ClusterTypes, p.split = f.ClusterTypes, f.Split
-	p.Model.Incomplete = p.Model.Incomplete || len(f.Split) > 0 // what is for which cluster is not known
+	p.Model.Incomplete = p.Model.Incomplete || len(f.Split) > 0 // the folders of some clusters are not known
 	for _, ref := range f.Invalid {
 		p.Model.Invalid[ref] = true
 	}
@@ -157,7 +157,7 @@ func (p *Inputs) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 	return ds
 }
 
-// pinned returns what the lock pins of the source of an inventory.
+// pinned returns the files and the revision that the lock pins for the source of an inventory.
 func (p *Inputs) pinned(m model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic) {
 	source, _ := dependency.SourceOf(m)
 	entry, ds := p.request.Library.Pinned(source)
@@ -167,7 +167,7 @@ func (p *Inputs) pinned(m model.Manifests) (tree *archive.Tree, revision string,
 	return tree, entry.Revision, ds
 }
 
-// addDigest returns the digest of files combined with that of others; a zero one is of none.
+// addDigest returns a digest that combines files and others. If others is zero, it returns files.
 func addDigest(files tree.Revision, others [sha256.Size]byte) tree.Revision {
 	if others == [sha256.Size]byte{} {
 		return files
@@ -175,8 +175,8 @@ func addDigest(files tree.Revision, others [sha256.Size]byte) tree.Revision {
 	return tree.Revision(model.DigestBytes(append([]byte(files), others[:]...)))
 }
 
-// sourceOf returns what the environment is compiled from: the commits that the
-// request names, or else digests of the files.
+// sourceOf returns the source of the environment: the commits that the request names, or
+// otherwise digests of the files.
 func (p *Inputs) sourceOf(pkg *evaluate.Package) tree.Source {
 	if p.request.Source != nil {
 		return *p.request.Source
@@ -192,8 +192,8 @@ func (p *Inputs) sourceOf(pkg *evaluate.Package) tree.Source {
 	return s
 }
 
-// ringsOf returns the ring of each cluster type of the request: what the request's members say, or else
-// what labels say.
+// ringsOf returns the ring of each cluster type, with the rings of the request. The members of
+// the request take precedence over labels.
 func (p *Inputs) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
 	if r.Members == nil {
 		return schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
@@ -212,8 +212,8 @@ func (p *Inputs) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]s
 	return rings, slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 }
 
-// checkRings reports cluster types that are not in one ring of those that the
-// environment has.
+// checkRings sets the declared rings of the environment. It reports cluster types that are not in
+// exactly one of them.
 func (p *Inputs) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 	declarations := p.request.Declarations
 	n := slices.IndexFunc(declarations, func(s model.Declaration) bool { return s.Name == p.Name })
@@ -221,12 +221,12 @@ func (p *Inputs) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 		return nil
 	}
 	rings := declarations[n].Promotion.Rings
-	if p.Model.Rings != nil { // its own files have others
+	if p.Model.Rings != nil { // the environment's own files override them
 		rings = p.Model.Rings
 	}
 	var ds []diag.Diagnostic
 	p.declared, ds = schedule.Rings(p.Name, rings, p.Model.ClusterTypes, satisfies)
-	if p.Model.Incomplete { // a ring may have what is not known
+	if p.Model.Incomplete { // errors may hide cluster types of a ring
 		ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 	}
 	return ds
@@ -243,8 +243,8 @@ func (p *Inputs) checkContent() []diag.Diagnostic {
 		Hinting("declare clusterTypes in environments/" + p.Name)}
 }
 
-// checkNumbers warns of a bound on removals that is a number, since it counts each listed
-// cluster for itself. Budgets of promotion have no other form.
+// checkNumbers warns if the bound on removals is a number, because such a bound counts each
+// listed cluster separately. Budgets of promotion have no other form.
 func (p *Inputs) checkNumbers() []diag.Diagnostic {
 	if n, err := strconv.Atoi(p.Model.MaxRemovals); err != nil || n == 0 || len(p.Model.Clusters) == 0 {
 		return nil
@@ -256,7 +256,7 @@ func (p *Inputs) checkNumbers() []diag.Diagnostic {
 		At(ref, "").On(ref.String()).Hinting("write a percentage, or check the number")}
 }
 
-// checkClusterValues reports values of single clusters that reach nothing.
+// checkClusterValues reports values of single clusters that their reconciler does not deliver.
 func (p *Inputs) checkClusterValues() (ds []diag.Diagnostic) {
 	for i := range p.Model.ClusterTypes {
 		ct := &p.Model.ClusterTypes[i]
@@ -279,8 +279,8 @@ func (p *Inputs) checkClusterValues() (ds []diag.Diagnostic) {
 	return ds
 }
 
-// checkClusterKeys warns of values of single clusters whose names look like one that configs or
-// config schemas have, each name once.
+// checkClusterKeys warns of values of single clusters with names that look like misspelt names of
+// configs' or config schemas' values. It warns of each name once.
 func (p *Inputs) checkClusterKeys() []diag.Diagnostic {
 	var known []string
 	for i := range p.Model.Configs {

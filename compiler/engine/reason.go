@@ -10,46 +10,46 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// reason is why something of the last output stays as the record has it, or why a cluster
-// waits. Failure never deletes: retain.go, entry.go and settle.go decide what stays, and each
-// decision names its reason here.
+// reason is why a part of the last output stays as the record describes it, or why a cluster
+// waits. A failure never deletes anything. retain.go, entry.go and settle.go decide what stays,
+// and each decision names its reason here.
 type reason int
 
 const (
-	// Reasons for recorded folders, which the record repeats.
+	// Reasons for recorded folders. The record repeats them.
 	hiddenAssignments reason = iota
 	emptySelector
 	namedByEntries
 	neededByClusters
 	neededByFolders
-	// Reasons for entries of clusters, in the order in which they are reported.
+	// Reasons for entries of clusters, in the order of their reports.
 	hiddenClass
 	missingAssignment
 	keptWithValues
 	ownValuesKept
 	noEntry
 	otherClusterType
-	// Reasons for entries of clusters that are to have none any more.
+	// Reasons for entries of clusters that should have no entry any more.
 	notListed
 	typeWithoutEntries
 	// Reasons for clusters that errors hide, of cluster types without entries.
 	recordedClusters
 	unrecordedFacts
 	newValue
-	// Reasons for assignments that fail beside what stays.
+	// Reasons for assignments that fail because other parts stay.
 	newValueInEntry
 	otherReconciler
 	keptNamespace
 	unbuiltDependency
 )
 
-// reasonTexts has the texts of a reason. Words in braces are replaced by fields of a subject.
+// reasonTexts has the texts of a reason. Fields of a subject replace the words in braces.
 type reasonTexts struct {
-	kept      string // in the record, of a folder
+	kept      string // the reason for a folder in the record
 	code      diag.Code
 	one, many string // messages about one cluster, and about several
 	hint      string
-	hints     string // the hint about several clusters; "" for the same
+	hints     string // the hint about several clusters; "" if it is the same
 }
 
 const (
@@ -188,17 +188,17 @@ var reasons = [...]reasonTexts{
 	},
 }
 
-// subject is what a reason is about.
+// subject describes the clusters and assignments that a reason is about.
 type subject struct {
 	environment, clusterType string
 	clusters, targets        []string // sorted; deployment targets
-	folder                   string   // the one that clusters are to follow
+	folder                   string   // the folder that clusters should follow
 	from, to                 string   // cluster types, or backends
 	other                    string   // the deployment target that keeps its folder, or has none
 	value                    string
 }
 
-// diagnostic returns the diagnostic of a reason, without what it points at.
+// diagnostic returns the diagnostic of a reason, without the sites and the path.
 func (r reason) diagnostic(s subject) diag.Diagnostic {
 	first := ""
 	if len(s.clusters) > 0 {

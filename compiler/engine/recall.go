@@ -11,13 +11,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// cachedTypes is the table of cachedType.
+// cachedTypes returns the table of cachedType values.
 func (as *assignments) cachedTypes() table {
 	return as.in.request.Meter.table(cache.Assignment, as.in.request.Platform.Module+" "+as.in.Name)
 }
 
-// recall looks up a cluster type. Of one that is the same as in the record nothing is built:
-// neither its tuples nor its assignments.
+// recall looks up a cluster type in the cache. If it equals the recorded one, same is true and
+// the build skips its tuples and its assignments.
 func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
 	known, of := &as.types[ct], &as.in.Model.ClusterTypes[ct]
 	key, ok := as.typeKey(s, r, ct)
@@ -68,8 +68,7 @@ func (as *assignments) typeKey(s *scope, r *retained, ct int) (key cache.Key, ok
 	return h.Sum(), true
 }
 
-// cacheType remembers a cluster type that was built, unless there is something to say
-// about one of its assignments.
+// cacheType caches a built cluster type, unless there are diagnostics about its assignments.
 func (as *assignments) cacheType(ct int, digest model.Digest, ds []diag.Diagnostic) {
 	if as.types[ct].key == (cache.Key{}) {
 		return

@@ -14,14 +14,14 @@ import (
 
 // removalCheck is the result of check.
 type removalCheck struct {
-	effect   *effect.Effect // nil where nothing differs
+	effect   *effect.Effect // nil if nothing differs
 	removals effect.Removals
-	refused  bool // so that the output stays as it is
+	refused  bool // whether the output must stay as it is
 }
 
 // check compares the tree with the record of the output, cluster by cluster. It refuses a tree
-// that removes too much, and warns of other losses: namespaces, with everything in them, and the
-// objects that make agents apply single folders.
+// that removes too much. It also warns of other losses: namespaces with everything in them, and
+// the objects that make agents apply single folders.
 func (c *changes) check() (out removalCheck, err error) {
 	if !c.differs() {
 		return out, nil
@@ -70,8 +70,8 @@ func (c *changes) check() (out removalCheck, err error) {
 	return out, c.reportOutliving(of)
 }
 
-// bound compares the removals of an effect with the environment's limits. leaves is the result
-// of leaving for the same effect.
+// bound compares the removals of an effect with the environment's limits. leaves is the result of
+// departures for the same effect.
 func (c *changes) bound(of *effect.Effect, leaves []departure) effect.Removals {
 	loses := map[*effect.Pair]bool{}
 	for _, l := range leaves {
@@ -82,13 +82,13 @@ func (c *changes) bound(of *effect.Effect, leaves []departure) effect.Removals {
 	return of.Removals(limits, func(p *effect.Pair) bool { return loses[p] })
 }
 
-// departure is a pair that is removed, or whose namespace gets another name.
+// departure is a removed pair, or a pair whose namespace gets another name.
 type departure struct {
 	pair   *effect.Pair
 	record *tree.AssignmentRecord
 }
 
-// renamed returns the namespace's new name; "" where the pair is removed.
+// renamed returns the namespace's new name. It returns "" if the pair is removed.
 func (l departure) renamed() string {
 	if l.pair.Removed() {
 		return ""
@@ -96,7 +96,7 @@ func (l departure) renamed() string {
 	return l.pair.After.Namespace
 }
 
-// id returns the assignment's, without the class of its clusters.
+// id returns the id of the assignment, without the class of its clusters.
 func (l departure) id(environment string) string {
 	return environment + "/" + l.pair.ClusterType() + "/" + l.record.DeploymentTarget
 }
@@ -125,8 +125,8 @@ func (c *changes) departures(of *effect.Effect) ([]departure, error) {
 	return out, nil
 }
 
-// refuse leaves the environment's output as it is, and says why, and what assigned what
-// would go.
+// refuse reports too many removals, and the policies that assigned most of them. The
+// environment's output stays as it is.
 func (c *changes) refuse(r effect.Removals, leaves []departure) {
 	ref := model.Ref{Collection: "environments", Name: c.in.Name}
 	field := "removals.max"
@@ -166,8 +166,8 @@ func (c *changes) refuse(r effect.Removals, leaves []departure) {
 	c.reports.add(d.At(ref, ""))
 }
 
-// reportLeaving warns of namespaces that go or get other names. What goes alike is one
-// warning.
+// reportLeaving warns of namespaces that are removed or renamed. Namespaces with the same fate
+// share one warning.
 func (c *changes) reportLeaving(leaves []departure) {
 	var order []string
 	alike := map[string][]departure{}
@@ -187,8 +187,9 @@ func (c *changes) reportLeaving(leaves []departure) {
 	}
 }
 
-// folderStays says whether clusters lose a pair because they are no longer listed, and not
-// because their cluster type goes. What runs on a cluster that is removed by name is gone.
+// folderStays reports whether clusters lose a pair only because they are no longer listed, while
+// their cluster type stays. It also returns true if the platform removes all these clusters by
+// name, because then their deployments no longer exist.
 func (c *changes) folderStays(p *effect.Pair) bool {
 	byName := !slices.ContainsFunc(p.Way.Clusters,
 		func(name string) bool { return !slices.Contains(c.in.Model.RemovedClusters, name) })
@@ -196,7 +197,7 @@ func (c *changes) folderStays(p *effect.Pair) bool {
 		func(ct tree.ClusterType) bool { return ct.Name == p.Way.From })
 }
 
-// departureDiagnostic warns of folders that go alike.
+// departureDiagnostic warns of folders with the same fate.
 func (c *changes) departureDiagnostic(leaves []departure) diag.Diagnostic {
 	first := leaves[0]
 	on := first.pair.ClusterType()
@@ -223,7 +224,8 @@ func (c *changes) departureDiagnostic(leaves []departure) diag.Diagnostic {
 	return d.For(slices.Compact(ids)...)
 }
 
-// holdsUp returns what may hold up the removal of a pair, as a hint; "" where nothing is known to.
+// holdsUp returns a hint about obstacles to the removal of a pair. It returns "" if there are no
+// known obstacles.
 func (c *changes) holdsUp(l departure) string {
 	if b := c.in.request.Backends[l.record.Backend]; b != nil && l.renamed() == "" {
 		return b.Traits().Removal
@@ -231,7 +233,8 @@ func (c *changes) holdsUp(l departure) string {
 	return ""
 }
 
-// departuresMessage is the message for several folders that go alike, from machines or clusters.
+// departuresMessage is the message for several folders with the same fate, on machines or
+// clusters.
 func departuresMessage(leaves []departure, number int, machines bool) string {
 	first := leaves[0]
 	switch {
@@ -252,7 +255,7 @@ func departuresMessage(leaves []departure, number int, machines bool) string {
 	return fmt.Sprintf("%d namespaces are removed with their assignments", number)
 }
 
-// renames lists some namespaces that get other names.
+// renames lists at most three renamed namespaces, and the number of the others.
 func renames(leaves []departure) string {
 	var out []string
 	for _, l := range leaves[:min(len(leaves), 3)] {
@@ -264,7 +267,7 @@ func renames(leaves []departure) string {
 	return strings.Join(out, ", ")
 }
 
-// removal says what happens to the namespace of a folder that goes, or whose
+// removal describes what happens to the namespace of a removed folder, or of a folder whose
 // namespace gets another name.
 func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnostic {
 	what := "is removed with its assignment"
@@ -285,8 +288,9 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 			"build and sync it once with deletion: \"orphan\" on the namespace service before this change")
 }
 
-// reportIndex warns of a cluster type whose folders are no longer applied by an
-// object each, as they are with gitops: the objects go, with what they applied.
+// reportIndex warns of a cluster type that loses the objects that apply its folders one by one.
+// An environment has these objects only with gitops. When they are removed, the reconciler
+// deletes everything that they applied.
 func (c *changes) reportIndex(clusterType string) error {
 	if c.in.Model.GitOps != nil {
 		return nil
@@ -308,8 +312,8 @@ func (c *changes) reportIndex(clusterType string) error {
 	return nil
 }
 
-// machineRemoval says what goes from the machines of a cluster type with an
-// assignment.
+// machineRemoval describes what the machines of a cluster type lose when an assignment is
+// removed.
 func machineRemoval(clusterType string, f backends.Folder) diag.Diagnostic {
 	what := fmt.Sprintf("%s is removed from the machines of cluster type %s", f.DeploymentTarget, clusterType)
 	if f.Orphan {

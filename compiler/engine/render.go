@@ -27,15 +27,15 @@ import (
 
 // projection is the result of rendering the manifests of an assignment.
 type projection struct {
-	projection  *model.Projection // nil where there is none, or it failed
+	projection  *model.Projection // nil if nothing was rendered or rendering failed
 	diagnostics []diag.Diagnostic
-	// passing says that what failed may be otherwise the next time: the store lacks
-	// something, or a bound of this machine was reached.
+	// passing reports whether a failure may be temporary: the store lacks something, or a limit
+	// of this machine was reached.
 	passing bool
 }
 
-// applicationValues returns what the application gives the chart of a deployment
-// target, composed, with its provenance. It is the same on all cluster types.
+// applicationValues returns the application's composed values for the chart of a deployment
+// target, with their provenance. They are the same on all cluster types.
 func (e *emitter) applicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
 	if g, known := e.charts.Load(t); known {
 		return g.(*compose.Graph)
@@ -44,10 +44,10 @@ func (e *emitter) applicationValues(w *model.Workload, t *model.DeploymentTarget
 	return g.(*compose.Graph)
 }
 
-// chartValues returns what the chart of an assignment gets: what the application
-// gives it and, where the deployment target says so, the platform's values, with null
-// for those that configs take away: it takes a default of the chart away. Helm knows no texts of
-// numbers, so that they are in canonical form.
+// chartValues returns the values for the chart of an assignment. They are the application's
+// values and, if the deployment target wants them, the platform's values. Values that configs
+// remove are null, which removes a default of the chart. Numbers are in canonical form, because
+// Helm does not preserve their text.
 func (e *emitter) chartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value, []diag.Diagnostic) {
 	g := e.applicationValues(a.Workload, a.Target)
 	if g.Failed {
@@ -57,7 +57,7 @@ func (e *emitter) chartValues(a *schedule.Assignment, platform, removed model.Va
 	return values.Canonical(), slices.Concat(g.Diagnostics(), ds) // the graph is shared
 }
 
-// plaintexts warns of secrets in what the application gives a chart or a playbook.
+// plaintexts warns of secrets in the application's values for a chart or a playbook.
 func (e *emitter) plaintexts(a *schedule.Assignment, m *model.Manifests) []diag.Diagnostic {
 	target := a.Workload.TargetRef(a.Target.Name)
 	switch {
@@ -69,9 +69,9 @@ func (e *emitter) plaintexts(a *schedule.Assignment, m *model.Manifests) []diag.
 	return nil
 }
 
-// fillChart gives the assignment's chart, if it has one, its name and what the
-// application gives it. The platform's values fit in, and are for the backend to
-// add: some do so cluster by cluster.
+// fillChart sets the release name and the application's values of the assignment's chart, if it
+// has one. It checks that the platform's values fit in. The backend adds those, because some
+// backends add them cluster by cluster.
 func (e *emitter) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
 	if a.Manifests.Helm == nil {
 		return nil
@@ -92,8 +92,8 @@ func (e *emitter) fillChart(a *schedule.Assignment, assigned *backends.Assignmen
 	return ds
 }
 
-// project renders the manifests of assignments, several at once, as far as their
-// backends need it; those that are nil have failed before.
+// project renders the manifests of assignments concurrently if their backends need that. Elements
+// of assigned are nil for assignments that have failed before.
 func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backends.Assignment) ([]projection, error) {
 	out := make([]projection, len(numbers))
 	group, ctx := errgroup.WithContext(ctx)
@@ -107,7 +107,7 @@ func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backen
 			group.Go(func() (err error) {
 				out[n], err = e.projectOne(ctx, a, source, assigned[n])
 				ref := a.Workload.TargetRef(a.Target.Name).At("manifests." + string(a.Manifests.Kind()))
-				out[n].diagnostics = slices.Clone(out[n].diagnostics) // other assignments may have them too
+				out[n].diagnostics = slices.Clone(out[n].diagnostics) // other assignments may share them
 				for j := range out[n].diagnostics {
 					out[n].diagnostics[j] = out[n].diagnostics[j].On(ref.String()).At(ref, "")
 				}
@@ -137,8 +137,8 @@ func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source
 	}, nil
 }
 
-// pinned returns what the source of an assignment is pinned to, or says why it
-// cannot be used. Of a playbook that is not rendered nothing else is needed.
+// pinned returns the pin of an assignment's source, or the diagnostics that explain why it cannot
+// be used. A playbook that is not rendered needs only its pin, not its content.
 func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry, []diag.Diagnostic) {
 	if a.Manifests.Ansible != nil && !a.Target.Render {
 		return e.in.request.Library.Entry(source)
@@ -146,8 +146,8 @@ func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (depe
 	return e.in.request.Library.Pinned(source)
 }
 
-// lacks says whether an assignment that needs the content of its source cannot have
-// it. Then it is not built, also where its emission is remembered.
+// lacks reports whether an assignment needs the content of its source and cannot have it. Such an
+// assignment is not built, even if its emission is cached.
 func (e *emitter) lacks(a *schedule.Assignment) bool {
 	source, ok := dependency.SourceOf(a.Manifests)
 	if !ok {
@@ -157,10 +157,10 @@ func (e *emitter) lacks(a *schedule.Assignment) bool {
 	return len(ds) > 0
 }
 
-// job returns what there is to render, without the content of the source.
+// job returns the rendering job of an assignment, without the content of its source.
 func (e *emitter) job(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
 	if h := assigned.Manifests.Helm; h != nil {
-		values, _ := e.chartValues(a, assigned.Values, assigned.Removed) // fillChart has seen that they fit
+		values, _ := e.chartValues(a, assigned.Values, assigned.Removed) // fillChart has checked that they fit
 		return &project.Job{Helm: &helm.Request{
 			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: values,
 			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"), APIVersions: a.ClusterType.APIVersions,
@@ -179,15 +179,15 @@ func (e *emitter) job(a *schedule.Assignment, assigned *backends.Assignment) *pr
 	return &project.Job{Kustomize: r}
 }
 
-// renderResult is the result of a job. Assignments share it, and do not change it.
+// renderResult is the result of a job. Assignments share it and must not change it.
 type renderResult struct {
 	project.Outcome
-	// passing says that it may be something else the next time.
+	// passing reports whether the result may be different the next time.
 	passing bool
 }
 
-// render renders a job with the content that an entry pins, or returns the result that
-// is remembered. Assignments that ask for the same at once wait for one render.
+// render renders a job with the content that an entry pins, or returns the cached result.
+// Assignments that need the same result at the same time wait for one render.
 func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency.Entry) (renderResult, error) {
 	defer e.in.request.Meter.took(cache.Projection, time.Now())
 	key := e.in.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
@@ -230,7 +230,7 @@ func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Jo
 	return r, nil
 }
 
-// fill gives a job its content, or says why there is none.
+// fill adds the content to a job. If there is no content, it returns diagnostics.
 func (e *emitter) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diagnostic) {
 	if job.Helm != nil {
 		job.Helm.Chart, ds = e.in.request.Library.Content(entry)
@@ -244,8 +244,8 @@ func (e *emitter) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diag
 	return nil
 }
 
-// playbook returns the files of an Ansible playbook's repository where it is
-// rendered, and else only what it is pinned to.
+// playbook returns the files of an Ansible playbook's repository if it is rendered. Otherwise it
+// returns only the pinned revision.
 func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) projection {
 	p := &model.Projection{Revision: entry.Revision}
 	if !a.Target.Render {
@@ -270,7 +270,7 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 	return projection{projection: p}
 }
 
-// emitter takes assignments from their composed values to files.
+// emitter turns the composed values of assignments into files.
 type emitter struct {
 	in     *Inputs
 	tuples *tuples

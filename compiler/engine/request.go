@@ -23,61 +23,61 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
-// Request says how environments are built. It is the same for all of a build, and nothing
-// changes it.
+// Request describes the build of environments. All environments of a build share it, and the
+// build does not change it.
 type Request struct {
 	Platform     *source.Platform
 	Declarations []model.Declaration
 	// Backends are by their key in #Reconciler.
 	Backends map[string]backends.Backend
 	Library  *dependency.Library
-	// Registry has what registrations refer to.
+	// Registry has the sources that registrations refer to.
 	Registry registration.Registry
 	Meter    *Meter
-	Workers  *worker.Pool // nil for in this process
-	// Supervisor bounds the evaluation of CUE; nil for no bounds.
+	Workers  *worker.Pool // nil to use this process
+	// Supervisor limits the evaluation of CUE; nil for no limits.
 	Supervisor *supervisor.Supervisor
-	// Source is what the one environment is compiled from; nil where Sources say it, by
-	// environment, or it is known by the digests of files alone.
+	// Source is the source of the only environment. It is nil if Sources has the sources by
+	// environment, or if only the digests of files identify the sources.
 	Source  *tree.Source
 	Sources map[string]tree.Source
 	Shard   Shard
-	// Ring is the part of the one environment to build, and Rings are all its parts; ""
-	// for everything.
+	// Ring is the ring of the only environment to build, or "" to build all of it. Rings are all
+	// rings of the environment.
 	Ring  string
 	Rings []model.Ring
-	// Formerly are earlier names of the one environment, beside those in Declarations.
+	// Formerly are earlier names of the only environment, in addition to those in Declarations.
 	Formerly []string
-	// Members are the rings of cluster types that count instead of what their labels say; nil for none.
+	// Members are rings of cluster types, which take precedence over labels; nil if there are
+	// none.
 	Members map[string]string
-	// AllowRemovals and AllowEmpty are those of compiler.Request.
+	// AllowRemovals and AllowEmpty are as in compiler.Request.
 	AllowRemovals bool
 	AllowEmpty    []string
-	// Preview reports removals that are too many, and goes on with the tree.
+	// Preview makes the build continue after it reports too many removals.
 	Preview bool
-	// Progress, if given, is called by several goroutines.
+	// Progress, if not nil, is called by several goroutines.
 	Progress func(Progress)
-	// Incomplete says that what environments have may be in a folder that is none of
-	// theirs.
+	// Incomplete reports whether parts of environments may be in a folder that belongs to no
+	// environment.
 	Incomplete bool
 }
 
-// Progress is how far a build has come with an environment.
+// Progress is the progress of a build in one environment.
 type Progress struct {
 	Environment string
-	// Done and Total count assignments; both are 0 before they are known.
+	// Done and Total count assignments. Both are 0 until the number of assignments is known.
 	Done, Total int
 }
 
-// Shard is a part of the cluster types of every environment, so that several
-// machines can build a fleet together: the shards 1/n to n/n have each cluster
-// type once, and which one has it follows from its name alone. The zero Shard has
-// all.
+// Shard is a part of the cluster types of every environment, so that several machines can build a
+// fleet together. Each cluster type is in one of the shards 1/n to n/n. Only its name determines
+// the shard. The zero Shard has all cluster types.
 type Shard struct {
 	Index, Of int // Index counts from 1
 }
 
-// ParseShard reads i/n.
+// ParseShard parses a shard in the form i/n. It returns an error unless 1 <= i <= n.
 func ParseShard(s string) (Shard, error) {
 	i, n, ok := strings.Cut(s, "/")
 	index, err := strconv.Atoi(i)
@@ -88,7 +88,7 @@ func ParseShard(s string) (Shard, error) {
 	return Shard{index, of}, nil
 }
 
-// Has says whether a cluster type is of the shard.
+// Has reports whether a cluster type is in the shard.
 func (s Shard) Has(clusterType string) bool {
 	if s.Of <= 1 {
 		return true
@@ -99,10 +99,10 @@ func (s Shard) Has(clusterType string) bool {
 
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 
-// Counts counts what an environment's build gave.
+// Counts counts the results of an environment's build.
 type Counts struct {
 	ClusterTypes int `json:"clusterTypes"`
-	Assignments  int `json:"assignments"` // that were built
+	Assignments  int `json:"assignments"` // built by this build
 	Kept         int `json:"kept"`        // folders that stay as they were
 	Failed       int `json:"failed"`      // assignments with an error and nothing to keep
 }
@@ -114,7 +114,7 @@ func (s *Counts) add(t Counts) {
 	s.Failed += t.Failed
 }
 
-// count counts folders.
+// count adds the numbers of kept and of built folders.
 func (s *Counts) count(folders []tree.Folder) {
 	for _, f := range folders {
 		if f.Kept != nil {
@@ -138,12 +138,13 @@ func (r *reports) add(ds ...diag.Diagnostic) {
 	r.all = append(r.all, ds...)
 }
 
-// drop leaves a diagnostic out.
+// drop removes the diagnostics with this code and this path.
 func (r *reports) drop(code diag.Code, path string) {
 	r.all = slices.DeleteFunc(r.all, func(d diag.Diagnostic) bool { return d.Code == code && d.Path == path })
 }
 
-// newSatisfier returns what asks CUE for selectors; several goroutines may use it.
+// newSatisfier returns a satisfier that evaluates selectors with CUE. It is safe for concurrent
+// use by multiple goroutines.
 func newSatisfier(elsewhere *expr.Elsewhere) selector.Satisfier {
 	var mu sync.Mutex
 	eval := expr.New(elsewhere)
@@ -159,7 +160,7 @@ const clusters = "clusters"
 // AllEmpty stands for all selectors in Request.AllowEmpty.
 const AllEmpty = "*"
 
-// codes lists the codes of the errors among diagnostics.
+// codes lists the codes of the errors among diagnostics, sorted and without duplicates.
 func codes(ds []diag.Diagnostic) string {
 	var out []string
 	for _, d := range ds {

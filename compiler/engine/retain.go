@@ -12,17 +12,17 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// retained is what stays as the record describes it because a selector that selected
-// it selects nothing any more.
+// retained are the parts of the output that stay as the record describes them, because a selector
+// selected them before and now selects nothing.
 type retained struct {
 	in    *Inputs
 	scope *scope
-	// folders are those of assignments that no policy gives any more, by cluster type and
+	// folders are the folders of assignments that no policy creates any more, by cluster type and
 	// deployment target.
 	folders map[string]map[string]bool
-	// denied are the pairs that stay taken away, by cluster type.
+	// denied are the pairs that stay denied, by cluster type.
 	denied map[string][]tree.Denied
-	lost   []*lostSelector // the selectors that select nothing, and may not
+	lost   []*lostSelector // the selectors that select nothing without permission
 }
 
 // keep retains the folder of an assignment.
@@ -33,24 +33,24 @@ func (r *retained) keep(clusterType, target string) {
 	r.folders[clusterType][target] = true
 }
 
-// lostSelector is a selector that selects nothing, or a policy that cannot be read, with what
-// of the record it had selected.
+// lostSelector is a selector that selects nothing, or a policy that cannot be read. It has the
+// effect that the selector or the policy had in the record.
 type lostSelector struct {
 	selector string // its path; "" for a policy that cannot be read
 	entity   model.Ref
 	warning  diag.Diagnostic
-	// assigns says that what it selected was assigned by the policy, and pins that the
-	// policy changes what is deployed.
+	// assigns reports whether the policy assigned its selection. pins reports whether the policy
+	// changes the deployed manifests or version.
 	assigns, pins bool
-	denies        bool // what it selected was taken away
-	spares        bool // what it selected was left alone by the policy's deny
-	follows       bool // whether it selects nothing because others do
+	denies        bool // whether the policy denied its selection
+	spares        bool // whether the policy's deny excepted its selection
+	follows       bool // whether it selects nothing only because other selectors do
 	concerned     []string
 }
 
-// retain finds the selectors that select nothing and, by the record, selected
-// something before. What they had selected stays as it is: recorded folders are kept,
-// and what is assigned because a policy takes nothing away any more is not built.
+// retain finds the selectors that select nothing now and selected something in the record. Their
+// previous selection stays as it is: recorded folders are kept. An assignment is not built if it
+// exists only because a policy no longer denies it.
 func retain(s *scope, out *reports) (*retained, error) {
 	r := &retained{in: s.in, scope: s, folders: map[string]map[string]bool{}, denied: map[string][]tree.Denied{}}
 	all := r.lostSelectors()
@@ -67,7 +67,7 @@ func retain(s *scope, out *reports) (*retained, error) {
 		}
 	}
 	r.lost = all
-	// Leave out that nothing is assigned to what is retained.
+	// Drop the warnings that retained folders have no assignment.
 	targets := map[string]bool{}
 	for clusterType, folders := range r.folders {
 		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}.String())
@@ -95,8 +95,8 @@ func retain(s *scope, out *reports) (*retained, error) {
 	return r, nil
 }
 
-// followHidden lets it follow from errors that hide clusters that a selector of clusters selects
-// nothing.
+// followHidden marks warnings about empty cluster selectors as consequences of errors, if errors
+// hide clusters.
 func (r *retained) followHidden(out *reports) {
 	if !r.in.Model.HidesClusters() {
 		return
@@ -119,8 +119,8 @@ func (r *retained) followHidden(out *reports) {
 	}
 }
 
-// lostSelectors returns the selectors that select nothing and may not, and the policies
-// that cannot be read.
+// lostSelectors returns the selectors that select nothing without permission, and the unreadable
+// policies. They are sorted by entity.
 func (r *retained) lostSelectors() []*lostSelector {
 	var out []*lostSelector
 	add := func(l *lostSelector, allowed bool) {
@@ -132,7 +132,7 @@ func (r *retained) lostSelectors() []*lostSelector {
 	for _, s := range r.in.Schedule.Empty() {
 		p := s.Policy
 		if r.in.Model.Incomplete && !p.Deny && !s.Except && p.Pin == nil {
-			continue // nothing is removed, and errors may be the reason
+			continue // nothing is removed, and errors may be the cause
 		}
 		add(&lostSelector{
 			entity: model.Ref{Collection: "schedulingPolicies", Name: p.Name}, warning: s.Warning,
@@ -153,21 +153,20 @@ func (r *retained) lostSelectors() []*lostSelector {
 	return out
 }
 
-// mayBeEmpty says whether the request allows the selectors of an entity to select
-// nothing.
+// mayBeEmpty reports whether the request allows the selectors of an entity to select nothing.
 func (r *retained) mayBeEmpty(ref model.Ref) bool {
 	return slices.ContainsFunc(r.in.request.AllowEmpty, func(name string) bool {
 		return name == AllEmpty || name == ref.Name || name == ref.Collection+"."+ref.Name
 	})
 }
 
-// retainOf retains what selectors had selected of a cluster type.
+// retainOf retains the previous selections of lost selectors in a cluster type.
 func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 	gone := !slices.ContainsFunc(r.in.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name })
 	if gone && ct.Name != model.TypeOfFolder(ct.Name) && r.retainClass(ct, all) {
 		return
 	}
-	known := true // whether the record says what selected its assignments
+	known := true // whether the record has the policies of its assignments
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
 		known = known && len(a.Policies) > 0
@@ -199,14 +198,14 @@ func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 		r.retainUnknown(ct, all)
 	}
 	if gone && r.folders[ct.Name] != nil {
-		for i := range ct.Assignments { // what lists them is not made anew
+		for i := range ct.Assignments { // the files that list them are not made again
 			r.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
 		}
 	}
 }
 
 // retainClass retains a class that has no clusters any more because a selector of clusters
-// holds for none; false where that is not why.
+// selects none. It reports whether that is the cause.
 func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lostSelector) (retains bool) {
 	for _, l := range all {
 		selected := slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
@@ -224,13 +223,13 @@ func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lostSelector) 
 	return retains
 }
 
-// selected says whether the selector, by the record, selected an assignment; of a
-// record that does not say, it did.
+// selected reports whether the selector selected an assignment in the record. It returns true if
+// the record does not have the assignment's policies.
 func (l *lostSelector) selected(a *tree.AssignmentRecord) bool {
 	by := a.Policies
 	switch {
 	case len(a.Policies) == 0:
-		return l.selector != "" // a policy that cannot be read makes the environment uncertain anyway
+		return l.selector != "" // an unreadable policy makes the environment uncertain anyway
 	case l.entity.Collection == "configs":
 		by = a.Configs
 	case l.entity.Collection == "configSchemas":
@@ -249,7 +248,7 @@ func (l *lostSelector) concern(environment, clusterType, target string) {
 	l.concerned = append(l.concerned, environment+"/"+clusterType+"/"+target)
 }
 
-// retainDenied keeps a pair away that policies took away which select nothing now.
+// retainDenied keeps a pair denied if the policies that denied it select nothing now.
 func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lostSelector) {
 	var by []string
 	for _, l := range all {
@@ -267,8 +266,8 @@ func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lostSe
 	}
 }
 
-// retainUnknown keeps away what was not there, where the record does not say whether a
-// policy took it away that selects nothing now.
+// retainUnknown prevents new assignments if the record does not say whether a policy denied them.
+// It does so only for policies with deny selectors that select nothing now.
 func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 	for _, l := range all {
 		if !l.denies || l.selector == "" {
@@ -284,9 +283,9 @@ func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lostSelector
 	}
 }
 
-// reportLost reports a selector that selects nothing any more in the place of the
-// warning that it selects nothing, or that a policy cannot be read that did more than
-// to assign.
+// reportLost reports a selector that selects nothing any more. This replaces the warning that the
+// selector selects nothing. For an unreadable policy, reportLost reports that the policy did more
+// than assign.
 func (r *retained) reportLost(l *lostSelector, out *reports) {
 	kind := map[string]string{"schedulingPolicies": "policy", "configs": "config",
 		"configSchemas": "config schema"}[l.entity.Collection]
@@ -309,7 +308,7 @@ func (r *retained) reportLost(l *lostSelector, out *reports) {
 	out.add(d.Hinting(way).For(l.concerned...))
 }
 
-// deniedOf returns the pairs that are taken away from a cluster type, sorted.
+// deniedOf returns the pairs that are denied on a cluster type, sorted by deployment target.
 func (r *retained) deniedOf(clusterType string) []tree.Denied {
 	var out []tree.Denied
 	first, _ := slices.BinarySearchFunc(r.in.Schedule.Denied, clusterType,
@@ -332,11 +331,12 @@ func (r *retained) deniedOf(clusterType string) []tree.Denied {
 	return out
 }
 
-// lostClusters finds the clusters that the record lists and that errors hide, by cluster
-// type. What a cluster type has for all of its clusters, an inventory or a list of
-// destinations, would take away from them what they run. So they stay among its clusters as
-// the record has them; where it does not say how they were, the cluster type stays as it is.
-// The diagnostics of the errors are reported already; those of here say what they hold up.
+// lostClusters finds the clusters that the record lists and that errors hide, by cluster type.
+// The shared files of a cluster type, such as an inventory or a list of destinations, would
+// remove the deployments of these clusters. So the clusters stay in the cluster type, as the
+// record describes them. If the record does not describe them, the cluster type stays as it is.
+// The errors themselves are reported already. The diagnostics of lostClusters describe their
+// effect.
 func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
 	if s.beside == nil && s.record != nil {
 		s.beside = s.record.ClusterType
@@ -384,14 +384,14 @@ func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
 	return all, nil
 }
 
-// addLost adds clusters to those of a cluster type, as the record has them.
+// addLost adds recorded clusters to the clusters of a cluster type.
 func (s *scope) addLost(ct *model.ClusterType, r *tree.ClusterTypeRecord, names []string) {
 	all := slices.Clone(s.in.clusters[ct.Name])
 	for _, name := range names {
 		f := r.FactsOf(name)
 		c := model.Cluster{Name: name, ClusterType: ct.TypeName(), Folder: ct.Name, Address: f.Address,
 			Labels: f.Labels, Values: f.Values, Composed: f.Composed}
-		text, _ := f.Encode() // as it was read
+		text, _ := f.Encode() // in the encoding of the record
 		c.Digest = model.DigestBytes(append([]byte("recorded "), text...))
 		if n, there := slices.BinarySearchFunc(all, name,
 			func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) }); !there {
@@ -401,8 +401,9 @@ func (s *scope) addLost(ct *model.ClusterType, r *tree.ClusterTypeRecord, names 
 	s.in.clusters[ct.Name] = all
 }
 
-// takesNew fails the assignments of a cluster type that take values from each cluster which
-// they did not take by the record, and leaves these out: nothing is known of them on lost clusters.
+// takesNew fails the assignments of a cluster type that take new values from each cluster,
+// compared with the record. It removes the new values from the clusters, because those of lost
+// clusters are not known.
 func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []diag.Diagnostic) {
 	ct := &s.in.Model.ClusterTypes[n]
 	before := map[string]map[string]bool{} // names of values by deployment target
@@ -445,7 +446,7 @@ func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []
 	return ds
 }
 
-// hidden reports clusters of a cluster type that errors hide.
+// hidden returns a diagnostic about clusters of a cluster type that errors hide.
 func hidden(why reason, s subject, ct *model.ClusterType) diag.Diagnostic {
 	d := why.diagnostic(s)
 	for _, name := range s.clusters[:min(len(s.clusters), 3)] {

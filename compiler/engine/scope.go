@@ -7,23 +7,23 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// scope is which cluster types a build is about, and what there is of them.
+// scope determines the cluster types of a build, and has the record of the output.
 type scope struct {
 	in     *Inputs
-	record *tree.Record    // of the output; nil for none
-	same   map[string]bool // cluster types that are left out
-	// beside returns what there was of a cluster type; nil for nothing.
+	record *tree.Record    // of the output; nil if there is none
+	same   map[string]bool // the cluster types that the build leaves out
+	// beside returns another output's record of a cluster type; nil if it has no such record.
 	beside       func(clusterType string) (*tree.ClusterTypeRecord, error)
 	lostClusters map[string]*lostType // by cluster type
 }
 
-// builds says whether a cluster type is a part of this build.
+// builds reports whether a cluster type is part of this build.
 func (s *scope) builds(clusterType string) bool {
 	return s.in.request.Shard.Has(clusterType) && !s.same[clusterType] && s.inRing(clusterType)
 }
 
-// inRing says whether a cluster type is of the ring that is built. One that the
-// platform does not have any more is of the ring that built it.
+// inRing reports whether a cluster type is in the ring of this build. A cluster type that has
+// left the platform is in the ring that built it.
 func (s *scope) inRing(clusterType string) bool {
 	if s.in.request.Ring == "" {
 		return true
@@ -35,21 +35,21 @@ func (s *scope) inRing(clusterType string) bool {
 	return ring == "" || ring == s.in.request.Ring
 }
 
-// has says whether an assignment is of a cluster type of this build.
+// has reports whether an assignment is on a cluster type of this build.
 func (s *scope) has(assignment int) bool {
 	return s.builds(s.in.Schedule.Assignments[assignment].ClusterType.Name)
 }
 
-// lostType are the recorded clusters of a cluster type that errors hide, and that have no entries.
+// lostType has the recorded clusters of a cluster type that errors hide and that have no entries.
 type lostType struct {
 	clusters []string // sorted
-	// facts are what the record says of the cluster type's clusters, and held says that the
-	// cluster type stays as it is, because it says nothing.
+	// facts are the recorded facts of the cluster type's clusters. held reports whether the
+	// cluster type stays as it is, because the record has no facts.
 	facts []tree.ClusterFacts
 	held  bool
 }
 
-// has says whether a cluster is lost; nil has none.
+// has reports whether a cluster is lost. A nil lostType has no clusters.
 func (l *lostType) has(cluster string) bool {
 	if l == nil {
 		return false
@@ -58,7 +58,7 @@ func (l *lostType) has(cluster string) bool {
 	return found
 }
 
-// lost says whether errors may be why a recorded cluster is none of its type any more.
+// lost reports whether errors may be the cause that a recorded cluster has left its type.
 func (s *scope) lost(clusterType, cluster string) bool {
 	if s.in.Model.Invalid[model.Ref{Collection: clusters, Name: cluster}] {
 		return true
@@ -66,14 +66,15 @@ func (s *scope) lost(clusterType, cluster string) bool {
 	return (s.in.Model.Incomplete || s.in.Model.ClustersIncomplete) && s.in.Model.Cluster(cluster) == nil
 }
 
-// holdsLost says whether a cluster type stays as it is because of clusters that errors hide.
+// holdsLost reports whether a cluster type stays as it is because of clusters that errors hide.
 func (s *scope) holdsLost(clusterType string) bool {
 	l := s.lostClusters[clusterType]
 	return l != nil && l.held
 }
 
-// facts returns what of the clusters of a type is in its files, as the record has it; nil where
-// no cluster is listed, or where they have entries, which are recorded themselves.
+// facts returns the parts of a type's clusters that its files contain, in the form of the record.
+// It returns nil if no cluster is listed. It also returns nil if the clusters have entries,
+// because the record has those instead.
 func (s *scope) facts(ct *model.ClusterType) []tree.ClusterFacts {
 	of, l := s.in.clusters[ct.Name], s.lostClusters[ct.Name]
 	if l != nil && l.held {
@@ -90,7 +91,7 @@ func (s *scope) facts(ct *model.ClusterType) []tree.ClusterFacts {
 	for i := range of {
 		c := &of[i]
 		f := tree.ClusterFacts{Cluster: c.Name, Values: c.Values, Composed: c.Composed, Kept: l.has(c.Name)}
-		if b.Traits().Machines { // its inventory has more of them
+		if b.Traits().Machines { // an inventory contains these too
 			f.Address, f.Labels = c.Address, c.Labels
 		}
 		if !f.IsEmpty() {
@@ -100,8 +101,8 @@ func (s *scope) facts(ct *model.ClusterType) []tree.ClusterFacts {
 	return out
 }
 
-// recordedClusters returns the names of the clusters that pull the folder of a type, sorted,
-// with those that errors hide.
+// recordedClusters returns the names of the clusters that pull the folder of a type, sorted. It
+// includes the clusters that errors hide.
 func (s *scope) recordedClusters(clusterType string) []string {
 	names := s.in.clusterNames(clusterType)
 	if lost := s.lostClusters[clusterType]; lost != nil {

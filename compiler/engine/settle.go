@@ -12,8 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// settle fails what depends on what failed, and lets clusters stay with the folders that
-// they follow, until neither changes the other.
+// settle fails the assignments that depend on failed ones, and lets clusters stay with the
+// folders that they follow. Each step may cause the other, so settle repeats both until nothing
+// changes.
 func settle(s *scope, as *assignments, r *retained, entries *entries, out *reports) (*keeper, error) {
 	for {
 		k, err := newKeeper(s, as, r, entries)
@@ -34,22 +35,22 @@ func settle(s *scope, as *assignments, r *retained, entries *entries, out *repor
 	}
 }
 
-// keeper decides what of the previous output stays: failure never deletes.
+// keeper decides which parts of the previous output stay. A failure never deletes anything.
 type keeper struct {
 	in       *Inputs
 	scope    *scope
 	retained *retained
 	entries  *entries
-	// records are those of cluster types of which something may have to be kept.
+	// records are the records of the cluster types that may have to keep something, by name.
 	records  map[string]*tree.ClusterTypeRecord
 	recorded map[folderKey]*tree.AssignmentRecord
-	errors   map[string][]diag.Diagnostic // assignment -> what concerns it
+	errors   map[string][]diag.Diagnostic // assignment -> the diagnostics about it
 }
 
 // folderKey names an assignment's folder.
 type folderKey struct{ clusterType, target string }
 
-// newKeeper reads the records of cluster types of which something may have to be kept.
+// newKeeper reads the records of the cluster types that may have to keep something.
 func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, error) {
 	k := &keeper{in: s.in, scope: s, retained: r, entries: e, records: map[string]*tree.ClusterTypeRecord{},
 		recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
@@ -100,9 +101,9 @@ func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: reason}}, true
 }
 
-// needed returns the recorded folders that kept ones depend on and that would go:
-// what is kept would wait for them for ever. kept is all that is kept so far,
-// and there what else there is.
+// needed returns the recorded folders that kept folders depend on and that would be removed.
+// Without them, the kept folders would wait for their dependencies forever. kept are the kept
+// folders so far, and there has the deployment targets of all folders so far.
 func (k *keeper) needed(clusterType string, kept []backends.Folder, there map[string]bool) []backends.Folder {
 	var out []backends.Folder
 	for todo := kept; len(todo) > 0; {
@@ -120,7 +121,8 @@ func (k *keeper) needed(clusterType string, kept []backends.Folder, there map[st
 	return out
 }
 
-// stays says why a recorded folder stays that no policy gives; "" where it goes.
+// stays returns why a recorded folder stays although no policy assigns it. It returns "" if the
+// folder is removed.
 func (k *keeper) stays(clusterType, target string) string {
 	switch {
 	case k.in.Model.Incomplete:
@@ -135,14 +137,14 @@ func (k *keeper) stays(clusterType, target string) string {
 	return ""
 }
 
-// gone says whether a cluster type is no longer in the platform, and entries of clusters name
-// its folder.
+// gone reports whether a cluster type has left the platform while entries of clusters name its
+// folder.
 func (k *keeper) gone(clusterType string) bool {
 	return k.entries.types[clusterType] == nil && k.entries.followed[clusterType]
 }
 
-// pulledByEntries reports whether clusters pull a cluster type by entries, so that a cluster of it without
-// an entry pulls nothing.
+// pulledByEntries reports whether clusters pull a cluster type by entries. Then a cluster of it
+// without an entry pulls nothing.
 func (k *keeper) pulledByEntries(clusterType string) bool {
 	for folder := range k.entries.followed {
 		if model.TypeOfFolder(folder) == model.TypeOfFolder(clusterType) {
@@ -152,9 +154,9 @@ func (k *keeper) pulledByEntries(clusterType string) bool {
 	return false
 }
 
-// others returns the recorded folders that stay although no policy gives them: of
-// assignments that an uncertain environment may only seem to have lost, and that a
-// selector selected which selects nothing any more. there are those that policies give.
+// others returns the recorded folders that stay although no policy assigns them. An uncertain
+// environment may only seem to have lost their assignments, or a selector selected them and now
+// selects nothing. there has the deployment targets of the assigned folders.
 func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder {
 	var out []tree.Folder
 	for _, r := range k.keptOf(clusterType) {
@@ -165,8 +167,8 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 	return out
 }
 
-// whole says why a cluster type stays whole that is no longer in the platform; "" where
-// it goes.
+// whole returns why a cluster type that has left the platform stays whole. It returns "" if the
+// cluster type is removed.
 func (k *keeper) whole(clusterType string) string {
 	switch {
 	case k.in.Model.Incomplete:
@@ -179,10 +181,10 @@ func (k *keeper) whole(clusterType string) string {
 	return ""
 }
 
-// failDependents fails the emissions that cannot be built beside what the failure of
-// others leaves: a folder that is kept still has its namespace and its reconciler's
-// objects, and one that is not there cannot be waited for. Each failure may
-// cause others of its cluster type, until nothing changes.
+// failDependents fails the emissions that cannot be built after other failures. A kept folder
+// still has its namespace and its reconciler's objects, and nothing can wait for a missing
+// folder. Each failure may cause other failures in its cluster type, so failDependents repeats
+// until nothing changes.
 func failDependents(s *scope, as *assignments, k *keeper, out *reports) {
 	for n, at := range s.in.spans {
 		ct := &s.in.Model.ClusterTypes[n]
@@ -200,8 +202,8 @@ func failDependents(s *scope, as *assignments, k *keeper, out *reports) {
 	}
 }
 
-// dependents are the assignments of a cluster type, which depend on what each other's
-// folders hold.
+// dependents are the assignments of a cluster type, which depend on the content of each other's
+// folders.
 type dependents struct {
 	in          *Inputs
 	assignments *assignments
@@ -210,8 +212,8 @@ type dependents struct {
 	keeper      *keeper
 }
 
-// mayFail says whether there is anything to look at: where nothing failed and
-// nothing may be kept there is not.
+// mayFail reports whether there is anything to check: a failed assignment, or a folder that may
+// be kept.
 func (d *dependents) mayFail() bool {
 	for i := d.at.first; i < d.at.next; i++ {
 		if d.assignments.rows[i].failed {
@@ -221,7 +223,7 @@ func (d *dependents) mayFail() bool {
 	return len(d.keeper.keptOf(d.ct.Name)) > 0
 }
 
-// fail fails the emissions that cannot be built, and returns why.
+// fail fails the emissions that cannot be built, and returns the reasons.
 func (d *dependents) fail() (ds []diag.Diagnostic) {
 	kept := d.kept()
 	there := map[string]bool{}
@@ -247,8 +249,9 @@ func (d *dependents) fail() (ds []diag.Diagnostic) {
 	return ds
 }
 
-// cannotBuild returns why an assignment cannot be built beside the kept folders, if so. owner has
-// the deployment target of each kept namespace, and there the deployment targets with a folder.
+// cannotBuild reports whether an assignment cannot be built beside the kept folders, and why.
+// owner has the deployment target of each kept namespace. there has the deployment targets with a
+// folder.
 func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept []backends.Folder,
 	owner map[string]string, there map[string]bool) (diag.Diagnostic, bool) {
 	ref := a.Workload.TargetRef(a.Target.Name)
@@ -266,7 +269,7 @@ func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept
 	return why.diagnostic(s).At(ref, "").Following(d.in.Name + "/" + d.ct.Name + "/" + s.other), true
 }
 
-// kept returns the folders that would be kept.
+// kept returns the folders that the previous output would keep.
 func (d *dependents) kept() []backends.Folder {
 	var out []backends.Folder
 	known := map[string]bool{}
@@ -284,13 +287,13 @@ func (d *dependents) kept() []backends.Folder {
 	return append(out, d.keeper.needed(d.ct.Name, out, known)...)
 }
 
-// holdBack lets clusters stay with their folders where the next one lacks an assignment
-// because of errors: what it left on the cluster would be removed. Entries that name a folder
-// of which something is kept stay too, as what is kept may need their values. It returns
-// whether there are more of them than before.
+// holdBack lets clusters stay with their folders if their next folder lacks an assignment because
+// of errors. Otherwise the cluster would lose its deployment. If a folder keeps something, the
+// entries that name the folder stay too, because the kept files may need their values. holdBack
+// reports whether it has held back more clusters than before.
 func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
-	// Deployment targets by folder: those that it lacks, those that it keeps, and those of them
-	// that take values from each cluster.
+	// Deployment targets by folder: the missing ones, the kept ones, and the kept ones that take
+	// values from each cluster.
 	lacks, keeps, takes := map[string][]string{}, map[string][]string{}, map[string][]string{}
 	for n, at := range e.in.spans {
 		for i := at.first; i < at.next; i++ {
@@ -323,7 +326,7 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 			}
 		}
 	}
-	// Nobody who comes has the values that what is kept takes.
+	// A cluster that comes new does not have the values that a kept assignment takes.
 	e.fresh = slices.DeleteFunc(e.fresh, func(m move) bool {
 		if len(takes[m.to]) > 0 {
 			e.wait(wait{e.types[m.to].TypeName(), m.to, noEntry}, m.from.Cluster, takes[m.to]...)
@@ -361,7 +364,7 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 	return len(e.moves) < before, failed
 }
 
-// changes says whether an entry, by its number in the shard, has other files than the record says.
+// changes reports whether an entry, by its number in the shard, has other files than the record.
 func (e *entries) changes(sh *shard, n int, r tree.EntryRecord) bool {
 	return tree.OfFiles(tree.FilesOf(e.makers[r.Folder](sh.clusters[n]))) != tree.TreeID(r.Files)
 }
@@ -374,9 +377,9 @@ func (e *entries) need(folder, target string) {
 	e.needed[folder][target] = true
 }
 
-// unmet lets assignments fail whose folders would take values that they did not take before,
-// where an entry stays as it is that has none: the cluster would get nothing in their place. It
-// returns whether there are any.
+// unmet fails assignments whose folders would take new values from an entry that stays as it is.
+// The entry does not have these values, so the cluster would get nothing in their place. unmet
+// reports whether there are any such assignments.
 func (e *entries) unmet(as *assignments) (bool, error) {
 	staying := map[string]string{} // a cluster by the folder that its entry names
 	for _, name := range slices.Sorted(maps.Keys(e.shards)) {
@@ -426,8 +429,8 @@ func (e *entries) unmet(as *assignments) (bool, error) {
 	return found, nil
 }
 
-// reportWaits warns of clusters whose entries stay as they are because of errors, and of
-// clusters that are to follow folders of another cluster type.
+// reportWaits warns of clusters whose entries stay as they are because of errors. It also warns
+// of clusters that will follow folders of another cluster type.
 func (e *entries) reportWaits() {
 	waits := slices.SortedFunc(maps.Keys(e.waits), func(a, b wait) int {
 		return cmp.Or(cmp.Compare(a.clusterType, b.clusterType), cmp.Compare(a.folder, b.folder),

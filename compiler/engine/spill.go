@@ -13,21 +13,21 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// spill holds the files of assignments from when they are emitted until they are written:
-// whether anything is written is known when all are emitted. It has little of them in memory,
-// and the rest in a temporary file. What it cannot hold is emitted again. Any number of
-// goroutines may use it.
+// spill stores the files of assignments from their emission until they are written. The build
+// does not know until the end whether it will write them. A small part is in memory, and the rest
+// is in a temporary file. The build emits files again that spill cannot store. spill is safe for
+// concurrent use by multiple goroutines.
 type spill struct {
 	mu     sync.Mutex
 	blocks []spilled
 	held   int // bytes of blocks in memory
 	file   *os.File
-	size   int64        // of file
-	remove func() error // the folder of file
-	broken bool         // nothing can be added
+	size   int64        // the size of file
+	remove func() error // removes the folder of file
+	broken bool         // whether blocks can no longer be written to the file
 }
 
-// spilled is a block: compressed files of assignments. Data is nil where it is in the file.
+// spilled is a block: compressed files of assignments. data is nil if the block is in the file.
 type spilled struct {
 	data   []byte
 	offset int64
@@ -35,26 +35,27 @@ type spilled struct {
 	raw    int // length without compression
 }
 
-// extent is where the files of an assignment are; the zero value is for nowhere.
+// extent is the location of an assignment's files in a spill; the zero value is for no location.
 type extent struct {
 	block          int32 // its number, from 1
 	offset, length int32
 }
 
 const (
-	// blockSize is how long a block is, without compression, before it is closed.
+	// blockSize is the length, without compression, at which a block is closed.
 	blockSize = 256 << 10
-	// maxHeld is how much of compressed files stays in memory.
+	// maxHeld is the number of bytes of compressed files that stay in memory.
 	maxHeld = 8 << 20
 )
 
-// encoder and decoder compress blocks. Making one costs more than using it.
+// encoder and decoder compress blocks. They are shared, because making one costs more than using
+// it.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true),
 			zstd.WithWindowSize(blockSize), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 		if err != nil {
-			panic(err) // only a wrong option is an error
+			panic(err) // only a wrong option causes an error
 		}
 		return e
 	})
@@ -67,11 +68,11 @@ var (
 	})
 )
 
-// add holds the files of assignments, and returns where.
+// add stores the files of assignments, and returns their extents.
 func (s *spill) add(assignments [][]backends.File) []extent {
 	out := make([]extent, len(assignments))
 	var block []byte
-	first := 0 // of the block
+	first := 0 // the first assignment of the block
 	end := func(next int) {
 		number, ok := s.addBlock(block)
 		for i := first; i < next; i++ {
@@ -97,7 +98,7 @@ func (s *spill) add(assignments [][]backends.File) []extent {
 	return out
 }
 
-// addBlock holds a block, and returns its number.
+// addBlock stores a block, and returns its number. ok is false if it cannot store the block.
 func (s *spill) addBlock(raw []byte) (number int32, ok bool) {
 	data := encoder().EncodeAll(raw, nil)
 	s.mu.Lock()
@@ -117,7 +118,7 @@ func (s *spill) addBlock(raw []byte) (number int32, ok bool) {
 	return int32(len(s.blocks)), true
 }
 
-// write appends to the file.
+// write appends data to the file, which it creates if necessary.
 func (s *spill) write(data []byte) error {
 	if s.file == nil {
 		dir, remove, err := scratch.Dir("files")
@@ -133,8 +134,8 @@ func (s *spill) write(data []byte) error {
 	return err
 }
 
-// read returns the files of assignments; nil for those that it does not hold. It is fastest for
-// those that were added together.
+// read returns the files of assignments, with nil for files that it does not have. It is fastest
+// for assignments that were added together.
 func (s *spill) read(at []extent) [][]backends.File {
 	out := make([][]backends.File, len(at))
 	var raw []byte
@@ -153,7 +154,7 @@ func (s *spill) read(at []extent) [][]backends.File {
 	return out
 }
 
-// block returns a block without compression; nil where it cannot be read.
+// block returns a block without compression. It returns nil if the block cannot be read.
 func (s *spill) block(number int32) []byte {
 	s.mu.Lock()
 	b, file := s.blocks[number-1], s.file
@@ -171,7 +172,7 @@ func (s *spill) block(number int32) []byte {
 	return raw
 }
 
-// filesOf reads the files of an assignment, which share their bytes with b.
+// filesOf decodes the files of an assignment. They share their bytes with b.
 func filesOf(b []byte) []backends.File {
 	files := []backends.File{}
 	for len(b) > 0 {
@@ -192,7 +193,7 @@ func filesOf(b []byte) []backends.File {
 	return files
 }
 
-// close removes the temporary file.
+// close removes the temporary file, if there is one.
 func (s *spill) close() error {
 	if s.remove == nil {
 		return nil

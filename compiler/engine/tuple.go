@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// tuples are those of the plan, each composed once for all assignments that share it.
+// tuples are the tuples of the plan. Each is composed once for all assignments that share it.
 type tuples struct {
 	in  *Inputs
 	all []tuple
@@ -22,33 +22,33 @@ type tuples struct {
 
 // tuple is the state of one tuple of the plan.
 type tuple struct {
-	// claim is that of the call of resolve that makes the summary; nil where none does.
+	// claim belongs to the call of resolve that makes the summary; nil if there is no such call.
 	claim   atomic.Pointer[claim]
 	summary tupleSummary
 
 	mu    sync.Mutex
-	graph *compose.Graph // nil where it was not composed, or is no longer needed
-	ended atomic.Int32   // assignments that no longer need the graph
+	graph *compose.Graph // nil if it was not composed, or is no longer needed
+	ended atomic.Int32   // the number of assignments that no longer need the graph
 }
 
-// claim is that of one call of resolve.
+// claim marks the tuples that one call of resolve makes.
 type claim struct {
-	done chan struct{} // closed when the summaries of all that it claims are there, or err is
+	done chan struct{} // closed when all claimed tuples have summaries, or err is set
 	err  error
 }
 
 func (t *tuple) isClaimed() bool { return t.claim.Load() != nil }
 
-// tupleSummary is what every build needs of a tuple.
+// tupleSummary is the part of a tuple that every build needs.
 type tupleSummary struct {
 	failed      bool
 	digest      model.Digest      // of the composed values
-	lists       []byte            // what Graph.Lists returns, as lists.add takes it
-	diagnostics []diag.Diagnostic // unresolved, of no assignment
+	lists       []byte            // the result of Graph.Lists, in the encoding of encodeLists
+	diagnostics []diag.Diagnostic // unresolved, without an assignment
 }
 
-// encode returns whether the tuple failed, as a byte, the digest and the lists, each
-// with its length, and the diagnostics in JSON: there are many tuples.
+// encode returns a short encoding, because there are many tuples. It has a byte for failed, the
+// digest and the lists, each with its length, and the diagnostics in JSON.
 func (s *tupleSummary) encode() []byte {
 	b := appendBytes(appendBytes(appendBool(nil, s.failed), s.digest), s.lists)
 	if len(s.diagnostics) > 0 {
@@ -76,10 +76,10 @@ func decodeTupleSummary(b []byte) (s tupleSummary, err error) {
 	return s, err
 }
 
-// lists are paths of lists that compose by a strategy. Most tuples have the same.
+// lists are paths of lists that compose by a strategy. Most tuples have the same lists.
 type lists struct {
 	paths map[string]bool
-	added map[string]bool // what was added, encoded
+	added map[string]bool // the encoded paths that were added
 }
 
 func newLists() lists { return lists{map[string]bool{}, map[string]bool{}} }
@@ -92,7 +92,7 @@ func encodeLists(paths []string) (b []byte) {
 	return b
 }
 
-// add adds paths that were encoded.
+// add adds encoded paths, and ignores paths that it has added before.
 func (l lists) add(encoded []byte) {
 	if l.added[string(encoded)] {
 		return
@@ -112,19 +112,20 @@ func newTuples(p *Inputs) *tuples {
 	return &tuples{p, make([]tuple, len(p.Plan.Tuples))}
 }
 
-// isNeeded says whether assignments may still need a tuple's graph, of which so many do not.
+// isNeeded reports whether assignments may still need a tuple's graph. ended is the number of its
+// assignments that no longer do.
 func (ts *tuples) isNeeded(n, ended int32) bool {
 	return int(ended) < len(ts.in.Plan.Tuples[n].Assignments)
 }
 
-// summary returns the summary of an assignment's tuple, which is known.
+// summary returns the summary of an assignment's tuple, which resolve must have made.
 func (ts *tuples) summary(assignment int) *tupleSummary {
 	return &ts.all[ts.in.Plan.TupleOf[assignment]].summary
 }
 
-// resolve makes the summaries of the tuples of a cluster type known, from its table or by
-// composing them. Each tuple is resolved by one of the goroutines that ask for it; the others
-// wait for it. The table has all of them afterwards.
+// resolve makes the summaries of the tuples of a cluster type, from the table or by composing
+// them. If several goroutines need a tuple, one of them resolves it and the others wait.
+// Afterwards the table has the summaries of all these tuples.
 func (ts *tuples) resolve(ctx context.Context, table table, numbers []int32, composer *compose.Composer) error {
 	mine := &claim{done: make(chan struct{})}
 	var others, missing []int32
@@ -166,12 +167,12 @@ func (ts *tuples) resolve(ctx context.Context, table table, numbers []int32, com
 	return nil
 }
 
-// tupleKey is the key of a tuple's summary.
+// tupleKey returns the key of a tuple's summary.
 func (ts *tuples) tupleKey(h *cache.Hash, n int32) cache.Key {
 	return ts.in.begin(h, "tuple").Bytes(ts.in.Plan.Tuples[n].Digest[:]).Sum()
 }
 
-// remember keeps the summary of a tuple in a table that lacks it.
+// remember adds the summary of a tuple to a table that lacks it.
 func (ts *tuples) remember(table table, h *cache.Hash, n int32) {
 	key, s := ts.tupleKey(h, n), &ts.all[n].summary
 	if _, there := table.Get(key); !there && !diag.Passing(s.diagnostics) {
@@ -179,7 +180,7 @@ func (ts *tuples) remember(table table, h *cache.Hash, n int32) {
 	}
 }
 
-// compose composes tuples, and remembers them.
+// compose composes tuples and caches their summaries.
 func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compose.Composer, table table) error {
 	if len(missing) == 0 {
 		return nil
@@ -205,8 +206,8 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 	return nil
 }
 
-// values returns the graphs of tuples whose summaries are known, perhaps without their
-// provenance. They are held as long as assignments may need them.
+// values returns the graphs of tuples with known summaries, possibly without their provenance. It
+// keeps them as long as assignments may need them.
 func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compose.Graph, error) {
 	out := make(map[int32]*compose.Graph, len(numbers))
 	var missing []int32
@@ -246,7 +247,7 @@ func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compo
 	return out, nil
 }
 
-// graph returns the whole graph of a tuple.
+// graph returns the graph of a tuple with its provenance.
 func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
 	prepared, err := ts.in.Plan.Prepare(ctx, []int32{n})
 	if err != nil {
@@ -255,8 +256,8 @@ func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
 	return ts.in.Plan.NewComposer().Compose(n, prepared), nil
 }
 
-// diagnostics returns those of tuples, about their assignments of the build. leftOut says
-// by number which tuples there is nothing to say about, and lists are those of all of them.
+// diagnostics returns the diagnostics of tuples, about their assignments of the build. leftOut
+// marks the tuples without diagnostics by number, and lists are the lists of these tuples.
 func (ts *tuples) diagnostics(s *scope, leftOut []bool, lists lists) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	clean := true

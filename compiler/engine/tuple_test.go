@@ -21,7 +21,7 @@ func TestTupleSummariesComeBack(t *testing.T) {
 		if len(want.diagnostics) > 0 {
 			bare := want
 			bare.diagnostics = nil
-			whole = len(bare.encode()) // where they begin
+			whole = len(bare.encode()) // the start of the diagnostics
 		}
 		for n := range encoded {
 			if _, err := decodeTupleSummary(encoded[:n]); err == nil && n != whole {
