@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// generated returns a tree of assignments, a hundred on each cluster type, with
-// four files each. Its content is made when it is asked for. version is that of
-// the assignment changed.
+// generated returns a tree of assignments, a hundred on each cluster type, with four
+// files each. Its content is made on request. version is in the files of the changed
+// assignment.
 func generated(assignments, changed int, version string) *tree.Tree {
 	t := &tree.Tree{}
 	for first := 0; first < assignments; first += 100 {
@@ -79,7 +79,7 @@ func generatedFolder(a int, text string) tree.Folder {
 	return f
 }
 
-// writeGenerated writes a tree, and returns what it changed.
+// writeGenerated writes a tree, and returns the changes.
 func writeGenerated(tb testing.TB, dir string, t *tree.Tree) *tree.Changes {
 	tb.Helper()
 	d, err := tree.Open(dir)
@@ -96,10 +96,10 @@ func writeGenerated(tb testing.TB, dir string, t *tree.Tree) *tree.Changes {
 	return c
 }
 
-// BenchmarkWrite writes assignments into a folder that is not there (new), and
-// then once more (unchanged), or with one folder changed (one). git is what
-// `git status` takes in that folder once all is committed. What new takes is up
-// to the file system: see internal/testing/bench for what the numbers depend on.
+// BenchmarkWrite writes assignments into a folder that does not exist (new). It writes them again
+// without changes (unchanged), and with one changed folder (one). git measures `git status` in that
+// folder after a commit of everything. The time of new depends on the file system: see
+// internal/testing/bench for the conditions of the numbers.
 func BenchmarkWrite(b *testing.B) {
 	for _, n := range []int{5_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Records say of a file that it is executable only where it is, so that those of
-// trees without such files are what they were before there were any.
+// A record has the executable bit only for executable files, so that records of trees without such
+// files equal older records.
 func TestBlobsInJSON(t *testing.T) {
 	id := tree.BlobID([]byte("a"))
 	for _, c := range []struct {
@@ -41,8 +41,8 @@ func TestBlobsInJSON(t *testing.T) {
 	}
 }
 
-// A write that makes a file executable says so in the record, in one line with the
-// rest of its folder.
+// If a write makes a file executable, the record shows it, on one line with the rest of the
+// folder.
 func TestExecutableFilesAreRecorded(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(files{"large/app/run.sh": "run", "large/run.sh": "+x run"}), dev)
@@ -63,7 +63,7 @@ func TestExecutableFilesAreRecorded(t *testing.T) {
 	}
 }
 
-// Kept folders have the modes that they had.
+// Kept folders keep their modes.
 func TestKeptFilesStayExecutable(t *testing.T) {
 	m := newMirror(t, "dev")
 	m.both(treeOf(small), dev)

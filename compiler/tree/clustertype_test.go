@@ -21,8 +21,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// What is appended by hand is what encoding/json would make of it, whichever
-// fields are set.
+// The hand-written encoder writes the same JSON as encoding/json, for all combinations of
+// fields.
 func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
 	encoded := func(a *tree.AssignmentRecord) string {
 		var want strings.Builder
@@ -52,7 +52,7 @@ func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
 	fieldtest.Check(t, func() *tree.AssignmentRecord { return &tree.AssignmentRecord{Files: map[string]tree.Blob{}} }, encoded, made)
 }
 
-// Every field of a record is written, and read again.
+// Encode writes every field of a record, and ParseRecord reads it again.
 func TestRecordsAreEncodedAsJSON(t *testing.T) {
 	read := func(data []byte, into any) string {
 		must(t, json.Unmarshal(data, into))
@@ -84,7 +84,7 @@ func TestFactsOfAClusterAreEmpty(t *testing.T) {
 	}, map[string]string{"Cluster": "it is whose facts they are"})
 }
 
-// A cluster type in which something is kept has no digest, so that the next build compares it.
+// A cluster type with anything kept has no digest, so that the next build compares it.
 func TestKeptHasNoDigest(t *testing.T) {
 	for name, c := range map[string]struct {
 		content tree.Content
@@ -103,7 +103,7 @@ func TestKeptHasNoDigest(t *testing.T) {
 	}
 }
 
-// damages are what may be the matter with a cluster type's record.
+// damages are possible defects of a cluster type's record.
 var damages = map[string]func(t *testing.T, file string){
 	"gone": func(t *testing.T, file string) { must(t, os.Remove(file)) },
 	"cut off": func(t *testing.T, file string) {
@@ -131,8 +131,8 @@ var damages = map[string]func(t *testing.T, file string){
 	},
 }
 
-// A record of a cluster type that is not what the environment's record says is
-// reported where it is, whether it is needed or not, and --adopt goes on without.
+// If a cluster type's record does not match the environment's record, kalypso reports the path of
+// the file, even if it does not need the record. --adopt continues without it.
 func TestDamagedClusterTypeRecords(t *testing.T) {
 	for name, damage := range damages {
 		for what, next := range map[string]files{"unchanged": small, "changed": changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": ""})} {
@@ -158,7 +158,7 @@ func TestDamagedClusterTypeRecords(t *testing.T) {
 				points(t, report, diag.BadRecord, dir, p)
 				equal(t, "refused", read(t, dir), small)
 				if name == "a folder" {
-					return // what stands there has to be moved away by hand
+					return // the user must move it away by hand
 				}
 				_, report = tryWrite(t, dir, treeOf(next), adopting(dev))
 				if len(report) > 0 {
@@ -166,7 +166,7 @@ func TestDamagedClusterTypeRecords(t *testing.T) {
 				}
 				want := maps.Clone(next)
 				if what == "changed" {
-					want["large/app/b.sh"] = small["large/app/b.sh"] // nobody's, now
+					want["large/app/b.sh"] = small["large/app/b.sh"] // a foreign file now
 				}
 				equal(t, "adopted", read(t, dir), want)
 				if c := write(t, dir, treeOf(next), dev); !c.Empty() {
@@ -179,7 +179,7 @@ func TestDamagedClusterTypeRecords(t *testing.T) {
 
 func TestClusterTypeRecordOfAnotherVersion(t *testing.T) {
 	dir := indexed(t)
-	// As a newer version would have written both.
+	// A newer version would have written both like this.
 	file := filepath.Join(dir, tree.ClusterTypeRecordPath("large"))
 	data, err := os.ReadFile(file)
 	must(t, err)
@@ -194,7 +194,7 @@ func TestClusterTypeRecordOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// The record of a cluster type comes and goes with it; other files stay.
+// The record of a cluster type appears and disappears with it; other files stay.
 func TestClusterTypeRecordsComeAndGo(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)
@@ -211,7 +211,7 @@ func TestClusterTypeRecordsComeAndGo(t *testing.T) {
 	}
 }
 
-// What a write changes in one cluster type touches the record of no other.
+// A change in one cluster type changes no other cluster type's record.
 func TestOtherRecordsAreNotTouched(t *testing.T) {
 	dir := indexed(t)
 	before := times(t, dir)
@@ -266,8 +266,8 @@ func TestClusterTypesAreLoadedOnceAndTogether(t *testing.T) {
 	}
 }
 
-// TestEntriesAreReadAsJSON holds that entries, which are read line by line, are what the whole
-// record says as JSON.
+// TestEntriesAreReadAsJSON checks that reading entries line by line gives the same result as
+// reading the whole record as JSON.
 func TestEntriesAreReadAsJSON(t *testing.T) {
 	one, two := tree.ShardName("st-01"), ""
 	for i := range 1000 { // another cluster of the same folder

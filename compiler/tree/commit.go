@@ -11,49 +11,49 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// ErrLostRace is what Commit's error is when another process moved the branch
-// since it was opened. Nothing was changed. Open the branch again, and commit to
-// what it is now.
+// ErrLostRace is the error of Commit if another process moved the branch since it was
+// opened. Nothing was changed. Open the branch again, and commit to its current
+// state.
 var ErrLostRace = git.ErrLostRace
 
-// Placement is an environment's tree, and where in a branch it goes.
+// Placement is an environment's tree, and its folder in a branch.
 type Placement struct {
 	Folder  string // "" for the branch's root
 	Tree    *Tree
 	Options Options
 }
 
-// CommitResult is what a commit did, or would do.
+// CommitResult describes the work of a commit, actual or possible.
 type CommitResult struct {
 	// Tree is the id of the branch's whole tree with the placements.
 	Tree ID
-	// Commit is the branch's new commit, and Message its message; "" where there is none.
+	// Commit is the branch's new commit, and Message its message; "" if there is no commit.
 	Commit  ID
 	Message string
-	// Changes are those of the placements, in their order. Files of a cluster type
-	// that is reused as a whole are not counted, since its record is not read.
-	// Their Record is read from the repository, which must be open then.
+	// Changes are the changes of the placements, in their order. They do not count the files of a
+	// cluster type that is reused as a whole, since its record is not read. Their Record is read
+	// from the repository, which must then be open.
 	Changes []*Changes
-	// Objects were written, into a pack of Bytes.
+	// The commit wrote Objects, into a pack of Bytes.
 	Objects int
 	Bytes   int64
 
 	record ID // of the first placement's record
 }
 
-// Commit makes the branch have all the placements, in one commit, or changes
-// nothing. A branch that does not exist begins with this commit; where nothing
-// differs, none is made.
+// Commit adds all the placements to the branch in one commit, or changes nothing. The
+// commit is the first one if the branch does not exist. If nothing differs, Commit makes
+// no commit.
 //
-// With diagnostics nothing was changed: they are those of Dir.Write, for the same
-// reasons, and Options.Adopt does what it does there. Paths in them are as git
-// has them: <branch>:<path>. What an environment needs not to change is reused by
-// its id, and neither read nor made. A .kalypso/journal.json that is in the branch
-// is of no meaning.
+// With diagnostics nothing was changed. Commit reports the same diagnostics as
+// Dir.Write, for the same reasons, and Options.Adopt has the same meaning. Paths in them
+// have git's form <branch>:<path>. Commit reuses unchanged parts of an environment by
+// their ids, and neither reads nor makes them. It ignores a .kalypso/journal.json in the
+// branch.
 //
-// The error is an ErrLostRace where the branch is not what it was when it was
-// opened; see also CheckWritable. A process that is killed leaves the branch as
-// it was or with the commit, and at most objects that `git gc` removes.
+// The error is an ErrLostRace if the branch has moved since it was opened; see also
+// CheckWritable. A process that is killed leaves the branch unchanged or with the
+// commit, and at most objects that `git gc` removes.
 func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInfo) (*CommitResult,
 	[]diag.Diagnostic, error) {
 	if err := b.CheckWritable(); err != nil {
@@ -86,9 +86,9 @@ func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInf
 	return result, report, nil
 }
 
-// WriteTree writes the tree that Commit would commit, and no commit. The branch
-// stays as it is, whatever it is by now. Nothing refers to the tree: `git gc` removes
-// it after two weeks.
+// WriteTree writes the tree that Commit would commit, but no commit. The branch does not change,
+// even if it has moved in the meantime. Nothing refers to the tree: `git gc` removes it after two
+// weeks.
 func (b *Branch) WriteTree(ctx context.Context, placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
 	pack := b.repository.git.NewPack()
 	result, report, err := b.place(ctx, placements, pack)
@@ -102,8 +102,8 @@ func (b *Branch) WriteTree(ctx context.Context, placements []Placement) (*Commit
 	return result, report, nil
 }
 
-// Compare returns what Commit would do, and writes nothing. Where Commit would
-// report diagnostics, it reports them.
+// Compare returns the result that Commit would have, and writes nothing. It reports the same
+// diagnostics as Commit.
 func (b *Branch) Compare(ctx context.Context, placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
 	result, report, err := b.place(ctx, placements, nil)
 	if err != nil {
@@ -112,7 +112,7 @@ func (b *Branch) Compare(ctx context.Context, placements []Placement) (*CommitRe
 	return result, report, nil
 }
 
-// seal adds a commit of the result's tree to the pack.
+// seal adds a commit with the result's tree to the pack.
 func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) (committer git.Signature, err error) {
 	author, committer, err := b.repository.git.Signatures(git.Signature{Name: c.Name, Email: c.Email,
 		When: c.When}, git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: time.Now()})
@@ -135,10 +135,10 @@ func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) 
 	return committer, err
 }
 
-// Make adds to a pack what the branch needs to have all the placements: the trees,
-// the files and a commit, on top of what the branch was when it was opened. It does
-// not move the branch, and does not finish the pack: who pushes it does. Where
-// nothing differs there is no commit; diagnostics are those of Commit.
+// Make adds to a pack the trees, the files and a commit with all the placements. The commit's
+// parent is the branch as it was when it was opened. Make does not move the branch, and does not
+// finish the pack: the caller does. If nothing differs, there is no commit. Make reports the same
+// diagnostics as Commit.
 func (b *Branch) Make(ctx context.Context, placements []Placement, pack *git.PackWriter,
 	c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
 	result, report, err := b.place(ctx, placements, pack)
@@ -151,8 +151,8 @@ func (b *Branch) Make(ctx context.Context, placements []Placement, pack *git.Pac
 	return result, report, nil
 }
 
-// place finds the branch's tree with the placements. With a pack, it writes what
-// is new into it. With diagnostics there is no result.
+// place computes the branch's tree with the placements. With a pack, it writes the new objects into
+// the pack. With diagnostics there is no result.
 func (b *Branch) place(ctx context.Context, placements []Placement,
 	pack *git.PackWriter) (*CommitResult, []diag.Diagnostic, error) {
 	var folders []string
@@ -200,7 +200,7 @@ func (b *Branch) place(ctx context.Context, placements []Placement,
 	if err != nil {
 		return nil, nil, err
 	}
-	if root.IsZero() { // a commit has a tree, also an empty one
+	if root.IsZero() { // a commit has a tree, even an empty one
 		if root, err = w.add(git.TreeKind, nil); err != nil {
 			return nil, nil, err
 		}
@@ -209,17 +209,17 @@ func (b *Branch) place(ctx context.Context, placements []Placement,
 	return result, nil, nil
 }
 
-// Restate adds to a pack a commit in which the record of the environment in a folder
-// says something else, and everything else is as it is: a hold, above all. Where
-// change changes nothing, there is none, unless CommitInfo says Always. Make says what holds beside that.
+// Restate adds a commit to a pack that changes only the record of the environment in a folder,
+// usually to set a hold. If change changes nothing, there is no commit, unless CommitInfo has
+// Always. The rest of Make's description applies as well.
 func (b *Branch) Restate(dir string, change func(*Record) error, pack *git.PackWriter,
 	c CommitInfo) (*CommitResult, error) {
 	return b.Restore(dir, b, change, pack, c)
 }
 
-// Restore adds to a pack a commit in which the environment in a folder is, byte for
-// byte, what it is in another commit of the branch, but for what change changes in its
-// record. Nothing is compiled for it. Make says what holds beside that.
+// Restore adds a commit to a pack that restores the environment in a folder, byte for byte, from
+// another commit of the branch. The only difference is the changes that change makes to the record.
+// Restore compiles nothing. The rest of Make's description applies as well.
 func (b *Branch) Restore(dir string, from *Branch, change func(*Record) error, pack *git.PackWriter,
 	c CommitInfo) (*CommitResult, error) {
 	result, err := b.restore(dir, from, change, pack)

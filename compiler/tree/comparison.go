@@ -14,13 +14,13 @@ type comparison struct {
 	*planner
 	*typePlan
 	survey   surveyor
-	known    map[string]entry // of files that are as the index says
+	known    map[string]entry // of files that match the index
 	owned    map[string]bool  // paths that kalypso wrote
-	obsolete map[string]bool  // owned, and neither desired nor kept
+	obsolete map[string]bool  // owned paths that are neither desired nor kept
 	refused  map[string]bool  // paths that were reported
 }
 
-// compare compares a cluster type's folder with what it has to be.
+// compare compares a cluster type's folder with its desired content.
 func (pl *planner) compare(ctx context.Context, p *typePlan) error {
 	if p.wanted != nil && p.wanted.Outside && (p.before == nil || !p.before.corrected) {
 		if p.before != nil {
@@ -28,7 +28,7 @@ func (pl *planner) compare(ctx context.Context, p *typePlan) error {
 			p.section = pl.index.section(p.name)
 			return nil
 		}
-		p.wanted = nil // only what an unfinished write made of it
+		p.wanted = nil // only the changes of an unfinished write
 	}
 	s := pl.survey()
 	seen, err := pl.statAll(p.name)
@@ -49,14 +49,14 @@ func (pl *planner) compare(ctx context.Context, p *typePlan) error {
 	return errors.Join(err, s.close())
 }
 
-// reusable says whether the folder has to be what it is by the record.
+// reusable reports whether the desired folder equals the recorded one.
 func (pl *planner) reusable(p *typePlan) bool {
 	return p.wanted != nil && p.before != nil && p.wanted.Digest != "" && p.wanted.Digest == p.before.Digest &&
 		p.before.Kept == 0 && !p.before.corrected
 }
 
-// asRecorded says whether the folder is as the record says, which then is what
-// it has to be.
+// asRecorded reports whether the folder matches the record, and therefore its desired
+// content.
 func (pl *planner) asRecorded(s surveyor, p *typePlan, seen *statResult) (bool, error) {
 	if seen == nil {
 		return pl.readAsRecorded(s, p)
@@ -73,7 +73,7 @@ func (pl *planner) asRecorded(s surveyor, p *typePlan, seen *statResult) (bool, 
 	return true, nil
 }
 
-// readAsRecorded is asRecorded without an index: every file is read.
+// readAsRecorded is asRecorded without an index: it reads every file.
 func (pl *planner) readAsRecorded(s surveyor, p *typePlan) (bool, error) {
 	record, err := pl.before.record.read(p.name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (pl *planner) readAsRecorded(s surveyor, p *typePlan) (bool, error) {
 	return true, nil
 }
 
-// compareContent compares the folder with the content that it has to have.
+// compareContent compares the folder with its desired content.
 func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, seen *statResult) error {
 	before, out, err := pl.sides(ctx, s, p)
 	if err != nil {
@@ -110,7 +110,7 @@ func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, 
 		return err
 	}
 	if p.wanted != nil {
-		next := out.entry // the outcome itself is not held
+		next := out.entry // the outcome itself does not stay in memory
 		p.next = &next
 		p.record = p.before == nil || p.before.corrected || p.before.Record != p.next.Record
 		p.section, p.revised = newSection(out), true
@@ -135,8 +135,8 @@ func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, 
 	return c.compare(out, before)
 }
 
-// sides returns the record of the folder, and what it will be. Of a git tree both are without
-// the assignments that are the same, as far as that is known.
+// sides returns the previous record of the folder, and its outcome. For a git tree, both omit
+// assignments that are known to be the same.
 func (pl *planner) sides(ctx context.Context, s surveyor, p *typePlan) (before *ClusterTypeRecord,
 	out *outcome, err error) {
 	if old := pl.lines(p); old != nil {
@@ -215,7 +215,7 @@ func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 		if err != nil {
 			return err
 		}
-		// A folder where a file was is not kalypso's.
+		// A folder in the place of a removed file does not belong to kalypso.
 		if there.kind == regular || there.kind == other {
 			c.removed = append(c.removed, p)
 		}
@@ -226,9 +226,9 @@ func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 	return nil
 }
 
-// group says whether the files of an assignment are known to be there by the id
-// of their folder, and notes them. Most assignments of a cluster type are as they
-// were where one of them changes.
+// group reports whether the id of an assignment's folder shows that its files exist,
+// and notes them if so. If one assignment of a cluster type changes, most others do
+// not.
 func (c *comparison) group(out *outcome, g group) (same bool, err error) {
 	if g.folder < 0 {
 		return false, nil // there are other folders around them
@@ -243,8 +243,8 @@ func (c *comparison) group(out *outcome, g group) (same bool, err error) {
 	return true, nil
 }
 
-// file says whether a file has to be written to be at p, and, if not, how it
-// looked before it was compared.
+// file reports whether a file must be written to p. If not, it returns the properties of the file
+// before the comparison.
 func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 	mine := c.owned[p] || c.o.Adopt
 	if e, known := c.known[p]; known && (mine || e.blob() == f.Blob()) {
@@ -260,7 +260,7 @@ func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 	}
 	switch there.kind {
 	case nothing:
-		// What is not kalypso's is never removed for a folder: there would be nothing left of it.
+		// Never remove a foreign file for a folder: nothing of it would be left.
 		if there.blocker != "" && !c.obsolete[there.blocker] {
 			c.refuse(there.blocker, "is not a folder, and kalypso has to write into it", moveHint)
 		}
@@ -288,7 +288,7 @@ func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 			return stat{}, true, err
 		}
 	case other:
-		// Renaming a file over a link replaces the link, not what it points to.
+		// Renaming a file over a link replaces the link, not its target.
 		if !mine {
 			c.refuse(p, "is not kalypso's, and not a file", adoptHint)
 		}
@@ -305,7 +305,7 @@ const (
 	moveHint  = "move it away"
 )
 
-// refuse reports what blocks a file, once.
+// refuse reports a file or folder that blocks a new file, once.
 func (c *comparison) refuse(p, what, hint string) {
 	if !c.refused[p] {
 		c.refused[p] = true
@@ -313,8 +313,8 @@ func (c *comparison) refuse(p, what, hint string) {
 	}
 }
 
-// replaceFolder looks at a folder that stands where a file has to be. It can go
-// if all that is in it is obsolete; an empty one can if the path is kalypso's.
+// replaceFolder checks a folder in the place of a new file. The folder can be removed if everything
+// in it is obsolete; an empty folder can be removed if the path belongs to kalypso.
 func (c *comparison) replaceFolder(dir string, mine bool) error {
 	content, err := c.survey.within(dir)
 	if err != nil {
@@ -333,10 +333,10 @@ func (c *comparison) replaceFolder(dir string, mine bool) error {
 	return nil
 }
 
-// keep reports a kept file that is not there. The index lists the folder that it
-// is kept in: writing it would break what the reconciler pulls for the whole
-// cluster type, and leaving the folder out would delete a running workload
-// because of an error. So nothing is written.
+// keep reports a kept file that is missing. The index of the cluster type lists the folder
+// of that file. With the folder in the index, the reconciler would fail for the whole
+// cluster type. Without it, an error would delete a running workload. So kalypso writes
+// nothing.
 func (c *comparison) keep(p string) error {
 	if _, known := c.known[p]; known {
 		c.unchanged++

@@ -16,8 +16,8 @@ import (
 
 var errInjected = errors.New("injected")
 
-// failing returns a step that fails the n-th change: that one only, as the disk
-// does, or all from then on, as if the process had been killed.
+// failing returns a step that fails at the n-th change. It fails only once, like a disk, or at all
+// later changes too, like a killed process.
 func failing(n int, killed bool) func(op, path string) error {
 	var count atomic.Int64
 	return func(op, path string) error {
@@ -29,7 +29,7 @@ func failing(n int, killed bool) func(op, path string) error {
 	}
 }
 
-// writeFailing writes with a step that fails, and says whether it came to that.
+// writeFailing writes with a step that may fail, and reports whether it failed.
 func writeFailing(t *testing.T, dir string, desired *plainTree, o tree.Options, step func(op, path string) error) bool {
 	t.Helper()
 	d, err := tree.Open(dir)
@@ -46,16 +46,16 @@ func writeFailing(t *testing.T, dir string, desired *plainTree, o tree.Options, 
 	return err != nil
 }
 
-// crash is a write from one tree to another, among files of others.
+// crash is a write from one tree to another, among foreign files.
 type crash struct {
 	name       string
-	from, to   files // from is nil where there is no record
+	from, to   files // from is nil if there is no record
 	foreign    files
 	o          tree.Options
 	alsoBefore files // foreign files that the write takes over
 }
 
-// entries of clusters in folders that have some of several.
+// entries of clusters, in folders with one or more entries.
 var entries = files{
 	"clusters/8e/store-37/kustomization.yaml": "one", "clusters/8e/store-7/kustomization.yaml": "one", "clusters/8e/store-7/hosts.yaml": "h",
 	"clusters/b2/store-23/kustomization.yaml": "one",
@@ -83,7 +83,7 @@ var crashes = []crash{
 	{name: "everything goes", from: small, to: files{}, foreign: files{"large/app/mine": "m"}, o: dev},
 }
 
-// prepare makes the folder as it is before the write.
+// prepare makes the folder before the write.
 func (c crash) prepare(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "dev")
@@ -96,7 +96,7 @@ func (c crash) prepare(t *testing.T) string {
 	return dir
 }
 
-// each calls f with a folder for each change at which the write can fail.
+// each calls f with a folder for each change at which the write may fail.
 func (c crash) each(t *testing.T, killed bool, f func(t *testing.T, dir string)) {
 	for n := 1; ; n++ {
 		dir := c.prepare(t)
@@ -113,8 +113,8 @@ func (c crash) each(t *testing.T, killed bool, f func(t *testing.T, dir string))
 	}
 }
 
-// checkHalf checks what a write that failed leaves: every file whole, and either
-// old or new, and all files of an assignment old or all of them new.
+// checkHalf checks the folder after a failed write. Every file must be complete, and old or new.
+// The files of an assignment must be all old or all new.
 func (c crash) checkHalf(t *testing.T, dir string) {
 	t.Helper()
 	got := read(t, dir)
@@ -182,8 +182,8 @@ func clean(t *testing.T, dir string) {
 	}
 }
 
-// Wherever a write is killed, the next one finishes it, asks for no --adopt, and
-// leaves nothing behind.
+// After a kill at any change, the next write finishes the work, needs no --adopt, and leaves
+// nothing behind.
 func TestKilledWriteIsFinished(t *testing.T) {
 	for _, c := range crashes {
 		t.Run(c.name, func(t *testing.T) {
@@ -205,11 +205,11 @@ func TestKilledWriteIsFinished(t *testing.T) {
 	}
 }
 
-// The next write may be of another tree, and be killed as well.
+// The next write may be of another tree, and may be killed as well.
 func TestKilledWriteIsReplaced(t *testing.T) {
 	for _, c := range crashes {
 		if c.alsoBefore != nil {
-			continue // after --adopt was given once, there is no way back
+			continue // after one use of --adopt, there is no way back
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -247,7 +247,7 @@ func TestFullDiskChangesNothing(t *testing.T) {
 	clean(t, dir)
 }
 
-// What was half written can be kept: it stays, and the record tells what it is.
+// A half written folder can be kept: it stays, and the record describes its actual content.
 func TestKilledWriteIsKept(t *testing.T) {
 	from := files{"large/app/a.yaml": "a1", "large/app/b.sh": "+x b1", "large/app/d.yaml": "d1", "large/app/e.sh": "e1"}
 	c := crash{from: from, to: files{"large/app/a.yaml": "a2", "large/app/b.sh": "b1", "large/app/c.sh": "+x c2", "large/app/e.sh": "+x e1"}, o: dev}
@@ -264,7 +264,7 @@ func TestKilledWriteIsKept(t *testing.T) {
 	})
 }
 
-// A file that one killed write removed is known to be gone after a second one.
+// If one killed write removed a file, the record shows that after a second killed write.
 func TestWriteKilledTwiceIsKept(t *testing.T) {
 	from := files{"large/app/a.yaml": "a1", "large/app/b.sh": "b1"}
 	c := crash{from: from, to: files{"large/app/a.yaml": "a2"}, o: dev}
@@ -276,7 +276,7 @@ func TestWriteKilledTwiceIsKept(t *testing.T) {
 	})
 }
 
-// killedAt returns a step as if the process had been killed at a change.
+// killedAt returns a step that acts like a kill of the process at a change.
 func killedAt(op, p string) func(op, path string) error {
 	killed := false
 	return func(nextOp, next string) error {
@@ -288,7 +288,7 @@ func killedAt(op, p string) func(op, path string) error {
 	}
 }
 
-// A write that leaves the record as it is has a journal all the same.
+// A write that does not change the record still has a journal.
 func TestKilledRepairLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)
@@ -303,8 +303,8 @@ func TestKilledRepairLeavesNothing(t *testing.T) {
 	clean(t, dir)
 }
 
-// Once the record is written the journal says nothing more, even if it could not
-// be removed: a file that is made where one was removed is foreign.
+// Once the record is written, the journal has no effect, even if it could not be removed: a new
+// file at the path of a removed one is foreign.
 func TestFinishedJournalOwnsNothing(t *testing.T) {
 	next := treeOf(changed(files{"large/app/b.sh": ""}))
 	for _, c := range []struct {

@@ -17,37 +17,37 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Dir is the folder of one environment. It is not for use by several goroutines
-// at once; other processes, and other Dirs, are kept out by a lock.
+// Dir is the folder of one environment. It is not for use by several goroutines at once; a lock
+// keeps out other processes and other Dirs.
 type Dir struct {
 	location
 	dir  string
 	root *os.Root // nil while the folder does not exist
 	held *flock.Flock
-	// unlockable is why the lock could not be taken, which matters only once
-	// there is something to write.
+	// unlockable is the error of the attempt to lock. It matters only if there is something to
+	// write.
 	unlockable error
 
 	wait    time.Duration
 	workers int   // files that are written at once
 	maxHeld int64 // see the constant
-	// step is called before each change, which it can fail; it does nothing except in tests.
+	// step is called before each change, and may return an error; it does nothing except in tests.
 	step     func(op, path string) error
 	exchange func(root *os.Root, a, b string) error // see disk
 }
 
-// workers is how many files are written at once. Their time goes to waiting for
-// the disk, which commits many files about as fast as one: 12,000 files a second
-// on ext4 against 2,000 one after the other.
+// workers is the number of files that are written at once. They mostly wait for the disk, and it
+// commits many files about as fast as one: 12,000 files a second on ext4, against 2,000 one after
+// the other.
 const workers = 64
 
-// Open opens an environment's folder, which need not exist. It fails if dir is
-// something else than a folder.
+// Open opens an environment's folder, which need not exist. It returns an error if dir
+// exists and is not a folder.
 //
-// A folder that kalypso has written to is locked until Close, against other
-// processes that write to it; Open waits up to ten seconds for one that does.
-// Any other folder is locked when it is written to first. Open creates nothing
-// but .kalypso/lock, where there is a .kalypso.
+// Open locks a folder that kalypso has written to, against other processes that write to
+// it, until Close. Open waits up to ten seconds for such a process. Any other folder is
+// locked before the first write. Open creates only .kalypso/lock, and only if there is a
+// .kalypso.
 func Open(dir string) (*Dir, error) { return open(dir, lockWait) }
 
 func open(dir string, wait time.Duration) (*Dir, error) {
@@ -95,10 +95,10 @@ func (d *Dir) Close() error {
 	return errors.Join(errs...)
 }
 
-// Record returns what the folder's record says; nil where there is none, or none
-// that can be read: then there are diagnostics. Where a write was killed, the
-// record is true of what the folder is now. Its cluster types are read from the
-// folder when they are asked for, so the Dir must be open then.
+// Record returns the folder's record. It returns nil if there is no record, and nil with
+// diagnostics if kalypso cannot read the record. After a killed write, the record describes the
+// actual content of the folder. Its cluster types are read from the folder on request, so the Dir
+// must then be open.
 func (d *Dir) Record() (*Record, []diag.Diagnostic, error) {
 	st, problems, err := d.load(newSurvey(d.root), false)
 	if err != nil {
@@ -122,8 +122,8 @@ func ReadRecord(dir string) *Record {
 	return record
 }
 
-// Compare returns what Write would do, and does nothing. Where Write would
-// report diagnostics, it reports them.
+// Compare returns the changes that Write would make, and does nothing. It reports the same
+// diagnostics as Write.
 func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 	p, report, err := d.plan(ctx, t, o)
 	if err != nil {
@@ -135,25 +135,27 @@ func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag
 	return p.changes(), nil, nil
 }
 
-// Write makes the folder the tree, and records it. It returns what it changed;
-// where nothing differs, it writes nothing but the index, where that can be
-// better, so that a folder without write permission will do.
+// Write makes the folder match the tree, and records it. It returns its changes. If nothing
+// differs, it writes only an improved index, and only if the folder is writable. So a folder
+// without write permission works.
 //
-// With diagnostics there are no changes, and nothing was written: something that
-// kalypso did not write is where one has to be written (diag.ForeignFile), the folder is another
-// platform's or environment's (diag.ForeignRecord), its record cannot be used,
-// or what is to be kept is not there (diag.BadRecord, diag.KeptMissing). Options.Adopt
-// replaces foreign files and links at the very paths to be written, and goes on
-// without an unreadable record. It never removes what stands where a folder has
-// to be, nor a folder with foreign content.
+// With diagnostics there are no changes, and nothing was written. Write reports a diagnostic for
+// each of these:
+//   - A file that kalypso did not write blocks a new one (diag.ForeignFile).
+//   - The folder belongs to another platform or environment (diag.ForeignRecord).
+//   - Its record cannot be used (diag.BadRecord).
+//   - A file to keep is missing (diag.KeptMissing).
 //
-// The folder of an assignment changes in one step, wherever the file system can let two
-// folders change places (on Linux and macOS, most can), and other files one by one, each
-// atomically. All of them are written elsewhere before: a full disk changes nothing. After
-// any other error, or a kill, the next Write finishes or undoes what this one began, and
-// until then every assignment is as it was or as it will be. An error is about the file
-// system, a tree that is impossible, or content that cannot be had or is not what
-// was announced.
+// Options.Adopt replaces foreign files and links at the exact paths of new files, and ignores an
+// unreadable record. It never removes a file in the place of a folder, or a folder with foreign
+// content.
+//
+// The folder of an assignment changes in one step if the file system can exchange two folders. On
+// Linux and macOS, most can. Other files change one by one, each atomically. All files are written
+// elsewhere before: a full disk changes nothing. After any other error, or a kill, the next Write
+// finishes or undoes this one. Until then every assignment is in its old or its new state. The
+// error reports a failure of the file system, an impossible tree, or content that is missing or
+// differs from the announced content.
 func (d *Dir) Write(ctx context.Context, t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 	p, report, err := d.plan(ctx, t, o)
 	switch {
@@ -161,8 +163,8 @@ func (d *Dir) Write(ctx context.Context, t *Tree, o Options) (*Changes, []diag.D
 	case !p.done():
 		p, report, err = d.writeLocked(ctx, p, t, o)
 	case p.learnt && d.held != nil:
-		// The index is of no consequence where nothing else is written: the folder
-		// may be one that must not be written to.
+		// Only the index is written here, so an error does not matter: the folder may be one
+		// without write permission.
 		_ = (&indexing{disk: d.disk(), writePlan: p}).write()
 	}
 	if err != nil {
@@ -174,8 +176,8 @@ func (d *Dir) Write(ctx context.Context, t *Tree, o Options) (*Changes, []diag.D
 	return p.changes(), nil, nil
 }
 
-// writeLocked carries out a plan, or, if it has to take the lock first and
-// something is there by then, the plan for that.
+// writeLocked carries out a plan. If it takes the lock first and then finds files in the folder, it
+// makes a new plan.
 func (d *Dir) writeLocked(ctx context.Context, p *writePlan, t *Tree, o Options) (*writePlan,
 	[]diag.Diagnostic, error) {
 	if d.unlockable != nil {
@@ -202,7 +204,7 @@ func (d *Dir) writeLocked(ctx context.Context, p *writePlan, t *Tree, o Options)
 	return p, nil, d.carryOut(ctx, p)
 }
 
-// vacant says whether nothing is in the folder but the lock.
+// vacant reports whether the folder is empty except for the lock.
 func (d *Dir) vacant() (bool, error) {
 	if d.root == nil {
 		return true, nil
@@ -239,11 +241,11 @@ func (d *Dir) display(p string) string {
 	return path.Join(filepath.ToSlash(d.dir), p)
 }
 
-// location tells where an environment's folder is: it returns a path in it as the
-// user would open it.
+// location returns a path in an environment's folder as the user would open
+// it.
 type location func(p string) string
 
-// placed says in a RecordError where the folder is.
+// placed adds the location of the file to a RecordError.
 func (at location) placed(err error) error {
 	var bad *RecordError
 	if errors.As(err, &bad) {
@@ -252,7 +254,7 @@ func (at location) placed(err error) error {
 	return err
 }
 
-// unreadable reports that a file of ownFolder cannot be used.
+// unreadable reports that kalypso cannot use a file of ownFolder.
 func (at location) unreadable(p string, err error) []problem {
 	bad := &RecordError{Path: p, File: at(p), Err: err}
 	return []problem{{bad.Diagnostic(), bad.adoptable()}}
@@ -283,7 +285,7 @@ func (at location) belongs(st *state, o Options) []problem {
 	return nil
 }
 
-// foreign reports that what stands at p is not kalypso's.
+// foreign reports that the file at p does not belong to kalypso.
 func (at location) foreign(p, what string) diag.Diagnostic {
 	return at.at(diag.New(diag.ForeignFile, p+" "+what), p)
 }
@@ -293,24 +295,24 @@ func (at location) at(report diag.Diagnostic, p string) diag.Diagnostic {
 	return report.In(model.Position{File: at(p), Line: 1, Column: 1}, "")
 }
 
-// lockWait is how long a process waits for another that works on the same
-// folder, and lockRetry how often it looks.
+// lockWait is the time for which a process waits for another one that works on the same folder, and
+// lockRetry is the time between two attempts.
 const (
 	lockWait  = 10 * time.Second
 	lockRetry = 20 * time.Millisecond
 )
 
-// errHeld says that another process has the lock.
+// errHeld means that another process has the lock.
 var errHeld = errors.New("another kalypso works on this folder")
 
-// lock takes the lock, which is a file in ownFolder, and waits for it if another
-// process has it. ownFolder must be there. The operating system releases the
-// lock of a process that was killed.
+// lock takes the lock, which is a file in ownFolder, and waits if another process has it.
+// ownFolder must exist. The operating system releases the lock of a process that was
+// killed.
 //
-// A lock belongs to an open file, so it also holds between two Dirs of one
-// process; on network file systems it holds as far as those implement flock.
+// A lock belongs to an open file, so it also works between two Dirs of one process. On
+// network file systems it works only if they implement flock.
 func (d *Dir) lock() error {
-	// The library opens by name, so what must not be followed is looked for first.
+	// The library opens the file by name, so look for links and other non-files first.
 	s := newSurvey(d.root)
 	there, err := s.look(lockPath)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestWriteTouchesOnlyWhatDiffers(t *testing.T) {
 			maps.Copy(want, foreign)
 			equal(t, "folder", read(t, dir), want)
 			after := times(t, dir)
-			delete(before, indexPath) // a look at files that were not looked at before renews it
+			delete(before, indexPath) // reading files for the first time renews it
 			delete(after, indexPath)
 			for p, was := range before {
 				if is, there := after[p]; there && is != was && !slices.Contains(c.written, p) && !strings.HasPrefix(p, ownFolder) {
@@ -129,7 +129,7 @@ func equalAssignments(a, b tree.AssignmentChanges) bool {
 		slices.Equal(a.Kept, b.Kept) && a.Unchanged == b.Unchanged
 }
 
-// times returns when each file was written.
+// times returns the modification time of each file.
 func times(t *testing.T, dir string) map[string]time.Time {
 	t.Helper()
 	all := map[string]time.Time{}
@@ -141,7 +141,7 @@ func times(t *testing.T, dir string) map[string]time.Time {
 	return all
 }
 
-// age sets the time of each file to the distant past, so that a write shows.
+// age sets the time of each file to the distant past, so that a write is visible.
 func age(t *testing.T, dir string) {
 	t.Helper()
 	past := time.Unix(1000000000, 0)
@@ -195,14 +195,14 @@ func TestModes(t *testing.T) {
 	} {
 		info, err := os.Stat(filepath.Join(dir, p))
 		must(t, err)
-		// The umask may take permissions away.
+		// The umask may remove permissions.
 		if info.Mode()&^want != 0 || info.Mode()&0o700 != want&0o700 {
 			t.Errorf("%s has mode %s", p, info.Mode())
 		}
 	}
 }
 
-// What group and others may do is the user's choice: git does not know of it.
+// The permissions of the group and others are the user's choice: git does not store them.
 func TestOtherPermissionsAreLeft(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)

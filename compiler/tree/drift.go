@@ -13,36 +13,36 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Drift is a file of an environment's tree that is not as kalypso left it.
+// Drift is a file of an environment's tree that changed after kalypso wrote it.
 type Drift struct {
 	Path string // in the environment's folder
 	Kind DriftKind
 }
 
-// String returns the path and what is the matter with it.
+// String returns the path and the kind of drift.
 func (d Drift) String() string { return d.Path + " " + string(d.Kind) }
 
-// DriftKind says what is wrong with a file.
+// DriftKind is the kind of a change to a file.
 type DriftKind string
 
 // The kinds of drift.
 const (
 	Gone    DriftKind = "is gone"
-	Changed DriftKind = "is not what the record says" // its content, its mode, or that it is a file
+	Changed DriftKind = "is not what the record says" // its content, its mode, or the file is now a folder or a link
 	Added   DriftKind = "is none of kalypso's files"
-	Spaced  DriftKind = "has other spaces than kalypso writes" // of the record
+	Spaced  DriftKind = "has other spaces than kalypso writes" // in the record
 )
 
-// Drift returns what somebody else did to the environment in a folder of the branch:
-// cluster types by name, with their paths sorted, then what is beside them, and then
-// kalypso's own files. None where there is no record. Only cluster types whose folders
-// do not have the recorded ids are looked into, as long as these ids are of one piece.
+// Drift returns other people's changes to the environment in a folder of the branch. Cluster types
+// come first, by name, with their paths sorted, then the files beside them, and then kalypso's own
+// files. Drift returns nil if there is no record. It reads only cluster types whose folders do not
+// have the recorded ids, if these ids are consistent.
 //
-// Files at the root of the folder that say nothing to what reads GitOps trees may be
-// there beside. A record that cannot be read is a *RecordError.
+// Files at the root of the folder are allowed if readers of GitOps trees ignore them. If kalypso
+// cannot read a record, the error is a *RecordError.
 func (b *Branch) Drift(dir string) ([]Drift, error) { return b.drift(dir, false) }
 
-// drift is Drift. With thorough, no recorded id is believed but those of files.
+// drift is Drift. With thorough, it trusts only the recorded ids of files.
 func (b *Branch) drift(dir string, thorough bool) ([]Drift, error) {
 	root, _, err := b.environment(dir)
 	if err != nil {
@@ -71,8 +71,8 @@ func (b *Branch) drift(dir string, thorough bool) ([]Drift, error) {
 	return s.found, nil
 }
 
-// spaced says whether a text differs from another in its spaces alone. One that differs
-// in more may be of another version of kalypso.
+// spaced reports whether two texts differ only in their spaces. Any other difference may come from
+// another version of kalypso.
 func spaced(text, from []byte) bool {
 	if bytes.Equal(text, from) {
 		return false
@@ -140,7 +140,7 @@ func (s *driftSurvey) clusterType(e *ClusterTypeEntry) error {
 	return nil
 }
 
-// files returns what is in a folder, by path in it. What is no file has no id.
+// files returns the files in a folder, by path in it. Links and submodules have no id.
 func (s *driftSurvey) files(dir string) (map[string]Blob, error) {
 	out := map[string]Blob{}
 	at, _, err := s.entry(dir)
@@ -173,7 +173,7 @@ func (s *driftSurvey) files(dir string) (map[string]Blob, error) {
 	return out, nil
 }
 
-// others finds what is in the folder beside cluster types.
+// others finds foreign files in the folder beside cluster types.
 func (s *driftSurvey) others() error {
 	if s.root.IsZero() {
 		return nil
@@ -203,7 +203,7 @@ func (s *driftSurvey) others() error {
 	return nil
 }
 
-// own finds what is none of kalypso's in the folder of its own files.
+// own finds foreign files in the folder of kalypso's own files.
 func (s *driftSurvey) own() error {
 	own, err := s.files(ownFolder)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *driftSurvey) own() error {
 	return nil
 }
 
-// beside returns what is at the root beside the environment's files that nobody minds.
+// beside returns the allowed files at the root beside the environment's files.
 func (s *gitSurvey) beside() (map[string]git.Entry, error) {
 	if s.root.IsZero() {
 		return nil, nil
@@ -236,9 +236,9 @@ func (s *gitSurvey) beside() (map[string]git.Entry, error) {
 	return out, err
 }
 
-// isBeside says whether something may be at the root of an environment's folder beside
-// what kalypso writes: what people and forges read, and nothing that reads GitOps trees.
-// The files of a submodule are in another repository.
+// isBeside reports whether a file may be at the root of an environment's folder beside kalypso's
+// files. Such files are for people and forges, and readers of GitOps trees ignore them. The files
+// of a submodule are in another repository.
 func isBeside(e git.Entry) bool {
 	text := slices.Contains([]string{".md", ".txt", ".adoc", ".rst"}, path.Ext(e.Name))
 	return kindOf(e) == regular && text || e.Mode == git.SubmoduleMode || slices.Contains(besideNames, e.Name)
@@ -249,10 +249,10 @@ var besideNames = []string{
 	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".woodpecker.yml", "hydrator.metadata",
 }
 
-// Check compares all that is in the folder of an environment with what its records list,
-// which is what Drift finds, and the records with each other, and takes the word of none
-// for another. It returns what is not as it should be, a line each, in an order; none
-// where there is no record. A record that cannot be read is a *RecordError.
+// Check compares all files in the folder of an environment with its records, as Drift does, and the
+// records with each other. It trusts no record without a check. It returns the problems in a fixed
+// order, one line each; nil if there is no record. If kalypso cannot read a record, the error is a
+// *RecordError.
 func (b *Branch) Check(dir string) ([]string, error) {
 	drift, err := b.drift(dir, true)
 	if err != nil {

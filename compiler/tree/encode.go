@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Encode returns the record's JSON, with a line for each assignment: so a change
-// of one is a change of a line. It fails only if a folder's Shared is not JSON.
+// Encode returns the record's JSON, with a line for each assignment, so that a change of one
+// assignment changes one line. It fails only if a folder's Shared is not JSON.
 func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 	b, _, err := c.encode(make([]byte, 0, 1024+len(c.Files)*80))
 	return b, err
 }
 
-// encode appends what Encode returns, and returns where the line of each assignment is.
+// encode appends the output of Encode, and returns the position of each assignment's line.
 func (c *ClusterTypeRecord) encode(b []byte) (_ []byte, lines [][2]int, err error) {
 	lines = make([][2]int, len(c.Assignments))
 	b = appendString(append(b, "{\n  \"apiVersion\": "...), c.APIVersion)
@@ -81,7 +81,7 @@ func (c *ClusterTypeRecord) encode(b []byte) (_ []byte, lines [][2]int, err erro
 	return append(b, "\n  ]\n}\n"...), lines, nil
 }
 
-// append appends what encoding/json makes of the assignment, without its cost.
+// append appends the same JSON as encoding/json for the assignment, but faster.
 func (a *AssignmentRecord) append(b []byte) ([]byte, error) {
 	text := func(name, value string) {
 		b = appendString(appendField(b, name, b[len(b)-1] == '{'), value)
@@ -135,7 +135,7 @@ func (a *AssignmentRecord) append(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// encode is json.Marshal, but leaves the characters of HTML as they are.
+// encode is json.Marshal, but does not escape the characters of HTML.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -147,7 +147,7 @@ func encode(v any) ([]byte, error) {
 // appendNext begins the line of an element of an array.
 func appendNext(b []byte, i int) []byte { return append(appendComma(b, i), "\n    "...) }
 
-// appendComma appends what is before an element with a number.
+// appendComma appends a comma, except before the first element.
 func appendComma(b []byte, i int) []byte {
 	if i > 0 {
 		b = append(b, ',')
@@ -184,7 +184,7 @@ func appendFiles(b []byte, files map[string]Blob) []byte {
 	return append(b, '}')
 }
 
-// asIs are the bytes that stand for themselves in a JSON string.
+// asIs contains the bytes that need no escape in a JSON string.
 var asIs = func() (out [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		out[c] = c != '"' && c != '\\'

@@ -16,15 +16,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Entries of clusters are in folders clusters/<shard>, each of which is written and recorded
-// as the folder of a cluster type is, so that a cluster more changes one of them. Such a
+// Entries of clusters are in folders clusters/<shard>. Each of these folders is written and
+// recorded like the folder of a cluster type, so that one more cluster changes one of them. Such a
 // folder has files and no assignments.
 
-// Entry is what a cluster pulls: files that make its reconciler apply a folder.
+// Entry is the part of the output that one cluster pulls: files that make its reconciler apply a
+// folder.
 type Entry struct {
 	Cluster string
-	Folder  string // that it names: of a cluster type, or of a class of one
-	// Kept says that it stays as the previous record has it, which must list it.
+	Folder  string // that it names: of a cluster type, or of a class of a cluster type
+	// Kept means that the entry stays as in the previous record, which must list it.
 	Kept bool
 	// Files are the entry's files, by path in it; nil if Kept. Equal entries may share them.
 	Files *EntryFiles
@@ -76,15 +77,15 @@ type EntryRecord struct {
 // ShardName returns the name that the entry of a cluster is in, among those of cluster types.
 func ShardName(cluster string) string { return backends.EntriesDir + "/" + backends.ShardOf(cluster) }
 
-// IsShard says whether the name of a cluster type in a tree or a record is that of a folder
-// of entries.
+// IsShard reports whether a name in a tree or a record is a folder of entries, and not a cluster
+// type.
 func IsShard(name string) bool {
 	shard, below := strings.CutPrefix(name, backends.EntriesDir+"/")
 	return below && isHex(shard)
 }
 
-// PartOf returns the name of the cluster type, or of the folder of entries, that a path is
-// in. The folder of a cluster type that is called clusters has none with a name of two digits:
+// PartOf returns the name of the cluster type, or of the folder of entries, that contains a path.
+// If a cluster type is called clusters, its folder has no folders with names of two digits, because
 // full names of deployment targets have a dash.
 func PartOf(p string) string {
 	first, rest, _ := strings.Cut(p, "/")
@@ -96,7 +97,8 @@ func PartOf(p string) string {
 
 func isHex(s string) bool { return len(s) == 2 && strings.Trim(s, "0123456789abcdef") == "" }
 
-// recordedBy returns the name whose record is a file in recordsFolder.
+// recordedBy returns the cluster type or the folder of entries whose record is a file in
+// recordsFolder.
 func recordedBy(file string) string {
 	name := strings.TrimSuffix(file, path.Ext(file))
 	if dir, shard, found := strings.Cut(name, "."); found && IsShard(dir+"/"+shard) {
@@ -113,7 +115,7 @@ func checkPart(last, name string) error {
 	return checkNext("cluster type", last, name)
 }
 
-// checkPartName reports a name that is none of a cluster type or of a folder of entries.
+// checkPartName returns an error if a name is not valid for a cluster type or a folder of entries.
 func checkPartName(name string) error {
 	if IsShard(name) {
 		return nil
@@ -121,7 +123,7 @@ func checkPartName(name string) error {
 	return checkName(name)
 }
 
-// entryFilesRead remembers what the lines of entries say after the names of the clusters: most
+// entryFilesRead remembers the rest of an entry's line, after the name of the cluster: most
 // clusters of a class have the same entry. It may be used by several goroutines.
 type entryFilesRead struct {
 	known sync.Map // *EntryRecord without a cluster, by the rest of the line
@@ -131,8 +133,8 @@ type entryFilesRead struct {
 // maxRead is how many different entries are remembered.
 const maxRead = 10_000
 
-// entries takes the entries out of a record of a folder of entries, if it has the form that
-// Encode gives it, so that an empty list remains; else it returns the record as it is, and nil.
+// entries removes the entries from a record of a folder of entries, and leaves an empty list. It
+// needs the form that Encode writes. For any other form it returns the record unchanged, and nil.
 func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecord) {
 	const begin, next, end = "\n  \"entries\": [", "\n    {\"cluster\":\"", "\n  ]"
 	at := bytes.Index(data, []byte(begin))
@@ -162,7 +164,7 @@ func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecor
 		entries, left = append(entries, EntryRecord{string(name), e.Folder, e.Files}), line[n:]
 	}
 	rest = slices.Concat(data[:at], left)
-	// What else is called so, or may be, is not taken for them.
+	// Another field with this name, or text that may have this name, does not count as entries.
 	if len(entries) == 0 || !bytes.HasPrefix(left, []byte(end)) ||
 		bytes.Count(rest, []byte(`"entries"`)) != 1 || bytes.Contains(rest, []byte(`\u`)) {
 		return data, nil
@@ -176,7 +178,7 @@ func (r *entryFilesRead) read(line []byte) *EntryRecord {
 		return known.(*EntryRecord)
 	}
 	if bytes.Contains(line, []byte(`"cluster"`)) || bytes.IndexByte(line, '\\') >= 0 {
-		return nil // it may say twice whose it is
+		return nil // it may name its cluster twice
 	}
 	e := &EntryRecord{}
 	if err := jsonv2.Unmarshal(append([]byte{'{'}, line...), e); err != nil {
@@ -191,8 +193,8 @@ func (r *entryFilesRead) read(line []byte) *EntryRecord {
 	return e
 }
 
-// Entries returns the recorded entries of clusters, of all folders of entries that are in
-// turn sorted by cluster. An error says that one of them cannot be read.
+// Entries returns the recorded entries of clusters, one folder of entries after the other, each
+// sorted by cluster. It returns an error if kalypso cannot read one of the folders.
 func (r *Record) Entries() ([]EntryRecord, error) {
 	if r == nil {
 		return nil, nil
@@ -211,16 +213,16 @@ func (r *Record) Entries() ([]EntryRecord, error) {
 	return out, nil
 }
 
-// Follower is a listed cluster and the folder that it follows.
+// Follower is a listed cluster and the folder that it uses.
 type Follower struct {
 	Cluster, Folder string
 	Entry           *EntryRecord // nil for a cluster that pulls the folder itself
 }
 
-// Followers returns the listed clusters of all cluster types, sorted by name. It does
-// not read the folders that skip names; nil skips none. Where clusters of a type have
-// entries, one without an entry is not among them: it pulls nothing yet. An error says that
-// something of the record, which may be nil, cannot be read.
+// Followers returns the listed clusters of all cluster types, sorted by name. It does not read the
+// folders for which skip returns true; a nil skip omits nothing. If clusters of a type have
+// entries, Followers omits the clusters without an entry, because they do not pull anything yet. It
+// returns an error if kalypso cannot read part of the record, which may be nil.
 func (r *Record) Followers(skip func(folder string) bool) ([]Follower, error) {
 	if r == nil {
 		return nil, nil
@@ -262,12 +264,12 @@ func (r *Record) Followers(skip func(folder string) bool) ([]Follower, error) {
 		}
 		return strings.Compare(a.Cluster, b.Cluster)
 	})
-	// those with entries stay
+	// clusters with entries stay
 	return slices.CompactFunc(out, func(a, b Follower) bool { return a.Cluster == b.Cluster }), nil
 }
 
-// FolderTree returns the id of the recorded folder of a cluster type; "" where the record does
-// not list it, or does not know it.
+// FolderTree returns the id of the recorded folder of a cluster type. It returns "" if the record
+// does not list the folder, and "unknown" if the record has no id for it.
 func (r *Record) FolderTree(clusterType string) ID {
 	if e := r.entry(clusterType); e != nil {
 		return cmp.Or(e.Tree, ID("unknown"))
@@ -275,8 +277,8 @@ func (r *Record) FolderTree(clusterType string) ID {
 	return ""
 }
 
-// FolderOf returns the folder that the recorded entry of a cluster names; "" where there is
-// none, or the record, which may be nil, cannot be read.
+// FolderOf returns the folder that the recorded entry of a cluster names. It returns "" if there is
+// no entry, or if kalypso cannot read the record, which may be nil.
 func (r *Record) FolderOf(cluster string) string {
 	ct, err := r.ClusterType(ShardName(cluster))
 	if e := ct.entryOf(cluster); err == nil && e != nil {
@@ -285,7 +287,7 @@ func (r *Record) FolderOf(cluster string) string {
 	return ""
 }
 
-// entryOf returns the record of the entry of a cluster; nil for none, as of any in a nil record.
+// entryOf returns the recorded entry of a cluster; nil if there is no entry or the record is nil.
 func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
 	if c == nil {
 		return nil
@@ -298,14 +300,14 @@ func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
 	return &c.Entries[i]
 }
 
-// Matches says whether the files of the content that are not in folders are those of a record.
-// What stays as the record has it is.
+// Matches reports whether the files at the content's root match a record. Kept files always
+// match.
 func (c *Content) Matches(r *ClusterTypeRecord) bool {
 	return c.Entries == nil && len(r.Entries) == 0 && OfFiles(c.Files) == TreeID(r.Files)
 }
 
-// EntriesMatch says whether the entries of the content are those of a record, of those that
-// by the record name certain folders. What stays as the record has it is.
+// EntriesMatch reports whether the entries of the content match the recorded entries that name
+// certain folders. Kept entries always match.
 func (c *Content) EntriesMatch(r *ClusterTypeRecord, folder func(name string) bool) bool {
 	compared := map[string]bool{}
 	for i := range c.Entries {

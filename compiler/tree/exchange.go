@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange lets two folders change places, in one step.
+// exchange exchanges two folders in one step.
 func exchange(root *os.Root, a, b string) error {
 	inA, err := root.Open(path.Dir(a))
 	if err != nil {

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// The tests are outside the package, and see what a build sees. Only these hooks are inside: a
-// test can neither make a disk fail between two changes of a write, nor take away what a file
-// system is able to do, nor wait ten seconds for each lock.
+// The tests are outside the package, like its users. Only these hooks are inside. Without them, a
+// test cannot make a disk fail between two changes of a write, or disable an ability of the file
+// system. It would also have to wait ten seconds for each lock.
 
-// OpenWithin is Open, but waits only that long for the lock.
+// OpenWithin is Open, but waits for the lock only for the given time.
 func OpenWithin(dir string, wait time.Duration) (*Dir, error) { return open(dir, wait) }
 
-// Hooks are what a test does to the writes of a Dir, which then are by one worker, so that
-// their changes have an order. A nil function does nothing.
+// Hooks change the writes of a Dir for a test. The Dir then uses one worker, so that the changes
+// have an order. A nil function does nothing.
 type Hooks struct {
-	// Step is called before each change to the disk, and its error is the change's: a killed
-	// process, or a full disk.
+	// Step is called before each change to the disk. Its error replaces the change: it simulates a
+	// killed process, or a full disk.
 	Step func(op, path string) error
-	// Exchange is called in place of the system call that lets two folders change places.
+	// Exchange replaces the system call that exchanges two folders.
 	Exchange func(root *os.Root, a, b string) error
-	// Remake makes each write ask for the content of a cluster type twice, as it does of large
-	// trees, which are not kept in memory.
+	// Remake makes each write request the content of a cluster type twice, as for large trees,
+	// which are not kept in memory.
 	Remake bool
 }
 

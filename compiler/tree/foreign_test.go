@@ -16,8 +16,8 @@ func TestForeign(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		foreign files
-		at      string // where the diagnostic points to; "" for none
-		adopted string // what is at "at" with --adopt; "" for the same diagnostic
+		at      string // the position of the diagnostic; "" if there is no diagnostic
+		adopted string // the content at "at" with --adopt; "" for the same diagnostic
 	}{
 		{"an equal file is taken over", files{"large/app/a.yaml": "new"}, "", ""},
 		{"an equal file that is executable", files{"large/app/a.yaml": "+x new"}, "large/app/a.yaml", "new"},
@@ -71,7 +71,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// points checks that there is one diagnostic, with a way out, at the path.
+// points checks that there is exactly one diagnostic, with a hint, at the path.
 func points(t *testing.T, report []diag.Diagnostic, code diag.Code, dir, p string) {
 	t.Helper()
 	want := filepath.ToSlash(filepath.Join(dir, p))
@@ -91,7 +91,7 @@ func TestLinksMadeAfterwardsAreNotFollowed(t *testing.T) {
 
 	_, report := tryWrite(t, dir, treeOf(changed(files{"large/app/a.yaml": "a2"})), adopting(dev))
 	points(t, report, diag.ForeignFile, dir, "large/app")
-	// Removing what was recorded there removes nothing behind the link.
+	// Removing the recorded files there removes nothing behind the link.
 	write(t, dir, treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.sh": ""})), dev)
 	equal(t, "outside", read(t, outside), files{"a.yaml": "mine", "b.yaml": "mine"})
 	if read(t, dir)["large/app"] != "-> "+outside {
@@ -99,7 +99,7 @@ func TestLinksMadeAfterwardsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// What replaced a file of kalypso's by hand is kalypso's, but for a folder.
+// Anything that replaced one of kalypso's files by hand belongs to kalypso, except a folder.
 func TestOwnedPathsWithOtherThings(t *testing.T) {
 	for _, c := range []struct {
 		name, there, data string

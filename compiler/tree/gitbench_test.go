@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// hugeTree is a tree of 100,000 assignments on 300 cluster types, each of four
-// files of 1 KB, none equal to another. Its content is made when it is asked for.
-// version is in the files of the first assignment.
+// hugeTree is a tree of 100,000 assignments on 300 cluster types. Each assignment has four files of
+// 1 KB, and no two files are equal. Its content is made on request. version is in the files of the
+// first assignment.
 func hugeTree(version string) *tree.Tree {
 	const types, perType = 300, 334
 	t := &tree.Tree{}
@@ -74,8 +74,8 @@ func hugeFiles(clusterType, target, version string) (files []backends.File) {
 	return files
 }
 
-// BenchmarkCommit commits 100,000 assignments to a new branch (cold), the same
-// again (unchanged) and with one folder changed (one), and reads the record.
+// BenchmarkCommit commits 100,000 assignments to a new branch (cold). It commits them again without
+// changes (unchanged) and with one changed folder (one), and reads the record.
 func BenchmarkCommit(b *testing.B) {
 	commit := func(b *testing.B, repo string, t *tree.Tree, changed bool) {
 		r, err := tree.OpenRepository(repo)

@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// A test that needs a process of its own runs this binary with one of these
-// variables: the others are arguments.
+// A test that needs a process of its own runs this binary with one of these variables. The other
+// variables are arguments.
 const (
 	commitAndDie  = "KALYPSO_TEST_COMMIT_AND_DIE"
 	commitAndRace = "KALYPSO_TEST_COMMIT_AND_RACE"
@@ -69,8 +69,8 @@ func commitTo(repo string, desired *plainTree, step func(op, file string) error)
 
 var next = changed(files{"large/README.md": "new", "large/app/a.yaml": "+x a1", "large/app/b.sh": "b1"})
 
-// dieAtStep commits next, but kills its process, as nothing can prevent, before
-// one of the changes to the file system.
+// dieAtStep commits next, but kills its process before one of the changes to the file system.
+// Nothing can prevent this kill.
 func dieAtStep(n string) error {
 	left, err := strconv.Atoi(n)
 	if err != nil {
@@ -91,8 +91,8 @@ func dieAtStep(n string) error {
 	})
 }
 
-// Whenever a commit is killed, the branch is as it was or has the commit, and git
-// has nothing to complain of.
+// After a kill at any point of a commit, the branch is unchanged or has the commit, and git finds
+// no errors.
 func TestKilledCommit(t *testing.T) {
 	for _, existing := range []bool{true, false} {
 		steps := 0
@@ -168,8 +168,8 @@ func TestCommitThatFails(t *testing.T) {
 
 const raceRounds = 4
 
-// raceFor commits an environment of its own, some times, and tries again where
-// another process was faster.
+// raceFor commits an environment of its own several times, and tries again if another process was
+// faster.
 func raceFor(environment string) error {
 	o := dev
 	o.Environment = environment
@@ -196,8 +196,8 @@ func raceFor(environment string) error {
 			if err == nil {
 				break
 			}
-			// While git replaces packs, what is read may be gone: a commit fails, and
-			// the next attempt finds it.
+			// While git replaces packs, an object may be missing: a commit fails, and the next
+			// attempt finds the object.
 			var gone *git.MissingError
 			if errors.As(err, &gone) && missing < mostRepacks {
 				missing++

@@ -12,10 +12,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Record returns what the record of an environment says that is in a folder of the
-// branch, "" for its root; nil where there is none, or none that can be read: then
-// there are diagnostics. Of the branch nothing is read but the way to the record,
-// and of the record no cluster type.
+// Record returns the record of the environment in a folder of the branch, "" for its root. It
+// returns nil if there is no record, and nil with diagnostics if kalypso cannot read the
+// record. It reads only the folders on the way to the record, and no records of cluster
+// types.
 func (b *Branch) Record(dir string) (*Record, []diag.Diagnostic, error) {
 	st, problems, err := b.load(dir)
 	if err != nil {
@@ -24,14 +24,14 @@ func (b *Branch) Record(dir string) (*Record, []diag.Diagnostic, error) {
 	return st.record, unsolved(problems, false), nil
 }
 
-// location returns paths of an environment as git shows them, and takes them in
-// `git show`.
+// location returns paths of an environment as git shows them, and as `git show` accepts
+// them.
 func (b *Branch) location(dir string) location {
 	return func(p string) string { return b.name + ":" + path.Join(dir, p) }
 }
 
-// environment returns the tree at a folder; zero where there is none. Where
-// something else is there, it returns its path.
+// environment returns the tree at a folder; zero if there is no folder. If a file is at the path or
+// at a parent folder's path, it returns the path of that file.
 func (b *Branch) environment(dir string) (root git.Hash, blocker string, err error) {
 	if is, ok := b.instead[dir]; ok {
 		return is.root, "", nil
@@ -49,24 +49,24 @@ func (b *Branch) environment(dir string) (root git.Hash, blocker string, err err
 	return e.ID, "", nil
 }
 
-// gitState is the state of an environment in a branch. There is never a journal.
+// gitState is the state of an environment in a branch. It never has a journal.
 type gitState struct {
 	state
-	root    git.Hash             // the environment's tree; zero for none
-	records map[string]git.Entry // what is in recordsFolder
+	root    git.Hash             // the environment's tree; zero if it does not exist
+	records map[string]git.Entry // the files in recordsFolder
 	ignored bool                 // there is a .gitignore
-	around  *gitSurvey           // of the trees around what is of a cluster type, which it has read
+	around  *gitSurvey           // the trees on the way to the cluster types, already read
 }
 
-// loadedState is what load returned of an environment.
+// loadedState is a result of load for an environment.
 type loadedState struct {
 	state    *gitState
 	problems []problem
 }
 
-// load returns the state of an environment, which is read once: what is made of
-// the branch's records for the caller is there when the branch is written. What
-// cannot be read is a problem, and absent from the state.
+// load returns the state of an environment, and reads it once. The caller's records and the write
+// of the branch share this state. Files that load cannot read are problems, and missing in the
+// state.
 func (b *Branch) load(environment string) (*gitState, []problem, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,11 +155,11 @@ func (st *gitState) parse(s *gitSurvey, at location) ([]problem, error) {
 	return nil, nil
 }
 
-// gitSurvey looks at what is in a git tree, as survey does in a folder: every
-// folder that is asked for is read once.
+// gitSurvey describes the content of a git tree, as survey does for a folder. It reads every
+// requested folder once.
 type gitSurvey struct {
 	trees
-	root    git.Hash // zero where the environment's folder does not exist
+	root    git.Hash // zero if the environment's folder does not exist
 	folders map[string]map[string]git.Entry
 }
 
@@ -186,7 +186,7 @@ func (t trees) Tree(id git.Hash) ([]git.Entry, error) {
 	return list, err
 }
 
-// look returns what stands at p.
+// look describes the file or folder at p.
 func (s *gitSurvey) look(p string) (found, error) {
 	e, blocker, err := s.entry(p)
 	if err != nil || e == nil {
@@ -195,8 +195,8 @@ func (s *gitSurvey) look(p string) (found, error) {
 	return found{kind: kindOf(*e), info: gitFile{*e}}, nil
 }
 
-// kindOf returns what an entry stands for. A submodule is none of this
-// repository's files, and nothing can be written into it.
+// kindOf returns the kind of an entry. A submodule is of kind other: its files are not in this
+// repository, and kalypso cannot write into it.
 func kindOf(e git.Entry) kind {
 	switch e.Mode {
 	case git.FolderMode:
@@ -207,8 +207,8 @@ func kindOf(e git.Entry) kind {
 	return regular
 }
 
-// gitFile is an entry as a file: as the comparison sees it, which only a file
-// system's index needs to know more of.
+// gitFile is an entry as a file, with the properties that the comparison uses. Only the index of a
+// folder on disk needs others.
 type gitFile struct{ git.Entry }
 
 func (f gitFile) Name() string     { return f.Entry.Name }
@@ -230,8 +230,8 @@ func (f gitFile) Mode() fs.FileMode {
 	return 0o644
 }
 
-// entry returns the entry at p; nil where there is none, with what stands where a
-// folder of p should be.
+// entry returns the entry at p; nil if there is no entry. If a file is in the place of a parent
+// folder of p, blocker is its path.
 func (s *gitSurvey) entry(p string) (e *git.Entry, blocker string, err error) {
 	if s.root.IsZero() {
 		return nil, "", nil
@@ -256,7 +256,7 @@ func (s *gitSurvey) entry(p string) (e *git.Entry, blocker string, err error) {
 	return nil, "", nil
 }
 
-// read returns the entries of a folder that is there, by name.
+// read returns the entries of an existing folder, by name.
 func (s *gitSurvey) read(dir string) (map[string]git.Entry, error) {
 	if entries, known := s.folders[dir]; known {
 		return entries, nil
@@ -277,7 +277,7 @@ func (s *gitSurvey) read(dir string) (map[string]git.Entry, error) {
 	return entries, nil
 }
 
-// id returns the id of what stands at p; "" for nothing.
+// id returns the id of the file or folder at p; "" if nothing is there.
 func (s *gitSurvey) id(p string) (ID, error) {
 	e, _, err := s.entry(p)
 	if err != nil || e == nil {
@@ -286,7 +286,7 @@ func (s *gitSurvey) id(p string) (ID, error) {
 	return ID(e.ID.String()), nil
 }
 
-// holds says whether the file at p is the blob.
+// holds reports whether the file at p is the blob.
 func (s *gitSurvey) holds(p string, _ fs.FileInfo, b Blob, _ int64) (bool, error) {
 	e, _, err := s.entry(p)
 	if err != nil || e == nil {
@@ -295,7 +295,7 @@ func (s *gitSurvey) holds(p string, _ fs.FileInfo, b Blob, _ int64) (bool, error
 	return e.Mode == b.mode() && e.ID == hash(b.ID), nil
 }
 
-// holdsTree says whether the folder at dir is the tree with the id.
+// holdsTree reports whether the folder at dir is the tree with the id.
 func (s *gitSurvey) holdsTree(dir string, id ID) (bool, error) {
 	e, _, err := s.entry(dir)
 	if err != nil || e == nil {
@@ -304,7 +304,7 @@ func (s *gitSurvey) holdsTree(dir string, id ID) (bool, error) {
 	return e.Mode == git.FolderMode && e.ID == hash(id), nil
 }
 
-// file returns the content of the file at p, of which there must not be more than
+// file returns the content of the file at p. It returns an error if the file is larger than
 // MaxRecord.
 func (s *gitSurvey) file(p string) ([]byte, error) {
 	e, _, err := s.entry(p)
@@ -318,8 +318,8 @@ func (s *gitSurvey) file(p string) ([]byte, error) {
 	return data, nil
 }
 
-// within returns everything in the folder at dir, at any depth, that is no
-// folder.
+// within returns everything in the folder at dir, at any depth, except folders. The paths are
+// sorted.
 func (s *gitSurvey) within(dir string) ([]string, error) {
 	entries, err := s.read(dir)
 	if err != nil {
@@ -342,5 +342,5 @@ func (s *gitSurvey) within(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// close does nothing: a survey of a folder holds files open.
+// close does nothing: only a survey of a folder keeps files open.
 func (s *gitSurvey) close() error { return nil }

@@ -13,12 +13,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// gitWriter makes the trees of environments. What it writes is of no effect
-// before the pack is finished, so it writes while it compares: the content of a
-// cluster type is made once, and held no longer than it takes to write it.
+// gitWriter makes the trees of environments. Its output has no effect before the pack is finished,
+// so it writes while it compares. It makes the content of a cluster type once, and keeps it only
+// until it is written.
 type gitWriter struct {
 	branch *Branch
-	pack   *git.PackWriter // nil where nothing is to be written
+	pack   *git.PackWriter // nil if nothing is written
 }
 
 // add stores an object, or returns the id that it would have.
@@ -36,7 +36,7 @@ func (w *gitWriter) addAs(id git.Hash, kind git.Kind, data []byte) (git.Hash, er
 
 func (w *gitWriter) treeEditor() *treeEditor { return &treeEditor{w.branch.repository.git, w.add} }
 
-// placed is an environment as it will be.
+// placed is the new state of an environment.
 type placed struct {
 	changes *Changes
 	root    git.Hash
@@ -95,7 +95,7 @@ type gitEnvironment struct {
 	before *gitState
 }
 
-// survey returns one for a single cluster type: the trees around it are read once for all.
+// survey returns a survey for a single cluster type: the trees around it are read once for all.
 func (e *gitEnvironment) survey() *gitSurvey {
 	s := newGitSurvey(e.branch.repository.git, e.before.root)
 	maps.Copy(s.known, e.before.around.known)
@@ -103,16 +103,16 @@ func (e *gitEnvironment) survey() *gitSurvey {
 	return s
 }
 
-// planner returns one for a single cluster type, which is held in memory until it
-// is written.
+// planner returns a planner for a single cluster type, which stays in memory until it is
+// written.
 func (e *gitEnvironment) planner(s *gitSurvey) *planner {
 	return &planner{at: e.at, survey: func() surveyor { return s }, maxHeld: math.MaxInt64, o: e.o,
 		before: &e.before.state}
 }
 
-// clusterTypes compares and makes the cluster types, several at once, and returns
-// the changes to the environment's tree. The error is that of the first that has
-// one.
+// clusterTypes compares and makes the cluster types, several at once, and returns the
+// changes to the environment's tree. It returns the error of the first cluster type with an
+// error.
 func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*typePlan) ([]treeEdit, error) {
 	edits := make([][]treeEdit, len(parts))
 	reused, err := e.reuse(parts)
@@ -128,8 +128,8 @@ func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*typePlan) ([
 	return slices.Concat(edits...), err
 }
 
-// reuse returns the cluster types whose folders and records have the ids that the
-// environment's record says, and have to be what it says.
+// reuse returns the cluster types that do not change: their desired digests are the recorded ones,
+// and their folders and records have the recorded ids.
 func (e *gitEnvironment) reuse(parts []*typePlan) (map[*typePlan]bool, error) {
 	reused := map[*typePlan]bool{}
 	s := e.survey()
@@ -155,12 +155,12 @@ func (e *gitEnvironment) reuse(parts []*typePlan) (map[*typePlan]bool, error) {
 	return reused, nil
 }
 
-// clusterType compares a cluster type, and makes its tree and its record. Where
-// there are diagnostics, nothing of that is of any use.
+// clusterType compares a cluster type, and makes its tree and its record. With diagnostics, the
+// result must not be used.
 func (e *gitEnvironment) clusterType(ctx context.Context, p *typePlan) ([]treeEdit, error) {
 	s := e.survey()
 	err := e.planner(s).compare(ctx, p)
-	p.section = nil // of the index, which a branch has none of
+	p.section = nil // a branch has no index
 	if err != nil || len(p.report) > 0 || !p.differs() {
 		return nil, err
 	}
@@ -176,8 +176,8 @@ func (e *gitEnvironment) clusterType(ctx context.Context, p *typePlan) ([]treeEd
 	return e.edit(ctx, s, p, out)
 }
 
-// edit makes the tree of a cluster type, and returns what changes by it in the
-// environment's. The outcome is nil where nothing is written.
+// edit makes the tree of a cluster type, and returns the changes to the environment's tree. The
+// outcome is nil if nothing is written.
 func (e *gitEnvironment) edit(ctx context.Context, s *gitSurvey, p *typePlan, out *outcome) ([]treeEdit, error) {
 	var changes []treeEdit
 	for _, name := range p.removed {
@@ -235,7 +235,7 @@ func (e *gitEnvironment) edit(ctx context.Context, s *gitSurvey, p *typePlan, ou
 	return all, nil
 }
 
-// finish makes the environment's tree of the changes of its cluster types.
+// finish makes the environment's tree from the changes of its cluster types.
 func (e *gitEnvironment) finish(p *writePlan, edits []treeEdit) (git.Hash, error) {
 	own := map[string][]byte{}
 	maps.Copy(own, e.o.Files)
@@ -255,16 +255,16 @@ func (e *gitEnvironment) finish(p *writePlan, edits []treeEdit) (git.Hash, error
 	return e.treeEditor().apply(e.before.root, edits)
 }
 
-// treeEdit is a change to a git tree: what is at a path from then on. The name in its
-// entry is not used. A nil entry removes the file that is there, but no folder. A
-// folder is given whole, by its id; the zero Hash removes it.
+// treeEdit is a change to a git tree at one path. It does not use the name in its entry. A nil
+// entry removes an existing file, but not a folder. A folder is replaced as a whole, by its id; the
+// zero Hash removes it.
 type treeEdit struct {
 	path  string
 	entry *git.Entry
 }
 
-// treeEditor applies changes to trees. Of the trees around the changed paths the new
-// ones are written, and nothing else is read.
+// treeEditor applies changes to trees. It reads and writes only the trees around the changed
+// paths.
 type treeEditor struct {
 	repository interface {
 		Tree(git.Hash) ([]git.Entry, error)
@@ -273,10 +273,10 @@ type treeEditor struct {
 	add func(git.Kind, []byte) (git.Hash, error)
 }
 
-// apply returns the tree that a tree is after the changes, which may be in any
-// order, each path once. The zero Hash is a tree without entries, which git does
-// not store in others: a folder that gets empty is gone. A file makes way for a
-// folder that is written into, and a folder for a file.
+// apply returns a tree with the changes, which may be in any order, each path once. The zero Hash
+// is a tree without entries. Git does not store such a tree in others, so an empty folder
+// disappears. If a change adds a folder in the place of a file, or a file in the place of a folder,
+// it replaces the old one.
 func (g *treeEditor) apply(base git.Hash, changes []treeEdit) (git.Hash, error) {
 	if len(changes) == 0 {
 		return base, nil
@@ -317,8 +317,8 @@ func (g *treeEditor) apply(base git.Hash, changes []treeEdit) (git.Hash, error) 
 	return g.add(git.TreeKind, content)
 }
 
-// at returns the entry of a name after the changes; nil for none, as before may
-// be.
+// at returns the entry of a name after the changes; nil if the name has no entry. before may be
+// nil.
 func (g *treeEditor) at(before *git.Entry, c *nameChanges) (*git.Entry, error) {
 	if c.own != nil && c.own.entry != nil {
 		if c.own.entry.ID.IsZero() {
@@ -350,7 +350,7 @@ type nameChanges struct {
 	below []treeEdit // with paths below it
 }
 
-// byName sorts changes out by the first elements of their paths.
+// byName groups changes by the first elements of their paths.
 func byName(changes []treeEdit) map[string]*nameChanges {
 	all := map[string]*nameChanges{}
 	for i := range changes {

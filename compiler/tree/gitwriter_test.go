@@ -59,7 +59,7 @@ func TestRandomCommits(t *testing.T) {
 				}
 				if _, report := m.both(treeOf(randomFiles(random, 12)), dev); len(report) > 0 {
 					_, report = m.both(treeOf(randomFiles(random, 12)), adopting(dev))
-					if len(report) > 0 { // what --adopt does not take over
+					if len(report) > 0 { // with a file that --adopt does not take over
 						must(t, os.RemoveAll(dir))
 						m.follow()
 					}
@@ -72,7 +72,7 @@ func TestRandomCommits(t *testing.T) {
 	}
 }
 
-// edit does something to a folder as a person would.
+// edit changes a folder as a person would.
 func edit(t *testing.T, random *rand.Rand, dir string) {
 	t.Helper()
 	content := read(t, dir)
@@ -102,7 +102,7 @@ func edit(t *testing.T, random *rand.Rand, dir string) {
 		}
 		put(t, dir, files{p: data})
 	}
-	// git has no empty folders.
+	// git does not store empty folders.
 	for d := path.Dir(p); d != "."; d = path.Dir(d) {
 		if os.Remove(filepath.Join(dir, d)) != nil {
 			break
@@ -110,12 +110,12 @@ func edit(t *testing.T, random *rand.Rand, dir string) {
 	}
 }
 
-// Of the trees around a change only new ones are written: the tree of the branch is that of the
-// files that there are then, whatever changes at once.
+// A commit writes only new trees around a change: the tree of the branch must match its files, for
+// any combination of changes.
 func TestCommitsMakeTheTreeOfTheFiles(t *testing.T) {
 	m := newMirror(t, "dev")
 	for _, c := range []struct{ from, to files }{
-		{files{"large/app/b/c": "2"}, files{"large/app/x": "2"}}, // a folder that gets empty is gone
+		{files{"large/app/b/c": "2"}, files{"large/app/x": "2"}}, // an empty folder disappears
 		{files{"large/app/b/c": "2", "large/app/d/e/f": "3"}, files{"large/app/b/c": "2"}},
 		{files{"large/app/a": "1"}, files{"large/app/a/x": "4"}}, // a file becomes a folder
 		{files{"large/app/b/c": "2"}, files{"large/app/b": "4"}}, // and the other way
@@ -188,7 +188,7 @@ func TestWhatIsInTheWayOfACommit(t *testing.T) {
 	})
 }
 
-// hostile makes a tree of entries that git itself would not make.
+// hostile makes a tree of entries that git itself does not allow.
 func (m *mirror) hostile(entries ...git.Entry) string {
 	m.t.Helper()
 	r, err := git.Open(m.repo)
@@ -304,7 +304,7 @@ func TestKeptFoldersInABranch(t *testing.T) {
 	}
 }
 
-// A cluster type that has to be what it is by its record is neither made nor read.
+// If the record shows that a cluster type is unchanged, a commit neither makes nor reads it.
 func TestClusterTypesAreReused(t *testing.T) {
 	m := newMirror(t, "dev")
 	m.both(treeOf(small), dev)
@@ -326,8 +326,8 @@ func TestClusterTypesAreReused(t *testing.T) {
 	// The file, its folder, large, its record, their folder, the header, .kalypso, dev, the root and the commit.
 	commit(changed(files{"large/app/a.yaml": "a2"}), 10, map[string]int{"large": 1})
 
-	// Someone else's file is in the folder: it is compared, and made only if it
-	// differs. What is there is not written again.
+	// With someone else's file in the folder, the folder is compared, and made only if it differs.
+	// Existing files are not written again.
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")}
 	m.gitWith(env, "", "read-tree", "main")
 	blob := m.gitWith(env, "mine", "hash-object", "-w", "--stdin")
@@ -412,8 +412,8 @@ func TestCommitSaysWhoAndWhen(t *testing.T) {
 	}
 }
 
-// The same placements on the same branch by the same person at the same time are
-// the same commit.
+// The same placements on the same branch, by the same person at the same time, make the same
+// commit.
 func TestCommitsAreReproducible(t *testing.T) {
 	var tips []string
 	for range 2 {

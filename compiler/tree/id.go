@@ -25,9 +25,9 @@ type ID string
 // BlobID returns the id of a file's content: what `git hash-object` prints.
 func BlobID(data []byte) ID { return objectID("blob", data) }
 
-// TreeID returns the id of the tree that holds the files, given by path: what
-// `git write-tree` prints when they are all that is in the index. No path may be a
-// folder of another.
+// TreeID returns the id of the tree with the files, given by path. It is the id that `git
+// write-tree` prints for an index with only these files. No path may be a folder of another
+// path.
 func TreeID(files map[string]Blob) ID {
 	return treeID(files, slices.Sorted(maps.Keys(files)), 0)
 }
@@ -70,7 +70,7 @@ func objectID(kind string, content []byte) ID {
 	return ID(hex.EncodeToString(h.Sum(buf[:0])))
 }
 
-// emptyTree is the id of a tree without files, which git has in no other.
+// emptyTree is the id of a tree without files, which git never has in another tree.
 var emptyTree = objectID("tree", nil)
 
 // treeOfEntries returns the id of the tree with the entries, given in any order.
@@ -80,7 +80,7 @@ func treeOfEntries(entries []git.Entry) ID {
 	return objectID("tree", git.EncodeTree(entries))
 }
 
-// valid says whether the id looks like one.
+// valid reports whether the id has the form of one.
 func (id ID) valid() bool {
 	for i := range len(id) {
 		if !isDigit[id[i]] {
@@ -90,7 +90,7 @@ func (id ID) valid() bool {
 	return len(id) == 2*sha1.Size
 }
 
-// isDigit says which bytes are hexadecimal digits as ids have them.
+// isDigit contains the hexadecimal digits of ids.
 var isDigit = func() (out [256]bool) {
 	for _, c := range []byte("0123456789abcdef") {
 		out[c] = true
@@ -98,10 +98,11 @@ var isDigit = func() (out [256]bool) {
 	return out
 }()
 
-// Blob is the entry of a file in a git tree: what is in it, and whether it is
-// executable, which is all that git knows of permissions.
+// Blob is the entry of a file in a git tree: the id of its content, and whether it is executable.
+// Git knows no other permission.
 //
-// In JSON it is the id; of an executable file {"id": <id>, "executable": true}.
+// In JSON a Blob is its id. An executable file is an object with the fields "id" and "executable",
+// which is true.
 type Blob struct {
 	ID         ID
 	Executable bool
@@ -118,7 +119,7 @@ func (b Blob) mode() git.Mode {
 	return git.FileMode
 }
 
-// permissions are those that a file gets on the disk, as far as the umask lets it.
+// permissions returns the permissions of a file on the disk, before the umask.
 func permissions(executable bool) fs.FileMode {
 	if executable {
 		return 0o755
@@ -140,14 +141,14 @@ func (b Blob) MarshalJSON() ([]byte, error) {
 	return json.Marshal(b.ID)
 }
 
-// UnmarshalJSON decodes what MarshalJSON returns. The id need not be one.
+// UnmarshalJSON decodes the output of MarshalJSON. It does not check the id.
 func (b *Blob) UnmarshalJSON(data []byte) error {
 	*b = Blob{}
 	if bytes.HasPrefix(data, []byte{'{'}) {
 		return json.Unmarshal(data, (*executableJSON)(b))
 	}
-	// A record has one for every file, so that the decoder is asked only where an id
-	// is not as it looks.
+	// A record has an id for every file, so the decoder is used only if the text is not a plain
+	// id.
 	if text, ok := bytes.CutPrefix(data, []byte{'"'}); ok {
 		if id := ID(bytes.TrimSuffix(text, []byte{'"'})); id.valid() {
 			b.ID = id
@@ -166,15 +167,15 @@ func (b Blob) append(to []byte) []byte {
 	return append(appendField(to, "executable", false), "true}"...)
 }
 
-// hasModes says whether files on this system say themselves whether they are
+// hasModes reports whether the file system of this operating system stores which files are
 // executable.
 const hasModes = runtime.GOOS != "windows"
 
 // ownerMayRun is the permission that makes a file executable to git.
 const ownerMayRun = 0o100
 
-// IsExecutable says whether git would record of a file on the disk that it is
-// executable. Where the system does not tell, it is what was recorded of the file.
+// IsExecutable reports whether git would record a file on the disk as executable. If the operating
+// system does not store that, it returns recorded.
 func IsExecutable(info fs.FileInfo, recorded bool) bool {
 	if !hasModes {
 		return recorded
@@ -182,7 +183,7 @@ func IsExecutable(info fs.FileInfo, recorded bool) bool {
 	return info.Mode()&ownerMayRun != 0
 }
 
-// isFile says whether what is on the disk is a file, and executable or not.
+// isFile reports whether info describes a regular file that is executable or not, as given.
 func isFile(info fs.FileInfo, executable bool) bool {
 	return info.Mode().IsRegular() && IsExecutable(info, executable) == executable
 }

@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// index is .kalypso/index: for the files that kalypso wrote, how they looked when
-// they had the content that the record says. A file that looks the same has it
-// still, and is not read. The index is of use only where it was made. It is for
-// one record, and for that very file, so that a copied folder or one that came
-// with an index says nothing; nor does one that is damaged.
+// index is .kalypso/index: it lists the files that kalypso wrote, with the properties that they had
+// when their content matched the record. A file with the same properties has the same content, and
+// is not read. The index is valid only in the folder where it was made. It belongs to one record,
+// and to the very file of that record. A copied folder, or one with an index from elsewhere,
+// therefore has no valid index. Neither does a folder with a damaged index.
 //
-// Its format is indexMagic, then an appendStat of the record and its blob id,
-// then for each section its name and its data, each with its length before it,
-// and last the CRC-32C of all that. Numbers are little-endian.
+// Its format is indexMagic, then an appendStat of the record and its blob id. Then follow the
+// sections, each with its name and its data, both with their lengths before them. Last comes the
+// CRC-32C of everything before. Numbers are little-endian.
 type index struct {
 	sections map[string]*section
 }
@@ -33,8 +33,8 @@ const indexMagic = "kalypso index 2\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// section returns the section of a cluster type; nil for nothing, as of
-// any in a nil index.
+// section returns the section of a cluster type; nil if the index is nil or has no such
+// section.
 func (x *index) section(name string) *section {
 	if x == nil {
 		return nil
@@ -42,15 +42,15 @@ func (x *index) section(name string) *section {
 	return x.sections[name]
 }
 
-// section has the entries of the files of a cluster type, and of the
-// records in the section ownFolder. It has an entry for each folder with files,
-// and one for each file after that of its folder:
+// section has the entries of a cluster type's files. The section ownFolder has the entries of the
+// records. A section has an entry for each folder with files, and after it an entry for each file
+// of that folder:
 //
 //	folder  'd'  length  path in the section's folder
 //	file    'f'  length  name  trust(1)  executable(1)  blob id(20)  stat(32)
 //
-// Lengths are 32 bits. The fixed size of a file's entry lets it be changed in
-// place.
+// Lengths have 32 bits. A file's entry has a fixed size after its name, so that it can be changed
+// in place.
 type section struct {
 	data []byte
 	dir  string // of the last entry
@@ -62,18 +62,18 @@ type entry []byte
 
 const entrySize = 2 + 20 + 32
 
-// trust says what an entry is worth.
+// trust describes how reliable an entry is.
 type trust byte
 
 const (
-	// doubtful: the file may have changed at the time of its last change, after
-	// it was looked at. It has to be read.
+	// doubtful: the file may have changed after it was read, within the resolution of its time. It
+	// must be read.
 	doubtful trust = iota
-	// trusted: the file cannot change without looking different.
+	// trusted: any change of the file changes its properties.
 	trusted
-	// compared: its content was compared in this process.
+	// compared: this process compared the content of the file.
 	compared
-	// fresh: it is written by this process, and has to be looked at.
+	// fresh: this process writes the file, and must still look at it.
 	fresh
 )
 
@@ -125,9 +125,9 @@ func (s *section) add(p string, b Blob, st stat, t trust) {
 	s.data = appendStat(s.data, st)
 }
 
-// each calls a function with every file's folder, name and entry, in which it may
-// change the trust and the stat. It returns false where the section is not
-// well formed.
+// each calls a function with every file's folder, name and entry. The function may change
+// the trust and the stat of the entry. each returns false if the section is not well
+// formed.
 func (s *section) each(f func(dir, name string, e entry)) bool {
 	dir := ""
 	for data := s.data; len(data) > 0; {
@@ -171,7 +171,7 @@ func appendIndexHeader(b []byte, record ID, st stat) []byte {
 	return append(b, record...)
 }
 
-// parseIndex reads an index, which need not be trusted; nil where it is not one
+// parseIndex reads an index, which need not be trusted. It returns nil if the data is not an index
 // for the record.
 func parseIndex(data []byte, record ID, st stat) *index {
 	header := appendIndexHeader(nil, record, st)
@@ -198,27 +198,27 @@ func parseIndex(data []byte, record ID, st stat) *index {
 	return idx
 }
 
-// tick is more than the time for which the clock of a file system stands still:
-// a file that is changed twice within it may look the same. coarseTick is that
-// of file systems whose times are whole seconds.
+// tick is longer than one step of a file system's clock: a file that changes twice within a tick
+// may have the same properties. coarseTick is the same for file systems whose times are whole
+// seconds.
 const (
 	tick       = 20 * time.Millisecond
 	coarseTick = 2 * time.Second
 )
 
-// indexing writes the index of a folder that is as planned.
+// indexing writes the index of a folder that matches the plan.
 type indexing struct {
 	disk
 	*writePlan
-	staged time.Time // when all files were written; zero where none were
+	staged time.Time // when all files were written; zero if no files were written
 
-	// By the clock of the file system, which need not be this machine's:
+	// By the clock of the file system, which may differ from this machine's:
 	oldest time.Time // of the first look at a file, less a tick
 	latest time.Time // of now, less a tick
 	last   time.Time // of staged
 }
 
-// write writes the index. It is not synced: one that is damaged says nothing.
+// write writes the index. It does not sync it: a damaged index is ignored.
 func (x *indexing) write() error {
 	return x.in(ownFolder, func(in *os.Root) error {
 		temp := tempPath(indexPath)
@@ -231,7 +231,7 @@ func (x *indexing) write() error {
 		if err != nil {
 			return err
 		}
-		// The file was just made: its time is now.
+		// The file was just made, so its time is the current time.
 		now, still := info.ModTime(), tick
 		if now.Nanosecond() == 0 {
 			still = coarseTick
@@ -254,7 +254,7 @@ func (x *indexing) write() error {
 
 // writeTo writes the index, in its format, piece by piece.
 func (x *indexing) writeTo(f io.Writer) error {
-	var g errgroup.Group // decides what the entries are worth that are new
+	var g errgroup.Group // decides the trust of new entries
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, p := range x.parts {
 		if p.section != nil && p.revised {
@@ -304,7 +304,8 @@ func (x *indexing) writeTo(f io.Writer) error {
 	return buf.Flush()
 }
 
-// revise looks at the files of a cluster type whose entries are new, and says what these are worth.
+// revise looks at the files of a cluster type whose entries are new, and sets the trust of the
+// entries.
 func (x *indexing) revise(p *typePlan) error {
 	s, err := openScanner(x.root)
 	if err != nil {
@@ -324,7 +325,7 @@ func (x *indexing) revise(p *typePlan) error {
 			if there {
 				is, whole = s.stat(file, e.executable())
 			}
-			// What is written to after it was staged is someone else's doing.
+			// If a file changed after it was staged, another program changed it.
 			untouched := whole && is.size == e.stat().size && is.mtime <= x.last.UnixNano()
 			e.setStat(is)
 			e.setTrust(worth(untouched && is.before(x.latest)))
@@ -340,8 +341,8 @@ func worth(certain bool) trust {
 	return doubtful
 }
 
-// ownSection is about the records of the cluster types. What they say is checked
-// by id whenever they are read, so that a look will do.
+// ownSection returns the section of the cluster types' records. Every reader checks their content
+// by id, so it is enough to look at the files.
 func (x *indexing) ownSection() (*section, error) {
 	s, err := openScanner(x.root)
 	if err != nil {

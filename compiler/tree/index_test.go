@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// indexed returns a folder with small in it whose index trusts every file.
+// indexed returns a folder with the files of small, whose index trusts every file.
 func indexed(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,8 +30,8 @@ func indexed(t *testing.T) string {
 	return dir
 }
 
-// settleIndex writes small until the index trusts every file, which it does when
-// the clock has gone on.
+// settleIndex writes small until the index trusts every file, which needs a later time of the
+// clock.
 func settleIndex(t *testing.T, dir string) { settle(t, dir, small) }
 
 func settle(t *testing.T, dir string, content files) {
@@ -45,7 +45,7 @@ func settle(t *testing.T, dir string, content files) {
 	t.Fatal("the index trusts no file")
 }
 
-// unchanged returns the files that the index knows to be unchanged; none if it says nothing.
+// unchanged returns the files that are unchanged according to the index; empty without an index.
 func unchanged(t *testing.T, dir string) map[string]tree.Blob {
 	t.Helper()
 	u, err := tree.OpenUnchanged(dir)
@@ -58,7 +58,7 @@ func unchanged(t *testing.T, dir string) map[string]tree.Blob {
 	return all
 }
 
-// counting makes a tree count how often each content is asked for.
+// counting makes a tree count the requests for each content.
 func counting(desired *tree.Tree, calls map[string]int) *tree.Tree {
 	var mu sync.Mutex
 	for i := range desired.ClusterTypes {
@@ -74,8 +74,8 @@ func counting(desired *tree.Tree, calls map[string]int) *tree.Tree {
 	return desired
 }
 
-// compareCounting compares the folder with small, and returns for what content
-// was asked.
+// compareCounting compares the folder with small, and returns the cluster types whose content was
+// requested.
 func compareCounting(t *testing.T, dir string, o tree.Options) (*tree.Changes, []string) {
 	t.Helper()
 	d, err := tree.Open(dir)
@@ -90,8 +90,8 @@ func compareCounting(t *testing.T, dir string, o tree.Options) (*tree.Changes, [
 	return c, slices.Sorted(maps.Keys(calls))
 }
 
-// Where nothing changed no content is asked for, with and without an index, and
-// nothing is written, not even the index.
+// If nothing changed, no content is requested, with and without an index. Nothing is written, not
+// even the index.
 func TestUnchangedIsNotMade(t *testing.T) {
 	dir := indexed(t)
 	before := times(t, dir)
@@ -118,8 +118,8 @@ func TestUnchangedIsNotMade(t *testing.T) {
 	}
 }
 
-// What was changed by hand is found and restored, even where only the time of
-// the change tells, and only the content that it is in is asked for.
+// A change by hand is found and restored, even if only the time of the change shows it. Only the
+// content of its cluster type is requested.
 func TestDriftIsFound(t *testing.T) {
 	const noLongerExecutable = "no longer executable"
 	for name, change := range map[string]func(t *testing.T, dir, file string){
@@ -165,7 +165,7 @@ func TestDriftIsFound(t *testing.T) {
 	}
 }
 
-// A file that is touched is read once, and is then trusted again.
+// A touched file is read once, and is then trusted again.
 func TestTouchedFileIsReadOnce(t *testing.T) {
 	dir := indexed(t)
 	age(t, dir)
@@ -175,7 +175,7 @@ func TestTouchedFileIsReadOnce(t *testing.T) {
 	settleIndex(t, dir)
 }
 
-// A folder whose files are linked from elsewhere is not that folder.
+// If the files of a folder are linked from elsewhere, it is not the same folder.
 func TestLinkedFolderIsNotTrusted(t *testing.T) {
 	dir := indexed(t)
 	app := filepath.Join(dir, "large/app")
@@ -187,7 +187,7 @@ func TestLinkedFolderIsNotTrusted(t *testing.T) {
 	}
 }
 
-// The index of a folder says nothing of a copy, however exact.
+// The index of a folder is not valid for a copy, even an exact one.
 func TestCopiedFolderIsRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the system does not tell")
@@ -219,7 +219,7 @@ func TestRacyChangesAreFound(t *testing.T) {
 	}
 }
 
-// Whatever the index holds, the result is that of no index: a damaged one is not
+// With any content of the index, the result is the same as without one: a damaged index is not
 // used.
 func TestDamagedIndex(t *testing.T) {
 	dir := indexed(t)
@@ -256,7 +256,7 @@ func TestDamagedIndex(t *testing.T) {
 	for range 400 {
 		check("damaged", damage(whole))
 	}
-	// One whose sum is right again may lie, and does no harm where files are read.
+	// An index with a correct checksum may be wrong, but does no harm if the files are read.
 	verify := dev
 	verify.Verify = true
 	for range 200 {
@@ -269,7 +269,7 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// An index that lies is not believed where files have to be verified.
+// If files must be verified, a wrong index is ignored.
 func TestVerify(t *testing.T) {
 	dir := indexed(t)
 	lieIn(t, dir, "small/app/deep/x.yaml", "zz")
@@ -284,11 +284,12 @@ func TestVerify(t *testing.T) {
 	equal(t, "restored", read(t, dir), small)
 }
 
-// indexHeader is how many bytes an index has before its sections: what it is, how the record
-// looked, and the record's id. A checksum is after them.
+// indexHeader is the number of bytes in an index before its sections: its format, the properties of
+// the record's file, and the record's id. A checksum is at the end.
 const indexHeader = len("kalypso index 2\n") + statSize + 2*20
 
-// statSize is how many bytes there are in an index for how a file looked, after the id of its content.
+// statSize is the number of bytes for the properties of a file in an index, after the id of its
+// content.
 const statSize = 4 * 8
 
 // summed returns an index with its checksum.
@@ -296,9 +297,9 @@ func summed(index []byte) []byte {
 	return binary.LittleEndian.AppendUint32(index, crc32.Checksum(index, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// lieIn changes a file, which has the only content of its kind, and makes the index say that it
-// looked like this with the content before. How it looks is in the index of a second folder, to
-// which the file is linked.
+// lieIn changes a file with unique content. It then makes the index wrong: the file's new
+// properties belong to the old content. It takes the properties from the index of a second folder,
+// to which the file is linked.
 func lieIn(t *testing.T, dir, p, content string) {
 	t.Helper()
 	twin, file := t.TempDir(), filepath.Join(dir, p)
@@ -308,7 +309,7 @@ func lieIn(t *testing.T, dir, p, content string) {
 	must(t, os.Link(file, filepath.Join(twin, p)))
 	must(t, os.WriteFile(file, []byte(content), 0o644))
 	write(t, twin, treeOf(files{p: content}), dev)
-	// look returns the index of a folder, and the part of it that says how the file looked.
+	// look returns the index of a folder, and the part of it with the properties of the file.
 	look := func(dir string, content []byte) (index, stat []byte) {
 		index, err := os.ReadFile(filepath.Join(dir, indexPath))
 		must(t, err)
@@ -325,8 +326,8 @@ func lieIn(t *testing.T, dir, p, content string) {
 	must(t, os.WriteFile(filepath.Join(dir, indexPath), summed(index[:len(index)-crc32.Size]), 0o644))
 }
 
-// Files come back from the index as they are: at the root and in folders, executable or not, and
-// whenever they were changed.
+// The index returns files unchanged: at the root and in folders, executable or not, and with any
+// time of the last change.
 func TestIndexHasAllFiles(t *testing.T) {
 	content := files{"README.md": "1", "app/a": "+x 2", "app/deep/b": "3", "app/c": "+x 4", "app/deep/er/d": ""}
 	all := files{}
@@ -339,7 +340,7 @@ func TestIndexHasAllFiles(t *testing.T) {
 		p := filepath.Join(dir, []string{"large/README.md", "large/app/a", "large/app/deep/b"}[i])
 		must(t, os.Chtimes(p, when, when))
 	}
-	const future = "large/app/deep/b" // it may change without looking different
+	const future = "large/app/deep/b" // it may change and keep the same properties
 	write(t, dir, treeOf(all), dev)
 	for deadline := time.Now().Add(time.Minute); len(unchanged(t, dir)) < len(all)-1; {
 		if write(t, dir, treeOf(all), dev); time.Now().After(deadline) {
@@ -358,7 +359,7 @@ func TestIndexHasAllFiles(t *testing.T) {
 	}
 }
 
-// FuzzParseIndex: any index with a right checksum has sound ids, or is none.
+// FuzzParseIndex: any index with a correct checksum has valid ids, or is rejected.
 //
 // Slow: each input is the index of a folder, which is compared.
 func FuzzParseIndex(f *testing.F) {
@@ -389,7 +390,7 @@ func FuzzParseIndex(f *testing.F) {
 	})
 }
 
-// A folder in which there is nothing is planned once.
+// An empty folder is planned once.
 func TestNewFolderIsMadeOnce(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "dev")} {
 		d, err := tree.Open(dir)
@@ -404,8 +405,8 @@ func TestNewFolderIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A changed digest makes the cluster type anew, and an equal one does not, even
-// where its content would be another.
+// A changed digest makes the content of the cluster type again. An equal digest does not, even if
+// the content would differ.
 func TestDigestsDecide(t *testing.T) {
 	dir := indexed(t)
 	d, err := tree.Open(dir)

@@ -25,7 +25,7 @@ func assignment(t *testing.T, r *tree.Record, name, target string) *tree.Assignm
 	return clusterType(t, r, name).Assignment(target)
 }
 
-// filesOf returns what a record says of all the files that it lists.
+// filesOf returns the entries of all files that a record lists.
 func filesOf(t *testing.T, r *tree.Record) map[string]tree.Blob {
 	t.Helper()
 	all := map[string]tree.Blob{}
@@ -56,7 +56,7 @@ func listed(c *tree.ClusterTypeRecord) map[string]tree.Blob {
 	return all
 }
 
-// entryOf returns the entry of a cluster type in a record; nil for none.
+// entryOf returns the entry of a cluster type in a record; nil if there is no entry.
 func entryOf(r *tree.Record, name string) *tree.ClusterTypeEntry {
 	for i := range r.ClusterTypes {
 		if r.ClusterTypes[i].Name == name {
@@ -73,7 +73,7 @@ func later(base tree.Revision) tree.Options {
 	return o
 }
 
-// failed is small after large/app failed and small's index could not be made.
+// failed is small after large/app failed and after kalypso could not make small's index.
 func failed() *plainTree {
 	t := treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.sh": "", "large/db/a.yaml": "a2", "small/README.md": ""}))
 	clusterTypeOf(t, "small").Kept = "K3003"
@@ -104,7 +104,7 @@ func TestKeptFoldersStay(t *testing.T) {
 		t.Errorf("the record of the kept cluster type is %+v", s)
 	}
 
-	// What built it stays known when it is kept again; the reason is new.
+	// If a folder is kept again, its original build stays recorded; the reason is new.
 	again := failed()
 	folderOf(clusterTypeOf(again, "large"), "app").Kept.Reason = "K2009"
 	write(t, dir, again, later("b3"))
@@ -132,13 +132,13 @@ func TestKeptFolderThatIsNotThere(t *testing.T) {
 			}
 			equal(t, "without "+gone, read(t, dir), before)
 		}
-		// Its absence is no matter once it is known what has to be there.
+		// Its absence does not matter once the desired content is known.
 		write(t, dir, treeOf(small), dev)
 		equal(t, "with "+gone, read(t, dir), small)
 	}
 }
 
-// A merge by hand may leave a record whose tree ids are not those of its files.
+// A merge by hand may leave a record whose tree ids do not match its files.
 func TestKeptFolderGetsItsTreeFromItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)

@@ -35,7 +35,7 @@ func newMirror(t testing.TB, at string) *mirror {
 	return m
 }
 
-// isolate keeps the user's own git config away.
+// isolate hides the user's own git config.
 func isolate(t testing.TB) {
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "GIT_") || name == "SOURCE_DATE_EPOCH" {
@@ -73,7 +73,7 @@ func hashOf(id tree.ID) (h git.Hash) {
 	return h
 }
 
-// folderTree returns git's id of all that is in the folder.
+// folderTree returns git's id of the whole folder.
 func (m *mirror) folderTree() string {
 	m.t.Helper()
 	env := []string{"GIT_WORK_TREE=" + m.dir, "GIT_INDEX_FILE=" + filepath.Join(m.t.TempDir(), "index")}
@@ -81,7 +81,7 @@ func (m *mirror) folderTree() string {
 	return m.gitWith(env, "", "write-tree")
 }
 
-// commitTree makes a tree the branch's.
+// commitTree commits a tree to the branch.
 func (m *mirror) commitTree(desired string) {
 	m.t.Helper()
 	args := []string{"commit-tree", desired, "-m", "by hand"}
@@ -91,7 +91,7 @@ func (m *mirror) commitTree(desired string) {
 	m.git("update-ref", "refs/heads/main", m.git(args...))
 }
 
-// follow makes the branch what the folder is.
+// follow makes the branch match the folder.
 func (m *mirror) follow() { m.t.Helper(); m.commitTree(m.folderTree()) }
 
 func (m *mirror) tip() string {
@@ -116,7 +116,7 @@ func (m *mirror) placement(desired *plainTree, o tree.Options) []tree.Placement 
 
 var by = tree.CommitInfo{Message: "m", Name: "A", Email: "a@x", When: time.Unix(1_000_000_000, 0).UTC()}
 
-// commit commits a tree and checks everything that holds for any commit.
+// commit commits a tree and checks the properties of every commit.
 func (m *mirror) commit(desired *plainTree, o tree.Options) (*tree.CommitResult, []diag.Diagnostic) {
 	m.t.Helper()
 	b, before := m.branch(), m.tip()
@@ -158,7 +158,7 @@ func (m *mirror) healthy() {
 	}
 }
 
-// both writes a tree to the folder and to the branch, which then are the same
+// both writes a tree to the folder and to the branch, which are then the same
 // again.
 func (m *mirror) both(desired *plainTree, o tree.Options) (*tree.Changes, []diag.Diagnostic) {
 	m.t.Helper()

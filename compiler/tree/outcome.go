@@ -12,31 +12,31 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// outcome is a cluster type's folder as it will be: its record, the files to
-// have and the files to leave alone.
+// outcome is the new state of a cluster type's folder: its record, the files to write and the files
+// to leave unchanged.
 type outcome struct {
 	record  *ClusterTypeRecord
 	encoded []byte   // the record's file
-	lines   [][2]int // where the assignments are in it
+	lines   [][2]int // the positions of the assignments in it
 	entry   ClusterTypeEntry
-	content *Content // nil where everything stays
-	groups  []group  // all files to have
+	content *Content // nil if everything stays
+	groups  []group  // all files to write
 	kept    []string // paths in the environment, sorted
-	staying []string // of each folder that is no longer in groups, since it stays, a file
+	staying []string // one file of each unchanged folder that was removed from groups
 }
 
-// group is files of a cluster type that are made together: those of an
-// assignment's folder, or those at the root.
+// group is a set of files of a cluster type that are made together: the files of an assignment's
+// folder, or the files at the root.
 type group struct {
 	folder int    // its number in Content.Folders, or Root
 	dir    string // in the environment
 	files  []File // by path in dir
 }
 
-// outcomeOf resolves what a cluster type keeps against its previous record, which
-// may be nil; whole is what that belongs to. It fails where the cluster type
-// contradicts itself or the record, which are mistakes of the caller or of a backend;
-// check says whether it does the rules for paths.
+// outcomeOf takes the kept parts of a cluster type from its previous record, which may be nil;
+// whole is the record of the environment. outcomeOf returns an error if the cluster type
+// contradicts itself or the record, which is a mistake of the caller or of a backend. The rules for
+// paths are in check.
 func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
 	if ct.Outside {
 		next := *before
@@ -100,7 +100,7 @@ func unfinished(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord,
 	return out, nil
 }
 
-// entries records the entries of clusters, and those that stay.
+// entries records the entries of clusters, including the kept ones.
 func (out *outcome) entries(shard string, content *Content, before *ClusterTypeRecord) error {
 	out.record.Entries = make([]EntryRecord, 0, len(content.Entries))
 	for i := range content.Entries {
@@ -120,8 +120,8 @@ func (out *outcome) entries(shard string, content *Content, before *ClusterTypeR
 	return nil
 }
 
-// Entry returns what the record of an environment would say of the cluster type, which
-// replaces what there was of it before; nil and nil for nothing.
+// Entry returns the entry of the cluster type in the record of an environment, instead of its
+// previous entry. Both records may be nil, for a new cluster type.
 func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, whole *Record) (ClusterTypeEntry, error) {
 	out, err := outcomeOf(ctx, ct, before, whole)
 	if err != nil {
@@ -130,10 +130,10 @@ func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, who
 	return out.entry, out.check()
 }
 
-// Record returns the record of the tree as it would be in an empty place, without ids of
-// trees: entries name the cluster types with their digests. assignments returns how many a
-// cluster type has. A cluster type's content is made when its record is asked for; a cluster
-// type that is Outside has no known content.
+// Record returns the record that the tree would have in an empty folder, without ids of trees:
+// entries name the cluster types with their digests. assignments returns the number of a cluster
+// type's assignments. Record makes the content of a cluster type when a caller reads its record. A
+// cluster type that is Outside has no known content.
 func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterType string) int) *Record {
 	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform,
 		Environment: o.Environment, Compiler: o.Compiler, Source: o.Source, OCI: o.OCI, Git: o.Git}
@@ -157,12 +157,12 @@ func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterTy
 	return r
 }
 
-// check reports paths that cannot be written.
+// check returns an error if a path cannot be written.
 func (out *outcome) check() error {
 	paths := slices.Concat(out.kept, out.staying)
 	for _, g := range out.groups {
 		for _, f := range g.files {
-			// Not path.Join, which would resolve the ".." that checkPaths must see.
+			// Not path.Join, which would resolve the ".." that CheckPaths must find.
 			paths = append(paths, g.dir+"/"+f.Path)
 		}
 	}
@@ -183,17 +183,18 @@ func (out *outcome) finish(digest model.Digest) error {
 	return nil
 }
 
-// recordBuffers is memory for encoded records: they are large, and many are written one by one.
+// recordBuffers provides memory for encoded records: they are large, and many are written one by
+// one.
 var recordBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// release lets the memory of the encoded record be used again.
+// release returns the memory of the encoded record for reuse.
 func (out *outcome) release() {
 	b := out.encoded
 	out.encoded, out.lines = nil, nil
 	recordBuffers.Put(&b)
 }
 
-// assignment records a folder, and adds its files to those to have or to keep.
+// assignment records a folder, and adds its files to the files to write or to keep.
 func (out *outcome) assignment(clusterType string, number int, f *Folder, before *AssignmentRecord,
 	whole *Record) (AssignmentRecord, error) {
 	dir := clusterType + "/" + f.Info.DeploymentTarget
@@ -231,8 +232,8 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 	return a, nil
 }
 
-// add adds files of a folder to those to have, and returns the entries of its tree for
-// them, by path in the folder.
+// add adds files of a folder to the files to write, and returns the entries of its tree for them,
+// by path in the folder.
 func (out *outcome) add(number int, dir string, files []File) map[string]Blob {
 	if len(files) > 0 {
 		out.groups = append(out.groups, group{number, dir, files})
@@ -240,7 +241,7 @@ func (out *outcome) add(number int, dir string, files []File) map[string]Blob {
 	return blobsOf(files)
 }
 
-// keep adds files below a folder to those to leave alone.
+// keep adds files below a folder to the files to leave unchanged.
 func (out *outcome) keep(dir string, files map[string]Blob) map[string]Blob {
 	for p := range files {
 		out.kept = append(out.kept, dir+"/"+p)
@@ -248,11 +249,11 @@ func (out *outcome) keep(dir string, files map[string]Blob) map[string]Blob {
 	return files
 }
 
-// atOnce is for how many folders files are made at a time.
+// atOnce is the number of folders whose files are made at a time.
 const atOnce = 128
 
-// read calls a function with files that are missing and their content, group by group.
-// It fails if the content is not what was announced.
+// read calls a function with missing files and their content, group by group. It returns an error
+// if the content differs from the announced content.
 func (out *outcome) read(ctx context.Context, all []missing, each func(missing, []backends.File) error) error {
 	for part := range slices.Chunk(all, atOnce) {
 		if out.content.Make == nil {
@@ -286,7 +287,7 @@ func (out *outcome) read(ctx context.Context, all []missing, each func(missing, 
 	return nil
 }
 
-// files yields the files of a group that are missing, with their numbers in it.
+// files yields the missing files of a group, with their numbers in it.
 func (out *outcome) files(m missing) iter.Seq2[int, File] {
 	return func(yield func(int, File) bool) {
 		names := m.names

@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// outside makes cluster types of a tree no part of the build, with what is in them.
+// outside removes cluster types of a tree from the build, with their content.
 func outside(desired *plainTree, names ...string) *plainTree {
 	for _, name := range names {
 		*clusterTypeOf(desired, name) = plainType{Name: name, Outside: true}
@@ -21,8 +21,8 @@ func outside(desired *plainTree, names ...string) *plainTree {
 	return desired
 }
 
-// What is outside stays as it is, changes by hand included, and so does what the
-// record says of it.
+// A cluster type that is Outside stays unchanged, including changes by hand, and so does its
+// record.
 func TestOutsideStays(t *testing.T) {
 	dir := indexed(t)
 	must(t, os.Remove(filepath.Join(dir, "small/README.md")))
@@ -42,7 +42,7 @@ func TestOutsideStays(t *testing.T) {
 	if after.Source, after.Compiler = nil, nil; after != before || entryOf(r, "unknown") != nil {
 		t.Errorf("the record says %+v, and said %+v", after, before)
 	}
-	// The whole tree restores what was changed.
+	// A write of the whole tree restores the changes.
 	c = write(t, dir, treeOf(small), dev)
 	equal(t, "restored", read(t, dir), small)
 	if !slices.Contains(c.Written, "small/README.md") || !slices.Contains(c.Written, "small/app/deep/x.yaml") {
@@ -53,7 +53,7 @@ func TestOutsideStays(t *testing.T) {
 	}
 }
 
-// Neither the content nor the record of what is outside is asked for.
+// A write requests neither the content nor the record of a cluster type that is Outside.
 func TestOutsideIsNotRead(t *testing.T) {
 	dir := indexed(t)
 	file := filepath.Join(dir, tree.ClusterTypeRecordPath("small"))
@@ -74,8 +74,8 @@ func TestOutsideIsNotRead(t *testing.T) {
 	}
 }
 
-// Where a write of the whole tree was killed, one of a part finishes its part and
-// makes the record true of the rest.
+// After a killed write of the whole tree, a write of one part finishes its part, and corrects the
+// record for the rest.
 func TestOutsideAfterAKilledWrite(t *testing.T) {
 	to := changed(files{"large/app/a.yaml": "a2", "small/app/deep/x.yaml": "x2", "small/app/new": "n", "small/README.md": "", "new/app/a": "a"})
 	c := crash{from: small, to: to, o: dev}
@@ -100,12 +100,12 @@ func TestOutsideAfterAKilledWrite(t *testing.T) {
 	})
 }
 
-// making gives the same files whatever folders are asked for.
+// making returns the same files for any requested folders.
 func making(made ...[]backends.File) func(context.Context, []int) ([][]backends.File, error) {
 	return func(context.Context, []int) ([][]backends.File, error) { return made, nil }
 }
 
-// Content that cannot be had, or is not what was announced, changes nothing.
+// Content that is missing, or differs from the announced content, changes nothing.
 func TestContentThatIsNotAsAnnounced(t *testing.T) {
 	failed := errors.New("no content")
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 	}
 }
 
-// A cluster type that gives something else when it is asked again is an error.
+// It is an error if a cluster type returns different content at a second request.
 func TestContentThatChanges(t *testing.T) {
 	dir := indexed(t)
 	d, err := tree.Open(dir)

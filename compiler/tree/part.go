@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// recordLines is the record of a cluster type as Encode writes it: with a line for each
-// assignment, of which most are not read.
+// recordLines is the record of a cluster type as Encode writes it. It has a line for each
+// assignment, and most of them are never parsed.
 type recordLines struct {
 	before, after []byte // the lines, without the comma between them
 	lines         []recordLine
@@ -21,14 +21,14 @@ type recordLine struct {
 	tree              ID
 }
 
-// retains says whether something outlives the assignment.
+// retains reports whether anything outlives the assignment.
 func (l *recordLine) retains() bool {
 	before, _, _ := bytes.Cut(l.text, []byte(`,"tree":"`))
 	return bytes.Contains(before, []byte(`,"retained":[`))
 }
 
-// splitRecord splits the record of a cluster type. It returns nil for what has not the form
-// that Encode gives it, and need not look at all of it.
+// splitRecord splits the record of a cluster type. It returns nil if the record does not have the
+// form that Encode writes. It does not check the whole record.
 func splitRecord(data []byte) *recordLines {
 	const begin, next, end = "\n  \"assignments\": [", "\n    ", "\n  ]"
 	at := bytes.Index(data, []byte(begin))
@@ -59,7 +59,7 @@ func splitRecord(data []byte) *recordLines {
 	return l
 }
 
-// parse reads what the line begins with.
+// parse reads the fields at the beginning of the line.
 func (l *recordLine) parse() bool {
 	rest, lead := l.text, byte('{')
 	for _, name := range []string{`"deploymentTarget":"`, `"workspace":"`, `"workload":"`, `"namespace":"`} {
@@ -83,7 +83,7 @@ func (l *recordLine) parse() bool {
 	return ok
 }
 
-// part returns the record with the lines that are wanted, by number, which need not be
+// part returns the record with only the wanted lines, by number. It need not be
 // trusted.
 func (l *recordLines) part(wanted func(i int) bool) []byte {
 	out := slices.Clone(l.before)
@@ -96,8 +96,8 @@ func (l *recordLines) part(wanted func(i int) bool) []byte {
 	return append(out, l.after...)
 }
 
-// from says where the records of the cluster types are read, with the ids of their bytes,
-// which need not be trusted, and how errors about them say where that is.
+// from sets the source of the cluster types' records. read returns the bytes of a record with their
+// id, and they need not be trusted. placed adds the location to an error about a record.
 func (r *Record) from(read func(name string) ([]byte, ID, error), placed func(error) error) {
 	r.bytes = func(name string) ([]byte, error) {
 		data, id, err := read(name)
@@ -120,8 +120,8 @@ func (r *Record) from(read func(name string) ([]byte, ID, error), placed func(er
 	}
 }
 
-// lines returns the record of a cluster type that is listed; nil where it has to be read as a
-// whole. It is read once.
+// lines returns the lines of a listed cluster type's record, and reads it once. It returns nil if
+// the record must be read as a whole.
 func (r *Record) lines(name string) (*recordLines, error) {
 	r.mu.Lock()
 	_, whole := r.loaded[name]
@@ -143,10 +143,10 @@ func (r *Record) lines(name string) (*recordLines, error) {
 	return split()
 }
 
-// Part returns the record of a cluster type with those of its assignments that are wanted, by
-// deployment target, namespace, and whether something outlives them; nil where the record
-// does not list the cluster type. The others need not be read, and so cost little. It may be
-// called by several goroutines, and its errors are those of ClusterType.
+// Part returns the record of a cluster type with only the wanted assignments. wanted selects them
+// by deployment target, namespace, and whether anything outlives them. Part returns nil if the
+// record does not list the cluster type. The other assignments need not be read, so they cost
+// little. Part may be called by several goroutines, and returns the same errors as ClusterType.
 func (r *Record) Part(name string,
 	wanted func(target, namespace string, retains bool) bool) (*ClusterTypeRecord, error) {
 	if r.entry(name) == nil {
@@ -173,15 +173,15 @@ func (r *Record) Part(name string,
 	return &some, nil
 }
 
-// Outline is an assignment of a record: what tells whether it differs.
+// Outline is the part of a recorded assignment that shows whether the assignment has changed.
 type Outline struct {
 	DeploymentTarget, Namespace string
 	Tree                        ID
 }
 
-// Outlines returns the assignments of a cluster type, sorted by deployment target; none where
-// the record does not list it. It costs little: most of the record is not read. Its errors are
-// those of ClusterType.
+// Outlines returns the assignments of a cluster type, sorted by deployment target; nil if the
+// record does not list the cluster type. It costs little, because it skips most of the record. It
+// returns the same errors as ClusterType.
 func (r *Record) Outlines(name string) ([]Outline, error) {
 	if r.entry(name) == nil {
 		return nil, nil
@@ -209,19 +209,19 @@ func (r *Record) Outlines(name string) ([]Outline, error) {
 	return out, nil
 }
 
-// lines returns the lines of the record of a folder; nil where the whole record is needed: a
-// folder that is no git tree is compared file by file, and what is kept is as the record says.
+// lines returns the lines of a folder's record; nil if the whole record is needed. A folder on the
+// disk is compared file by file, and kept files need the full record.
 func (pl *planner) lines(p *typePlan) *recordLines {
 	if pl.dir != nil || p.before == nil || p.wanted == nil || p.wanted.Digest == "" {
 		return nil
 	}
-	l, _ := pl.before.record.lines(p.name) // who reads all of it sees the error
+	l, _ := pl.before.record.lines(p.name) // the caller then reads the whole record, and returns the error
 	return l
 }
 
-// differing leaves out of an outcome the assignments that the record before has the same line
-// of and whose folders are what it says. It returns that record without them, and fills in how
-// the assignments change.
+// differing removes unchanged assignments from an outcome. An assignment is unchanged if its line
+// in the previous record is the same, and its folder matches that record. differing returns the
+// previous record without them, and fills in the changes of the assignments.
 func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old *recordLines) (*ClusterTypeRecord, error) {
 	all, err := s.holdsTree(p.name, p.before.Tree)
 	if err != nil {
@@ -260,8 +260,8 @@ func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old *recordL
 	return before, nil
 }
 
-// sameLines returns the numbers, in each, of the lines that a record and an outcome have and
-// whose folders are held.
+// sameLines returns the numbers of the equal lines in a record and in an outcome. It includes only
+// lines whose folders match, as held reports.
 func sameLines(old *recordLines, out *outcome, held func(*AssignmentRecord) (bool, error)) (same,
 	stays map[int]bool, err error) {
 	same, stays = map[int]bool{}, map[int]bool{}

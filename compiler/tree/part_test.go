@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// recordOf is a record with an assignment for each name, the second of which retains something.
+// recordOf returns a record with an assignment for each name. The second one retains something.
 func recordOf(names ...string) *tree.ClusterTypeRecord {
 	c := &tree.ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]tree.Blob{"index.yaml": {ID: tree.BlobID([]byte("index"))}},
 		Clusters: []string{"c1", "c2"}, Facts: []tree.ClusterFacts{}, Denied: []tree.Denied{{DeploymentTarget: "z", Policies: []string{"p"}}}}
@@ -29,8 +29,8 @@ func recordOf(names ...string) *tree.ClusterTypeRecord {
 	return c
 }
 
-// listing returns a record of an environment in which the one file of the cluster type large has
-// the text.
+// listing returns a record of an environment whose only cluster type is large, with the text as its
+// file.
 func listing(t *testing.T, text []byte) *tree.Record {
 	t.Helper()
 	header := tree.Record{APIVersion: apiVersion, Kind: recordKind, Tree: emptyTree,
@@ -40,7 +40,7 @@ func listing(t *testing.T, text []byte) *tree.Record {
 	return r
 }
 
-// partOf returns the assignments of a record that are wanted by what another reading of it says.
+// partOf returns a record with only the wanted assignments, filtered without Part.
 func partOf(c *tree.ClusterTypeRecord, wanted func(name string) bool) tree.ClusterTypeRecord {
 	some := *c
 	some.Assignments = slices.DeleteFunc(slices.Clone(c.Assignments), func(a tree.AssignmentRecord) bool { return !wanted(a.DeploymentTarget) })
@@ -79,7 +79,8 @@ func TestPartOfARecord(t *testing.T) {
 	}
 }
 
-// What is not wanted of a record as Encode writes it is not read, and so is not found to be damaged.
+// Part does not read unwanted assignments in the form that Encode writes, so it does not notice
+// damage there.
 func TestPartReadsOnlyWhatIsWanted(t *testing.T) {
 	encoded, err := recordOf("a", "b", "c").Encode()
 	must(t, err)
@@ -96,7 +97,7 @@ func TestPartReadsOnlyWhatIsWanted(t *testing.T) {
 	}
 }
 
-// What has another form than Encode gives it is read as a whole, and so are its errors.
+// A record in any other form is read as a whole, including its errors.
 func TestOtherFormsOfRecordsAreNotSplit(t *testing.T) {
 	encoded, err := recordOf("a", "b", "c").Encode()
 	must(t, err)
@@ -122,7 +123,7 @@ func TestOtherFormsOfRecordsAreNotSplit(t *testing.T) {
 		if got != want || fmt.Sprint(err) != fmt.Sprint(wholeErr) {
 			t.Errorf("of\n%s\npart is\n%s, %v\nwant\n%s, %v", other, got, err, want, wholeErr)
 		}
-		// A line that is not wanted is read all the same.
+		// A line that is not wanted is read in this case.
 		if damaged := strings.Replace(other, `"flux"`, "1", 3); damaged != other {
 			if _, err := listing(t, []byte(damaged)).Part("large", func(string, string, bool) bool { return false }); err == nil {
 				t.Errorf("this is split:\n%s", damaged)

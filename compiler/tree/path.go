@@ -11,11 +11,11 @@ import (
 	"unicode"
 )
 
-// ownFolder holds kalypso's own files: the records, and what must not get into
-// git.
+// ownFolder contains kalypso's own files: the records, and the files that git must
+// ignore.
 const ownFolder = ".kalypso"
 
-// RecordPath is where the record is in an environment's folder.
+// RecordPath is the path of the record in an environment's folder.
 const RecordPath = ownFolder + "/provenance.json"
 
 // The files in ownFolder.
@@ -27,18 +27,18 @@ const (
 	gitignorePath = ownFolder + "/.gitignore"
 )
 
-// stagingFolder is where files are written before they are put into their places. Its
-// name is one that gitignore has.
+// stagingFolder is where files are written before they move into their places. The pattern *.tmp in
+// gitignore matches its name.
 const stagingFolder = ownFolder + "/staging" + tempSuffix
 
 // stagedPath returns where the file or folder at p is staged.
 func stagedPath(p string) string { return stagingFolder + "/" + p }
 
-// recordsFolder has the records of the cluster types.
+// recordsFolder contains the records of the cluster types.
 const recordsFolder = ownFolder + "/cluster-types"
 
-// ClusterTypeRecordPath returns where the record of a cluster type is in the
-// environment's folder.
+// ClusterTypeRecordPath returns the path of a cluster type's record in the environment's
+// folder.
 func ClusterTypeRecordPath(name string) string {
 	return recordsFolder + "/" + strings.ReplaceAll(name, "/", ".") + ".json"
 }
@@ -51,26 +51,26 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// tempPath returns where a file is written before it replaces the one at p. The
-// name follows from p, so that a journal tells which ones a killed process left,
-// and is short even where p's is as long as a name may be.
+// tempPath returns the temporary path of a file. The file at this path then replaces the one at p.
+// The name depends only on p, so that a journal identifies the files of a killed process. It is
+// short even if p's name has the maximum length.
 func tempPath(p string) string {
 	sum := sha256.Sum256([]byte(path.Base(p)))
 	return path.Join(path.Dir(p), tempPrefix+hex.EncodeToString(sum[:8])+tempSuffix)
 }
 
-// isTemp says whether a path has the name of a temporary file.
+// isTemp reports whether a path has the name of a temporary file.
 func isTemp(p string) bool {
 	name := path.Base(p)
 	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// CheckPaths returns why files with these paths cannot be written beside each other,
-// in an environment's folder or any below it: a path that must not be written, one
-// that is there twice, or one that is a folder of another.
+// CheckPaths returns an error if files with these paths cannot be written beside each other, in an
+// environment's folder or any folder below it. A path must be allowed, must occur once, and must
+// not be the folder of another path.
 func CheckPaths(paths []string) error {
 	all := make(map[string]bool, len(paths))
-	sound := map[string]bool{} // folders: of many paths that are in one, it is checked once
+	sound := map[string]bool{} // folders: a folder with many paths is checked once
 	for _, p := range paths {
 		dir, name := path.Split(p)
 		if sound[dir] {
@@ -90,7 +90,7 @@ func CheckPaths(paths []string) error {
 		}
 		all[p] = true
 	}
-	around := map[string]bool{} // folders that are no files
+	around := map[string]bool{} // folders that are not files
 	for _, p := range paths {
 		for dir := path.Dir(p); dir != "." && !around[dir]; dir = path.Dir(dir) {
 			if all[dir] {
@@ -102,8 +102,8 @@ func CheckPaths(paths []string) error {
 	return nil
 }
 
-// checkPath reports a path that leaves the environment's folder, or that
-// kalypso, git or a file system reserves.
+// checkPath returns an error if a path leaves the environment's folder, or if kalypso, git or a
+// file system reserves it.
 func checkPath(p string) error {
 	if !fs.ValidPath(p) || p == "." {
 		return fmt.Errorf("path %q %w", p, errNotRelative)
@@ -121,15 +121,15 @@ func checkPath(p string) error {
 
 var errNotRelative = errors.New("is not a relative path without \"..\"")
 
-// maxName is how long a name may be in most file systems, in bytes.
+// maxName is the maximum length of a name in most file systems, in bytes.
 const maxName = 255
 
-// elementError is about one element of a path. Invisible characters are refused
-// because a file system may ignore them (".g<U+200C>it" is .git on HFS+), and
-// ".git" is looked for as Windows reads names: in any case, under its short
-// name, and with what follows a colon or a final dot or space left out (git's
-// is_hfs_dotgit and is_ntfs_dotgit). Other names with these are refused because
-// Windows cannot write them.
+// elementError checks one element of a path. It rejects invisible characters because a
+// file system may ignore them: ".g<U+200C>it" is .git on HFS+. It looks for ".git" as
+// Windows reads names: in any case, and under its short name. Windows ignores dots and
+// spaces at the end, and a colon with the text after it (git's is_hfs_dotgit and
+// is_ntfs_dotgit). It rejects other names with these characters because Windows cannot
+// write them.
 func elementError(e string) error {
 	if isPlain(e) {
 		return nil
@@ -155,8 +155,8 @@ func elementError(e string) error {
 	return nil
 }
 
-// isPlain says whether a name is of letters that are small, digits and dashes, as most are: it
-// then is nothing that elementError is about.
+// isPlain reports whether a name consists of small letters, digits and dashes, as most names do.
+// elementError accepts every such name.
 func isPlain(e string) bool {
 	for _, c := range []byte(e) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
@@ -166,8 +166,8 @@ func isPlain(e string) bool {
 	return len(e) <= maxName
 }
 
-// checkName reports a name of a cluster type or folder that is not exactly one
-// element of a path.
+// checkName returns an error if a name of a cluster type or folder is not exactly one element of a
+// path.
 func checkName(name string) error {
 	if strings.Contains(name, "/") {
 		return fmt.Errorf("name %q has a slash", name)

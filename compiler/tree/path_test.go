@@ -12,7 +12,7 @@ import (
 func TestCheckPath(t *testing.T) {
 	for _, c := range []struct {
 		path string
-		want string // of the error; "" for none
+		want string // of the error; "" if the path is valid
 	}{
 		{"large/README.md", ""},
 		{"large/app/group_vars/all.yaml", ""},
@@ -52,7 +52,7 @@ func TestCheckPath(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("CheckPaths(%q) = %v, want %q", c.path, err, c.want)
 		}
-		// The same holds beside a file in the same folder.
+		// The result is the same with another file in the same folder.
 		dir, _ := path.Split(c.path)
 		if sibling := dir + "sibling"; tree.CheckPaths([]string{sibling}) == nil {
 			if beside := tree.CheckPaths([]string{sibling, c.path}); fmt.Sprint(beside) != fmt.Sprint(err) {
@@ -78,8 +78,8 @@ func TestCheckPaths(t *testing.T) {
 	}
 }
 
-// A file may have a name that is as long as a file system allows: its name is not made longer
-// while it is not in its place yet.
+// A file name may have the maximum length of the file system: its temporary name is not
+// longer.
 func TestLongNames(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 255)

@@ -13,26 +13,26 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// change is what a write does in one folder: in that of an assignment, or in that of
-// the cluster type, without those of the assignments.
+// change describes the changes of a write in one folder: the folder of an assignment, or the folder
+// of the cluster type without its assignments.
 type change struct {
 	dir     string
 	missing []missing
-	// first are the paths of files to be removed that block others, last
-	// those of the others. empty are the folders that stand where a file has to be.
+	// first are the paths of removed files that block others, and last the other removed files.
+	// empty are the folders in the places of new files.
 	first, last []string
 	empty       []string
-	// whole says that the folder is replaced at once, by one that has all that it has to
-	// have: more than one file of an assignment changes.
+	// whole means that a complete new folder replaces this one at once, because more than one file
+	// of an assignment changes.
 	whole bool
-	// new says that there is no such folder yet.
+	// new means that the folder does not exist yet.
 	new bool
-	// within says that the folder is in that of the cluster type.
+	// within means that the folder is inside the cluster type's folder.
 	within bool
 }
 
-// changesOf returns the changes of a part, by folder. assigned says whether a cluster
-// type's folder is that of an assignment, now or before.
+// changesOf returns the changes of a part, by folder. assigned reports whether a folder belongs to
+// an assignment, now or before.
 func changesOf(part *typePlan, assigned func(target string) bool) []*change {
 	var all []*change
 	folders := map[string]*change{}
@@ -50,7 +50,7 @@ func changesOf(part *typePlan, assigned func(target string) bool) []*change {
 		}
 		return part.name
 	}
-	shared := map[string]bool{} // folders that get files of the cluster type's own as well
+	shared := map[string]bool{} // folders that also get files of the cluster type itself
 	for _, m := range part.missing {
 		c := in(m.dir)
 		c.missing = append(c.missing, m)
@@ -78,14 +78,14 @@ func changesOf(part *typePlan, assigned func(target string) bool) []*change {
 		for _, m := range c.missing {
 			files += len(m.names)
 		}
-		// Where a file takes the place of the folder, that has to go before.
+		// If a file replaces the folder, the folder must be removed first.
 		c.whole = files > 1 && c.dir != part.name && !slices.Contains(part.empty, c.dir) && !shared[c.dir]
 	}
 	return all
 }
 
-// obstacles returns a function that says whether a file to be removed blocks another: where a
-// folder has to be, or in a folder that stands where a file has to be.
+// obstacles returns a function that reports whether a removed file blocks a new one. Such a file is
+// in the place of a new folder, or in a folder in the place of a new file.
 func obstacles(p *typePlan) func(string) bool {
 	if len(p.removed) == 0 {
 		return nil
@@ -107,12 +107,12 @@ func obstacles(p *typePlan) func(string) bool {
 	}
 }
 
-// Several files of an assignment change in one step, so that whoever reads its folder,
-// also after the process was killed, finds all of them old or all of them new: the
-// staged folder gets links of everything that stays, and the two folders change places.
-// Where the file system cannot do that, the files are replaced one by one.
+// Several files of an assignment change in one step. A reader of the folder therefore finds all of
+// them old or all of them new, even if the process was killed. The staged folder gets links to the
+// unchanged files, and the two folders are exchanged. If the file system cannot do that, the files
+// are replaced one by one.
 
-// each calls a function for the changes that it is for, several at once.
+// each calls do for the changes that is selects, several at once.
 func (w *writer) each(is func(*change) bool, do func(*change) error) error {
 	var g errgroup.Group
 	g.SetLimit(min(w.workers, runtime.GOMAXPROCS(0)))
@@ -126,7 +126,7 @@ func (w *writer) each(is func(*change) bool, do func(*change) error) error {
 	return g.Wait()
 }
 
-// completeAll gives the staged folders what stays in those that they replace.
+// completeAll adds the unchanged files to the staged folders.
 func (w *writer) completeAll() error {
 	return w.each(func(c *change) bool { return c.whole }, func(c *change) error {
 		changed := map[string]bool{}
@@ -150,17 +150,17 @@ func (w *writer) completeAll() error {
 	})
 }
 
-// errNoLink is an error of a file system without hard links, or of one that does not
-// allow any to another user's file.
+// errNoLink is an error of a file system without hard links, or of one that does not allow hard
+// links to another user's file.
 var errNoLink = errors.New("it cannot be linked")
 
-// complete links what is in a folder into the staged one, but for what changes.
+// complete links the files of a folder into the staged one, except the changed files.
 func (w *writer) complete(dir string, changed map[string]bool) error {
 	info, err := w.root.Lstat(dir)
 	switch {
 	case err != nil:
 		return err
-	case !info.IsDir(): // a file that goes
+	case !info.IsDir(): // a file that is removed
 		return fs.ErrNotExist
 	}
 	entries, err := fs.ReadDir(w.root.FS(), dir)
@@ -191,7 +191,7 @@ func (w *writer) complete(dir string, changed map[string]bool) error {
 	staged, err := w.root.Lstat(stagedPath(dir))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if len(entries) > 0 { // there were only files that go
+		if len(entries) > 0 { // there were only removed files
 			return nil
 		}
 		if err := w.mkdir(stagedPath(dir)); err != nil {
@@ -205,9 +205,9 @@ func (w *writer) complete(dir string, changed map[string]bool) error {
 	return w.root.Chmod(stagedPath(dir), info.Mode()&(fs.ModePerm|fs.ModeSetgid|fs.ModeSticky))
 }
 
-// place puts everything that is staged into its place, and removes what goes: the
-// folders of assignments first and the cluster types' own files, which name them, after
-// them, so that those name what is there.
+// place moves every staged file into its place, and removes the obsolete files. The folders of
+// assignments come first, and then the cluster types' own files, which name them. So these files
+// always name existing folders.
 func (w *writer) place() error {
 	piecemeal := func(c *change) bool { return !c.whole }
 	for _, makeWay := range []func(*change) error{w.removeFirst, w.removeEmpties} {
@@ -246,8 +246,8 @@ func (w *writer) place() error {
 	return w.prune(folders(removed))
 }
 
-// replaceFolder puts a staged folder into its place, and what was there into the
-// staging folder.
+// replaceFolder moves a staged folder into its place, and the old folder into the staging
+// folder.
 func (w *writer) replaceFolder(c *change) error {
 	if !c.whole {
 		return w.putFiles(c)
@@ -257,7 +257,7 @@ func (w *writer) replaceFolder(c *change) error {
 	}
 	_, err := w.root.Lstat(stagedPath(c.dir))
 	replace := w.exchange
-	if errors.Is(err, fs.ErrNotExist) { // nothing stays
+	if errors.Is(err, fs.ErrNotExist) { // nothing of the folder stays
 		replace = (*os.Root).Rename
 		if err := w.mkdir(path.Dir(stagedPath(c.dir))); err != nil {
 			return err
@@ -277,7 +277,7 @@ func (w *writer) replaceFolder(c *change) error {
 	return w.putFiles(c)
 }
 
-// putFiles puts the staged files of a change into their places, one by one.
+// putFiles moves the staged files of a change into their places, one by one.
 func (w *writer) putFiles(c *change) error {
 	for _, m := range c.missing {
 		for dir, names := range m.byFolder {
@@ -294,11 +294,11 @@ func (w *writer) putFiles(c *change) error {
 	return nil
 }
 
-// removeFirst removes the files that stand where a folder has to be, or in a folder that
-// stands where a file has to be.
+// removeFirst removes the files in the places of new folders, and the files in folders that are in
+// the places of new files.
 func (w *writer) removeFirst(c *change) error { return w.remove(c.first...) }
 
-// removeEmpties removes the folders that stand where a file has to be.
+// removeEmpties removes the folders in the places of new files.
 func (w *writer) removeEmpties(c *change) error {
 	for _, dir := range c.empty {
 		if err := w.removeEmpty(dir); err != nil {
@@ -308,7 +308,7 @@ func (w *writer) removeEmpties(c *change) error {
 	return nil
 }
 
-// removeEmpty removes a folder in which there are only folders and temporary
+// removeEmpty removes a folder that contains only folders and temporary
 // files.
 func (w *writer) removeEmpty(dir string) error {
 	entries, err := fs.ReadDir(w.root.FS(), dir)
@@ -335,10 +335,10 @@ func (w *writer) removeEmpty(dir string) error {
 	return w.remove(dir)
 }
 
-// unstage removes the staging folder, in which there is, after a write, what was
-// replaced or removed. mine are paths of files that are not to be in their places any
-// more, or not yet. What else is not there was put into a folder by somebody while it was
-// replaced, and goes back.
+// unstage removes the staging folder. After a write it contains the replaced and the removed files.
+// mine are the paths of files that must not be in their places any more, or not yet. If any other
+// file is missing from its place, someone added it to a folder during the exchange, and unstage
+// moves it back.
 func (w *writer) unstage(mine []string) error {
 	entries, err := fs.ReadDir(w.root.FS(), stagingFolder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -370,8 +370,8 @@ func (w *writer) unstage(mine []string) error {
 	return w.remove(stagingFolder)
 }
 
-// unstageIn removes what is staged at p. A file goes back to its place unless it is one of goes,
-// kalypso's own, or what is in its place.
+// unstageIn removes the staged files at p. A file moves back to its place unless it is in goes,
+// belongs to kalypso itself, or is already in its place.
 func (w *writer) unstageIn(p string, isFolder bool, goes map[string]bool) error {
 	if !isFolder {
 		if goes[p] || strings.HasPrefix(p, ownFolder) {
@@ -379,7 +379,7 @@ func (w *writer) unstageIn(p string, isFolder bool, goes map[string]bool) error 
 		}
 		if there, err := w.root.Lstat(p); err == nil {
 			is, err := w.root.Lstat(stagedPath(p))
-			// What was written meanwhile, and is not what was linked, is somebody else's.
+			// If a file is new since the write began, and not a link, someone else wrote it.
 			if err != nil || os.SameFile(there, is) || !w.began.Before(is.ModTime()) || w.staged.IsZero() {
 				return w.remove(stagedPath(p))
 			}
@@ -389,7 +389,7 @@ func (w *writer) unstageIn(p string, isFolder bool, goes map[string]bool) error 
 		}
 		return w.put(p)
 	}
-	// Folders in which nobody may write have kept their modes.
+	// Folders without write permission have kept their modes.
 	if info, err := w.root.Lstat(stagedPath(p)); err == nil && info.Mode()&0o700 != 0o700 {
 		if err := w.root.Chmod(stagedPath(p), 0o700); err != nil {
 			return err

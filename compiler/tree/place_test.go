@@ -14,10 +14,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/unprivileged"
 )
 
-// two has two changes in a folder, so that it is replaced at once.
+// two has two changes in a folder, so the folder is replaced at once.
 var two = changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": "", "large/app/new/c.yaml": "c1"})
 
-// writeWith writes with a step that is told each change.
+// writeWith writes with a step that is called for each change.
 func writeWith(t *testing.T, dir string, desired *plainTree, step func(op, path string) error, exchange func(root *os.Root, a, b string) error) {
 	t.Helper()
 	d, err := tree.Open(dir)
@@ -31,7 +31,7 @@ func writeWith(t *testing.T, dir string, desired *plainTree, step func(op, path 
 	}
 }
 
-// Where folders cannot change places, their files are replaced one by one.
+// If folders cannot be exchanged, their files are replaced one by one.
 func TestFoldersThatCannotChangePlaces(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)
@@ -54,7 +54,7 @@ func TestFoldersThatCannotChangePlaces(t *testing.T) {
 	clean(t, dir)
 }
 
-// What somebody puts into a folder while it is replaced stays there.
+// A file that someone adds to a folder during its replacement stays there.
 func TestFilesThatComeMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)
@@ -66,7 +66,7 @@ func TestFilesThatComeMeanwhile(t *testing.T) {
 			return nil
 		}
 		put(t, dir, files{"large/app/sub/new": "2"})
-		// As editors save: another file takes the place.
+		// An editor saves like this: another file replaces the old one.
 		edited := filepath.Join(dir, "large/app/mine~")
 		must(t, os.WriteFile(edited, []byte("2"), 0o644))
 		later := time.Now().Add(time.Second)
@@ -87,7 +87,7 @@ func TestFilesThatComeMeanwhile(t *testing.T) {
 	}
 }
 
-// A folder stays as it is set up: its mode, and folders that are empty.
+// A folder keeps its mode, and its empty folders.
 func TestFoldersKeepTheirModes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)
@@ -104,7 +104,7 @@ func TestFoldersKeepTheirModes(t *testing.T) {
 	}
 }
 
-// Folders of others that may not be written to, or not be read, are in nobody's way.
+// Other people's folders without write or read permission do not disturb a write.
 func TestFoldersWithoutPermissions(t *testing.T) {
 	if !unprivileged.Test(t) {
 		return
@@ -135,8 +135,8 @@ func TestFoldersWithoutPermissions(t *testing.T) {
 	}
 }
 
-// A file of the cluster type's own may be in the folder of an assignment, which is then
-// replaced file by file.
+// A file of the cluster type itself may be in the folder of an assignment, which is then replaced
+// file by file.
 func TestClusterTypeFilesInFolders(t *testing.T) {
 	dir := t.TempDir()
 	of := func(version string) *plainTree {

@@ -15,51 +15,51 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// writePlan is what a write has to do.
+// writePlan lists the changes of a write.
 type writePlan struct {
 	before    *state
 	next      *Record
 	nextBytes []byte
-	header    bool // .kalypso/provenance.json has to be written
-	recorded  bool // that or the record of a cluster type has to be
+	header    bool // .kalypso/provenance.json must be written
+	recorded  bool // that file or the record of a cluster type must be written
 	parts     []*typePlan
-	began     time.Time // when the first file was looked at
-	vacant    bool      // there was nothing in the folder
-	// learnt says that a file was read that need not be read again.
+	began     time.Time // when the planner read the first file
+	vacant    bool      // the folder was empty
+	// learnt means that a file was read that the next write need not read again.
 	learnt bool
 }
 
-// typePlan is what a write has to do for a cluster type.
+// typePlan lists the changes of a write to a cluster type.
 type typePlan struct {
 	name   string
-	wanted *ClusterType      // nil where it goes
-	before *ClusterTypeEntry // nil where there is no record of it
-	next   *ClusterTypeEntry // nil where it goes
-	record bool              // its record has to be written
+	wanted *ClusterType      // nil if the cluster type is removed
+	before *ClusterTypeEntry // nil if there is no record of it
+	next   *ClusterTypeEntry // nil if the cluster type is removed
+	record bool              // its record must be written
 
-	outcome *outcome  // nil where it was not looked for, or is not held
+	outcome *outcome  // nil if it was not computed, or is not in memory
 	missing []missing // files to be written
 	removed []string  // paths of files to be removed, sorted
-	empty   []string  // folders that stand where a file has to be
-	changes []*change // all that, folder by folder
+	empty   []string  // folders at the paths of files to be written
+	changes []*change // all of these, folder by folder
 
-	section *section // of the index; nil where nothing is known
-	revised bool     // the section is not that of the index before
+	section *section // of the index; nil if nothing is known
+	revised bool     // the section differs from the previous index
 
 	unchanged   int
 	assignments AssignmentChanges
 	report      []diag.Diagnostic
 }
 
-// done says whether the folder is as it should be, and nothing is left in it of
-// a write that was killed.
+// done reports whether the folder is as desired, and contains nothing of a write that was
+// killed.
 func (p *writePlan) done() bool {
 	changes := func(p *typePlan) bool { return len(p.missing) > 0 || len(p.removed) > 0 }
 	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.before.staging &&
 		!slices.ContainsFunc(p.parts, changes)
 }
 
-// missing are files of a group that have to be written. Their ids are not held.
+// missing are files of a group that must be written. The plan does not keep their ids.
 type missing struct {
 	folder int      // as in group
 	dir    string   // as in group
@@ -77,19 +77,19 @@ func (p *typePlan) written(yield func(string) bool) {
 	}
 }
 
-// planner is how a plan is made.
+// planner makes a plan.
 type planner struct {
 	at     location
 	survey func() surveyor
-	dir    *Dir // nil where there is no index
+	dir    *Dir // nil if there is no index
 	o      Options
 	before *state
 	began  time.Time
-	index  *index          // nil where it says nothing
-	intact map[string]bool // cluster types whose records are as recorded
+	index  *index          // nil if there is no usable index
+	intact map[string]bool // cluster types whose records match the environment's record
 	learnt atomic.Bool
-	// held is how many files the outcomes that are held have, and maxHeld how many
-	// they may have: see hold.
+	// held is the number of files in the outcomes in memory, and maxHeld is its limit: see
+	// hold.
 	held    atomic.Int64
 	maxHeld int64
 }
@@ -136,8 +136,8 @@ func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*writePlan, []diag.
 	return p, nil, nil
 }
 
-// eachPart calls a function for the parts, several at once. The error is that of the first part
-// that has one.
+// eachPart calls a function for the parts, several at once. It returns the error of the first part
+// with an error.
 func eachPart(parts []*typePlan, do func(i int, p *typePlan) error) error {
 	errs := make([]error, len(parts))
 	var g errgroup.Group
@@ -199,7 +199,7 @@ func partsOf(t *Tree, before *state) ([]*typePlan, error) {
 	return parts, nil
 }
 
-// finish makes the plan of its parts.
+// finish makes the plan from its parts.
 func (pl *planner) finish(ctx context.Context, parts []*typePlan) *writePlan {
 	p := &writePlan{before: pl.before, parts: parts, began: pl.began, learnt: pl.learnt.Load()}
 	p.next = &Record{
@@ -238,8 +238,8 @@ func (pl *planner) finish(ctx context.Context, parts []*typePlan) *writePlan {
 	return p
 }
 
-// originated returns the entry of a part, with what it stems from where it is no
-// part of this build.
+// originated returns the entry of a part. If this build does not include the part, the entry has
+// its own compiler and source.
 func (pl *planner) originated(p *typePlan) ClusterTypeEntry {
 	e := *p.next
 	e.Compiler, e.Source = nil, nil
@@ -255,11 +255,11 @@ func (pl *planner) originated(p *typePlan) ClusterTypeEntry {
 	return e
 }
 
-// maxHeld is for how many files what is to be written stays in memory from when
-// it is compared to when it is written. Of others it is made a second time.
+// maxHeld is the number of files whose content stays in memory between the comparison and the
+// write. The content of other files is made a second time.
 const maxHeld = 20_000
 
-// remake returns what the part's folder will be, as it was when it was compared.
+// remake returns the outcome for the part's folder, as in the comparison.
 func (p *typePlan) remake(ctx context.Context, previous *Record) (*outcome, error) {
 	if p.outcome != nil {
 		return p.outcome, nil
@@ -281,7 +281,7 @@ func (p *typePlan) remake(ctx context.Context, previous *Record) (*outcome, erro
 	return out, nil
 }
 
-// unsolved returns the diagnostics of the problems that are left.
+// unsolved returns the diagnostics of the remaining problems.
 func unsolved(problems []problem, adopt bool) []diag.Diagnostic {
 	var report []diag.Diagnostic
 	for _, p := range problems {
@@ -292,36 +292,36 @@ func unsolved(problems []problem, adopt bool) []diag.Diagnostic {
 	return report
 }
 
-// Changes are what a write did, or would do. Paths are sorted, and those in
-// .kalypso are not among them. What concerns cluster types that are Outside is
-// not among them either.
+// Changes are the changes of a write, actual or possible. Paths are sorted. Changes
+// do not include paths in .kalypso, or anything about cluster types that are
+// Outside.
 type Changes struct {
 	Written     []string // new files and files with new content
 	Removed     []string
 	Unchanged   int // files, kept ones included
 	Assignments AssignmentChanges
-	// Recorded says that a record itself is new or changed, as it is when the
-	// source changed and the tree did not.
+	// Recorded means that a record itself is new or changed, for example if only the source changed
+	// and not the tree.
 	Recorded bool
-	// Record describes the tree that was, or would be, written. Its cluster types
-	// are read from the folder, which must be open then, or made from the tree.
+	// Record describes the tree that is, or would be, written. Its cluster types are made from the
+	// tree, or read from the folder, which must then be open.
 	Record *Record
 }
 
-// AssignmentChanges are the assignments of a tree against those of the previous
-// record, as <environment>/<clusterType>/<workload>-<target>, sorted by cluster
-// type and deployment target. Each is in one list, or counted in Unchanged.
+// AssignmentChanges compares the assignments of a tree with the previous record. Names have the
+// form <environment>/<clusterType>/<workload>-<target>, sorted by cluster type and deployment
+// target. Each assignment is in one list, or counted in Unchanged.
 type AssignmentChanges struct {
 	Added, Changed, Removed, Kept []string
 	Unchanged                     int
 }
 
-// Empty says whether there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (c *Changes) Empty() bool {
 	return len(c.Written) == 0 && len(c.Removed) == 0 && !c.Recorded
 }
 
-// add adds those of the cluster type that follows.
+// add adds the changes of the next cluster type.
 func (a *AssignmentChanges) add(b *AssignmentChanges) {
 	a.Added = append(a.Added, b.Added...)
 	a.Changed = append(a.Changed, b.Changed...)
@@ -330,8 +330,8 @@ func (a *AssignmentChanges) add(b *AssignmentChanges) {
 	a.Unchanged += b.Unchanged
 }
 
-// compareAssignments sorts out the assignments of two records of one cluster
-// type, each of which may be nil.
+// compareAssignments compares the assignments in two records of one cluster type. Each of the
+// records may be nil.
 func compareAssignments(environment string, before, after *ClusterTypeRecord) AssignmentChanges {
 	var changes AssignmentChanges
 	if after != nil {
@@ -361,7 +361,7 @@ func compareAssignments(environment string, before, after *ClusterTypeRecord) As
 	return changes
 }
 
-// changes returns what the plan is, or was.
+// changes returns the changes that the plan makes, or made.
 func (p *writePlan) changes() *Changes {
 	c := &Changes{Recorded: p.recorded, Record: p.next}
 	for _, part := range p.parts {

@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// However trees, kept folders, kills and other people's files follow each other:
-// after each write the folder is the tree and what others put there, or, where
-// they are in the way, it is as it was.
+// Trees, kept folders, kills and other people's files may follow each other in any order. After
+// each write the folder contains the tree and other people's files. If these block the write, the
+// folder is unchanged.
 func TestRandomWrites(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -36,9 +36,9 @@ type randomWrites struct {
 	t       *testing.T
 	random  *rand.Rand
 	dir     string
-	foreign files // what others put into the folder
-	ours    files // what the last write did
-	begun   files // what failed writes since then may have done
+	foreign files // other people's files in the folder
+	ours    files // the files of the last write
+	begun   files // possible files of failed writes since then
 }
 
 func (r *randomWrites) step() {
@@ -66,7 +66,7 @@ func (r *randomWrites) step() {
 	write(r.t, r.dir, desired, dev)
 	r.ours, r.begun = want, files{}
 	for p := range want {
-		delete(r.foreign, p) // equal, and so taken over
+		delete(r.foreign, p) // equal, and therefore taken over
 	}
 	all := maps.Clone(want)
 	maps.Copy(all, r.foreign)
@@ -75,8 +75,8 @@ func (r *randomWrites) step() {
 	r.isFresh(desired)
 }
 
-// isFresh checks that the records are those of a first write of the tree, unless
-// it keeps something, and that the index hides nothing.
+// isFresh checks that the records equal those of a first write of the tree, unless it keeps
+// something. It also checks that the index hides nothing.
 func (r *randomWrites) isFresh(desired *plainTree) {
 	verify := dev
 	verify.Verify = true
@@ -111,8 +111,8 @@ func records(t *testing.T, dir string) files {
 	return all
 }
 
-// someoneElse puts a file where there is none and no file is a folder of it, and
-// where no write that failed has begun to put one.
+// someoneElse adds a file at a free path. No file is a parent of that path, and no failed write has
+// begun to write it.
 func (r *randomWrites) someoneElse() {
 	there := read(r.t, r.dir)
 	for p, data := range randomFiles(r.random, 1) {
@@ -128,8 +128,8 @@ func (r *randomWrites) someoneElse() {
 	}
 }
 
-// inTheWay says whether someone else's file is where one has to be, with other
-// content, or where a folder has to be, or in a folder where a file has to be.
+// inTheWay reports whether someone else's file blocks a new file or a new folder. It blocks if it
+// has the same path with other content, or is in a folder in the place of a new file.
 func (r *randomWrites) inTheWay(content files) bool {
 	for p, data := range r.foreign {
 		if want, ok := content[p]; ok && want != data {
@@ -144,8 +144,8 @@ func (r *randomWrites) inTheWay(content files) bool {
 	return false
 }
 
-// half is the state after a write that failed: nobody's file is lost, and what
-// there is else is kalypso's.
+// half checks after a failed write that no foreign file is lost. A foreign file with the desired
+// path that the record lists now belongs to kalypso.
 func (r *randomWrites) half(content files) {
 	got := read(r.t, r.dir)
 	for p, data := range r.foreign {
@@ -158,15 +158,15 @@ func (r *randomWrites) half(content files) {
 	}
 }
 
-// keepSome makes some of the folders that the record lists kept ones, and
-// returns the files that there will be.
+// keepSome turns some of the recorded folders into kept ones, and returns the expected
+// files.
 func (r *randomWrites) keepSome(content files) (*plainTree, files) {
 	there := read(r.t, r.dir)
 	var kept []string
 	if previous := record(r.t, r.dir); previous != nil {
 		for _, c := range previous.ClusterTypes {
 			for _, a := range clusterType(r.t, previous, c.Name).Assignments {
-				// A root file in the new tree may not be where the folder is.
+				// A file at the root of the new tree must not be in the place of the folder.
 				if _, file := content[c.Name+"/"+a.DeploymentTarget]; !file && r.random.IntN(4) == 0 {
 					kept = append(kept, c.Name+"/"+a.DeploymentTarget)
 				}

@@ -20,10 +20,10 @@ const (
 	recordKind = "Provenance"
 )
 
-// Record is .kalypso/provenance.json: what an environment's tree is and what
-// built it. It lists the cluster types; what is in them is in a file for each,
-// which is read when ClusterType is called. Equal inputs give equal records:
-// there is no clock and no host name in it.
+// Record is .kalypso/provenance.json: the description of an environment's tree and of the build
+// that made it. It lists the cluster types. Each of them has a file of its own, which
+// ClusterType reads. Equal inputs give equal records: a record contains no time and no host
+// name.
 type Record struct {
 	APIVersion  string   `json:"apiVersion"`
 	Kind        string   `json:"kind"`
@@ -31,29 +31,29 @@ type Record struct {
 	Environment string   `json:"environment"`
 	Compiler    Compiler `json:"compiler"`
 	Source      Source   `json:"source"` // of the newest build of any part
-	// Rings are the parts that get commits one after the other, sorted by name; none
-	// where the environment is one part, and Source is what it was compiled from.
+	// Rings are the parts that get commits one after the other, sorted by name. If the environment
+	// is one part, there are no rings, and Source is its source.
 	Rings []Ring `json:"rings,omitempty"`
-	// Hold stops promotion to the environment; nil for none.
+	// Hold stops promotion to the environment; nil if there is no hold.
 	Hold *Hold `json:"hold,omitempty"`
-	// Named is who promoted the base commit to an environment without rings by name; nil if a policy
-	// chose it.
+	// Named identifies the person who promoted the base commit by name, in an environment without
+	// rings; nil if a policy chose the commit.
 	Named *Named `json:"named,omitempty"`
-	// Clock is ClockSet where the clock of the run that wrote the record was set; ""
-	// where it looked.
+	// Clock is ClockSet if a user set the clock of the run that wrote the record; "" if the run
+	// used the real time.
 	Clock string `json:"clock,omitempty"`
-	// OCI is where the environment's gitops keeps the tree; nil where that is no
-	// OCI registry.
+	// OCI is the OCI registry where the environment's gitops keeps the tree; nil if it uses another
+	// kind of storage.
 	OCI *OCI `json:"oci,omitempty"`
-	// Git is the git repository that keeps the tree; nil if there is none.
+	// Git is the git repository with the tree; nil if the environment does not use git.
 	Git *Git `json:"git,omitempty"`
-	// Tree is the id of all files that the cluster types' records list, which
-	// .kalypso is not among: the version of the environment's tree.
+	// Tree is the id of all files that the cluster types' records list: the version of the
+	// environment's tree. It does not include .kalypso.
 	Tree         ID                 `json:"tree"`
 	ClusterTypes []ClusterTypeEntry `json:"clusterTypes"` // sorted by name
 
 	load   func(name string) (*ClusterTypeRecord, error)
-	bytes  func(name string) ([]byte, error) // those that load reads, verified; nil for none
+	bytes  func(name string) ([]byte, error) // the verified bytes for load; nil if bytes are not available
 	parse  func(name string, data []byte) (*ClusterTypeRecord, error)
 	mu     sync.Mutex
 	loaded map[string]func() (*ClusterTypeRecord, error)
@@ -64,38 +64,38 @@ type Record struct {
 type ClusterTypeEntry struct {
 	Name string `json:"name"`
 	Tree ID     `json:"tree"` // of the cluster type's folder
-	// Digest is that of ClusterType; "" where something is kept.
+	// Digest is the digest of ClusterType; "" if something is kept.
 	Digest      model.Digest `json:"digest,omitempty"`
 	Assignments int          `json:"assignments"`    // how many, kept ones included
 	Kept        int          `json:"kept,omitempty"` // how many of them are kept
 	Record      ID           `json:"record"`         // of the cluster type's file
 	Ring        string       `json:"ring,omitempty"` // that the cluster type was built for
-	// Compiler and Source are those of the build that the folder stems from, where
-	// it was no part of the one that wrote the record; nil for those of the record.
+	// Compiler and Source belong to the build that wrote the folder, if that build is not the
+	// record's build. They are nil if they equal the record's Compiler and Source.
 	Compiler *Compiler `json:"compiler,omitempty"`
 	Source   *Source   `json:"source,omitempty"`
 
-	// corrected says that an unfinished write was at the folder: the cluster type's
-	// record is what the folder is, and not what Record says.
+	// corrected means that an unfinished write changed the folder. The cluster type's record
+	// describes the actual folder, and Record does not apply.
 	corrected bool
 }
 
-// RecordError says that a record cannot be used: it is not there, damaged, or
-// of another version of kalypso.
+// RecordError reports that kalypso cannot use a record: it is missing, damaged, or written by
+// another version of kalypso.
 type RecordError struct {
 	Path string // in the environment's folder
-	File string // as the user would open it; "" where there is no such thing
+	File string // as the user would open it; "" if the record is not in a file
 	Err  error
 }
 
 // Error names the record and says why it cannot be read.
 func (e *RecordError) Error() string { return e.Path + " cannot be read: " + e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *RecordError) Unwrap() error { return e.Err }
 
-// adoptable says whether --adopt goes on with it. A record of another
-// version of kalypso is not there to be overwritten.
+// adoptable reports whether --adopt continues despite the error. It does not overwrite a record of
+// another version of kalypso.
 func (e *RecordError) adoptable() bool { return !errors.Is(e.Err, errVersion) }
 
 // Diagnostic returns the error as diag.BadRecord.
@@ -111,14 +111,14 @@ func (e *RecordError) Diagnostic() diag.Diagnostic {
 	return report.Hinting("restore the file from git, or take over the files that are there with --adopt")
 }
 
-// errVersion is what ParseRecord's error is for a record of another version of
+// errVersion is the error of ParseRecord for a record of another version of
 // kalypso.
 var errVersion = errors.New("was written by another version of kalypso")
 
-// ParseRecord reads what Encode writes. The bytes need not be trusted: what it
-// returns names only folders that kalypso may write, and can be encoded again.
-// load returns the bytes of ClusterTypeRecordPath for a cluster type of the
-// record, which need not be trusted either, and is called by several goroutines.
+// ParseRecord reads the output of Encode. The bytes need not be trusted: the returned record names
+// only folders that kalypso may write, and Encode can encode it again. load returns the bytes of
+// ClusterTypeRecordPath for a cluster type of the record. These need not be trusted either. Several
+// goroutines call load.
 func ParseRecord(data []byte, load func(name string) ([]byte, error)) (*Record, error) {
 	if err := checkHeader(data, recordKind); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func ParseRecord(data []byte, load func(name string) ([]byte, error)) (*Record, 
 	return r, nil
 }
 
-// identified returns what a function reads with its id.
+// identified returns a function that reads bytes, and adds their id.
 func identified(read func(name string) ([]byte, error)) func(string) ([]byte, ID, error) {
 	return func(name string) ([]byte, ID, error) {
 		data, err := read(name)
@@ -153,7 +153,7 @@ func (e *ClusterTypeEntry) parse(data []byte) (*ClusterTypeRecord, error) {
 	return e.parseAny(data, new(entryFilesRead))
 }
 
-// verify says what is wrong with bytes with an id that are not the cluster type's record.
+// verify returns an error if the id is not the id of the cluster type's record.
 func (e *ClusterTypeEntry) verify(id ID) error {
 	if id != e.Record {
 		return e.unusable(fmt.Errorf("its content has the id %s, and %s says %s", id, recordPath, e.Record))
@@ -177,7 +177,7 @@ func (e *ClusterTypeEntry) unusable(err error) *RecordError {
 	return &RecordError{Path: ClusterTypeRecordPath(e.Name), Err: err}
 }
 
-// checkHeader looks at what says how to read the rest.
+// checkHeader checks the fields that determine how to read the rest.
 func checkHeader(data []byte, kind string) error {
 	var header struct {
 		APIVersion string `json:"apiVersion"`
@@ -199,8 +199,8 @@ func checkKind(version, is, want string) error {
 	return nil
 }
 
-// check reports names of cluster types and rings that are not sorted, not unique or not names of
-// folders, and invalid ids and numbers.
+// check returns an error if names of cluster types or rings are not sorted, not unique or not names
+// of folders, or if ids or numbers are invalid.
 func (r *Record) check() error {
 	last := ""
 	for _, c := range r.ClusterTypes {
@@ -230,7 +230,7 @@ func (r *Record) check() error {
 	return nil
 }
 
-// checkIDs reports the first id that is none of git's.
+// checkIDs returns an error for the first id that is not a git id.
 func checkIDs(ids ...ID) error {
 	for _, id := range ids {
 		if !id.valid() {
@@ -240,8 +240,8 @@ func checkIDs(ids ...ID) error {
 	return nil
 }
 
-// checkNext reports a name that is not exactly one element of a path, or does not come after the
-// last one. what is what the names are of.
+// checkNext returns an error if a name is not exactly one element of a path, or does not come after
+// the last one. Messages use what as the kind of the named things.
 func checkNext(what, last, name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -255,8 +255,8 @@ func checkNext(what, last, name string) error {
 // ClockSet is the value of Record.Clock for a clock that was set.
 const ClockSet = "set"
 
-// recordedHold is a Hold in a record, which has all its fields, except that a record from before
-// there was an Environment has none.
+// recordedHold is a Hold in a record, with all its fields. Only Environment may be missing, because
+// older records do not have it.
 type recordedHold struct {
 	Reason      string   `json:"reason"`
 	By          string   `json:"by"`
@@ -317,7 +317,7 @@ func (r *Record) Encode() []byte {
 	return append(b, "\n}\n"...)
 }
 
-// origin returns what built a cluster type's folder, and from what.
+// origin returns the compiler and the source of a cluster type's folder.
 func (r *Record) origin(clusterType string) (Compiler, Source) {
 	c, s := r.Compiler, r.Source
 	if e := r.entry(clusterType); e != nil && e.Compiler != nil && e.Source != nil {
@@ -326,11 +326,11 @@ func (r *Record) origin(clusterType string) (Compiler, Source) {
 	return c, s
 }
 
-// ClusterType returns the record of a cluster type; nil where it does
-// not list it, as in a nil record. It is read once. An error that is a
-// *RecordError says that the cluster type's file cannot be used; others come
-// from where it is read. ClusterType may be called by several goroutines; what
-// it returns must not be changed.
+// ClusterType returns the record of a cluster type, and reads it once. It returns nil if the
+// environment's record is nil or does not list the cluster type. It returns a *RecordError if
+// kalypso cannot use the cluster type's file, and the reader's error for other failures.
+// ClusterType may be called by several goroutines. The caller must not change the returned
+// record.
 func (r *Record) ClusterType(name string) (*ClusterTypeRecord, error) {
 	if r.entry(name) == nil {
 		return nil, nil
@@ -352,8 +352,8 @@ func (r *Record) remember(name string, load func() (*ClusterTypeRecord, error)) 
 	r.loaded[name] = load
 }
 
-// read is ClusterType for one use: what nobody has asked for is read, and not
-// remembered.
+// read is ClusterType for a single use: it does not remember a record that it has to
+// read.
 func (r *Record) read(name string) (*ClusterTypeRecord, error) {
 	if r.entry(name) == nil {
 		return nil, nil
@@ -367,8 +367,8 @@ func (r *Record) read(name string) (*ClusterTypeRecord, error) {
 	return r.load(name)
 }
 
-// entry returns the entry of a cluster type, without its own file; nil
-// for nothing, as of any in a nil record.
+// entry returns the entry of a cluster type, without the record in its own file. It returns nil if
+// the record is nil or does not list the cluster type.
 func (r *Record) entry(name string) *ClusterTypeEntry {
 	if r == nil {
 		return nil
@@ -382,11 +382,11 @@ func (r *Record) entry(name string) *ClusterTypeEntry {
 	return &r.ClusterTypes[i]
 }
 
-// Whole reports whether the ids of the cluster types' folders are those of which Tree is made.
+// Whole reports whether Tree is the id that results from the folders of the cluster types.
 func (r *Record) Whole() bool { return r.treeID() == r.Tree }
 
-// treeID returns the id of the tree that the cluster types' trees make. Folders of entries are in
-// one folder.
+// treeID returns the id of the tree with the cluster types' trees. Folders of entries are in one
+// folder.
 func (r *Record) treeID() ID {
 	var trees, shards []git.Entry
 	for _, c := range r.ClusterTypes {

@@ -104,8 +104,8 @@ func TestParseRecordRefuses(t *testing.T) {
 	}
 }
 
-// refuses checks the error for a text with a replacement; the end of the text
-// is what is replaced by nothing.
+// refuses checks the error for a text with a replacement. In the case "cut off", it removes old
+// from the end of the text.
 func refuses(t *testing.T, name, text, old, replacement, want string, parse func([]byte) error) {
 	t.Helper()
 	changed := strings.Replace(text, old, replacement, 1)
@@ -144,8 +144,8 @@ func TestParseClusterTypeRecordRefuses(t *testing.T) {
 	}
 }
 
-// Records are untrusted: whatever their bytes, they are refused or name only
-// paths that may be written, and are read again as they were.
+// Records are untrusted: ParseRecord rejects them, or they name only paths that may be written, and
+// Encode returns them unchanged.
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(goldenRecord))
 	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"Provenance","tree":"` + strings.Repeat("a", 40) + `","clusterTypes":[]}`))
@@ -164,8 +164,8 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// FuzzJournal: whatever a journal names, a write after it touches nothing outside the folder, and
-// nothing of git's.
+// FuzzJournal: after any journal, a write changes nothing outside the folder, and none of git's
+// files.
 //
 // Slow: each input is a folder, which is written to.
 func FuzzJournal(f *testing.F) {
@@ -196,7 +196,8 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// FuzzParseClusterTypeRecord: what a record lists is inside the folder, and encoding it changes nothing.
+// FuzzParseClusterTypeRecord: a record lists only paths inside the folder, and encoding it changes
+// nothing.
 func FuzzParseClusterTypeRecord(f *testing.F) {
 	f.Add([]byte(goldenClusterType))
 	f.Add([]byte(strings.Replace(goldenClusterType, `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `{"id":"00750edc07d6415dcc07ae0351e9397b0222b7ba","executable":true}`, 1)))

@@ -11,19 +11,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Repository is a git repository that environments' trees are committed to. It
-// may be used by several goroutines at once, and while git and other processes
-// work on it. Nothing of it is locked, but a branch for the moment in which it
+// Repository is a git repository for environments' trees. Several goroutines
+// may use it at once, and git and other processes may change it at the same
+// time. It locks nothing except a branch, for the moment in which the branch
 // moves.
 type Repository struct {
 	dir string // as the user gave it
 	git *git.Repository
 }
 
-// OpenRepository opens a git repository: a bare one, or one with a work tree, by
-// its folder or the .git in it. A linked work tree and a submodule will do. It
-// fails for repositories in a format that is not supported: objects under
-// SHA-256, refs in a reftable, an extension that is not known.
+// OpenRepository opens a git repository, bare or with a work tree, by its folder or by the .git
+// in it. It also opens a linked work tree and a submodule. It returns an error if the format of
+// the repository is not supported: SHA-256 objects, refs in a reftable, or an unknown
+// extension.
 func OpenRepository(dir string) (*Repository, error) {
 	r, err := git.Open(dir)
 	if err != nil {
@@ -32,30 +32,30 @@ func OpenRepository(dir string) (*Repository, error) {
 	return &Repository{dir, r}, nil
 }
 
-// NewRepository returns a repository that is open already; dir is what messages call
-// it.
+// NewRepository returns a repository that is already open; dir is its name in
+// messages.
 func NewRepository(r *git.Repository, dir string) *Repository { return &Repository{dir, r} }
 
-// Close releases the repository, and everything that was read from it and reads
-// on: a Branch, a Record.
+// Close releases the repository. A Branch or a Record from it cannot be used
+// afterwards.
 func (r *Repository) Close() error { return r.git.Close() }
 
-// Branch is a branch as it was when it was opened, whatever becomes of it.
+// Branch is a branch as it was when it was opened, even if the branch moves later.
 type Branch struct {
 	repository *Repository
 	name, ref  string
-	tip        git.Hash // zero where the branch does not exist
+	tip        git.Hash // zero if the branch does not exist
 	root       git.Hash // the tree of tip
 
-	// instead are the environments that are taken for something else, by folder.
+	// instead has the environments to use instead of the branch's own, by folder.
 	instead map[string]instead
 
 	mu     sync.Mutex
 	states map[string]loadedState // by environment's folder
 }
 
-// Branch returns a branch as it is now. It need not exist. It fails for a name
-// that git does not allow.
+// Branch returns a branch as it is now. The branch need not exist. Branch returns an error if git
+// does not allow the name.
 func (r *Repository) Branch(name string) (*Branch, error) {
 	ref, err := git.BranchRef(name)
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *Repository) Branch(name string) (*Branch, error) {
 	return r.BranchAt(name, tip)
 }
 
-// BranchAt returns a branch as it is at a commit, wherever it is now; the zero Hash
-// is for a branch that does not exist.
+// BranchAt returns a branch as it was at a commit, even if it has moved; the zero Hash means a
+// branch that does not exist.
 func (r *Repository) BranchAt(name string, tip git.Hash) (*Branch, error) {
 	ref, err := git.BranchRef(name)
 	if err != nil {
@@ -84,16 +84,16 @@ func (r *Repository) BranchAt(name string, tip git.Hash) (*Branch, error) {
 	return b, nil
 }
 
-// instead is what an environment is taken for.
+// instead is an environment that replaces the branch's own.
 type instead struct {
 	root   git.Hash
-	beside []treeEdit // what is beside the environment's files
+	beside []treeEdit // the files beside the environment's files
 }
 
-// Instead takes the environment in a folder of the branch for what it is in another
-// commit of it: what is written from now on begins there, over whatever somebody did to
-// it since, but for files beside that nobody minds (see Drift). It is for a branch that
-// nothing was asked of yet.
+// Instead replaces the environment in a folder of the branch with its state in another
+// commit. Later writes start from that state, and undo other people's changes since then.
+// Files beside the environment that Drift ignores stay. Call Instead before any other method
+// of the branch.
 func (b *Branch) Instead(dir string, from *Branch) error {
 	is, _, err := b.environment(dir)
 	if err != nil {
@@ -144,7 +144,7 @@ func (b *Branch) Folders() ([]string, error) {
 	return names, nil
 }
 
-// Tip returns the id of the branch's commit; "" where the branch does not exist.
+// Tip returns the id of the branch's commit; "" if the branch does not exist.
 func (b *Branch) Tip() ID {
 	if b.tip.IsZero() {
 		return ""
@@ -152,9 +152,9 @@ func (b *Branch) Tip() ID {
 	return ID(b.tip.String())
 }
 
-// CheckWritable returns an error if the branch is checked out in a work tree, this
-// repository's or a linked one. Moving it would make everything that is new look
-// like a change that the work tree undoes.
+// CheckWritable returns an error if the branch is checked out in a work tree, of this
+// repository or a linked one. After a move of the branch, that work tree would seem to undo
+// everything new.
 func (b *Branch) CheckWritable() error {
 	dir, err := b.repository.git.CheckedOut(b.ref)
 	if err != nil {
@@ -167,26 +167,27 @@ func (b *Branch) CheckWritable() error {
 	return nil
 }
 
-// CommitInfo is the description of a commit. Whoever is not named is found as git
-// does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and
-// user.* of the repository's config and the user's, without files that these
-// include. Where nobody is named, it is kalypso <kalypso@localhost>. Commits are
-// signed by Sign alone, whatever the config says.
+// CommitInfo is the description of a commit. Commit finds a missing name or address as git does:
+// in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and user.* of the
+// repository's config and the user's config. It ignores files that these include. If it finds
+// nothing, it uses kalypso <kalypso@localhost>. Only Sign signs commits, even if the config
+// requires signatures.
 type CommitInfo struct {
-	Always  bool   // makes a commit of Restate and Restore also where nothing differs
-	Message string // "" for one that names the environments
-	// RecordTrailer is the name of a trailer that the message gets, with the id of the
-	// record's file: that of the first placement; "" for none.
+	Always  bool   // lets Restate and Restore commit also without changes
+	Message string // "" for a message with the names of the environments
+	// RecordTrailer is the name of a trailer in the message, with the id of the record's file of
+	// the first placement. It is "" if there is no trailer.
 	RecordTrailer string
 	Name, Email   string
-	// When is the commit's time; zero for GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, or
-	// SOURCE_DATE_EPOCH, or now.
+	// When is the commit's time. If it is zero, the commit has the time in GIT_AUTHOR_DATE and
+	// GIT_COMMITTER_DATE, or in SOURCE_DATE_EPOCH, or the current time.
 	When time.Time
-	// Sign returns the armored signature of a commit's content; nil for none.
+	// Sign returns the armored signature of a commit's content; nil for commits without a
+	// signature.
 	Sign func(content []byte) (string, error)
 }
 
-// hash returns an id, which is valid, in its binary form.
+// hash returns the binary form of a valid id.
 func hash(id ID) git.Hash {
 	var h git.Hash
 	if n, err := hex.Decode(h[:], []byte(id)); n != len(h) || err != nil {

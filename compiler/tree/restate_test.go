@@ -43,7 +43,7 @@ func (b *bare) at(tip git.Hash) *tree.Branch {
 	return branch
 }
 
-// make moves on by what a function adds to a pack.
+// make adds a commit with the objects that f adds to a pack.
 func (b *bare) make(f func(*git.PackWriter, tree.CommitInfo) (*tree.CommitResult, error)) *tree.CommitResult {
 	b.t.Helper()
 	pack := b.git.NewPack()
@@ -77,7 +77,7 @@ func (b *bare) record() *tree.Record {
 	return r
 }
 
-// A record says of each ring what it has, whichever was built last, and what holds it.
+// A record has the source and the hold of each ring, even of a ring that was not built last.
 func TestRingsInRecords(t *testing.T) {
 	b := newBare(t)
 	o := dev
@@ -91,7 +91,7 @@ func TestRingsInRecords(t *testing.T) {
 	if r.RingOf("small") != "a" || r.RingOf("none") != "" || r.Ring("c") != nil {
 		t.Errorf("rings of cluster types: %q, %q", r.RingOf("small"), r.RingOf("none"))
 	}
-	// Another ring leaves those of the first as they are.
+	// A build of another ring does not change the cluster types of the first.
 	next := treeOf(small)
 	plain := next.tree()
 	for i := range plain.ClusterTypes {
@@ -114,8 +114,8 @@ func TestRecordsWithUnsortedRingsAreRefused(t *testing.T) {
 	}
 }
 
-// A hold changes the record and nothing else, and a commit of the same content is the
-// same commit.
+// A hold changes only the record. A commit of the same content is the same
+// commit.
 func TestRestate(t *testing.T) {
 	b := newBare(t)
 	b.write(treeOf(small), dev)
@@ -137,7 +137,7 @@ func TestRestate(t *testing.T) {
 	}
 }
 
-// Restore brings back the very files of an earlier commit.
+// Restore restores the exact files of an earlier commit.
 func TestRestore(t *testing.T) {
 	b := newBare(t)
 	first := b.write(treeOf(small), dev)
@@ -164,7 +164,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Drift is what others did to recorded files: their own do not count.
+// Drift is other people's changes to recorded files; texts of their own beside them do not count.
 func TestDrift(t *testing.T) {
 	b := newBare(t)
 	b.write(treeOf(small), dev)
@@ -209,7 +209,8 @@ func TestDrift(t *testing.T) {
 	if problems, err := b.branch().Check("dev"); err != nil || len(problems) > 0 {
 		t.Errorf("what was restored is not as it should be: %v, %v", problems, err)
 	}
-	// What somebody wrote beside since then stays, and what is gone since then is gone.
+	// Files that someone added beside the environment since then stay, and removed files stay
+	// removed.
 	if got := b.run("", "ls-tree", "--name-only", b.tip.String()+":dev"); got != ".kalypso\nLICENSE\nlarge\nnotes.md\nsmall" {
 		t.Errorf("what is beside did not stay as it was: %s", got)
 	}
@@ -237,7 +238,7 @@ func (b *bare) blob(content string) string {
 	return b.run(content, "hash-object", "-w", "--stdin")
 }
 
-// edit commits blobs at paths by hand; "" removes what is there.
+// edit commits blobs at paths by hand; "" removes the file.
 func (b *bare) edit(changes map[string]string) {
 	b.t.Helper()
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(b.t.TempDir(), "index")}

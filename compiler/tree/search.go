@@ -10,16 +10,16 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// The bounds of a search for trees: folders below the root, and folders that are read in a branch.
+// The limits of a search for trees: folders below the root, and folders that are read in a branch.
 const (
 	maxDepth    = 6
 	maxSearched = 5000
 )
 
-// Find returns the branch and the folder of a repository that have the tree of an environment, and its
-// record; nil where none is found. It looks at one branch first, then at the others in the order of their
-// names, and in each at the folders nearest to the root first. In the others, a tree counts that says
-// that it is kept there: a branch may be a copy of another one.
+// Find returns the branch, the folder and the record of an environment's tree in a repository; nil
+// if there is no tree. It searches one branch first, then the others in the order of their names,
+// and in each branch the folders nearest to the root first. In the other branches, it accepts a
+// tree only if its record names that branch, because a branch may be a copy of another one.
 func (r *Repository) Find(platform, environment, first string) (branch, folder string, record *Record, err error) {
 	names, err := r.git.ShortNames()
 	if err != nil {
@@ -45,9 +45,10 @@ func (r *Repository) Find(platform, environment, first string) (branch, folder s
 	return "", "", nil, nil
 }
 
-// Newer returns the folder and the record of the tree of an environment in the branch that was written
-// after the one in a folder of it, and says that it is kept there; nil for none. history has the branch's
-// commits, newest first, and ready is called with the ids of records before they are read; both may be nil.
+// Newer returns the folder and the record of a newer tree of an environment in the branch. Newer
+// means written after the tree in the folder than, and the record must name its own folder. Newer
+// returns nil if there is no such tree. history has the branch's commits, newest first. ready is
+// called with the ids of records before they are read. Both may be nil.
 func (b *Branch) Newer(environment, than string, history iter.Seq2[git.Link, error],
 	ready func(records []git.Hash) error) (folder string, newer *Record, err error) {
 	if history == nil {
@@ -84,8 +85,8 @@ func (b *Branch) Newer(environment, than string, history iter.Seq2[git.Link, err
 	return "", nil, nil
 }
 
-// lastWritten returns which of two folders got its record last; "" if one commit wrote both, or the
-// history here does not say.
+// lastWritten returns the folder, out of two, whose record was written last. It returns "" if one
+// commit wrote both, or if the history here does not show it.
 func (b *Branch) lastWritten(history iter.Seq2[git.Link, error], folders ...string) (string, error) {
 	var is [2]git.Hash
 	for c, err := range history {
@@ -117,8 +118,8 @@ func (b *Branch) lastWritten(history iter.Seq2[git.Link, error], folders ...stri
 	return "", nil
 }
 
-// trees calls f with the folders of the branch that have a tree, nearest to the root first, and the ids of
-// their records, until it returns false. A tree cannot be inside another tree.
+// trees calls f with the folders of the branch that have a tree, nearest to the root first, and
+// with the ids of their records, until f returns false. A tree cannot be inside another tree.
 func (b *Branch) trees(f func(folder string, record git.Hash) (bool, error)) error {
 	type candidate struct {
 		folder string

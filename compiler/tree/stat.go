@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stat is what tells whether a file may have changed. Times are in nanoseconds
-// since 1970, 0 where the system does not have them.
+// stat has the properties that change with a file. Times are in nanoseconds since 1970, or 0 if the
+// system does not have them.
 type stat struct {
 	size, mtime, ctime int64
 	ino                uint64
@@ -20,10 +20,10 @@ func statOf(info fs.FileInfo) stat {
 	return stat{size: info.Size(), mtime: info.ModTime().UnixNano(), ctime: ctime, ino: ino}
 }
 
-// before says whether the file was last changed before the time.
+// before reports whether the last change of the file was before the time.
 func (s stat) before(t time.Time) bool { return max(s.mtime, s.ctime) < t.UnixNano() }
 
-// loadIndex reads the index; nil where it says nothing.
+// loadIndex reads the index; nil if there is no usable index.
 func (d *Dir) loadIndex(s *survey, st *state) (*index, error) {
 	if st.record == nil {
 		return nil, nil
@@ -43,12 +43,12 @@ func (d *Dir) loadIndex(s *survey, st *state) (*index, error) {
 	return parseIndex(data, BlobID(st.recordBytes), statOf(record.info)), nil
 }
 
-// statResult has the entries of a cluster type's files in the index after a look at each
-// of them.
+// statResult has the entries of a cluster type's files in the index after a check of each
+// file.
 type statResult struct {
 	section *section
 	files   int
-	// unsure are the files that have to be read, by path in the environment.
+	// unsure are the files that must be read, by path in the environment.
 	unsure []unsure
 }
 
@@ -57,8 +57,8 @@ type unsure struct {
 	entry
 }
 
-// statAll looks at the files of a section of the index; nil where there is none.
-// The entries of those that do not look as they did become doubtful.
+// statAll checks the files of a section of the index. It returns nil if there is no section. It
+// marks the entries of files that look different as doubtful.
 func (pl *planner) statAll(name string) (*statResult, error) {
 	section := pl.index.section(name)
 	if section == nil {
@@ -93,12 +93,12 @@ func (pl *planner) statAll(name string) (*statResult, error) {
 	return seen, nil
 }
 
-// resolve reads the files that are unsure. It returns false if one is not what
-// the index says.
+// resolve reads the files that are unsure. It returns false if a file differs from the
+// index.
 func (pl *planner) resolve(s surveyor, seen *statResult) (bool, error) {
 	for _, f := range seen.unsure {
 		if checkPath(f.path) != nil {
-			return false, nil // nothing that kalypso wrote: the index lies
+			return false, nil // kalypso did not write this: the index is wrong
 		}
 		there, err := s.look(f.path)
 		if err != nil || there.kind != regular {
@@ -115,8 +115,8 @@ func (pl *planner) resolve(s surveyor, seen *statResult) (bool, error) {
 	return true, nil
 }
 
-// known returns the entries of the files that are as the index says, by path in
-// the environment; none of a nil statResult.
+// known returns the entries of the files that match the index, by path in the environment. A nil
+// statResult has no entries.
 func (seen *statResult) known(name string) map[string]entry {
 	known := map[string]entry{}
 	if seen == nil {
@@ -130,15 +130,15 @@ func (seen *statResult) known(name string) map[string]entry {
 	return known
 }
 
-// compared notes that a file was read, so that the next write may not have to.
+// compared notes that a file was read, so that the next write may skip it.
 func (pl *planner) compared(is stat) {
 	if is.before(pl.began.Add(-tick)) {
 		pl.learnt.Store(true)
 	}
 }
 
-// intactRecords returns the cluster types whose own records are, by the index, as
-// the environment's record says.
+// intactRecords returns the cluster types whose own records, according to the index, match the
+// environment's record.
 func (pl *planner) intactRecords() (map[string]bool, error) {
 	intact := map[string]bool{}
 	seen, err := pl.statAll(ownFolder)
@@ -154,8 +154,8 @@ func (pl *planner) intactRecords() (map[string]bool, error) {
 	return intact, nil
 }
 
-// checkRecord returns a RecordError if the cluster type's own record is not as
-// the environment's record says.
+// checkRecord returns a RecordError if the cluster type's own record does not match the
+// environment's record.
 func (pl *planner) checkRecord(e *ClusterTypeEntry) error {
 	if pl.intact[e.Name] {
 		return nil
@@ -169,21 +169,21 @@ func (pl *planner) checkRecord(e *ClusterTypeEntry) error {
 	return pl.dir.placed(err)
 }
 
-// adoptable says whether an error is a record that --adopt goes on without.
+// adoptable reports whether an error is about a record, and --adopt continues without the record.
 func (pl *planner) adoptable(err error) bool {
 	var bad *RecordError
 	return pl.o.Adopt && errors.As(err, &bad) && bad.adoptable()
 }
 
-// Unchanged tells which files of an environment's folder look as they did when they had the
-// content that the record says. It is for one goroutine at a time.
+// Unchanged lists the files of an environment's folder that look as they did when they had the
+// recorded content. It is for one goroutine at a time.
 type Unchanged struct {
 	root  *os.Root
-	index *index // nil where nothing is known
+	index *index // nil if nothing is known
 }
 
-// OpenUnchanged opens the environment's folder at dir. If its index says nothing, as in a copied
-// folder, no file is known to be unchanged.
+// OpenUnchanged opens the environment's folder at dir. If there is no usable index, as in a copied
+// folder, it treats no file as unchanged.
 func OpenUnchanged(dir string) (*Unchanged, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -204,9 +204,9 @@ func OpenUnchanged(dir string) (*Unchanged, error) {
 // Close closes the folder.
 func (u *Unchanged) Close() error { return u.root.Close() }
 
-// Files yields the unchanged files in the folder of a cluster type, or of entries, in the order
-// of the index, by path in it. It looks at each file, and reads none. Unlike a build it follows
-// folders that are symbolic links: who needs to know looks at the folders.
+// Files yields the unchanged files in the folder of a cluster type, or of entries, in the order of
+// the index, by path in that folder. It checks each file, and reads none. Unlike a build it follows
+// folders that are symbolic links. Check the folders if that matters.
 func (u *Unchanged) Files(name string, yield func(path string, b Blob)) error {
 	section := u.index.section(name)
 	if section == nil {

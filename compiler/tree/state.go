@@ -15,27 +15,27 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// state is what a folder's own files say of it.
+// state is the content of a folder's own files.
 type state struct {
-	record      *Record // corrected with the journal; nil for none
-	recordBytes []byte  // as it is on disk; nil for none
+	record      *Record // corrected with the journal; nil if there is no record
+	recordBytes []byte  // as on the disk; nil if there is no record
 	journal     *journal
 	// unfinished are the journal's paths by their first element.
 	unfinished map[string][]string
 	// litter are files in ownFolder that a finished write left.
 	litter []string
-	// staging says that a write was killed while there was something staged.
+	// staging means that a killed write left staged files.
 	staging bool
 }
 
 // problem is a diagnostic about a folder.
 type problem struct {
 	diag.Diagnostic
-	// adoptable says that --adopt goes on with it.
+	// adoptable means that --adopt ignores the problem.
 	adoptable bool
 }
 
-// load reads the state. What cannot be read is a problem, and absent from the
+// load reads the state. A file that kalypso cannot read is a problem, and missing in the
 // state.
 func (d *Dir) load(s *survey, adopt bool) (*state, []problem, error) {
 	st := &state{}
@@ -72,7 +72,7 @@ func (d *Dir) load(s *survey, adopt bool) (*state, []problem, error) {
 	return st, problems, err
 }
 
-// leave adds a file to the litter if it is there.
+// leave adds a file to the litter if the file exists.
 func (st *state) leave(s *survey, p string) error {
 	there, err := s.look(p)
 	if err == nil && there.kind != nothing {
@@ -96,7 +96,7 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 	return nil, nil
 }
 
-// clusterTypeBytes reads the record of a cluster type. That it cannot be read is
+// clusterTypeBytes reads the record of a cluster type. If kalypso cannot use the file, the error is
 // a RecordError.
 func (d *Dir) clusterTypeBytes(e *ClusterTypeEntry) ([]byte, error) {
 	if d.root == nil {
@@ -130,7 +130,7 @@ func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 		st.litter = append(st.litter, journalPath)
 		return d.unreadable(journalPath, err), nil
 	case j.Record != "" && st.recordBytes != nil && j.Record == BlobID(st.recordBytes):
-		// It says nothing any more. With it, a killed write left records of cluster types that went.
+		// It is out of date. A killed write left it, with the records of removed cluster types.
 		for _, name := range slices.Sorted(maps.Keys(j.Records)) {
 			if st.record.entry(name) == nil && st.record != nil {
 				if err := st.leave(s, ClusterTypeRecordPath(name)); err != nil {
@@ -150,14 +150,14 @@ func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 	return nil, nil
 }
 
-// maxOwnFile bounds what is read of a record, which may come from anywhere. That
-// of a cluster type with 100,000 assignments has about 70 MB.
+// maxOwnFile limits the size of a record on the disk, which may come from anywhere. The record of a
+// cluster type with 100,000 assignments has about 70 MB.
 const maxOwnFile = 1 << 30
 
-// MaxRecord bounds what is read of a record in git, in bytes. Forges take no larger files.
+// MaxRecord limits the size of a record in git, in bytes. Forges accept no larger files.
 const MaxRecord = 256 << 20
 
-// read returns a file of ownFolder; nil where there is none.
+// read returns a file of ownFolder; nil if it does not exist.
 func (d *Dir) read(s *survey, p string) ([]byte, []problem, error) {
 	there, err := s.look(p)
 	switch {
@@ -174,18 +174,18 @@ func (d *Dir) read(s *survey, p string) ([]byte, []problem, error) {
 
 const journalKind = "Journal"
 
-// journal is .kalypso/journal.json: it is there from before a write's first
-// change to after its last, and names the files that the write makes or removes.
-// If the process is killed in between, they are kalypso's as much as those of
-// the record. (So is one that someone else makes at such a path before the next
-// write: a path that is to be written is kalypso's to name.)
+// journal is .kalypso/journal.json. It exists from before a write's first change until after its
+// last one, and names the files that the write makes or removes. If the process is killed in
+// between, these files belong to kalypso, like the files in the record. (A file that someone else
+// makes at such a path before the next write also counts as kalypso's: kalypso owns the paths that
+// it writes.)
 type journal struct {
 	APIVersion  string `json:"apiVersion"`
 	Kind        string `json:"kind"`
 	Platform    string `json:"platform"`
 	Environment string `json:"environment"`
-	// Record is the blob id of the record that ends the write: once it is there,
-	// the journal says nothing any more. It is "" where the record stays as it is.
+	// Record is the blob id of the record that ends the write: once that record exists, the journal
+	// is out of date. It is "" if the record does not change.
 	Record ID       `json:"record"`
 	Write  []string `json:"write"`
 	Remove []string `json:"remove"`
@@ -194,8 +194,8 @@ type journal struct {
 	Records map[string][]ID `json:"records,omitempty"`
 }
 
-// journalOf returns the journal of a write without the paths that are the plan's:
-// those of an unfinished write, which is still unfinished in this one.
+// journalOf returns the journal of a write without the plan's own paths. It has the paths of an
+// earlier unfinished write, which is still unfinished during this one.
 func journalOf(p *writePlan) *journal {
 	j := &journal{
 		APIVersion: apiVersion, Kind: journalKind,
@@ -230,7 +230,7 @@ func (p *writePlan) writeJournal(w io.Writer, j *journal) error {
 		return err
 	}
 	out := bufio.NewWriterSize(w, 1<<18)
-	out.Write(header[:len(header)-1]) // all but its brace; out keeps the error
+	out.Write(header[:len(header)-1]) // without the closing brace; out keeps the error
 	var line []byte
 	list := func(name string, before []string, each func(yield func(string) bool)) {
 		known := map[string]bool{}
@@ -313,7 +313,7 @@ func parseJournal(data []byte) (*journal, error) {
 	return &j, nil
 }
 
-// paths returns all that a journal names; nothing of a nil journal.
+// paths returns all paths that a journal names; nil if the journal is nil.
 func (j *journal) paths() []string {
 	if j == nil {
 		return nil
@@ -321,10 +321,10 @@ func (j *journal) paths() []string {
 	return union(j.Write, j.Remove)
 }
 
-// recover makes the record true of the folders that an unfinished write was at:
-// the journal's files are in it with the ids and modes that they have now, or are
-// not in it. So such a folder can be kept as it is. Files at a cluster type's root that
-// the record does not know stay the journal's.
+// recover corrects the record for the folders that an unfinished write changed. The record then has
+// the journal's files with their current ids and modes, or does not list missing ones. So such a
+// folder can be kept unchanged. Files at a cluster type's root that the record does not list still
+// belong to the journal.
 func (d *Dir) recover(s *survey, st *state, adopt bool) ([]problem, error) {
 	r, j := st.record, st.journal
 	var problems []problem
@@ -360,9 +360,9 @@ func (d *Dir) recover(s *survey, st *state, adopt bool) ([]problem, error) {
 	return problems, nil
 }
 
-// halfWritten reads the record of a cluster type while it may be the one before the
-// unfinished write, or one with one of the ids. (The records are put into their
-// places after all other files: if it is a new one, the folder is as it says.)
+// halfWritten reads the record of a cluster type during an unfinished write. It accepts the
+// previous record, or one with one of the ids. (The records are put into their places after all
+// other files: if the record is new, the folder matches it.)
 func (d *Dir) halfWritten(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, error) {
 	data, err := d.clusterTypeBytes(e)
 	if err != nil {
@@ -378,7 +378,7 @@ func (d *Dir) halfWritten(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, er
 	return c, d.placed(err)
 }
 
-// correct makes the record of a cluster type true of the files at the paths.
+// correct updates the record of a cluster type with the actual files at the paths.
 func (s *survey) correct(c *ClusterTypeRecord, paths []string) error {
 	for _, p := range paths {
 		files, name := c.owner(p)
@@ -405,8 +405,8 @@ func (s *survey) correct(c *ClusterTypeRecord, paths []string) error {
 	return nil
 }
 
-// owner returns the files of the record's folder that a path is in, to be changed, and the
-// path's name there; nil where the record has no such folder.
+// owner returns the files of the record's folder that contains a path, and the path's name there.
+// The caller may change the files. owner returns nil if the record has no such folder.
 func (c *ClusterTypeRecord) owner(p string) (map[string]Blob, string) {
 	rest := strings.TrimPrefix(p, c.Name+"/")
 	second, name, _ := strings.Cut(rest, "/")
@@ -423,8 +423,8 @@ func (c *ClusterTypeRecord) owner(p string) (map[string]Blob, string) {
 	return nil, ""
 }
 
-// folders returns the folders of the paths, and those around them, each once,
-// inner ones first. The environment's own is not among them.
+// folders returns the folders of the paths, with their parent folders, each once, inner ones first.
+// It omits the environment's own folder.
 func folders(paths []string) []string {
 	seen := map[string]bool{}
 	for _, p := range paths {

@@ -11,32 +11,32 @@ import (
 	"strconv"
 )
 
-// surveyor looks at what is in an environment's folder before it is changed. A
-// surveyor is for one goroutine, and for as long as nothing changes.
+// surveyor describes the content of an environment's folder before a write. A surveyor is for one
+// goroutine, and is valid only while nothing changes.
 type surveyor interface {
-	// look returns what stands at p. It follows no symbolic link.
+	// look describes the file or folder at p. It does not follow symbolic links.
 	look(p string) (found, error)
-	// holds says whether the file at p, of which look has returned info, is the
-	// blob, of which the size is known or -1.
+	// holds reports whether the file at p is the blob. info is the result of look. size is the size
+	// of the blob, or -1 if it is not known.
 	holds(p string, info fs.FileInfo, b Blob, size int64) (bool, error)
-	// holdsTree says whether it is known, without a look at them, that the folder
-	// at dir has the files of the tree with the id, and nothing else.
+	// holdsTree reports whether the folder at dir has exactly the files of the tree with the id. It
+	// returns false if it would have to read the files.
 	holdsTree(dir string, id ID) (bool, error)
-	// within returns everything in the folder at dir, at any depth, that is no
-	// folder.
+	// within returns everything in the folder at dir, at any depth, except folders. The paths are
+	// sorted.
 	within(dir string) ([]string, error)
 	close() error
 }
 
-// survey looks at what is in a folder before it is changed. It follows no
-// symbolic link, not even one that stays in the folder: what is behind a link
-// is not at the path that was asked for. It is for one goroutine, and holds the
-// folder of the last path open until close.
+// survey describes the content of a folder before a write. It does not follow symbolic
+// links, even to a target in the same folder: the target of a link is not a file at the
+// requested path. It is for one goroutine, and keeps the folder of the last path open until
+// close.
 type survey struct {
-	root    *os.Root         // nil where the folder does not exist
-	folders map[string]found // what stands where folders are looked for
+	root    *os.Root         // nil if the folder does not exist
+	folders map[string]found // results for the paths of folders
 	dir     string           // the folder that is open
-	in      *os.Root         // nil for none
+	in      *os.Root         // nil if no folder is open
 	buffer  []byte
 }
 
@@ -53,12 +53,12 @@ func (s *survey) close() error {
 	return err
 }
 
-// found is what stands at a path.
+// found describes a file, a folder or nothing at a path.
 type found struct {
 	kind kind
-	info fs.FileInfo // nil for nothing
-	// blocker is the path of what stands where a folder of the path should be;
-	// "" for none. Then kind is nothing.
+	info fs.FileInfo // nil if nothing is at the path
+	// blocker is the path of a file in the place of a parent folder; "" if there is no such file.
+	// If blocker is set, kind is nothing.
 	blocker string
 }
 
@@ -71,7 +71,7 @@ const (
 	other // a symbolic link, a socket, a device
 )
 
-// look returns what stands at p.
+// look describes the file or folder at p.
 func (s *survey) look(p string) (found, error) {
 	if s.root == nil {
 		return found{}, nil
@@ -106,7 +106,7 @@ func (s *survey) look(p string) (found, error) {
 	return found{kind: other, info: info}, nil
 }
 
-// folder is look, remembered: many files are in one folder.
+// folder is look with a memory: many files are in one folder.
 func (s *survey) folder(dir string) (found, error) {
 	if f, ok := s.folders[dir]; ok {
 		return f, nil
@@ -118,8 +118,8 @@ func (s *survey) folder(dir string) (found, error) {
 	return f, err
 }
 
-// open returns a folder that is there. It is closed when another one is opened:
-// looking up a path from the root costs more than most of what is done with it.
+// open returns an existing folder, and closes the previous one. The lookup of a path from the root
+// costs more than most operations on it.
 func (s *survey) open(dir string) (*os.Root, error) {
 	if dir == "." {
 		return s.root, nil
@@ -138,8 +138,8 @@ func (s *survey) open(dir string) (*os.Root, error) {
 	return in, nil
 }
 
-// holds says whether the regular file at p is the blob, of which the size may be
-// known.
+// holds reports whether the regular file at p is the blob. If size is not -1, it is the size of the
+// blob.
 func (s *survey) holds(p string, info fs.FileInfo, b Blob, size int64) (bool, error) {
 	if size >= 0 && info.Size() != size || !isFile(info, b.Executable) {
 		return false, nil
@@ -148,11 +148,11 @@ func (s *survey) holds(p string, info fs.FileInfo, b Blob, size int64) (bool, er
 	return is == b.ID, err
 }
 
-// holdsTree is never known: a folder has no id.
+// holdsTree returns false: a folder on the disk has no id.
 func (s *survey) holdsTree(string, ID) (bool, error) { return false, nil }
 
-// hash returns the blob id of the regular file at p. That of a file that changes
-// while it is read is the id of nothing that it was.
+// hash returns the blob id of the regular file at p. If the file changes during the read, the id
+// matches no version of the file.
 func (s *survey) hash(p string) (ID, error) {
 	in, err := s.open(path.Dir(p))
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *survey) hash(p string) (ID, error) {
 	return ID(hex.EncodeToString(h.Sum(nil))), nil
 }
 
-// within returns everything in the folder at dir, at any depth, that is no
-// folder.
+// within returns everything in the folder at dir, at any depth, except
+// folders.
 func (s *survey) within(dir string) ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(s.root.FS(), dir, func(p string, e fs.DirEntry, err error) error {

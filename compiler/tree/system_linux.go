@@ -19,14 +19,14 @@ func changeOf(info fs.FileInfo) (ctime int64, ino uint64) {
 	return st.Ctim.Nano(), st.Ino
 }
 
-// scanner looks at many files, folder by folder, and follows no symbolic link. A
-// folder is opened once, and its files are looked for in it: a path would be
-// looked up from the root for each.
+// scanner looks at many files, folder by folder, and follows no symbolic link. It opens a folder
+// once, and finds its files in it. With full paths, the system would start from the root for each
+// file.
 type scanner struct {
 	root   *os.File
-	around int    // the folder that was last opened by its first element
-	name   string // that element
-	in     int    // the folder that is looked into
+	around int    // the last opened folder in root
+	name   string // its name
+	in     int    // the current folder
 }
 
 const notOpen = -1
@@ -60,7 +60,7 @@ func closeFD(fd *int) {
 	}
 }
 
-// enter goes into a folder; false where there is none.
+// enter opens a folder; it returns false if the folder does not exist.
 func (s *scanner) enter(dir string) bool {
 	s.leave()
 	first, rest, deeper := strings.Cut(dir, "/")
@@ -96,8 +96,8 @@ func openFolder(in int, name string) int {
 	}
 }
 
-// stat looks at a file of the folder; false where there is none, or where it is
-// executable and should not be, or should be and is not.
+// stat looks at a file of the folder. It returns false if the file does not exist, or if its
+// executable bit differs from executable.
 func (s *scanner) stat(name string, executable bool) (stat, bool) {
 	var st unix.Stat_t
 	for {
@@ -114,7 +114,7 @@ func (s *scanner) stat(name string, executable bool) (stat, bool) {
 
 const canSyncAll = true
 
-// syncAll writes all that the folder's file system holds to the disk.
+// syncAll writes all changes in the folder's file system to the disk.
 func (k disk) syncAll() error {
 	if err := k.step("sync", "."); err != nil {
 		return err

@@ -20,15 +20,15 @@ func openScanner(root *os.Root) (*scanner, error) {
 
 func (s *scanner) close() error { return s.survey.close() }
 
-// enter goes into a folder; false where there is none.
+// enter selects a folder; it returns false if the folder does not exist.
 func (s *scanner) enter(dir string) bool {
 	s.dir = dir
 	there, err := s.survey.folder(dir)
 	return err == nil && there.kind == folder
 }
 
-// stat looks at a file of the folder; false where there is none, or where it is
-// executable and should not be, or should be and is not.
+// stat looks at a file of the folder. It returns false if the file does not exist, or if its
+// executable bit differs from executable.
 func (s *scanner) stat(name string, executable bool) (stat, bool) {
 	there, err := s.survey.look(path.Join(s.dir, name))
 	if err != nil || there.kind != regular || !isFile(there.info, executable) {
@@ -37,8 +37,8 @@ func (s *scanner) stat(name string, executable bool) (stat, bool) {
 	return statOf(there.info), true
 }
 
-// canSyncAll is false: other systems sync a file, or, without saying when it is
-// done, everything.
+// canSyncAll is false: other systems sync one file, or sync everything without reporting the
+// end.
 const canSyncAll = false
 
 func (disk) syncAll() error { return nil }

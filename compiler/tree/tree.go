@@ -1,22 +1,22 @@
-// Package tree is the output of a build for one environment: which files there
-// are, what built them, and how they get into a folder or a branch.
+// Package tree is the output of a build for one environment: its files, their origin, and the
+// writers of a folder or a branch.
 //
-// A Tree is what an environment should look like; a Record is what it does look
-// like, with git's own ids, and says which of a folder's files are kalypso's. A
-// Dir makes a folder look like a tree. It touches only what differs, removes
-// only what the folder's record says kalypso wrote, and can be killed at any
-// moment: the next write finishes what the killed one left. A Branch of a git
-// Repository gets trees by the same rules, in one commit and without a work tree.
+// A Tree is the desired content of an environment, and a Record is its actual content. A record has
+// git's own ids, and lists the files of a folder that belong to kalypso. A Dir makes a folder look
+// like a tree. It changes only the files that differ, and removes only files that kalypso wrote
+// according to the folder's record. It can be killed at any moment: the next write finishes the
+// work of the killed one. A Branch of a git Repository gets trees by the same rules, in one commit
+// and without a work tree.
 //
-// Trees may be large. A tree and a record go cluster type by cluster type, several
-// at once, and none is made or read that is known by its digest to be what it
-// was; the bytes of files are asked for when they are written. An index, which is
-// no part of the tree, tells which files have to be read to be compared.
+// Trees may be large. Cluster types are read and written separately, several at once. If the digest
+// shows that a cluster type has not changed, the package neither makes nor reads it. It requests
+// the bytes of files only to write them. An index beside the tree remembers which files are
+// unchanged, so that a comparison does not read them.
 //
 // All paths are relative to the environment's folder, with slashes.
 //
-// The package is larger than others, since the writers of folders and of branches share
-// their rules: records, ownership, comparison and plans, of which nothing is for others.
+// The package is larger than others, because the writers of folders and of branches share their
+// rules: records, ownership, comparison and plans. Other packages use none of these.
 package tree
 
 import (
@@ -36,42 +36,42 @@ type Tree struct {
 // ClusterType is the desired content of a cluster type's folder.
 type ClusterType struct {
 	Name string
-	// Digest identifies the folder's content and all of its record; ""
-	// where something is kept or nothing is known. Where the previous record has the
-	// same digest, the folder is what the record describes, and Content is not
-	// called unless something in the folder is not as recorded.
+	// Digest identifies the folder's content and all of its record. It is "" if something is
+	// kept or nothing is known. If the previous record has the same digest, the folder still
+	// matches that record. Content is then called only if the folder differs from the
+	// record.
 	Digest model.Digest
-	// Outside says that the cluster type is no part of this build, as with a
-	// shard: everything of it stays as it is and as the previous record describes
-	// it. If the record does not list it, it is left out.
+	// Outside means that this build does not include the cluster type, as with a shard. Its folder
+	// and its record stay unchanged. If the previous record does not list the cluster type, the
+	// tree omits it.
 	Outside bool
 	// Content returns the folder's content. It may be called by several goroutines
 	// for different cluster types, and more than once. It is not called if Outside.
 	Content func(context.Context) (*Content, error)
 }
 
-// Content is what is in a cluster type's folder.
+// Content is the content of a cluster type's folder.
 type Content struct {
-	// Files are those at the cluster type's root, by path in it, sorted; none in a folder of
-	// entries.
+	// Files are the files at the cluster type's root, by path in it, sorted. A folder of entries
+	// has none.
 	Files []File
-	// Kept is the reason why Files are not known, and those of the previous
-	// record stay as they are; "" where Files are known.
+	// Kept is the reason why Files are not known, and the files of the previous record stay
+	// unchanged; "" if Files are known.
 	Kept    string
 	Folders []Folder // sorted by deployment target
-	// Make returns the bytes of the Files of folders, which are given by their numbers in
-	// Folders or in Entries, or Root: with the same paths in the same order. It is called only
-	// for what is written and not kept, by several goroutines. Files that do not have the ids and modes of
-	// Files are an error.
+	// Make returns the bytes of the Files of folders, with the same paths in the same order. A
+	// folder is a number in Folders or in Entries, or Root. Make is called by several goroutines,
+	// and only for folders that are written and not kept. It is an error if a file does not have
+	// the id and the mode that Files announce.
 	Make func(ctx context.Context, folders []int) ([][]backends.File, error)
-	// Clusters are the names of those that pull the folder, sorted, where they are known.
+	// Clusters are the names of the clusters that pull the folder, sorted, if they are known.
 	Clusters []string
-	// Facts are those of the clusters that are in the files, as ClusterTypeRecord has them.
+	// Facts are the facts of clusters that the files contain, as in ClusterTypeRecord.
 	Facts []ClusterFacts
-	// Entries are those of clusters, sorted, in a folder of entries. Root has the files
-	// of all entries that are not kept, each in a folder with the name of its cluster.
+	// Entries are the entries of clusters, sorted, in a folder of entries. Root has the files of
+	// all entries that are not kept, each in a folder with the name of its cluster.
 	Entries []Entry
-	// Denied are the pairs that policies take away, sorted by deployment target.
+	// Denied are the pairs that policies remove, sorted by deployment target.
 	Denied []Denied
 }
 
@@ -80,19 +80,19 @@ const Root = -1
 
 // Folder is the desired content of an assignment's folder.
 type Folder struct {
-	// Info describes the folder; its DeploymentTarget is the folder's name. Of a
-	// kept folder only that is used: the rest is in the previous record.
+	// Info describes the folder; its DeploymentTarget is the folder's name. A kept folder has only
+	// this name: the rest is in the previous record.
 	Info backends.Folder
-	// Files by path in the folder, sorted; nil in a kept folder. Tree is their id; "" where
-	// it is not known.
+	// Files are sorted by path in the folder; nil in a kept folder. Tree is their id, or "" if the
+	// id is not known.
 	Files []File
 	Tree  ID
 	// Values is the digest of the composed configuration; "" in a kept folder.
 	Values model.Digest
-	// Selection is what selected the assignment; zero in a kept folder.
+	// Selection records which policies selected the assignment; zero in a kept folder.
 	Selection Selection
-	// Kept says that the folder stays as the previous record describes it, which
-	// must list it. Only its Reason is used: the record knows the rest.
+	// Kept means that the folder stays as the previous record describes it; that record must list
+	// the folder. Only its Reason is used: the record has the rest.
 	Kept *Kept
 }
 
@@ -104,7 +104,7 @@ type File struct {
 	Executable bool
 }
 
-// FileOf returns a file by its content's id.
+// FileOf returns the file with the id of its content.
 func FileOf(f backends.File) File {
 	return File{Path: f.Path, ID: BlobID(f.Data), Size: int64(len(f.Data)), Executable: f.Executable}
 }
@@ -112,69 +112,69 @@ func FileOf(f backends.File) File {
 // Blob returns the file's entry in a tree.
 func (f File) Blob() Blob { return Blob{f.ID, f.Executable} }
 
-// Kept says why an assignment's folder is that of an earlier build, and which
-// build that was.
+// Kept says why an assignment keeps the folder of an earlier build, and identifies that
+// build.
 type Kept struct {
 	Reason   string   `json:"reason"`
 	Compiler Compiler `json:"compiler"`
 	Source   Source   `json:"source"`
 }
 
-// Compiler is what compiled a tree.
+// Compiler identifies the program that compiled a tree.
 type Compiler struct {
 	Version string `json:"version"`
 	CUE     string `json:"cue"`
 	Schema  string `json:"schema"`
 }
 
-// Source is what a tree was compiled from: the base, and the environment's own
+// Source identifies the input of a tree: the base commit, and the commit of the environment's own
 // files.
 type Source struct {
 	Base        Revision `json:"base"`
 	Environment Revision `json:"environment"`
 }
 
-// Revision is a state of the platform's files: the id of a commit or, where they were
-// read from a folder, a digest of them, which begins with sha256:.
+// Revision is a state of the platform's files: the id of a commit. For files from a folder it is
+// their digest, which begins with sha256:.
 type Revision string
 
-// OCI is where a tree is kept in an OCI registry.
+// OCI is the location of a tree in an OCI registry.
 type OCI struct {
 	Repository string `json:"repository"` // oci://HOST[:PORT]/PATH
 	Tag        string `json:"tag"`
 	Path       string `json:"path"` // of the tree in the artifact
 }
 
-// Git is where a tree is kept in a git repository.
+// Git is the location of a tree in a git repository.
 type Git struct {
 	Repository string `json:"repository"` // its URL
 	Branch     string `json:"branch"`
 	Path       string `json:"path"` // of the tree in the branch; "." for its root
 }
 
-// Options say whose tree is written, and how.
+// Options identify the owner of the tree, and control the write.
 type Options struct {
 	Platform    string // the platform's CUE module path
 	Environment string
 	Formerly    []string // names that the environment had before: a tree of it belongs to it
 	Compiler    Compiler
 	Source      Source
-	OCI         *OCI // nil where the tree is kept elsewhere
+	OCI         *OCI // nil if the tree is kept elsewhere
 	Git         *Git // likewise
-	// Ring is the part of the environment that is built, and Rings are all parts that
-	// the record is to have; "" and none where the environment is one part.
+	// Ring is the part of the environment that is built; "" if the environment has no rings. Rings
+	// are all parts that the record must list, or empty.
 	Ring  string
 	Rings []Ring // sorted by name
-	Hold  *Hold  // nil for none
-	Named *Named // nil for none
+	Hold  *Hold  // nil if there is no hold
+	Named *Named // nil if a policy chose the commit
 	Clock string // as Record.Clock
 	// Adopt lets kalypso take over files that it did not write, and a folder
 	// whose record is broken.
 	Adopt bool
-	// Files are written to a branch beside the tree where anything of that changes, by
-	// path in the environment's folder. The record does not list them.
+	// Files are written to a branch beside the tree if any of them changes, by path in the
+	// environment's folder. The record does not list them.
 	Files map[string][]byte
-	// Verify reads every file, whatever the index has for it.
+	// Verify reads every file, even if the index knows it.
 	Verify bool
 }
 
@@ -195,7 +195,7 @@ func (r Revision) IsCommit() bool {
 	return err == nil
 }
 
-// Hash returns the commit; the zero Hash for a revision that is none.
+// Hash returns the commit; the zero Hash if the revision is not a commit.
 func (r Revision) Hash() git.Hash {
 	var h git.Hash
 	if r.IsCommit() {
@@ -204,7 +204,7 @@ func (r Revision) Hash() git.Hash {
 	return h
 }
 
-// Short returns the revision for messages: the beginning of the id of a commit.
+// Short returns the revision for messages: a commit by the beginning of its id.
 func (r Revision) Short() string {
 	if h := r.Hash(); !h.IsZero() {
 		return git.Short(h)
@@ -212,8 +212,8 @@ func (r Revision) Short() string {
 	return string(r)
 }
 
-// Describe returns the source for messages: its base and, where it is another commit,
-// that of the environment's own files.
+// Describe returns the source for messages: its base and, if it is a different commit, the commit
+// of the environment's own files.
 func (s Source) Describe() string {
 	if s.Environment == "" || s.Environment == s.Base {
 		return s.Base.Short()
@@ -221,9 +221,9 @@ func (s Source) Describe() string {
 	return s.Base.Short() + " with own files of " + s.Environment.Short()
 }
 
-// Files returns all files of a tree with their bytes, by cluster type and folder;
-// those of kept folders, which only the previous output has, are not among them.
-// It makes everything, so it is for trees that fit into memory.
+// Files returns all files of a tree with their bytes, by cluster type and folder. It omits kept
+// folders, whose bytes exist only in the previous output. It makes every file, so the tree must fit
+// into memory.
 func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 	var out []backends.File
 	for _, ct := range t.ClusterTypes {

@@ -27,7 +27,7 @@ const (
 	indexPath     = ownFolder + "/index"
 	stagingFolder = ownFolder + "/staging.tmp"
 	recordsFolder = ownFolder + "/cluster-types"
-	// aTempFile has a name that is reserved for files that are not in their places yet.
+	// aTempFile has a reserved name for files that are not in their places yet.
 	aTempFile = ".kalypso-0123456789abcdef.tmp"
 
 	apiVersion      = "kalypso.io/v1alpha1"
@@ -38,18 +38,18 @@ const (
 // emptyTree is the id of a tree without files.
 var emptyTree = tree.TreeID(nil)
 
-// files are the files of a folder by path. That of an executable file has "+x "
-// before its content. A symbolic link has the content "-> target", an empty folder
-// a path that ends in a slash.
+// files are the files of a folder by path. An executable file has "+x " before its content. A
+// symbolic link has the content "-> target", and an empty folder has a path that ends in a
+// slash.
 type files map[string]string
 
-// fileOf returns one of files.
+// fileOf returns one file of files.
 func fileOf(p, content string) backends.File {
 	data, executable := strings.CutPrefix(content, "+x ")
 	return backends.File{Path: p, Data: []byte(data), Executable: executable}
 }
 
-// blobs returns what the tree with the files says of them.
+// blobs returns the entries of the files in their tree.
 func (content files) blobs() map[string]tree.Blob {
 	all := map[string]tree.Blob{}
 	for p, data := range content {
@@ -76,7 +76,7 @@ type plainFolder struct {
 	Kept   *tree.Kept
 }
 
-// tree returns the tree, with digests where nothing is kept.
+// tree returns the tree, with digests for cluster types without kept parts.
 func (p *plainTree) tree() *tree.Tree {
 	t := &tree.Tree{}
 	for _, ct := range p.ClusterTypes {
@@ -120,7 +120,7 @@ func (ct plainType) content() *tree.Content {
 	return c
 }
 
-// entries returns those of a folder of entries, which all name the folder large.
+// entries returns the entries of a folder of entries, which all name the folder large.
 func (ct plainType) entries() []tree.Entry {
 	if !tree.IsShard(ct.Name) {
 		return nil
@@ -139,9 +139,9 @@ func (ct plainType) entries() []tree.Entry {
 	return out
 }
 
-// treeOf returns the tree with the files: those at <clusterType>/<name> are at
-// the cluster type's root, all deeper ones in the assignment folder that is
-// their second element. Those at clusters/<shard>/<cluster>/<name> are of entries.
+// treeOf returns the tree with the files. A file at <clusterType>/<name> is at the cluster type's
+// root. A deeper file is in the assignment folder of its second element. A file at
+// clusters/<shard>/<cluster>/<name> belongs to an entry.
 func treeOf(content files) *plainTree {
 	t := &plainTree{}
 	for _, p := range slices.Sorted(maps.Keys(content)) {
@@ -187,7 +187,7 @@ func folderOf(c *plainType, name string) *plainFolder {
 	return &c.Folders[i]
 }
 
-// keeping adds folders, as <clusterType>/<folder>, that are kept.
+// keeping adds kept folders, named <clusterType>/<folder>.
 func keeping(t *plainTree, folders ...string) *plainTree {
 	for _, p := range folders {
 		ct, name, _ := strings.Cut(p, "/")
@@ -234,7 +234,7 @@ func put(t *testing.T, dir string, content files) {
 	}
 }
 
-// read returns all that is in a folder but .kalypso.
+// read returns the whole content of a folder except .kalypso.
 func read(t *testing.T, dir string) files {
 	t.Helper()
 	content := files{}

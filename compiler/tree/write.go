@@ -18,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 )
 
-// carryOut makes the changes of a plan, in the order that lets the next run go
-// on from any of them.
+// carryOut makes the changes of a plan, in an order that lets the next run continue after any of
+// them.
 func (d *Dir) carryOut(ctx context.Context, p *writePlan) error {
 	w := &writer{disk: d.disk(), writePlan: p, workers: d.workers}
 	if err := w.tidy(); err != nil {
@@ -41,8 +41,8 @@ func (d *Dir) carryOut(ctx context.Context, p *writePlan) error {
 	return (&indexing{disk: w.disk, writePlan: p, staged: w.staged}).write()
 }
 
-// differs says whether a write does something in the cluster type's folder, or
-// with its record.
+// differs reports whether a write changes the cluster type's folder or its
+// record.
 func (p *typePlan) differs() bool {
 	return p.record || len(p.missing) > 0 || len(p.removed) > 0 || p.next == nil && p.before != nil
 }
@@ -54,8 +54,8 @@ type writer struct {
 	staged  time.Time // when all files were written
 }
 
-// obsoleteRecords returns the paths of the records of cluster types that the tree does not have
-// any more, sorted.
+// obsoleteRecords returns the paths of the records of cluster types that the tree no longer has,
+// sorted.
 func (w *writer) obsoleteRecords() []string {
 	names := map[string]bool{}
 	for _, p := range w.parts {
@@ -75,8 +75,8 @@ func (w *writer) obsoleteRecords() []string {
 	return paths
 }
 
-// tidy removes what a killed write left: what it staged, and folders that are empty. It also
-// keeps the lock and the journal out of git, if the folder has no .gitignore of its own.
+// tidy removes the remains of a killed write: staged files, and empty folders. It also keeps the
+// lock and the journal out of git, if the folder has no .gitignore of its own.
 func (w *writer) tidy() error {
 	paths := w.before.journal.paths()
 	err := w.remove(w.before.litter...)
@@ -96,16 +96,16 @@ func (w *writer) tidy() error {
 	return w.replace(gitignorePath, bytesOf([]byte(gitignore)))
 }
 
-// writeTree makes the files those of the tree. All are written before the first
-// is put into its place, and all are in place before others are removed. The records
-// of the cluster types come last: one that is new describes what is there.
+// writeTree makes the files match the tree. It writes all files before it moves the first into its
+// place, and moves all before it removes others. The records of the cluster types come last: a new
+// record always describes the actual files.
 func (w *writer) writeTree(ctx context.Context) error {
 	j := journalOf(w.writePlan)
 	if err := w.replace(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
 		return err
 	}
 	if err := w.stageAll(ctx); err != nil {
-		// Nothing is in its place yet, so that the tree is as it was. If an earlier write is still
+		// Nothing is in its place yet, so the tree is unchanged. If an earlier write is still
 		// unfinished, the journal stays.
 		undo := w.step("remove", stagingFolder)
 		if undo == nil {
@@ -146,18 +146,18 @@ func (w *writer) writeTree(ctx context.Context) error {
 	return w.unstage(removed)
 }
 
-// syncAtOnce is from how many files on the file system is asked once to write
-// all that it holds, instead of file by file. Fewer files would wait too long
-// for what others have written.
+// syncAtOnce is the number of files from which one sync of the whole file system replaces a sync of
+// each file. With fewer files, a sync of everything would wait too long for other programs'
+// changes.
 const syncAtOnce = 256
 
-// stageAll writes all files into the staging folder, down to the disk.
+// stageAll writes all files into the staging folder, and syncs them to the disk.
 //
-// A file is in its place, after a crash of the machine too, old or new and whole,
-// because its content is on the disk before the rename is asked for. It does not
-// matter how: a sync of the file system says as much as one of each file
-// (sync(2), since Linux 5.8 with its errors), and takes far less time for
-// thousands of files, each of which would wait for the file system's journal.
+// After a crash of the machine, each file is old or new, and complete, because its content is
+// on the disk before the rename. The method does not matter. A sync of the file system is as
+// good as one of each file (sync(2); it reports errors since Linux 5.8). It takes far less
+// time for thousands of files, because each single sync would wait for the file system's
+// journal.
 func (w *writer) stageAll(ctx context.Context) error {
 	n := 0
 	for _, p := range w.parts {
@@ -241,8 +241,8 @@ func (w *writer) stageInto(m missing, made []backends.File, sync bool) error {
 	return nil
 }
 
-// byFolder yields the files that are next to each other and in one folder, with
-// the folder.
+// byFolder yields the files that are next to each other and in one folder, with the
+// folder.
 func (m missing) byFolder(yield func(string, []string) bool) {
 	for names := m.names; len(names) > 0; {
 		dir := path.Dir(names[0])
@@ -257,7 +257,7 @@ func (m missing) byFolder(yield func(string, []string) bool) {
 	}
 }
 
-// prune removes those of the folders that are empty. They are given inner ones
+// prune removes the folders that are empty. The caller must list inner folders
 // first.
 func (w *writer) prune(dirs []string) error {
 	s := newSurvey(w.root)
@@ -283,19 +283,19 @@ func (w *writer) prune(dirs []string) error {
 	return nil
 }
 
-// disk makes the changes to a folder: there are no others, so that tests can
-// fail each of them.
+// disk makes the changes to a folder. No other code changes it, so that tests can make each change
+// fail.
 type disk struct {
 	root *os.Root
 	step func(op, path string) error
-	// exchange lets two folders change places, in one step. It fails where the file
-	// system cannot do that.
+	// exchange exchanges two folders in one step. It fails if the file system cannot do
+	// that.
 	exchange func(root *os.Root, a, b string) error
 }
 
 func (d *Dir) disk() disk { return disk{d.root, d.step, d.exchange} }
 
-// mkdir makes a folder and those around it.
+// mkdir makes a folder and its parent folders.
 func (k disk) mkdir(dir string) error {
 	if err := k.step("mkdir", dir); err != nil {
 		return err
@@ -314,13 +314,13 @@ func bytesOf(data []byte) writing {
 	}
 }
 
-// write makes the file at p, down to the disk if it is to be synced. in is its folder.
+// write makes the file at p, and syncs it to the disk if sync is true. in is its folder.
 func (k disk) write(in *os.Root, p string, perm fs.FileMode, content writing, sync bool) error {
 	f, err := k.create(in, p, perm)
 	if err != nil {
 		return err
 	}
-	defer f.Close() // a second time, unless there is an error
+	defer f.Close() // a second time, except after an error
 	if err := k.step("write", p); err != nil {
 		return err
 	}
@@ -335,8 +335,8 @@ func (k disk) write(in *os.Root, p string, perm fs.FileMode, content writing, sy
 	return f.Close()
 }
 
-// create makes a file that is not in its place yet. in is its folder. The umask takes
-// from perm.
+// create makes a file that is not in its place yet. in is its folder. The umask restricts
+// perm.
 func (k disk) create(in *os.Root, p string, perm fs.FileMode) (*os.File, error) {
 	if err := k.step("create", p); err != nil {
 		return nil, err
@@ -346,14 +346,14 @@ func (k disk) create(in *os.Root, p string, perm fs.FileMode) (*os.File, error) 
 	if !errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
-	// Something of a write that was killed, which nobody else has found.
+	// A killed write left this file, and nothing else has found it.
 	if err := k.remove(p); err != nil {
 		return nil, err
 	}
 	return in.OpenFile(path.Base(p), flags, perm)
 }
 
-// swap puts a file with a temporary name into its place. in is the file's folder.
+// swap moves a file from its temporary name into its place. in is the file's folder.
 func (k disk) swap(in *os.Root, p string) error {
 	if err := k.step("rename", p); err != nil {
 		return err
@@ -361,7 +361,7 @@ func (k disk) swap(in *os.Root, p string) error {
 	return in.Rename(path.Base(tempPath(p)), path.Base(p))
 }
 
-// put puts a staged file or folder into its place.
+// put moves a staged file or folder into its place.
 func (k disk) put(p string) error {
 	if err := k.step("rename", p); err != nil {
 		return err
@@ -369,9 +369,9 @@ func (k disk) put(p string) error {
 	return k.root.Rename(stagedPath(p), p)
 }
 
-// in calls a function with a folder. A path is looked up from the root in every
-// operation, folder by folder, which costs more than most operations: for
-// several files of a folder it is done once.
+// in calls a function with a folder. Every operation on a path looks it up from the root, folder
+// by folder, which costs more than most operations. in does that once for several files of a
+// folder.
 func (k disk) in(dir string, f func(*os.Root) error) error {
 	in, err := k.root.OpenRoot(dir)
 	if err != nil {
@@ -380,7 +380,7 @@ func (k disk) in(dir string, f func(*os.Root) error) error {
 	return errors.Join(f(in), in.Close())
 }
 
-// replace writes a file of kalypso's own atomically.
+// replace writes one of kalypso's own files atomically.
 func (k disk) replace(p string, content writing) error {
 	return k.in(path.Dir(p), func(in *os.Root) error {
 		if err := k.write(in, tempPath(p), permissions(false), content, true); err != nil {
@@ -390,8 +390,8 @@ func (k disk) replace(p string, content writing) error {
 	})
 }
 
-// syncFolder writes the names in a folder to the disk, where the system can. in
-// is the folder.
+// syncFolder writes the names in a folder to the disk, if the system can. in is the
+// folder.
 func (k disk) syncFolder(in *os.Root, dir string) error {
 	if err := k.step("sync", dir); err != nil {
 		return err
@@ -406,7 +406,7 @@ func (k disk) syncFolder(in *os.Root, dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// remove removes the files, in this order, that are there.
+// remove removes the files that exist, in this order.
 func (k disk) remove(paths ...string) error {
 	for _, p := range paths {
 		if err := k.step("remove", p); err != nil {
