@@ -149,7 +149,7 @@ func (a *application) collect(root *os.Root, folder string) error {
 	})
 }
 
-// mayHoldTargets says whether a path is that of the environments, of one of them or
+// mayHoldTargets reports whether a path is that of the environments, of one of them or
 // of a target.
 func mayHoldTargets(name string) bool {
 	return name == source.Environments || strings.HasPrefix(name, source.Environments+"/") && strings.Count(name, "/") <= 2

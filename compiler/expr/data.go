@@ -17,7 +17,7 @@ import (
 // secretMark is what schema.#Secret has, and no other struct.
 const secretMark = "#secret"
 
-// IsSecret says whether a struct is a schema.#Secret.
+// IsSecret reports whether a struct is a schema.#Secret.
 func IsSecret(v cue.Value) bool { return v.LookupPath(cue.MakePath(cue.Def(secretMark))).Exists() }
 
 // Data returns a concrete value, defaults taken, as data.
@@ -163,7 +163,7 @@ func number(kind token.Token, text string) ast.Expr {
 	return &ast.BasicLit{Kind: kind, Value: text}
 }
 
-// IsFinal says whether a value is data that nothing may replace: no default, no
+// IsFinal reports whether a value is data that nothing may replace: no default, no
 // constraint, no optional field and no open list anywhere in it. CUE's IsConcrete
 // alone also holds for [...string] and its like.
 func IsFinal(v cue.Value) bool {
@@ -202,7 +202,7 @@ func IsFinal(v cue.Value) bool {
 	return v.IsConcrete()
 }
 
-// IsFinalList says whether a list has as many elements as it will ever have.
+// IsFinalList reports whether a list has as many elements as it will ever have.
 func IsFinalList(v cue.Value) bool {
 	n := v.Len()
 	return n.Err() == nil && n.IsConcrete()

@@ -110,7 +110,7 @@ func (e *Evaluator) guarded(ask func() Result) (r Result) {
 // decimal matches the text of a number as CUE writes it.
 var decimal = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// Satisfies says whether a string satisfies a constraint. A constraint on numbers
+// Satisfies reports whether a string satisfies a constraint. A constraint on numbers
 // is asked of the number that the string writes in decimal: of any other it never
 // holds.
 func (e *Evaluator) Satisfies(constraint model.Expr, s string) bool {
@@ -125,7 +125,7 @@ func (e *Evaluator) Satisfies(constraint model.Expr, s string) bool {
 	return len(e.answer(Call{Terms: []model.Expr{constraint}, Value: &v}).Problems) == 0
 }
 
-// isOfNumbers says whether only numbers can satisfy a constraint.
+// isOfNumbers reports whether only numbers can satisfy a constraint.
 func (e *Evaluator) isOfNumbers(constraint model.Expr) bool {
 	of, known := e.numeric[constraint]
 	if known || e.elsewhere != nil && e.isHeavy(Call{Terms: []model.Expr{constraint}}) {

@@ -207,7 +207,7 @@ func (p *pieces) field(f *ast.Field) bool {
 	return true
 }
 
-// refers says whether something in the expression is named like one of its
+// refers reports whether something in the expression is named like one of its
 // fields, and so may refer to it.
 func (p *pieces) refers(x ast.Expr) bool {
 	labels := map[string]bool{}
@@ -275,7 +275,7 @@ func (e *Evaluator) build(text string) (cue.Value, bool) {
 	return e.ctx.BuildExpr(x, cue.InferBuiltins(true)), true
 }
 
-// isFinalLeaf says whether a value is final data. Of structs only secrets are:
+// isFinalLeaf reports whether a value is final data. Of structs only secrets are:
 // fields of others are looked at one by one.
 func isFinalLeaf(v cue.Value) bool {
 	return (v.Kind() != cue.StructKind || IsSecret(v)) && IsFinal(v)
@@ -298,7 +298,7 @@ func textOf(n ast.Node) model.Expr {
 	return model.Expr(strings.TrimSpace(string(b)))
 }
 
-// Marked says whether an open leaf marks a default of its own, rather than of
+// Marked reports whether an open leaf marks a default of its own, rather than of
 // something in it: *[1] | [...int] does, [...int] and [...{a: *1 | int}] do not.
 func Marked(text string) bool {
 	x, err := parser.ParseExpr("", text)
@@ -375,7 +375,7 @@ func (e *Elsewhere) eval(c Call) Result {
 	return r
 }
 
-// isHeavy says whether an answer to a call may take more than a moment: whether
+// isHeavy reports whether an answer to a call may take more than a moment: whether
 // values, which a call brings, decide how much there is to evaluate.
 func (e *Evaluator) isHeavy(c Call) bool {
 	return e.heavyText(c.Contract) || slices.ContainsFunc(c.Terms, e.heavyText)
@@ -391,7 +391,7 @@ func (e *Evaluator) heavyText(text model.Expr) bool {
 	return heavy
 }
 
-// unfolds says whether an expression makes more than is written: by a for clause, a
+// unfolds reports whether an expression makes more than is written: by a for clause, a
 // function or a multiplication. What stands under an if clause was not evaluated
 // when the expression was written, so that there disjunctions may also multiply.
 func unfolds(n ast.Node, conditional bool) (found bool) {
@@ -419,7 +419,7 @@ func unfolds(n ast.Node, conditional bool) (found bool) {
 	return found
 }
 
-// isValidator says whether a function takes no longer than it takes to read its
+// isValidator reports whether a function takes no longer than it takes to read its
 // arguments.
 func isValidator(f ast.Expr) bool {
 	switch f := f.(type) {

@@ -79,7 +79,7 @@ func (c *ClusterType) TypeName() string { return TypeOfFolder(c.Name) }
 // Ref of the cluster type, as the platform declares it.
 func (c *ClusterType) Ref() Ref { return Ref{Collection: "clusterTypes", Name: c.TypeName()} }
 
-// Selects says whether the selector of clusters with this name holds for the clusters of
+// Selects reports whether the selector of clusters with this name holds for the clusters of
 // the type; so does every nil one.
 func (c *ClusterType) Selects(s *Selector, name string) bool {
 	if s == nil {

@@ -194,7 +194,7 @@ func ShortName(name string, limit int) string {
 	return strings.TrimRight(name[:limit-len(hash)-1], "-.") + "-" + hash
 }
 
-// IsDNSLabel says whether a name is a DNS label but for its length, which
+// IsDNSLabel reports whether a name is a DNS label but for its length, which
 // ShortName takes care of (RFC 1123, section 2.1): lower case letters, digits
 // and, not at either end, dashes.
 func IsDNSLabel(name string) bool {
@@ -207,11 +207,11 @@ func IsDNSLabel(name string) bool {
 	return name != ""
 }
 
-// IsName says whether a key of a collection is a #Name of the schema: a DNS label. CUE
+// IsName reports whether a key of a collection is a #Name of the schema: a DNS label. CUE
 // reports one that is not as a field that is not allowed.
 func IsName(key string) bool { return IsDNSLabel(key) && len(key) <= MaxLabel }
 
-// IsDevice says whether Windows keeps a name for a device, whatever ending it has
+// IsDevice reports whether Windows keeps a name for a device, whatever ending it has
 // (https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
 func IsDevice(name string) bool {
 	base, _, _ := strings.Cut(strings.ToLower(name), ".")
@@ -226,7 +226,7 @@ func IsDevice(name string) bool {
 	return found && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
 }
 
-// IsDNSSubdomain says whether a name is DNS labels with dots between them, but for
+// IsDNSSubdomain reports whether a name is DNS labels with dots between them, but for
 // its length: what Kubernetes allows for most objects, though not for namespaces.
 func IsDNSSubdomain(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {

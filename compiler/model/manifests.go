@@ -282,7 +282,7 @@ type Projected struct {
 	Unstable string
 }
 
-// Applied says whether an installation or an upgrade of a chart applies the object:
+// Applied reports whether an installation or an upgrade of a chart applies the object:
 // each that is no hook, and hooks of these. Hooks of tests, deletions and rollbacks
 // come later, if ever.
 func (o Projected) Applied() bool {

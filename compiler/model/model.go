@@ -65,7 +65,7 @@ type Settings struct {
 	PlaintextFails bool
 }
 
-// HidesClusters says whether errors hide what is to run on some cluster.
+// HidesClusters reports whether errors hide what is to run on some cluster.
 func (e *Environment) HidesClusters() bool {
 	if e.Incomplete || e.ClustersIncomplete {
 		return true
@@ -124,7 +124,7 @@ type ClusterType struct {
 	// SelectedBy are the names of the selectors of clusters (see SelectorOf) that hold for
 	// its clusters, sorted.
 	SelectedBy []string `json:"-"`
-	// Entries says whether each cluster pulls an entry of its own.
+	// Entries reports whether each cluster pulls an entry of its own.
 	Entries Entries `json:"entries"`
 
 	Description      string            `json:"description"`
@@ -197,7 +197,7 @@ type DeploymentTarget struct {
 	Version   string            // "" where the platform gives none
 	Manifests Manifests
 	Render    bool // whether the manifests are rendered when the platform is built
-	// RestartOnConfigChange says whether pods restart when the platform config changes.
+	// RestartOnConfigChange reports whether pods restart when the platform config changes.
 	RestartOnConfigChange bool
 	Chart                 ChartValues
 	Requires              *Contract

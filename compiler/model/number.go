@@ -141,6 +141,6 @@ func (v Value) hasFloat() bool {
 		slices.ContainsFunc(v.Fields(), func(f Field) bool { return f.Value.hasFloat() })
 }
 
-// Same says whether two values are equal, where numbers are by what they count: 1.5
+// Same reports whether two values are equal, where numbers are by what they count: 1.5
 // and 1.50 are the same, and as in CUE 1 and 1.0 are not.
 func (v Value) Same(w Value) bool { return v.Equal(w) || v.Canonical().Equal(w.Canonical()) }

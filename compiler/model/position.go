@@ -17,7 +17,7 @@ type Position struct {
 	Column int    `json:"column"`
 }
 
-// IsZero says whether there is no position.
+// IsZero reports whether there is no position.
 func (p Position) IsZero() bool { return p.File == "" }
 
 // Compare orders positions by file, line and column.

@@ -118,7 +118,7 @@ func (v Value) Kind() Kind {
 	return Null
 }
 
-// IsScalar says whether the value is null, a bool, a number or a string.
+// IsScalar reports whether the value is null, a bool, a number or a string.
 func (v Value) IsScalar() bool { return v.Kind() <= String }
 
 // Text returns a scalar as text: a string as it is, null as "null".
@@ -166,7 +166,7 @@ func (v Value) Lookup(name string) (Value, bool) {
 	return Value{}, false
 }
 
-// Equal says whether two values are the same, kinds and the texts of numbers
+// Equal reports whether two values are the same, kinds and the texts of numbers
 // included. See Same for numbers that are equal.
 func (v Value) Equal(w Value) bool {
 	switch a := v.data.(type) {

@@ -88,7 +88,7 @@ func (w *Workspace) AllowingSecret(workspace, registration, secret string) strin
 	return out + ` (importing "kalypso.io/schema" and "kalypso.io/stdlib/workspace")`
 }
 
-// Allow says whether the patterns allow a text.
+// Allow reports whether the patterns allow a text.
 func (p Patterns) Allow(text string) bool {
 	allowed := false
 	for _, pattern := range p {
@@ -103,7 +103,7 @@ func (p Patterns) Allow(text string) bool {
 	return allowed
 }
 
-// matches says whether a text is a pattern's, in which * stands for any text.
+// matches reports whether a text is a pattern's, in which * stands for any text.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	rest, ok := strings.CutPrefix(text, parts[0])
@@ -155,7 +155,7 @@ var tenantObjects = Patterns{
 	"monitoring.coreos.com/ServiceMonitor", "monitoring.coreos.com/PodMonitor", "monitoring.coreos.com/PrometheusRule",
 }
 
-// IsTeam says whether the workspace is the one of what the platform declares for a workspace
+// IsTeam reports whether the workspace is the one of what the platform declares for a workspace
 // that is not declared.
 func (w *Workspace) IsTeam() bool { return w.Name == team.Name }
 

@@ -139,7 +139,7 @@ func (s *server) rename(q *question) reply {
 	}
 }
 
-// changesModules says whether edits change files of CUE's module cache.
+// changesModules reports whether edits change files of CUE's module cache.
 func changesModules(edit json.RawMessage) bool {
 	var e struct {
 		Changes         map[string]json.RawMessage `json:"changes"`

@@ -289,7 +289,7 @@ func (t translation) position(p position, uri string) (any, bool) {
 	return d.text.position(offset), ok
 }
 
-// exact says whether a range of what the server sees is one of the document, without inserted
+// exact reports whether a range of what the server sees is one of the document, without inserted
 // text in between: it can be replaced.
 func (t translation) exact(v any, uri string) bool {
 	d := t.documents.at(uri)

@@ -253,7 +253,7 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 	}
 }
 
-// declaredHere says whether a label of the word's own struct has the name, so that it is not
+// declaredHere reports whether a label of the word's own struct has the name, so that it is not
 // one to write.
 func (c *completer) declaredHere(collection, name string) bool {
 	if c.word.Kind == syntax.Identifier && at(c.word.Path) != nil && at(c.word.Path).names != "" {

@@ -319,7 +319,7 @@ func (f *file) moved(w *syntax.Word) []Edit {
 		{Place{f.Path, start, end}, ""}}
 }
 
-// isValues says whether a path is that of a config's values, or of a chart's.
+// isValues reports whether a path is that of a config's values, or of a chart's.
 func isValues(path []string) bool {
 	return len(path) == 3 && path[0] == "configs" && path[2] == "values" || len(path) > 3 &&
 		path[0] == "workloads" && path[len(path)-2] == "helm"

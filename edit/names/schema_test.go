@@ -90,7 +90,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// isNamed says whether a value, or an element of a list, is of a definition of names.
+// isNamed reports whether a value, or an element of a list, is of a definition of names.
 func isNamed(e ast.Expr) (found bool) {
 	ast.Walk(e, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)

@@ -74,14 +74,14 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "cue"), err
 }
 
-// development says whether the binary is no release of kalypso, so that its
+// development reports whether the binary is no release of kalypso, so that its
 // module may change without its version.
 func development() bool {
 	build, ok := debug.ReadBuildInfo()
 	return !ok || !release(build)
 }
 
-// release says whether a binary was built from a released version of this Go
+// release reports whether a binary was built from a released version of this Go
 // module, as its main module or as a dependency of another program.
 func release(build *debug.BuildInfo) bool {
 	const goModule = "github.com/kalypso-io/kalypso"
@@ -140,7 +140,7 @@ func (e entry) ensure(ctx context.Context, replace bool) error {
 	return nil
 }
 
-// holds says whether the entry holds the module. An entry that is not there, or
+// holds reports whether the entry holds the module. An entry that is not there, or
 // that CUE has not finished, does not; one that differs does not either if it
 // may be replaced, and is a *DifferentError otherwise.
 func (e entry) holds(replace bool) (bool, error) {
@@ -337,7 +337,7 @@ func Dependencies(text []byte) []Dependency {
 	return out
 }
 
-// Cached says whether CUE's module cache holds a module.
+// Cached reports whether CUE's module cache holds a module.
 func Cached(d Dependency) (bool, error) {
 	v, err := cuemodule.NewVersion(d.Path, d.Version)
 	if err != nil {

@@ -85,7 +85,7 @@ var folders = sync.OnceValue(func() []string {
 	return slices.Compact(dirs)
 })
 
-// has says whether the module has a package file of that name.
+// has reports whether the module has a package file of that name.
 func has(name string) bool {
 	_, found := slices.BinarySearchFunc(packages(), name, func(f file, name string) int {
 		return strings.Compare(f.name, name)
@@ -93,7 +93,7 @@ func has(name string) bool {
 	return found
 }
 
-// IsOurs says whether a file, named as CUE's positions name it, belongs to the
+// IsOurs reports whether a file, named as CUE's positions name it, belongs to the
 // module and not to the user: it is overlaid or vendored in the platform at
 // root, or lies in a module cache. A relative name counts from root.
 func IsOurs(filename, root string) bool {

@@ -62,7 +62,7 @@ type Pin struct {
 	At      token.Position
 }
 
-// Newer says whether the platform needs a newer module than the binary has.
+// Newer reports whether the platform needs a newer module than the binary has.
 func (p Pin) Newer() bool { return semver.Compare(p.Version, kalypso.ModuleVersion) > 0 }
 
 // PinOf returns the pin of the module in the source of a module.cue or
@@ -87,7 +87,7 @@ func PinOf(name string, source []byte) (pin Pin, found bool) {
 	return Pin{}, false
 }
 
-// Unpinned says whether plain cue finds no schema for the platform at root:
+// Unpinned reports whether plain cue finds no schema for the platform at root:
 // neither module.cue nor local-module.cue has a pin of the module, and it is not
 // vendored. over is as for Overlay.
 func Unpinned(root string, over map[string][]byte) bool {
@@ -104,7 +104,7 @@ func Unpinned(root string, over map[string][]byte) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// isModule says whether an entry of deps is about the module: its key is the
+// isModule reports whether an entry of deps is about the module: its key is the
 // module's path with the major version, or without it (which CUE then takes
 // from the version).
 func isModule(key string, dep *ast.StructLit) bool {

@@ -117,7 +117,7 @@ func TestPinIsTakenOut(t *testing.T) {
 	}
 }
 
-// pinned says whether CUE itself sees a pin in a module file.
+// pinned reports whether CUE itself sees a pin in a module file.
 func pinned(f *modfile.File) bool {
 	for path, dep := range f.Deps {
 		if path == basePath+"@"+major || path == basePath && strings.HasPrefix(dep.Version, major+".") {

@@ -340,7 +340,7 @@ func (c *counter) mapping(n *yaml.Node, depth int) (*counted, error) {
 	return of, nil
 }
 
-// IsMerge says whether a key of a mapping is a merge key, <<
+// IsMerge reports whether a key of a mapping is a merge key, <<
 // (https://yaml.org/type/merge.html).
 func IsMerge(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && (n.Tag == "!" || n.ShortTag() == "!!merge")
@@ -367,7 +367,7 @@ func MarkTags(text []byte, docs []*yaml.Node) {
 	}
 }
 
-// isMarked says whether a node that begins at a column has the tag "!", before or behind an anchor.
+// isMarked reports whether a node that begins at a column has the tag "!", before or behind an anchor.
 func isMarked(line string, column int) bool {
 	runes := []rune(line)
 	if column < 1 || column > len(runes) {
@@ -382,7 +382,7 @@ func isMarked(line string, column int) bool {
 	return found && (rest == "" || strings.ContainsRune(" \t\r,]}", rune(rest[0])))
 }
 
-// Retagged says whether a node has a tag that gives it another meaning than it has without, or one
+// Retagged reports whether a node has a tag that gives it another meaning than it has without, or one
 // that readers disagree about. Of an untagged one, and of !!str, all of them make the same.
 func Retagged(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle == 0 || n.Kind == yaml.DocumentNode {

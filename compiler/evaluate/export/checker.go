@@ -139,19 +139,19 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 	x.checkFields(s, given, ref, v)
 }
 
-// isObject says whether a struct is an object of Kubernetes.
+// isObject reports whether a struct is an object of Kubernetes.
 func isObject(v cue.Value) bool {
 	return cuevalue.Field(v, "apiVersion").Exists() && cuevalue.Field(v, "kind").Exists()
 }
 
-// isUnquoted says whether the URL of a repository among the fields has no quotes, so that the
+// isUnquoted reports whether the URL of a repository among the fields has no quotes, so that the
 // fields below it are in it.
 func isUnquoted(given map[string]cue.Value) bool {
 	url, there := given["repo"]
 	return there && (cuevalue.Field(url, "https").Exists() || cuevalue.Field(url, "ssh").Exists())
 }
 
-// hasRevision says whether the URL of an OCI artifact among the fields has the tag or digest
+// hasRevision reports whether the URL of an OCI artifact among the fields has the tag or digest
 // that belongs beside it, which is reported.
 func hasRevision(given map[string]cue.Value) bool {
 	url, there := given["url"]
@@ -216,7 +216,7 @@ func newSyntaxOf(v cue.Value) syntaxOf {
 	return s
 }
 
-// isWritten says whether a field is written, by its name, in the source of the
+// isWritten reports whether a field is written, by its name, in the source of the
 // struct that it is in.
 func (x *shapeCheck) isWritten(of cue.Value, name string, in syntaxOf) bool {
 	if !in.names[name] {
@@ -267,7 +267,7 @@ func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref
 	}
 }
 
-// inContract says whether an absolute path leads into a contract.
+// inContract reports whether an absolute path leads into a contract.
 func inContract(path []string) bool {
 	for i, name := range path {
 		if i >= 2 && (name == "requires" || name == "schema" && path[0] == "configSchemas" ||

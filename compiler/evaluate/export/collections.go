@@ -174,7 +174,7 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 	return len(x.Diagnostics) > before
 }
 
-// ofNoEntity says whether a path is that of the whole package, of a whole
+// ofNoEntity reports whether a path is that of the whole package, of a whole
 // collection, or of something else that CUE checks: hidden fields and definitions
 // hold a platform's own assertions.
 func ofNoEntity(path []string) bool {

@@ -240,7 +240,7 @@ func (r *Result) Resume(positions *model.Positions) *check.Entities {
 	return x
 }
 
-// HasFunctions says whether some entity is a function of the assignment.
+// HasFunctions reports whether some entity is a function of the assignment.
 func (r *Result) HasFunctions() bool {
 	return slices.ContainsFunc(r.Model.Configs, func(c model.Config) bool { return c.Facts != nil }) ||
 		slices.ContainsFunc(r.Model.NamespaceServices, func(s model.NamespaceService) bool { return s.Facts != nil }) ||

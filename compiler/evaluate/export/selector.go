@@ -82,7 +82,7 @@ func (x *scope) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
 
 // selector compiles a selector. It works on the syntax that CUE exports, which
 // has references, lets and or() resolved and disjunctions distributed, where
-// the value itself shows the schema's conjuncts as well. labels says whether
+// the value itself shows the schema's conjuncts as well. labels reports whether
 // labels are a struct of their own among the facts.
 func (x *selectors) selector(v cue.Value, ref model.Ref, labels bool) (model.Selector, bool) {
 	x.noteAll(v, ref)
@@ -126,7 +126,7 @@ func (x *selectors) clusters(v cue.Value, ref model.Ref) (*model.Selector, bool)
 // checkSelector refuses what has no meaning in a selector: pattern fields, which
 // vanish from the exported syntax, defaults, which would be taken, and
 // constraints that no fact can satisfy: facts are strings, some of which write a
-// number. labels says whether the selector has its labels in a struct of their own.
+// number. labels reports whether the selector has its labels in a struct of their own.
 func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
 	if cuevalue.IsUnknown(v) {
 		x.unknown(v, ref)

@@ -335,7 +335,7 @@ func chain(e *ast.SelectorExpr) (*ast.Ident, []string) {
 	return nil, nil
 }
 
-// isOpenTree says whether some leaf is not final.
+// isOpenTree reports whether some leaf is not final.
 func isOpenTree(t model.Tree) bool {
 	for _, f := range t.Fields {
 		if isOpenTree(f.Tree) {

@@ -120,7 +120,7 @@ func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter
 	return x, all, nil
 }
 
-// crosses says whether a mistake in one unit was not repeated for another, which has it
+// crosses reports whether a mistake in one unit was not repeated for another, which has it
 // as well when it is evaluated alone.
 func (e *Evaluation) crosses(x *export.Exporter) bool {
 	for pair := range x.Alike {
@@ -262,7 +262,7 @@ func (d *partition) split(all *export.Result, batch []int) map[int]*export.Resul
 	return out
 }
 
-// repeats says whether two units may report the same mistake at the same place. The
+// repeats reports whether two units may report the same mistake at the same place. The
 // whole package reports the first of them alone.
 func repeats(units []*export.Result) bool {
 	type mistake struct {

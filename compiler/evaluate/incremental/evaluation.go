@@ -206,7 +206,7 @@ func (e *Evaluation) placeOf(names []string) supervisor.Place {
 	return p
 }
 
-// Tripped says whether the package was beyond its bounds before the program began again.
+// Tripped reports whether the package was beyond its bounds before the program began again.
 func (e *Evaluation) Tripped() bool { return e.costs.Tripped() != nil }
 
 // errTripped ends the scan of sources whose evaluation was beyond a bound.

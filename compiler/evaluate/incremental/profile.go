@@ -192,13 +192,13 @@ func plainLabel(f *ast.Field) (string, bool) {
 		len(f.Attrs) == 0 && !isAlias
 }
 
-// isPattern says whether a field is a constraint on all fields of some names.
+// isPattern reports whether a field is a constraint on all fields of some names.
 func isPattern(f *ast.Field) bool {
 	_, isList := f.Label.(*ast.ListLit)
 	return isList && f.Alias == nil && f.Constraint == token.ILLEGAL && len(f.Attrs) == 0
 }
 
-// isMade says whether a field's name is an expression.
+// isMade reports whether a field's name is an expression.
 func isMade(f *ast.Field) bool {
 	switch f.Label.(type) {
 	case *ast.Interpolation, *ast.ParenExpr:
@@ -207,7 +207,7 @@ func isMade(f *ast.Field) bool {
 	return false
 }
 
-// isOfSchema says whether an expression selects from the schema's package.
+// isOfSchema reports whether an expression selects from the schema's package.
 func isOfSchema(e ast.Expr) bool {
 	sel, ok := e.(*ast.SelectorExpr)
 	if !ok {

@@ -46,7 +46,7 @@ type Shape struct {
 	Address string           // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
 }
 
-// Misspelt says whether a field that is absent seems to be there under a wrong
+// Misspelt reports whether a field that is absent seems to be there under a wrong
 // name, which is reported.
 func (s *Shape) Misspelt(name string, given map[string]cue.Value) bool {
 	for other := range given {
@@ -119,7 +119,7 @@ type Keys struct {
 	doc     string
 }
 
-// Allows says whether a field may have the name.
+// Allows reports whether a field may have the name.
 func (k Keys) Allows(key string) bool {
 	return (!k.names || model.IsName(key)) && (k.matches == nil || k.matches.MatchString(key))
 }

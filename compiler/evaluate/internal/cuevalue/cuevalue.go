@@ -45,7 +45,7 @@ func Fields(v cue.Value) iter.Seq2[string, cue.Value] {
 	}
 }
 
-// isAbsent says whether a field is only there because it is required.
+// isAbsent reports whether a field is only there because it is required.
 func isAbsent(v cue.Value) bool {
 	err := v.Err()
 	if err == nil {
@@ -103,7 +103,7 @@ func Conjuncts(v cue.Value) []cue.Value {
 	return out
 }
 
-// IsPlainStruct says whether a struct has nothing but regular fields.
+// IsPlainStruct reports whether a struct has nothing but regular fields.
 func IsPlainStruct(v cue.Value) bool {
 	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
 	if err != nil {
@@ -117,17 +117,17 @@ func IsPlainStruct(v cue.Value) bool {
 	return true
 }
 
-// IsUnknown says whether CUE could not finish a value because something that it
+// IsUnknown reports whether CUE could not finish a value because something that it
 // depends on is not concrete. Validate does not report it, and Fields leaves out
 // what is unknown.
 func IsUnknown(v cue.Value) bool {
 	return v.IncompleteKind() == cue.BottomKind && v.Validate() == nil && v.Err() != nil
 }
 
-// IsBytes says whether a value is of type bytes.
+// IsBytes reports whether a value is of type bytes.
 func IsBytes(v cue.Value) bool { return v.IncompleteKind() == cue.BytesKind }
 
-// IsStruct says whether an unknown value is written as a struct.
+// IsStruct reports whether an unknown value is written as a struct.
 func IsStruct(v cue.Value) bool {
 	return slices.ContainsFunc(SourceNodes(v), func(n ast.Node) bool {
 		if f, ok := n.(*ast.Field); ok {
@@ -164,7 +164,7 @@ func WithReferences(nodes, around []ast.Node) []ast.Node {
 	return nodes
 }
 
-// Explicit says whether a value's own source uses #assignment.
+// Explicit reports whether a value's own source uses #assignment.
 func Explicit(v cue.Value) bool {
 	return slices.ContainsFunc(SourceNodes(v), func(n ast.Node) bool {
 		found, _ := FactsIn(n, map[string]bool{})
@@ -204,7 +204,7 @@ func FactsIn(n ast.Node, used map[string]bool) (found, all bool) {
 	return found, all
 }
 
-// IsUsed says whether something in a syntax tree refers to a name.
+// IsUsed reports whether something in a syntax tree refers to a name.
 func IsUsed(name string, nodes []ast.Node) bool {
 	used := false
 	for _, n := range nodes {

@@ -139,7 +139,7 @@ func WriteWithoutComments(e ast.Expr) (string, error) {
 	return Write(without)
 }
 
-// hasDefault says whether an expression marks a default.
+// hasDefault reports whether an expression marks a default.
 func hasDefault(e ast.Expr) bool {
 	return contains(e, func(n ast.Node) bool {
 		u, ok := n.(*ast.UnaryExpr)
@@ -147,7 +147,7 @@ func hasDefault(e ast.Expr) bool {
 	})
 }
 
-// contains says whether f holds for a node of a syntax tree.
+// contains reports whether f holds for a node of a syntax tree.
 func contains(n ast.Node, f func(ast.Node) bool) bool {
 	found := false
 	ast.Walk(n, func(n ast.Node) bool {
@@ -212,7 +212,7 @@ func evaluatedStruct(v cue.Value) (ast.Expr, error) {
 	return lit, nil
 }
 
-// MarksDefault says whether a value marks a default, as it is evaluated or, which
+// MarksDefault reports whether a value marks a default, as it is evaluated or, which
 // may be in an optional field of an alternative, as it is written.
 func MarksDefault(v cue.Value) bool {
 	if e, err := parser.ParseExpr("", fmt.Sprintf("%v", v)); err == nil && hasDefault(e) {

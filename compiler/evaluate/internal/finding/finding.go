@@ -101,7 +101,7 @@ func (x *Set) sites(d diag.Diagnostic) []model.Position {
 	return out
 }
 
-// Faulty says whether an error is at a value, or in it but not in the part of
+// Faulty reports whether an error is at a value, or in it but not in the part of
 // it that is named.
 func (x *Set) Faulty(ref model.Ref, but ...string) bool {
 	return slices.ContainsFunc(x.faults, func(path string) bool {
@@ -110,7 +110,7 @@ func (x *Set) Faulty(ref model.Ref, but ...string) bool {
 	})
 }
 
-// ReportedAt says whether there is a diagnostic about a value.
+// ReportedAt reports whether there is a diagnostic about a value.
 func (x *Set) ReportedAt(ref model.Ref) bool {
 	x.index()
 	return x.paths[ref.String()]
@@ -151,7 +151,7 @@ func Guarded(what string, f func()) (d diag.Diagnostic, ok bool) {
 	return d, true
 }
 
-// Within says whether a path is another, or below it.
+// Within reports whether a path is another, or below it.
 func Within(path, of string) bool {
 	rest, ok := strings.CutPrefix(path, of)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -179,7 +179,7 @@ func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Pos
 	return problem.Message, problem.Hint, []model.Position{problem.Sites[0].Position}
 }
 
-// isYAML says whether CUE reads an embedded file as YAML: its type says so, or its
+// isYAML reports whether CUE reads an embedded file as YAML: its type says so, or its
 // name where the type says nothing of how it is written.
 func isYAML(e source.Embedded) bool {
 	for encoding := range strings.SplitSeq(e.Type, "+") {

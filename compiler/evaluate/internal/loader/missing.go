@@ -60,7 +60,7 @@ var yamlWords = map[string]string{
 	"Null": "null", "NULL": "null", "nil": "null", "None": "null",
 }
 
-// isSelected says whether the name at a position is that of a package, or of a struct, of
+// isSelected reports whether the name at a position is that of a package, or of a struct, of
 // which something is used: X in X.y.
 func (p *Places) isSelected(at model.Position) (found bool) {
 	p.walk(at.File, func(n ast.Node) {
@@ -84,7 +84,7 @@ func (p *Places) dash(at model.Position) int {
 // dashedName matches the beginning of an element of a list in YAML that is a name.
 var dashedName = lazyregexp.New(`^\s*(-)\s+[\w./-]*$`)
 
-// importing says whether a file imports a package.
+// importing reports whether a file imports a package.
 func (p *Places) importing(file, path string) (found bool) {
 	p.walk(file, func(n ast.Node) {
 		spec, ok := n.(*ast.ImportSpec)

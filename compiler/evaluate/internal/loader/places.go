@@ -65,7 +65,7 @@ func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places
 	return p
 }
 
-// DeclaresCollection says whether a field is clusterTypes: schema.#ClusterTypes
+// DeclaresCollection reports whether a field is clusterTypes: schema.#ClusterTypes
 // or its like.
 func DeclaresCollection(f *ast.Field) (at token.Pos, ok bool) {
 	sel, isSelector := f.Value.(*ast.SelectorExpr)
@@ -239,7 +239,7 @@ func (p *Places) FieldAt(at model.Position) (string, bool) {
 	return name, name != ""
 }
 
-// isConstraint says whether an expression may be what has no value: a type, a
+// isConstraint reports whether an expression may be what has no value: a type, a
 // bound or an operation, and no literal.
 func isConstraint(e ast.Expr) bool {
 	switch e.(type) {
@@ -249,7 +249,7 @@ func isConstraint(e ast.Expr) bool {
 	return false
 }
 
-// IsOf says whether a position is that of a field's expression.
+// IsOf reports whether a position is that of a field's expression.
 func (p *Places) IsOf(at model.Position, fields []ast.Node) bool {
 	return slices.ContainsFunc(fields, func(n ast.Node) bool {
 		f, ok := n.(*ast.Field)
@@ -257,7 +257,7 @@ func (p *Places) IsOf(at model.Position, fields []ast.Node) bool {
 	})
 }
 
-// Contain says whether a position is inside syntax.
+// Contain reports whether a position is inside syntax.
 func (p *Places) Contain(at model.Position, nodes []ast.Node) bool {
 	return slices.ContainsFunc(nodes, func(n ast.Node) bool {
 		first, last := p.Of(n.Pos()), p.Of(n.End())

@@ -93,7 +93,7 @@ func (p *Places) syntax(e errors.Error, message string) (d diag.Diagnostic, foun
 	return d, false
 }
 
-// parserErrors says whether CUE's parser has an error at a position, and whether it finds a
+// parserErrors reports whether CUE's parser has an error at a position, and whether it finds a
 // string in the file that is not terminated.
 func parserErrors(at token.Pos, data []byte) (stops, unterminated bool) {
 	_, err := parser.ParseFile(at.Filename(), data)
@@ -186,7 +186,7 @@ func (s *sketch) leaves(w word) (bracket int, leaves bool) {
 	return w.in, w.in >= 0 && s.indent(s.words[w.in].line) >= w.column
 }
 
-// mends says whether CUE can parse the file when a bracket is closed before a line.
+// mends reports whether CUE can parse the file when a bracket is closed before a line.
 func (s *sketch) mends(bracket, line int) bool {
 	lines := slices.Insert(slices.Clone(s.lines), line-1, closers[s.words[bracket].Token].String())
 	_, err := parser.ParseFile("", strings.Join(lines, "\n"))
@@ -215,7 +215,7 @@ type word struct {
 var closers = map[token.Token]token.Token{token.LBRACE: token.RBRACE, token.LBRACK: token.RBRACK,
 	token.LPAREN: token.RPAREN}
 
-// closes says whether a word is a bracket that closes another.
+// closes reports whether a word is a bracket that closes another.
 func (w word) closes() bool {
 	return w.Token == token.RBRACE || w.Token == token.RBRACK || w.Token == token.RPAREN
 }

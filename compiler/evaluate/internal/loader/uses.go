@@ -59,7 +59,7 @@ func (p *Places) Profile(path []string) (profile string) {
 	return profile
 }
 
-// IsLiteral says whether a literal stands at a position, as CUE prints it.
+// IsLiteral reports whether a literal stands at a position, as CUE prints it.
 func (p *Places) IsLiteral(at model.Position, text string) (found bool) {
 	p.walk(at.File, func(n ast.Node) {
 		switch n := n.(type) {
@@ -173,7 +173,7 @@ func (p *Places) Indented() []*ast.Field {
 	return out
 }
 
-// goesOnBelow says whether the value of a field is another field in a line below it, without braces.
+// goesOnBelow reports whether the value of a field is another field in a line below it, without braces.
 func goesOnBelow(f *ast.Field) bool {
 	for {
 		s, ok := f.Value.(*ast.StructLit)

@@ -13,12 +13,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// isConstraint says whether one side of a conflict is no value, but a type or a bound.
+// isConstraint reports whether one side of a conflict is no value, but a type or a bound.
 func isConstraint(text string) bool { return constraint.MatchString(text) }
 
 var constraint = lazyregexp.New(`^(string|bytes|bool|int|float|number|struct|list|[=!]~|[<>]=?|!=|\(|#|\*)`)
 
-// breaksType says whether a conflict is that of a value with a constraint that wants another
+// breaksType reports whether a conflict is that of a value with a constraint that wants another
 // type.
 func (o Problem) breaksType(message string) bool {
 	m := conflicting.FindStringSubmatch(message)
@@ -149,7 +149,7 @@ var hosted = lazyregexp.New(`^[A-Za-z0-9][-A-Za-z0-9]*(\.[-A-Za-z0-9]+)+(:[0-9]+
 
 var span = lazyregexp.New(`([0-9]+)\s*(s|m|h)[a-z]*\s*`)
 
-// meets says whether a text meets the constraint that another one breaks, as CUE prints it.
+// meets reports whether a text meets the constraint that another one breaks, as CUE prints it.
 func meets(text, breaks string) bool {
 	m := pattern.FindStringSubmatch(breaks)
 	if m == nil {

@@ -32,7 +32,7 @@ func JoinPath(path []string) string {
 	return s
 }
 
-// isIndex says whether an element of a path of CUE's is the index of a list.
+// isIndex reports whether an element of a path of CUE's is the index of a list.
 func isIndex(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
 // Problem has all errors of CUE about one path.
@@ -43,13 +43,13 @@ type Problem struct {
 	places   *loader.Places
 }
 
-// Contains says whether another problem is inside the value that this one is
+// Contains reports whether another problem is inside the value that this one is
 // about.
 func (o Problem) Contains(other Problem) bool {
 	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
 }
 
-// Alternatives says whether the problem is that a struct is none of the
+// Alternatives reports whether the problem is that a struct is none of the
 // alternatives that are no structs, or a list not the struct: with an error inside
 // it, it is not the struct or list among them either, and CUE blames the others.
 func (o Problem) Alternatives() bool {

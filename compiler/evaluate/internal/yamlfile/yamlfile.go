@@ -218,7 +218,7 @@ func first(n *yaml.Node, wanted func(*yaml.Node) bool) *yaml.Node {
 	return nil
 }
 
-// isLongNumber says whether a node is a number that is too long.
+// isLongNumber reports whether a node is a number that is too long.
 func isLongNumber(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && len(n.Value) > maxDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) &&
 		(n.ShortTag() == "!!int" || n.ShortTag() == "!!float")
@@ -353,10 +353,10 @@ func badKey(name string, doc *yaml.Node, is func(*yaml.Node) bool) (d diag.Diagn
 		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write the name that is meant", key.Value)), true
 }
 
-// isNegative says whether a key is a number that CUE takes for no name.
+// isNegative reports whether a key is a number that CUE takes for no name.
 func isNegative(key *yaml.Node) bool { return strings.HasPrefix(key.Value, "-") }
 
-// isRespelt says whether Helm gives a key another name than its text, as it does with numbers
+// isRespelt reports whether Helm gives a key another name than its text, as it does with numbers
 // (1.50 is 1.5), or none, as with null.
 func isRespelt(key *yaml.Node) bool {
 	switch key.ShortTag() {
@@ -395,7 +395,7 @@ func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 	return d, false
 }
 
-// isAmbiguous says whether a node is such a scalar.
+// isAmbiguous reports whether a node is such a scalar.
 func isAmbiguous(n *yaml.Node) bool {
 	plain := n.Style == 0 || n.Style == yaml.TaggedStyle && n.ShortTag() != "!!str"
 	return n.Kind == yaml.ScalarNode && plain && ambiguous.MatchString(n.Value)
