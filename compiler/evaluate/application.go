@@ -35,9 +35,9 @@ func (e *NotAnApplicationError) Error() string {
 		"that folder with -C, or let kalypso init --app write one", e.Dir, strings.Join(ApplicationFiles, " nor "))
 }
 
-// Application evaluates the folder of an application: what to render, and the values
-// of each target. Diagnostics are sorted. The application is nil where that is not known.
-// The error is about files that cannot be read. The supervisor may be nil.
+// Application evaluates the folder of an application. It returns the manifests to render, and
+// the values of each target. It returns a nil application if an error hides them. Diagnostics
+// are sorted. The error reports files that cannot be read. The supervisor may be nil.
 func Application(ctx context.Context, dir string, s *supervisor.Supervisor) (*model.Application,
 	[]diag.Diagnostic, error) {
 	a, err := openApplication(dir)
@@ -66,10 +66,10 @@ func Application(ctx context.Context, dir string, s *supervisor.Supervisor) (*mo
 	return app, diag.Sort(ds), nil
 }
 
-// ApplicationDeclarations returns the environments that an application's own file declares,
-// as Declarations does for a platform, and those that are only folders: these have nothing
-// but a name. They are nil where the file cannot be read. Diagnostics are about that
-// file alone, and not about values. The supervisor may be nil.
+// ApplicationDeclarations returns the environments of an application. An environment has either
+// a declaration in the application's own file, as Declarations returns for a platform, or only
+// a folder: then only its Name is set. It returns nil if the file cannot be read. Diagnostics
+// concern only that file, and not the values. The supervisor may be nil.
 func ApplicationDeclarations(ctx context.Context, dir string,
 	s *supervisor.Supervisor) ([]model.Declaration, []diag.Diagnostic, error) {
 	a, err := openApplication(dir)
@@ -86,7 +86,7 @@ func ApplicationDeclarations(ctx context.Context, dir string,
 	if declarations == nil || err != nil {
 		return nil, diag.Sort(ds), err
 	}
-	targets, _ := a.targets() // what is wrong with them is no matter of policies
+	targets, _ := a.targets() // their problems do not affect the policies
 	for _, t := range targets {
 		if model.IsName(t.Environment) && !slices.ContainsFunc(declarations,
 			func(s model.Declaration) bool { return s.Name == t.Environment }) {
@@ -115,9 +115,9 @@ func (a *application) read(ctx context.Context) (*model.Application, []model.Dec
 	return app, declarations, append(ds, more...), nil
 }
 
-// declared evaluates the application's own file. The application is nil where it is not
-// known what it renders; errors in its environments leave that alone. Declarations are nil
-// where it is not known which there are.
+// declared evaluates the application's own file. The application is nil if an error hides its
+// manifests; errors in its environments do not affect it. The declarations are nil if an error
+// hides which environments exist.
 func (a *application) declared(ctx context.Context) (*model.Application, []model.Declaration,
 	[]diag.Diagnostic, error) {
 	l, ds, err := a.load(ctx, "kalypso_application", []string{a.file}, "schema.#Application")
@@ -248,7 +248,7 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget,
 		ds = append(ds, more...)
 		if l != nil {
 			t.Contract, more = export.Contract(l, t.Ref(), positions)
-			if len(positions.Of(t.Ref())) == 0 { // for what stands in a comprehension
+			if len(positions.Of(t.Ref())) == 0 { // for values from a comprehension
 				for _, file := range constraints {
 					positions.Add(t.Ref(), model.Position{File: file, Line: 1, Column: 1})
 				}
@@ -307,8 +307,8 @@ func (a *application) valuesOf(ctx context.Context, file string,
 	return a.values[file], nil
 }
 
-// load builds a package of files of the application, and of a declaration that it
-// is of a type. Its positions are those of the files.
+// load builds a package from files of the application and a declaration of its type. The
+// package's positions are positions in the files.
 func (a *application) load(ctx context.Context, name string, files []string,
 	is string) (*loader.Package, []diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// applicationDeclarations evaluates an application whose kalypso.cue has some declarations
-// beside what it renders.
+// applicationDeclarations evaluates an application whose kalypso.cue has some declarations in
+// addition to its manifests.
 func applicationDeclarations(t *testing.T, file, declarations string) ([]model.Declaration, []diag.Diagnostic) {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,8 +28,8 @@ func applicationDeclarations(t *testing.T, file, declarations string) ([]model.D
 	return stages, ds
 }
 
-// What an application says of its environments is what a platform says in these words,
-// wrong or right.
+// TestApplicationDeclarations checks that an application and a platform get the same results
+// from the same declarations of environments, with and without errors.
 func TestApplicationDeclarations(t *testing.T) {
 	t.Parallel()
 	for name, declarations := range map[string]string{
@@ -73,8 +73,9 @@ func said(ds []diag.Diagnostic) []string {
 	return out
 }
 
-// Errors in environments have the positions of kalypso.yaml, and leave what is rendered
-// alone; other errors are those of policies as well: nobody knows what else is misspelt.
+// TestApplicationWithEnvironments checks that errors in environments have positions in
+// kalypso.yaml, and do not affect rendering. Other errors also concern the policies, because
+// they may hide further misspelt fields.
 func TestApplicationWithEnvironments(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

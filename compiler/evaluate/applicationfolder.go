@@ -23,24 +23,26 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// application is the folder of one, with a copy of what CUE may read of it: the
-// copy has a module file, which an application need not have, and no links.
+// application is the folder of an application, with a copy of the files that CUE may read. The
+// copy has a module file, which an application does not need, and no links.
 type application struct {
 	dir, tmp string
 	remove   func() error      // removes tmp
 	files    map[string][]byte // by path, with slashes
 	file     string            // that of ApplicationFiles
-	// refused are files of values that are there and not read, with the reason.
+	// refused are existing files of values that kalypso does not read, with the reason.
 	refused map[string]string
-	// astray are links that may be folders of targets, and lead nowhere that is read.
+	// astray are links at paths for folders of targets. They lead to files that kalypso does
+	// not read.
 	astray []string
-	// values are those that were read, by file: targets share those above them.
+	// values are the contents of the files read so far, by file: targets share the files above
+	// them.
 	values map[string]*applicationValues
 	costs  *supervisor.Part // of its evaluation
 }
 
-// supervise begins the evaluation of the application, within bounds, until end is called.
-// Where it was beyond them, the diagnostics say so, and end is nil.
+// supervise begins the evaluation of the application, within bounds, until the caller calls
+// end. If an earlier evaluation exceeded the bounds, it returns a diagnostic and a nil end.
 func (a *application) supervise(ctx context.Context, s *supervisor.Supervisor) (end func(),
 	ds []diag.Diagnostic, err error) {
 	h := sha256.New()
@@ -57,7 +59,7 @@ func (a *application) supervise(ctx context.Context, s *supervisor.Supervisor) (
 	return a.costs.End, nil, nil
 }
 
-// applicationValues are what is in a file of values.
+// applicationValues are the contents of a file of values.
 type applicationValues struct {
 	tree model.Tree
 	ds   []diag.Diagnostic
@@ -149,7 +151,7 @@ func (a *application) collect(root *os.Root, folder string) error {
 	})
 }
 
-// mayHoldTargets reports whether a path is that of the environments, of one of them or
+// mayHoldTargets reports whether a path is the folder of the environments, of an environment or
 // of a target.
 func mayHoldTargets(name string) bool {
 	return name == source.Environments || strings.HasPrefix(name, source.Environments+"/") && strings.Count(name, "/") <= 2
@@ -160,8 +162,8 @@ func isFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// strayed reports the links that lead nowhere. Where one may hold several targets,
-// it is not known which there are.
+// strayed reports the links that lead out of the application. If a link may contain several
+// targets, unknown is true.
 func (a *application) strayed() (ds []diag.Diagnostic, unknown bool) {
 	for _, name := range a.astray {
 		d := diag.New(diag.BadSource, "folder "+name+" "+leadsOut).

@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// What a cache gives that cannot be read is as good as not there.
+// TestBrokenCache checks that unreadable results of a cache count as missing.
 func TestBrokenCache(t *testing.T) {
 	p := open(t, map[string]string{
 		"environments/dev/a.cue": "package platform\n\nconfigs: a: {match: {}, values: A: 1}\n",
@@ -95,7 +95,7 @@ func digestsOf(m *model.Environment) map[string]model.Digest {
 	return out
 }
 
-// A digest changes with what its entity says, and with nothing else.
+// TestDigests checks that a digest changes if and only if the content of its entity changes.
 func TestDigests(t *testing.T) {
 	const file = `package platform
 
@@ -237,8 +237,8 @@ func TestOneFileChanges(t *testing.T) {
 	}
 }
 
-// What files that are shared make beside what others declare is not remembered as
-// if nobody declared it, nor the other way round.
+// TestMadeEntitiesComeAndGo checks the cache for shared files whose entities depend on other
+// declarations. It must not reuse a result from before such a declaration was added or removed.
 func TestMadeEntitiesComeAndGo(t *testing.T) {
 	const made = "package platform\n\nconfigs: {for n in [\"a\", \"b\"] {(n): {match: {}, values: X: 1}}}\n"
 	root := open(t, map[string]string{"environments/dev/made.cue": made, "environments/dev/z.cue": "package platform\n\nconfigs: z: match: {}\n"}).Root

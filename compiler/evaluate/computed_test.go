@@ -20,9 +20,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// What is computed by comprehensions inside each other, over names that are no
-// identifiers, counts as what CUE makes of it: values, their defaults and
-// constraints, and selectors. The units of the package give what the whole gives.
+// TestComputedEntities compares computed values, their defaults and constraints, and selectors
+// with CUE's own results. Nested comprehensions compute them, over names that are not
+// identifiers. Evaluating the units of the package must have the same result as evaluating the
+// whole.
 func TestComputedEntities(t *testing.T) {
 	seeds := uint64(4)
 	if os.Getenv("KALYPSO_LONG") != "" {
@@ -125,7 +126,7 @@ func computed(r *rand.Rand) map[string]string {
 	return map[string]string{"facts.cue": facts.String(), "environments/dev/dev.cue": dev.String()}
 }
 
-// sameAsCUE compares what the model says with what CUE answers.
+// sameAsCUE compares the model with CUE's own answers.
 func sameAsCUE(t *testing.T, l *loader.Package, m *model.Environment) {
 	answers := expr.New(nil)
 	for _, c := range m.Configs {

@@ -36,7 +36,7 @@ func describe(s model.Selector) string {
 	return strings.Join(args, " & ")
 }
 
-// inner is describe for what follows a key.
+// inner is describe for the text after a key.
 func inner(s model.Selector) string {
 	if s.Op == model.OpAnd && s.Args[0].Op != model.OpField && s.Args[0].Op != model.OpOptional {
 		return "(" + describe(s) + ")"

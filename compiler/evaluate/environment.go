@@ -1,13 +1,13 @@
-// Package evaluate turns CUE into the model: of a platform, an environment or the base;
-// of an application's repository, its own file and its values.
+// Package evaluate turns CUE into the model. It evaluates an environment of a platform or its
+// base, and an application's repository: its own file and its values.
 //
-// An environment is one CUE package. Package incremental evaluates what the cache does not have of
-// it, package export makes the model of the CUE values, and package registration adds what registrations
-// provide. What needs all entities at once is checked last.
+// An environment is one CUE package. Package incremental evaluates its parts that are not in
+// the cache. Package export turns the CUE values into the model. Package registration adds the
+// entities that registrations provide. The checks that need all entities come last.
 //
-// An error stays with its entity, which is then invalid and absent from the model, unless it
-// hides which entities there are: then the environment is evaluated in one piece, and is
-// incomplete, or nothing of it is readable at all.
+// An error affects only its entity, which is then invalid and missing from the model. If an
+// error hides which entities exist, the environment is evaluated in one piece, and is either
+// incomplete or entirely unreadable.
 //
 // For example, examples/hello-world declares a config in configs.cue:
 //
@@ -45,43 +45,41 @@ import (
 // Package is an evaluated environment. It keeps the CUE values of entities that are
 // functions of the assignment, for Apply.
 type Package struct {
-	// Model is nil where nothing of the environment is readable.
+	// Model is nil if the environment is unreadable.
 	Model *model.Environment
-	// Base and Own identify the files that the model was made of: those of the
-	// environment's own folder, and all others.
+	// Base and Own identify the source files of the model: Own the files in the
+	// environment's own folder, and Base all other files.
 	Base, Own model.Digest
 
-	// Stats say how much was evaluated.
+	// Stats count the evaluated units.
 	Stats incremental.Stats
 
 	// For functions of the assignment:
 	mu         sync.Mutex
 	functions  *incremental.Functions
-	registered map[model.Ref]*registration.Evaluation // those of registrations
+	registered map[model.Ref]*registration.Evaluation // the evaluations of registrations
 }
 
-// Cache keeps what was evaluated. Results are the same without it.
+// Cache stores results of evaluations. It never changes a result.
 type Cache = memo.Cache
 
-// Options are what the evaluation of an environment may use.
+// Options are the resources for the evaluation of an environment.
 type Options struct {
-	// Cache has what was evaluated before; nil for none.
+	// Cache has results of earlier evaluations; nil to evaluate everything.
 	Cache Cache
-	// Registry has what registrations refer to; without it they are all unknown.
+	// Registry resolves registrations; if it is nil, all registrations are unknown.
 	Registry registration.Registry
-	// Workers evaluate what registrations provide, with registration.Handler; nil for in
-	// this process, which a comprehension without an end never leaves.
+	// Workers evaluate the packages of registrations, with registration.Handler. If it is nil,
+	// this process evaluates them, and an endless comprehension never ends.
 	Workers *worker.Pool
 	// Supervisor bounds the evaluation; nil for no bounds.
 	Supervisor *supervisor.Supervisor
 }
 
-// Environment evaluates an environment of the platform. Diagnostics have
-// positions or references into Model.Positions. The error is about files that
-// cannot be read.
+// Environment evaluates an environment of the platform. Diagnostics have positions or
+// references into Model.Positions. The error reports files that cannot be read.
 //
-// declarations are of the environments that the base has; nil where it cannot be
-// read.
+// declarations are the environments that the base declares; nil if the base cannot be read.
 func Environment(ctx context.Context, p *source.Platform, name string,
 	declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() || !p.Loadable(name) {
@@ -171,8 +169,8 @@ func noEnvironments(at model.Position, hint string) diag.Diagnostic {
 	return diag.New(diag.NoEnvironments, "there are no environments, so there is nothing to do").In(at, "").Hinting(hint)
 }
 
-// Declarations evaluates the platform's base, and returns the environments that it
-// declares, sorted by name; nil where nothing of the base is readable.
+// Declarations evaluates the platform's base, and returns the environments that it declares,
+// sorted by name. It returns nil if the base is unreadable.
 func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.Declaration, []diag.Diagnostic, error) {
 	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
 		return nil, nil, nil // source.Open has said why nothing of the base counts
@@ -204,7 +202,8 @@ func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.D
 	return r.Declarations, x.Diagnostics, nil
 }
 
-// boundsOf returns the bounds that the base declares for an environment; zero for none.
+// boundsOf returns the bounds that the base declares for an environment; zero if it declares no
+// bounds.
 func boundsOf(declarations []model.Declaration, name string) (b supervisor.Bounds) {
 	i := slices.IndexFunc(declarations, func(s model.Declaration) bool { return s.Name == name })
 	if i < 0 {

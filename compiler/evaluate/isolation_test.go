@@ -9,7 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// What a mistake takes away: its entity, the certainty of what there is, or all.
+// TestIsolation checks the extent of a mistake: it invalidates its entity, the complete list of
+// entities, or the whole environment.
 func TestIsolation(t *testing.T) {
 	const target = `{environment: "dev", manifests: git: {repo: "https://git.example/a", branch: "main"}}`
 	for name, c := range map[string]struct {

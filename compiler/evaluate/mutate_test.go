@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// mutate changes a text at random, as a slip of whoever edits it would.
+// mutate changes a text at random, as an editing mistake would.
 func mutate(draw *rand.Rand, text string) string {
 	lines := strings.Split(text, "\n")
 	i, j := draw.IntN(len(lines)), draw.IntN(len(lines))
@@ -55,7 +55,8 @@ func mutate(draw *rand.Rand, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Whatever slip is made in a platform, its units give what the whole gives.
+// TestSlipsInUnits checks that after any editing mistake in a platform, its units and the whole
+// have the same result.
 func TestSlipsInUnits(t *testing.T) { slipsInUnits(t, 3) }
 
 func TestSlowSlipsInUnits(t *testing.T) {

@@ -120,8 +120,8 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestPromotionErrors: whatever is wrong with a policy makes its stage invalid, so that
-// nobody takes it for one that asks for nothing.
+// TestPromotionErrors checks that any error in a policy makes its stage invalid. Otherwise the
+// stage would look like one without conditions.
 func TestPromotionErrors(t *testing.T) {
 	for declaration, want := range map[string]string{
 		`gates: "none"`:                                         "K1103 gates must be a struct, and is a string",

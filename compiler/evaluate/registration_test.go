@@ -19,7 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// repositories are what registrations are pinned to, by their names.
+// repositories are the pinned contents of registrations, by their names.
 type repositories map[string]*archive.Tree
 
 func (r repositories) Content(_ context.Context, of *model.Registration) (*registration.Pinned, []diag.Diagnostic) {
@@ -33,10 +33,10 @@ func (r repositories) Content(_ context.Context, of *model.Registration) (*regis
 	}, nil
 }
 
-// withRegistered evaluates environment dev with the declarations, and
-// registrations that refer to the files of an archive, <registration>/<path>, of
-// which those that begin with "refused: " have no content. It returns a line for
-// each diagnostic. In workers it is the same.
+// withRegistered evaluates environment dev with the declarations and with registrations that
+// refer to the files of an archive, <registration>/<path>. Files that begin with "refused: "
+// have no content. It returns a line for each diagnostic. It also checks that evaluation in
+// workers has the same result.
 func withRegistered(t *testing.T, declarations, registered string, c memo.Cache) (*Package, []string) {
 	t.Helper()
 	pkg, ds := evaluateRegistered(t, declarations, registered, Options{Cache: c})
@@ -169,8 +169,8 @@ configs: "team-name": {
 	}
 }
 
-// What is wrong in a registration is said at its place there, and leaves the
-// platform's own entities alone.
+// TestRegisteredErrors checks that an error in a registration has its position in the
+// registration, and does not affect the platform's own entities.
 func TestRegisteredErrors(t *testing.T) {
 	const head = "-- app/deploy/app.cue --\npackage app\n\n"
 	for name, c := range map[string]struct {
@@ -281,9 +281,9 @@ func TestRegisteredErrors(t *testing.T) {
 	}
 }
 
-// Of several that bring one name, the platform has it, or the only registration whose names
-// cover it; the others fail alone. Where none has it, all fail. Which of them comes first by
-// name has no part in it.
+// TestClaims checks conflicts in which several declare one name. The platform gets the name, or
+// the only registration whose names cover it, and only the other entities fail. If no one gets
+// the name, all fail. The order of the registrations' names does not matter.
 func TestClaims(t *testing.T) {
 	kinds := map[string]struct{ name, platform, first, second string }{
 		"workloads": {"shop", `workloads: shop: {workspace: "mine", deploymentTargets: t: _at}`, `workloads: shop: deploymentTargets: t: _at`, `workloads: shop: {}`},
@@ -342,8 +342,9 @@ _at: {environment: "dev", manifests: git: {repo: "https://git.example.test/app",
 	}
 }
 
-// holderOf returns who has a workload, a target by its full name or a config: a registration, or the
-// platform; "" for none, or for a config that is invalid.
+// holderOf returns the owner of a workload, a target by its full name or a config: the name of
+// a registration, or "platform". It returns "" if the entity does not exist, or if it is an
+// invalid config.
 func holderOf(env *model.Environment, name string) string {
 	for _, w := range env.Workloads {
 		if w.Name == name || slices.ContainsFunc(w.Targets, func(t model.DeploymentTarget) bool { return t.FullName == name }) {
@@ -382,7 +383,8 @@ func TestRegisteredConfigLimits(t *testing.T) {
 	}
 }
 
-// What is provided is cached by the content, and the same.
+// TestRegisteredRemembered checks that the cache stores registered entities by their content,
+// and returns the same entities.
 func TestRegisteredRemembered(t *testing.T) {
 	c := newMemory()
 	const files = "-- app/deploy/app.cue --\npackage app\n\nworkloads: shop: deploymentTargets: a: {environment: \"dev\", manifests: git: {repo: \"https://x/y\", branch: \"b\"}}\n-- limits/x.cue --\npackage limits\nconfigs: x: match: {}\n"
@@ -437,9 +439,10 @@ spec:
       manifests: {repo: "https://git.example.test/app", branch: main, path: ./x}
 `
 
-// A published Workload registers as it is: its config schemas are contracts, each with
-// definitions of its own, at their places; what else its manifests say is kept; and a
-// target of an environment that is not the platform's is left out.
+// TestPublishedWorkload checks that a published Workload can be registered unchanged. Its
+// config schemas become contracts, each with its own definitions, and keep their positions. The
+// other fields of its manifests are kept. A target of an environment that the platform does not
+// have is left out.
 func TestPublishedWorkload(t *testing.T) {
 	pkg, ds := withRegistered(t, registrations, publishedSchemas+"-- limits/x.cue --\npackage limits\nconfigs: x: match: {}\n", nil)
 	if want := []string{"K1301 there is no environment elsewhere: the deployment target is left out @app@0a1b2c3d0a1b/deploy/workload.yaml:32:20"}; !slices.Equal(ds, want) {
@@ -471,8 +474,8 @@ func TestPublishedWorkload(t *testing.T) {
 	}
 }
 
-// A config schema that is none fails its workload or its deployment target, at its
-// place, and nothing else.
+// TestPublishedSchemaErrors checks that an invalid config schema fails only its workload or its
+// deployment target, at its position.
 func TestPublishedSchemaErrors(t *testing.T) {
 	const place = " @app@0a1b2c3d0a1b/deploy/workload.yaml:"
 	for name, c := range map[string]struct{ schema, want string }{

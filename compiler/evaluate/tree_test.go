@@ -45,8 +45,8 @@ configs: c: {match: {}, values: `+values+`}`)
 	}
 }
 
-// A default that a reference brings, and one below a config's own, is open; what
-// is written under defaults and overrides is data.
+// TestPartsOfConfigs checks that a default is open if it comes from a reference or is below a
+// config's own. Values under defaults and overrides are data.
 func TestPartsOfConfigs(t *testing.T) {
 	pkg := healthy(t, `configs: c: {
 	match: {}

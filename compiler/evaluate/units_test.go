@@ -49,7 +49,7 @@ func (m *memory) Put(key [32]byte, data []byte) {
 	m.of[key] = data
 }
 
-// answer is all that an evaluation says.
+// answer is the complete result of an evaluation.
 type answer struct {
 	model     *model.Environment
 	positions map[model.Ref][]model.Position
@@ -58,8 +58,8 @@ type answer struct {
 	stats     incremental.Stats
 }
 
-// ask evaluates an environment: in one piece, each unit alone, or as it is
-// done where neither is asked for.
+// ask evaluates an environment in one piece if how is "whole", and each unit separately if it
+// is "each". Otherwise it evaluates as Environment does.
 func ask(t *testing.T, p *source.Platform, name string, how string, c memo.Cache) answer {
 	t.Helper()
 	if !p.HasBase() || !p.Loadable(name) {
@@ -110,10 +110,10 @@ func withoutFunctionDigests(m *model.Environment) {
 	}
 }
 
-// same says in what two answers differ.
+// same reports the differences between two answers.
 func same(t *testing.T, what string, got, want answer) {
 	t.Helper()
-	// It tells nil from empty, but not how a Value is held in memory.
+	// Encode distinguishes nil from empty, but not the representations of a Value in memory.
 	if !bytes.Equal(model.Encode(got.model), model.Encode(want.model)) {
 		t.Errorf("%s: the models differ:\n%+v\n%+v", what, got.model, want.model)
 	}
@@ -148,9 +148,9 @@ func compareWays(t *testing.T, p *source.Platform, name string) incremental.Stat
 	return each.stats
 }
 
-// nasty are packages of two files or more, and in how many units they are
-// evaluated, but for that of the empty file: with an error or without, nothing
-// else may tell that they are. It is none where nothing is readable.
+// nasty are packages of at least two files, with the number of units that kalypso evaluates,
+// not counting the unit of the empty file. With or without errors, no other result may reveal
+// the units. The number is 0 if the package is unreadable.
 var nasty = map[string]struct {
 	files map[string]string
 	parts int
@@ -409,7 +409,7 @@ func TestUnitsAreTheWhole(t *testing.T) {
 	}
 }
 
-// platforms are those of the repository.
+// platforms returns the folders of the platforms in this repository.
 func platforms(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -457,8 +457,8 @@ func TestGeneratedInUnits(t *testing.T) {
 	}
 }
 
-// Random entities in random files, edited at random, with what an edit may break:
-// what is remembered of one state must not change what is said of another.
+// TestEditsInUnits edits random entities in random files at random, including edits that break
+// them. The cached results of one state must not affect the results of another.
 func TestEditsInUnits(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 5))
 	statements := []func(i int) string{

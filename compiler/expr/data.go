@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// secretMark is what schema.#Secret has, and no other struct.
+// secretMark is the field that only a schema.#Secret has.
 const secretMark = "#secret"
 
 // IsSecret reports whether a struct is a schema.#Secret.
@@ -59,8 +59,8 @@ func Data(v cue.Value) (model.Value, error) {
 	return Scalar(v)
 }
 
-// partial returns the fields of a struct that have a value, defaults taken; null
-// for what is no struct.
+// partial returns the fields of a struct that have a value, defaults taken. It returns null if
+// v is not a struct.
 func partial(v cue.Value) model.Value {
 	if v.IncompleteKind() != cue.StructKind {
 		return model.Value{}
@@ -163,9 +163,9 @@ func number(kind token.Token, text string) ast.Expr {
 	return &ast.BasicLit{Kind: kind, Value: text}
 }
 
-// IsFinal reports whether a value is data that nothing may replace: no default, no
-// constraint, no optional field and no open list anywhere in it. CUE's IsConcrete
-// alone also holds for [...string] and its like.
+// IsFinal reports whether a value is data that nothing may replace: no default, no constraint,
+// no optional field and no open list anywhere in it. CUE's IsConcrete does not suffice, because
+// it also holds for [...string] and similar lists.
 func IsFinal(v cue.Value) bool {
 	switch v.Kind() {
 	case cue.StructKind:
@@ -225,11 +225,11 @@ type Spelling struct {
 	Pos   token.Pos
 }
 
-// Spellings returns the ways in which a concrete float is written, each once, in the
-// order of the conjuncts: unification does not tell 1.5 from 1.50, and gives either.
-// What a value says counts, and only where there is none what a default or another
-// alternative says. Of what was computed there is one, as CUE prints it. A number
-// that is beyond CUE's arithmetic is an error.
+// Spellings returns the spellings of a concrete float, without duplicates, in the order of the
+// conjuncts. Unification considers 1.5 and 1.50 equal, and returns either. Spellings returns
+// the spellings in values or, if no value has one, the spellings in defaults and other
+// alternatives. A computed number has one spelling, as CUE prints it. Spellings returns an
+// error for a number beyond CUE's arithmetic.
 func Spellings(v cue.Value) ([]Spelling, error) {
 	b, err := v.MarshalJSON()
 	if err != nil {
@@ -317,7 +317,7 @@ func (s *speller) literals(e ast.Expr, into *[]Spelling) {
 	if !ok || lit.Kind != token.FLOAT {
 		return
 	}
-	// What is read of YAML may have a sign of its own.
+	// A number from YAML may include its sign.
 	written, err := model.FloatOf(sign + strings.ReplaceAll(strings.TrimPrefix(lit.Value, "+"), "_", ""))
 	var n literal.NumInfo
 	switch {

@@ -40,8 +40,8 @@ func TestHeavy(t *testing.T) {
 	}
 }
 
-// Elsewhere the answers are the same, but for those that take too long: these are
-// not waited for twice.
+// TestElsewhere checks that workers return the same answers, except for calls that exceed the
+// time limit. A second call with the same contract does not wait again.
 func TestElsewhere(t *testing.T) {
 	pool := worker.NewPool(1, worker.Self(workerArgument))
 	defer pool.Close()

@@ -2,12 +2,12 @@
 // written in is gone: constraints of selectors, open leaves of configs, and
 // contracts.
 //
-// What comes in is text and data, what goes out is data and problems; no CUE
-// value leaves the package.
+// The inputs are text and data, and the outputs are data and problems. No CUE value leaves the
+// package.
 //
 // For example, the workload hello-world of examples/hello-world requires the constraint
-// =~"^mysql://" of DATABASE_URL. With the value "mysql://east.example.com:3306/hello" nothing
-// comes out; with "east.example.com" a problem does, at the path DATABASE_URL.
+// =~"^mysql://" of DATABASE_URL. The value "mysql://east.example.com:3306/hello" has no
+// problems. The value "east.example.com" has a problem at the path DATABASE_URL.
 package expr
 
 import (
@@ -37,7 +37,7 @@ type Call struct {
 	Value *model.Value
 }
 
-// Result is the answer: the value, or why there is none.
+// Result is the answer: the value, or the problems that prevent one.
 type Result struct {
 	Value    model.Value // with problems, as much of a struct as has a value
 	Problems []Problem   // empty if there is a value; sorted by path
@@ -56,7 +56,7 @@ type Problem struct {
 	// Allowed are the strings that the value could have been, where it had to be
 	// one of several.
 	Allowed []string
-	// Elements are those of Path.
+	// Elements are the elements of Path.
 	Elements []string
 }
 
@@ -65,14 +65,14 @@ type Problem struct {
 type Evaluator struct {
 	ctx       *cue.Context
 	contracts map[model.Expr]cue.Value
-	structs   map[string]*Struct // by their text; nil for what is none
+	structs   map[string]*Struct // by their text; nil if it is not a struct
 	heavy     map[model.Expr]bool
-	numeric   map[model.Expr]bool // what only numbers satisfy
+	numeric   map[model.Expr]bool // constraints that only numbers satisfy
 	elsewhere *Elsewhere
 }
 
-// New returns an Evaluator that has what may take long answered elsewhere; nil for
-// what answers everything itself.
+// New returns an Evaluator that delegates slow calls to elsewhere. If elsewhere is nil, the
+// Evaluator answers every call itself.
 func New(elsewhere *Elsewhere) *Evaluator {
 	return &Evaluator{
 		ctx: cuecontext.New(), contracts: map[model.Expr]cue.Value{}, structs: map[string]*Struct{},
@@ -96,7 +96,8 @@ func (e *Evaluator) answer(c Call) Result {
 	return e.guarded(func() Result { return e.eval(c) })
 }
 
-// guarded asks CUE, also where that panics: then it is a problem of what was asked.
+// guarded calls ask, which uses CUE. If CUE panics, guarded returns the panic as a problem of
+// the call.
 func (e *Evaluator) guarded(ask func() Result) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -195,8 +196,9 @@ func (e *Evaluator) unify(all ast.Expr, contract model.Expr) (cue.Value, error) 
 	return c.Unify(v), nil
 }
 
-// andMissing adds what a contract misses besides the problems: CUE names it only
-// where there are no others, so it is asked again without the values at fault.
+// andMissing adds the missing fields of a contract to the problems. CUE reports missing fields
+// only if there are no other problems, so andMissing evaluates the call again without the
+// values at fault.
 func (e *Evaluator) andMissing(c Call, problems []Problem) []Problem {
 	atFault := slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Missing })
 	if len(atFault) == 0 {
@@ -249,9 +251,9 @@ func (e *Evaluator) contract(text model.Expr) (cue.Value, error) {
 		return cue.Value{}, err
 	}
 	v := e.ctx.BuildExpr(x, cue.InferBuiltins(true))
-	// CUE passes over what is wrong with an argument of matchN itself, such as !{}, the first
-	// time that it holds anything against it, and not later: what is asked first has no part in
-	// the answer.
+	// CUE ignores an error in an argument of matchN, such as !{}, the first time it checks a
+	// value against matchN, but not later. This first check makes the answer independent of the
+	// order of calls.
 	_ = v.Unify(e.ctx.BuildExpr(ast.NewStruct())).Validate()
 	e.contracts[text] = v
 	return v, nil
@@ -362,16 +364,16 @@ type Field struct {
 	Name string
 	// Optional says that the field may be absent.
 	Optional bool
-	// Constraint is that of the field's value.
+	// Constraint is the constraint on the field's value.
 	Constraint model.Expr
-	// Contract is a contract that says this and nothing else: a struct of the field.
+	// Contract is a contract with only this field.
 	Contract model.Expr
 }
 
-// Fields takes a contract apart into contracts on one field each, in the order in
-// which it names them: values satisfy it where they are a struct and satisfy each,
-// and what it fills in is what each fills in. It says false of what is not simply a
-// struct, of patterns, and where fields may refer to each other.
+// Fields splits a contract into contracts on one field each, in the order of the contract. A
+// value satisfies the contract if it is a struct and satisfies each of them. They also fill in
+// the same values as the contract. Fields returns false if the contract is not a plain struct,
+// if it has patterns, or if its fields may refer to each other.
 func Fields(contract model.Expr) ([]Field, bool) {
 	x, err := parser.ParseExpr("", string(contract))
 	if err != nil {

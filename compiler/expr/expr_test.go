@@ -29,7 +29,7 @@ func exprs(texts ...string) []model.Expr {
 	return out
 }
 
-// said is a result in one line: the value, or what is said of which path.
+// said returns a result as one line: the value, or the paths and kinds of the problems.
 func said(r Result) string {
 	if len(r.Problems) == 0 {
 		return r.Value.String()
@@ -95,7 +95,7 @@ func TestEval(t *testing.T) {
 				v := value(t, test.value)
 				c.Value = &v
 			}
-			for range 2 { // the second time with what it remembers
+			for range 2 { // the second time from memory
 				if got := said(e.Eval([]Call{c})[0]); got != test.want {
 					t.Errorf("got %s, want %s", got, test.want)
 				}
@@ -104,7 +104,7 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// TestPartial: with problems, the result has what has a value.
+// TestPartial checks that a result with problems contains the fields that have a value.
 func TestPartial(t *testing.T) {
 	v := value(t, `{s: {a: 1}}`)
 	r := New(nil).Eval([]Call{{Contract: `{missing: int, filled: *1 | int, s: {a: int, b: *2 | int, c: string}}`, Value: &v}})[0]
@@ -121,7 +121,7 @@ func TestSatisfies(t *testing.T) {
 	}{
 		{`=~"^east"`, "east-us", true}, {`=~"^east"`, "west", false}, {`!="x"`, "y", true}, {`!="x"`, "x", false},
 		{`"a" | "b"`, "b", true}, {`strings.MinRunes(4)`, "abc", false}, {`string`, "", true}, {`string`, "\x00\"\\(x)", true},
-		// Numbers are asked of what a string writes in decimal.
+		// For a constraint on numbers, a string counts as the number that it writes in decimal.
 		{`3`, "3", true}, {`3`, "3.0", false}, {`>80`, "85", true}, {`>80`, "9", false}, {`>80`, "80.5", true}, {`>80`, "085", false}, {`>80`, "1e3", false},
 		{`>80`, "", false}, {`<0`, "-3", true}, {`int`, "3.5", false}, {`!=3`, "4", true}, {`!=3`, "many", false}, {`number | string`, "many", true}, {`>"80"`, "9", true},
 	} {

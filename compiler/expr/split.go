@@ -18,19 +18,19 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
-// Struct is an open leaf that is a struct, such as one with optional fields,
-// taken apart: Regular, with the constraints of Optional for fields that are there, and
-// Rest on top, is the same constraint.
+// Struct is an open leaf that is a struct, such as one with optional fields, split into parts.
+// Unifying Regular, the constraints of Optional for fields that exist, and Rest yields the same
+// constraint.
 type Struct struct {
 	Text     string     // of the whole
 	Regular  model.Tree // a struct
 	Optional []model.TreeField
-	Required []string   // names among Optional that must be there
-	Rest     model.Expr // patterns, as a struct; "" for none
+	Required []string   // names among Optional that must exist
+	Rest     model.Expr // patterns, as a struct; "" without patterns
 }
 
-// Split takes an open leaf apart. It says false of what is no struct, or one
-// whose fields refer to each other: CUE must look at all of it at once.
+// Split splits an open leaf into its parts. It returns false if the leaf is not a struct, or if
+// its fields refer to each other. Then CUE must evaluate the leaf as a whole.
 func (e *Evaluator) Split(text string) (*Struct, bool) {
 	if !strings.Contains(text, "{") {
 		return nil, false
@@ -82,7 +82,7 @@ type pieces struct {
 	names  []string
 	fields map[string]*piece
 	rest   []ast.Decl
-	lets   []*ast.LetClause // what CUE's exporter puts beside them, for references
+	lets   []*ast.LetClause // let clauses of CUE's exporter, for references
 }
 
 type piece struct {
@@ -90,7 +90,7 @@ type piece struct {
 	terms             []ast.Expr
 }
 
-// add collects the fields of an expression; false where it is not simply a
+// add collects the fields of an expression. It returns false if the expression is not a plain
 // struct.
 func (p *pieces) add(x ast.Expr) bool {
 	switch x := x.(type) {
@@ -298,8 +298,8 @@ func textOf(n ast.Node) model.Expr {
 	return model.Expr(strings.TrimSpace(string(b)))
 }
 
-// Marked reports whether an open leaf marks a default of its own, rather than of
-// something in it: *[1] | [...int] does, [...int] and [...{a: *1 | int}] do not.
+// Marked reports whether an open leaf marks a default for the whole leaf, and not only for a
+// part of it. It holds for *[1] | [...int], but not for [...int] and [...{a: *1 | int}].
 func Marked(text string) bool {
 	x, err := parser.ParseExpr("", text)
 	return err == nil && marked(x)
@@ -322,18 +322,18 @@ func marked(x ast.Expr) bool {
 	return false
 }
 
-// Elsewhere has calls answered by workers that may take any time and memory: what
-// they are about may have been written by others, and comes together with values
-// that they chose. Evaluators share one.
+// Elsewhere evaluates calls in workers. Such calls may take any time and memory, because other
+// people may have written their expressions and chosen their values. Several Evaluators share
+// one Elsewhere.
 type Elsewhere struct {
 	pool *worker.Pool
 
 	mu     sync.Mutex
-	beyond map[string]Result // by what is asked, without the value
+	beyond map[string]Result // by the call's expressions, without the value
 }
 
-// In returns an Elsewhere of workers, which know Handler under HandlerName; nil,
-// for which everything is answered where it is asked, for none.
+// In returns an Elsewhere for a pool of workers, which know Handler under HandlerName. It
+// returns nil if pool is nil. Evaluators then answer every call themselves.
 func In(pool *worker.Pool) *Elsewhere {
 	if pool == nil {
 		return nil
@@ -344,13 +344,13 @@ func In(pool *worker.Pool) *Elsewhere {
 // HandlerName is the name under which workers answer calls.
 const HandlerName = "expr"
 
-// Handler returns what answers calls in a worker.
+// Handler returns the handler that answers calls in a worker.
 func Handler() worker.Handler {
 	return worker.Handle(func(c *Call) (Result, error) { return New(nil).answer(*c), nil })
 }
 
-// eval answers a call. What was beyond all bounds for one value is not tried with
-// another.
+// eval answers a call. If a call exceeded all bounds for one value, eval does not try its
+// expressions with another value.
 func (e *Elsewhere) eval(c Call) Result {
 	key := string(c.Contract)
 	for _, t := range c.Terms {
@@ -391,9 +391,9 @@ func (e *Evaluator) heavyText(text model.Expr) bool {
 	return heavy
 }
 
-// unfolds reports whether an expression makes more than is written: by a for clause, a
-// function or a multiplication. What stands under an if clause was not evaluated
-// when the expression was written, so that there disjunctions may also multiply.
+// unfolds reports whether the value of an expression may be larger than its text, because of a
+// for clause, a function or a multiplication. CUE did not evaluate expressions under an if
+// clause when it wrote the expression, so a conjunction there may also multiply disjunctions.
 func unfolds(n ast.Node, conditional bool) (found bool) {
 	ast.Walk(n, func(n ast.Node) bool {
 		if found {

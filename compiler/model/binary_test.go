@@ -97,7 +97,7 @@ func TestDecodeValueIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzDecodeValue: what is read is written as the same bytes.
+// FuzzDecodeValue checks that a decoded value encodes to the same bytes.
 func FuzzDecodeValue(f *testing.F) {
 	for _, v := range []Value{{}, BoolOf(true), number(f, "1.5"), ListOf(StringOf("a"), IntOf(7)),
 		StructOf(Field{"s", SecretOf(Field{"store", StringOf("v")})}, Field{"t", StructOf()})} {

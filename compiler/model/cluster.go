@@ -11,25 +11,27 @@ import (
 type Cluster struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	ClusterType string `json:"clusterType"` // "" where labels decide
+	ClusterType string `json:"clusterType"` // "" if labels decide
 	// Folder is the Name of the ClusterType that it follows: of its cluster type, or of a
 	// class of that.
 	Folder string `json:"-"`
-	// Inventory has the cluster as a row; "" where the platform declares it.
+	// Inventory is the inventory whose row declares the cluster; "" if the platform declares
+	// it.
 	Inventory string            `json:"inventory,omitempty"`
-	Address   string            `json:"address"` // "" where the platform gives none
+	Address   string            `json:"address"` // "" if the platform declares no address
 	Labels    map[string]string `json:"labels"`
 	Values    *Value            `json:"values"`
-	// Composed are the values that configs compose for this cluster alone, by deployment
-	// target, where they use facts of single clusters; null where they take one away.
+	// Composed are the values that configs compose only for this cluster, because they use
+	// facts of single clusters. The keys are deployment targets. A null removes a value.
 	Composed map[string]Value `json:"-"`
 
-	// Digest identifies what it says, wherever and however that is written, and Composed.
+	// Digest identifies the cluster's content and Composed. It does not depend on positions or
+	// formatting.
 	Digest Digest `json:"-"`
 }
 
-// Compose notes the values that are composed for the cluster alone, for a deployment target by
-// its full name.
+// Compose records the values that are composed only for this cluster, for the deployment target
+// with a full name.
 func (c *Cluster) Compose(deploymentTarget string, values Value) {
 	if len(values.Fields()) == 0 {
 		return
@@ -41,8 +43,9 @@ func (c *Cluster) Compose(deploymentTarget string, values Value) {
 	c.Digest = DigestBytes(values.AppendBinary([]byte(string(c.Digest) + " " + deploymentTarget + " ")))
 }
 
-// ValuesOf returns the values that a deployment target has on this cluster alone: its own,
-// over those that are composed for it. It is an empty struct for none.
+// ValuesOf returns the values of a deployment target that are specific to this cluster: the
+// cluster's own values over its composed ones. It returns an empty struct if there are no such
+// values.
 func (c *Cluster) ValuesOf(deploymentTarget string) Value {
 	out := StructOf()
 	if composed, there := c.Composed[deploymentTarget]; there {
@@ -54,7 +57,7 @@ func (c *Cluster) ValuesOf(deploymentTarget string) Value {
 	return out
 }
 
-// Entries says what the clusters of a cluster type pull.
+// Entries describes what the clusters of a cluster type pull.
 type Entries string
 
 // The entries of cluster types.
@@ -63,7 +66,7 @@ const (
 	ClusterEntries Entries = "cluster" // each an entry of its own, which names a folder
 )
 
-// Cluster returns the cluster with a name; nil for none.
+// Cluster returns the cluster with a name. It returns nil if there is no such cluster.
 func (e *Environment) Cluster(name string) *Cluster {
 	i, found := slices.BinarySearchFunc(e.Clusters, name,
 		func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
@@ -79,8 +82,8 @@ func (c *ClusterType) TypeName() string { return TypeOfFolder(c.Name) }
 // Ref of the cluster type, as the platform declares it.
 func (c *ClusterType) Ref() Ref { return Ref{Collection: "clusterTypes", Name: c.TypeName()} }
 
-// Selects reports whether the selector of clusters with this name holds for the clusters of
-// the type; so does every nil one.
+// Selects reports whether the selector of clusters with this name holds for the clusters of the
+// type. A nil selector always holds.
 func (c *ClusterType) Selects(s *Selector, name string) bool {
 	if s == nil {
 		return true
@@ -89,8 +92,8 @@ func (c *ClusterType) Selects(s *Selector, name string) bool {
 	return found
 }
 
-// TypeOfFolder returns the name of the cluster type of a folder <type> or <type>.<class>:
-// a dot is no part of a cluster type's name.
+// TypeOfFolder returns the name of the cluster type of a folder <type> or <type>.<class>. The
+// name of a cluster type contains no dot.
 func TypeOfFolder(folder string) string {
 	name, _, _ := strings.Cut(folder, ".")
 	return name
@@ -114,8 +117,8 @@ type ClusterSelector struct {
 	// Of is the policy, a part of its except, the config or the config schema that it is in.
 	Of Ref
 	*Selector
-	// ClusterTypes are those whose clusters it may tell apart, by name and labels, or Match
-	// the assignments; the other one is nil.
+	// ClusterTypes selects the cluster types whose clusters the selector distinguishes by name
+	// and labels. Match selects the assignments instead. The other one is nil.
 	ClusterTypes, Match *Selector
 }
 
@@ -147,9 +150,9 @@ func (e *Environment) ClusterSelectors() []ClusterSelector {
 	return out
 }
 
-// SelectorOf names the selector of clusters at a reference: of a policy by the policy's
-// name alone, as most are, and of others with what they are. No two have the same name: an
-// underscore is no part of an entity's name.
+// SelectorOf returns the name of the selector of clusters at a reference. The selector of a
+// policy, the most common one, has only the policy's name. Other names begin with the kind of
+// selector. All names differ, because the name of an entity contains no underscore.
 func SelectorOf(of Ref) string {
 	switch of.Collection {
 	case "configs":
@@ -163,8 +166,9 @@ func SelectorOf(of Ref) string {
 	return of.Name
 }
 
-// ClassOf names the class of clusters for which selectors of clusters hold: by their names,
-// which are sorted, alone. It is "" for none, and cut with a hash where it is long.
+// ClassOf returns the name of the class of clusters for which only these selectors of clusters
+// hold, given by their sorted names. It returns "" if there are no selectors, and shortens a
+// long name with a hash.
 func ClassOf(selectors []string) string { return ShortName(strings.Join(selectors, "."), MaxLabel) }
 
 // Inventory is a file whose rows are clusters.
@@ -172,22 +176,22 @@ type Inventory struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	File        string `json:"file"` // from the folder of the CUE file that names it
-	// From is what holds the file; nil for the platform.
+	// From is the remote source of the file; nil if the platform contains the file.
 	From        *InventorySource `json:"from"`
-	Format      InventoryFormat  `json:"format"` // "" for what the file's ending says
+	Format      InventoryFormat  `json:"format"` // "" if the file extension decides
 	Separator   string           `json:"separator"`
-	Rows        string           `json:"rows"`        // the field that holds the list; "" where the file is the list
-	ClusterType string           `json:"clusterType"` // of rows that name none; "" where labels decide
+	Rows        string           `json:"rows"`        // the field with the list; "" if the file is the list
+	ClusterType string           `json:"clusterType"` // of rows that name none; "" if labels decide
 	Columns     Columns          `json:"columns"`
-	// Labels are what the labels of each row must satisfy.
+	// Labels select the valid rows: the labels of each row must match.
 	Labels     Selector `json:"-"`
 	AllowEmpty bool     `json:"allowEmpty"`
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies the inventory's content. It does not depend on positions or formatting.
 	Digest Digest `json:"-"`
 }
 
-// InventorySource is what holds the file of an inventory: exactly one of both.
+// InventorySource is the remote source of an inventory's file. Exactly one field is set.
 type InventorySource struct {
 	Git *Git `json:"git"`
 	OCI *OCI `json:"oci"`
@@ -196,7 +200,7 @@ type InventorySource struct {
 // Manifests returns the source as those of workloads are.
 func (s *InventorySource) Manifests() Manifests { return Manifests{Git: s.Git, OCI: s.OCI} }
 
-// InventoryFormat is what an inventory's file is.
+// InventoryFormat is the format of an inventory's file.
 type InventoryFormat string
 
 // The formats of inventories.
@@ -207,14 +211,14 @@ const (
 	YAMLInventory   InventoryFormat = "yaml"
 )
 
-// Columns say where a cluster's fields are in a row.
+// Columns map the fields of a cluster to the columns of a row.
 type Columns struct {
 	Name        string `json:"name"`
 	ClusterType string `json:"clusterType"`
 	Address     string `json:"address"`
 	Description string `json:"description"`
-	// Labels and Values are by label and by value; nil for those that are named
-	// labels.<label> and values.<value>.
+	// Labels are the columns by label, and Values the columns by value. They are nil if the
+	// columns are named labels.<label> and values.<value>.
 	Labels map[string]string `json:"labels"`
 	Values map[string]Column `json:"values"`
 }
@@ -225,7 +229,7 @@ type Column struct {
 	Type   string `json:"type"`
 }
 
-// UnmarshalJSON reads a column's name alone, or an object.
+// UnmarshalJSON reads either the name of a column or an object.
 func (c *Column) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		c.Type = "string"

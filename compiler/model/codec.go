@@ -9,20 +9,21 @@ import (
 	"slices"
 )
 
-// Encode returns a binary form of v, which Decode reads. Equal values have equal
-// bytes: maps are sorted. It keeps everything: nil slices and maps differ from
-// empty ones, as in reflect.DeepEqual. v may be made of bools, integers, strings,
-// arrays, slices, maps, pointers, structs of exported fields, and Values; anything
-// else is a mistake of the program, and panics. The form is that of the type as it
-// is: bytes of another version of the type cannot be read, or not as they were
-// meant, so that whoever keeps them keeps versions apart.
+// Encode returns a binary form of v, which Decode reads. Equal values have equal bytes: maps
+// are sorted. The form is lossless: nil slices and maps differ from empty ones, as in
+// reflect.DeepEqual. v may contain bools, integers, strings, arrays, slices, maps, pointers,
+// structs of exported fields, and Values. Encode panics if v contains anything else, which is a
+// programming error.
+//
+// The form follows the current definition of the type. Decode either rejects or misreads bytes
+// from another version of the type. Callers that store the bytes must separate the versions.
 //
 //	bool, uint8, array of uint8 = its bytes
-//	other integers = varint, zigzag where signed
+//	other integers = varint, zigzag if signed
 //	string         = length text
 //	slice, map     = 0 for nil, else count+1, then the elements; of a map each
 //	                 key and value, sorted by the keys' bytes
-//	pointer        = 0 for nil, else 1 and what it points to
+//	pointer        = 0 for nil, else 1 and the value that it points to
 //	struct         = its fields
 func Encode(v any) []byte {
 	return appendAny(nil, reflect.ValueOf(v))
@@ -99,10 +100,9 @@ func appendMap(b []byte, v reflect.Value) []byte {
 	return b
 }
 
-// Decode reads into what a pointer points to, as Encode wrote it. Bytes that
-// Encode does not write of that type are an error, and what is allocated is
-// linear in their number; into is not to be used then. It shares no memory with
-// data.
+// Decode reads data, as Encode wrote it, into the value that a pointer points to. It returns an
+// error if Encode does not write such bytes for that type; the caller must not use the value
+// then. Its allocations are linear in the length of data. The value shares no memory with data.
 func Decode(data []byte, into any) error {
 	d := decoder{data}
 	if err := d.any(reflect.ValueOf(into).Elem(), 0); err != nil {
@@ -328,10 +328,10 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// DecodeValue reads the value that b begins with, as AppendBinary writes it, and
-// returns what follows it. The value shares no memory with b. Bytes that
-// AppendBinary does not write are an error, and so are values deeper than 10,000
-// levels; what is allocated is linear in the length of b.
+// DecodeValue reads the value at the start of b, as AppendBinary writes it, and returns the
+// value and the remaining bytes. It returns an error if AppendBinary does not write such bytes,
+// or if the value is deeper than 10,000 levels. Its allocations are linear in the length of b.
+// The value shares no memory with b.
 func DecodeValue(b []byte) (v Value, rest []byte, err error) {
 	d := valueDecoder{rest: b, budget: uint64(len(b))}
 	v, err = d.value(0)
@@ -343,9 +343,9 @@ func DecodeValue(b []byte) (v Value, rest []byte, err error) {
 
 var errCutShort = errors.New("cut short")
 
-// valueDecoder reads values. The budget is how many bytes the elements that are
-// still to come can have at most, each at least one: counts are believed only
-// within it, so that lists within lists cannot claim the same bytes over again.
+// valueDecoder reads values. Each remaining element occupies at least one byte, so the budget
+// bounds their number. The decoder rejects a count that exceeds the budget, so that nested
+// lists cannot claim the same bytes twice.
 type valueDecoder struct {
 	rest   []byte
 	budget uint64

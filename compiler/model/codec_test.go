@@ -48,8 +48,8 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that bytes that are not to be trusted are read or refused,
-// and that what is read has one form for maps that are sorted.
+// FuzzDecode checks that Decode either reads or rejects untrusted bytes, and that a decoded
+// value has a single encoded form with sorted maps.
 func FuzzDecode(f *testing.F) {
 	f.Add(Encode(sample()))
 	f.Add(bytes.Repeat([]byte{0xff}, 40))

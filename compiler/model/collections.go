@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Collection is one of the language's collections of entities, as a slice of an
-// Environment. Its methods are what is done alike to all of them.
+// Collection is one of the language's collections of entities, as a slice of an Environment.
+// Its methods are the operations common to all collections.
 type Collection interface {
 	// Name returns the field of the language, such as "clusterTypes".
 	Name() string
@@ -17,8 +17,8 @@ type Collection interface {
 	Distribute(from *Environment, to func(Ref) *Environment)
 	// Sort sorts the entities of an environment by their names.
 	Sort(*Environment)
-	// Identify gives each entity its digest. What is a function of the assignment
-	// gets what function returns for it.
+	// Identify sets the digest of each entity. For an entity that is a function of the
+	// assignment, it uses the digest that function returns.
 	Identify(m *Environment, function func(Ref) Digest)
 }
 
@@ -82,8 +82,8 @@ func (c collection[T, P]) Sort(m *Environment) {
 	sort.Slice(all, func(i, j int) bool { return P(&all[i]).key() < P(&all[j]).key() })
 }
 
-// Identify sets the digests of the entities of an environment, which are empty; function
-// returns that of an entity which is a function of the assignment.
+// Identify sets the digests of the entities of an environment, which are empty before. For an
+// entity that is a function of the assignment, function returns the digest.
 func (c collection[T, P]) Identify(m *Environment, function func(Ref) Digest) {
 	all := *c.of(m)
 	for i := range all {
@@ -182,9 +182,9 @@ func UserName(deploymentTarget string) string {
 	return ShortName(deploymentTarget, MaxLinuxUser)
 }
 
-// ShortName returns name if it has at most limit characters, else its beginning
-// and a hash of the whole, limit characters together. Different names get
-// different short names but for collisions of 40 bits.
+// ShortName returns name if it has at most limit characters. Otherwise it returns the beginning
+// of name and a hash of the whole, together limit characters long. Different names have
+// different short names, except for collisions of 40 bits.
 func ShortName(name string, limit int) string {
 	if len(name) <= limit {
 		return name
@@ -194,9 +194,9 @@ func ShortName(name string, limit int) string {
 	return strings.TrimRight(name[:limit-len(hash)-1], "-.") + "-" + hash
 }
 
-// IsDNSLabel reports whether a name is a DNS label but for its length, which
-// ShortName takes care of (RFC 1123, section 2.1): lower case letters, digits
-// and, not at either end, dashes.
+// IsDNSLabel reports whether a name is a DNS label of any length (RFC 1123, section 2.1). A
+// label consists of lower case letters, digits and dashes, and neither begins nor ends with a
+// dash. ShortName limits the length.
 func IsDNSLabel(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -208,10 +208,10 @@ func IsDNSLabel(name string) bool {
 }
 
 // IsName reports whether a key of a collection is a #Name of the schema: a DNS label. CUE
-// reports one that is not as a field that is not allowed.
+// reports other keys as fields that are not allowed.
 func IsName(key string) bool { return IsDNSLabel(key) && len(key) <= MaxLabel }
 
-// IsDevice reports whether Windows keeps a name for a device, whatever ending it has
+// IsDevice reports whether Windows reserves a name for a device, with any extension
 // (https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
 func IsDevice(name string) bool {
 	base, _, _ := strings.Cut(strings.ToLower(name), ".")
@@ -226,8 +226,9 @@ func IsDevice(name string) bool {
 	return found && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
 }
 
-// IsDNSSubdomain reports whether a name is DNS labels with dots between them, but for
-// its length: what Kubernetes allows for most objects, though not for namespaces.
+// IsDNSSubdomain reports whether a name consists of DNS labels with dots between them,
+// regardless of its length. Kubernetes allows such names for most objects, but not for
+// namespaces.
 func IsDNSSubdomain(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if !IsDNSLabel(label) {
@@ -247,9 +248,9 @@ const (
 	TargetNames       = "deploymentTargets.name"
 )
 
-// References are the fields of the schema, each as <definition>.<field>, whose value, or whose
-// elements, are names, and the collection of what they name. Those of #Assignment are the facts
-// that a match constrains.
+// References maps fields of the schema to the collection that they refer to. A key is
+// <definition>.<field>; the value of the field, or each element of its list, is a name in that
+// collection. The fields of #Assignment are the facts that a match constrains.
 var References = map[string]string{
 	"#Environment.after":    "environments",
 	"#SoakGate.environment": "environments",

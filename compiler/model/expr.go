@@ -40,7 +40,7 @@ type Tree struct {
 	Open   *Open       // of an open leaf
 }
 
-// TreeKind says what a node of a Tree is.
+// TreeKind is the kind of a node of a Tree.
 type TreeKind uint8
 
 // The kinds of node.
@@ -76,10 +76,10 @@ type TreeField struct {
 // Open is a leaf that is not final: a constraint, a value with a default, or
 // both.
 type Open struct {
-	// Constraint is what any value must satisfy, without the marks of defaults:
-	// of *"info" | string it is "info" | string.
+	// Constraint is the condition for any value, without the marks of defaults: for *"info" |
+	// string it is "info" | string.
 	Constraint Expr
-	// Default is the value where no other is given; nil for none.
+	// Default is the value if no layer sets another one; nil if there is no default.
 	Default *Value
 	// Text is the leaf as it was written, for messages.
 	Text string
@@ -91,7 +91,7 @@ type SelectorOp uint8
 // The kinds of Selector.
 const (
 	OpAll      SelectorOp = iota // holds for everything
-	OpNone                       // holds for nothing
+	OpNone                       // never holds
 	OpAnd                        // all of Args hold
 	OpOr                         // one of Args holds
 	OpField                      // the fact Key is present and satisfies Args[0]

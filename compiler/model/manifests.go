@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Manifests says where a deployment target's manifests are. Exactly one of the
-// sources is set.
+// Manifests is the source of a deployment target's manifests. Exactly one of the sources is
+// set.
 type Manifests struct {
 	Git       *Git       `json:"git,omitempty"`
 	OCI       *OCI       `json:"oci,omitempty"`
@@ -35,7 +35,7 @@ const (
 // SourceKinds are all kinds of manifests, in the schema's order.
 var SourceKinds = []SourceKind{GitSource, OCISource, HelmSource, KustomizeSource, PackageSource, AnsibleSource}
 
-// Kind returns which kind the manifests are; "" for none.
+// Kind returns the kind of the manifests. It returns "" if no source is set.
 func (m Manifests) Kind() SourceKind {
 	switch {
 	case m.Git != nil:
@@ -54,8 +54,8 @@ func (m Manifests) Kind() SourceKind {
 	return ""
 }
 
-// WithoutSecrets returns the manifests without the names of secrets with credentials,
-// as what is not the platform's own is shown to functions and templates.
+// WithoutSecrets returns a copy of the manifests without the names of secrets with credentials.
+// Functions and templates that are not the platform's own get this copy.
 func (m Manifests) WithoutSecrets() Manifests {
 	git := func(g *Git) *Git {
 		if g == nil {
@@ -92,17 +92,18 @@ func (m Manifests) WithoutSecrets() Manifests {
 	return m
 }
 
-// CRDs says what happens to the CustomResourceDefinitions of what is rendered.
+// CRDs describes the lifecycle of the CustomResourceDefinitions of rendered manifests.
 type CRDs string
 
-// What happens to CustomResourceDefinitions; "" is KeepCRDs.
+// The values of CRDs. The zero value "" means KeepCRDs.
 const (
 	KeepCRDs   CRDs = "keep"   // they outlive the assignment
 	DeleteCRDs CRDs = "delete" // they go with the assignment
 	SkipCRDs   CRDs = "skip"   // they are left out
 )
 
-// CRDs returns what the source says about CustomResourceDefinitions; "" for nothing.
+// CRDs returns the setting of the source for CustomResourceDefinitions. It returns "" if the
+// source has no setting.
 func (m Manifests) CRDs() CRDs {
 	switch {
 	case m.Git != nil:
@@ -174,8 +175,8 @@ type OIDCIdentity struct {
 	Subject string `json:"subject"`
 }
 
-// Helm is a chart of a chart repository (Repo) or an OCI registry (OCI). Values are
-// those that the chart gets; nil until they are composed.
+// Helm is a chart of a chart repository (Repo) or an OCI registry (OCI). Values are the values
+// of the chart; nil before they are composed.
 type Helm struct {
 	Repo           string `json:"repo,omitempty"`
 	OCI            string `json:"oci,omitempty"`
@@ -215,7 +216,7 @@ type KustomImage struct {
 	Digest  string `json:"digest,omitempty"`
 }
 
-// Package is what a machine runs without containers.
+// Package is software that a machine runs without containers.
 type Package struct {
 	Deb   map[string]Deb         `json:"deb,omitempty"`   // by name
 	Files map[string]MachineFile `json:"files,omitempty"` // by absolute path
@@ -259,15 +260,15 @@ type Playbook struct {
 	Vars     *Value `json:"vars,omitempty"`
 }
 
-// Projection is what a chart, an overlay or a folder of manifests renders to.
+// Projection is the result of rendering a chart, an overlay or a folder of manifests.
 type Projection struct {
 	// Objects are Kubernetes objects in the order of their application, with the
 	// CRDs first.
 	Objects []Projected
-	// Files are those of an Ansible playbook's repository, by path, sorted.
+	// Files are the files of an Ansible playbook's repository, by path, sorted.
 	Files []ProjectedFile
-	// Revision is what was rendered: a commit, a chart's version, or the digest of
-	// an OCI manifest, as kalypso.lock has it.
+	// Revision is the rendered revision: a commit, a chart's version, or the digest of an OCI
+	// manifest, as kalypso.lock records it.
 	Revision string
 }
 
@@ -277,14 +278,15 @@ type Projected struct {
 	// Hooks are the hooks of Helm that the object is for, such as "pre-install",
 	// sorted; none for an ordinary object.
 	Hooks []string
-	// Unstable says why two renders of a chart differ in the object; "" where they do
-	// not. Only a hook that is not Applied has it, and nobody may write such a hook.
+	// Unstable is the reason why two renders of a chart differ in the object; "" if they do not
+	// differ. Only a hook that is not Applied has a reason, and kalypso never writes such a
+	// hook.
 	Unstable string
 }
 
-// Applied reports whether an installation or an upgrade of a chart applies the object:
-// each that is no hook, and hooks of these. Hooks of tests, deletions and rollbacks
-// come later, if ever.
+// Applied reports whether an installation or an upgrade of a chart applies the object. It
+// applies every object that is not a hook, and the hooks of installations and upgrades. Hooks
+// of tests, deletions and rollbacks run later, if at all.
 func (o Projected) Applied() bool {
 	return len(o.Hooks) == 0 || slices.ContainsFunc(o.Hooks, func(hook string) bool {
 		return strings.HasSuffix(hook, "-install") || strings.HasSuffix(hook, "-upgrade")

@@ -1,9 +1,9 @@
-// Package model is the evaluated platform as Go types: what `evaluate` makes of
-// the CUE sources, and all that later steps know of them.
+// Package model is the evaluated platform as Go types. Package evaluate creates it from the CUE
+// sources, and all later steps use only this model.
 //
-// A leaf of the model is either data, a Value, or an expression, what must stay
-// CUE because it is not concrete: an Expr holds it as text of its own. All
-// slices of entities are sorted by name. A model is immutable once evaluated,
+// A leaf of the model is either data or an expression. Data is a Value. An expression is an
+// Expr: CUE that is not concrete, as self-contained text. All slices of entities are sorted by
+// name. A model is immutable once evaluated,
 // and may be read by several goroutines.
 //
 // For example, the config everywhere of examples/hello-world, with the value
@@ -18,8 +18,8 @@ type Environment struct {
 	Settings
 
 	ClusterTypes []ClusterType
-	// Clusters are those that the platform declares, and, once they have been read, the
-	// rows of Inventories.
+	// Clusters are the clusters that the platform declares and, after kalypso reads the
+	// Inventories, also their rows.
 	Clusters           []Cluster
 	Inventories        []Inventory
 	Workspaces         []Workspace
@@ -50,13 +50,13 @@ type Settings struct {
 	Description string
 	After       []string
 	GitOps      *GitOps
-	// Rings are those of an environment whose own files say something of them; nil for
-	// those of the base.
+	// Rings are the rings that the environment's own files set. If these files do not mention
+	// rings, Rings is nil and the rings of the base apply.
 	Rings []Ring
-	// MaxRemovals is how many assignments on clusters one build may remove: a number, or a
-	// percentage such as "25%" of the existing ones; "" for the default. MaxEmptied is how
-	// many listed clusters may lose everything, in the same form, and EmptiedClusters are
-	// clusters that may in addition.
+	// MaxRemovals is the number of assignments on clusters that one build may remove, or a
+	// percentage such as "25%" of the existing ones; "" for the default. MaxEmptied is the
+	// number of listed clusters that may lose all their assignments, in the same form.
+	// EmptiedClusters are additional clusters that may lose them.
 	MaxRemovals, MaxEmptied string
 	EmptiedClusters         []string
 	// RemovedClusters are the clusters whose entries go once they are no longer listed.
@@ -116,15 +116,16 @@ const (
 // configuration. One that the platform declares with entries for each cluster becomes
 // one for each class of its clusters, which have all but their names in common.
 type ClusterType struct {
-	// Name is that of its folder: the declared name, or <declared name>.<class>.
+	// Name is the name of its folder: the declared name, or <declared name>.<class>.
 	Name string `json:"name"`
-	// Class is "" for what the platform declares, and for clusters that no selector of
-	// clusters holds for.
+	// Class is the class of the clusters. It is "" for a declared cluster type, and for
+	// clusters that no selector of clusters holds for.
 	Class string `json:"-"`
-	// SelectedBy are the names of the selectors of clusters (see SelectorOf) that hold for
-	// its clusters, sorted.
+	// SelectedBy are the names of the selectors of clusters (see SelectorOf) that hold for its
+	// clusters, sorted.
 	SelectedBy []string `json:"-"`
-	// Entries reports whether each cluster pulls an entry of its own.
+	// Entries describes what its clusters pull: the folder of the type, or an entry of their
+	// own.
 	Entries Entries `json:"entries"`
 
 	Description      string            `json:"description"`
@@ -133,37 +134,39 @@ type ClusterType struct {
 	NamespaceService string            `json:"namespaceService"`
 	ConfigFormat     ConfigFormat      `json:"configFormat"`
 
-	// KubernetesVersion and APIVersions are what charts that are rendered find on
-	// its clusters; "" and nil where the platform does not say.
+	// KubernetesVersion and APIVersions are the capabilities of its clusters, for charts that
+	// kalypso renders. They are "" and nil if the platform does not set them.
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	APIVersions       []string `json:"apiVersions"`
 
-	// Clusters selects those that it has beside the ones that name it; nil for none.
+	// Clusters selects clusters in addition to the clusters that name the type; nil if the type
+	// has no selector.
 	Clusters *Selector `json:"-"`
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies the type's content. It does not depend on positions or formatting.
 	Digest Digest `json:"-"`
 }
 
-// Registration is a reference to what another team keeps in a repository.
+// Registration is a reference to another team's declarations in a repository.
 type Registration struct {
 	Name      string
-	Workspace string // "" where each of its workloads says its own
+	Workspace string // "" if each of its workloads names a workspace
 	Git       Git
 	Workloads bool // whether it may bring workloads
 	Configs   bool // whether it may bring configs
-	// Names are those of its workloads, deployment targets and configs that it has where
-	// other registrations bring them, too.
+	// Names are its workloads, deployment targets and configs that keep their names if other
+	// registrations bring the same names.
 	Names Patterns
 	// Match are the assignments that its configs may concern.
 	Match Selector
 	// MinLayer and MaxLayer are the layers that its configs may be in.
 	MinLayer, MaxLayer int
-	// Bounds are the bounds of its workspace, whose secrets its configs may refer to, as STORE/KEY;
-	// nil where the workspace has errors.
+	// Bounds are the bounds of its workspace, whose secrets its configs may refer to, as
+	// STORE/KEY; nil if the workspace has errors.
 	Bounds *Workspace
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies the registration's content. It does not depend on positions or
+	// formatting.
 	Digest Digest `json:"-"`
 }
 
@@ -176,7 +179,8 @@ type Workload struct {
 	Description string
 	Workspace   string
 	Application string // the workload's name where the platform gives none
-	// Registration is the one that provides the workload; "" where the platform declares it.
+	// Registration is the registration that provides the workload; "" if the platform declares
+	// it.
 	Registration string
 	Labels       map[string]string
 	Requires     *Contract
@@ -185,7 +189,7 @@ type Workload struct {
 	// Targets are the deployment targets of this environment.
 	Targets []DeploymentTarget
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies the workload's content. It does not depend on positions or formatting.
 	Digest Digest `json:"-"`
 }
 
@@ -194,7 +198,7 @@ type DeploymentTarget struct {
 	Name      string // the short name
 	FullName  string
 	Labels    map[string]string // its own over the workload's
-	Version   string            // "" where the platform gives none
+	Version   string            // "" if the platform sets no version
 	Manifests Manifests
 	Render    bool // whether the manifests are rendered when the platform is built
 	// RestartOnConfigChange reports whether pods restart when the platform config changes.
@@ -205,11 +209,11 @@ type DeploymentTarget struct {
 	AllowEmpty bool
 	DependsOn  []string // full names
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies the target's content. It does not depend on positions or formatting.
 	Digest Digest `json:"-"`
 }
 
-// ChartValues are what an application gives a chart.
+// ChartValues are an application's values for a chart.
 type ChartValues struct{ Values, Defaults Tree }
 
 // Ref of the deployment target with this short name.
@@ -223,8 +227,8 @@ type Contract struct {
 	Ref Ref
 	// Expr is the constraint, opened at every level.
 	Expr Expr
-	// Mentions are the top level fields that the contract constrains; nil where it
-	// may constrain any.
+	// Mentions are the top level fields that the contract constrains; nil if it may constrain
+	// any field.
 	Mentions []string
 	// Fields are the paths that the contract names, sorted, with the constraint on
 	// each.
@@ -249,13 +253,13 @@ type SchedulingPolicy struct {
 	DeploymentTargets Selector
 	ClusterTypes      Selector
 	Clusters          *Selector // of these cluster types; nil for all
-	Except            []Except  // what any of them selects is left out
+	Except            []Except  // cluster types that any of them selects are excluded
 	Deny              bool
 	Pin               *Pin
 	// AllowEmpty says that the selectors may select nothing.
 	AllowEmpty bool
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies the policy's content. It does not depend on positions or formatting.
 	Digest Digest `json:"-"`
 }
 
@@ -267,10 +271,10 @@ type Except struct {
 	Clusters          *Selector // of these cluster types; nil for all
 }
 
-// Pin changes what assignments of a policy deploy.
+// Pin replaces the version or the manifests of a policy's assignments.
 type Pin struct {
 	Version string `json:"version,omitempty"`
-	// Highest says that of several pins with it the highest version holds.
+	// Highest says that the highest version wins if several pins have it.
 	Highest bool `json:"highest,omitempty"`
 	// Manifests are the fields to replace, as written.
 	Manifests *Value `json:"manifests,omitempty"`
@@ -295,13 +299,13 @@ type Config struct {
 	// Values are the config's values, defaults and overrides; zero trees where
 	// Facts are needed first.
 	Values, Defaults, Overrides Tree
-	// Facts are the fields of #assignment that the values use, sorted; nil where
-	// they use none.
+	// Facts are the fields of #assignment that the values use, sorted; nil if they use no
+	// facts.
 	Facts []string
 	Plain []string // paths
 
-	// Digest identifies all of it but Match and Clusters: what an assignment that it matches
-	// gets. Where Facts are needed first it is that of the sources.
+	// Digest identifies all fields except Match and Clusters: the content for a matching
+	// assignment. If the values depend on Facts, it is the digest of the sources.
 	Digest Digest
 }
 
@@ -320,7 +324,7 @@ type ConfigSchema struct {
 	Digest Digest
 }
 
-// ListStrategy says how lists compose: one of append, unique and MergeBy.
+// ListStrategy is the way to compose lists: exactly one of append, unique and MergeBy.
 type ListStrategy struct {
 	Append  bool
 	Unique  bool
@@ -348,24 +352,25 @@ type Test struct {
 	Clusters *Selector
 	// Invalid says that the test has errors, and cannot be run.
 	Invalid bool
-	// Values and Assignment constrain the composed values and the facts of each
-	// assignment, and Count how many there are; nil for what the test says nothing of.
+	// Values and Assignment constrain the composed values and the facts of each assignment.
+	// Count constrains the number of assignments. They are nil if the test does not constrain
+	// them.
 	Values, Assignment, Count *Contract
 }
 
-// NamespaceService says what an assignment's workspace on a cluster contains.
+// NamespaceService describes the contents of an assignment's workspace on a cluster.
 type NamespaceService struct {
 	Name string
 	// HasPattern says that it makes the namespace's name.
 	HasPattern bool
 	// Spec are its fields; absent where Facts are needed first.
 	Spec *Value
-	// Facts are the fields of #assignment that it uses, sorted; nil for none.
+	// Facts are the fields of #assignment that it uses, sorted; nil if it uses no facts.
 	Facts []string
-	// PatternFacts are those that its pattern uses.
+	// PatternFacts are the facts that its pattern uses.
 	PatternFacts []string
 
-	// Digest identifies what it says; where Facts are needed first, its sources.
+	// Digest identifies its content or, if it depends on Facts, its sources.
 	Digest Digest
 }
 
@@ -377,11 +382,11 @@ type Reconciler struct {
 	Spec  Value
 	Facts []string
 
-	// Digest identifies what it says; where Facts are needed first, its sources.
+	// Digest identifies its content or, if it depends on Facts, its sources.
 	Digest Digest
 }
 
-// Application is what an application team projects: a chart or overlays, with
+// Application is the declaration that an application team projects: a chart or overlays, with
 // values for each target.
 type Application struct {
 	Name        string               `json:"name"`
@@ -389,15 +394,15 @@ type Application struct {
 	Manifests   ApplicationManifests `json:"manifests"`
 	Namespace   string               `json:"namespace"`
 
-	// KubernetesVersion and APIVersions are what a chart finds; "" and nil where
-	// the application does not give them.
+	// KubernetesVersion and APIVersions are the capabilities of the clusters, for a chart. They
+	// are "" and nil if the application does not set them.
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	APIVersions       []string `json:"apiVersions"`
 
-	// Rings are those of environments that have such, and no errors.
+	// Rings are the rings of each environment that has rings and no errors.
 	Rings map[string][]Ring `json:"-"`
 
-	// Targets are those of all environments, sorted by environment, then name.
+	// Targets are the targets of all environments, sorted by environment, then name.
 	Targets []ApplicationTarget `json:"-"`
 
 	Positions *Positions `json:"-"`
@@ -429,7 +434,7 @@ type ApplicationTarget struct {
 	Dir string
 	// Layers are the values of its folder and those above it, the lowest first.
 	Layers []ApplicationLayer
-	// Contract is what the values must satisfy; nil for nothing.
+	// Contract is the condition for the values; nil if there is no condition.
 	Contract *Contract
 	// Invalid says that its values cannot be read.
 	Invalid bool

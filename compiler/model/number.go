@@ -28,8 +28,8 @@ func NumberOf(s string) (Value, error) {
 	return Value{data: integer(s)}, nil
 }
 
-// maxExponent bounds the exponents of floats. It is that of CUE's arithmetic, which
-// takes what is beyond for 0, or for no number.
+// maxExponent bounds the exponents of floats. It is the bound of CUE's arithmetic, which reads
+// a number beyond it as 0 or rejects it.
 const maxExponent = 100_000
 
 // FloatOf returns the float that s writes, also where it is spelt like an int. Its
@@ -69,12 +69,12 @@ func validExponent(s string) bool {
 	return err == nil && -maxExponent <= e && e <= maxExponent
 }
 
-// canonicalFloat writes the number of a float exactly, without trailing zeros: with a
-// point while that is short, else as d.d…e±n. Both forms are floats for JSON, YAML
-// 1.1 and YAML 1.2, and equal numbers have equal texts.
+// canonicalFloat writes the number of a float exactly, without trailing zeros. It writes a
+// short number with a decimal point, and a long one with an exponent, in scientific notation.
+// Both forms are floats for JSON, YAML 1.1 and YAML 1.2. Equal numbers have equal texts.
 func canonicalFloat(f float) float {
 	mantissa, e, _ := strings.Cut(string(f), "e")
-	exponent, _ := strconv.Atoi(e) // 0 for none
+	exponent, _ := strconv.Atoi(e) // 0 if there is no exponent
 	mantissa, neg := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
@@ -141,6 +141,6 @@ func (v Value) hasFloat() bool {
 		slices.ContainsFunc(v.Fields(), func(f Field) bool { return f.Value.hasFloat() })
 }
 
-// Same reports whether two values are equal, where numbers are by what they count: 1.5
-// and 1.50 are the same, and as in CUE 1 and 1.0 are not.
+// Same reports whether two values are equal, comparing numbers by their amounts: 1.5 and 1.50
+// are the same. As in CUE, 1 and 1.0 are not.
 func (v Value) Same(w Value) bool { return v.Equal(w) || v.Canonical().Equal(w.Canonical()) }

@@ -77,8 +77,7 @@ func JoinPath(a, b string) string {
 	return a + "." + b
 }
 
-// Label returns a field name as it stands in a CUE path: quoted unless it is an
-// identifier.
+// Label returns a field name in the syntax of a CUE path: quoted unless it is an identifier.
 func Label(name string) string {
 	for i, c := range name {
 		letter := c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -92,10 +91,9 @@ func Label(name string) string {
 	return name
 }
 
-// Positions is the table of where the platform's values are written. A value
-// written in several places has several positions. Parts of the table may be
-// read only when something of them is asked for. It may be used by several
-// goroutines; a nil table is empty.
+// Positions maps the platform's values to their places in the sources. A value written in
+// several places has several positions. The table may read some of its parts only when a caller
+// first requests one of their positions. Several goroutines may use it; a nil table is empty.
 type Positions struct {
 	mu       sync.Mutex
 	table    map[Ref][]Position
@@ -122,9 +120,9 @@ func (t *Positions) Add(r Ref, p Position) {
 	}
 }
 
-// Defer leaves the positions of some entities, and of all that is in them, to
-// read: it is called at most once, when the first of them is asked for. The
-// table owns the map that it returns, and must not be used by it.
+// Defer delays reading the positions of some entities and of everything inside them. The table
+// calls read at most once, for the first request of such a position. The table owns the map
+// that read returns, and read must not use the table.
 func (t *Positions) Defer(entities []Ref, read func() map[Ref][]Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +135,8 @@ func (t *Positions) Defer(entities []Ref, read func() map[Ref][]Position) {
 	}
 }
 
-// Elsewhere has find called for the entities of a collection of which the table has
-// nothing: those that no CUE file has. It may be called by several goroutines.
+// Elsewhere sets the function that finds entities of a collection that are not in the table,
+// because no CUE file declares them. Several goroutines may call find.
 func (t *Positions) Elsewhere(collection string, find func(name string) []Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,10 +171,10 @@ func (t *Positions) Of(r Ref) []Position {
 	}
 }
 
-// Exactly returns where a value itself is written; nothing where only what is around it has
-// positions.
+// Exactly returns the positions of a value itself. It returns nil if only an enclosing value
+// has positions.
 func (t *Positions) Exactly(r Ref) []Position {
-	t.Of(r) // which reads what is left to read
+	t.Of(r) // reads the deferred positions of r
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.table[r]
@@ -225,10 +223,9 @@ func parent(path string) string {
 	return path[:cut]
 }
 
-// ParsePath reads a path of field names as users write it, and returns it as Ref
-// writes it. It is more lenient than CUE, where reject-tags without
-// quotes is no name: only a name with a dot, or that begins with a quote, needs
-// them.
+// ParsePath reads a path of field names as users write it, and returns it as Ref writes it. It
+// is more lenient than CUE, which requires quotes around reject-tags: only a name that contains
+// a dot or begins with a quote needs quotes.
 func ParsePath(s string) (string, bool) {
 	path := ""
 	for {

@@ -2,9 +2,9 @@ package model
 
 import "time"
 
-// Promotion is how commits come to an environment, and what must be true of them:
-// what the environment's entry in the platform's base says beside what the
-// environment is.
+// Promotion describes how commits reach an environment, and the conditions for them. It holds
+// the fields about promotion of the environment's entry in the platform's base.
+// Declaration holds the other fields.
 type Promotion struct {
 	After   []string // environments
 	Any     bool     // one of After is enough; else all are needed
@@ -12,7 +12,7 @@ type Promotion struct {
 	Every   time.Duration // from one commit to the next, of Batch
 	Gates   Gates
 	Rings   []Ring // in the order of the platform; none where the environment is one part
-	// OwnChanges says how changes of the environment's own files reach its rings.
+	// OwnChanges describes how changes of the environment's own files reach its rings.
 	OwnChanges OwnChanges
 	// Source is where the environment's own files are; nil for the folder of the
 	// platform's branch.
@@ -20,7 +20,7 @@ type Promotion struct {
 
 	Write       Write
 	AutoMerge   bool
-	MergeMethod string // "" for what the repository allows
+	MergeMethod string // "" if the repository's settings decide
 	Labels      []string
 	Reviewers   []string
 	Skippable   []string // names of gates
@@ -28,7 +28,7 @@ type Promotion struct {
 	AllowKept   bool
 }
 
-// Ring returns the ring of a name; nil for none.
+// Ring returns the ring with a name. It returns nil if there is no such ring.
 func (p *Promotion) Ring(name string) *Ring {
 	for i := range p.Rings {
 		if p.Rings[i].Name == name {
@@ -38,8 +38,8 @@ func (p *Promotion) Ring(name string) *Ring {
 	return nil
 }
 
-// OwnChanges says how changes of an environment's own files reach its rings. The zero value is
-// the default: a ring with After takes own files that soaked in the rings before it.
+// OwnChanges describes how changes of an environment's own files reach its rings. The zero
+// value is the default: a ring with After takes own files that soaked in the rings before it.
 type OwnChanges struct {
 	Written bool // the base has the field
 	// AtOnce lets a ring with After take the newest own files once the rings before it rolled
@@ -52,7 +52,8 @@ type OwnChanges struct {
 // SoaksOwn reports whether a ring waits for own files to soak in the rings before it.
 func (p *Promotion) SoaksOwn(r *Ring) bool { return !p.OwnChanges.AtOnce && p.SoakOf(r) > 0 }
 
-// SoakOf returns how long a commit soaks in the rings before a ring; 0 if there are none.
+// SoakOf returns how long a commit soaks in the rings before a ring. It returns 0 if no ring is
+// before it.
 func (p *Promotion) SoakOf(r *Ring) (span time.Duration) {
 	for _, g := range []*SoakGate{p.Gates.Soak, r.Gates.Soak} {
 		if len(r.After) > 0 && g != nil && g.Environment == "" {
@@ -62,7 +63,7 @@ func (p *Promotion) SoakOf(r *Ring) (span time.Duration) {
 	return span
 }
 
-// Advance says which commit is the candidate.
+// Advance is the way to choose the candidate commit.
 type Advance string
 
 // The ways to choose a candidate.
@@ -75,7 +76,7 @@ const (
 	Batch         Advance = "batch"
 )
 
-// Write says how a tree gets into an environment's branch.
+// Write is the way to write a tree to an environment's branch.
 type Write string
 
 // The ways to write.
@@ -100,7 +101,7 @@ type Ring struct {
 	Gates  Gates
 }
 
-// Gates are what must be true of a commit. What is nil or empty is not asked.
+// Gates are the conditions for a commit. A nil or empty field is not a condition.
 type Gates struct {
 	Rollout   *RolloutGate
 	Status    []StatusGate
@@ -154,7 +155,8 @@ type StatusGate struct {
 type SoakGate struct {
 	For         time.Duration
 	Environment string // "" for those, or the rings, in After
-	// Restart lets a failure during the time only begin it anew. Without it, the failure blocks as well.
+	// Restart lets a failure during the time only restart the time. Without it, the failure
+	// also blocks.
 	Restart bool
 }
 
@@ -178,7 +180,7 @@ type Window struct {
 type HTTPGate struct {
 	Name, URL string
 	Timeout   time.Duration
-	TokenFrom string // an environment variable; "" for none
+	TokenFrom string // an environment variable; "" without a token
 }
 
 // PolicyGate is a constraint on the planned change.
@@ -188,7 +190,7 @@ type PolicyGate struct {
 	Hint   string
 }
 
-// BudgetGate bounds what one step may change; nil is no bound.
+// BudgetGate bounds the changes of one step. There is no bound for a nil field.
 type BudgetGate struct {
 	Assignments  *int `json:"assignments,omitempty"`
 	ClusterTypes *int `json:"clusterTypes,omitempty"`
@@ -202,23 +204,24 @@ type Declaration struct {
 	// Formerly are the names that it had before, newest first.
 	Formerly []string `json:"-"`
 	After    []string `json:"after"`
-	// GitOps is as the base gives it, and has not been checked; nil for none.
+	// GitOps is the unchecked setting of the base; nil if the base does not set it.
 	GitOps *GitOps `json:"gitops,omitempty"`
-	// Evaluation is what its evaluation may cost; empty for kalypso's own bounds.
+	// Evaluation bounds the costs of the environment's evaluation; empty for kalypso's own
+	// bounds.
 	Evaluation EvaluationBounds `json:"evaluation"`
-	// Promotion is how commits come to it, by the base.
+	// Promotion describes how commits reach the environment, according to the base.
 	Promotion Promotion `json:"-"`
 	// Invalid says that the base has errors in it. Promotion may lack anything then.
 	Invalid bool `json:"-"`
-	// NoRings says that the environment's own files have rings, and errors: those of
-	// Promotion are not known.
+	// NoRings says that the environment's own files have both rings and errors, so that the
+	// rings of Promotion are unknown.
 	NoRings bool `json:"-"`
-	// Beyond says which bound of costs these files are beyond, where that is the error.
+	// Beyond is the bound of costs that these files exceed; "" if that is not the error.
 	Beyond string `json:"-"`
 }
 
-// EvaluationBounds are what the evaluation of an environment may cost, as the base writes it;
-// "" for kalypso's own.
+// EvaluationBounds are the bounds of the costs of an environment's evaluation, as the base
+// writes them; "" for kalypso's own.
 type EvaluationBounds struct {
 	CPU    string `json:"cpu"`    // such as 10m
 	Memory string `json:"memory"` // such as 8Gi

@@ -34,9 +34,9 @@ func (k Kind) String() string {
 // goroutines. The zero Value is null.
 type Value struct {
 	_ [0]func() // == would compare pointers, or panic: see Equal
-	// data is one of nil, bool, integer, float, string, []Value, structure and
-	// secret. An interface is all that a field of a struct costs, where a scalar
-	// is shared: there are many more of them than there are scalars.
+	// data is one of nil, bool, integer, float, string, []Value, structure and secret. A field
+	// of a struct costs only one interface if its scalar is shared: there are many more fields
+	// than distinct scalars.
 	data any
 }
 
@@ -197,7 +197,7 @@ func (v Value) String() string { return string(v.AppendJSON(nil)) }
 // were written, so that equal values have equal bytes.
 func (v Value) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
-// AppendJSON appends what MarshalJSON writes.
+// AppendJSON appends the output of MarshalJSON to b.
 func (v Value) AppendJSON(b []byte) []byte {
 	switch data := v.data.(type) {
 	case string:
@@ -252,8 +252,8 @@ func AppendJSONString(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and any other JSON. A secret is
-// read as a struct.
+// UnmarshalJSON reads the output of MarshalJSON, and any other JSON. It reads a secret as a
+// struct.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -319,8 +319,8 @@ func (v Value) Insert(path []string, of Value) (merged Value, taken int) {
 	return StructOf(append(fields, Field{Name: path[0], Value: of})...), 0
 }
 
-// Merge returns base with what over gives added or in its place: structs field by
-// field, anything else as a whole, lists included.
+// Merge returns base with the values of over added or replaced. It merges structs field by
+// field, and replaces everything else as a whole, including lists.
 func Merge(base, over Value) Value {
 	if base.Kind() != Struct || over.Kind() != Struct {
 		return over
@@ -337,8 +337,8 @@ func Merge(base, over Value) Value {
 	return StructOf(fields...)
 }
 
-// Difference returns what Merge makes to of from, a struct: the fields of to that from lacks
-// or has otherwise, and null for those that to lacks.
+// Difference returns the value that Merge needs to turn from, a struct, into to. It has the
+// fields of to that are missing or different in from, and a null for each field that to lacks.
 func Difference(from, to Value) Value {
 	var fields []Field
 	for _, f := range to.Fields() {
@@ -359,9 +359,9 @@ func Difference(from, to Value) Value {
 	return StructOf(fields...)
 }
 
-// WithoutNulls takes the fields that are null out of a struct, and returns them apart,
-// as a struct of nulls; null for none. A struct of nothing else goes with them. Null
-// in a list stays.
+// WithoutNulls splits a struct. It returns the struct without its null fields, and these fields
+// as a struct of nulls. The second result is null if no field is null. A struct that contains only nulls moves
+// entirely. A null in a list stays.
 func (v Value) WithoutNulls() (kept, nulls Value) {
 	var fields, gone []Field
 	for _, f := range v.Fields() {

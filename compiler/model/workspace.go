@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Workspace says what the workloads of a team may bring.
+// Workspace bounds the workloads of a team.
 type Workspace struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -19,7 +19,7 @@ type Workspace struct {
 	Namespaces   Patterns `json:"namespaces"` // beside an assignment's own
 	Environments Patterns `json:"environments"`
 	ClusterTypes Patterns `json:"clusterTypes"`
-	// SelectedTypes select the cluster types in the place of patterns; nil for none.
+	// SelectedTypes select the cluster types instead of patterns; nil if the patterns apply.
 	SelectedTypes  *Selector `json:"selectedTypes"`
 	Labels         Patterns  `json:"labels"` // of KEY=VALUE
 	Policies       Patterns  `json:"policies"`
@@ -27,7 +27,7 @@ type Workspace struct {
 	Secrets        Patterns  `json:"secrets"` // of names of secrets, and STORE/KEY
 	RequiredLabels []string  `json:"requiredLabels"`
 	PodSecurity    string    `json:"podSecurity"` // a level of the pod security standards
-	// Quota is what the assignments in an environment request together, by resource: a
+	// Quota bounds the total requests of the assignments in an environment, by resource: a
 	// quantity of Kubernetes.
 	Quota      map[string]Value `json:"quota"`
 	Reconciler struct {
@@ -43,8 +43,8 @@ type Workspace struct {
 		Capabilities Patterns `json:"capabilities"`
 	} `json:"machines"`
 
-	// Digest identifies what it allows, wherever and however that is written: not who reviews
-	// it, which changes nothing that is built.
+	// Digest identifies the permissions. It depends neither on positions and formatting nor on
+	// the reviewers, which do not affect a build.
 	Digest Digest `json:"-"`
 }
 
@@ -54,7 +54,7 @@ func (w *Workspace) identify(func() Digest) {
 	w.Digest = digestOf(bounds)
 }
 
-// lists are those that have a profile's patterns where the workspace does not say them.
+// lists returns the lists that have a profile's patterns if the workspace does not set them.
 func (w *Workspace) lists() []*Patterns {
 	return []*Patterns{
 		&w.Objects.Namespaced, &w.Objects.ClusterScoped, &w.Namespaces, &w.Secrets,
@@ -63,13 +63,14 @@ func (w *Workspace) lists() []*Patterns {
 	}
 }
 
-// Patterns allow texts: those that one matches, and none that begins with !. nil is for
-// what is not said.
+// Patterns allow texts. A text is allowed if at least one pattern matches it, and no pattern
+// that begins with ! does. nil means that the list is not set.
 type Patterns []string
 
-// AllowingSecret returns the lines with which a platform lets a workspace use a secret. w are its
-// bounds: its own, or a profile's, which it keeps when it is declared. registration brings
-// the workload; "" for the platform.
+// AllowingSecret returns the lines with which a platform lets a workspace use a secret. The
+// receiver is either the workspace itself or the profile that the workspace keeps when it is
+// declared. registration is the registration that brings the workload; "" if the platform
+// declares it.
 func (w *Workspace) AllowingSecret(workspace, registration, secret string) string {
 	var list []string
 	for _, pattern := range append(slices.Clip(w.Secrets), secret) {
@@ -103,7 +104,7 @@ func (p Patterns) Allow(text string) bool {
 	return allowed
 }
 
-// matches reports whether a text is a pattern's, in which * stands for any text.
+// matches reports whether a text matches a pattern, where each * matches any text.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	rest, ok := strings.CutPrefix(text, parts[0])
@@ -155,11 +156,11 @@ var tenantObjects = Patterns{
 	"monitoring.coreos.com/ServiceMonitor", "monitoring.coreos.com/PodMonitor", "monitoring.coreos.com/PrometheusRule",
 }
 
-// IsTeam reports whether the workspace is the one of what the platform declares for a workspace
-// that is not declared.
+// IsTeam reports whether the workspace is the profile that applies to a workload of the
+// platform with an undeclared workspace.
 func (w *Workspace) IsTeam() bool { return w.Name == team.Name }
 
-// Complete fills in what the workspace does not say, as for a team of the platform.
+// Complete sets the missing fields of the workspace, as for a team of the platform.
 func (w *Workspace) Complete() {
 	absent := team.lists()
 	for i, list := range w.lists() {
@@ -178,10 +179,10 @@ func (w *Workspace) Complete() {
 	}
 }
 
-// WorkspaceOf returns the workspace of a workload, and whether it is declared. One that is not
-// is the profile for where the workload comes from, with its name in the standard library, and
-// so is one that a registration chooses, for which the platform has named none; nil is for one
-// that has errors.
+// WorkspaceOf returns the workspace of a workload, and reports whether it is declared. For an
+// undeclared workspace it returns the profile of the workload's origin, which has its name in
+// the standard library. The same holds if a registration chooses a workspace that the platform
+// did not assign to it. It returns nil if the workspace has errors.
 func (m *Environment) WorkspaceOf(w *Workload) (of *Workspace, declared bool) {
 	if w.Registration != "" {
 		i, found := slices.BinarySearchFunc(m.Registrations, w.Registration,

@@ -17,14 +17,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// shapeCheck holds one value against its shape.
+// shapeCheck compares one value with its shape.
 type shapeCheck struct {
 	*scope
-	reported []string // the paths that there is a diagnostic about
+	reported []string // the paths that have a diagnostic
 }
 
-// checkAddress reports credentials in an address. It looks at what is written, which
-// may be in conflict with something else.
+// checkAddress reports credentials in an address. It checks each written address, because these
+// may conflict with each other.
 func (x *shapeCheck) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref) {
 	for _, part := range cuevalue.Conjuncts(v) {
 		address, err := part.String()
@@ -38,7 +38,7 @@ func (x *shapeCheck) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref) {
 	}
 }
 
-// checker holds values against the shapes of the schema.
+// checker checks values against the shapes of the schema.
 type checker struct{ *scope }
 
 // check reports all errors of an entity, or of a value in one, by the schema and by
@@ -77,9 +77,9 @@ func (x *checker) check(v cue.Value, s *shape.Shape, ref model.Ref, but ...strin
 	return !diag.Errors(x.Diagnostics[before:])
 }
 
-// checkAlternative checks a struct that may be a scalar as well against the
-// schema's struct alone: of the alternatives together CUE only says that none
-// fits. It returns whether it found something to report.
+// checkAlternative checks a struct that may also be a scalar against only the schema's struct.
+// For all alternatives together, CUE only says that no alternative fits. checkAlternative
+// reports whether it found a problem.
 func (x *checker) checkAlternative(v cue.Value, s *shape.Shape, o problem.Problem, ref model.Ref) bool {
 	relative := o.Path[len(v.Path().Selectors()):]
 	for _, name := range relative {
@@ -94,8 +94,8 @@ func (x *checker) checkAlternative(v cue.Value, s *shape.Shape, o problem.Proble
 	return ok && !x.check(alone, s, ref.At(problem.JoinPath(relative)))
 }
 
-// checkShape reports unknown fields, missing ones, and groups of which not
-// exactly one is given.
+// checkShape reports unknown fields, missing fields, and groups that do not have exactly one
+// field.
 func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 	if s.Address != "" {
 		x.checkAddress(v, s, ref)
@@ -220,7 +220,7 @@ func newSyntaxOf(v cue.Value) syntaxOf {
 // struct that it is in.
 func (x *shapeCheck) isWritten(of cue.Value, name string, in syntaxOf) bool {
 	if !in.names[name] {
-		return false // which is cheaper to see than what CUE knows of the field
+		return false // cheaper than CUE's own information about the field
 	}
 	return slices.ContainsFunc(cuevalue.SourceNodes(of), func(n ast.Node) bool {
 		f, ok := n.(*ast.Field)
@@ -257,7 +257,7 @@ func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref
 		switch {
 		case len(there) == 0 && (slices.Contains(group, "digest") && hasRevision(given) ||
 			slices.Contains(group, "commit") && isUnquoted(given)):
-			// which is reported, and has what is missing in it
+			// Another diagnostic reports the field that contains the missing one.
 		case len(there) == 0 && !slices.ContainsFunc(group, func(name string) bool { return s.Misspelt(name, given) }):
 			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and none is given").Hinting("give one of them"), v))
 		case len(there) > 1:

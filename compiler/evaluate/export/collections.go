@@ -17,16 +17,16 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// collectionChecker checks what is around entities: which there are, and what else
-// stands in the package.
+// collectionChecker checks the package around its entities: the complete list of entities, and
+// everything else in the package.
 type collectionChecker struct {
 	*reader
 	// undeclared are the collections that do not have the schema's type.
 	undeclared map[string]bool
 }
 
-// checkCollections reports top-level fields that are no collection, and
-// collections of which CUE does not know all entities. env is the environment.
+// checkCollections reports top-level fields that are not collections, and collections whose
+// list of entities CUE cannot determine. env is the environment.
 func (x *collectionChecker) checkCollections(env string) {
 	known := x.definite()
 	if x.checkDefinite(ofNoEntity) {
@@ -82,8 +82,8 @@ func (x *collectionChecker) checkCollections(env string) {
 var objectFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "stringData", "type",
 	"rules", "roleRef", "subjects", "status"}
 
-// checkIndentation reports collections that are written inside of a field by their indentation alone,
-// and returns whether there are some. Other fields there are unknown.
+// checkIndentation reports collections that are inside a field only by their indentation, and
+// returns whether it found any. Other such fields are unknown fields.
 func (x *collectionChecker) checkIndentation() (found bool) {
 	for _, f := range x.Places.Indented() {
 		if name, _, err := ast.LabelName(f.Label); err == nil && slices.Contains(model.CollectionNames, name) {
@@ -96,11 +96,11 @@ func (x *collectionChecker) checkIndentation() (found bool) {
 	return found
 }
 
-// inBraces says how to write structs.
+// inBraces is the hint on the syntax of structs.
 const inBraces = "put what belongs together between braces: configs: extra: {match: …, values: …}"
 
-// unknownCollection reports a top-level field that is no collection. One that its line does
-// not begin with was probably meant to be in a struct.
+// unknownCollection reports a top-level field that is not a collection. If its line does not
+// begin with it, the field was probably meant to be in a struct.
 func (x *collectionChecker) unknownCollection(name string, v cue.Value) {
 	hint := "make it a hidden field, _" + name + ", or a definition, #" + name +
 		"; the collections are " + strings.Join(slices.Sorted(slices.Values(model.CollectionNames)), ", ")
@@ -123,7 +123,7 @@ func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) boo
 	for _, o := range problem.In(x.Places, x.Value.Validate()) {
 		hasPath := len(o.Path) > 0
 		for _, o := range problem.Locate(x.Places, o) {
-			// What stands in a collection without a path, checkComprehensions reports.
+			// checkComprehensions reports errors without a path in a collection.
 			if concerns(o.Path) && (hasPath || len(o.Path) == 0 || !slices.Contains(model.CollectionNames, o.Path[0])) {
 				x.Report(o.Diagnostic(nil, nil).On(problem.JoinPath(o.Path)))
 			}
@@ -132,10 +132,10 @@ func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) boo
 	return len(x.Diagnostics) > before
 }
 
-// checkComprehensions reports errors in what makes a collection's entities, and
-// returns whether there are some: an error in a list that a comprehension goes
-// through, or in its guard, leaves the whole collection empty, and its path is
-// that in the list. What entities report themselves is left to them.
+// checkComprehensions reports errors in the expressions that generate a collection's entities,
+// and returns whether it found any. An error in the list or the guard of a comprehension leaves
+// the whole collection empty, and its path is the path in the list. Entities report their own
+// errors.
 func (x *collectionChecker) checkComprehensions(collection string) bool {
 	coll := cuevalue.Field(x.Value, collection)
 	if !coll.Exists() {
@@ -174,9 +174,9 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 	return len(x.Diagnostics) > before
 }
 
-// ofNoEntity reports whether a path is that of the whole package, of a whole
-// collection, or of something else that CUE checks: hidden fields and definitions
-// hold a platform's own assertions.
+// ofNoEntity reports whether a path belongs to the whole package or a whole collection, and not
+// to an entity. It also holds for other values that CUE checks: hidden fields and definitions
+// contain a platform's own assertions.
 func ofNoEntity(path []string) bool {
 	if len(path) == 0 {
 		return true
@@ -241,7 +241,8 @@ func (x *collectionChecker) reportIncomplete(err error, known func(string) bool,
 			func(e diag.Diagnostic) bool { return e.Message == d.Message && slices.Equal(e.Sites, d.Sites) }) {
 			x.Report(d)
 		}
-		// What a lost assignment needs is kept with it. What all may need is not.
+		// An error in these collections only hides assignments, and their earlier output is
+		// kept. Any assignment may need the entities of the other collections.
 		switch {
 		case len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "inventories",
 			"workloads", "schedulingPolicies"}, o.Path[0]):
@@ -252,7 +253,7 @@ func (x *collectionChecker) reportIncomplete(err error, known func(string) bool,
 	}
 }
 
-// declarations are those of the package's files.
+// declarations returns the top-level declarations of the package's files that are not fields.
 func (x *collectionChecker) declarations() []ast.Node {
 	var out []ast.Node
 	for _, f := range x.Files {

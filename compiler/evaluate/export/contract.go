@@ -18,8 +18,8 @@ import (
 // contracts exports constraints on values that are composed later.
 type contracts struct{ *scope }
 
-// contract exports a constraint on composed values, opened at every level but
-// where it closes itself; nil where it is malformed, which is reported.
+// contract exports a constraint on composed values, open at every level except where it closes
+// itself. It returns nil and reports an error if the constraint is malformed.
 func (x *contracts) contract(v cue.Value, ref model.Ref, enforce string) *model.Contract {
 	x.note(v, ref)
 	if cuevalue.Explicit(v) {
@@ -66,8 +66,8 @@ func (x *contracts) checkContract(v cue.Value, ref model.Ref) bool {
 	return true
 }
 
-// embeddedAsData returns the data file that a contract is embedded from without
-// saying that it is a schema; "" for none.
+// embeddedAsData returns the data file from which a contract is embedded without the type of a
+// schema. It returns "" if there is no such file.
 func embeddedAsData(v cue.Value) string {
 	for _, a := range v.Attributes(cue.FieldAttr) {
 		if a.Name() != "embed" {
@@ -142,8 +142,8 @@ func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, opti
 	return ok
 }
 
-// asWritten is a constraint as its contract writes it, without what the schema says of it,
-// or else as CUE does.
+// asWritten returns a constraint as its contract writes it, without the schema's own conjuncts.
+// If the source is not available, it returns the constraint as CUE writes it.
 func (x *contracts) asWritten(v cue.Value) string {
 	nodes := cuevalue.SourceNodes(v)
 	if own := slices.DeleteFunc(slices.Clone(nodes),
@@ -168,8 +168,9 @@ func (x *contracts) asWritten(v cue.Value) string {
 	return text
 }
 
-// mentions returns the top level fields that a contract constrains, sorted; nil
-// where it may constrain any: a pattern, a closed struct, a validator.
+// mentions returns the top level fields that a contract constrains, sorted. It returns nil if
+// the contract may constrain any field, because it has a pattern, a closed struct or a
+// validator.
 func mentions(e ast.Expr) []string {
 	if and, ok := e.(*ast.BinaryExpr); ok && and.Op == token.AND {
 		x, y := mentions(and.X), mentions(and.Y)

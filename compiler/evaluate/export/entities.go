@@ -92,7 +92,8 @@ func (x *Exporter) excepts(v cue.Value, ref model.Ref, p *model.SchedulingPolicy
 	return ok
 }
 
-// registration exports a registration. What it refers to is evaluated apart.
+// registration exports a registration. Package registration evaluates the registered files
+// separately.
 func (x *Exporter) registration(v cue.Value, ref model.Ref) (model.Registration, bool) {
 	var r struct {
 		model.Registration
@@ -155,9 +156,9 @@ func (x *Exporter) matching(v cue.Value, ref model.Ref, match *model.Selector, u
 	return x.Invalid[ref]
 }
 
-// match compiles a match. It is unknown where it cannot be read, and where something breaks
-// the name of the entity, which nobody writes: that is a field meant for something else,
-// such as a pattern that is one level too high, and then in match as well.
+// match compiles a match. unknown is true if match cannot be read, or if there is an error
+// about the name of the entity. As users do not write that name, the error comes from a
+// misplaced field, such as a pattern one level too high. Such a field also affects match.
 func (x *Exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown bool) {
 	m := cuevalue.Field(v, "match")
 	if !m.Exists() {
@@ -271,7 +272,7 @@ func (x *Exporter) test(v cue.Value, ref model.Ref, t *model.Test) {
 	}
 }
 
-// number exports a constraint on a number, which may also be one number; nil where it
+// number exports a constraint on a number, or a single number. It returns nil if the constraint
 // cannot be used.
 func (x *Exporter) number(v cue.Value, ref model.Ref) *model.Contract {
 	x.note(v, ref)

@@ -151,9 +151,9 @@ func (x *Exporter) Environment(name string) *Result {
 	return x.result(env, nil)
 }
 
-// CheckCollections checks what the package has around its entities, where they are those of
-// an environment. It returns false where that is not as it was meant, so that errors of entities
-// would follow from it.
+// CheckCollections checks the package around its entities, for the entities of an environment.
+// It returns false if indentation misplaces collections, because the errors of entities would
+// only repeat that.
 func (x *Exporter) CheckCollections(environment string) bool {
 	if x.collections.checkIndentation() {
 		x.HideAll(environment)
@@ -196,15 +196,15 @@ func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields [
 // ownFolder is the folder of an environment's own files.
 func ownFolder(environment string) string { return source.Environments + "/" + environment + "/" }
 
-// policyFields are the fields of an environment that say how commits come to it.
-// Those of the base count, since it is the same for all commits that are on their way.
-// For after, which the base has as well, see gitOps.
+// policyFields are the fields of an environment that describe how commits reach it. The fields
+// of the base apply, because the base is the same for all commits under way. For after, which
+// the base also has, see gitOps.
 var policyFields = []string{"require", "advance", "gates", "rings", "ownChanges", "promotion",
 	"source", "evaluation", "formerly"}
 
-// Application exports an application's own file, with the environments that it
-// declares. The diagnostics may have no sites. Not ok says that it is not known what
-// the application renders; errors in its environments leave that alone.
+// Application exports an application's own file, with the environments that it declares. The
+// diagnostics may have no sites. ok is false if an error hides the manifests to render; errors
+// in the environments do not affect ok.
 func Application(l *loader.Package) (app *model.Application, declarations []model.Declaration,
 	ds []diag.Diagnostic, ok bool) {
 	x := New(l)
@@ -233,8 +233,8 @@ func Application(l *loader.Package) (app *model.Application, declarations []mode
 	return app, declarations, x.Diagnostics, ok
 }
 
-// Contract exports a package that is a contract as a whole; nil where it is
-// malformed, which the diagnostics say.
+// Contract exports a package that is a contract as a whole. It returns nil and diagnostics if
+// the contract is malformed.
 func Contract(l *loader.Package, ref model.Ref, positions *model.Positions) (*model.Contract, []diag.Diagnostic) {
 	x := New(l)
 	x.Positions = positions
@@ -242,8 +242,8 @@ func Contract(l *loader.Package, ref model.Ref, positions *model.Positions) (*mo
 	return x.contracts.contract(l.Value, ref, "block"), x.Diagnostics
 }
 
-// Values exports a package that is a file of values, which ref names, as a whole.
-// What has errors has no value, and would be missing: the tree is empty then.
+// Values exports a package that is a file of values as a whole; ref names the file. If the file
+// has errors, the tree is empty, because values with errors would be missing from it.
 func Values(l *loader.Package, ref model.Ref, positions *model.Positions) (model.Tree, []diag.Diagnostic) {
 	x := New(l)
 	x.Positions = positions

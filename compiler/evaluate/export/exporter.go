@@ -1,9 +1,9 @@
 // Package export makes the model of an evaluated CUE package.
 //
-// An [Exporter] goes through the collections, and exports each entity. It has a type for each
-// thing that is done on the way: the reader of data, the checker that holds values against the
-// schema, and those of selectors, contracts, platform values and policies of promotion.
-// All of them work on one scope: the package, and the findings about it. The [Result] is plain data.
+// An [Exporter] iterates over the collections, and exports each entity. It has a type for each
+// task: the reader of data, the checker of the schema, and the types for selectors, contracts,
+// platform values and policies of promotion. All of them share one scope: the package, and the
+// findings about it. The [Result] is plain data.
 //
 // For example, the input is the CUE value of a config of examples/hello-world,
 //
@@ -46,9 +46,9 @@ type Exporter struct {
 	collections *collectionChecker
 	Found       *check.Entities
 
-	// Wants says which entities to export; nil for all.
+	// Wants reports whether to export an entity; nil to export all.
 	Wants func(model.Ref) bool
-	// Supervised is told which entity is exported; nil for nobody.
+	// Supervised records which entity is being exported; nil to record nothing.
 	Supervised *supervisor.Part
 	// Published are the workloads that are Workloads of the Kalypso scheduler.
 	Published map[string]bool
@@ -188,7 +188,7 @@ func (x *scope) checkUnsound(ref model.Ref) {
 	}
 }
 
-// result is what was exported.
+// result returns the exported entities and the findings about them.
 func (x *Exporter) result(env model.Environment, declarations []model.Declaration) *Result {
 	slices.SortFunc(x.Found.All, model.CompareEntities)
 	r := &Result{Model: env, Entities: x.Found.All, Uses: x.Found.Uses, Declarations: declarations,
@@ -201,14 +201,13 @@ func (x *Exporter) result(env model.Environment, declarations []model.Declaratio
 	return r
 }
 
-// Result is what was exported of a package, or of one unit of it: plain data.
+// Result is the export of a package, or of one unit of it. It is plain data.
 type Result struct {
-	// Clean says that all that is wrong in the reduced package is wrong in single
-	// entities. A unit that is not clean has nothing else: its errors are reported of
-	// the whole package.
+	// Clean says that all errors in the reduced package are errors of single entities. A unit
+	// that is not clean has no other fields: the errors are reported for the whole package.
 	Clean bool
-	// Model has the unit's entities. Of the environment's own fields it has those that
-	// the unit declares.
+	// Model has the unit's entities. It has only those fields of the environment that the unit
+	// declares.
 	Model model.Environment
 	// Entities are all of the unit, invalid ones included, sorted.
 	Entities []model.Ref
@@ -223,14 +222,14 @@ type Result struct {
 	Incomplete bool
 }
 
-// reported is a diagnostic about an entity; zero for what is no entity's.
+// reported is a diagnostic about an entity; About is zero if it does not concern an entity.
 type reported struct {
 	About      model.Ref
 	Diagnostic diag.Diagnostic
 }
 
-// Resume returns the entities of the result with their findings, for what needs all of
-// them at once.
+// Resume returns the entities of the result with their findings, for checks that need all
+// entities at once.
 func (r *Result) Resume(positions *model.Positions) *check.Entities {
 	x := &check.Entities{Set: finding.New(), All: r.Entities, Uses: r.Uses}
 	x.Positions, x.Invalid, x.Incomplete = positions, r.Invalid, r.Incomplete
@@ -247,8 +246,8 @@ func (r *Result) HasFunctions() bool {
 		slices.ContainsFunc(r.Model.Reconcilers, func(r model.Reconciler) bool { return r.Facts != nil })
 }
 
-// Digest gives every entity the digest of what it says; key is that of the sources, for
-// what is a function of the assignment.
+// Digest sets the digest of every entity's content. key is the key of the sources, and is part
+// of the digest of every function of the assignment.
 func (r *Result) Digest(key memo.Key) {
 	for _, c := range model.Collections {
 		c.Identify(&r.Model, func(ref model.Ref) model.Digest { return model.DigestBytes(append(key[:], ref.String()...)) })

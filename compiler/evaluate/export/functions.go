@@ -48,8 +48,8 @@ func (x *Exporter) namespaceService(v cue.Value, ref model.Ref) (model.Namespace
 	return s, ok
 }
 
-// dependentParts are what of an entity may be a function of the assignment: its
-// regular fields, and itself where it is unknown which those are.
+// dependentParts returns the parts of an entity that may be functions of the assignment: its
+// regular fields, and the entity itself if its fields are unknown.
 func dependentParts(v cue.Value) []cue.Value {
 	var out []cue.Value
 	if cuevalue.IsUnknown(v) {
@@ -80,10 +80,10 @@ func (x *Exporter) reconciler(v cue.Value, ref model.Ref) (model.Reconciler, boo
 	return r, ok
 }
 
-// factsOf returns which facts of #assignment a part of an entity uses, sorted;
-// nil for none. The entity must declare #assignment, so the identifier stands
-// in its own source: where it does not, the source refers to something else
-// that uses it, and all facts count as used.
+// factsOf returns the facts of #assignment that a part of an entity uses, sorted. It returns
+// nil if the part uses no facts. An entity that uses #assignment must declare it, so its own
+// source has the identifier. Otherwise the source refers to another value that uses it,
+// and all facts count as used.
 func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	if !entity.LookupPath(cuevalue.AssignmentPath).Exists() {
 		return nil
@@ -105,7 +105,8 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 		}
 	}
 	if all {
-		// Values that may be of single clusters are composed for each: that is asked for.
+		// Values that depend on single clusters are composed for each cluster. This fact counts
+		// only if it is used explicitly.
 		return slices.DeleteFunc(shape.FactNames(),
 			func(name string) bool { return name == model.ClusterFact && !used[name] })
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// Where CUE panics, that is an error of the entity at hand, with its position, and
-// the others are exported.
+// TestCrashOfOneEntity checks that a panic in CUE becomes an error of the current entity, with
+// its position, and that the other entities are exported.
 func TestCrashOfOneEntity(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

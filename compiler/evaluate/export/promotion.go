@@ -13,15 +13,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// policies exports how commits come to environments.
+// policies exports the policies by which commits reach environments.
 type policies struct {
 	*reader
 	selectors *selectors
 	contracts *contracts
 }
 
-// promotion exports the policy of promotion of an environment; value has what of it
-// is data. Errors make the environment invalid.
+// promotion exports the policy of promotion of an environment. value has the fields of v that
+// are data. Errors make the environment invalid.
 func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) model.Promotion {
 	var fields struct {
 		After     []string                 `json:"after"`
@@ -175,7 +175,7 @@ type advance struct {
 	every time.Duration
 }
 
-// UnmarshalJSON reads the name of a way, or {batch: every: span}.
+// UnmarshalJSON reads either the name of a way or a batch with its span.
 func (a *advance) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &a.way); err == nil {
 		return nil
@@ -193,7 +193,7 @@ func (a *advance) UnmarshalJSON(data []byte) error {
 // ownChanges is the field ownChanges, by the name of a default or as a struct.
 type ownChanges model.OwnChanges
 
-// UnmarshalJSON reads the name of a default, or {default: name, atOnce: [effect]}.
+// UnmarshalJSON reads either the name of a default or a struct with default and atOnce.
 func (o *ownChanges) UnmarshalJSON(data []byte) error {
 	var fields struct {
 		Default string   `json:"default"`

@@ -17,7 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// reader exports values that must be data, and reports why others are none.
+// reader exports values that must be data, and reports why other values are not data.
 type reader struct{ *scope }
 
 // entity exports all fields of an entity but some, as data.
@@ -34,8 +34,8 @@ func (x *reader) entity(v cue.Value, ref model.Ref, but ...string) (model.Value,
 	return model.StructOf(out...), ok
 }
 
-// decode reads all fields of an entity but some into a Go type, by its JSON tags. Of an
-// entity that is no data it reads nothing, and returns false.
+// decode reads all fields of an entity except some into a Go type, by its JSON tags. It reads
+// nothing and returns false if the entity is not data.
 func (x *reader) decode(into any, v cue.Value, ref model.Ref, but ...string) bool {
 	value, ok := x.entity(v, ref, but...)
 	if ok {
@@ -130,8 +130,8 @@ func (x *reader) float(v cue.Value, ref model.Ref) (model.Value, bool) {
 	return spelt[0].Value, true
 }
 
-// notConcrete reports why a value is no data; it returns false. Errors of the value as
-// it is were reported by check.
+// notConcrete reports why a value is not data; it always returns false. check has reported the
+// errors of the value itself.
 func (x *reader) notConcrete(v cue.Value, ref model.Ref) bool {
 	if v.Validate() != nil {
 		x.Invalid[ref.Entity()] = true
@@ -208,8 +208,8 @@ func (x *reader) unknown(v cue.Value, ref model.Ref) {
 	x.Fail(ref, d)
 }
 
-// unknownParts reports every unknown part of a value, and those of type bytes,
-// which is not data either. It returns whether there are none.
+// unknownParts reports every unknown part of a value, and every part of type bytes, which is
+// not data either. It returns whether the value has no such parts.
 func (x *reader) unknownParts(v cue.Value, ref model.Ref) bool {
 	if cuevalue.IsUnknown(v) {
 		x.unknown(v, ref)

@@ -19,12 +19,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// selectors compiles selectors, and refuses what has no meaning in one.
+// selectors compiles selectors, and rejects values that have no meaning in a selector.
 type selectors struct{ *reader }
 
-// checkOneFile warns of a selector that several files write, each for itself: it is
-// all of them at once, so that each narrows what the others select. What templates
-// and definitions give it does not count, nor what repeats it or is empty.
+// checkOneFile warns about a selector that several files write independently. The selector is
+// the conjunction of all of them, so that each file narrows the others. Conjuncts from
+// templates and definitions do not count, nor do repeated or empty ones.
 func (x *selectors) checkOneFile(ref model.Ref) {
 	if strings.Contains(ref.Path, "[") {
 		return // CUE does not unify lists of different elements
@@ -50,12 +50,12 @@ func (x *selectors) checkOneFile(ref model.Ref) {
 	}
 }
 
-// checkPatterns refuses regular expressions that are none: CUE only finds out
-// when it matches a string.
+// checkPatterns rejects invalid regular expressions: CUE only reports them when it matches a
+// string.
 func (x *scope) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
 	e, err := cuevalue.Syntax(v)
 	if err != nil {
-		return true // reported by whoever needs the syntax
+		return true // the user of the syntax reports it
 	}
 	ok := true
 	ast.Walk(e, func(n ast.Node) bool {
@@ -113,8 +113,8 @@ func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels boo
 	return x.selector(of, ref.At(name), labels)
 }
 
-// clusters compiles the field clusters, a selector of clusters; nil where it is absent, or
-// selects all.
+// clusters compiles the field clusters, a selector of clusters. It returns nil if the field is
+// missing or selects all clusters.
 func (x *selectors) clusters(v cue.Value, ref model.Ref) (*model.Selector, bool) {
 	s, ok := x.optional(v, ref, "clusters", true)
 	if s.Op == model.OpAll {
@@ -123,10 +123,10 @@ func (x *selectors) clusters(v cue.Value, ref model.Ref) (*model.Selector, bool)
 	return &s, ok
 }
 
-// checkSelector refuses what has no meaning in a selector: pattern fields, which
-// vanish from the exported syntax, defaults, which would be taken, and
-// constraints that no fact can satisfy: facts are strings, some of which write a
-// number. labels reports whether the selector has its labels in a struct of their own.
+// checkSelector rejects values that have no meaning in a selector. The exported syntax lacks
+// pattern fields, and an exported default would replace its constraint. Facts are strings, some
+// of which write a number, so no fact can satisfy other constraints. labels reports whether the
+// selector has its labels in a struct of their own.
 func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
 	if cuevalue.IsUnknown(v) {
 		x.unknown(v, ref)
@@ -142,7 +142,7 @@ func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool 
 			kind == cue.HiddenDefinitionLabel {
 			name := it.Selector().String()
 			if cuevalue.IsUsed(name, cuevalue.SourceNodes(v)) {
-				continue // what other constraints share
+				continue // other constraints share it
 			}
 			x.Fail(ref, x.At(diag.New(diag.BadSelector, name+" is hidden, and selects nothing").
 				Hinting("write "+strings.TrimLeft(name, "_#")+", or quote the name if it begins so"), it.Value()))

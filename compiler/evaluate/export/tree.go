@@ -42,8 +42,8 @@ func (x *trees) trees(v cue.Value, ref model.Ref) (values, defaults, overrides m
 	return values, defaults, overrides
 }
 
-// finalOnly reports leaves under defaults and overrides that are no data: what
-// they are for is a value.
+// finalOnly reports leaves under defaults and overrides that are not data: these fields require
+// values.
 func (x *trees) finalOnly(t model.Tree, ref model.Ref) {
 	switch t.Kind {
 	case model.StructTree:
@@ -75,8 +75,8 @@ func (x *trees) chartValues(v cue.Value, ref model.Ref) (c model.ChartValues, ok
 	return c, !diag.Errors(x.Diagnostics[before:])
 }
 
-// tree exports platform values as a tree whose leaves are final or open. What
-// cannot be a value is reported.
+// tree exports platform values as a tree whose leaves are final or open. It reports leaves that
+// cannot be a value.
 func (x *trees) tree(v cue.Value, ref model.Ref) model.Tree {
 	x.note(v, ref)
 	if v.Kind() == cue.StructKind && !expr.IsSecret(v) && cuevalue.IsPlainStruct(v) {
@@ -128,11 +128,11 @@ func (x *trees) open(v cue.Value) (*model.Open, error) {
 	return open, nil
 }
 
-// checkDependent reports values that refer to a value of their config that is
-// not final. Configs compose leaf by leaf, so the reference would keep what the
-// config itself says, where CUE would follow the value that holds in the end.
+// checkDependent reports values that refer to a value of their config that is not final.
+// Configs are composed leaf by leaf, so the reference would keep the config's own value,
+// although CUE would use the composed value.
 //
-// Under defaults every value is open, so all is.
+// all says that all values are open, as under defaults.
 func (x *trees) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all bool) {
 	if !all && !isOpenTree(t) {
 		return
@@ -143,7 +143,7 @@ func (x *trees) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all boo
 		d.walk(e, nil, nil)
 		return
 	}
-	for _, n := range cuevalue.SourceNodes(v) { // as it is written, where CUE cannot write it
+	for _, n := range cuevalue.SourceNodes(v) { // use the source if CUE cannot write the value
 		if f, ok := n.(*ast.Field); ok {
 			n = f.Value
 		}
@@ -231,7 +231,7 @@ func (d *dependents) references(n ast.Node, path []string, in *block) {
 		case *ast.Ident:
 			d.refers(n.Name, nil, path, in)
 		case *ast.Field:
-			return false // its label is no reference
+			return false // its label is not a reference
 		}
 		return true
 	}, nil)
@@ -297,7 +297,7 @@ func (s *block) find(name string) []string {
 	return nil
 }
 
-// let returns what a let clause in scope holds, and the block that it stands in.
+// let returns the value of a let clause in scope, and the block of the clause.
 func (s *block) let(name string) (ast.Expr, *block) {
 	for ; s != nil; s = s.up {
 		for _, decl := range s.lit.Elts {
@@ -309,7 +309,8 @@ func (s *block) let(name string) (ast.Expr, *block) {
 	return nil, nil
 }
 
-// memberOf returns a field's value of a struct literal; nil for none.
+// memberOf returns a field's value of a struct literal. It returns nil if there is no such
+// field.
 func memberOf(e ast.Expr, sel ast.Label) ast.Expr {
 	lit, _ := e.(*ast.StructLit)
 	want, _, err := ast.LabelName(sel)
@@ -319,7 +320,8 @@ func memberOf(e ast.Expr, sel ast.Label) ast.Expr {
 	return nil
 }
 
-// chain takes a.b.c apart; nil where it does not begin with an identifier.
+// chain splits a selector such as a.b.c. It returns nil if the selector does not begin with an
+// identifier.
 func chain(e *ast.SelectorExpr) (*ast.Ident, []string) {
 	name, _, err := ast.LabelName(e.Sel)
 	if err != nil {

@@ -24,7 +24,7 @@ type Call struct {
 	Shared bool
 }
 
-// Outcome is what a call gives: trees for a config, a Spec for anything else.
+// Outcome is the result of a call: trees for a config, or a Spec for other entities.
 type Outcome struct {
 	Values, Defaults, Overrides model.Tree
 	Spec                        model.Value

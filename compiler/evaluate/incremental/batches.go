@@ -28,7 +28,7 @@ import (
 func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	d := &e.partition
 	units := map[int]*export.Result{}
-	unclean := false // in pieces: what is wrong in one does not keep the others from being evaluated
+	unclean := false // in pieces, an error in one unit does not prevent the evaluation of others
 	var missing []int
 	for n := sharedUnit; n < len(d.units); n++ {
 		p, ok := memo.Recall[export.Result](e.cache, e.keys.unit(n))
@@ -97,8 +97,8 @@ func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Re
 	return e.keepUnits(x, all, batch), nil
 }
 
-// reduced evaluates a package without the files that some units do not need; the
-// exporter is nil where it is not readable.
+// reduced evaluates a package without the files that some units do not need. The exporter is
+// nil if the package is unreadable.
 func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result, error) {
 	part, err := e.costs.Begin(ctx)
 	if err != nil {
@@ -120,8 +120,8 @@ func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter
 	return x, all, nil
 }
 
-// crosses reports whether a mistake in one unit was not repeated for another, which has it
-// as well when it is evaluated alone.
+// crosses reports whether an error in one unit suppressed the same error in another unit, which
+// would report it in a separate evaluation.
 func (e *Evaluation) crosses(x *export.Exporter) bool {
 	for pair := range x.Alike {
 		if e.partition.unitOf(pair[0]) != e.partition.unitOf(pair[1]) {
@@ -166,7 +166,7 @@ func workers(batches [][]int, d *partition) int {
 // wholeUnit is the number of the whole package, as a unit of itself.
 const wholeUnit = -2
 
-// place is that of the files of a batch. In pieces, the shared files have been evaluated
+// place returns the place of the files of a batch. In pieces, the shared files were evaluated
 // before, and a unit may be one entity.
 func (e *Evaluation) place(batch []int) supervisor.Place {
 	numbers := slices.Clone(e.partition.shared)
@@ -262,13 +262,13 @@ func (d *partition) split(all *export.Result, batch []int) map[int]*export.Resul
 	return out
 }
 
-// repeats reports whether two units may report the same mistake at the same place. The
-// whole package reports the first of them alone.
+// repeats reports whether two units may report the same mistake at the same place. An
+// evaluation of the whole package reports only the first of them.
 func repeats(units []*export.Result) bool {
 	type mistake struct {
 		code    diag.Code
 		message string
-		at      string // "" where the place is a reference
+		at      string // "" if the place is a reference
 	}
 	in := map[mistake]int{}
 	vague, several := map[mistake]bool{}, map[mistake]bool{}

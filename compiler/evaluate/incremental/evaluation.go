@@ -1,18 +1,18 @@
 // Package incremental evaluates a CUE package, and no more of it than has changed.
 //
-// A package is evaluated in units where that gives the same as evaluating it at once.
-// Its files are divided by their syntax (profile, partition): some are shared, and the
-// others declare entities only. A unit is a set of such files that declare entities in
-// common, evaluated together with the shared files in a CUE context of its own; the shared
-// unit has all other entities. The context is dropped when the unit's model is made, unless
-// it has functions of the assignment.
+// It evaluates a package in units if that has the same result as evaluating it at once. Its
+// files are divided by their syntax (profile, partition): some are shared, and the others
+// declare entities only. A unit is a set of such files that declare common entities. It is
+// evaluated together with the shared files in a CUE context of its own. The shared unit has all
+// other entities. Evaluation drops the context after it has made the unit's model, unless the
+// unit has functions of the assignment.
 //
-// What a unit gives is cached under a digest of all that can change it. The result is the
-// same with and without a cache, whatever the units.
+// The result of a unit is cached under a digest of all its inputs. The result is the same with
+// and without a cache, whatever the units.
 //
-// For example, when a text in configs.cue of examples/hello-world changes, the input is the
-// package of environment dev with that file, and the output is an [export.Result] with all
-// entities of dev: of the unit of configs.cue from CUE, and of every other unit from the cache.
+// For example, a text in configs.cue of examples/hello-world changes. The input is the package
+// of environment dev with that file, and the output is an [export.Result] with all entities of
+// dev. The entities of configs.cue come from CUE, and all others from the cache.
 package incremental
 
 import (
@@ -33,21 +33,22 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
-// Stats say how much of a package was evaluated.
+// Stats describe how much of a package was evaluated.
 type Stats struct {
-	// Units is the number of units that the package is made of, one where it is
-	// evaluated in one piece. Evaluated of them were, the others were in the cache.
+	// Units is the number of units of the package; it is 1 if the package is evaluated in one
+	// piece. Evaluated is the number of units that were not in the cache.
 	Units, Evaluated int
-	// Whole says why the package is not evaluated in units; "" where it is.
+	// Whole is the reason why the package is evaluated in one piece; "" if it is evaluated in
+	// units.
 	Whole string
 }
 
-// Evaluation evaluates one package of a platform: what is not in the cache, in as
-// few and as small pieces as give the same as the whole.
+// Evaluation evaluates one package of a platform. It evaluates everything that is not in the
+// cache, in as few and as small pieces as possible, with the same result as for the whole.
 type Evaluation struct {
 	Platform *source.Platform
 	Name     string // of the environment; "" for the base
-	Least    int    // the least number of entities to evaluate at once; 1 for each unit alone
+	Least    int    // the least number of entities to evaluate at once; 1 to evaluate each unit separately
 	AsOne    bool   // in one piece, for comparison
 	// Supervisor bounds the evaluation, by Bounds of the environment; nil for no bounds.
 	Supervisor *supervisor.Supervisor
@@ -55,18 +56,18 @@ type Evaluation struct {
 	dir        string // of the package
 	cache      memo.Cache
 
-	// Stats are those of Evaluate.
+	// Stats are the statistics of Evaluate.
 	Stats     Stats
 	sources   *source.Sources
 	partition partition
 	keys      *keys
 	costs     *supervisor.Evaluation
-	inPieces  bool // each unit alone, one after the other
+	inPieces  bool // each unit separately, one after the other
 
 	mu     sync.Mutex
 	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
 	loaded map[int]*loader.Package                // of units with functions of the assignment
-	put    []entry                                // what is to be put into the cache
+	put    []entry                                // the entries to put into the cache
 }
 
 // New returns the evaluation of an environment, or of the platform's base for "". The cache
@@ -83,9 +84,8 @@ func (e *Evaluation) export(x *export.Exporter) *export.Result {
 	return x.Environment(e.Name)
 }
 
-// Evaluate exports the package. What needs all entities at once is not checked yet. It
-// is called once. The result is nil where nothing of the package is readable,
-// which the diagnostics say.
+// Evaluate exports the package. It does not make the checks that need all entities at once. The
+// caller calls it only once. The result is nil, with diagnostics, if the package is unreadable.
 func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
 	var part *supervisor.Part
 	var err error
@@ -151,7 +151,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 
 const base = "the platform's base"
 
-// what names the package for people.
+// The method what returns the package's name in messages.
 func (e *Evaluation) what() string {
 	if e.Name == "" {
 		return base
@@ -174,8 +174,8 @@ func (e *Evaluation) profile(f *source.File) profile {
 	return p
 }
 
-// ErrChanged says that a file of the platform was changed while it was evaluated,
-// so that what was read may be partly old and partly new.
+// ErrChanged says that a file of the platform changed during the evaluation, so that the result
+// may mix old and new contents.
 var ErrChanged = errors.New("files of the platform were changed while it was compiled")
 
 // unchanged returns ErrChanged if the files are not those that were scanned.
@@ -190,9 +190,9 @@ func (e *Evaluation) unchanged() error {
 // maxPlaces is how many files the place of a diagnostic names.
 const maxPlaces = 5
 
-// placeOf is the place of files, of which it is not known which is evaluated. Those that
-// are not in the package's folder are left out where others are: they are the base's, which
-// is evaluated first.
+// placeOf returns the place of files while it is unknown which of them is being evaluated. It
+// leaves out files outside the package's folder if other files remain: they belong to the base,
+// which is evaluated first.
 func (e *Evaluation) placeOf(names []string) supervisor.Place {
 	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return path.Dir(name) != e.dir })
 	if len(own) > 0 {
@@ -212,7 +212,7 @@ func (e *Evaluation) Tripped() bool { return e.costs.Tripped() != nil }
 // errTripped ends the scan of sources whose evaluation was beyond a bound.
 var errTripped = errors.New("the evaluation was beyond a bound")
 
-// entry is what is to be put into the cache.
+// entry is an entry to put into the cache.
 type entry struct {
 	key  memo.Key
 	data []byte
@@ -264,14 +264,14 @@ func (e *Evaluation) remember() error {
 	return nil
 }
 
-// Positions returns the table of the positions of what was evaluated. Those of a unit are
-// read when one of them is first needed.
+// Positions returns the table of the positions of the evaluated entities. It reads the
+// positions of a unit when a caller first needs one of them.
 func (e *Evaluation) Positions(r *export.Result) *model.Positions {
 	of := map[int][]model.Ref{}
 	for _, ref := range r.Entities {
 		of[e.unitOf(ref)] = append(of[e.unitOf(ref)], ref)
 	}
-	// There is one even where no file declares it.
+	// The standard service exists even if no file declares it.
 	standard := model.Ref{Collection: "namespaceServices", Name: shape.DefaultNamespaceService}
 	of[e.unitOf(standard)] = append(of[e.unitOf(standard)], standard)
 	t := &model.Positions{}

@@ -68,13 +68,13 @@ func newKeys(environment string, s *source.Sources, d *partition) *keys {
 	return k
 }
 
-// positionsKey is the key of the positions of what has another key.
+// positionsKey returns the key of the positions of a result with another key.
 func positionsKey(key memo.Key) memo.Key {
 	return sha256.Sum256(append([]byte("positions "), key[:]...))
 }
 
-// Digests identify what the package was made of, once it is evaluated: the files of its
-// own folder, and all others, with imports and embedded files.
+// Digests identify the inputs of the package, once it is evaluated. own covers the files of its
+// own folder, and base all others, with imports and embedded files.
 func (e *Evaluation) Digests() (base, own model.Digest) {
 	s, folder := e.sources, e.dir
 	baseLines, ownLines := []string{fmt.Sprintf("cue.mod %x", s.Module)}, []string(nil)

@@ -9,20 +9,19 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// partition is how a package is divided into units: the shared files alone, and
-// with them the files of each unit. What an entity is in such a reduced
-// package is what it is in the whole, because nothing in the files that are left
-// out is about it: they only declare other entities, and nothing refers to a
-// collection.
+// partition is the division of a package into units. The shared unit consists only of the
+// shared files, and every other unit of its own files and the shared ones. An entity is the
+// same in such a reduced package as in the whole, because the files that are left out do not
+// affect it. They only declare other entities, and nothing refers to a collection.
 type partition struct {
-	// obstacle says why the package is evaluated in one piece; "" where it is not.
+	// obstacle is the reason why the package is evaluated in one piece; "" if it is not.
 	obstacle string
 	shared   []int // the files, by their numbers
 	// units declare no entity in common.
 	units []unit
-	// twice are the entities that shared files declare as well as units, and
-	// made those of units that shared files may make as well: what the shared
-	// unit is depends on them, because it leaves them to the others.
+	// twice are the entities that both shared files and units declare. made are the entities of
+	// units that shared files may also make. The shared unit depends on both, because it leaves
+	// these entities to the others.
 	twice, made []model.Ref
 	owner       map[model.Ref]int // the unit of each entity that one declares
 	bytes       int               // of the shared files
@@ -184,9 +183,9 @@ const batchEntities = 300
 // the folder, also those that the batch does not need.
 const maxBatches = 16
 
-// batches puts units together that are to be evaluated at once, of at least so
-// many entities, or each alone where that is one. The shared unit costs nothing
-// beside any other.
+// batches groups the units to evaluate at once. Each batch has at least the given number of
+// entities; if the number is 1, each batch is a single unit. The shared unit costs nothing in
+// addition to any other.
 func (d *partition) batches(units []int, least int) [][]int {
 	var out [][]int
 	var batch []int

@@ -19,23 +19,22 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// profile is what a file says as far as it decides whether its package can be
-// evaluated in units. It depends on nothing but the file.
+// profile has the facts about a file that decide whether its package can be evaluated in units.
+// It depends only on the file.
 type profile struct {
-	// Leaf says that the file only declares entities, each for itself: without it
-	// the package has fewer entities, and is the same otherwise.
+	// Leaf says that the file only declares independent entities. Without the file, the package
+	// has fewer entities, but is otherwise the same.
 	Leaf bool
-	// Whole says why no package with this file can be evaluated in units; "" where
-	// it can.
+	// Whole is the reason why no package with this file can be evaluated in units; "" if a
+	// package can.
 	Whole string
 	// Declares are the collections that the file declares as the schema's, sorted.
 	Declares []string
-	// Entities are those that the file declares by their names, once each.
+	// Entities are the entities that the file declares by their names, without duplicates.
 	Entities []model.Ref
-	// Makes are the collections in which the file makes entities whose names it does
-	// not say, sorted.
+	// Makes are the collections in which the file computes the names of entities, sorted.
 	Makes []string
-	// Uses are the identifiers that stand in expressions, sorted.
+	// Uses are the identifiers in expressions, sorted.
 	Uses []string
 	// Large are the structs that are written with more than maxFields fields.
 	Large []large
@@ -44,7 +43,7 @@ type profile struct {
 // large is a struct that is too large for CUE.
 type large struct {
 	Name     string // of its field
-	Path     string // of its field; "" where it is not written
+	Path     string // of its field; "" if the path is not written
 	Fields   int
 	Position model.Position // without the file: files with the same content share a profile
 }
@@ -222,8 +221,8 @@ func isOfSchema(e ast.Expr) bool {
 	return err == nil && ast.ParseImportPath(path).Path == loader.OurModule+"/schema"
 }
 
-// usesIn returns the identifiers that stand in a syntax tree as anything but the
-// name of a field or the part of a selector after its dot, sorted.
+// usesIn returns the identifiers in a syntax tree, sorted, except the names of fields and the
+// part of a selector after its dot.
 func usesIn(n ast.Node) []string {
 	names := map[ast.Node]bool{}
 	found := map[string]bool{}
@@ -245,8 +244,8 @@ func usesIn(n ast.Node) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// largeIn returns the large structs of a file, but for collections: of these a warning says
-// how many entities are too many.
+// largeIn returns the large structs of a file, except collections: another warning reports
+// collections with too many entities.
 func largeIn(f *ast.File) (out []large) {
 	collections := map[ast.Node]bool{}
 	for _, d := range f.Decls {
@@ -278,7 +277,7 @@ func largeIn(f *ast.File) (out []large) {
 	return out
 }
 
-// pathOf returns the path of names; "" where one is not written.
+// pathOf returns the path of names. It returns "" if one of the names is empty.
 func pathOf(names []string) (path string) {
 	for _, name := range names {
 		if name == "" {

@@ -82,9 +82,8 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 	return c, c.findPackage(r.Name, cueFiles, files)
 }
 
-// ModuleOf returns the folder, relative to the root and with slashes, of the module
-// of what a registration provides: the nearest with a module file, else the
-// root.
+// ModuleOf returns the folder of the module of a registration's files, relative to the root and
+// with slashes. It is the nearest folder with a module file, or the root if no folder has one.
 func ModuleOf(r *model.Registration, tree *archive.Tree) string {
 	dir := path.Clean(r.Git.Path)
 	for dir != "." && tree.Files[path.Join(dir, cuemodule.File)].Data == nil {
@@ -93,8 +92,8 @@ func ModuleOf(r *model.Registration, tree *archive.Tree) string {
 	return dir
 }
 
-// declares says how a file may declare something, as cue or yaml; "" for files of
-// other folders and of other kinds.
+// declares returns the language in which a file may declare entities: cue or yaml. It returns
+// "" for files of other folders and of other kinds.
 func (c *checkout) declares(name string) string {
 	base := path.Base(name)
 	if path.Dir(name) != c.Dir || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") ||
@@ -110,7 +109,7 @@ func (c *checkout) declares(name string) string {
 	return ""
 }
 
-// within is what the names of all files of the module begin with.
+// within returns the common prefix of the names of all files of the module.
 func (c *checkout) within() string {
 	if c.Module == "." {
 		return ""
@@ -235,9 +234,10 @@ func (c *checkout) declarations(r *model.Registration) string {
 	return text
 }
 
-// checkSources reports workloads whose sources are on the machine that locks the platform, or
-// in its own network: `kalypso lock` would read for a team what only the platform's own people
-// may read. The repository that is registered, and its host, the platform has named itself.
+// checkSources reports workloads with sources on the machine that locks the platform, or in its
+// own network. Otherwise `kalypso lock` would read files for a team that only the platform's
+// own people may read. The registered repository and its host are allowed, because the platform
+// has named them itself.
 func (x *limited) checkSources(workloads []model.Workload) []model.Workload {
 	r := x.registration
 	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
@@ -264,8 +264,8 @@ func (x *limited) checkSources(workloads []model.Workload) []model.Workload {
 // localFiles is where a file:// URL leads to.
 const localFiles = "the machine's own files"
 
-// localPlace says where a URL leads to that is this machine or its own link: its files, or a
-// host with its port; "" for any other place.
+// localPlace returns the place of a URL if it is this machine or its own link: local files, or
+// a host with its port. It returns "" for any other place.
 func localPlace(source string) string {
 	a, ok := address.Parse(source)
 	if !ok || a.Scheme == "file" {

@@ -21,9 +21,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// configSchemas makes contracts of the JSON Schemas that a Workload or a deployment
-// target lists: a file of the package for each, so that each keeps its own imports.
-// path leads to what lists them, from workloads on.
+// configSchemas makes contracts of the JSON Schemas that a Workload or a deployment target
+// lists. It makes a file of the package for each, so that each keeps its own imports. path is
+// the path of the Workload or the target, from workloads on.
 func (s *scheduler) configSchemas(f *ast.Field, ref model.Ref, path ...string) {
 	if f == nil {
 		return
@@ -67,9 +67,9 @@ func (s *scheduler) fail(ref model.Ref, at token.Pos, message, hint string) {
 		failure{ref.At("requires"), diag.New(diag.ConfigSchema, message).In(s.at(at), "").Hinting(hint)})
 }
 
-// configSchema returns a JSON Schema as CUE, whose positions are those of the
-// file, or why it is none, and where. What it names for itself has names that no
-// other schema's have.
+// configSchema returns a JSON Schema as CUE, with positions in the file. It returns an error
+// and its position if the text is not a valid schema. The names of the schema's own definitions
+// differ from the names in all other schemas.
 func (s *scheduler) configSchema(e ast.Expr) (f *ast.File, at token.Pos, err error) {
 	at = e.Pos()
 	lit, isLit := e.(*ast.BasicLit)
@@ -152,9 +152,9 @@ func (s *scheduler) parseSchema(text string, at token.Pos) (*ast.File, error) {
 	return f, nil
 }
 
-// inPlace returns a text that begins in the line after another of its file as it
-// stands there, with empty lines for those before, so that what parses it finds the
-// file's positions; false where the file has the text in another form.
+// inPlace returns a text as it is written in its file, where it begins in the line after the
+// given one. It adds empty lines before the text, so that a parser finds the file's positions.
+// It returns false if the file has the text in another form.
 func inPlace(text string, lines []string, after int) (string, bool) {
 	indent := -1
 	out := make([]string, after, after+8)

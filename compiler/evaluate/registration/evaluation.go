@@ -18,19 +18,20 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// Evaluation evaluates what one registration provides to an environment. Others write
-// it, so this is done in a worker, if there are any: a comprehension may have no end.
+// Evaluation evaluates the entities that one registration provides to an environment. If there
+// are workers, it uses one: other people write the registration, and a comprehension may have
+// no end.
 type Evaluation struct {
 	environment  string
 	registration *model.Registration
 	pinned       *Pinned
 	workers      *worker.Pool
-	own          handler // evaluates it where there are no workers
+	own          handler // evaluates it if there are no workers
 
 	beyond map[model.Ref]*worker.BeyondError // functions that were beyond the bounds
 }
 
-// key identifies what a registration provides to an environment.
+// key identifies the entities that a registration provides to an environment.
 func (e *Evaluation) key() memo.Key {
 	h := sha256.New()
 	fmt.Fprintf(h, "registered %q %q %q", e.environment, e.pinned.Revision, e.pinned.Content)
@@ -41,8 +42,8 @@ func (e *Evaluation) key() memo.Key {
 	return memo.Key(h.Sum(nil))
 }
 
-// provided evaluates what the registration provides. passing says that the result may
-// differ the next time.
+// provided evaluates the entities that the registration provides. passing says that the result
+// may differ the next time.
 func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
 	answer, absent, err := e.ask(ctx, nil)
 	var beyond *worker.BeyondError
@@ -65,12 +66,12 @@ func (e *Evaluation) boundedHint() string {
 	return "let its owners evaluate less, and run `kalypso lock --update " + e.registration.Name + "`"
 }
 
-// maxCalls is how many calls a worker gets at once, of which each takes less than
+// maxCalls is the maximal number of calls that a worker gets at once. Each call takes less than
 // a millisecond.
 const maxCalls = 1000
 
-// Call calls one function of what the registration provides. Outcomes are in the order of
-// calls. A function that was beyond the bounds once is not called again.
+// Call calls one function that the registration provides. Outcomes are in the order of the
+// calls. If a function exceeded the bounds once, Call does not call it again.
 func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
 	var out []function.Outcome
 	for len(calls) > 0 {
@@ -105,9 +106,9 @@ func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]functio
 	return out, nil
 }
 
-// ask writes the files of the registration to a temporary folder, as CUE reads
-// them from a disk, and has them evaluated. absent says that there are none just
-// now. The error may be a *worker.BeyondError.
+// ask writes the files of the registration to a temporary folder, because CUE reads them from a
+// disk, and evaluates them. absent says that the files are not available at the moment. The
+// error may be a *worker.BeyondError.
 func (e *Evaluation) ask(ctx context.Context, calls []function.Call) (answer *reply, absent bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -150,29 +151,29 @@ func (e *Evaluation) ask(ctx context.Context, calls []function.Call) (answer *re
 	return answer, false, err
 }
 
-// job asks a worker for what a registration provides.
+// job is a request to a worker to evaluate a registration.
 type job struct {
 	Environment  string
 	Registration model.Registration
 	Checkout     checkout
 	Key          memo.Key
-	// Calls, where there are some, ask for functions of it instead.
+	// If Calls is not empty, the worker calls these functions of the registration instead.
 	Calls     []function.Call
 	Variables map[string]string // that CUE reads
 }
 
-// reply has Provided, or for calls the Outcomes in their order. Where the package cannot
-// be loaded it has neither, and Diagnostics say why.
+// reply has either Provided or, for calls, the Outcomes in their order. It has neither if the
+// package cannot be loaded; Diagnostics then has the reason.
 type reply struct {
 	Provided    *Provided
 	Outcomes    []function.Outcome
 	Diagnostics []diag.Diagnostic
 }
 
-// variables are those that tell CUE how to evaluate.
+// variables are the environment variables that change CUE's evaluation.
 var variables = []string{"CUE_EXPERIMENT", "CUE_DEBUG"}
 
-// HandlerName is the name under which workers evaluate what registrations provide.
+// HandlerName is the name of the handler with which workers evaluate registrations.
 const HandlerName = "evaluate"
 
 // Handler returns the handler of workers for it.

@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// export exports what a registration provides; key is that of functions in it.
+// export exports the entities that a registration provides. key is the key of its functions.
 func (c *checkedOut) export(environment string, r *model.Registration, key memo.Key) *Provided {
 	x := &limited{export.New(c.Package), r}
 	x.Published = c.published
@@ -89,7 +89,7 @@ func (x *limited) checkProvided() {
 	}
 }
 
-// checkWorkspaces reports workloads of another workspace than the registration's.
+// checkWorkspaces reports workloads whose workspace differs from the registration's.
 func (x *limited) checkWorkspaces(workloads []model.Workload) []model.Workload {
 	r := x.registration
 	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
@@ -162,7 +162,7 @@ func foreignSecrets(r *model.Registration, ref model.Ref, trees ...model.Tree) [
 	return ds
 }
 
-// way says where a platform allows a registration a secret.
+// way returns the hint how a platform can allow a registration a secret.
 func way(r *model.Registration, secret string) string {
 	const allow = "let the platform allow it: "
 	switch {

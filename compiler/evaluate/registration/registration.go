@@ -1,10 +1,10 @@
-// Package registration evaluates what application teams keep in repositories of their own,
-// and adds it to an environment's model.
+// Package registration evaluates the files that application teams keep in their own
+// repositories, and adds the entities to an environment's model.
 //
-// A registration is pinned to a commit. Its files are written to a temporary folder, and
-// evaluated by a worker, since a comprehension that others write may have no end: a job and
-// its reply are plain data. What it provides is exported like the platform's own, held to the
-// limits that the platform sets for it, and cached by the content.
+// A registration is pinned to a commit. Package registration writes its files to a temporary
+// folder, and a worker evaluates them, because a comprehension that others write may have no
+// end. A job and its reply are plain data. The provided entities are exported like the
+// platform's own, checked against the limits that the platform sets, and cached by the content.
 //
 // For example, a team may keep the workload hello-world of examples/hello-world in a repository
 // of its own. The input is then a registration with the commit of kalypso.lock, and the output
@@ -26,7 +26,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// Evaluator evaluates what registrations provide to an environment.
+// Evaluator evaluates the entities that registrations provide to an environment.
 type Evaluator struct {
 	Environment string
 	Cache       memo.Cache
@@ -34,10 +34,10 @@ type Evaluator struct {
 	Workers     *worker.Pool
 }
 
-// Registry has what registrations are pinned to. It may be called by several goroutines.
+// Registry has the pinned contents of registrations. Several goroutines may call it.
 type Registry interface {
-	// Content returns what a registration is pinned to, or why that is not known, as
-	// diagnostics without sites.
+	// Content returns the pinned content of a registration. If the content is unknown, it
+	// returns nil and the reasons, as diagnostics without sites.
 	Content(context.Context, *model.Registration) (*Pinned, []diag.Diagnostic)
 }
 
@@ -52,7 +52,7 @@ type Pinned struct {
 	Files func() (*archive.Tree, []diag.Diagnostic, error)
 }
 
-// Provided is what a registration provides to an environment.
+// Provided has the entities that a registration provides to an environment.
 type Provided struct {
 	Workloads   []model.Workload
 	Configs     []model.Config
@@ -65,7 +65,7 @@ type Provided struct {
 	Positions map[model.Ref][]model.Position
 }
 
-// registered is a registration with what it provides, and the evaluation that has it.
+// registered is a registration with its provided entities, and the evaluation that has them.
 type registered struct {
 	*model.Registration
 	*Provided
@@ -117,7 +117,8 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
 	return functions, nil
 }
 
-// provided returns what a registration provides, from the cache or else evaluated.
+// provided returns the entities that a registration provides, from the cache or from an
+// evaluation.
 func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provided, *Evaluation, error) {
 	if e.Registry == nil {
 		return &Provided{Unknown: true}, nil, nil
@@ -142,9 +143,10 @@ func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provi
 	return p, of, nil
 }
 
-// settle adds the entities that registrations provide to x, and returns which registration
-// has each: nil for what several bring and none has. It is not there for what the platform
-// declares itself. Who claims what another has is reported, as is what nobody has.
+// settle adds the entities that registrations provide to x, and returns the registration that
+// holds each entity. The value is nil if several registrations bring an entity and none of them
+// may hold it. There is no key for an entity that the platform declares itself. settle reports
+// registrations that claim another owner's entity, and entities without an owner.
 func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 	own := map[model.Ref]bool{}
 	for _, ref := range x.All {
@@ -220,8 +222,9 @@ func (r *registered) sites(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
 	return d
 }
 
-// addTo adds what a registration provides to the environment: what it has, and, as invalid,
-// the configs that several bring and none has, so that what they match fails.
+// addTo adds the entities that a registration holds to the environment. It also adds the
+// configs that several registrations bring and none of them holds, as invalid, so that their
+// assignments fail.
 func (r *registered) addTo(x *check.Entities, env *model.Environment, holders map[model.Ref]*registered) {
 	contested := func(ref model.Ref) bool {
 		holder, claimed := holders[ref]

@@ -58,7 +58,7 @@ type scheduler struct {
 	workloads []string    // by name
 	files     []*ast.File // of the package
 	failures  []failure
-	ds        []diag.Diagnostic // what makes the whole registration unreadable
+	ds        []diag.Diagnostic // errors that make the whole registration unreadable
 }
 
 // failure is an error in one entity.
@@ -75,8 +75,8 @@ func (s *scheduler) report(message string, at token.Pos, hint string) {
 	s.ds = append(s.ds, diag.New(diag.Registration, message).In(s.at(at), "").Hinting(hint))
 }
 
-// workload returns the name of the workload that a Workload is, and the workload as
-// a declaration workloads: <name>: {…}.
+// workload converts a Workload. It returns the workload's name and its declaration under
+// workloads.
 func (s *scheduler) workload(doc *ast.StructLit) (name string, decl ast.Decl) {
 	kind, metadata, spec := cuevalue.MemberOf(doc, "kind"),
 		structOf(cuevalue.MemberOf(doc, "metadata")), structOf(cuevalue.MemberOf(doc, "spec"))
@@ -210,14 +210,15 @@ func documents(f *ast.File) []*ast.StructLit {
 	return out
 }
 
-// fieldOf returns a field that stands at a position.
+// fieldOf returns a field at a position.
 func fieldOf(name string, value ast.Expr, at token.Pos) *ast.Field {
 	label := ast.NewString(name)
 	ast.SetPos(label, at)
 	return &ast.Field{Label: label, Value: value, TokenPos: at}
 }
 
-// stringOf returns the string that a field holds; "" where it holds none.
+// stringOf returns the string that is a field's value. It returns "" if the value is not a
+// string.
 func stringOf(f *ast.Field) string {
 	if f == nil {
 		return ""
@@ -230,7 +231,8 @@ func stringOf(f *ast.Field) string {
 	return text
 }
 
-// structOf returns the struct that a field holds; nil where it holds none.
+// structOf returns the struct that is a field's value. It returns nil if the value is not a
+// struct.
 func structOf(f *ast.Field) *ast.StructLit {
 	if f == nil {
 		return nil

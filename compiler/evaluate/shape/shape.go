@@ -1,8 +1,8 @@
-// Package shape has the schema of the language as Go values, for better messages than
-// CUE's, and for editors: it is read off the schema's own files, which stay the only source.
+// Package shape has the schema of the language as Go values, for better messages than CUE's,
+// and for editors. It reads the schema's own files, which remain the only source.
 //
-// For example, the input #Config: {match!: #Match, ...} gives a [Shape] whose field match has
-// the name "match", is required, and begins with the definition #Match.
+// For example, the input is the definition #Config, {match!: #Match, ...}. The output is a [Shape] whose field
+// match has the name "match", is required, and begins with the definition #Match.
 package shape
 
 import (
@@ -30,17 +30,17 @@ import (
 // meant.
 type Shape struct {
 	Fields  map[string]Field
-	Pattern *Field           // every field whose name is a pattern; nil when there is none
+	Pattern *Field           // every field whose name matches a pattern; nil if there is no pattern
 	Keys    Keys             // the names that the pattern allows
 	Open    bool             // any field may be there
-	OneOf   [][]string       // groups of which exactly one field is given
+	OneOf   [][]string       // groups with exactly one field
 	Elem    *Shape           // of a list's elements
-	Enum    []string         // the strings that a scalar may be; empty when it may be any other
-	Texts   []string         // the strings that the schema writes: those of Enum, and defaults
-	Is      string           // what a scalar is, as the schema's documentation says it
-	Usual   string           // the schema's default of a scalar, as CUE writes it; "" for none
-	Literal []string         // what a struct may be instead, such as false
-	Def     string           // the definition that a struct is, where it may be a scalar as well
+	Enum    []string         // the strings that a scalar may be; empty if it may be any string
+	Texts   []string         // the strings in the schema: the strings of Enum, and defaults
+	Is      string           // the kind of scalar, in the words of the schema's documentation
+	Usual   string           // the schema's default of a scalar, in CUE's syntax; "" if there is no default
+	Literal []string         // alternatives to a struct, such as false
+	Def     string           // the definition of a struct that may also be a scalar
 	Inputs  map[string]Field // the fields that are definitions themselves: #assignment
 	selects bool             // it is a selector
 	Address string           // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
@@ -57,8 +57,8 @@ func (s *Shape) Misspelt(name string, given map[string]cue.Value) bool {
 	return false
 }
 
-// Find returns the shape of the value at an absolute path, where s is the shape
-// of v; nil where the schema says nothing of it.
+// Find returns the shape of the value at an absolute path, where s is the shape of v. It
+// returns nil if the schema does not describe the value.
 func (s *Shape) Find(v cue.Value, path []string) *Shape {
 	depth := len(v.Path().Selectors())
 	if len(path) < depth {
@@ -67,8 +67,8 @@ func (s *Shape) Find(v cue.Value, path []string) *Shape {
 	return s.At(path[depth:])
 }
 
-// At returns the shape of what is at a path in a value; nil where the schema says nothing
-// of it.
+// At returns the shape of the value at a path inside a value with shape s. It returns nil if
+// the schema does not describe it.
 func (s *Shape) At(path []string) *Shape {
 	for _, name := range path {
 		switch f := s.Field(strings.Trim(name, `"`)); {
@@ -102,12 +102,12 @@ type Field struct {
 	*Shape
 	// Name is "" when the field's name is a pattern, or one of several that a pattern lists.
 	Name string
-	// In is the definition that has the field, such as #Workload. Of is the definition
-	// that the field's value begins with, such as #Name; "" when there is none.
+	// In is the definition that has the field, such as #Workload. Of is the definition that the
+	// field's value begins with, such as #Name; "" if there is no such definition.
 	In, Of   string
 	Required bool
-	// perAssignment says that the field may be a function of any fact of the
-	// assignment, where the others of a reconciler are shared by a cluster type.
+	// PerAssignment says that the field may be a function of any fact of the assignment. The
+	// other fields of a reconciler are the same for all assignments of a cluster type.
 	PerAssignment bool
 	Doc           string // the field's documentation, in one line
 }
@@ -156,7 +156,7 @@ func Of(collection string) *Shape {
 	return Definitions()[Definition(collection)].Pattern.Shape
 }
 
-// NamesOf returns what the entities of a collection may be called.
+// NamesOf returns the allowed names for the entities of a collection.
 func NamesOf(collection string) Keys { return Definitions()[Definition(collection)].Keys }
 
 func (s *Shape) merge(t *Shape) {
@@ -299,7 +299,7 @@ func (r *shapeReader) definition(name string) *Shape {
 	return s
 }
 
-// add merges what an expression says into a shape.
+// add merges the information of an expression into a shape.
 func (r *shapeReader) add(s *Shape, e ast.Expr) {
 	switch e := e.(type) {
 	case *ast.StructLit:
@@ -389,7 +389,8 @@ func (r *shapeReader) addAlternatives(s *Shape, e *ast.BinaryExpr) {
 	}
 }
 
-// usualOf returns the literal that is the default of a disjunction; "" for none.
+// usualOf returns the literal that is the default of a disjunction. It returns "" if there is
+// no default.
 func usualOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.UnaryExpr:
@@ -441,7 +442,8 @@ func (r *shapeReader) addField(s *Shape, d *ast.Field) {
 	s.setInput(name, f)
 }
 
-// firstDefinition returns the definition that a conjunction begins with; "" for none.
+// firstDefinition returns the definition that a conjunction begins with. It returns "" if it
+// begins with another expression.
 func (r *shapeReader) firstDefinition(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -102,8 +102,8 @@ func firstSentence(doc string) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// Credentials reports that an address of the shape has credentials, without repeating
-// it. name is what messages call it.
+// Credentials reports credentials in an address of the shape, without repeating them. name is
+// the name of the address in messages.
 func (s *Shape) Credentials(address, name string) (d diag.Diagnostic, found bool) {
 	what := credential.In(address)
 	if what == "" && s.Address != "#HTTPURL" && credential.HasQuery(address) {
@@ -121,8 +121,8 @@ func (s *Shape) Credentials(address, name string) (d diag.Diagnostic, found bool
 		Hinting("remove them from the URL, and withdraw them if others can see the file; " + hint), true
 }
 
-// UnknownField says that a struct has no such field; parent is nil where the schema does not
-// know the struct.
+// UnknownField says that a struct has no such field. parent is nil if the schema does not
+// describe the struct.
 func UnknownField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.UnknownField, "unknown field "+name)
 	if parent == nil {
@@ -138,8 +138,9 @@ func UnknownField(name string, parent *Shape) diag.Diagnostic {
 	return d.Suggesting(name, parent.Names())
 }
 
-// Selecting is the way out where a selector has a name that is none of its fields: what is
-// written of Kubernetes there, or else a label. labels is what labels are written below.
+// Selecting returns the hint for an unknown field name in a selector. It suggests the selector
+// that corresponds to a Kubernetes field or, for other names, a label. labels is the prefix of
+// labels.
 func Selecting(name, labels string) string {
 	switch name {
 	case "labels", "matchLabels":
@@ -215,8 +216,8 @@ func Kebab(name string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// CutRevision cuts the tag or the digest off the URL of an OCI artifact, and returns it as
-// the field that it belongs in; "" where there is none.
+// CutRevision cuts the tag or the digest off the URL of an OCI artifact, and returns it as the
+// field for it. field is "" if the URL has neither.
 func CutRevision(url string) (without, field string) {
 	if without, digest, found := strings.Cut(url, "@"); found {
 		return without, fmt.Sprintf("digest: %q", digest)

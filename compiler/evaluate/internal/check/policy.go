@@ -25,7 +25,7 @@ func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 		s := &declarations[i]
 		ref, p := model.Ref{Collection: "environments", Name: s.Name}, &s.Promotion
 		if x.Invalid[ref] {
-			continue // what is not known would be missing
+			continue // unknown fields would look missing
 		}
 		if len(p.After) == 0 && p.Any {
 			x.Fail(ref.At("require"),
@@ -277,8 +277,8 @@ func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, u
 	}
 }
 
-// checkRings reports rings that are named alike, or wait for each other or for what
-// is not there, and gates of theirs.
+// checkRings reports rings with the same name, rings that wait for each other or for a missing
+// ring, and errors in the rings' gates.
 func (x *Declarations) checkRings(p *model.Promotion, ref model.Ref, environment string, up upstream) {
 	var names []string
 	after, rest := map[string][]string{}, ""
@@ -339,7 +339,8 @@ func (x *Declarations) OwnRings(declarations []model.Declaration, env *model.Env
 	}
 }
 
-// Declarations checks environments against each other, and how commits come to them.
+// Declarations checks environments against each other, and the policies by which commits reach
+// them.
 type Declarations struct{ *Entities }
 
 // Folders reports folders of environments without an entry.
@@ -359,8 +360,8 @@ func (x *Declarations) Folders(p *source.Platform) {
 	}
 }
 
-// Declared reports entries that wait for what is not there, entries that wait for
-// each other, and policies that cannot be followed. Those with errors are then invalid.
+// Declared reports entries that wait for a missing environment, entries that wait for each
+// other, and policies that cannot be followed. Entries with errors are then invalid.
 func (x *Declarations) Declared(declarations []model.Declaration) {
 	names := x.names("environments")
 	after := map[string][]string{}
@@ -403,8 +404,8 @@ func (x *Declarations) Own(declarations []model.Declaration, name string) {
 	}
 }
 
-// findCycle returns the nodes of a cycle, the first one again at the end; nil
-// where there is none. It is the same whatever the order of the map.
+// findCycle returns the nodes of a cycle, with the first one again at the end. It returns nil
+// if there is no cycle. The result does not depend on the order of the map.
 func findCycle(edges map[string][]string) []string {
 	done := map[string]bool{}
 	var path []string

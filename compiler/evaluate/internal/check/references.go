@@ -25,18 +25,18 @@ type Use struct {
 	Elsewhere bool
 }
 
-// Entities are those of a package, with what the checks of several at once need. They
-// have no CUE: what comes from a cache is checked like what was evaluated.
+// Entities are the entities of a package, with the information for checks across several
+// entities. They contain no CUE values, so the checks treat cached and new results alike.
 type Entities struct {
 	*finding.Set
 	All  []model.Ref // invalid ones included
 	Uses []Use
-	// Unread are registrations of which an error hides what they bring.
+	// Unread are registrations whose entities are unknown because of an error.
 	Unread []*model.Registration
 }
 
-// Finish makes the findings a part of the model. What hides assignments with its errors
-// makes the environment incomplete.
+// Finish adds the findings to the model. If an entity with errors may hide assignments, the
+// environment is incomplete.
 func (x *Entities) Finish(env *model.Environment) *model.Environment {
 	for ref := range x.Invalid {
 		switch ref.Collection {
@@ -72,8 +72,8 @@ func (x *Entities) reference(kind, name string, among []string, ref model.Ref) {
 	x.Fail(ref, d)
 }
 
-// declaring says how to declare a reconciler that is called as what it is a configuration of; ""
-// for another.
+// declaring returns the hint how to declare a reconciler whose name is the name of a backend,
+// or close to one. It returns "" for any other name.
 func declaring(name string) string {
 	backends := shape.Of("reconcilers")
 	backend := name
@@ -91,8 +91,8 @@ func declaring(name string) string {
 	return fmt.Sprintf("declare it: reconcilers: %s: %s: %s", model.Label(name), backend, fields)
 }
 
-// References reports references to what is not there, and full names that
-// two deployment targets have.
+// References reports references to missing entities, and full names that two deployment targets
+// share.
 func (x *Entities) References(env *model.Environment) {
 	environments := x.names("environments")
 	for _, u := range x.Uses {
@@ -194,10 +194,11 @@ func (x *Entities) workspaces(env *model.Environment) {
 	}
 }
 
-// Holder returns which of several claimants has a name, and why; -1 where none has it. A
-// claimant is a registration, or nil for the platform's own files. What the platform declares
-// once is its own, and else the name is that of the only registration whose names cover it. What
-// no names cover is whose it is alone, unless a registration that cannot be read may bring it.
+// Holder returns which of several claimants holds a name, and why. It returns -1 if no claimant
+// holds it. A claimant is a registration, or nil for the platform's own files. The platform
+// holds a name that it declares exactly once. Otherwise the only registration whose names cover
+// the name holds it. If no names cover it, a single claimant holds it, unless an unreadable
+// registration may also bring it.
 func (x *Entities) Holder(name string, claimants []*model.Registration) (int, string) {
 	var own, covering []int
 	for i, r := range claimants {
@@ -246,7 +247,7 @@ func Registrations(of []*model.Registration) string {
 	return "registrations " + strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
-// ClaimHint says how the platform decides whose a name is.
+// ClaimHint returns the hint how the platform decides which registration holds a name.
 func ClaimHint(name string) string {
 	return fmt.Sprintf("to say whose it is, write %q into names of that registration, and leave it "+
 		"out of the names of the others", name)

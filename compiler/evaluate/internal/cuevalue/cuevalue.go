@@ -64,7 +64,8 @@ func Positions(v cue.Value) []token.Pos {
 	return out
 }
 
-// MemberOf returns the field of a struct literal that has a name; nil for none.
+// MemberOf returns the field of a struct literal with a name. It returns nil if there is no
+// such field.
 func MemberOf(lit *ast.StructLit, name string) *ast.Field {
 	if lit == nil {
 		return nil
@@ -103,7 +104,7 @@ func Conjuncts(v cue.Value) []cue.Value {
 	return out
 }
 
-// IsPlainStruct reports whether a struct has nothing but regular fields.
+// IsPlainStruct reports whether a struct has only regular fields.
 func IsPlainStruct(v cue.Value) bool {
 	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
 	if err != nil {
@@ -138,11 +139,12 @@ func IsStruct(v cue.Value) bool {
 	})
 }
 
-// AssignmentPath is that of the facts in an entity.
+// AssignmentPath is the path of the facts in an entity.
 var AssignmentPath = cue.MakePath(cue.Def("#assignment"))
 
-// WithReferences adds to the nodes what they refer to by name, directly or not, as far
-// as it is written inside one of the nodes around them: lets and fields beside them.
+// WithReferences adds to the nodes the declarations that they refer to by name, directly or
+// indirectly. It only adds declarations inside one of the nodes of around: lets, and fields
+// beside the nodes.
 func WithReferences(nodes, around []ast.Node) []ast.Node {
 	inside := func(n ast.Node) bool {
 		return slices.ContainsFunc(around, func(a ast.Node) bool {
@@ -222,8 +224,8 @@ func IsUsed(name string, nodes []ast.Node) bool {
 	return used
 }
 
-// Comprehensions returns where comprehensions that mention one of the names
-// stand in syntax, but not inside fields of it.
+// Comprehensions returns the positions of the comprehensions in nodes that mention one of the
+// names. It does not search inside fields.
 func Comprehensions(nodes []ast.Node, names []string) []token.Pos {
 	var out []token.Pos
 	for _, n := range nodes {

@@ -25,10 +25,9 @@ func ImportOf(id *ast.Ident) (*ast.ImportSpec, bool) {
 	return spec, ok
 }
 
-// Syntax returns a value as an expression that needs nothing around it but
-// CUE's builtin packages. Without options defaults and optional fields stay as
-// they are written; references are resolved. Where CUE cannot write that, it is
-// what the value evaluates to.
+// Syntax returns a value as a self-contained expression, which needs only CUE's builtin
+// packages. It resolves references. Without options, it keeps defaults and optional fields as
+// they are written. If CUE cannot write such an expression, Syntax returns the evaluated value.
 func Syntax(v cue.Value, options ...cue.Option) (ast.Expr, error) {
 	e, err := Definition(v, options...)
 	if errors.Is(err, errExport) {
@@ -100,8 +99,8 @@ func unwrap(e ast.Expr) ast.Expr {
 	if len(rest) == 0 {
 		return inner
 	}
-	// What stands beside the wrapper, such as the #x of a JSON Schema's $defs, is
-	// referred to from inside it.
+	// The inner value refers to the fields beside the wrapper, such as the #x of a JSON
+	// Schema's $defs.
 	return &ast.StructLit{Elts: append(rest, &ast.EmbedDecl{Expr: inner})}
 }
 
@@ -157,10 +156,10 @@ func contains(n ast.Node, f func(ast.Node) bool) bool {
 	return found
 }
 
-// evaluated returns a value as an expression of what CUE evaluated it to, where
-// syntax is of how it was written: no comprehension and no reference is left, and
-// defaults stay marked. The error is about what that leaves out: what is not known
-// yet, what closes a struct, and alternatives that are structs.
+// evaluated returns the result of CUE's evaluation of a value as an expression. Unlike
+// Definition, which keeps the form of the source, it leaves no comprehensions and no
+// references; defaults stay marked. It returns an error if the expression would lose
+// information: about an unknown value, a closed struct, or alternatives that are structs.
 func evaluated(v cue.Value) (ast.Expr, error) {
 	if v.IncompleteKind() == cue.StructKind && !expr.IsSecret(v) {
 		return evaluatedStruct(v)

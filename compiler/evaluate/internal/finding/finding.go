@@ -1,5 +1,5 @@
-// Package finding collects what is found out about a package beside its values: where they
-// are written, and the diagnostics about them, each with the entity that it concerns.
+// Package finding collects findings about a package, in addition to its values. The findings
+// are the positions of values, and diagnostics, each with the entity that it concerns.
 package finding
 
 import (
@@ -19,16 +19,16 @@ type Set struct {
 	Invalid     map[model.Ref]bool // the entities that have errors
 	faults      []string           // the paths of errors
 	paths       map[string]bool    // of the diagnostics that are indexed
-	numbers     map[string]int     // their numbers, by what they say and where
+	numbers     map[string]int     // their numbers, by code, message and sites
 	indexed     int                // how many are
-	// incomplete says that an error hides which assignments there are.
+	// Incomplete says that an error hides which assignments there are.
 	Incomplete bool
 
-	// exported is the entity that is being exported, and about has for each diagnostic
-	// the entity that it was reported for; zero for none.
+	// Current is the entity that is being exported. About has the entity of each diagnostic, or
+	// zero if a diagnostic does not concern an entity.
 	Current model.Ref
 	About   []model.Ref
-	// alike says that a diagnostic of one entity was not repeated for another.
+	// Alike says that a diagnostic of one entity was not repeated for another.
 	Alike map[[2]model.Ref]bool
 }
 
@@ -42,9 +42,9 @@ func (x *Set) Report(d diag.Diagnostic) {
 	x.Diagnostics, x.About = append(x.Diagnostics, d), append(x.About, x.Current)
 }
 
-// Fail reports a diagnostic about the entity that ref is in. An error makes the entity
-// invalid. What a template or a loop says wrong is wrong in each entity, and reported once, with
-// the paths of the others.
+// Fail reports a diagnostic about the entity that ref is in. An error makes the entity invalid.
+// A mistake in a template or a loop affects several entities. Fail reports such a mistake once,
+// with the paths of the other entities.
 func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 	if len(d.Sites) == 0 {
 		d = d.At(ref, "")
@@ -83,7 +83,7 @@ func (x *Set) index() {
 	}
 }
 
-// keyOf is what a diagnostic says and where, as text.
+// keyOf returns the code, the message and the sites of a diagnostic, as text.
 func (x *Set) keyOf(d diag.Diagnostic) string {
 	return fmt.Sprint(d.Code, " ", d.Message, " ", x.sites(d))
 }
@@ -116,16 +116,16 @@ func (x *Set) ReportedAt(ref model.Ref) bool {
 	return x.paths[ref.String()]
 }
 
-// HideAll marks the whole environment as not known: any entity, configs included, may
-// be in what cannot be read. Its output stays as it is then.
+// HideAll marks the whole environment as unknown: the unreadable part may contain any entity,
+// including configs. The environment's output then stays unchanged.
 func (x *Set) HideAll(environment string) {
 	x.Invalid[model.Ref{Collection: "environments", Name: environment}] = true
 	x.Incomplete = true
 }
 
-// Guard calls f, which asks CUE about an entity, or about a part of one. Where CUE
-// panics, that is an error of the entity, and the others are exported. It returns
-// whether f returned.
+// Guard calls f, which evaluates an entity, or a part of one, with CUE. If CUE panics, Guard
+// reports an error of the entity, and the export of the others continues. It returns whether f
+// returned.
 func (x *Set) Guard(ref model.Ref, f func()) bool {
 	what := ref.Path
 	if what == "" {
@@ -138,8 +138,8 @@ func (x *Set) Guard(ref model.Ref, f func()) bool {
 	return ok
 }
 
-// Guarded calls f, and returns whether it returned. Where it panics, the diagnostic says
-// so; what names the place in it.
+// Guarded calls f, and returns whether f returned. If f panics, Guarded returns a diagnostic;
+// what names the place in its message.
 func Guarded(what string, f func()) (d diag.Diagnostic, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {

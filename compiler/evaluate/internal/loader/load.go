@@ -1,6 +1,6 @@
-// Package loader loads a CUE package, without a network and without files that it must not
-// read. What makes a whole package unreadable is a diagnostic. Of a loaded package it knows
-// where values are written, as positions that mean something to users.
+// Package loader loads a CUE package, without a network and without reading forbidden files. It
+// returns a diagnostic if the whole package is unreadable. For a loaded package, it maps values
+// to positions in the user's files.
 package loader
 
 import (
@@ -126,7 +126,7 @@ func languageDiagnostic(e *cuemodule.LanguageError) diag.Diagnostic {
 		Hinting("take a newer kalypso, or lower language.version if nothing newer is used")
 }
 
-// packageFiles returns the parsed files of a package and of all that it imports.
+// packageFiles returns the parsed files of a package and of all its imports.
 func packageFiles(inst *build.Instance) []*ast.File {
 	files := slices.Clone(inst.Files)
 	for _, dep := range inst.Dependencies() {
@@ -135,9 +135,9 @@ func packageFiles(inst *build.Instance) []*ast.File {
 	return files
 }
 
-// checkEmbedded reports files that must not be embedded. The package must then
-// not be built, since that reads them: the author of the platform need not be
-// allowed to read other files of the machine, and a device or pipe never ends.
+// checkEmbedded reports files that must not be embedded. The caller must then not build the
+// package, because building reads the files. The author of the platform may not have permission
+// to read other files of the machine, and reading a device or a pipe never ends.
 func (p *Places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, f := range packageFiles(inst) {
@@ -158,8 +158,8 @@ func (p *Places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 	return ds
 }
 
-// unreadable says why CUE must not be given an embedded file of YAML, where in it,
-// and the way out; "" where it may.
+// unreadable returns the reason why CUE must not read an embedded YAML file, a hint, and the
+// position of the problem in the file. why is "" if CUE may read the file.
 func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Position) {
 	if !isYAML(e) {
 		return "", "", nil
@@ -194,7 +194,8 @@ func isYAML(e source.Embedded) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
-// forbids says why a file must not be embedded, and the way out; "" where it may.
+// forbids returns the reason why a file must not be embedded, and a hint. why is "" if it may
+// be embedded.
 func (p *Places) forbids(path string) (why, hint string) {
 	const ofPlatform = "put the file itself into the platform, in place of a link to it"
 	if name, _ := p.files.Name(path); p.files.Over[name] != nil {
@@ -219,7 +220,8 @@ func (p *Places) forbids(path string) (why, hint string) {
 	return tooLarge(info.Size())
 }
 
-// tooLarge says why a file of a size must not be embedded, and the way out; "" where it may.
+// tooLarge returns the reason why a file of a size must not be embedded, and a hint. why is ""
+// if it may be embedded.
 func tooLarge(size int64) (why, hint string) {
 	if size <= source.MostEmbedded {
 		return "", ""

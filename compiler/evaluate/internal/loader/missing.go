@@ -53,15 +53,15 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 	return d
 }
 
-// yamlWords are what YAML, or another language, calls values that CUE has other names for.
+// yamlWords maps the names of values in YAML and other languages to their names in CUE.
 var yamlWords = map[string]string{
 	"True": "true", "TRUE": "true", "yes": "true", "Yes": "true", "on": "true", "On": "true",
 	"False": "false", "FALSE": "false", "no": "false", "No": "false", "off": "false", "Off": "false",
 	"Null": "null", "NULL": "null", "nil": "null", "None": "null",
 }
 
-// isSelected reports whether the name at a position is that of a package, or of a struct, of
-// which something is used: X in X.y.
+// isSelected reports whether the name at a position is X in X.y: the name of a package, or of a
+// struct, with a selected member.
 func (p *Places) isSelected(at model.Position) (found bool) {
 	p.walk(at.File, func(n ast.Node) {
 		sel, ok := n.(*ast.SelectorExpr)
@@ -70,8 +70,8 @@ func (p *Places) isSelected(at model.Position) (found bool) {
 	return found
 }
 
-// dash returns the column of the dash that begins the line of what is at a position, as in elements
-// of lists in YAML; 0 for none.
+// dash returns the column of the dash that begins the line of a position, as in elements of
+// lists in YAML. It returns 0 if the line does not begin with a dash.
 func (p *Places) dash(at model.Position) int {
 	line := p.line(at)
 	m := dashedName.FindStringSubmatchIndex(line[:min(at.Column-1, len(line))])
@@ -102,8 +102,9 @@ func (p *Places) walk(file string, f func(ast.Node)) {
 	}
 }
 
-// visible returns the names that a position may refer to: the top-level fields of all files of the
-// package, the fields of the structs around the position, and the other declarations of the file.
+// visible returns the names that a position may refer to. These are the top-level fields of all
+// files of the package, the fields of the structs around the position, and the other
+// declarations of the file.
 func (p *Places) visible(at model.Position) []string {
 	names := []string{"#assignment"}
 	addFields := func(decls []ast.Decl) {
@@ -138,8 +139,8 @@ func (p *Places) visible(at model.Position) []string {
 	return slices.Compact(names)
 }
 
-// packagesByName returns the import paths of CUE's own packages and of those of the module
-// kalypso.io by their names.
+// packagesByName returns the import paths of CUE's own packages and of the packages of the
+// module kalypso.io, by their names.
 var packagesByName = sync.OnceValue(func() map[string]string {
 	out := maps.Clone(builtinPackages)
 	for _, path := range ourPackages() {
@@ -237,8 +238,8 @@ func (p *Places) uncompiled(e errors.Error, message string, code diag.Code) diag
 
 var missingReference = lazyregexp.New(`^reference (\S+) is not found$`)
 
-// uses returns where an identifier that refers to nothing stands: CUE does not
-// say so where it stands in a hidden field at the top.
+// uses returns the positions of an identifier that refers to nothing. CUE does not report such
+// an identifier in a hidden field at the top level.
 func (p *Places) uses(name string) []model.Position {
 	var out []token.Pos
 	for _, f := range p.Files {

@@ -39,8 +39,8 @@ type Places struct {
 	clauses  func() map[model.Position]bool // where comprehensions begin
 }
 
-// NewPlaces returns the places of the files of a package, whose names are relative to their root
-// and have a prefix. inst may be nil for none.
+// NewPlaces returns the places of the files of a package. The names of the files are relative
+// to their root, with a prefix. inst is nil if no package was built.
 func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places {
 	p := &Places{files: files, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
 	p.declared, p.clauses = sync.OnceValue(p.entities), sync.OnceValue(p.comprehensions)
@@ -239,8 +239,8 @@ func (p *Places) FieldAt(at model.Position) (string, bool) {
 	return name, name != ""
 }
 
-// isConstraint reports whether an expression may be what has no value: a type, a
-// bound or an operation, and no literal.
+// isConstraint reports whether an expression may be without a value: it is a type, a bound or
+// an operation, and not a literal.
 func isConstraint(e ast.Expr) bool {
 	switch e.(type) {
 	case *ast.Ident, *ast.BinaryExpr, *ast.UnaryExpr, *ast.ParenExpr, *ast.CallExpr:
@@ -249,7 +249,7 @@ func isConstraint(e ast.Expr) bool {
 	return false
 }
 
-// IsOf reports whether a position is that of a field's expression.
+// IsOf reports whether a position is the position of a field's expression.
 func (p *Places) IsOf(at model.Position, fields []ast.Node) bool {
 	return slices.ContainsFunc(fields, func(n ast.Node) bool {
 		f, ok := n.(*ast.Field)

@@ -17,8 +17,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// habits are what people write who know YAML, Helm, shells or Terraform better than CUE. The
-// first group of a pattern is where the mistake is; in texts $1 and $2 are the groups.
+// habits are common mistakes of people who know YAML, Helm, shells or Terraform better than
+// CUE. The first group of a pattern is the position of the mistake. In texts, $1 and $2 are the
+// groups.
 var habits = []struct {
 	line    lazyregexp.Regexp
 	message string
@@ -57,12 +58,12 @@ var habits = []struct {
 // textual matches what may be a text or a name without quotes, and no number.
 var textual = lazyregexp.New(`[A-Za-z]|\..*\.|\d-\d+-\d`)
 
-// unquotedURL is a URL that is not in quotes, of which CUE takes all after // for a comment.
+// unquotedURL matches a URL without quotes. CUE reads everything after its // as a comment.
 var unquotedURL = lazyregexp.New(`^[^"']*:\s*((?:https?|ssh|git|oci)://[^\s,}]+)`)
 
-// syntax says what is wrong where CUE cannot parse a file. The line and the brackets around
-// it tell more than the word that CUE stops at, which may be far behind the mistake. It finds
-// nothing where the error is another one.
+// syntax describes the mistake in a file that CUE cannot parse. The line and the brackets
+// around it are more exact than the word at which CUE stops, which may be far behind the
+// mistake. found is false if the error is not a syntax error.
 func (p *Places) syntax(e errors.Error, message string) (d diag.Diagnostic, found bool) {
 	for _, pos := range errors.Positions(e) {
 		at := p.Of(pos)
@@ -136,9 +137,10 @@ func (s *sketch) habit(at model.Position) (d diag.Diagnostic, found bool) {
 	return d, false
 }
 
-// unclosed finds the bracket that is not closed, if one is: the first that is left by a line
-// which begins no further to the right than the bracket's own, or whose closing bracket stands
-// further to the left, where closing it mends the file; or else that in which the file ends.
+// unclosed finds the bracket that is not closed, if there is one. A line leaves a bracket if it
+// begins no further to the right than the bracket's line, or if its closing bracket is further
+// to the left. unclosed reports the first such bracket that stays open, or whose closing mends
+// the file. Otherwise it reports the bracket in which the file ends.
 func (s *sketch) unclosed(at model.Position) (d diag.Diagnostic, found bool) {
 	if len(s.open) == 0 {
 		return d, false
@@ -193,16 +195,16 @@ func (s *sketch) mends(bracket, line int) bool {
 	return err == nil
 }
 
-// sketch is what can be said of a file that is no CUE: its lines, its words, and which of
-// them are brackets that are not closed.
+// sketch is the rough structure of a file that is not valid CUE: its lines, its words, and its
+// unclosed brackets.
 type sketch struct {
 	lines []string
 	words []word
 	open  []int // brackets that are not closed, by their numbers
 }
 
-// word is a token of CUE, with the numbers of the bracket around it and of that which it
-// closes, -1 for none.
+// word is a token of CUE, with the numbers of the bracket around it and of the bracket that it
+// closes. A number is -1 if there is no such bracket.
 type word struct {
 	token.Token
 	text         string
@@ -272,7 +274,7 @@ func (s *sketch) close(around []int, by token.Token) []int {
 	return around
 }
 
-// line returns a line by its number, "" for none.
+// line returns the line with a number. It returns "" if there is no such line.
 func (s *sketch) line(number int) string {
 	if number < 1 || number > len(s.lines) {
 		return ""

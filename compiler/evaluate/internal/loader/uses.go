@@ -12,9 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Members returns which imported package something is used of at one of the positions, by
-// the name that it has there, and what there is in the package, written as it is used;
-// "" where name is not used of a package.
+// Members finds the use of a name of an imported package at one of the positions. It returns
+// the local name of the package, and all names in the package, in the form of such a use. of is
+// "" if the name is not used as the name of a package's member.
 func (p *Places) Members(at []model.Position, name string) (of string, members []string) {
 	p.selectors(func(sel *ast.SelectorExpr, id *ast.Ident, spec *ast.ImportSpec) {
 		if used, _, err := ast.LabelName(sel.Sel); of != "" || err != nil || used != name ||
@@ -40,8 +40,8 @@ func (p *Places) Members(at []model.Position, name string) (of string, members [
 	return of, members
 }
 
-// Profile returns the definition of the standard library that the entity at a path is made
-// of, as it is written; "" for none.
+// Profile returns the definition of the standard library on which the entity at a path is
+// based, as it is written. It returns "" if there is no such definition.
 func (p *Places) Profile(path []string) (profile string) {
 	if len(path) < 2 {
 		return ""
@@ -59,7 +59,7 @@ func (p *Places) Profile(path []string) (profile string) {
 	return profile
 }
 
-// IsLiteral reports whether a literal stands at a position, as CUE prints it.
+// IsLiteral reports whether a literal is at a position, as CUE prints it.
 func (p *Places) IsLiteral(at model.Position, text string) (found bool) {
 	p.walk(at.File, func(n ast.Node) {
 		switch n := n.(type) {
@@ -125,8 +125,8 @@ func (p *Places) ComprehensionsLast(at []model.Position) []model.Position {
 	return at
 }
 
-// UnquotedURL returns the URL that is written without quotes in the line of a position, of
-// which CUE takes what follows // for a comment; "" for none.
+// UnquotedURL returns the URL without quotes in the line of a position. CUE reads everything
+// after its // as a comment. It returns "" if the line has no such URL.
 func (p *Places) UnquotedURL(at model.Position) string {
 	if m := unquotedURL.FindStringSubmatch(p.line(at)); m != nil {
 		return m[1]
@@ -134,7 +134,8 @@ func (p *Places) UnquotedURL(at model.Position) string {
 	return ""
 }
 
-// line returns the line of a position in a file of the package; "" for none.
+// line returns the line of a position in a file of the package. It returns "" if there is no
+// such line.
 func (p *Places) line(at model.Position) string {
 	for _, f := range p.Files {
 		if p.relative(f.Filename) != at.File {
@@ -154,7 +155,7 @@ func (p *Places) line(at model.Position) string {
 func (p *Places) Indented() []*ast.Field {
 	var out []*ast.Field
 	for _, f := range p.Files {
-		outer := 0 // the column of the field that has the struct; 0 for none
+		outer := 0 // the column of the field that has the struct; 0 outside
 		for _, decl := range f.Decls {
 			field, ok := decl.(*ast.Field)
 			if !ok {
@@ -214,7 +215,7 @@ func (p *Places) nodes() []ast.Node {
 	return out
 }
 
-// importPath returns what an import imports, without a version.
+// importPath returns the path of an import, without a version.
 func importPath(spec *ast.ImportSpec) string {
 	name, _, _ := strings.Cut(strings.Trim(spec.Path.Value, `"`), "@")
 	return path.Clean(name)

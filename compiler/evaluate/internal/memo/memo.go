@@ -1,4 +1,4 @@
-// Package memo keeps what was evaluated in a cache that others provide.
+// Package memo stores results of evaluations in a cache that its callers provide.
 package memo
 
 import (
@@ -7,19 +7,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Cache keeps what was evaluated, by a digest of all sources and environment variables
-// that can change it. The digest does not cover kalypso itself: implementations
-// separate what different versions of it put. What Get
-// returns is what Put was given with the key: implementations verify it. Put may
-// drop data, and the caller does not change them afterwards. Both are called by several
-// goroutines.
+// Cache stores results of evaluations, by a digest of all sources and environment variables
+// that can change them. The digest does not cover kalypso itself: implementations separate the
+// results of different versions. Implementations verify that Get returns the data that Put got
+// with the key. Put may drop data. The caller does not change data after either call. Several
+// goroutines may call both methods.
 type Cache interface {
 	Get(key [32]byte) ([]byte, bool)
 	Put(key [32]byte, data []byte)
 }
 
-// Recall decodes what the cache has of a key. What cannot be decoded is a miss. The cache
-// may be nil.
+// Recall decodes the data that the cache has for a key. It is a miss if the data cannot be
+// decoded. The cache may be nil.
 func Recall[T any](c Cache, key Key) (*T, bool) {
 	if c == nil {
 		return nil, false
@@ -39,5 +38,5 @@ func Remember[T any](c Cache, key Key, what *T) {
 	}
 }
 
-// Key is a digest of all that something evaluated depends on.
+// Key is a digest of everything that a result depends on.
 type Key [sha256.Size]byte

@@ -13,13 +13,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// isConstraint reports whether one side of a conflict is no value, but a type or a bound.
+// isConstraint reports whether one side of a conflict is a type or a bound, and not a value.
 func isConstraint(text string) bool { return constraint.MatchString(text) }
 
 var constraint = lazyregexp.New(`^(string|bytes|bool|int|float|number|struct|list|[=!]~|[<>]=?|!=|\(|#|\*)`)
 
-// breaksType reports whether a conflict is that of a value with a constraint that wants another
-// type.
+// breaksType reports whether a conflict is between a value and a constraint of another type.
 func (o Problem) breaksType(message string) bool {
 	m := conflicting.FindStringSubmatch(message)
 	return m != nil && mismatch.MatchString(message) && isConstraint(m[1]) != isConstraint(m[2])
@@ -43,8 +42,8 @@ func (o Problem) givenFirst() []model.Position {
 	return slices.Concat(o.At[i:i+1], o.At[:i], o.At[i+1:])
 }
 
-// retyped says how a value is written that has the wrong type; "" where it is not the
-// same value in another type.
+// retyped returns the hint how to write a value of the wrong type in the wanted one. It returns
+// "" if the value does not exist in the wanted type.
 func retyped(value, given, wanted string, s *shape.Shape) string {
 	text, _ := strconv.Unquote(value)
 	wants := func(kind string) bool { return slices.Contains(strings.Split(strings.Trim(wanted, "()"), "|"), kind) }
@@ -108,8 +107,8 @@ func (o Problem) conflicts() (out [][]string) {
 	return out
 }
 
-// correction says what to write instead of a value that breaks a constraint, where one of
-// the usual mistakes leads to it; "" where none does. s may be nil.
+// correction returns the hint how to correct a value that breaks a constraint because of a
+// common mistake. It returns "" if it does not find such a mistake. s may be nil.
 func correction(value, breaks string, s *shape.Shape) string {
 	text, err := strconv.Unquote(value)
 	if err != nil {

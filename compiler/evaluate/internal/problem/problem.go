@@ -49,9 +49,9 @@ func (o Problem) Contains(other Problem) bool {
 	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
 }
 
-// Alternatives reports whether the problem is that a struct is none of the
-// alternatives that are no structs, or a list not the struct: with an error inside
-// it, it is not the struct or list among them either, and CUE blames the others.
+// Alternatives reports whether CUE compares a struct with alternatives of other types, or a
+// list with a struct. An error inside the struct or the list excludes the alternative of its
+// own type, and CUE then blames the others.
 func (o Problem) Alternatives() bool {
 	return slices.ContainsFunc(o.Messages, func(m string) bool {
 		return strings.Contains(m, "mismatched types struct and ") || strings.Contains(m, "mismatched types list and struct")
@@ -60,8 +60,8 @@ func (o Problem) Alternatives() bool {
 
 var emptyDisjunction = lazyregexp.New(`^\d+ errors in empty disjunction`)
 
-// In groups the errors that one of CUE consists of by their paths, and drops those that
-// only announce others.
+// In splits an error of CUE into its parts, and groups them by their paths. It drops errors
+// that only announce others.
 func In(p *loader.Places, err error) []Problem {
 	var out []Problem
 	numbers := map[string]int{} // by path
@@ -127,9 +127,9 @@ func (o Problem) credentialsIn(s *shape.Shape) (d diag.Diagnostic, found bool) {
 	return d, found
 }
 
-// Diagnostic returns the diagnostic of a problem inside an entity. s is the shape of the
-// value that the path names, nil where the schema says nothing of it, and
-// parent that of the struct around it.
+// Diagnostic returns the diagnostic of a problem inside an entity. s is the shape of the value
+// that the path names; nil if the schema does not describe it. parent is the shape of the
+// struct around it.
 func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 	message := o.Telling()
 	name := o.name()
@@ -159,9 +159,9 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 	return d
 }
 
-// valueless says that a field has no value, only a constraint. Where the schema has a
-// default, the platform excludes it: with another default, since CUE takes neither of
-// two, or with a constraint.
+// valueless says that a field has only a constraint, and no value. If the schema has a default
+// for the field, the platform excludes it. It does so with a constraint, or with another
+// default, because CUE takes neither of two defaults.
 func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
 	d := diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
 	if s == nil || s.Usual == "" {
@@ -238,11 +238,12 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 // dashed matches what CUE makes of an element of a list of YAML, - "x".
 var dashed = lazyregexp.New(`^invalid operation -.+ \(- (string|struct|bool|list|null)\)$`)
 
-// wrongType says that a value has the wrong type. hint says what it is by the schema.
+// wrongType says that a value has the wrong type. hint is the schema's description of the
+// value.
 func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) diag.Diagnostic {
 	name := o.name()
 	if len(o.Path) == 0 && given == "struct" {
-		given, wanted = wanted, given // the struct is what the package's fields are in
+		given, wanted = wanted, given // the struct contains the package's fields
 	}
 	scalar := conflicting.FindStringSubmatch(o.Telling())
 	if scalar != nil {
@@ -285,7 +286,7 @@ func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) di
 		fmt.Sprintf("%s must be %s, and is %s", name, must, shape.Article(given))).Hinting(hint)
 }
 
-// bound reads a constraint as what a value must do.
+// bound returns a constraint as the words after "must" in a message.
 func bound(constraint string) string {
 	if constraint == `!=""` {
 		return "not be empty"
@@ -296,9 +297,9 @@ func bound(constraint string) string {
 	return "be " + constraint
 }
 
-// Telling returns the most exact message: of a value with a default, CUE also reports
-// that the value is not the default, and of one with alternatives that it has not the
-// type of the others.
+// Telling returns the most exact message. For a value with a default, CUE also reports that the
+// value differs from the default. For a value with alternatives, CUE also reports that it does
+// not have the types of the others.
 func (o Problem) Telling() string {
 	for _, says := range []string{"out of bound", "mismatched types"} {
 		for _, message := range o.Messages {

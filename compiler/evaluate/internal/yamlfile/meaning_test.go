@@ -12,7 +12,8 @@ import (
 	sigs "sigs.k8s.io/yaml"
 )
 
-// meaning returns what a file of values means here, as plain data, or why it is refused.
+// meaning returns kalypso's reading of a file of values, as plain data, or the reason for
+// rejecting it.
 func meaning(text string) (any, string) {
 	docs, f, problem := Parse("f.yaml", "/f.yaml", []byte(text))
 	if problem != nil {
@@ -38,7 +39,7 @@ func meaning(text string) (any, string) {
 	return v, ""
 }
 
-// helms returns what Helm reads in a file of values.
+// helms returns Helm's reading of a file of values.
 func helms(text string) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -91,7 +92,8 @@ func TestMeansWhatHelmReads(t *testing.T) {
 	}
 }
 
-// What is refused is named where it stands.
+// TestTagIsRefusedInItsPlace checks that a diagnostic names the rejected value and its
+// position.
 func TestTagIsRefusedInItsPlace(t *testing.T) {
 	for _, c := range []struct{ text, want, hint string }{
 		{"a: 1\nb: {c: !!bool \"yes\"}\n", "f.yaml:2:8 the tag !!bool", "write true or false"},
@@ -123,7 +125,7 @@ func TestTagIsRefusedInItsPlace(t *testing.T) {
 	}
 }
 
-// FuzzMeaning: no text of YAML means another thing than Helm reads.
+// FuzzMeaning checks that every YAML text has the same meaning for kalypso and for Helm.
 func FuzzMeaning(f *testing.F) {
 	for _, s := range []string{"a: !!bool \"yes\"\n", "? !!int 0x1F\n: [! 3, !!str 3]\n", "a: &x {b: !!float 3}\nc: {<<: *x, d: .nan}\n", "a: |-\n  x\n ", "? a\n", "a: \"\\u0041\\\n  b\"\n", "- 1:30\n- 0o7\n- ~\n"} {
 		f.Add(s)

@@ -1,5 +1,5 @@
-// Package yamlfile reads YAML that others wrote as CUE does, in bounded time. Files that CUE
-// would take too long for, or read in another way than Helm, are diagnostics.
+// Package yamlfile reads other people's YAML as CUE does, in bounded time. It returns a
+// diagnostic for a file that would take CUE too long, or that CUE and Helm read differently.
 package yamlfile
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
-// invalid says why a file is no YAML. The error has its name, which CUE knows
-// it by, and a line in its text.
+// invalid reports why a file is not valid YAML. The error contains the name by which CUE knows
+// the file, and a line in its text.
 func invalid(name, file string, err error) diag.Diagnostic {
 	at := model.Position{File: name, Line: 1, Column: 1}
 	message := strings.TrimPrefix(cuevalue.FirstLine(err.Error()), file+":")
@@ -36,9 +36,9 @@ func invalid(name, file string, err error) diag.Diagnostic {
 		"").Hinting("correct the file")
 }
 
-// Read reads a file of YAML as CUE does, which knows it as at; the diagnostic
-// is in the file name. It answers soon whatever the file is, and so does CUE when
-// it evaluates what comes out.
+// Read reads a file of YAML as CUE does. CUE knows the file by the name at; the diagnostic has
+// its position in the file name. Both Read and CUE's evaluation of the result take only a short
+// time for any file.
 func Read(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	_, f, problem := Parse(name, at, data)
 	return f, problem
@@ -78,8 +78,8 @@ func extract(file string, data []byte) (f *ast.File, err error) {
 	return cueyaml.Extract(file, data)
 }
 
-// What YAML may make of CUE. At each bound CUE v0.17.1 takes a few seconds, or half a
-// gibibyte of memory.
+// The bounds of YAML files. At each bound, CUE v0.17.1 takes a few seconds, or half a gibibyte
+// of memory.
 const (
 	maxEntries = 250_000
 	// maxIndicators is for the text, in which some are not entries.
@@ -89,8 +89,8 @@ const (
 	// maxMergedPairs is for mappings with merge keys: CUE's reader unquotes all
 	// keys for each.
 	maxMergedPairs = 20_000_000
-	// maxAliased is what CUE's reader writes out for aliases. For merge keys, which
-	// can make a long way of a short text, it has no bound.
+	// maxAliased bounds the values that CUE's reader writes out for aliases. The reader has no
+	// bound for merge keys, with which a short text can take a long way.
 	maxAliased = 50_000
 	// maxScanned is for lists and mappings in brackets that an alias writes: CUE's
 	// reader may look for the end of each in the whole file.
@@ -172,8 +172,8 @@ func scanned(cost yamlnodes.Cost, data []byte) int64 {
 	return cost.AliasedFlow * int64(len(data))
 }
 
-// badBreak reports the first character that YAML takes for the end of a line and
-// CUE does not, so that it looks for values at wrong places, or beyond the end.
+// badBreak reports the first character that YAML, but not CUE, reads as the end of a line. CUE
+// would then look for values at wrong places, or beyond the end.
 func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return diag.New(diag.Syntax, "the file is UTF-16").In(model.Position{File: name, Line: 1,
@@ -204,8 +204,8 @@ func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
 		Hinting(fmt.Sprintf("end lines with a line feed; in a text, write \"\\u%04X\" in double quotes", r)), true
 }
 
-// first returns the first node in a document that is wanted; nil for none. Aliases are not
-// followed: what they refer to is looked at where it stands.
+// first returns the first node in a document that is wanted. It returns nil if there is no such
+// node. It does not follow aliases, because it visits their targets at their own places.
 func first(n *yaml.Node, wanted func(*yaml.Node) bool) *yaml.Node {
 	if wanted(n) {
 		return n
@@ -224,8 +224,8 @@ func isLongNumber(n *yaml.Node) bool {
 		(n.ShortTag() == "!!int" || n.ShortTag() == "!!float")
 }
 
-// GivenTwice reports the first key that a mapping of a file has twice, of which CUE
-// makes one field with both values, and Helm takes the last.
+// GivenTwice reports the first key that occurs twice in a mapping of a file. CUE makes one
+// field with both values, and Helm takes the last value.
 func GivenTwice(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 	for _, doc := range docs {
 		if first, second := twins(doc); first != nil {
@@ -238,7 +238,7 @@ func GivenTwice(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) 
 	return d, false
 }
 
-// twins returns the first two keys of one mapping that are the same; nil for none.
+// twins returns the first two equal keys of one mapping. It returns nil if all keys differ.
 // Merge keys may repeat.
 func twins(n *yaml.Node) (first, second *yaml.Node) {
 	if n.Kind == yaml.MappingNode {
@@ -263,7 +263,8 @@ func twins(n *yaml.Node) (first, second *yaml.Node) {
 	return nil, nil
 }
 
-// nameOf is what CUE calls the field of a key, which is a scalar or refers to one.
+// nameOf returns the name of the field that CUE makes of a key. The key is a scalar, or an
+// alias of one.
 func nameOf(key *yaml.Node) string {
 	if key.Kind == yaml.AliasNode {
 		key = key.Alias
@@ -274,8 +275,8 @@ func nameOf(key *yaml.Node) string {
 	return key.Value
 }
 
-// badTag reports the first value with a tag that CUE does not know, or takes for another value than
-// YAML does: it makes false of !!bool "yes".
+// badTag reports the first value with a tag that CUE does not know, or reads differently from
+// YAML. For example, CUE reads !!bool "yes" as false.
 func badTag(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 	n := first(doc, yamlnodes.Retagged)
 	if n == nil {
@@ -356,8 +357,8 @@ func badKey(name string, doc *yaml.Node, is func(*yaml.Node) bool) (d diag.Diagn
 // isNegative reports whether a key is a number that CUE takes for no name.
 func isNegative(key *yaml.Node) bool { return strings.HasPrefix(key.Value, "-") }
 
-// isRespelt reports whether Helm gives a key another name than its text, as it does with numbers
-// (1.50 is 1.5), or none, as with null.
+// isRespelt reports whether Helm's name of a key differs from the key's text, as for numbers
+// (1.50 is 1.5). It also holds if Helm has no name for the key, as for null.
 func isRespelt(key *yaml.Node) bool {
 	switch key.ShortTag() {
 	case "!!null":
@@ -378,8 +379,8 @@ func isRespelt(key *yaml.Node) bool {
 var ambiguous = lazyregexp.New(
 	`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0[0-9_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 
-// Ambiguous reports the first scalar of a file that means one thing to Helm and
-// another here, so that a chart never gets something else than with Helm.
+// Ambiguous reports the first scalar of a file that has different meanings in Helm and in
+// kalypso, so that a chart always gets the same values as with Helm.
 func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 	for _, doc := range docs {
 		if d, found = badKey(name, doc, isRespelt); found {

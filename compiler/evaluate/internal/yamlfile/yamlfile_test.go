@@ -15,8 +15,8 @@ func lines(n int, format string) string {
 	return b.String()
 }
 
-// What would keep CUE busy, or end it, is refused before it gets it: most of these
-// are small, and all of them took seconds, minutes or the process.
+// TestUnboundedYAML checks that kalypso rejects files that would keep CUE busy, or end it. Most
+// of these files are small, and all of them took seconds, minutes or the process.
 func TestUnboundedYAML(t *testing.T) {
 	bomb := "a0: &a0 {x: 1}\n"
 	for i := range 40 {
@@ -56,7 +56,7 @@ func TestUnboundedYAML(t *testing.T) {
 	}
 }
 
-// What people write is far from the bounds.
+// TestBoundedYAML checks that the bounds allow typical files of users.
 func TestBoundedYAML(t *testing.T) {
 	for name, text := range map[string]string{
 		"anchors":     "base: &base {image: x, env: &env [a, b]}\n" + lines(200, "app%d:\n  <<: *base\n  more: *env\n  replicas: 2\n"),
