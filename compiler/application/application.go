@@ -1,11 +1,11 @@
-// Package application projects an application of its own: a repository that says
-// in kalypso.yaml what it renders, with values for each target of each environment.
-// There is no platform and no cluster; what comes out is the application's GitOps
-// tree, a folder with manifests for each target.
+// Package application projects a single application: a repository whose kalypso.yaml names
+// a chart or an overlay, with values for each target of each environment. There is no
+// platform and no cluster. The output is the application's GitOps tree, a folder with
+// manifests for each target.
 //
-// The values of a target compose like a platform's, folder over folder, and what
-// they render to is what `helm template` or `kustomize build` would give. A target
-// that fails keeps its last good folder; the others are written.
+// The values of a target compose like a platform's, folder over folder. The rendered
+// manifests are the same as the output of `helm template` or `kustomize build`. If a target
+// fails, its last good folder is kept, and the others are written.
 package application
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Request says what to project.
+// Request describes the application and the environments to project.
 type Request struct {
 	// Dir is the application's folder.
 	Dir string
@@ -47,11 +47,11 @@ type Request struct {
 	Workers *worker.Pool
 	// Supervisor is as in compiler.Request.
 	Supervisor *supervisor.Supervisor
-	// Source are the commits that the folder is of; nil for what is in it now, which is
-	// then known by a digest.
+	// Source is the commits to which the folder belongs. It is nil for the present content
+	// of the folder, which a digest then identifies.
 	Source *tree.Source
-	// Ring is the part of the one environment to project, and Rings are all its parts;
-	// "" and none for everything.
+	// Ring is the part of the one environment to project, or "" for the whole environment.
+	// Rings are all parts of the environment, or nil if Ring is "".
 	Ring  string
 	Rings []model.Ring
 
@@ -85,8 +85,9 @@ type Target struct {
 	Values model.Value
 }
 
-// Project projects an application. What is wrong with it is among the diagnostics; the
-// error is about what cannot be read, or a request for what does not exist.
+// Project projects an application. Problems of the application are among the diagnostics.
+// It returns an error if a file cannot be read, or if the request names something that does
+// not exist.
 func Project(ctx context.Context, r Request) (*Application, error) {
 	app, ds, err := evaluate.Application(ctx, r.Dir, r.Supervisor)
 	if err != nil {
@@ -143,8 +144,8 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	return out, nil
 }
 
-// about returns the diagnostics without those that concern other environments only
-// than are projected: they neither fail what was asked for, nor are all of them known.
+// about returns the diagnostics without those that concern only other environments. These
+// do not fail the requested environments, and kalypso does not know all of them.
 func (r *Request) about(ds []diag.Diagnostic) []diag.Diagnostic {
 	if len(r.Environments) == 0 {
 		return ds
@@ -163,7 +164,7 @@ func (r *Request) about(ds []diag.Diagnostic) []diag.Diagnostic {
 	return out
 }
 
-// chooses checks that the environments that are asked for are there.
+// chooses checks that the requested environments exist.
 func (p *projector) chooses(app *model.Application) error {
 	var known []string
 	for _, t := range app.Targets {

@@ -146,7 +146,7 @@ func written(t testing.TB, dir, to string, environments ...string) map[string]*t
 	return changes
 }
 
-// afresh is what an application's tree is in a folder that did not exist.
+// afresh returns an application's tree in a new folder.
 func afresh(t *testing.T, dir string) folder {
 	t.Helper()
 	out := t.TempDir()

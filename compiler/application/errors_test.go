@@ -14,7 +14,7 @@ import (
 // all are the targets of shop.
 var all = []string{"dev/east", "dev/west", "prod/main", "prod/other"}
 
-// failing are edits of shop, with what is said and the targets that fail.
+// failing are edits of shop, each with the reported error and the targets that fail.
 var failing = []struct {
 	name   string
 	edit   folder
@@ -132,7 +132,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Where it is not known what the application is, its tree stays as it is.
+// If the application is unknown, its tree stays unchanged.
 func TestUnknownApplication(t *testing.T) {
 	for name, text := range map[string]string{
 		"no YAML":     "name: [\n",
@@ -155,7 +155,7 @@ func TestUnknownApplication(t *testing.T) {
 	}
 }
 
-// An output that is a file is an error of whoever asked, and nothing is touched.
+// If the output is a file, the request is wrong, and Write changes nothing.
 func TestOutputIsAFile(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")

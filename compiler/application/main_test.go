@@ -84,7 +84,8 @@ func (k *kill) watch() {
 	}
 }
 
-// run runs the process, and says whether it was killed. An error is what it printed.
+// run runs the process, and reports whether it was killed. The error has the output of the
+// process.
 func (c child) run() (killed bool, err error) {
 	text, err := json.Marshal(c)
 	if err != nil {

@@ -51,15 +51,15 @@ func TestKilledWriteIsFinished(t *testing.T) {
 	}
 }
 
-// edit is a write over that of an earlier version, among files of others.
+// edit writes a version over an earlier one, among foreign files.
 type edit struct {
 	from, to      string // the folders of the versions
-	before, after folder // what they are written as
+	before, after folder // the trees that they are written as
 	foreign       folder
 }
 
-// killed has the write killed, and says whether it came to that. A journal is named
-// by its environment.
+// killed kills the write, and reports whether it got that far. A journal has the name of
+// its environment.
 func (e edit) killed(t *testing.T, k kill) bool {
 	t.Helper()
 	out := t.TempDir()

@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
-// checkRings finds the ring of each target of what is projected: for rings a target is
-// a cluster type without labels. Where no ring is asked for, it reports what is wrong
-// with those that the application declares.
+// checkRings finds the ring of each target that is projected. To rings, a target is a
+// cluster type without labels. If no ring is requested, checkRings reports the errors in
+// the rings that the application declares.
 func (a *Application) checkRings() []diag.Diagnostic {
 	if a.request.Ring != "" {
 		of, ds := a.ringsOf(a.request.Environments[0], a.request.Rings)

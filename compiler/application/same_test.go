@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What is written depends neither on the order in which files were made, nor on
-// where they are, nor on how many targets are rendered at once.
+// The output depends neither on the order in which files were made, nor on their folder,
+// nor on the number of targets that are rendered at once.
 func TestOrderDoesNotMatter(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	names := slices.Sorted(maps.Keys(shop))
@@ -35,8 +35,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// What is written does not depend on the clock: a day later there is nothing to
-// write, in the records neither.
+// The output does not depend on the clock: a day later, nothing changes, not even in the
+// records.
 func TestClockDoesNotMatter(t *testing.T) {
 	for name, app := range map[string]folder{"chart": shop, "overlays": overlays} {
 		t.Run(name, func(t *testing.T) {

@@ -22,13 +22,13 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// source is what an application renders, a chart's archive or overlays among the
-// files of its folder.
+// source is the content that an application renders: a chart's archive, or overlays among
+// the files of its folder.
 type source struct {
 	tree  *archive.Tree // of the folder
 	chart []byte
 	files map[string][]byte
-	// pinned is what kalypso.lock says that chart is; "" for one of the folder.
+	// pinned is the digest of chart in kalypso.lock. It is "" for a chart of the folder.
 	pinned dependency.Digest
 }
 
@@ -45,7 +45,7 @@ func lockSource(app *model.Application) (s dependency.Source, ok bool) {
 
 var manifestsRef = model.Ref{Collection: "application", Path: "manifests"}
 
-// openSource reads what is rendered.
+// openSource reads the content that is rendered.
 func openSource(r Request, app *model.Application, contents *dependency.Library) (s source,
 	ds []diag.Diagnostic, err error) {
 	s.tree, err = readFolder(r.Dir, func(folder string) bool { return folder != r.without && enters(app, folder) })
@@ -89,8 +89,9 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	return s, nil, nil
 }
 
-// digest identifies what is below the environments for one of them, and for "" all
-// the rest. A chart of the folder is there as its files: its archive has times in it.
+// digest identifies the files below one environment, or for "" the files outside the
+// environments. A chart of the folder counts with its files, because its archive has times
+// in it.
 func (s *source) digest(environment string) model.Digest {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", s.pinned)
@@ -112,7 +113,7 @@ func at(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
 	return ds
 }
 
-// badFolderError says that a folder is beyond the bounds of what is read.
+// badFolderError reports that a folder is too large to read, or breaks another bound.
 type badFolderError struct{ error }
 
 // enters reports whether a folder of an application matters: with overlays all do,
@@ -194,7 +195,7 @@ func entryOf(root *os.Root, name string, d fs.DirEntry) (e archive.Entry, ok boo
 	return e, true, err
 }
 
-// job returns what there is to render for a target.
+// job returns the job that renders a target.
 func (s *source) job(app *model.Application, t *Target) *project.Job {
 	h := app.Manifests.Helm
 	if h == nil {

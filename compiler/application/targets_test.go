@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/application"
 )
 
-// Only the environments that are asked for are written; one that does not exist is an
-// error that names those that are.
+// Only the requested environments are written. If one does not exist, the error names the
+// existing ones.
 func TestEnvironments(t *testing.T) {
 	t.Parallel()
 	dir, out := shop.in(t), t.TempDir()
@@ -45,8 +45,8 @@ func TestTargetsAreSorted(t *testing.T) {
 	}
 }
 
-// What is wrong with other environments alone neither is said nor keeps those that
-// are asked for from being written, with --strict neither.
+// Errors that concern only other environments are not reported. They do not keep the
+// requested environments from being written, not even with --strict.
 func TestErrorsOfOtherEnvironments(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit folder // of shop

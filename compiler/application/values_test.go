@@ -34,8 +34,8 @@ func valuesOf(t *testing.T, dir, environment, name string) string {
 	return ""
 }
 
-// Values are the values of the target's folder over those of the folders above it, key
-// by key, and the contracts of all of them fill in what is left open.
+// The values of the target's folder override, key by key, the values of the folders above
+// it. The contracts of all these folders fill in open fields.
 func TestValuesAreInherited(t *testing.T) {
 	for _, c := range []struct{ name, files, want string }{
 		{"nothing", "", `{}`},
@@ -112,8 +112,8 @@ func objects(t *testing.T, text []byte) []any {
 	return out
 }
 
-// randomValues is YAML with some of the keys of a fixed shape: what is a mapping in
-// one file is one in most of them.
+// randomValues returns YAML with some of the keys of a fixed shape. A key with a mapping in
+// one file has one in most files.
 func randomValues(r *rand.Rand, depth int) string {
 	var out []string
 	for _, key := range []string{"s1", "s2", "i", "l", "b", "m1", "m2"} {
@@ -172,8 +172,8 @@ metadata: {name: part}
 data: {{ .Values | toJson }}
 `)
 
-// What a target renders to is what helm template gives for the values of the folders
-// above it and its own, in this order.
+// A target renders to the output of helm template for the values of the folders above it
+// and its own, in this order.
 func TestSameAsHelm(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
@@ -211,7 +211,7 @@ func TestSameAsHelm(t *testing.T) {
 	}
 }
 
-// What a contract fills in reaches the chart as if it had been in a file.
+// A value that a contract fills in reaches the chart as if a file had it.
 func TestDefaultsReachTheChart(t *testing.T) {
 	t.Parallel()
 	dir, out := rich.with(parse(`

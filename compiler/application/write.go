@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Output says where the trees go, and how.
+// Output describes where and how to write the trees.
 type Output struct {
 	// Dir is the folder that gets a folder for each environment, with one for each
 	// of its targets.
@@ -25,10 +25,10 @@ type Output struct {
 	Adopt bool
 }
 
-// Write projects an application and writes its tree. Targets that are gone are
-// removed, as far as the folder's record says that kalypso wrote them; those of
-// environments that are gone are too, unless environments were asked for. The
-// changes are by environment; one that is absent was not written.
+// Write projects an application and writes its tree. It removes the targets that no longer
+// exist, if the folder's record shows that kalypso wrote them. It does the same for
+// environments that no longer exist, unless the request names environments. The changes are
+// by environment; an absent environment was not written.
 func Write(ctx context.Context, r Request, o Output) (*Application, map[string]*tree.Changes, error) {
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
@@ -76,7 +76,7 @@ func (a *Application) environments() []string {
 // gone are the environments that were written for the application before, and that
 // it does not have any more.
 func gone(dir, application string, known []string) []string {
-	entries, _ := os.ReadDir(dir) // what cannot be read does not exist
+	entries, _ := os.ReadDir(dir) // an unreadable folder counts as missing
 	var out []string
 	for _, e := range entries {
 		if !e.IsDir() || slices.Contains(known, e.Name()) {

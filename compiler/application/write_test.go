@@ -107,8 +107,8 @@ func TestOtherApplicationsAreLeftAlone(t *testing.T) {
 	equal(t, "beside its environments", got.with(want), got)
 }
 
-// What somebody else wrote at a target's place stays until it is adopted, and holds
-// up its own environment alone.
+// Foreign files at a target's place stay until they are adopted. They block only their own
+// environment.
 func TestForeignFilesAreInTheWay(t *testing.T) {
 	t.Parallel()
 	dir, out := shop.in(t), t.TempDir()

@@ -1,5 +1,5 @@
-// Package assert runs the tests of a platform: it compares what a finished build has
-// composed with what the tests assert of it. Nothing of the build depends on it.
+// Package assert runs the tests of a platform: it compares the output of a finished build
+// with the assertions of the tests. The build does not depend on it.
 package assert
 
 import (
@@ -26,8 +26,8 @@ const (
 	Failed Status = "failed"
 	// Empty is a test that matches no assignment, and does not say how many it wants.
 	Empty Status = "empty"
-	// Unknown is a test that does not fail, and of which some assignments failed, or that
-	// has errors itself: what it asserts is not known.
+	// Unknown is the status of a test without failures whose result is uncertain, because
+	// some of its assignments failed or because the test itself has errors.
 	Unknown Status = "unknown"
 )
 
@@ -50,12 +50,13 @@ type Failure struct {
 	Positions   []model.Position `json:"positions"`
 }
 
-// Report is what tests gave.
+// Report is the results of a run of tests.
 type Report struct {
 	// Results are by environment, in the order of promotion, and then by test. A test is
 	// absent from environments that its match leaves out.
 	Results []Result
-	// Diagnostics say what fails, and which tests match nothing; resolved and sorted.
+	// Diagnostics are the failures, and the warnings about tests that match nothing. They
+	// are resolved and sorted.
 	Diagnostics []diag.Diagnostic
 }
 
@@ -171,9 +172,10 @@ func (t *test) result() Result {
 	return r
 }
 
-// unmatched warns of tests that match nothing in any of the environments, where that is not
-// what they ask for; all says that these are all that exist. Where errors hide assignments,
-// one of these may match. because is why there are no assignments.
+// unmatched warns of tests that match nothing in any of the environments, unless they
+// expect that. all reports that the platform has no other environments. If errors hide
+// assignments, a test may match one of these, so there is no warning. because is the reason
+// why there are no assignments.
 func unmatched(environments []*environment, all bool, because string) []diag.Diagnostic {
 	asked, matched := map[string]*test{}, map[string]bool{}
 	for _, e := range environments {

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// count compares the number of assignments with what the test wants. Where errors hide
-// assignments it is not known.
+// count compares the number of assignments with the number that the test expects. If errors
+// hide assignments, the number is unknown.
 func (t *test) count(h *compose.Holder) {
 	switch {
 	case t.Count == nil:
@@ -28,7 +28,7 @@ func (t *test) count(h *compose.Holder) {
 	}
 }
 
-// facts compares what is known of each assignment with what the test wants.
+// facts compares the facts of each assignment with the facts that the test expects.
 func (t *test) facts(h *compose.Holder) {
 	if t.Assignment == nil {
 		return
@@ -42,8 +42,8 @@ func (t *test) facts(h *compose.Holder) {
 	}
 }
 
-// written returns where the fact at a path of an assignment is written: most are a field of
-// the workload, of the deployment target or of the cluster type, and the others follow from
+// written returns the place of the fact at a path of an assignment. Most facts are a field
+// of the workload, of the deployment target or of the cluster type. The others follow from
 // these.
 func (t *test) written(i int, path string) model.Ref {
 	a := &t.in.Schedule.Assignments[i]
@@ -68,15 +68,15 @@ func (t *test) written(i int, path string) model.Ref {
 type asked struct {
 	test *test
 	ids  []string // of assignments
-	// target is the deployment target of one of these, and folders are those of their cluster
-	// types and classes.
+	// target is the deployment target of one of these assignments. folders are the folders
+	// of their cluster types and classes.
 	target  string
 	folders map[string]bool
 }
 
-// values compares the composed values of assignments with what tests want, once for all
-// assignments that share them, and where their clusters have values of their own on each of
-// these.
+// values compares the composed values of assignments with the values that tests expect. It
+// does so once for all assignments that share them. If clusters have values of their own,
+// it also does so on each of these clusters.
 func (e *environment) values(ctx context.Context, h *compose.Holder) error {
 	of := map[int32][]asked{} // by tuple
 	var tuples []int32
@@ -112,11 +112,12 @@ func (e *environment) values(ctx context.Context, h *compose.Holder) error {
 	return errors.Join(err, failed)
 }
 
-// hold holds a graph that clusters have in common, and what those with values of their own have
-// in all, against what a test wants.
+// hold compares the values of assignments with the values that a test expects. It checks
+// the graph that clusters share, and the complete values of each cluster with values of its
+// own.
 func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, g *compose.Graph, a *asked) error {
 	var clusters []*model.Cluster
-	plain := false // whether some have what is common
+	plain := false // whether some clusters have only the shared values
 	for _, folder := range slices.Sorted(maps.Keys(a.folders)) {
 		of := a.test.clustersOf(folder)
 		plain, clusters = plain || len(of) == 0, append(clusters, of...)
@@ -138,7 +139,7 @@ func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, 
 	}
 	for _, paths := range slices.Sorted(maps.Keys(alike)) {
 		of, there := alike[paths], g
-		if e.Plan.Tuples[tuple].PerCluster { // to say what its values are made of
+		if e.Plan.Tuples[tuple].PerCluster { // to describe the origin of its values
 			if err := e.GraphsOn(ctx, tuple, of[:1], func(_ *model.Cluster, g *compose.Graph) { there = g }); err != nil {
 				return err
 			}

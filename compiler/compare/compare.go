@@ -129,9 +129,9 @@ type comparison struct {
 	reads        reads
 }
 
-// reads are the files of folders that were read last, by the id of the folder: if clusters go
-// from class to class, each folder is read once for the clusters that leave and once for the
-// clusters that come.
+// reads are the files of recently read folders, by the id of the folder. If clusters move
+// from class to class, each folder is read once for the clusters that leave and once for
+// the clusters that arrive.
 type reads struct {
 	mu    sync.Mutex
 	files map[tree.ID]map[string]backends.File // by path; not written to

@@ -132,7 +132,7 @@ func TestFilesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// hostileYAML is what must not be compared by value, or not fail.
+// hostileYAML are texts that must not be compared by value, or must not fail.
 var hostileYAML = map[string]string{
 	"aliases":       "a: &a [x]\nb: [*a]\n",
 	"alias bomb":    bomb(),

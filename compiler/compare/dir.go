@@ -20,24 +20,26 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// ReadDir returns the folders of an output as they are on disk now, whatever
-// wrote them, sorted as Compare wants them. Ids are computed from the content of
-// the files. Files reads it again, except for equal entries. An environment's record is used only
-// for its name, to tell a cluster type's own folders from assignments and, on a
-// system whose files do not say whether they are executable, to know that.
+// ReadDir returns the folders of an output as they are on disk now, whatever wrote them,
+// sorted as Compare needs them. Ids are computed from the content of the files. Files reads
+// it again, except for equal entries. ReadDir uses an environment's record for its name,
+// and to distinguish a cluster type's own folders from assignments. On a system without
+// executable bits, the record also says which files are executable.
 //
-// dir holds a folder for each environment, or is that of one: it is if it has kalypso's
-// record, or if neither a folder in it has one and a file is where cluster types have
-// theirs, at dir/<clusterType>. The environment is then the record's, or named as dir
-// is. Every folder in a cluster type's folder is an assignment's, and has its files at
-// any depth. Files that are in no cluster type's folder, folders without files,
-// symbolic links, hidden folders and the content of a .git are left out. So are files
-// in the entry of a cluster that the record does not list: a build leaves them alone.
-// Files of entries that look as they did when they were written are not read to
-// identify them.
+// dir has a folder for each environment, or is the folder of one environment. It is the
+// folder of one if it has kalypso's record. It is also one if no folder in it has a record,
+// and a file is at the place of a cluster type's files, dir/<clusterType>. The environment
+// then has the name in the record, or the name of dir. Every folder in a cluster type's
+// folder belongs to an assignment, and has its files at any depth.
 //
-// It also returns the records by environment, as far as they can be read. It fails where
-// something cannot be read, with fs.ErrNotExist where dir does not exist.
+// ReadDir omits files outside of cluster types' folders, folders without files, symbolic
+// links, hidden folders and the content of a .git. It also omits files in the entry of a
+// cluster that the record does not list, because a build does not change them. If the files
+// of an entry look as they did when they were written, it does not read them to identify
+// them.
+//
+// It also returns the readable records, by environment. It fails if something cannot be
+// read, with fs.ErrNotExist if dir does not exist.
 func ReadDir(dir string) ([]Folder, map[string]*tree.Record, error) {
 	environments, err := findEnvironments(dir)
 	if err != nil {
@@ -233,7 +235,7 @@ func joined(parts [][]diskFolder) []diskFolder {
 }
 
 // entries returns the folders of the clusters whose entries are in a folder of entries. It
-// identifies those whose files are unchanged.
+// identifies the folders whose files are unchanged.
 func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFolder, error) {
 	at := filepath.Join(e.dir, filepath.FromSlash(shard))
 	names, err := subfolders(at)

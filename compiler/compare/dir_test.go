@@ -15,9 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// put makes a folder of files; a text that begins with "->" is a link, one that
-// begins with "+x " is an executable file's, and a name that ends in a slash is a
-// folder.
+// put makes a folder of files. A text that begins with "->" is a link, and one that begins
+// with "+x " is the text of an executable file. A name that ends in a slash is a folder.
 func put(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {

@@ -17,9 +17,9 @@ import (
 type objects struct {
 	created, updated, deleted map[string]int
 	// namespaces and definitions are the names of the Namespaces and the
-	// CustomResourceDefinitions among the deleted objects, sorted; claims counts
-	// PersistentVolumeClaims, also the ones that StatefulSets of a deleted namespace make, and
-	// custom counts objects of custom kinds.
+	// CustomResourceDefinitions among the deleted objects, sorted. claims counts
+	// PersistentVolumeClaims, including those that StatefulSets of a deleted namespace
+	// make. custom counts objects of custom kinds.
 	namespaces, definitions []string
 	claims, custom          int
 }
@@ -119,7 +119,7 @@ func claimsOf(doc []byte) int {
 	return replicas * len(set.Spec.Templates)
 }
 
-// object identifies what a manifest describes.
+// object identifies the object that a manifest describes.
 type object struct{ apiVersion, kind, namespace, name string }
 
 // isBuiltIn reports whether the kind is Kubernetes' own, by its API group.

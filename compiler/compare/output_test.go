@@ -165,7 +165,7 @@ func mirrored(t *testing.T, before, after []compare.Folder) {
 	b.ClusterTypes.Added, b.ClusterTypes.Removed = b.ClusterTypes.Removed, b.ClusterTypes.Added
 	b.Total.Added, b.Total.Removed = b.Total.Removed, b.Total.Added
 	b.Objects.Created, b.Objects.Deleted = b.Objects.Deleted, b.Objects.Created
-	for _, r := range []*compare.Report{a, b} { // what goes is described, and what comes is not
+	for _, r := range []*compare.Report{a, b} { // removed objects are described, and added ones are not
 		r.Removed, r.Added, r.Changed = nil, nil, nil
 		r.Objects.Created, r.Objects.Deleted = nil, nil
 	}
@@ -224,7 +224,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// Where a cluster type lists no clusters, nobody knows on how many of them something changes.
+// If a cluster type lists no clusters, the number of affected clusters is unknown.
 func TestStatCountsListedClusters(t *testing.T) {
 	r := &compare.Report{Clusters: &compare.Clusters{Concerned: 2}, Counts: []compare.Counts{
 		{Environment: "prod", ClusterType: "kiosk", Changed: 1}, {Environment: "prod", ClusterType: "store", Lists: true, Clusters: 2, Changed: 2},

@@ -82,8 +82,8 @@ func (r *Report) In(environment string) *Report {
 	return out
 }
 
-// Objects count objects by kind: {"Namespace": 1}. Documents that are not Kubernetes
-// objects count as File.
+// Objects count objects by kind, such as {"Namespace": 1}. Documents that are not
+// Kubernetes objects count as File.
 type Objects struct {
 	Created map[string]int `json:"created"`
 	Updated map[string]int `json:"updated"`

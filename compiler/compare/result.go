@@ -212,8 +212,8 @@ func ends(in map[string]*Entry, key string, entry *Entry) *Entry {
 	return in[key]
 }
 
-// attribute counts the pairs of the named clusters that change because the job with the
-// number n has other values for them: pairs in a folder that are not counted yet.
+// attribute counts the pairs of the named clusters that change because job n has other
+// values for them. It counts only pairs in a folder that are not counted yet.
 func (out *result) attribute(n int, folder string, names []string) {
 	j := &out.comparing.jobs[n]
 	if len(names) == 0 || len(j.attributed) == 0 {

@@ -15,13 +15,13 @@ import (
 // retry is how often [Store.Alone] tries to get the lock.
 const retry = 50 * time.Millisecond
 
-// Alone waits until no other process on this machine changes what the platform, or the
-// application, at root pins, and locks the others out until release is called. The error is
-// the context's. Files must be read after the call, because the other process may have
-// changed them.
+// Alone locks the pins of the platform, or the application, at root. It waits until no
+// other process on this machine changes them, and excludes the others until the caller
+// calls release. It returns the context's error. Files must be read after the call, because
+// the other process may have changed them.
 //
-// The lock file is in the machine's folder, so that no lock is left in the platform. If
-// the folder is not writable, there is no lock: then little can be pinned.
+// The lock file is in the machine's folder, so that no lock is left in the platform. If the
+// folder is not writable, there is no lock: then little can be pinned.
 func (s *Store) Alone(ctx context.Context, root string) (release func(), err error) {
 	name, err := s.aloneFile(root)
 	if err != nil {

@@ -7,12 +7,13 @@
 // diagnostics with a line and a column for each thing that is wrong with it.
 //
 // A [Store] keeps content under its digest. Content is verified at each read, so that a
-// user who may write to a folder can remove content and cannot change it. A store reads two
-// folders: the platform's vendor folder, which comes first and is never written to, and the
-// machine's. Both have files sha256/HH/HEX, the digest in hexadecimal below its first two
-// digits. All its methods are safe for concurrent use, and any number of processes may use
-// a folder at once. The folder locking in the machine's has the files of [Store.Alone].
-//
+// A [Store] keeps content under its digest. It verifies content at each read, so a user who
+// may write to a folder can remove content and cannot change it. A store reads two folders:
+// the platform's vendor folder and the machine's. The vendor folder comes first, and a
+// store never writes to it. Both have files sha256/HH/HEX, the digest in hexadecimal below
+// its first two digits. All methods are safe for concurrent use, and any number of
+// processes may use a folder at once. The folder locking in the machine's has the files of
+// [Store.Alone].
 // A [Library] is both as a build reads them. It never uses the network; diagnostics for
 // missing content have the command that fetches it.
 //

@@ -26,8 +26,8 @@ type Library struct {
 }
 
 // Open reads the lock of the platform, or the application, at root. machine is the
-// machine's store; "" for the user's. Errors in the lock are diagnostics with positions;
-// the error is for an unreadable file.
+// machine's store, or "" for the user's store. Errors in the lock are diagnostics with
+// positions. Open returns an error if a file cannot be read.
 func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
 	locked, ds, err := ReadLock(root)
 	if err != nil {
@@ -49,7 +49,8 @@ func storeOf(root, machine string) *Store {
 	return OpenStore(filepath.Join(root, VendorDir), machine)
 }
 
-// Entry returns the pin of a source, or a diagnostic without a site that there is none.
+// Entry returns the pin of a source, or a diagnostic without a site if the source is not
+// pinned.
 func (l *Library) Entry(s Source) (Entry, []diag.Diagnostic) {
 	e, ok := l.Lock.Find(s)
 	if !ok {

@@ -159,8 +159,8 @@ func TestNotLocked(t *testing.T) {
 	}
 }
 
-// A folder without a lock has nothing locked; a lock that cannot be used is said to
-// be where it is wrong.
+// A folder without a lock has nothing locked. The error about an unusable lock names the
+// wrong line.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	l := place{t.TempDir(), t.TempDir()}.open(t)
@@ -187,8 +187,8 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// The vendor folder comes before the machine's store, and what is damaged in it is
-// not covered by what the other has.
+// The vendor folder comes before the machine's store. If its content is damaged, the
+// machine's content does not replace it.
 func TestVendorComesFirst(t *testing.T) {
 	t.Parallel()
 	e := entry("app", "text")
@@ -239,7 +239,7 @@ func TestPinnedOnce(t *testing.T) {
 	expect(next, gone, "")
 }
 
-// Several goroutines that ask at once all get what one alone does.
+// Several goroutines that read at once get the same result as a single one.
 func TestManyAsk(t *testing.T) {
 	t.Parallel()
 	var entries []dependency.Entry

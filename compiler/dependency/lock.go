@@ -28,9 +28,9 @@ type Entry struct {
 	// Revision is the revision that the source had when it was locked: a commit, a chart's
 	// version, the digest of an OCI manifest, or a module's version.
 	Revision string `json:"revision"`
-	// Content is the digest of the content in the store: of the archive of a commit,
-	// as archive.Pack writes it; of a chart's archive, an artifact's layer or a
-	// module's zip file as they were served.
+	// Content is the digest of the content in the store. For a commit, this is its archive
+	// as archive.Pack writes it. For a chart, an artifact or a module, this is the archive,
+	// the layer or the zip file as it was served.
 	Content Digest `json:"content"`
 	// Size is the content's size in bytes.
 	Size int64 `json:"size"`

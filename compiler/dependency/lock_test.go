@@ -293,7 +293,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What was written before apiVersion had its name of today is read, and written anew.
+// A lock with the earlier name of apiVersion can be read, and is written again with the
+// present name.
 func TestOlder(t *testing.T) {
 	root := t.TempDir()
 	name := filepath.Join(root, FileName)

@@ -23,16 +23,16 @@ const (
 // Equal sources share one entry of the lock.
 type Source struct {
 	Kind Kind `json:"kind"`
-	// URL is that of a git repository; of a chart repository, or oci://HOST/PATH of a chart
-	// itself; oci://HOST/PATH of an artifact; or a CUE module's path with its major
-	// version, such as example.com/base@v1.
+	// URL is the address of a git repository or of a chart repository. For a chart or an
+	// artifact in a registry, it is oci://HOST/PATH. For a CUE module, it is the module's
+	// path with its major version, such as example.com/base@v1.
 	URL string `json:"url"`
 	// Chart names the chart of a chart repository.
 	Chart string `json:"chart,omitempty"`
 
 	// Exactly one of these selects the revision. A git repository has Branch, Tag, Semver
-	// (the newest tag in a range) and Commit; a chart has Version, which may be a range; an
-	// OCI artifact has Tag, Semver and Digest; a module has Version.
+	// (the newest tag in a range) and Commit. A chart has Version, which may be a range. An
+	// OCI artifact has Tag, Semver and Digest. A module has Version.
 	Branch  string `json:"branch,omitempty"`
 	Tag     string `json:"tag,omitempty"`
 	Semver  string `json:"semver,omitempty"`

@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// Digest is the digest of content: sha256: and 64 lower case hexadecimal digits.
+// Digest is the digest of content: "sha256:" followed by 64 lower case hexadecimal digits.
 type Digest string
 
 const algorithm = "sha256"

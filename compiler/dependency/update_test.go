@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// places are what sources are, by URL: a number that goes up.
+// places is a Fetcher. The content of each source is a number that increases, by URL.
 type places struct {
 	mu       sync.Mutex
 	now      map[string]int

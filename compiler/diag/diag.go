@@ -61,8 +61,8 @@ type Diagnostic struct {
 // Suggestion is a change of the platform's text that a hint names, as data. Without one
 // it is the zero Suggestion.
 type Suggestion struct {
-	// Wrong is a word that is written at one of the sites, or inside of what stands there,
-	// and Right what it was probably meant to be.
+	// Wrong is a misspelt word at one of the sites, or inside the text there. Right is the
+	// word that the author probably meant.
 	Wrong, Right string
 	// Mistake says that hardly anyone means Wrong: it is the name of a label or field that nothing has, or a
 	// value one edit away from Right.
@@ -73,8 +73,8 @@ type Suggestion struct {
 	Import string
 }
 
-// Site is a place that a diagnostic points to: the position, or a reference
-// that Resolve turns into positions, with what stands there.
+// Site is a place that a diagnostic points to, with a note about it. The place is the
+// position, or a reference that Resolve turns into positions.
 type Site struct {
 	Ref      model.Ref
 	Position model.Position
@@ -183,9 +183,10 @@ func Resolve(ds []Diagnostic, table *model.Positions) {
 	}
 }
 
-// Sort orders resolved diagnostics by position, those without one last, then code, path and message,
-// and makes one of those that differ only in their assignments or environment, and one of
-// those that one text causes in several entities, as the body of a loop does.
+// Sort orders resolved diagnostics by position, then by code, path and message. Diagnostics
+// without a position come last. It merges diagnostics that differ only in their assignments
+// or environment. It also merges diagnostics that one text causes in several entities, such
+// as the body of a loop.
 func Sort(ds []Diagnostic) []Diagnostic {
 	slices.SortStableFunc(ds, compare)
 	var out []Diagnostic
@@ -245,8 +246,8 @@ func compare(a, b Diagnostic) int {
 	)
 }
 
-// rank orders diagnostics: that nothing is written before all that would have been, and
-// what stands nowhere after what stands somewhere, since it follows from that.
+// rank orders diagnostics. TooManyRemovals comes first, because then the build writes
+// nothing. Diagnostics without a site come last, since they follow from the others.
 func rank(d Diagnostic) int {
 	switch {
 	case d.Code == TooManyRemovals:

@@ -32,10 +32,11 @@ const (
 // and finding its secrets for each of its diagnostics would take long.
 const longest = 4096
 
-// NewExcerpt returns the excerpt of the line that a position is in. secret says that the value that
-// it is of may be a secret. It is zero if the line is empty, too long, or no text, has no such
-// column, or may have a secret in a language other than CUE, where strings need no quotes. The
-// column after the last is that of the line's end.
+// NewExcerpt returns the excerpt of the line of a position. secret reports that the value
+// at the position may be a secret. The excerpt is zero if the line is empty, too long, not
+// text, or has no such column. It is also zero if it may show a secret in a language other
+// than CUE, where strings need no quotes. The column after the last one is the end of the
+// line.
 func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 	line = strings.TrimRight(line, "\r\n")
 	at := p.Column - 1

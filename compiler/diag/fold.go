@@ -80,9 +80,9 @@ func (d Diagnostic) kind() string {
 	return fmt.Sprintf("%s %s %s", d.Severity, d.Code, d.Hint)
 }
 
-// causes are the numbers of diagnostics that others may follow from: the first error of each
-// entity, by its path, of each collection, by its name, and of each assignment, by its id; and
-// the first warning of each.
+// causes are the numbers of the diagnostics from which others may follow. They have the
+// first error and the first warning of each entity by its path, of each collection by its
+// name, and of each assignment by its id.
 type causes struct{ errors, warnings map[string]int }
 
 // causesOf returns them. An error that itself follows from another is a cause where there is no
@@ -126,7 +126,8 @@ func (c causes) of(ds []Diagnostic, i int) (cause int, follows bool) {
 	return 0, false // a circle
 }
 
-// firstOf returns what the first of some has that has any.
+// firstOf returns the value of the first of some keys that has a value. It returns false if
+// no key has one.
 func firstOf(has map[string]int, some []string) (int, bool) {
 	for _, of := range some {
 		if n, known := has[of]; known {

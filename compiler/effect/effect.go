@@ -1,19 +1,19 @@
-// Package effect says what a change of an environment's tree does on its clusters.
+// Package effect computes the effect of a change of an environment's tree on its clusters.
 //
-// Two Sides come in: the folders of a tree, what each has, and which cluster follows which
-// folder. An Effect goes out: the pairs of a deployment target and a cluster that are added,
-// removed and changed. A class of clusters is only how their folders are stored, so a cluster
-// that changes its class is compared by the contents of both folders. A cluster type that
-// lists no clusters counts as one cluster.
+// Its input is two Sides: the folders of a tree, the content of each, and the folder that
+// each cluster follows. Its output is an Effect: the pairs of a deployment target and a
+// cluster that are added, removed and changed. A class of clusters is only how their
+// folders are stored. So if a cluster changes its class, the contents of both folders are
+// compared. A cluster type that lists no clusters counts as one cluster.
 //
 // For example: a policy takes till from store st-07 of 20. Its class gets a folder
 // store.no-till without till, and st-07 follows that instead of store. Nineteen clusters go
-// from store to store, and one from store to store.no-till: the pair (till, st-07) is removed,
-// and no pair is added, although a folder with seven assignments is new.
+// from store to store, and one goes from store to store.no-till. The pair (till, st-07) is
+// removed. No pair is added, although a folder with seven assignments is new.
 //
-// Everything that counts a change counts these pairs: bounds and gates, summaries, plans,
-// pages and the audit. The package reads no files; package compare says which values and
-// objects of changed pairs differ.
+// All counts of a change use these pairs: bounds and gates, summaries, plans, pages and the
+// audit. The package reads no files; package compare finds the differing values and objects
+// of changed pairs.
 package effect
 
 import (
@@ -185,9 +185,9 @@ func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
 // ways returns the ways of all clusters, and of the cluster types that list none, sorted by
 // the folders that they lead to and come from.
 //
-// If a cluster type lists its clusters only on one side, it has the same clusters on the other:
-// they pulled the type's folder before they were listed, or still pull it, unless they pull
-// entries.
+// If a cluster type lists its clusters on only one side, it has the same clusters on the
+// other. They pulled the type's folder before they were listed, or still pull it. Clusters
+// that pull entries are the exception.
 func ways(before, after *Side) []*Way {
 	sides := [2]*Side{before, after}
 	var lists [2]map[string]bool // cluster types, and whether they list clusters

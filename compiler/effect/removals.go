@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Limits bound what one change may remove from an environment, as environments.X.removals
-// says. Numbers count pairs of a deployment target and a cluster, or clusters; percentages are of
-// the number before the change.
+// Limits bound the removals of one change from an environment, according to
+// environments.X.removals. Numbers count pairs of a deployment target and a cluster, or
+// clusters. Percentages are of the number before the change.
 type Limits struct {
 	Max string // a number or a percentage; "" for usualRemovals
 	// Clusters are the clusters that may leave, by name. Their pairs are not counted.
@@ -30,15 +30,16 @@ const (
 
 // Removals count the removals of a change, beside its limits.
 type Removals struct {
-	// Removed counts the pairs that listed clusters, and types that list none, lose, and those
-	// that get another namespace in place of one that goes. Recorded counts all pairs before the change, and Most is how
-	// many of them may go.
+	// Removed counts the pairs that listed clusters, and types that list none, lose. It
+	// also counts the pairs that get another namespace in place of one that is removed.
+	// Recorded counts all pairs before the change, and Most is the largest number of them
+	// that may be removed.
 	Removed  int `json:"removed"`
 	Recorded int `json:"recorded"`
 	Most     int `json:"most"`
-	// On is on how many clusters they are, one for each pair of a type that lists none, and
-	// Assignments how many deployment targets of cluster types they are of. If both are at
-	// most Least, Most does not count.
+	// On is the number of clusters with removed pairs, where a type that lists none counts
+	// once for each pair. Assignments is the number of deployment targets of cluster types
+	// with removed pairs. If both are at most Least, Most does not count.
 	On          int  `json:"on"`
 	Assignments int  `json:"assignments"`
 	Least       int  `json:"least"`

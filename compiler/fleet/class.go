@@ -167,8 +167,9 @@ func (c *classes) names(class int, selectors []clusterSelector) []string {
 	return out
 }
 
-// factsOfClusters yields the facts of clusters, by their numbers, that selectors ask for, in the
-// same maps each time: a cluster's labels are its own over those of its cluster type.
+// factsOfClusters yields the facts of clusters, by their numbers, that selectors use. It
+// yields the same maps each time. A cluster's own labels override the labels of its cluster
+// type.
 func (r *reader) factsOfClusters(clusters []int, asked map[string]bool) func(yield func(selector.Facts) bool) {
 	types := map[string]map[string]string{}
 	for i := range r.env.ClusterTypes {
@@ -197,8 +198,8 @@ func (r *reader) factsOfClusters(clusters []int, asked map[string]bool) func(yie
 	}
 }
 
-// types says which cluster types a selector of clusters may tell apart: those that its
-// entity is about at all.
+// types finds the cluster types whose clusters a selector of clusters may distinguish.
+// These are the cluster types to which the selector's entity can apply.
 type types struct {
 	env       *model.Environment
 	satisfies selector.Satisfier
@@ -240,7 +241,7 @@ func (t *types) selectedBy(s model.Selector) map[string]bool {
 	return out
 }
 
-// matchedBy returns the cluster types of which a match leaves open whether it holds.
+// matchedBy returns the cluster types for which a match can hold.
 func (t *types) matchedBy(match model.Selector) map[string]bool {
 	out := map[string]bool{}
 	for i := range t.env.ClusterTypes {

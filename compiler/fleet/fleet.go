@@ -1,12 +1,13 @@
-// Package fleet reads which clusters there are: the platform's own, and the rows of its
-// inventories, each of one cluster type and one class of it.
+// Package fleet reads the clusters of a platform: its own clusters, and the rows of its
+// inventories. Each cluster has one cluster type and is in one class of it.
 //
-// In come the model of an environment and the folder of the platform; out come all clusters, sorted
-// by name, the cluster types with their classes, and diagnostics. An error in a row is an error of
-// only its cluster. If the cluster is not known, or a file cannot be read to its end, the fleet is
-// incomplete: nothing may be taken from a cluster that is not in it.
+// Its input is the model of an environment and the folder of the platform. Its output is
+// all clusters, sorted by name, the cluster types with their classes, and diagnostics. An
+// error in a row is an error of only its cluster. If the name of the cluster is not known,
+// or a file cannot be read to its end, the fleet is incomplete. Then nothing may be removed
+// from a cluster that is not in it.
 //
-// Rows are data: no row is evaluated, and constraints are asked of CUE once for each
+// Rows are data: no row is evaluated, and CUE checks a constraint only once for each
 // distinct value. Time and memory are linear in the files.
 package fleet
 
@@ -183,7 +184,7 @@ func (r *reader) twice(rows []row, declared bool) diag.Diagnostic {
 		d = d.In(row.at, "inventory "+row.Inventory)
 	}
 	if declared {
-		// Its own positions are in the table, before those of rows.
+		// Its own positions are in the table, before the positions of rows.
 		d = d.At(ref(name), "")
 	}
 	return d.On(ref(name).String()).Hinting("leave one of them, or give them different names")
@@ -202,7 +203,7 @@ func (r *reader) assignTypes() {
 		known[r.env.ClusterTypes[i].Name] = true
 	}
 	unknown, none, several := &few{}, &few{}, &few{}
-	hidden := r.hides("clusterTypes") // one that is may be what selects a cluster
+	hidden := r.hides("clusterTypes") // a hidden cluster type may select a cluster
 	kept := all[:0]
 	for n := range all {
 		c := &all[n]

@@ -38,7 +38,7 @@ func labelled(name, value string) *model.Selector {
 	}}
 }
 
-// environment has the cluster types store and kiosk, which has what is labelled as one.
+// environment has the cluster types store and kiosk. kiosk has the clusters with its label.
 func environment(inventories ...model.Inventory) *model.Environment {
 	return &model.Environment{
 		Name: "prod", Inventories: inventories, Positions: &model.Positions{}, Invalid: map[model.Ref]bool{},
@@ -185,8 +185,8 @@ func many(n int) string {
 	return b.String()
 }
 
-// TestJoined says that rows of two inventories and clusters of CUE are one fleet, sorted,
-// and that what is there twice is in none.
+// TestJoined checks that rows of two inventories and clusters of CUE are one fleet, sorted.
+// A cluster that occurs twice is not in the fleet.
 func TestJoined(t *testing.T) {
 	env := environment(inventoryOf(t, "a", "a.csv", `{"clusterType": "store"}`), inventoryOf(t, "b", "b.json", `{"clusterType": "store"}`))
 	env.Clusters = []model.Cluster{{Name: "c-1", ClusterType: "store"}, {Name: "c-3", Labels: map[string]string{"kind": "kiosk"}}, {Name: "c-5", ClusterType: "store"}}

@@ -180,7 +180,7 @@ func plain(err error) string {
 	return s
 }
 
-// mostAliased bounds what the aliases of a YAML file write out.
+// mostAliased bounds the size of a YAML file after its aliases are written out.
 const mostAliased = 100_000
 
 // readYAML makes a row of each element of the list.
@@ -233,7 +233,7 @@ func fieldOf(n *yaml.Node, name string) *yaml.Node {
 // octal matches numbers that YAML 1.1 and 1.2 read in another way.
 var octal = lazyregexp.New(`^[-+]?0[0-9_]+$`)
 
-// valueOf returns a node as a value. Numbers keep their digits where they have those of JSON.
+// valueOf returns a node as a value. Numbers keep their digits if JSON allows them.
 func valueOf(n *yaml.Node) (model.Value, error) {
 	if yamlnodes.Retagged(n) {
 		return model.Value{}, fmt.Errorf("line %d: the tag %s gives %q another meaning: write the "+

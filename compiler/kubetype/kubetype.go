@@ -1,11 +1,12 @@
-// Package kubetype checks Kubernetes objects as API servers decode them: an object goes in, the
-// fields come out that have no place in the Go type of its kind, such as a number in the data of a
-// ConfigMap.
+// Package kubetype checks Kubernetes objects as API servers decode them. Its input is an
+// object. Its output is the fields whose values do not fit the Go type of its kind, such as
+// a number in the data of a ConfigMap.
 //
 // It knows the kinds of Kubernetes itself, in the versions that client-go has, and
-// CustomResourceDefinitions. Of other kinds it checks the metadata. It passes fields that the type
-// does not have, since newer versions of Kubernetes may have them, and it does not check what API
-// servers validate after they have decoded an object, except for images.
+// CustomResourceDefinitions. For other kinds it checks the metadata. It accepts fields that
+// the type does not have, since newer versions of Kubernetes may have them. Except for
+// images, it does not repeat the validation that API servers do after they have decoded an
+// object.
 package kubetype
 
 import (
@@ -66,7 +67,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Hint says what the author of a template or a manifest can do.
+// Hint describes how the author of a template or a manifest can fix the error.
 func (e *Error) Hint() string {
 	if slices.ContainsFunc(e.Fields, func(f Field) bool { return f.Image }) {
 		return `quote a number in the values that is a text, tag: "3108617": Helm prints large ones with an exponent; ` +
@@ -75,8 +76,8 @@ func (e *Error) Hint() string {
 	return "give the field a value of its type: in a template, quote writes a string and int a whole number"
 }
 
-// Check returns what an API server refuses in an object, or in the items of a list, or nil.
-// Values of Secrets are not in its messages.
+// Check returns the errors of an API server about an object, or about the items of a list.
+// It returns nil if there are no errors. Its messages do not show values of Secrets.
 func Check(object model.Value) *Error {
 	if items, ok := object.Lookup("items"); ok && strings.HasSuffix(text(object, "kind"), "List") {
 		for _, item := range items.Elems() {
@@ -135,8 +136,9 @@ func (c *checker) refuse(path, format string, args ...any) {
 	c.found = append(c.found, Field{Path: path, Problem: fmt.Sprintf(format, args...)})
 }
 
-// replaced matches texts of which another program replaces a part before an API server gets the
-// object: variables of Zarf, of Flux, and placeholders of plugins of Argo CD.
+// replaced matches placeholders: another program replaces a part of such a text before an
+// API server gets the object. These are variables of Zarf and of Flux, and placeholders of
+// plugins of Argo CD.
 var replaced = lazyregexp.New(`###ZARF_|\$\{|<[^<>]+>`)
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
@@ -263,8 +265,8 @@ func fieldsOf(t reflect.Type) map[string]field {
 	return out
 }
 
-// image refuses what a kubelet cannot take for the name of an image. API servers take it, and its
-// pods never run.
+// image refuses a text that a kubelet cannot read as the name of an image. API servers
+// accept such a text, but its pods never run.
 func (c *checker) image(path, image string) {
 	if image == "" || replaced.MatchString(image) {
 		return // a pod template may leave it to others
@@ -275,7 +277,7 @@ func (c *checker) image(path, image string) {
 	}
 }
 
-// bytes refuses what is not Base64.
+// bytes refuses a text that is not Base64.
 func (c *checker) bytes(path string, v model.Value) {
 	if !c.is(path, v, model.String, "string") {
 		return
@@ -289,8 +291,8 @@ func (c *checker) bytes(path string, v model.Value) {
 	}
 }
 
-// integer refuses what is not a whole number, or too large for its type. A number with a point or
-// an exponent may be whole: readers of YAML make an integer of 1e3.
+// integer refuses a value that is not a whole number, or is too large for its type. A
+// number with a point or an exponent may be whole: readers of YAML read 1e3 as an integer.
 func (c *checker) integer(path string, v model.Value, t reflect.Type) {
 	if v.Kind() != model.Int && v.Kind() != model.Float {
 		hint := ""
@@ -319,8 +321,8 @@ var forms = map[string]string{
 	"IntOrString": "whole number or string",
 }
 
-// unmarshal lets a type read a value as it does on an API server. Numbers are those that readers
-// of YAML make of them.
+// unmarshal lets a type read a value as it does on an API server. Numbers have the form
+// that readers of YAML give them.
 func (c *checker) unmarshal(path string, v model.Value, t reflect.Type) {
 	data := v.AppendJSON(nil)
 	if v.Kind() != model.String {

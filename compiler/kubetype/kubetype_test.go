@@ -137,8 +137,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, minLength: 3, maximum: 1.5, default: {a: 1}, required: [a], enum: [1, a], items: {type: string}, additionalProperties: false, properties: {a: {type: string}}}}
 `}
 
-// Check refuses just what cannot be decoded into the Go type, whichever value stands at whichever
-// place of an object.
+// Check refuses exactly the values that cannot be decoded into the Go type, whichever value
+// is at whichever place of an object.
 func TestCheckDecodes(t *testing.T) {
 	tried := 0
 	for _, manifest := range rich {
@@ -164,8 +164,8 @@ func TestCheckDecodes(t *testing.T) {
 	}
 }
 
-// everywhere calls f with copies of a value that each have another one in one place, but for
-// those that say which kind of object it is.
+// everywhere calls f with copies of a value that each have another value in one place. It
+// never changes the fields that determine the kind of the object.
 func everywhere(v, other model.Value, f func(model.Value)) {
 	for i, e := range v.Elems() {
 		put := func(w model.Value) {

@@ -11,9 +11,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Encrypted reports whether SOPS has encrypted an object, by what Flux looks for: metadata of SOPS
-// with a MAC, or a Secret with an encrypted file among its data, as a generator of Kustomize makes
-// it (https://fluxcd.io/flux/components/kustomize/kustomizations/#decryption).
+// Encrypted reports whether SOPS has encrypted an object, with the same rules as Flux. It
+// looks for metadata of SOPS with a MAC, or for a Secret with an encrypted file among its
+// data, as a generator of Kustomize makes it
+// (https://fluxcd.io/flux/components/kustomize/kustomizations/#decryption).
 func Encrypted(object model.Value) bool {
 	metadata, _ := object.Lookup("sops")
 	if text(metadata, "mac") != "" {
@@ -46,7 +47,7 @@ func secretData(object model.Value) func(yield func([]byte, string) bool) {
 	}
 }
 
-// ciphertext is what values begin with that SOPS has encrypted.
+// ciphertext is the prefix of values that SOPS has encrypted.
 const ciphertext = "ENC[AES256_GCM,data:"
 
 // Ciphertext returns the path of the first value that SOPS has encrypted, or "". In an object that
@@ -77,9 +78,10 @@ func ciphertextIn(v model.Value, path string) string {
 	return ""
 }
 
-// Encrypts reports whether the metadata of SOPS have a value at a path of fields encrypted, as
-// sops.Tree decides it (https://pkg.go.dev/github.com/getsops/sops/v3). What they say of comments
-// is not looked at.
+// Encrypts reports whether the metadata of SOPS say that the value at a path of fields is
+// encrypted. The rules are the same as in sops.Tree
+// (https://pkg.go.dev/github.com/getsops/sops/v3), except that Encrypts ignores the rules
+// about comments.
 func Encrypts(object model.Value, path ...string) bool {
 	metadata, _ := object.Lookup("sops")
 	encrypted := true

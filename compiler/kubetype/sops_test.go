@@ -35,7 +35,7 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// The rules are those of sops.Tree.
+// The rules are the same as in sops.Tree.
 func TestEncrypts(t *testing.T) {
 	for _, c := range []struct {
 		rules string

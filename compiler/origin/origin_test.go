@@ -6,7 +6,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
-// What a cluster pulls is compared whole: the repository, the branch and the folder.
+// The origin of a cluster's tree is compared whole: the repository, the branch and the
+// folder.
 func TestOriginsAreComparedWhole(t *testing.T) {
 	tree := origin.Tree{Repository: "https://git.example.com/fleet/gitops.git", Mirrors: []string{"https://mirror.example.net/gitops"}, Branch: "prod", Path: "live3"}
 	const repository = "https://git.example.com/fleet/gitops.git"

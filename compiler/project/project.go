@@ -1,14 +1,14 @@
-// Package project renders applications at build time: a Job, which is a Helm
-// chart, a Kustomize overlay or a folder of manifests with what it is rendered
-// with, becomes an Outcome, which is Kubernetes objects or why there are none.
+// Package project renders applications at build time. It turns a Job into an Outcome. A Job is
+// a Helm chart, a Kustomize overlay or a folder of manifests, with the values or changes for
+// it. An Outcome is Kubernetes objects, or the reason why the job failed.
 //
-// An Outcome depends on its Job alone: not on the network, the environment, the
-// clock, files of this machine, or other jobs. So it may be kept under a digest
-// of the Job, except for one that says Unbounded, which another machine, or this
-// one in another hour, might finish.
+// An Outcome depends only on its Job: not on the network, the environment, the clock, files of
+// this machine, or other jobs. So callers may keep it under a digest of the Job. The exception
+// is an Outcome that is Unbounded, because another machine might finish the job, or this one at
+// another time.
 //
-// Sources are not trusted: a chart that loops for ever or asks for a terabyte
-// takes the process with it. In workers, it costs its own job alone.
+// Sources are not trusted: a chart that loops for ever or needs a terabyte ends its process. In
+// a worker, it ends only its own job.
 package project
 
 import (
@@ -35,25 +35,23 @@ type Job struct {
 type Outcome struct {
 	// Objects are in the order of their application, as their renderer has it.
 	Objects []model.Projected
-	// Diagnostics have a code, a message and a hint. Sites and assignments are for
-	// whoever knows what needs the job.
+	// Diagnostics have a code, a message and a hint. The callers add sites and assignments,
+	// because they know which assignment needs the job.
 	Diagnostics []diag.Diagnostic
 }
 
 // Renderer renders jobs. It may be used by several goroutines.
 type Renderer interface {
-	// Render returns the result of a job. What is wrong with the source is in the Outcome;
-	// an error is one of the machine or of the program, or the context's.
+	// Render returns the result of a job. Problems of the source are in the Outcome. An error
+	// is a problem of the machine or of the program, or the context's error.
 	Render(context.Context, *Job) (Outcome, error)
 }
 
-// NewRenderer returns a Renderer that renders in workers, which know Handler under
-// HandlerName.
+// NewRenderer returns a Renderer that renders in workers, which know Handler under HandlerName.
 //
-// Without workers it renders where it is called. Then it is not bounded in time and
-// memory, it looks at its context only before it begins, and times that a chart
-// formats are in the zone of this machine. Kustomize notes deprecated fields on the
-// standard error.
+// Without workers, it renders in the calling goroutine. Then it does not bound time and memory,
+// and it checks its context only before it begins. A chart formats times in the time zone of
+// this machine. Kustomize reports deprecated fields on the standard error.
 func NewRenderer(workers *worker.Pool) Renderer {
 	if workers == nil {
 		return inProcess{}
@@ -73,7 +71,7 @@ func (inProcess) Render(ctx context.Context, job *Job) (Outcome, error) {
 // HandlerName is the name under which workers render.
 const HandlerName = "render"
 
-// Handler returns what renders in a worker.
+// Handler returns the handler that renders jobs in a worker.
 func Handler() worker.Handler {
 	return worker.Handle(func(job *Job) (Outcome, error) { return render(job) })
 }

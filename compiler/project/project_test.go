@@ -112,7 +112,7 @@ func TestSameInWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inside := render1(t, NewRenderer(nil), job)
 			outside := render1(t, w, job)
-			// Two JSON texts are equal where all that can be seen is.
+			// Two JSON texts are equal if all visible fields are equal.
 			a, errA := json.Marshal(inside)
 			b, errB := json.Marshal(outside)
 			if errA != nil || errB != nil || string(a) != string(b) || len(inside.Objects)+len(inside.Diagnostics) == 0 {

@@ -18,8 +18,7 @@ func workers(t testing.TB, n int) (*worker.Pool, Renderer) {
 	return pool, NewRenderer(pool)
 }
 
-// What would take this process with it costs a worker one job, and the next job is
-// rendered.
+// A job that would end this process fails in a worker, and the worker renders the next job.
 func TestUnbounded(t *testing.T) {
 	pool, w := workers(t, 1)
 	loop := `{{ range until 100000 }}{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}{{ end }}`

@@ -20,10 +20,10 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 )
 
-// The media types of an artifact. The config is Flux's own, so that its commands
-// know the artifact (https://fluxcd.io/flux/cheatsheets/oci-artifacts). The layer
-// is that of an image: Flux takes the first layer whatever it is, and Argo CD
-// accepts no other of a tree unless its administrator allows it
+// The media types of an artifact. The config is Flux's own, so Flux's commands know the
+// artifact (https://fluxcd.io/flux/cheatsheets/oci-artifacts). The layer has the type of an
+// image's layer. Flux uses the first layer, whatever type it has. Argo CD accepts no other
+// type for a tree unless its administrator allows it
 // (https://argo-cd.readthedocs.io/en/stable/user-guide/oci).
 const (
 	ConfigType = "application/vnd.cncf.flux.config.v1+json"
@@ -81,9 +81,9 @@ func newArtifact(files []backends.File, o Options, p provenance) (*Artifact, err
 	}, nil
 }
 
-// newLayer returns the files as a compressed archive below a path, and the digest
-// of the archive before it was compressed. Equal files give equal bytes: entries
-// are sorted, belong to nobody, and have no time.
+// newLayer returns the files as a compressed archive below a path, and the digest of the
+// archive before it was compressed. Equal files give equal bytes: entries are sorted, and
+// have no owner and no time.
 func newLayer(files []backends.File, at string) ([]byte, digest.Digest, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -115,7 +115,7 @@ type entry struct {
 	data   []byte
 }
 
-// entries returns an archive's entries, each folder before what is in it.
+// entries returns an archive's entries, each folder before its files and folders.
 func entries(files []backends.File, at string) []entry {
 	var out []entry
 	folders := map[string]bool{".": true}
@@ -129,7 +129,7 @@ func entries(files []backends.File, at string) []entry {
 		out = append(out, entry{header: tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}})
 	}
 	for _, f := range files {
-		// What comes from a build has a clean path; Join holds for the rest.
+		// A path from a build is clean; for other paths, Join cleans it.
 		name := strings.TrimPrefix(path.Join("/", at, path.Join("/", f.Path)), "/")
 		folder(path.Dir(name))
 		mode := int64(0o644)
@@ -142,5 +142,5 @@ func entries(files []backends.File, at string) []entry {
 	return out
 }
 
-// sortKey orders paths by their parts, so that what is in a folder follows it.
+// sortKey orders paths by their parts, so the content of a folder follows the folder.
 func sortKey(name string) string { return strings.ReplaceAll(name, "/", "\x00") }

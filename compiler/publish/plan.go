@@ -21,7 +21,7 @@ type Publication struct {
 var ErrNowhere = errors.New(
 	`no environment keeps its tree in an OCI registry: name a repository, or say environments: <name>: gitops: {oci: "oci://..."}`)
 
-// SeveralError says that one repository was named for several environments.
+// SeveralError reports that one repository was named for several environments.
 type SeveralError struct{ Environments []string }
 
 // Error names the environments.
@@ -29,24 +29,24 @@ func (e *SeveralError) Error() string {
 	return fmt.Sprintf("one tag holds one environment, and there are %v: name the one to publish", e.Environments)
 }
 
-// MisplacedError says that a tree would be published in a folder of the artifact at
+// MisplacedError reports that a tree would be published in a folder of the artifact to
 // which its own objects do not point.
 type MisplacedError struct{ Environment, Path, Own string }
 
-// Error says both folders, and the way out.
+// Error names both folders, and describes the fix.
 func (e *MisplacedError) Error() string {
 	return fmt.Sprintf("the tree of environment %s would be in folder %s of the artifact, and its "+
 		"own objects point to folder %s, as gitops says: leave out the path, or choose another tag",
 		e.Environment, e.Path, e.Own)
 }
 
-// Of returns what is published of a build, sorted by environment: to a named
-// repository its one environment, and without one each environment whose gitops
-// names an OCI repository. The tag and the path, where nothing names them, are
-// those of the environment's gitops, and else its name and the root.
+// Of returns the publications of a build, sorted by environment. If to names a repository,
+// the build must have exactly one environment. Otherwise Of publishes each environment
+// whose gitops names an OCI repository. If to and o do not name the tag and the path, they
+// come from the environment's gitops, or else are its name and the root.
 //
-// The error is a *SeveralError, a *MisplacedError, ErrNowhere, or about what cannot be
-// read.
+// The error is a *SeveralError, a *MisplacedError, ErrNowhere, or about something that
+// cannot be read.
 func Of(ctx context.Context, b *compiler.Build, to Target, o Options) ([]Publication, error) {
 	if to.Repository != "" && len(b.Environments) != 1 {
 		several := &SeveralError{}
@@ -76,9 +76,9 @@ func Of(ctx context.Context, b *compiler.Build, to Target, o Options) ([]Publica
 	return out, nil
 }
 
-// OfFolder returns what is published of a folder, as FromFolder reads it. The
-// repository must be named. The tag and the path are as for Of, by the gitops that
-// the environment had when the folder was built.
+// OfFolder returns the publication of a folder, as FromFolder reads it. to must name the
+// repository. The tag and the path are as for Of, by the gitops that the environment had
+// when the folder was built.
 func OfFolder(dir string, to Target, o Options) (Publication, error) {
 	record, err := recordOf(dir)
 	if err != nil {
@@ -91,9 +91,10 @@ func OfFolder(dir string, to Target, o Options) (Publication, error) {
 	return Publication{a, to}, err
 }
 
-// place completes what was named by what gitops says, if anything, and else by the
-// environment's name and the root. In the tag of gitops the tree is where that says; what
-// is in another is a copy. The repository's address is not compared, as for git.
+// place completes a target with the fields of gitops, if any, and else with the
+// environment's name and the root. At the tag of gitops, the tree must be in the folder of
+// gitops. A tree at another tag is a copy, which may be anywhere. The repository's address
+// is not compared, as for git.
 func place(gitops *tree.OCI, environment string, to Target, o Options) (Target, Options, error) {
 	if gitops == nil {
 		gitops = &tree.OCI{}

@@ -1,11 +1,10 @@
-// Package publish makes the tree of an environment an OCI artifact, and brings it
-// to a registry, where Flux and Argo CD pull it as they would from git.
+// Package publish turns the tree of an environment into an OCI artifact, and pushes it to a
+// registry. Flux and Argo CD pull it from there as they would from git.
 //
-// What comes in is a compiled environment or a folder that was built; what goes
-// out is a tag of an OCI repository. Equal trees are equal layers, byte for byte,
-// and a tag that holds the tree already is left alone: its reconcilers see
-// nothing new. Nothing else than the tree is in the layer, and nothing in the
-// artifact tells when or where it was made.
+// Its input is a compiled environment or a built folder. Its output is a tag of an OCI
+// repository. Equal trees are equal layers, byte for byte. A tag that already holds the
+// tree stays unchanged, so its reconcilers see nothing new. The layer has only the tree,
+// and the artifact does not show when or where it was made.
 package publish
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Options say what an artifact is beside the tree.
+// Options describe an artifact in addition to its tree.
 type Options struct {
 	// Path is the folder of the artifact that holds the tree, "." for its root.
 	Path string
@@ -71,7 +70,7 @@ func FromFolder(dir string, o Options) (*Artifact, error) {
 	})
 }
 
-// NoTreeError says that a folder is none that kalypso built.
+// NoTreeError reports a folder that kalypso did not build.
 type NoTreeError struct {
 	Dir string
 	In  []string // the folders in it that are
@@ -87,7 +86,7 @@ func (e *NoTreeError) Error() string {
 
 // builtIn returns the folders in a folder that hold a tree, sorted.
 func builtIn(root *os.Root) []string {
-	records, _ := fs.Glob(root.FS(), "*/"+tree.RecordPath) // of a pattern that is none
+	records, _ := fs.Glob(root.FS(), "*/"+tree.RecordPath) // the error is for a malformed pattern
 	for i, r := range records {
 		records[i], _, _ = strings.Cut(r, "/")
 	}

@@ -109,8 +109,8 @@ func pull(t testing.TB, to publish.Target) (ocispec.Manifest, map[string]*tar.He
 	}
 }
 
-// What comes out of the registry is the tree, in the form that Flux and Argo CD
-// pull, and says what it is.
+// The registry returns the tree, in the form that Flux and Argo CD pull, and with its
+// annotations.
 func TestPublish(t *testing.T) {
 	r := ocitest.New(t, nil)
 	to := target(r, "dev")
@@ -231,8 +231,8 @@ func TestPublishFails(t *testing.T) {
 	}
 }
 
-// A folder that was built is the same artifact as the build; one that is not what
-// was built is none.
+// A built folder gives the same artifact as the build. A folder that differs from its build
+// gives no artifact.
 func TestFromFolder(t *testing.T) {
 	dir := t.TempDir()
 	if _, _, err := compiler.Write(t.Context(), compiler.Request{Dir: platform, Environments: []string{"dev"}}, compiler.Output{Dir: dir}); err != nil {
@@ -298,7 +298,7 @@ func FuzzParseTarget(f *testing.F) {
 	})
 }
 
-// What of a build is published, and where.
+// TestOf checks which environments of a build are published, and where.
 func TestOf(t *testing.T) {
 	compile := func(environments ...string) *compiler.Build {
 		b, err := compiler.Compile(t.Context(), compiler.Request{Dir: platform, Environments: environments})

@@ -41,7 +41,7 @@ func ParseTarget(reference string) (Target, error) {
 	return t, nil
 }
 
-// open returns a repository, which nobody is asked for yet.
+// open returns a repository, without a request to it.
 func open(repository string) (*remote.Repository, error) {
 	r, err := oci.OpenRepository(repository)
 	if wrong := (*oci.ReferenceError)(nil); errors.As(err, &wrong) {
@@ -53,19 +53,18 @@ func open(repository string) (*remote.Repository, error) {
 // TakenError says that a tag holds something other than the environment's tree.
 type TakenError struct {
 	Target Target
-	Holds  string // what is there
+	Holds  string // the content of the tag
 }
 
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s holds %s; choose another tag, or take it over with --adopt", e.Target, e.Holds)
 }
 
-// Push brings an artifact to a tag, and returns the digest of what the tag then
-// holds, and whether that is new. A tag with an equal layer of the same
-// environment is left as it is, with the provenance that it has. One that holds
-// something other than a tree of this platform and environment is a *TakenError,
-// unless adopt is set. Other errors are *oci.RegistryError, or about docker's
-// configuration.
+// Push pushes an artifact to a tag. It returns the digest of the tag's content after that,
+// and whether it is new. If the tag has an equal layer of the same environment, the tag
+// stays unchanged, with its own provenance. If it holds something other than a tree of this
+// platform and environment, Push returns a *TakenError, unless adopt is set. Other errors
+// are *oci.RegistryError, or about docker's configuration.
 func Push(ctx context.Context, t Target, a *Artifact, adopt bool) (digest string, pushed bool, err error) {
 	r, err := open(t.Repository)
 	if err != nil {
@@ -89,7 +88,8 @@ func Push(ctx context.Context, t Target, a *Artifact, adopt bool) (digest string
 		return "", false, &TakenError{t, holds}
 	}
 	op = "write"
-	// A registry takes a manifest only when it has what that refers to.
+	// A registry accepts a manifest only when it has the blobs to which the manifest
+	// refers.
 	for _, blob := range []struct {
 		mediaType string
 		data      []byte
@@ -115,7 +115,8 @@ func pushBlob(ctx context.Context, r *remote.Repository, d ocispec.Descriptor, d
 // held is the manifest that a tag has, or nil.
 type held struct{ ocispec.Manifest }
 
-// current returns what a tag holds, with its digest.
+// current returns the content of a tag with its digest. It returns nil if the tag does not
+// exist.
 func current(ctx context.Context, r *remote.Repository, tag string) (*held, string, error) {
 	d, body, err := r.Manifests().FetchReference(ctx, tag)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -146,8 +147,8 @@ func (h *held) is(a *Artifact) bool {
 		h.Layers[0].Digest == content.NewDescriptorFromBytes(LayerType, a.layer).Digest
 }
 
-// stranger says what the tag holds that is not a tree of the artifact's platform and
-// environment, or "".
+// stranger describes the content of the tag if it is not a tree of the artifact's platform
+// and environment. Otherwise it returns "".
 func (h *held) stranger(a *Artifact) string {
 	if h == nil {
 		return ""

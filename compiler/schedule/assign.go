@@ -38,7 +38,9 @@ func (f *fleet) selections(policies []model.SchedulingPolicy) []selection {
 	return out
 }
 
-// product returns what selectors select; clusters are those of the entity at a reference.
+// product returns the targets and the cluster types that selectors select. The selector
+// clusters narrows the cluster types to those whose clusters it selects; it belongs to the
+// entity at the reference of, and may be nil.
 func (f *fleet) product(targets, types model.Selector, clusters *model.Selector, of model.Ref) product {
 	p := product{targets: f.targetIndex.Select(targets), types: f.typeIndex.Select(types)}
 	p.ofType = len(p.types)

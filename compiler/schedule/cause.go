@@ -7,7 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// causes say which policy's selector that selects nothing is why something has no assignment.
+// causes finds the policy that explains why a deployment target or a cluster type has no
+// assignment: one with a selector that selects nothing.
 type causes struct {
 	schedule *Schedule
 	empty    []Empty // of policies that assign, without those that may select nothing
@@ -24,8 +25,8 @@ func (e Empty) path() string {
 	return model.Ref{Collection: "schedulingPolicies", Name: e.Policy.Name}.String()
 }
 
-// all returns the policy because of which there are no assignments at all; "" for none, or
-// where there are some.
+// all returns the policy that explains why there are no assignments. It returns "" if there
+// is no such policy, or if there are assignments.
 func (c *causes) all() string {
 	if len(c.schedule.Assignments) > 0 || len(c.empty) == 0 {
 		return ""
@@ -33,8 +34,8 @@ func (c *causes) all() string {
 	return c.empty[0].path()
 }
 
-// ofTarget returns the policy because of which a deployment target has no assignment: one
-// that selects it and no cluster type, or whose selector has a misspelt word.
+// ofTarget returns the policy that explains why a deployment target has no assignment. That
+// policy selects the target but no cluster type, or its selector has a misspelt word.
 func (c *causes) ofTarget(target int) string {
 	return c.of("deploymentTargets", func(p *selection) bool { return contains(p.targets, target) })
 }
@@ -63,9 +64,10 @@ func (c *causes) of(side string, selects func(*selection) bool) string {
 	return c.all()
 }
 
-// WithoutAssignments returns why the schedule has no assignments, as diagnostics follow from
-// it: the path of the first policy with a selector that selects nothing, else of the first
-// workload that nothing is assigned of; "" if there are assignments, or neither.
+// WithoutAssignments returns the reason why the schedule has no assignments, as the path
+// from which diagnostics follow. This is the first policy with a selector that selects
+// nothing, or else the first workload without an assignment. It returns "" if there are
+// assignments, or if it finds no reason.
 func (s *Schedule) WithoutAssignments() string {
 	if len(s.Assignments) > 0 || s.uncertain {
 		return ""

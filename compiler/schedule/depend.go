@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// depend resolves dependsOn: it fails the assignments that cannot have what they
-// depend on, and puts the others in waves.
+// depend resolves dependsOn: it fails each assignment whose dependencies cannot be met, and
+// puts the others in waves.
 func (s *Schedule) depend(env *model.Environment, r *report) {
 	impossible := make(map[*model.DeploymentTarget][]diag.Diagnostic)
 	dependsOn := make(map[*model.DeploymentTarget][]string)
@@ -65,7 +65,8 @@ func dependencyError(t target, message, hint string) diag.Diagnostic {
 	return diag.New(diag.DependsOn, message).On(ref.String()).At(ref, "").Hinting(hint)
 }
 
-// impossible says what is wrong with a dependency wherever the target is assigned.
+// impossible returns the error of a dependency that fails wherever the target is assigned.
+// It returns false if the dependency is possible.
 func (s *Schedule) impossible(env *model.Environment, t target, name string) (diag.Diagnostic, bool) {
 	if name == t.FullName {
 		return dependencyError(t, name+" depends on itself", "remove it from its dependsOn"), true

@@ -13,7 +13,7 @@ import (
 // side is one of the selectors of a policy, with how many entities it selects.
 type side struct {
 	ref      model.Ref
-	kind     string // of what it selects, for messages
+	kind     string // the kind of the selected entities, for messages
 	selector *model.Selector
 	selected int
 	except   bool
@@ -152,8 +152,8 @@ func (s *Schedule) warnOfUnassigned(c *causes, r *report) {
 	}
 }
 
-// unassigned says why a deployment target has no assignment, and which policies
-// have to do with it. denied are those that take pairs away, by full name.
+// unassigned returns the reason why a deployment target has no assignment, and the policies
+// that are involved. denied has, by full name, the policies that remove pairs.
 func (s *Schedule) unassigned(target int, denied map[string][]string) (why string, policies []model.Ref) {
 	name := s.fleet.targets[target].FullName
 	var selecting []string

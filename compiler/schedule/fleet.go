@@ -84,7 +84,7 @@ func (f *fleet) typeFacts() iter.Seq[selector.Facts] {
 	}
 }
 
-// clusterFacts are the facts of clusters that are theirs alone.
+// clusterFacts are the own facts of clusters, without facts of their cluster types.
 func (f *fleet) clusterFacts() iter.Seq[selector.Facts] {
 	return func(yield func(selector.Facts) bool) {
 		for i := range f.clusters {

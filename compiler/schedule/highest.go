@@ -26,8 +26,8 @@ func highest(policies []*model.SchedulingPolicy) []*model.SchedulingPolicy {
 	return out
 }
 
-// versionOf returns what version a pin puts a target at: that of the workload, or
-// else of its chart, or its tag.
+// versionOf returns the version to which a pin sets a target. This is the version of the
+// workload, or else the version or the tag of its chart or source.
 func versionOf(p *model.Pin) string {
 	if p.Version != "" || p.Manifests == nil {
 		return p.Version

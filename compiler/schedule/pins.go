@@ -38,8 +38,8 @@ func (p *pins) of(t target, policies []*model.SchedulingPolicy) pinned {
 // change is one field that a pin replaces.
 type change struct {
 	policy string
-	// slot is what is replaced: the field, or the revision of its source, which is
-	// one thing with several spellings.
+	// slot identifies the field that the pin replaces. All spellings of a source's revision
+	// have the same slot.
 	slot  string
 	field string // its path, such as manifests.git.tag
 	value string
@@ -98,7 +98,7 @@ func replace(fields map[string]*string, c change) {
 	*fields[c.field] = c.value
 }
 
-// changesOf returns what a policy's pin replaces, sorted.
+// changesOf returns the fields that a policy's pin replaces, sorted.
 func changesOf(p *model.SchedulingPolicy) []change {
 	var out []change
 	var walk func(path string, v model.Value)

@@ -37,7 +37,7 @@ func (r *report) add(d diag.Diagnostic, ids ...string) {
 	r.concerned[n] = append(r.concerned[n], ids...)
 }
 
-// diagnostics returns those that were reported, in the order of their first reports.
+// diagnostics returns the reported diagnostics, in the order of their first reports.
 func (r *report) diagnostics() []diag.Diagnostic {
 	for i := range r.found {
 		r.found[i] = r.found[i].For(r.concerned[i]...)

@@ -10,12 +10,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// Rings returns the ring of each cluster type, by their names: a ring whose
-// selector is {} has those that no other ring selects. A cluster type that is in no
-// ring, or in several, is absent, and an error among the diagnostics; rings that
-// select nothing are warnings. The diagnostics are unresolved references, into the
-// environment's rings and cluster types. Without rings there is nothing to say, and
-// the map is nil.
+// Rings returns the ring of each cluster type, by their names. A ring whose selector is {}
+// has the cluster types that no other ring selects. A cluster type in no ring, or in
+// several, is absent from the map and is an error among the diagnostics. Rings that select
+// nothing are warnings. The diagnostics are unresolved references, into the environment's
+// rings and cluster types. Rings returns nil if there are no rings.
 func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterType,
 	satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
 	if len(rings) == 0 {

@@ -1,11 +1,11 @@
-// Package schedule decides what runs where: it assigns the deployment targets of
-// one environment to its cluster types.
+// Package schedule decides what runs where: it assigns the deployment targets of one
+// environment to its cluster types.
 //
-// In comes the evaluated environment; out come the assignments with their pins
-// and dependencies resolved, and what there is to say about the policies. The
-// result depends on neither the order of the environment's slices nor on how many
-// processors there are, and takes time in proportion to entities and selected
-// pairs, never to deployment targets times cluster types.
+// Its input is the evaluated environment. Its output is the assignments, with their pins
+// and dependencies resolved, and the diagnostics about policies. The result does not depend
+// on the order of the environment's slices, nor on the number of processors. The time is
+// proportional to the number of entities and selected pairs, never to deployment targets
+// times cluster types.
 package schedule
 
 import (
@@ -34,8 +34,8 @@ type Assignment struct {
 	// DependsOn are full names of other deployment targets, sorted; unless it
 	// Failed, each is assigned to the same cluster type.
 	DependsOn []string
-	// Wave is the length of the longest chain of dependencies below it on its
-	// cluster type: 0 for none. Those of a circle count as one.
+	// Wave is the length of the longest chain of dependencies below it on its cluster type.
+	// It is 0 without dependencies. The members of a circle count as one.
 	Wave int
 	// Failed says that it has an error of its own, which is among the
 	// diagnostics: it is not emitted, and its last good folder is kept.
@@ -55,9 +55,9 @@ type Denial struct {
 	Policies []string
 }
 
-// Schedule is what runs where in one environment. It is immutable, and its
-// assignments share slices and pointers with each other and the environment. It
-// may be read by several goroutines if its Satisfier may be called by them.
+// Schedule is the assignments of one environment. It is immutable, and its assignments
+// share slices and pointers with each other and with the environment. Several goroutines
+// may read it if they may call its Satisfier.
 type Schedule struct {
 	Environment string
 	// Assignments are sorted by cluster type, then full name.
@@ -72,9 +72,9 @@ type Schedule struct {
 	uncertain  bool
 }
 
-// Assign computes the schedule of an environment. The diagnostics are unresolved
-// references in an order of their own. Where the environment is uncertain, the
-// warnings are left out, because what is missing may be the reason for them.
+// Assign computes the schedule of an environment. The diagnostics are unresolved references
+// in an order of their own. If the environment is uncertain, Assign omits the warnings,
+// because a missing part may be the reason for them.
 func Assign(env *model.Environment, satisfies selector.Satisfier) (*Schedule, []diag.Diagnostic) {
 	f := newFleet(env, satisfies)
 	s := &Schedule{Environment: env.Name, fleet: f, selections: f.selections(env.SchedulingPolicies),

@@ -52,8 +52,8 @@ func addOCI(fields map[string]*string, path string, o *model.OCI) {
 	fields[path+"path"] = &o.Path
 }
 
-// copyManifests returns manifests of which a pin may change what pinnable
-// returns; the rest is shared.
+// copyManifests returns a copy of manifests for a pin. The fields that pinnable returns are
+// copied, so the pin may change them; the other fields are shared.
 func copyManifests(m model.Manifests) model.Manifests {
 	m.Git, m.OCI, m.Helm, m.Kustomize = clone(m.Git), clone(m.OCI), clone(m.Helm), clone(m.Kustomize)
 	if m.Kustomize != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// maxVocabulary is how many different words may stand at one place for us to
-// look for misspelt ones: more are identifiers, and comparing all would take long.
+// maxVocabulary is the largest number of different words at one place for which misspelt
+// words are searched. More words than that are identifiers, and comparing all of them would
+// take long.
 const maxVocabulary = 300
 
 // usage counts how often words are used at one place: label keys, or one

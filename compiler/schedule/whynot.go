@@ -64,8 +64,9 @@ type NearMiss struct {
 	Policy           string              `json:"policy"`
 	DeploymentTarget []selector.Mismatch `json:"deploymentTarget,omitempty"`
 	ClusterType      []selector.Mismatch `json:"clusterType,omitempty"`
-	// Clusters is the selector of clusters that does not hold for those of the cluster
-	// type; "" if it does.
+	// WhyNot returns the reason why a deployment target, by its full name, is not assigned
+	// to a cluster type. It returns false if it is assigned. The target and the cluster
+	// type need not exist.
 	Clusters string `json:"clusters,omitempty"`
 }
 

@@ -1,14 +1,14 @@
 package selector
 
-// Facts are what is known of one entity, by name.
+// Facts are the known facts of one entity, by name.
 type Facts map[string]Fact
 
-// Fact is what an entity has under one name: values, or a struct of facts.
+// Fact is the value of an entity under one name: texts, or a struct of facts.
 //
-// Several values stand for several sides of the entity that carry the name, as
-// where a cluster type and a deployment target have a label with different
-// values. Whoever makes facts gives an empty struct, not none, where the entity
-// always has the struct: `labels: {}` then holds for an entity without labels.
+// A Fact has several values if several sides of the entity carry the name. For example, a
+// cluster type and a deployment target may have the same label with different values. If an
+// entity always has a struct, its Facts must have an empty struct rather than none:
+// `labels: {}` then holds for an entity without labels.
 type Fact struct {
 	Values []string
 	Facts  Facts // a struct unless it is nil; Values are ignored then

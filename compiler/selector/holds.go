@@ -17,7 +17,7 @@ func (x *Index) Holds(s model.Selector, i int) bool {
 	return x.structHolds(&s, &x.root, int32(i))
 }
 
-// MayHold reports whether a selector can hold for an entity of which one fact is known.
+// MayHold reports whether a selector can hold for an entity with one known fact.
 func MayHold(s model.Selector, name, value string, satisfies Satisfier) bool {
 	x := NewIndex(slices.Values([]Facts{{name: Values(value)}}), satisfies)
 	return x.mayHold(&s, name)

@@ -1,12 +1,12 @@
-// Package selector answers which entities a compiled selector holds for.
+// Package selector finds the entities for which a compiled selector holds.
 //
-// In come the facts of entities that are numbered from 0, and selectors; out
-// come the numbers that a selector holds for, or why it does not hold for one. A
-// selector costs about as much as its rarest equality has entities, not as
-// there are entities. What is neither equality nor presence is asked of CUE,
-// once for each expression and distinct value.
+// Its input is selectors and the facts of entities, which are numbered from 0. Its output
+// is the numbers of the entities for which a selector holds, or the reasons why it does not
+// hold for one. The cost of a selector depends on the number of entities with its rarest
+// equality, not on the number of all entities. For each constraint other than equality and
+// presence, CUE decides, once for each expression and distinct value.
 //
-// An Index is immutable except what it remembers, and safe for concurrent use.
+// An Index is immutable except for its memory, and safe for concurrent use.
 package selector
 
 import (
@@ -33,9 +33,9 @@ func NewIndex(facts iter.Seq[Facts], satisfies Satisfier) *Index {
 	return x
 }
 
-// NewIndexOf returns an index over entities of which each gives its facts, which are not
-// structs, in the order of names; one without values does not exist. The sequence may give
-// the same slice for each.
+// NewIndexOf returns an index over entities. The sequence yields the facts of each entity,
+// in the order of names; it may yield the same slice each time. The facts are not structs,
+// and a fact without values does not exist.
 func NewIndexOf(names []string, facts iter.Seq[[]Fact], satisfies Satisfier) *Index {
 	x := &Index{memory: memory{ask: satisfies}}
 	columns := make([]column, len(names))
@@ -56,7 +56,7 @@ func NewIndexOf(names []string, facts iter.Seq[[]Fact], satisfies Satisfier) *In
 	return x
 }
 
-// column is what entities have under one name. The nil column is that of a name
+// column has the facts of all entities under one name. The nil column belongs to a name
 // that no entity has.
 type column struct {
 	// entities have the name: ascending, each as often as it has values.
@@ -74,7 +74,7 @@ type posting struct {
 	entities []int32
 }
 
-// isStruct stands in a column for the value of an entity that has a struct.
+// isStruct is the value in a column for an entity that has a struct.
 const isStruct int32 = -1
 
 // add records what entity e has; entities come in ascending order.
@@ -123,7 +123,7 @@ func (c *column) addValue(e int32, value string) {
 	c.distinct[n].entities = append(c.distinct[n].entities, e)
 }
 
-// of returns the values that entity e has, as they stand in c.values.
+// of returns the values of entity e, in the form that they have in c.values.
 func (c *column) of(e int32) []int32 {
 	if c == nil {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Satisfier reports whether a value satisfies an expression. An Index asks it about
-// each expression and value once, and one question at a time; a Satisfier that several
-// indexes share may be called by several goroutines if they are.
+// Satisfier reports whether a value satisfies an expression. An Index calls it once for
+// each expression and value, and never for two at a time. If several indexes share a
+// Satisfier and several goroutines use them, these goroutines may call it at the same time.
 type Satisfier func(e model.Expr, value string) bool
 
 // memory remembers a Satisfier's answers.

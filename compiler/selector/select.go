@@ -57,7 +57,7 @@ func (x *Index) equal(s *model.Selector) ([]int32, bool) {
 	return nil, false
 }
 
-// intersection returns what is in both of two ascending lists.
+// intersection returns the elements that are in both of two ascending lists.
 func intersection(a, b []int32) []int32 {
 	if len(a) > len(b) {
 		a, b = b, a

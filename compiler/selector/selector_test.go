@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// satisfies stands in for CUE: =~, !~ and != with a plain string.
+// satisfies replaces CUE in tests: it knows =~, !~ and != with a plain string.
 func satisfies(e model.Expr, value string) bool {
 	text := strings.Trim(string(e), " ()")
 	operator, operand := text[:2], strings.Trim(text[2:], ` "`)
@@ -45,7 +45,7 @@ func optional(key string, s model.Selector) model.Selector {
 	return model.Selector{Op: model.OpOptional, Key: key, Args: []model.Selector{s}}
 }
 
-// entity is {name: "e", region: regions, labels: labels}.
+// entity has the fields name, which is "e", region and labels.
 func entity(labels map[string]string, regions ...string) Facts {
 	nested := Facts{}
 	for k, v := range labels {

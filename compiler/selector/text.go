@@ -41,8 +41,8 @@ func text(s *model.Selector) string {
 	return "_|_"
 }
 
-// join writes args with an operator between them, in parentheses those of the
-// other operator; none is what no args mean.
+// join writes args with an operator between them. It puts parentheses around arguments with
+// the other operator. It returns none if there are no args.
 func join(args []model.Selector, operator, none string, other model.SelectorOp) string {
 	if len(args) == 0 {
 		return none

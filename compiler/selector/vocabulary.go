@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Vocabulary is what selectors can speak of: what stands at each path of the
+// Vocabulary is the words that selectors can use: the names and values at each path of the
 // entities' facts.
 type Vocabulary map[string]words
 

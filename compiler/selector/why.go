@@ -39,8 +39,8 @@ func (m Mismatch) have() string {
 }
 
 // Why returns the constraints of a selector that do not hold for entity i, in the
-// selector's order: none exactly where the selector holds. Of alternatives, it gives those
-// of the nearest, the one with the fewest mismatches.
+// selector's order. It returns none exactly if the selector holds. For alternatives, it
+// returns the constraints of the nearest one, which has the fewest mismatches.
 func (x *Index) Why(s model.Selector, i int) []Mismatch {
 	return x.mismatches(&s, &x.root, int32(i), "")
 }
@@ -78,7 +78,7 @@ func (x *Index) mismatches(s *model.Selector, c *column, e int32, path string) [
 	return []Mismatch{{Path: path, Want: text(s), Have: []string{"{}"}}}
 }
 
-// texts returns the values that stand at positions of c.distinct.
+// texts returns the values at positions of c.distinct.
 func (c *column) texts(values []int32) []string {
 	var out []string
 	for _, v := range values {

@@ -7,10 +7,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Links returns the links, by their paths from the root, that are not part of the
-// platform and that CUE would nevertheless look at, and fail: those that lead nowhere,
-// as an editor makes for every file that it has open, and those to folders that have
-// the name of a data file.
+// Links returns links that are not part of the platform but that would make CUE fail, by
+// their paths from the root. Some lead nowhere: an editor makes such a link for every file
+// that it has open. The others lead to folders and have the name of a data file.
 func (p *Platform) Links() []string { return p.links }
 
 // mostLinked is the size in bytes up to which a link may lead to a data file.
@@ -40,7 +39,7 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 // NoFileError reports that an entry with the name of a CUE file is not a file.
 type NoFileError struct {
 	Name  string // from the platform's root
-	there bool   // what it is is not a file, and not that nothing is there
+	there bool   // whether something is there that is not a file
 }
 
 // Error describes the entry.

@@ -84,9 +84,9 @@ func (p *Platform) embedded() map[string]bool {
 // too: of helmfile.yaml, of a kubeconfig, of Compose, and of tools that test.
 var ofOthers = []string{"environments", "clusters", "configs", "tests"}
 
-// describesPlatform reports whether one of a YAML file's outermost keys is a collection
-// of the language that is in no other tool's file, or its API group is the original
-// Kalypso's.
+// describesPlatform reports whether a YAML file describes a platform. Then one of its
+// outermost keys is a collection of the language that no other tool's file has, or its API
+// group is the original Kalypso's.
 func (p *Platform) describesPlatform(rel string) bool {
 	data, err := p.files.ReadFile(rel)
 	if err != nil {

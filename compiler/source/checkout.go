@@ -52,9 +52,9 @@ func (c *checkout) folder(entries []git.Entry, dir string) error {
 	return nil
 }
 
-// entry writes one entry of a tree. Nothing may be at its path, so that an entry
-// that is there twice, or that a file system takes for another, is an error and
-// does not go through a link that was written before.
+// entry writes one entry of a tree. Its path must not exist yet. So a duplicate entry is an
+// error, and so is an entry that a file system takes for another. Neither can pass through
+// a link that was written before.
 func (c *checkout) entry(e git.Entry, at string) error {
 	switch e.Mode {
 	case git.FolderMode:
@@ -119,9 +119,9 @@ func (c *checkout) read(id git.Hash, at string) ([]byte, error) {
 	return content, nil
 }
 
-// entryNameError is about a name that git does not allow in a tree, because it
-// leads out of the folder or because a file system takes it for .git (git's
-// verify_path, is_hfs_dotgit and is_ntfs_dotgit).
+// entryNameError returns an error for a name that git does not allow in a tree. Such a name
+// leads out of the folder, or a file system takes it for .git. See git's verify_path,
+// is_hfs_dotgit and is_ntfs_dotgit.
 func entryNameError(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") ||
 		runtime.GOOS == "windows" && strings.ContainsAny(name, `\:`) {

@@ -17,10 +17,10 @@ type Embedded struct {
 	At   token.Pos // of the attribute
 }
 
-// Embeds returns the existing files that a parsed CUE file embeds. It reads the
-// attributes as CUE does, so that it finds the files that CUE will read. If CUE cannot
-// read an attribute, building the package reports that. files are those of the
-// platform; the CUE file may be of another module.
+// Embeds returns the existing files that a parsed CUE file embeds. It reads the attributes
+// as CUE does, so it finds the files that CUE will read. If CUE cannot read an attribute,
+// building the package reports that. files is the platform's files; the CUE file may belong
+// to another module.
 func Embeds(f *ast.File, files *Files) []Embedded {
 	dir := filepath.Dir(f.Filename)
 	in := os.DirFS(dir)

@@ -15,9 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// Overlay is text of a platform's files that is not, or not yet, in its folder, as an editor
-// has it before it is saved, by paths from the root, with slashes. It may have files that the
-// folder lacks.
+// Overlay is unsaved text of a platform's files, such as the buffers of an editor. It
+// replaces the text of the files in the folder. The keys are paths from the root, with
+// slashes. It may have files that the folder lacks.
 type Overlay map[string][]byte
 
 // Files are the files of a folder, with an overlay. They are named by paths from the folder,

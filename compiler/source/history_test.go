@@ -40,8 +40,8 @@ func historyOf(t *testing.T, steps ...map[string]string) (*git.Repository, strin
 	return repo, dir, ids
 }
 
-// Base commits are those that change something outside of environments/, and an
-// environment's own those that change its folder, wherever in the repository.
+// Base commits change something outside of environments/. An environment's own commits
+// change its folder, wherever that is in the repository.
 func TestHistory(t *testing.T) {
 	repo, _, ids := historyOf(t,
 		map[string]string{"README": "no platform yet"},

@@ -40,8 +40,8 @@ func (s *scanner) moduleDigest() (Digest, error) {
 	return Digest(h.Sum(nil)), nil
 }
 
-// replacements returns what every string of a file may mean as a folder that
-// stands for a module, as absolute paths.
+// replacements returns the folders that the strings of a file may name as replacements of a
+// module, as absolute paths.
 func replacements(root string, data []byte) []string {
 	f, err := parser.ParseFile(localModuleFile, data)
 	if err != nil {
@@ -62,9 +62,9 @@ func replacements(root string, data []byte) []string {
 	return out
 }
 
-// hashTree hands on a line for everything below a folder, in a fixed order, links
-// followed; rel is the folder's path in the requested folder. What cannot be read has a
-// line as well, and loading reports it. No folder is entered twice.
+// hashTree passes a line to add for everything below a folder, in a fixed order. It follows
+// links; rel is the folder's path in the requested folder. An unreadable file or folder has
+// a line as well, and loading reports it. hashTree enters no folder twice.
 func hashTree(dir, rel string, entered map[string]bool, add func(line string)) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || entered[real] {

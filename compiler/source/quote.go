@@ -25,9 +25,9 @@ func (p *Platform) note(name string, content Digest) {
 	p.read[name] = content
 }
 
-// Quote gives diagnostics the lines that they point to first. Lines of files that are
-// not any more what they were when they were read, or were not read, are left out, and so
-// is the beginning of a file, which stands for all of it.
+// Quote adds to diagnostics the lines at their first sites. It omits a line if its file was
+// not read, or has changed since it was read. It also omits the first line and column of a
+// file, because that position means the whole file.
 func (p *Platform) Quote(ds []diag.Diagnostic) {
 	files := map[string][]line{}
 	for i := range ds {

@@ -13,23 +13,22 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// Checkout writes the platform that dir is in, as it is at a revision of its git
-// repository, into a new temporary folder, and returns that folder. The work
-// tree, the index and the refs stay as they are. remove deletes the folder; it
-// is nil if there is an error. Only the platform's own part of the revision is
-// read.
+// Checkout writes the platform that dir is in, at a revision of its git repository, into a
+// new temporary folder, and returns that folder. It does not change the work tree, the
+// index or the refs. remove deletes the folder; it is nil if there is an error. Checkout
+// reads only the platform's own part of the revision.
 //
-// rev is what git rev-parse takes: the name of a branch, a tag or another ref, or
-// a commit's id or four or more digits of it, or what git describe prints,
-// followed by any number of ~N, ^N, ^{commit} and ^{}. Other forms, such as those
-// that ask the reflog, are not known.
+// rev is a revision in a form that git rev-parse accepts. It starts with the name of a
+// branch, a tag or another ref, with four or more digits of a commit's id, or with the
+// output of git describe. Any number of ~N, ^N, ^{commit} and ^{} may follow. Other forms,
+// such as those of the reflog, are unknown.
 //
-// Files are what the repository holds: no filter of .gitattributes is applied, so line
-// ends are not converted, and files in git LFS are pointers. Symbolic links are written
-// as they are, wherever they lead.
+// Files have the content that the repository holds. Checkout applies no filter of
+// .gitattributes, so it does not convert line ends, and files in git LFS are pointers. It
+// writes symbolic links unchanged, wherever they lead.
 //
-// Repositories need not be trusted: nothing is written outside the folder, and
-// no more than a million files or 1 GiB.
+// Repositories need not be trusted: Checkout writes nothing outside the folder, and at most
+// a million files or 1 GiB.
 func Checkout(ctx context.Context, dir, rev string) (platform string, remove func() error, err error) {
 	root, err := Root(dir)
 	if err != nil {

@@ -23,23 +23,21 @@ import (
 // Digest is a SHA-256.
 type Digest [sha256.Size]byte
 
-// Sources is everything in a platform that can change what one of its packages
-// is: what is read, without what is read being understood. Two packages whose
-// Sources have one digest are the same to CUE, given the same CUE and the same
-// kalypso. The rule is to cover more where it is not certain what CUE reads,
-// never less:
+// Sources is everything in a platform that can change one of its packages. It has the
+// content that CUE reads, but Sources does not interpret it. If the Sources of two packages
+// have the same digest, the packages are the same to CUE, given the same CUE and the same
+// kalypso. If it is uncertain whether CUE reads something, Sources covers it:
 //
 //   - Files are the files in the folder and the folders above it, up to the root, that
 //     are of package platform, have no package clause, or cannot be parsed.
 //   - An import may be of the platform itself, or lie in cue.mod/pkg, cue.mod/gen
-//     or cue.mod/usr: all of these folders count, where they exist, each with the
-//     files of the same package above it. Theirs are followed in turn.
-//   - Of an embedded file its name, where its links lead, and its content count; of
-//     a glob, the files that it finds.
-//   - Other modules are what cue.mod says: their content is fixed by their
-//     versions. Folders that cue.mod/local-module.cue puts in their place are read
-//     whole.
-//   - The module kalypso.io is that of the binary, which is left to the caller.
+//     or cue.mod/usr. All of these folders count if they exist, each with the files of
+//     the same package above it. Their imports are followed in turn.
+//   - An embedded file counts with its name, the targets of its links, and its content;
+//     a glob counts with the files that it finds.
+//   - Other modules count as cue.mod names them: their versions fix their content.
+//     Folders that cue.mod/local-module.cue puts in their place are read whole.
+//   - The module kalypso.io belongs to the binary. The caller accounts for it.
 type Sources struct {
 	// Files are the files of the package, sorted by name.
 	Files []File
@@ -83,11 +81,10 @@ func (f *File) Digest() Digest {
 	return Digest(h.Sum(nil))
 }
 
-// Sources reads what the package of an environment is made of, or that of the
-// base for "". Each file is read once. The error is about files that cannot be
-// read. found, which may be nil, is called with the names of the package's own files, and
-// what identifies these, before any of them is parsed beyond its imports; it may end the
-// scan with an error.
+// Sources reads the files of the package of an environment, or of the base for "". It reads
+// each file once. It returns an error if a file cannot be read. found may be nil. Otherwise
+// it is called with the names of the package's own files and their digest, before any of
+// them is parsed beyond its imports. It may end the scan with an error.
 func (p *Platform) Sources(environment string, found func(names []string, of Digest) error) (*Sources, error) {
 	dir := "."
 	if environment != "" {

@@ -108,10 +108,9 @@ func (p *Platform) HasFolder(environment string) bool {
 // say which.
 func (p *Platform) Hides(environment string) bool { return p.hidden[""] || p.hidden[environment] }
 
-// Loadable reports whether CUE may load the environment, or the base for "". It may
-// not where CUE, which reads every data file of a folder that it loads, would not come
-// to an end, and where the platform needs a newer schema. The diagnostics of Open say
-// why.
+// Loadable reports whether CUE may load the environment, or the base for "". It may not if
+// the platform needs a newer schema. It may not either if loading would never end, because
+// CUE reads every data file of a folder. The diagnostics of Open show the reason.
 func (p *Platform) Loadable(environment string) bool {
 	return !p.barred[""] && !p.barred[environment]
 }

@@ -25,9 +25,10 @@ type Evaluation struct {
 	parts []*Part // that go on
 }
 
-// Evaluation returns the evaluation of a package; what names it, such as "environment dev".
-// Its sources are identified by a digest: what trips is not evaluated again until they
-// change. bounds are those that the platform gives it, or zero.
+// Evaluation returns the evaluation of the package with the name what, such as "environment
+// dev". A digest identifies its sources: if the evaluation trips, the package is not
+// evaluated again until they change. bounds are the bounds that the platform sets for it,
+// or zero.
 func (s *Supervisor) Evaluation(what string, sources [32]byte, bounds Bounds) *Evaluation {
 	if s == nil {
 		return nil
@@ -49,7 +50,8 @@ func (e *Evaluation) Identify(sources [32]byte) {
 	e.sources = hex.EncodeToString(sources[:])
 }
 
-// Tripped returns the trip of the evaluation; nil if there was none.
+// Tripped returns the trip of the evaluation. It returns nil if the evaluation has not
+// tripped.
 func (e *Evaluation) Tripped() *Trip {
 	if e == nil {
 		return nil
@@ -62,8 +64,8 @@ func (e *Evaluation) Tripped() *Trip {
 	return &trips[i]
 }
 
-// InPieces reports whether the package is to be evaluated in pieces, of which each says
-// its place: it was beyond a bound, and nobody knows where.
+// InPieces reports whether the package must be evaluated in pieces, each with its place.
+// This is so if it exceeded a bound at an unknown place.
 func (e *Evaluation) InPieces() bool {
 	if e == nil {
 		return false
@@ -71,8 +73,9 @@ func (e *Evaluation) InPieces() bool {
 	return slices.ContainsFunc(e.supervisor.options.State.Sought, (&Trip{What: e.what, Sources: e.sources}).repeats)
 }
 
-// mostCPU is how much CPU time the evaluation may take. In pieces that is half as much, what
-// is beyond the bound in the whole is beyond the half of it in a piece, or what is left.
+// mostCPU returns the CPU time that the evaluation may take. In pieces, that is half as
+// much: an evaluation that exceeds its bound as a whole exceeds half of it in one piece. It
+// is less if less time is left.
 func (e *Evaluation) mostCPU() time.Duration {
 	if e.InPieces() {
 		return min(e.bounds.CPU/2, e.left(e.supervisor.options.State))
@@ -89,7 +92,8 @@ func (e *Evaluation) left(s State) time.Duration {
 // identity identifies the package and its sources.
 func (e *Evaluation) identity() string { return e.what + " " + e.sources }
 
-// environment returns the name of the environment that is evaluated; "" for something else.
+// environment returns the name of the evaluated environment. It returns "" if the package
+// is not an environment.
 func (e *Evaluation) environment() string {
 	name, is := strings.CutPrefix(e.what, ofEnvironment)
 	if !is {
@@ -98,17 +102,17 @@ func (e *Evaluation) environment() string {
 	return name
 }
 
-// Place is what is being evaluated: an entity, or one of some files.
+// Place is the current place of an evaluation: an entity, or one of some files.
 type Place struct {
 	Entity model.Ref        `json:"entity,omitzero"`
 	Files  int              `json:"files,omitempty"` // how many there are
 	At     []model.Position `json:"at,omitempty"`    // of the entity, or of the first files
 }
 
-// exact reports whether it is known what is evaluated.
+// exact reports whether the place is a single entity or file.
 func (p Place) exact() bool { return p.Entity != (model.Ref{}) || p.Files == 1 }
 
-// isZero reports whether nothing is known of what is evaluated.
+// isZero reports whether the place is unknown.
 func (p Place) isZero() bool { return p.Entity == (model.Ref{}) && p.Files == 0 }
 
 // Part is a part of an evaluation, in one goroutine.
@@ -118,12 +122,12 @@ type Part struct {
 
 	// Of the supervisor, under its lock:
 	seen  *Place        // at the last tick
-	ticks int           // for how many it is there
-	since time.Duration // what the evaluation had taken when it came there
+	ticks int           // the number of ticks that it is there
+	since time.Duration // the evaluation's CPU time when it reached the place
 }
 
-// Begin begins a part of the evaluation, which ends with End. The error is that of the
-// context, which ended before it could begin.
+// Begin begins a part of the evaluation, which ends with End. It returns the error of the
+// context if the context ends before the part can begin.
 func (e *Evaluation) Begin(ctx context.Context) (*Part, error) {
 	if e == nil {
 		return nil, ctx.Err()
@@ -135,7 +139,7 @@ func (e *Evaluation) Begin(ctx context.Context) (*Part, error) {
 	return p, nil
 }
 
-// At says what is evaluated from now on.
+// At sets the place that is evaluated from now on.
 func (p *Part) At(place Place) {
 	if p != nil {
 		p.place.Store(&place)
@@ -154,8 +158,8 @@ func (e *Evaluation) beyondCPU() *Trip {
 	return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU))
 }
 
-// trip returns a trip of the evaluation, at what has been evaluated for longest. A piece that
-// has not taken most of the CPU time is not to blame for it.
+// trip returns a trip of the evaluation, at the place that has been evaluated for longest.
+// If the evaluation runs in pieces, the place counts only if it took most of the CPU time.
 func (e *Evaluation) trip(bound, why string) *Trip {
 	t := &Trip{What: e.what, Sources: e.sources, Why: why, Bound: bound}
 	var at *Part

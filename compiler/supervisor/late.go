@@ -2,14 +2,16 @@ package supervisor
 
 import "slices"
 
-// Others do not wait for an environment any more after these parts of its bounds.
+// An environment is put off after it has used these fractions of its bounds: one eighth of
+// the CPU time, or half of the memory.
 const (
 	lateCPU    = 8
 	lateMemory = 2
 )
 
-// Defer reports whether the program puts environments off that take long: it begins again
-// with the others, and evaluates these after what it has made of the others is written.
+// Defer sets whether the program puts off environments that take long. If so, the program
+// begins again with the others, and evaluates the late ones after the output of the others
+// is written.
 func (s *Supervisor) Defer(may bool) {
 	if s == nil {
 		return
@@ -52,8 +54,8 @@ func (s State) withLate(of []*Evaluation) State {
 	return s
 }
 
-// Trial returns the environment that this process is to try: the process that has begun it
-// wants nothing but its trips. "" for none.
+// Trial returns the environment that this process must try. The process that started it
+// needs only its trips. Trial returns "" if this process is not a trial.
 func (s *Supervisor) Trial() string {
 	if s == nil {
 		return ""
@@ -61,11 +63,11 @@ func (s *Supervisor) Trial() string {
 	return s.options.State.Trial
 }
 
-// Trips returns what is not evaluated, because it was beyond a bound.
+// Trips returns the evaluations that are not repeated, because they exceeded a bound.
 func (s *Supervisor) Trips() []Trip { return s.options.State.Trips }
 
-// TrialOf returns the state in which a process below this one tries an environment. A little
-// says that it may have no more of its bounds than what others wait for.
+// TrialOf returns the state in which a child process tries an environment. With little, the
+// trial may use only the fraction of its bounds after which an environment is put off.
 func (s *Supervisor) TrialOf(environment string, little bool) State {
 	state := s.options.State
 	state.Late, state.Trial, state.Little = nil, environment, little

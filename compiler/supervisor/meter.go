@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cputime"
 )
 
-// Default returns the bounds that hold where nothing else is said: far beyond what platforms
-// need, and within what the machine, or the control group of the process, has.
+// Default returns the bounds that apply without other settings. They are far more than
+// platforms need, and less than the machine, or the control group of the process, has.
 var Default = sync.OnceValue(func() Bounds {
 	return Bounds{CPU: 5 * time.Minute, Memory: min(4<<30, Available()/4*3)}
 })
@@ -29,13 +29,13 @@ func Available() int64 {
 	return int64(least)
 }
 
-// measurement is what the process has taken.
+// measurement is the CPU time and the memory that the process has used.
 type measurement struct {
 	cpu            time.Duration
 	memory, stacks int64 // bytes that Go has from the system, and those of stacks among them
 }
 
-// newMeter returns what measures the process. It allocates nothing.
+// newMeter returns a function that measures the process. The function allocates nothing.
 func newMeter() func() measurement {
 	of := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}

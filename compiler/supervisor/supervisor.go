@@ -1,8 +1,9 @@
-// Package supervisor bounds what the evaluation of a platform's own CUE may cost. A goroutine
-// that evaluates CUE cannot be ended, and a process of its own costs too much for a small
-// platform. So a goroutine measures the process while something is evaluated, and where an
-// evaluation is beyond a bound, a trip, the program begins again without it. Where goroutines
-// do not run, because of a collection that waits, a guard outside of the scheduler does that.
+// Package supervisor bounds the cost of evaluating a platform's own CUE. A goroutine that
+// evaluates CUE cannot be ended, and a separate process costs too much for a small
+// platform. So a goroutine measures the process while something is evaluated. If an
+// evaluation exceeds a bound, which is called a trip, the program begins again without it.
+// If goroutines do not run, because of a waiting garbage collection, a guard outside of the
+// scheduler does the same.
 package supervisor
 
 import (
@@ -20,29 +21,29 @@ import (
 	"github.com/kalypso-io/kalypso/internal/again"
 )
 
-// Bounds are what an evaluation may cost.
+// Bounds are the most that an evaluation may cost.
 type Bounds struct {
 	CPU    time.Duration // of all processors together
 	Memory int64         // bytes of the whole process while it is evaluated
 }
 
-// or returns the bounds, and the others where these say nothing.
+// or returns the bounds, with fields of the others instead of zeros.
 func (b Bounds) or(others Bounds) Bounds {
 	return Bounds{cmp.Or(b.CPU, others.CPU), cmp.Or(b.Memory, others.Memory)}
 }
 
-// State is what the program knows when it begins again.
+// State is the knowledge with which the program begins again.
 type State struct {
 	// Trips are not evaluated again.
 	Trips []Trip `json:"trips,omitempty"`
-	// Sought are trips of which the place is not known, at one of several files. They are
-	// evaluated again, in pieces.
+	// Sought are trips at an unknown place, in one of several files. They are evaluated
+	// again, in pieces, to find the place.
 	Sought []Trip `json:"sought,omitempty"`
-	// OneByOne lets no two packages be evaluated at the same time: together they had too
-	// much memory, and it is not known which of them takes it.
+	// OneByOne forbids evaluating two packages at the same time. Together they had too much
+	// memory, and the program does not know which one takes it.
 	OneByOne bool `json:"oneByOne,omitempty"`
-	// Spent is the CPU time of the evaluations that did not end before, by their identity:
-	// what they may take is for all attempts together.
+	// Spent is the CPU time of evaluations that did not end before, by their identity. The
+	// bound on CPU time covers all attempts together.
 	Spent map[string]time.Duration `json:"spent,omitempty"`
 	// Failed is a trip that ends the program as soon as it has begun again.
 	Failed *Trip `json:"failed,omitempty"`
@@ -54,18 +55,18 @@ type State struct {
 	Little bool   `json:"little,omitempty"`
 }
 
-// Options say what a Supervisor does.
+// Options configure a Supervisor.
 type Options struct {
 	State State
-	// Bounds are of everything, whatever the platform says; zero for what it says, or
-	// Default.
+	// Bounds apply to everything and override the platform's bounds. A field that is zero
+	// leaves the platform's bound, or Default.
 	Bounds Bounds
-	// Otherwise names what the program does while nothing is evaluated, whose memory is
-	// bounded as well: beyond it, Fail is called. "" for no bound.
+	// Otherwise names the work of the program while nothing is evaluated. Its memory is
+	// bounded as well: beyond the bound, the Supervisor calls Fail. "" means no bound.
 	Otherwise string
-	// Again makes the program begin again with a state, and Fail ends it because of a trip
-	// where it must not begin again. The first of them to be called is not to return: what
-	// is evaluated goes on for as long as the process.
+	// Again makes the program begin again with a state. Fail ends it because of a trip if
+	// it must not begin again. The Supervisor calls only one of them, which must not
+	// return: evaluations go on for as long as the process.
 	Again func(State)
 	Fail  func(Trip)
 	// Ceiling is called with how much memory the collector should let the process have, in
@@ -171,7 +172,7 @@ func (s *Supervisor) look() bool {
 		defer s.mu.Unlock()
 		return s.watching
 	}
-	s.tripped = true // what happens now takes a moment
+	s.tripped = true // the following call takes a moment
 	s.mu.Unlock()
 	if state.Failed != nil {
 		s.options.Fail(*state.Failed)
@@ -203,7 +204,7 @@ func (s *Supervisor) after(trip *Trip, together bool) State {
 	return state.with(*trip, mayLook)
 }
 
-// spent returns the state with what the evaluations have taken that go on.
+// spent returns the state with the CPU time of the active evaluations.
 func (s *Supervisor) spent() State {
 	state := s.options.State
 	state.Spent = maps.Clone(state.Spent)
@@ -216,8 +217,9 @@ func (s *Supervisor) spent() State {
 	return state
 }
 
-// with returns the state with a trip: as one to look for, or, where its place is known, was
-// looked for already or must not be, as one that is not evaluated again.
+// with returns the state with a trip. If the place of the trip is unknown, the package is
+// evaluated again in pieces to find it. It is not evaluated again if the place is known, if
+// it was sought before, or if mayLook is false.
 func (s State) with(t Trip, mayLook bool) State {
 	s.Sought, s.Trips = slices.Clone(s.Sought), slices.Clone(s.Trips)
 	if i := slices.IndexFunc(s.Sought, t.repeats); i >= 0 {
@@ -233,11 +235,11 @@ func (s State) with(t Trip, mayLook bool) State {
 		return s
 	}
 	s.Sought = append(s.Sought, t)
-	s.OneByOne = s.OneByOne || t.Bound != "cpu" // memory is of all that is evaluated
+	s.OneByOne = s.OneByOne || t.Bound != "cpu" // memory covers all evaluations together
 	return s
 }
 
-// charge divides the CPU time since the last charge among what is evaluated.
+// charge divides the CPU time since the last charge among the active evaluations.
 func (s *Supervisor) charge(now measurement) {
 	for _, e := range s.active {
 		e.cpu += (now.cpu - s.last) / time.Duration(len(s.active))
@@ -245,8 +247,8 @@ func (s *Supervisor) charge(now measurement) {
 	s.last = now.cpu
 }
 
-// judge returns the trip of what is beyond a bound, or nil. together says that it is not known
-// which of several evaluations it is.
+// judge returns the trip of an evaluation that exceeds a bound, or nil. together reports
+// that the trip belongs to one of several evaluations, and that it is unknown which one.
 func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 	for _, e := range s.active {
 		// Note where the parts are.
@@ -305,8 +307,8 @@ func SizeText(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// ceiling tells the collector of the least of the bounds of what is evaluated: below it
-// there shall be no garbage that looks like need.
+// ceiling passes the smallest bound of the active evaluations to the collector. Below that
+// size, garbage must not look like need.
 func (s *Supervisor) ceiling() {
 	if s.options.Ceiling == nil {
 		return

@@ -45,8 +45,8 @@ var (
 	least  = Bounds{CPU: time.Second, Memory: 1 << 30}
 )
 
-// Two evaluations at the same time share what the process takes, and one has what it
-// takes alone.
+// Two evaluations at the same time share the CPU time of the process. A single evaluation
+// is charged for all of it.
 func TestCPU(t *testing.T) {
 	b := newBench(Options{})
 	dev, prod := b.Evaluation("environment dev", ofDev, least), b.Evaluation("environment prod", ofProd, least)
@@ -78,8 +78,8 @@ func TestCPU(t *testing.T) {
 	}
 }
 
-// Where it is not known what takes so much, the package is evaluated again in pieces, within
-// half of the time; what takes the most of that is to blame.
+// If the costly place is unknown, the package is evaluated again in pieces, within half of
+// the time. The piece that takes most of it gets the blame.
 func TestPieces(t *testing.T) {
 	entity := Place{Entity: model.Ref{Collection: "configs", Name: "x"}, Files: 1}
 	for name, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestPieces(t *testing.T) {
 			b := newBench(Options{})
 			e := b.Evaluation("environment dev", ofDev, least)
 			b.begin(t, e).At(Place{Files: 7})
-			b.begin(t, e).At(Place{}) // does nothing but wait
+			b.begin(t, e).At(Place{}) // does not do anything except wait
 			b.now.cpu += 1100 * time.Millisecond
 			if b.look(); b.again == nil || len(b.again.Sought) != 1 || len(b.again.Trips) != 0 || b.again.OneByOne {
 				t.Fatalf("%+v", b.again)
@@ -186,7 +186,7 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// What is done while nothing is evaluated has the bound of memory as well, where it has a name.
+// Work while nothing is evaluated has the bound of memory as well, if it has a name.
 func TestOtherwise(t *testing.T) {
 	for name, want := range map[string]bool{"": false, "compiling": true} {
 		b := newBench(Options{Bounds: least})
@@ -204,7 +204,7 @@ func TestOtherwise(t *testing.T) {
 	}
 }
 
-// Options come before what the platform says, and that before the default.
+// Options override the platform's bounds, and these override the default.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct{ given, declared, want Bounds }{
 		{Bounds{}, Bounds{}, Default()},
@@ -221,7 +221,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The collector is told of the least bound of what is evaluated.
+// The collector gets the smallest bound of the active evaluations.
 func TestCeiling(t *testing.T) {
 	var told []int64
 	s := New(Options{Ceiling: func(bytes int64) { told = append(told, bytes>>20) }})
@@ -248,9 +248,9 @@ func TestNil(t *testing.T) {
 	}
 }
 
-// Others do not wait for an environment that has taken a part of its bounds, unless a part of
-// the result is out or the program wants all at once. With it, what is active is put off: the
-// base is not.
+// An environment that has used a part of its bounds is put off. It is not put off if a part
+// of the result is out, or if the program needs everything at once. The other active
+// environments are put off with it, but the base is not.
 func TestLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		what   string
@@ -338,8 +338,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// The guard is told at which limits the program begins again, and with which state, whenever
-// what is evaluated changes; and nothing when nothing is evaluated.
+// The guard gets the limits at which the program begins again, and the state, whenever the
+// active evaluations change. It gets no limit if nothing is evaluated.
 func TestGuard(t *testing.T) {
 	var told []again.Limit
 	calls := 0

@@ -11,20 +11,20 @@ import (
 // Trip is an evaluation that was beyond a bound.
 type Trip struct {
 	What    string `json:"what"`              // such as "environment dev"
-	Sources string `json:"sources,omitempty"` // the digest of what was evaluated
+	Sources string `json:"sources,omitempty"` // the digest of the evaluated sources
 	Why     string `json:"why"`               // such as "it takes more than 5m0s of processor time"
 	Bound   string `json:"bound,omitempty"`   // that can be raised: cpu or memory, or ""
-	Place   Place  `json:"place"`             // what was evaluated
+	Place   Place  `json:"place"`             // the evaluated entity or files
 }
 
-// ofEnvironment is what Trip.What begins with for an environment.
+// ofEnvironment is the prefix of Trip.What for an environment.
 const ofEnvironment = "environment "
 
-// repeats says whether another trip is of the same package and sources. The program would
-// begin again for ever.
+// repeats reports whether another trip has the same package and sources. Without this
+// check, the program would begin again for ever.
 func (t *Trip) repeats(other Trip) bool { return t.What == other.What && t.Sources == other.Sources }
 
-// Error says what was beyond which bound, and how to raise it, on one line.
+// Error describes the package, the exceeded bound, and how to raise it, on one line.
 func (t *Trip) Error() string {
 	text := t.What + ": " + t.Why
 	if t.Bound != "" {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Opens returns the first time from t on that is in none of deny and, of each of allow,
-// in one of its windows: so that the windows of a ring narrow those of its environment.
-// The zero Time where there is none; over says that this is so because no window of one
-// of allow comes any more.
+// Opens returns the first time from t on that is in no window of deny and in a window of
+// each list in allow. So the windows of a ring narrow the windows of its environment. It
+// returns the zero Time if there is no such time. over reports that the reason is a list in
+// allow whose windows have all passed.
 func Opens(deny []Window, allow [][]Window, t time.Time) (at time.Time, over bool) {
 	// From the end of one window to the begin or the end of another. A week has three of
 	// each window, and after three weeks nothing new comes, whatever clocks do.

@@ -1,8 +1,9 @@
-// Package window says when commits may come to an environment, and when not.
+// Package window decides when commits may reach an environment.
 //
-// In comes what a window of the schema says, out comes when it is: everything is
-// computed from the time that is given, and from the time zones as the machine
-// knows them, or else as they were when the program was built.
+// Its input is the fields of a window in the schema. Its output is the times when the
+// window is open. It computes them only from the given time and from the rules of time
+// zones. The machine has these rules; if it does not, the package uses the rules at the
+// time when the program was built.
 package window
 
 import (
@@ -15,15 +16,14 @@ import (
 
 // Window is a time that comes once, or every week. It is immutable.
 type Window struct {
-	// from and to are what clocks show where it begins and ends, as if they showed
-	// UTC. Of a window that comes every week they are in one week, or to is in the
-	// next.
+	// from and to are the times on the clock when it begins and ends, as if the clock
+	// showed UTC. For a weekly window, both are in one week, or to is in the next.
 	from, to time.Time
 	weekly   bool
 	zone     *time.Location
 }
 
-// Error says which field of a window is wrong, and why.
+// Error reports the wrong field of a window, and the reason.
 type Error struct {
 	Field string // from, to or tz
 	Why   string
@@ -40,8 +40,8 @@ var someWeek = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const week = 7 * 24 * time.Hour
 
-// Parse reads a window from its fields: two moments of a week ("fri 16:00") or of
-// the calendar ("2026-12-20T00:00"), and the IANA name of the time zone whose
+// Parse reads a window from its fields. from and to are two moments of a week ("fri 16:00")
+// or of the calendar ("2026-12-20T00:00"). tz is the IANA name of the time zone whose
 // clocks show them. The error is an *Error.
 func Parse(from, to, tz string) (Window, error) {
 	zone, err := time.LoadLocation(tz)
@@ -96,8 +96,9 @@ func (w Window) Contains(t time.Time) bool {
 	return !to.IsZero() && !t.Before(from)
 }
 
-// Next returns when the window is that t is in, or else when it is next; zero
-// times where it will not be again. Where clocks are put back within it, or into it, it may come twice.
+// Next returns the begin and the end of the window that contains t, or else of the next
+// one. It returns zero times if the window never comes again. If clocks are put back within
+// the window, or into it, it may come twice.
 func (w Window) Next(t time.Time) (from, to time.Time) {
 	begin := t.AddDate(0, 0, -21) // no window that t is in began earlier
 	if !w.weekly {
@@ -142,7 +143,7 @@ func (w Window) Next(t time.Time) (from, to time.Time) {
 	}
 }
 
-// shown is what clocks show at t, as if they showed UTC.
+// shown returns the time on the clock at t, as if the clock showed UTC.
 func shown(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitMemory bounds the memory that this process can write to, which is what a
-// render needs. Its address space would be no measure: Go reserves much of it
-// without using it.
+// limitMemory bounds the memory that this process can write to, because a render needs that
+// memory. A bound of the address space would not work: Go reserves much of it without using
+// it.
 func limitMemory(bytes uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_DATA, &now); err != nil {

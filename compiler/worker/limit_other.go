@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// limitMemory ends this process when it has more memory than it may. Systems other
-// than Linux do not bound what Go takes from them, so it is looked at now and
-// then; a single allocation beyond all bounds fails by itself.
+// limitMemory ends this process when it has more memory than it may. Systems other than
+// Linux do not bound the memory of a Go program, so a goroutine checks it now and then. A
+// single allocation beyond all bounds fails by itself.
 func limitMemory(bytes uint64) error {
 	go func() {
 		sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}

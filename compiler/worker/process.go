@@ -119,8 +119,8 @@ func (p *process) reason() string {
 		// A thread needs memory for its stack.
 		return beyondMemory
 	case strings.HasPrefix(said, "SIGSEGV: ") && peak(p.cmd.ProcessState) > softMemory/2:
-		// What a program does wrong is a panic. This is Go itself, which does not get to
-		// say so wherever the system gives no more memory.
+		// An error of a program is a panic. Here Go itself fails: if the system gives it no
+		// more memory, it cannot always report the reason.
 		return beyondMemory
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
@@ -134,8 +134,8 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// Head keeps the beginning of what is written to it, where a process that dies
-// says why.
+// Head keeps the beginning of the text that is written to it. A process that dies reports
+// the reason there.
 type Head struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -156,7 +156,7 @@ func (h *Head) reset() {
 	h.buf.Reset()
 }
 
-// Text returns what it has kept.
+// Text returns the kept text.
 func (h *Head) Text() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

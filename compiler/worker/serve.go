@@ -14,10 +14,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// The bounds of a worker's memory: a gibibyte for what it works on, and what the
-// program takes itself. The garbage collector works harder near the first; beyond
-// the second the system gives no more, and the worker ends. A stack that is deeper
-// than any input nests is one that grows for ever.
+// The bounds of a worker's memory: a gibibyte for its jobs, and the memory of the program
+// itself. Near the first bound, the garbage collector works harder. Beyond the second, the
+// system gives no more memory, and the worker ends. A stack that is deeper than any input
+// nests grows for ever.
 const (
 	softMemory = 896 << 20
 	hardMemory = 1280 << 20
@@ -46,14 +46,13 @@ func Handle[Job, Answer any](do func(*Job) (Answer, error)) Handler {
 	}
 }
 
-// Serve is a worker's main: it does the jobs that it reads from r, one after the
-// other, and writes to w what came of them, until r ends. r and w are the process's
-// standard input and output, and nobody else may use them. Where r ends while a job
-// is under way, nobody waits for it, and the process ends.
+// Serve is a worker's main function. It does the jobs that it reads from r, one after the
+// other, and writes their results to w, until r ends. r and w are the process's standard
+// input and output, and nobody else may use them. If r ends during a job, nobody waits for
+// the job, and the process ends.
 //
-// It takes the process over: its memory is bounded, its environment emptied, its
-// time zone UTC, and it can no longer reach a server by HTTP. So it must be
-// called from nowhere else.
+// Serve takes over the process. It bounds the memory, empties the environment, sets the
+// time zone to UTC, and blocks HTTP requests. So no other code may call it.
 func Serve(r io.Reader, w io.Writer, handlers map[string]Handler) error {
 	if err := confine(); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
@@ -94,7 +93,7 @@ func Serve(r io.Reader, w io.Writer, handlers map[string]Handler) error {
 	return nil
 }
 
-// frame is a request, or why there is none.
+// frame is a request, or the error of reading it.
 type frame struct {
 	request request
 	err     error
@@ -118,15 +117,15 @@ func answer(handlers map[string]Handler, r request, limit int) reply {
 	return a
 }
 
-// confine bounds this process, and takes away what a source could reach if all
-// that keeps it from it failed.
+// confine bounds this process. It also removes the resources that a source could reach if
+// all other barriers failed.
 func confine() error {
 	debug.SetMemoryLimit(softMemory)
 	debug.SetMaxStack(maxStack)
 	os.Clearenv()
 	time.Local = time.UTC
 	http.DefaultTransport = noNetwork{}
-	// What a library prints must not come between frames.
+	// The output of a library must not come between frames.
 	os.Stdout = os.Stderr
 	return limitMemory(hardMemory)
 }

@@ -14,9 +14,9 @@ import (
 // processor takes none.
 type watchdog struct {
 	w io.Writer
-	// answering is held while something is written: the answer, or that there is none.
+	// answering is held while the answer is written, or the report that the job is late.
 	answering sync.Mutex
-	job       int // its number; 0 while there is none
+	job       int // its number; 0 between jobs
 	jobs      int
 }
 

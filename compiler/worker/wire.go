@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Workers are spoken to in frames: eight bytes with the length of what follows,
-// the most significant first, then the binary form of a request or a reply.
+// Workers speak in frames. A frame is eight bytes with the length of its body, the most
+// significant byte first, and then the body: the binary form of a request or a reply.
 
 // request is a job for a handler.
 type request struct {
@@ -19,10 +19,10 @@ type request struct {
 	Limit   int64 // how many nanoseconds of processors' time it may take
 }
 
-// reply is what a worker answers.
+// reply is the answer of a worker.
 type reply struct {
 	Data []byte
-	// Error is what the handler returned instead, or "".
+	// Error is the text of the error that the handler returned instead of Data, or "".
 	Error string
 	// TooLong says that there is no Data because there would be too much.
 	TooLong bool
@@ -44,7 +44,7 @@ func (r reply) err() error {
 }
 
 const (
-	// maxAnswer bounds what a worker may answer.
+	// maxAnswer bounds the size of a worker's answer.
 	maxAnswer = 64 << 20
 	// maxJob bounds a job: the largest source that is fetched, and then some.
 	maxJob = 1 << 30
@@ -61,8 +61,8 @@ func writeFrame(w io.Writer, v any) error {
 	return err
 }
 
-// readFrame reads a frame of at most limit bytes: errTooLong where it is longer,
-// io.EOF where there is none.
+// readFrame reads a frame of at most limit bytes. It returns errTooLong if the frame is
+// longer, and io.EOF if the input ends before the frame.
 func readFrame(r io.Reader, limit uint64, v any) error {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

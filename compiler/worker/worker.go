@@ -1,11 +1,10 @@
-// Package worker does jobs on what is not trusted in processes of their own. A
-// goroutine cannot be ended, so that input which loops for ever or asks for a
-// terabyte takes its process with it: a process that does nothing else can be
-// killed, and costs one job.
+// Package worker runs jobs with untrusted input in separate processes. A goroutine cannot
+// be ended, so an input that loops for ever or needs a terabyte takes its whole process
+// with it. A process that does nothing else can be killed, and then only one job is lost.
 //
-// A job and its answer are plain data that model.Encode knows. The processes run
-// this same program: a main that is asked to be a worker calls Serve with what
-// does the jobs.
+// A job and its answer are plain data that model.Encode knows. The processes run the same
+// program: if its main function is started as a worker, it calls Serve with the handlers of
+// the jobs.
 package worker
 
 import (
@@ -21,14 +20,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Pool has processes that do jobs. Each is started when it is first needed, and
-// does many jobs, one after the other. One that takes more time than the limit,
-// needs too much memory, or dies of its job is killed; the job is then a
-// *BeyondError, and the next job gets another process. Several goroutines may use it.
+// Pool has processes that do jobs. A process is started when it is first needed, and does
+// many jobs, one after the other. It is killed if a job exceeds the time limit, needs too
+// much memory, or makes the process die. Then the job's error is a *BeyondError, and the
+// next job gets another process. Several goroutines may use a Pool.
 type Pool struct {
-	// Limit is how much time of processors a job may take, so that on a busy machine no
-	// job is ended for waiting; one that does little else is ended after 20 times as
-	// long by the clock. It is 30 seconds, and may be set before the first job.
+	// Limit is the processor time that a job may take, so a busy machine ends no job that
+	// only waits. A job that mostly waits ends after 20 times as long by the clock. Limit
+	// is 30 seconds; it may be set before the first job.
 	Limit time.Duration
 
 	start func() (*exec.Cmd, error)
@@ -38,10 +37,10 @@ type Pool struct {
 	done  chan struct{}
 }
 
-// NewPool returns a Pool of at most n processes, at least one. start returns the
-// command of a process that calls Serve with its standard input and output, which
-// is not started yet; without an Env of its own it gets none of this process's
-// variables. Close ends the processes.
+// NewPool returns a Pool of at most n processes, at least one. start returns a command, not
+// started yet, of a process that calls Serve with its standard input and output. If the
+// command has no Env of its own, the process gets none of this process's variables. Close
+// ends the processes.
 func NewPool(n int, start func() (*exec.Cmd, error)) *Pool {
 	p := &Pool{Limit: 30 * time.Second, start: start, slots: make(chan *process, max(n, 1)), done: make(chan struct{})}
 	for range cap(p.slots) {
@@ -60,10 +59,10 @@ func (e *BeyondError) Error() string { return e.Reason }
 
 var errClosed = errors.New("the workers are closed")
 
-// Do gives a job to what the workers know under a name, and decodes what it
-// answers; it waits until a process is free. Errors are a *BeyondError, what the
-// handler returned as text, or say that no process can be started. When the context
-// ends, the process is killed and the context's error returned.
+// Do sends a job to the handler with a name and decodes the answer. It waits until a
+// process is free. The error is a *BeyondError, the text of the handler's error, or the
+// reason why no process can be started. If the context ends, Do kills the process and
+// returns the context's error.
 func Do[Answer any](ctx context.Context, p *Pool, handler string, job any) (*Answer, error) {
 	data, err := p.do(ctx, handler, model.Encode(job))
 	if err != nil {
@@ -160,8 +159,8 @@ func Self(args ...string) func() (*exec.Cmd, error) {
 	}
 }
 
-// minimalEnvironment is what a process needs to start at all. It is not nil, which
-// would be all variables of this process.
+// minimalEnvironment returns the variables that a process needs to start. It is not nil,
+// because nil means all variables of this process.
 func minimalEnvironment() []string {
 	if runtime.GOOS == "windows" {
 		// Without it, programs on Windows cannot load the system's libraries.

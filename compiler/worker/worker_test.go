@@ -50,7 +50,7 @@ type job struct {
 	Times int
 }
 
-// handlers are what the workers of the tests do.
+// handlers are the handlers of the workers in the tests.
 var handlers = map[string]Handler{
 	"repeat": Handle(func(j *job) (string, error) { return strings.Repeat(j.Text, j.Times), nil }),
 	"fail":   Handle(func(j *job) (string, error) { return "", errors.New(j.Text) }),
@@ -130,8 +130,7 @@ func wantBeyond(t *testing.T, p *Pool, handler string, j job, want string) {
 	}
 }
 
-// What would take this process with it costs a worker one job, and the next job is
-// done.
+// A job that would end this process fails in a worker, and the worker does the next job.
 func TestBeyond(t *testing.T) {
 	p := newPool(t, 1, workerArgument)
 	for _, c := range []struct {

@@ -143,7 +143,7 @@ func TestChartURLs(t *testing.T) {
 	wantError[*Error](t, err, "does not say where version 1.2.0 is")
 }
 
-// Credentials go to the server of the repository alone.
+// Credentials go only to the server of the repository.
 func TestChartCredentials(t *testing.T) {
 	h, dir := chartHost(t, "1.2.0")
 	other := serve(t, http.FileServer(http.Dir(filepath.Dir(dir))))
@@ -238,7 +238,7 @@ func TestChartRepeats(t *testing.T) {
 		_, data := resolving(t, source)
 		wantChart(t, data, "1.2.0")
 	}
-	// A body that breaks off is begun anew.
+	// If a response body breaks off, the fetcher starts over.
 	breaks := 2
 	h.behind(func(w http.ResponseWriter, r *http.Request) bool {
 		if breaks == 0 || !strings.HasSuffix(r.URL.Path, ".tgz") {
@@ -321,7 +321,7 @@ func bomb() string {
 	return out + "entries:\n  podinfo: *a12\n"
 }
 
-// What is not what the index, or the lock, says is refused, and so is what no build
+// A chart that does not match the index or the lock is refused. So is a chart that no build
 // could read.
 func TestChartTampered(t *testing.T) {
 	h, dir := chartHost(t, "1.2.0", "1.3.0")

@@ -151,7 +151,7 @@ func TestGitRevisions(t *testing.T) {
 	}
 }
 
-// What a server names is asked for alone, whatever came before it.
+// The fetcher requests only the commit that a server names, and not its history.
 func TestGitShallow(t *testing.T) {
 	h, w := gitHost(t)
 	old := w.commit("a", "1")
@@ -408,7 +408,8 @@ func TestGitRedirect(t *testing.T) {
 	}
 }
 
-// What is temporary is tried again, and what is not is asked for once.
+// The fetcher tries again after a temporary error. After any other error, it does not
+// repeat the request.
 func TestGitRepeats(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// gitDaemon serves the repositories in a folder over git:// and returns its address:
-// for each connection it runs git's daemon as inetd would, so that no port has to
-// be guessed.
+// gitDaemon serves the repositories in a folder over git:// and returns its address. For
+// each connection it runs git's daemon as inetd would, so it does not have to guess a port.
 func gitDaemon(t testing.TB, root string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

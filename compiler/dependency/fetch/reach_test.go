@@ -23,7 +23,7 @@ func but(server string) address.Reach {
 // A server that a registration names leads to no other one of this machine.
 func TestReach(t *testing.T) {
 	isolate(t)
-	charts, _ := chartHost(t, "1.2.0") // what the machine has for itself
+	charts, _ := chartHost(t, "1.2.0") // a server of this machine that is out of reach
 	elsewhere := func(path string) func(http.ResponseWriter, *http.Request) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, path) {
@@ -101,8 +101,8 @@ func TestReachWithCertificates(t *testing.T) {
 	}
 }
 
-// A connection that the platform's own source has opened is not there for what a registration
-// brings, and nothing that was read by it.
+// A connection that was opened for the platform's own source is not used for a source of a
+// registration, and neither is anything that was read through it.
 func TestReachesShareNothing(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")
@@ -122,8 +122,8 @@ func TestReachesShareNothing(t *testing.T) {
 	}
 }
 
-// What is checked of ssh and git:// is where a connection is made to: a name is resolved once
-// for each, as without a check.
+// For ssh and git://, the check applies to the address of the connection. A name is
+// resolved once for each connection, as without a check.
 func TestReachOfOtherProtocols(t *testing.T) {
 	h, home, source := sshSource(t)
 	withSSH(t, "")
@@ -163,8 +163,8 @@ func TestReachOfOtherProtocols(t *testing.T) {
 	wantError[*Error](t, err, "on this machine or its own link")
 }
 
-// What git's own configuration replaces is where the people of the machine have it, and not
-// beside that.
+// A URL that git's own configuration replaces may lead to the place in that configuration,
+// but not to places beside it.
 func TestReachOfReplacedURLs(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")

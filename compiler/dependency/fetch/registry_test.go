@@ -318,7 +318,7 @@ func TestRegistryLies(t *testing.T) {
 	}
 }
 
-// FuzzLayer: of any manifest comes a layer that may be asked for, or an error.
+// FuzzLayer checks that any manifest gives a layer that may be requested, or an error.
 func FuzzLayer(f *testing.F) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for _, seed := range []string{

@@ -50,8 +50,8 @@ func runAgent(t testing.TB, key ed25519.PrivateKey) string {
 	return socket
 }
 
-// withSSH puts a program named ssh first, or away: what it says to -G, as ssh(1)
-// writes it, is what the configuration has; "" for no ssh at all.
+// withSSH puts a program named ssh first in the path. The program prints settings for -G,
+// as ssh(1) writes its configuration. If settings is "", there is no ssh at all.
 func withSSH(t testing.TB, settings string) {
 	t.Helper()
 	bin := t.TempDir()
@@ -133,7 +133,7 @@ func TestSSHConfig(t *testing.T) {
 	_, data := resolving(t, source)
 	wantFiles(t, data, "a: 1")
 
-	// An agent of its own, with those of its keys alone that a file names.
+	// ssh uses an agent of its own, and only the agent's keys that a file names.
 	public, err := ssh.NewPublicKey(h.Client.Public())
 	must(t, err)
 	socket := runAgent(t, h.Client)
@@ -149,8 +149,8 @@ func TestSSHConfig(t *testing.T) {
 	wantError[*Error](t, err, "through another host or a program (proxyjump)")
 }
 
-// ssh looks in the home folder of the account. Where $HOME is another one, files of
-// both count; files that ssh does not name count nowhere.
+// ssh looks in the home folder of the account. If $HOME is another folder, files of both
+// count. Files that ssh does not name never count.
 func TestSSHHomes(t *testing.T) {
 	h, home, source := sshSource(t)
 	trust(t, h, filepath.Join(home, ".ssh", "known_hosts"), h.Key)

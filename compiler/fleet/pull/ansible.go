@@ -76,7 +76,8 @@ func (h *hosts) addTo(r *Reader) error {
 	return nil
 }
 
-// ansible takes the hosts of what ansible-inventory --list prints, or of an inventory in YAML
+// ansible reads the hosts in the output of ansible-inventory --list, or of an inventory in
+// YAML
 // (https://docs.ansible.com/ansible/latest/collections/ansible/builtin/yaml_inventory.html).
 func (r *Reader) ansible(groups map[string]any) error {
 	h := newHosts()

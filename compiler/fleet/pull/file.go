@@ -17,7 +17,7 @@ import (
 // File is the file of an inventory, as it was read.
 type File struct {
 	Name   string // from the platform's root
-	Before []byte // nil if there is none
+	Before []byte // nil if there was no file
 
 	path string // where it is, links followed
 	mode fs.FileMode

@@ -59,14 +59,15 @@ type row interface {
 	at() int
 }
 
-// Merge holds clusters, which are sorted by name, against the text of an inventory's
-// file, or nil. It returns what differs and the new text, which is nil if nothing
-// does.
+// Merge compares clusters, which are sorted by name, with the text of an inventory's file,
+// or nil. It returns the differences and the new text, which is nil if there are no
+// differences.
 //
-// Rows of other clusters go. Of those that stay, and of new ones, only the fields are written
-// that a cluster of the source has: its type, address, description, and the labels that the
-// inventory has columns for, or all but bookkeeping where it names none. A field that no
-// cluster of the source has, and every other column, stays as it is.
+// Merge removes the rows of other clusters. In new and remaining rows, it writes only the
+// fields that a cluster of the source has: its type, its address, its description and its
+// labels. It writes a label if the inventory has a column for it. If the inventory names no
+// columns, it writes all labels except bookkeeping. If no cluster of the source has a
+// field, the field stays unchanged, as do all other columns.
 func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster) (*Difference, []byte, error) {
 	if len(clusters) == 0 && !inv.AllowEmpty {
 		return nil, nil, fmt.Errorf("there are no clusters, and nothing is taken from inventory %s: "+
@@ -147,7 +148,8 @@ type field struct {
 	absent string
 }
 
-// apply gives a row a cluster's value, and returns what that changes, or nil.
+// apply sets a row's field to the value of a cluster. It returns the change, or nil if
+// nothing changes.
 func (f *field) apply(r row, c *Cluster) (*Field, error) {
 	before, after := f.cell(r), f.of(c)
 	if before == after || cmp.Or(before, f.absent) == cmp.Or(after, f.absent) {

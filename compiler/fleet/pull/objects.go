@@ -45,7 +45,7 @@ var kinds = map[string]kind{
 			}
 			return ""
 		}},
-	// Its status.apiServerURL is that of the manager, as agents know it
+	// Its status.apiServerURL is the address of the manager, as agents know it
 	// (https://fleet.rancher.io/ref-crds#clusterstatus).
 	Fleet: {"fleet.cattle.io", "Cluster", "clusters", []string{"v1alpha1"}, "", nil},
 	// https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/#clusters

@@ -1,14 +1,14 @@
-// Package pull writes the file of an inventory from sources that people have already: objects
-// of Cluster API, Open Cluster Management, Fleet and Argo CD, contexts of a kubeconfig, hosts
-// of Ansible.
+// Package pull writes the file of an inventory from existing sources. These are objects of
+// Cluster API, Open Cluster Management, Fleet and Argo CD, contexts of a kubeconfig, and
+// hosts of Ansible.
 //
-// A Reader takes names, addresses and labels of clusters from texts or API servers, and
-// nothing else that is in them: no token, certificate or variable leaves it. Merge compares
-// them with the inventory's file, and returns the differences and the file's new text. A
-// File is replaced at once, or not at all.
+// A Reader takes only names, addresses and labels of clusters from texts or API servers. No
+// token, certificate or variable leaves it. Merge compares them with the inventory's file,
+// and returns the differences and the file's new text. A File is replaced at once, or not
+// at all.
 //
-// Texts are not trusted: their size and depth are bounded. Messages about them are fit for a
-// terminal.
+// Texts are not trusted: their size and depth are bounded. Messages about them are fit for
+// a terminal.
 package pull
 
 import (

@@ -18,12 +18,12 @@ import (
 const (
 	// mostBytes is the size of all texts that are read together.
 	mostBytes = 256 << 20
-	// mostAliased bounds what the aliases of a YAML text write out.
+	// mostAliased bounds the size of a YAML text after its aliases are written out.
 	mostAliased = 100_000
 )
 
-// Text takes the clusters of a text, YAML or JSON, or an INI file of Ansible. The name is for
-// errors, and what it ends in says that the text is not an INI file.
+// Text reads the clusters of a text, which is YAML or JSON, or an INI file of Ansible.
+// Errors show the name. The ending of the name shows if the text is not an INI file.
 func (r *Reader) Text(name string, data []byte) error {
 	if err := r.text(name, bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))); err != nil {
 		return errors.New(terminal.Line(name + ": " + err.Error()))

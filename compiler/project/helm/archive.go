@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// The bounds of a chart's archive, with the archives of its dependencies. Helm has
-// bounds of its own, for each archive alone.
+// The bounds of a chart's archive, together with the archives of its dependencies. Helm has its
+// own bounds, but it applies them to each archive separately.
 const (
 	maxUnpacked = 256 << 20
 	maxEntries  = 100_000
@@ -41,7 +41,8 @@ func checkArchive(chart []byte) error {
 	return nil
 }
 
-// bounds are what of an archive is left to read.
+// bounds are the bytes and entries that an archive may still have. The archives inside it share
+// them.
 type bounds struct {
 	bytes   int64
 	entries int

@@ -15,8 +15,8 @@ type callees struct {
 	includes  map[string]bool
 }
 
-// called returns what the templates of a chart and of its dependencies call. A
-// text that does not parse has no entry: Helm has refused it.
+// called returns the calls in the templates of a chart and of its dependencies. A text that
+// does not parse has no entry: Helm has already refused it.
 func called(ch *chart.Chart) calls {
 	all := calls{}
 	for name, text := range templates(ch) {

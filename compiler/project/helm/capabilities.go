@@ -11,8 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// capabilities returns what a chart sees as .Capabilities, and for a cluster whose
-// version is not known whatever tells that it was looked at.
+// capabilities returns the value of .Capabilities for the templates of a chart. If the version
+// of the cluster is not known, it also returns an unknown, which notes whether a template read
+// it.
 func capabilities(req Request) (any, *unknown, error) {
 	if req.KubernetesVersion == "" {
 		u := &unknown{asked: new(bool)}
@@ -30,8 +31,8 @@ func capabilities(req Request) (any, *unknown, error) {
 	return caps, nil, nil
 }
 
-// checkKubeVersion holds the kubeVersion of Chart.yaml against the cluster's. As
-// in Helm, those of dependencies are not looked at.
+// checkKubeVersion compares the kubeVersion of Chart.yaml with the version of the cluster. Like
+// Helm, it ignores the kubeVersion of dependencies.
 func checkKubeVersion(ch *chart.Chart, caps any) error {
 	want := ch.Metadata.KubeVersion
 	if want == "" {
@@ -57,10 +58,10 @@ func versionNeeded(ch *chart.Chart, why string) error {
 // errUnknown ends a render that needs to know what is not known.
 var errUnknown = errors.New("the version of Kubernetes is not known")
 
-// unknown is .Capabilities where the version of Kubernetes is not known. It
-// answers by ending the render, so that only charts fail that really look, from
-// wherever: a template, a text that goes through tpl, a dependency that is
-// switched on. What cannot end a render, as toYaml cannot, leaves a note.
+// unknown is .Capabilities if the version of Kubernetes is not known. Each access to it ends
+// the render with an error, so only the charts that really read it fail. The access may come
+// from a template, from a text that passes through tpl, or from the condition of a dependency.
+// Some callers, such as toYaml, cannot end a render: they leave a note instead.
 type unknown struct{ asked *bool }
 
 func (u *unknown) ask() error {
@@ -70,15 +71,15 @@ func (u *unknown) ask() error {
 	return errUnknown
 }
 
-// KubeVersion is what templates call for .Capabilities.KubeVersion.
+// KubeVersion answers .Capabilities.KubeVersion in templates.
 func (u *unknown) KubeVersion() (any, error) { return nil, u.ask() }
 
-// APIVersions is what templates call for .Capabilities.APIVersions: those that
-// the request adds are no answer without those that the version has.
+// APIVersions answers .Capabilities.APIVersions in templates. The versions that the request
+// adds are not a full answer without the versions that Kubernetes itself has.
 func (u *unknown) APIVersions() (any, error) { return nil, u.ask() }
 
-// HelmVersion is what templates call for .Capabilities.HelmVersion, which is
-// known.
+// HelmVersion answers .Capabilities.HelmVersion in templates. It does not depend on the
+// cluster, so it is known.
 func (u *unknown) HelmVersion() any { return chartutil.DefaultCapabilities.HelmVersion }
 
 // MarshalJSON is called by toJson and toYaml.

@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
-// endings are what can stand behind the last line of a document.
+// endings are the texts that can follow the last line of a document.
 var endings = []string{
 	"", "\n", "\n\n", "\n\n\n", "\n  \n", "\n# a comment\n", "\n\n# a comment\n", "\n---\n", "\n\n---\n", "\n---\n---\n# nothing\n---\n",
 	"\n...\n", "\r\n", "\r\n\r\n", "\r\n---\r\n", "\r\n# a comment\r\n",
@@ -27,8 +27,8 @@ func document(kind, name, header, ending string) string {
 	return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n  text: " + header + "\n    one\n\n    two" + ending
 }
 
-// What a block scalar at the end of a document holds is what helm makes of it, to
-// the last line feed.
+// A block scalar at the end of a document has the same value as in helm, down to the last line
+// feed.
 func TestEndsOfDocuments(t *testing.T) {
 	files := map[string][]byte{"Chart.yaml": []byte("apiVersion: v2\nname: ends\nversion: 1.0.0\n")}
 	want := 0

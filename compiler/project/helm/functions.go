@@ -28,8 +28,8 @@ var unstable = func() []string {
 // many charts sort afterwards.
 var unordered = []string{"keys", "values"}
 
-// functions are the functions of a world, under the names that templates know. They
-// take what Sprig's take, and give what those could give.
+// functions returns the functions of a world, under their names in templates. They accept the
+// same arguments as Sprig's functions and return results of the same form.
 func (w *world) functions() map[string]any {
 	library := sprig.TxtFuncMap()
 	dateInZone := library["dateInZone"].(func(string, any, string) string)
@@ -106,7 +106,8 @@ func (w *world) functions() map[string]any {
 	}
 }
 
-// date returns what Sprig takes for a date as it is, and else the time, as Sprig.
+// date returns a date unchanged if Sprig accepts it as a date. For other values it returns the
+// current time of the world, as Sprig does.
 func (w *world) date(date any) any {
 	switch date.(type) {
 	case time.Time, *time.Time, int64, int, int32:
@@ -115,7 +116,8 @@ func (w *world) date(date any) any {
 	return w.now
 }
 
-// since returns how long a date is ago; no time for what Sprig takes for no date.
+// since returns the time that has passed since a date. It returns 0 for values that Sprig does
+// not accept as dates.
 func (w *world) since(date any) time.Duration {
 	switch date := date.(type) {
 	case time.Time:
@@ -151,8 +153,8 @@ func (w *world) keys(dict map[string]any) []string {
 	return keys
 }
 
-// bcrypt returns a hash of the cost that Sprig takes, or Sprig's message where there
-// is none.
+// bcrypt returns a hash with the cost that Sprig uses. If a password has no hash, it returns
+// Sprig's message.
 func (w *world) bcrypt(password string) string {
 	const longest = 72
 	if len(password) > longest {
@@ -184,12 +186,12 @@ type pair struct{ Cert, Key string }
 
 func (w *world) pair() pair { return w.pairOf(w.pem("RSA PRIVATE KEY")) }
 
-// pairOf returns a certificate for a key. Who gives a key gets it back.
+// pairOf returns a certificate for a key, together with the same key.
 func (w *world) pairOf(key string) pair {
 	return pair{w.pem("CERTIFICATE"), strings.TrimSpace(key) + "\n"}
 }
 
-// key returns a private key, or Sprig's message where there is none.
+// key returns a private key, or Sprig's message if the kind of key is unknown.
 func (w *world) key(kind string) string {
 	switch kind {
 	case "", "rsa":
@@ -204,7 +206,8 @@ func (w *world) key(kind string) string {
 	return "Unknown type " + kind
 }
 
-// pem returns what looks like something of a kind; its length differs as well.
+// pem returns text in the form of a PEM block of a kind. In a world whose dice fall high, the
+// block is also longer.
 func (w *world) pem(kind string) string {
 	body := w.letters(64, "A", "/")
 	if w.high {

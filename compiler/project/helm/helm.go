@@ -1,16 +1,15 @@
-// Package helm renders Helm charts in process: a chart's archive and its values
-// go in, Kubernetes objects come out, the same that `helm template --include-crds`
-// prints for them. It is all of kalypso that knows Helm, so that another version
-// of Helm is a change of this package alone.
+// Package helm renders Helm charts in process. Its input is a chart's archive and its values.
+// Its output is Kubernetes objects, the same that `helm template --include-crds` prints for
+// them. Only this package knows Helm, so another version of Helm changes only this package.
 //
-// A render depends on its Request and on nothing else: there is no cluster to
-// look things up on, no network, no environment and no file outside the chart,
-// and what the cluster can do is what the request says. A chart that makes
-// something up, such as a password or the time, is refused; where a hook has it that
-// no installation or upgrade runs, such as a test, the hook says so.
+// A render depends only on its Request. It cannot look anything up on a cluster, in the
+// network, in the environment or in a file outside the chart. The request describes the
+// capabilities of the cluster. A chart is refused if it makes something up, such as a password
+// or the time. If only a hook does so that no installation or upgrade runs, such as a test, the
+// render succeeds and the hook is marked as unstable.
 //
-// What is not bounded here is time and memory: a template may loop for ever. That
-// is what worker processes are for, see package project.
+// This package does not bound time and memory: a template may loop for ever. Worker processes
+// bound them, see package project.
 package helm
 
 import (
@@ -23,20 +22,20 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// Request is a chart to render, and all that its output depends on.
+// Request is a chart to render, with everything that its output depends on.
 type Request struct {
 	// Chart is the chart's archive, a .tgz with its dependencies in charts/.
 	Chart       []byte
 	ReleaseName string
 	Namespace   string
-	// Values are merged into those of the chart, a null removes what the chart has.
-	// They are null or a struct. As for Helm, all numbers are floats.
+	// Values are merged into the chart's values. A null removes a value of the chart. They are
+	// null or a struct. As for Helm, all numbers are floats.
 	Values model.Value
-	// KubernetesVersion is what .Capabilities.KubeVersion says, such as "1.34.2";
-	// "" for a cluster whose version is not known, which no chart may ask for.
+	// KubernetesVersion is the value of .Capabilities.KubeVersion, such as "1.34.2". It is ""
+	// if the version of the cluster is not known; then a chart that asks for it is refused.
 	KubernetesVersion string
-	// APIVersions are what .Capabilities.APIVersions has beside the APIs of
-	// Kubernetes itself: group/version or group/version/Kind.
+	// APIVersions are the entries of .Capabilities.APIVersions in addition to the APIs of
+	// Kubernetes itself. Each is group/version or group/version/Kind.
 	APIVersions []string
 }
 
@@ -66,7 +65,7 @@ type sourced struct {
 	source string
 }
 
-// objects reads what was rendered.
+// objects reads the objects of a rendered chart.
 func (r *rendered) objects() ([]sourced, error) {
 	total := 0
 	for _, text := range r.files {

@@ -50,8 +50,8 @@ func checkVendored(ch *chart.Chart) error {
 		"chart %s has dependencies that are not in its charts folder: %s", ch.Name(), strings.Join(missing, ", "))
 }
 
-// sortDependencies gives dependencies an order: Helm loads them in that of a map,
-// in which their CRDs would come out.
+// sortDependencies puts dependencies in a fixed order. Helm loads them in the order of a map,
+// and their CRDs would come out in that order.
 func sortDependencies(ch *chart.Chart) error {
 	deps := slices.Clone(ch.Dependencies())
 	slices.SortFunc(deps, func(a, b *chart.Chart) int {

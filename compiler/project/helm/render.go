@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 )
 
-// rendered is what the templates of a chart made, before it is read.
+// rendered is the output of the templates of a chart, before it is read.
 type rendered struct {
 	name  string            // of the chart
 	files map[string]string // by the template's full path, such as app/templates/service.yaml
@@ -26,8 +26,8 @@ type rendered struct {
 	chart *chart.Chart // as it was rendered
 }
 
-// render loads and renders a chart, in another world where one is given. The steps
-// are those of Helm's install action on the client alone.
+// render loads and renders a chart, in a given world unless it is nil. The steps are the same
+// as in Helm's install action when it runs on the client only.
 func render(req Request, w *world) (*rendered, error) {
 	ch, err := load(req.Chart)
 	if err != nil {
@@ -98,10 +98,10 @@ func helmValues(v model.Value) (map[string]any, error) {
 	return values, nil
 }
 
-// topValues returns what templates see as dot.
+// topValues returns the value of the dot in templates.
 func topValues(req Request, ch *chart.Chart, values map[string]any, caps any) (chartutil.Values, error) {
 	options := chartutil.ReleaseOptions{Name: req.ReleaseName, Namespace: req.Namespace, Revision: 1, IsInstall: true}
-	// Schemas are checked here, as Helm would fetch what they refer to.
+	// Schemas are checked here, because Helm would fetch the addresses in them.
 	top, err := chartutil.ToRenderValuesWithSchemaValidation(ch, values, options, nil, true)
 	if err != nil {
 		return nil, failed(err)
@@ -132,16 +132,16 @@ func rewriteTemplates(ch *chart.Chart) {
 	}
 }
 
-// printed is a part of what `helm template` prints.
+// printed is a part of the output of `helm template`.
 type printed struct {
 	source string // the template or file that it is from
 	text   string
 	hooks  []string
 }
 
-// printed returns what `helm template --include-crds` prints, in its order. Helm cuts
-// white space from the ends of what templates make, and prints a line feed behind
-// everything: without it, a block scalar at the end of a document would lose its own.
+// printed returns the output of `helm template --include-crds`, in its order. Helm trims the
+// white space at the ends of each output and then prints a line feed after it. Without that
+// line feed, a block scalar at the end of a document would lose its own.
 func (r *rendered) printed() ([]printed, error) {
 	var out []printed
 	for _, crd := range r.crds {

@@ -100,7 +100,7 @@ func printedBy(t testing.TB, out []byte) []model.Value {
 	return objects
 }
 
-// TestSameAsHelm compares what Render gives with what the helm command prints.
+// TestSameAsHelm compares the objects of Render with the output of the helm command.
 func TestSameAsHelm(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestPackaged(t *testing.T) {
 	}
 }
 
-// The chart that helm itself makes for a start, which has what most charts have.
+// The chart that `helm create` writes has the features of most charts.
 func TestCreated(t *testing.T) {
 	dir := t.TempDir()
 	chart := filepath.Join(dir, "shop")
@@ -256,7 +256,7 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// What Helm has to say through the standard logger is not for the user.
+// Helm's messages on the standard logger do not reach the user.
 func TestSilent(t *testing.T) {
 	var said bytes.Buffer
 	log.SetOutput(&said)

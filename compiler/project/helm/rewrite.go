@@ -6,9 +6,9 @@ import (
 	"text/template/parse"
 )
 
-// rewrite returns a template that calls the unstable functions of a world instead
-// of its own, each where it stands, and has the texts rewritten that it gives to
-// tpl. It never fails: what does not parse stays as it is.
+// rewrite returns a template that calls the unstable functions of a world instead of its own,
+// each at its place. Texts that it passes to tpl are rewritten as well. It never fails: a text
+// that does not parse stays unchanged.
 func rewrite(text, by string) string {
 	var edits []edit
 	for _, tree := range parseTemplates("", text) {

@@ -14,10 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// checkSchemas compares values with the values.schema.json of a chart and of its
-// dependencies, with Helm's rules and Helm's library, except one: a schema that refers
-// to another address is refused, where Helm would fetch it, or read it from this
-// machine.
+// checkSchemas compares values with the values.schema.json of a chart and of its dependencies.
+// It uses Helm's rules and Helm's library, with one exception. It refuses a schema that refers
+// to another address; Helm would fetch that address, or read it from this machine.
 func checkSchemas(ch *chart.Chart, values map[string]any) error {
 	problems, err := schemaProblems(ch, values)
 	if err != nil {
@@ -63,7 +62,7 @@ func schemaProblems(ch *chart.Chart, values map[string]any) ([]string, error) {
 	return problems, nil
 }
 
-// schemaURL is where a schema is for what it refers to.
+// schemaURL is the address of a schema itself. References in the schema are relative to it.
 const schemaURL = "file:///values.schema.json"
 
 func validate(ch *chart.Chart, values map[string]any) error {
@@ -102,8 +101,8 @@ type nowhere struct {
 	refused *refusal.Error // the first schema that was refused
 }
 
-// Load refuses a schema that another one refers to. What has a name instead of an
-// address allows everything, as in Helm.
+// Load refuses a schema that another one refers to. A reference by name instead of an address
+// allows everything, as in Helm.
 func (n *nowhere) Load(url string) (any, error) {
 	if strings.HasPrefix(url, "urn:") {
 		return true, nil

@@ -12,22 +12,22 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// stable returns the objects of a chart. It renders the chart again, with what was
-// made up in the first render made up differently, and refuses it where the objects
-// that an installation or an upgrade applies differ.
+// stable returns the objects of a chart. It renders the chart again in other worlds, where
+// every made-up value is a different one. It refuses the chart if the objects differ that an
+// installation or an upgrade applies.
 //
-// A function that is called is no reason to refuse a chart: many make a password
-// up and then take the one of the values. Neither is a hook that may be left out,
-// such as a test: it is returned as it is in the first of worlds, which is the same
-// each time, with Unstable.
+// A call of an unstable function is no reason to refuse a chart: many charts make up a password
+// and then use the one in the values. A hook that may be left out, such as a test, is no reason
+// either. It is returned as the first world renders it, which is the same each time, with
+// Unstable.
 func stable(req Request, first *rendered) ([]model.Projected, error) {
 	var objects []sourced
 	unstable := map[string]string{} // messages, by source
-	var failed error                // what was rendered is not an object, where nothing is made up
+	var failed error                // the first output that is not an object, if nothing is made up
 	for i, w := range worlds() {
 		second, err := render(req, w)
 		if err != nil {
-			// A function that is called otherwise may give what the template cannot use.
+			// With another result of a function, a template can fail.
 			if refused := (*refusal.Error)(nil); errors.As(err, &refused) && refused.Code == diag.Render {
 				return nil, refuse(unstableAt(first, w, named(first, refused.Message)))
 			}
@@ -80,8 +80,8 @@ func difference(a, b map[string]string) (string, bool) {
 	return "", false
 }
 
-// differing returns the sources, sorted, of which two renders have other objects: of
-// those that are applied, or of the others.
+// differing returns the sources, sorted, whose objects differ between two renders. It looks
+// only at applied objects, or only at the others.
 func differing(a, b []sourced, applied bool) []string {
 	bySource := map[string][2][]model.Projected{}
 	for i, all := range [2][]sourced{a, b} {
@@ -143,7 +143,7 @@ func culprits(r *rendered, w *world, template string) []string {
 	if len(found) == 0 {
 		found = among(unordered)
 	}
-	// What formats the time is only to blame where nothing tells the time.
+	// Functions that format the time are culprits only if no function returns the time.
 	if slices.Contains(found, "now") {
 		found = slices.DeleteFunc(found, func(name string) bool {
 			return strings.HasPrefix(strings.ToLower(name), "date") || strings.HasPrefix(name, "html")

@@ -72,7 +72,7 @@ func TestUnstable(t *testing.T) {
 	}
 }
 
-// What looks unstable and is not renders.
+// A template that only looks unstable renders.
 func TestStable(t *testing.T) {
 	for name, template := range map[string]string{
 		"not reached":  `{{ if .Values.roll }}{{ now }}{{ else }}x{{ end }}`,
@@ -157,7 +157,7 @@ func TestUnstableHooks(t *testing.T) {
 	}
 }
 
-// Worlds differ in every part of the time, and in each place of what has no order.
+// Worlds differ in every part of the time, and at each place of an unordered result.
 func TestWorlds(t *testing.T) {
 	all := worlds()
 	for _, layout := range []string{"2006", "01", "02", "002", "Mon", "Jan", "15", "PM", "04", "05", ".000000000"} {

@@ -13,27 +13,27 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// world is where a chart is rendered again: the functions of templates that give
-// something else each time give what its clock and its dice say, and so the same
-// in each render.
+// world is a controlled surrounding for another render of a chart. The functions of templates
+// whose results differ each time use its clock and its dice instead. So their results are the
+// same in each render.
 //
-// Helm has no hook for its functions. But it asks a client for what templates look
-// up, and a template may call a function that it finds in an object. So templates
-// are rewritten to look their unstable functions up in the world, and those that a
-// text has which goes through tpl are rewritten when it does, by a function of the
-// world as well. A text that never goes through tpl stays as it is.
+// Helm has no hook for its functions. But it asks a client for the objects that templates look
+// up, and a template may call a function that it finds in an object. So each template is
+// rewritten to look up its unstable functions in the world. A text that passes through tpl is
+// rewritten at that moment, by another function of the world. A text that never passes through
+// tpl stays unchanged.
 type world struct {
 	now time.Time
 	// high is whether dice fall high, and not low.
 	high bool
-	// arrange gives an order to what has none, and gets it sorted.
+	// arrange puts an unordered result in an order. It gets the result sorted.
 	arrange func([]string)
 	// called are the functions that were called, and inTexts those that were called
 	// by texts that went through tpl.
 	called, inTexts map[string]bool
 }
 
-// worlds returns worlds that differ in all that a chart could make up.
+// worlds returns worlds that differ in everything that a chart could make up.
 func worlds() []*world {
 	past := time.Date(2001, 2, 3, 4, 5, 6, 7, time.Local)
 	future := time.Date(2187, 11, 29, 17, 48, 59, 987654321, time.Local)
@@ -66,9 +66,9 @@ func rotated(s []string) {
 // ordered reports whether a function was called that gives something in any order.
 func (w *world) ordered() bool { return w.called["keys"] || w.called["values"] || w.called["shuffle"] }
 
-// What a rewritten template looks up: the apiVersion says that it is one, the kind
-// is the name of the function, and the name of the object says who calls it. The
-// object has the function under the key.
+// A rewritten template looks up an object. Its apiVersion marks it as a function, its kind is
+// the name of the function, and its name is the kind of caller. The object has the function
+// under the key.
 const (
 	functionVersion = "kalypso function"
 	functionKey     = "function"
@@ -76,13 +76,13 @@ const (
 	byText          = "text"
 )
 
-// lookedUp is what to write in a template for a function of the world.
+// lookedUp returns the text that calls a function of the world in a template.
 func lookedUp(function, by string) string {
 	return fmt.Sprintf(`call (index (lookup %q %q "" %q) %q)`, functionVersion, function, by, functionKey)
 }
 
-// GetClientFor is what Helm calls to look something up: functions are there, and no
-// objects of any cluster.
+// GetClientFor returns the client with which Helm looks objects up. The client finds functions,
+// but no objects of any cluster.
 func (w *world) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	o := object{world: w}
 	if apiVersion == functionVersion {
@@ -121,5 +121,5 @@ func (o object) List(context.Context, metav1.ListOptions) (*unstructured.Unstruc
 	return nil, notFound
 }
 
-// notFound is what Helm takes for an answer.
+// notFound is the error that Helm accepts as the answer for a missing object.
 var notFound = apierrors.NewNotFound(schema.GroupResource{}, "")

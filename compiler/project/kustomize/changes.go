@@ -38,7 +38,7 @@ func changes(req Request) (types.Kustomization, error) {
 	return k, nil
 }
 
-// selector returns what the target of a patch selects.
+// selector converts the target of a patch to Kustomize's selector.
 func selector(target map[string]string) (*types.Selector, error) {
 	s := &types.Selector{ResId: resid.ResId{}}
 	fields := map[string]*string{

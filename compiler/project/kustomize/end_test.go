@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
-// What a block scalar at the end of a document holds is what kustomize makes of it,
-// to the last line feed, in an overlay and in a folder of manifests.
+// A block scalar at the end of a document has the same value as in kustomize, down to the last
+// line feed. This is true for an overlay and for a folder of manifests.
 func TestEndsOfDocuments(t *testing.T) {
 	files := map[string][]byte{}
 	list := "resources:\n"

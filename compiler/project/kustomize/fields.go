@@ -11,16 +11,16 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// reference is what a field of a kustomization names.
+// reference is a file, folder or address that a field of a kustomization names.
 type reference struct {
 	field, value string
 	// data is whether it names a file that becomes a value as it is.
 	data bool
 }
 
-// remote reports whether Kustomize would fetch what a field names. Kustomize takes a
-// name for an address before it looks whether there is such a file. This takes more for
-// addresses than Kustomize does, and nothing less
+// remote reports whether Kustomize would fetch the value of a field. Kustomize takes a name for
+// an address before it checks whether a file has that name. This function accepts every address
+// that Kustomize accepts, and more
 // (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
 func remote(value string) bool { return address.MatchString(value) }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// manifests returns the resources of a folder without a kustomization, relative to
-// it and in the order of their paths: its .yaml and .yml files, those of the
-// folders below it, and folders with a kustomization as a whole, as Flux has it
+// manifests returns the resources of a folder without a kustomization, relative to it and in
+// the order of their paths. These are its .yaml and .yml files, the files of the folders below
+// it, and each folder with a kustomization as a whole. Flux does the same
 // (https://fluxcd.io/flux/components/kustomize/kustomizations/#generate-kustomizationyaml).
 func (s *scan) manifests(dir string) ([]string, error) {
 	var files []string

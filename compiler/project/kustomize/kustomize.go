@@ -1,13 +1,13 @@
-// Package kustomize renders Kustomize overlays and folders of plain manifests in
-// process: a tree of files and changes to it go in, Kubernetes objects come out,
-// for an overlay the same that `kustomize build` prints.
+// Package kustomize renders Kustomize overlays and folders of plain manifests in process. Its
+// input is a tree of files and changes to it. Its output is Kubernetes objects; for an overlay,
+// they are the same that `kustomize build` prints.
 //
-// A render depends on its Request and on nothing else. An overlay reaches every
-// file of its tree and nothing outside; whatever would fetch something or run a
-// program is refused before Kustomize sees it, with the file and the field.
+// A render depends only on its Request. An overlay reaches every file of its tree and nothing
+// outside. This package refuses each field that would fetch something or run a program, before
+// Kustomize sees it. The error names the file and the field.
 //
-// What is not bounded here is time and memory: bases can multiply. That is what
-// worker processes are for, see package project.
+// This package does not bound time and memory: bases can multiply. Worker processes bound them,
+// see package project.
 package kustomize
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// Request is a folder to render, and all that its output depends on.
+// Request is a folder to render, with everything that its output depends on.
 type Request struct {
 	// Files are the source's files, by path relative to its root, with slashes.
 	Files map[string][]byte
@@ -39,17 +39,17 @@ type Request struct {
 	// Path is the folder to render, relative to the root. One with a kustomization
 	// is an overlay; of another, all manifests below it are rendered.
 	Path string
-	// Patches, Images and NamePrefix change what the folder renders to, as those of
-	// a kustomization with the folder as its only resource.
+	// Patches, Images and NamePrefix change the rendered objects. They work as if a
+	// kustomization had them and the folder were its only resource.
 	Patches    []model.KustomPatch
 	Images     []model.KustomImage
 	NamePrefix string
 }
 
-// Render returns the objects of a folder: of an overlay in the order in which
-// `kustomize build` prints them, of a folder of manifests in the order of their
-// files, CRDs first and namespaces next. Errors are *refusal.Errors. It may be
-// called from several goroutines; they wait for each other.
+// Render returns the objects of a folder. For an overlay, they have the order in which
+// `kustomize build` prints them. For a folder of manifests, they have the order of their files,
+// but with CRDs first and namespaces next. Errors are *refusal.Errors. It may be called from
+// several goroutines; they wait for each other.
 func Render(req Request) (objects []model.Projected, err error) {
 	defer quiet.Begin()()
 	p, err := prepare(req)
@@ -67,9 +67,8 @@ func Render(req Request) (objects []model.Projected, err error) {
 	return objects, err
 }
 
-// building is for one build at a time: Kustomize keeps the OpenAPI schema that it
-// merges patches by in variables of the process, and one build does not profit
-// from another processor.
+// building allows one build at a time. Kustomize keeps the OpenAPI schema with which it merges
+// patches in variables of the process. One build does not profit from another processor.
 var building sync.Mutex
 
 func build(p *prepared) (m resmap.ResMap, err error) {
@@ -88,7 +87,7 @@ func build(p *prepared) (m resmap.ResMap, err error) {
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsRootOnly
 	options.PluginConfig = types.DisabledPluginConfig()
-	// What the command does where the kustomization has no sortOptions.
+	// The command does the same if the kustomization has no sortOptions.
 	options.Reorder = krusty.ReorderOptionUnspecified
 	if p.plain {
 		options.Reorder = krusty.ReorderOptionNone

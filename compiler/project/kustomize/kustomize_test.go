@@ -89,7 +89,7 @@ func same(t *testing.T, got []model.Projected, want []model.Value) {
 	}
 }
 
-// TestSameAsKustomize compares what Render gives with what the command prints.
+// TestSameAsKustomize compares the objects of Render with the output of the command.
 func TestSameAsKustomize(t *testing.T) {
 	for _, file := range []string{"overlay", "components"} {
 		t.Run(file, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestSameAsKustomize(t *testing.T) {
 	}
 }
 
-// What buildMetadata adds has the version of the command.
+// The label that buildMetadata adds has the version of the command.
 func TestManagedByLabel(t *testing.T) {
 	files := tree(txtar.Parse([]byte(configMap)), "")
 	files["app/kustomization.yaml"] = []byte("resources: [a.yaml]\nbuildMetadata: [managedByLabel]\n")

@@ -10,9 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// plugin looks at a generator, transformer or validator: those that are built into
-// Kustomize may stay, with the files that they read; programs, containers and
-// functions may not.
+// plugin checks a generator, transformer or validator. It allows the plugins that are built
+// into Kustomize, with the files that they read. It refuses programs, containers and functions.
 func (s *scan) plugin(file string, r reference) error {
 	source, text := file+": "+r.field, []byte(r.value)
 	if !inline(r.value) {
@@ -41,8 +40,8 @@ func (s *scan) plugin(file string, r reference) error {
 	return nil
 }
 
-// configuration returns the configuration of a plugin as Kustomize reads it, its
-// fields by name. What tells plugins apart are strings: other scalars are null.
+// configuration returns the configuration of a plugin as Kustomize reads it, its fields by
+// name. Only strings distinguish plugins, so it returns other scalars as null.
 func configuration(doc any) model.Value {
 	switch doc := doc.(type) {
 	case string:

@@ -37,13 +37,13 @@ var (
 type prepared struct {
 	fs    filesys.FileSystem
 	root  string // the folder to build
-	name  string // the folder that was asked for, for messages
+	name  string // the requested folder, for messages
 	plain bool   // whether it has no kustomization
 	// schema is whether a kustomization changes the OpenAPI schema.
 	schema bool
 }
 
-// prepare looks through a source and returns what Kustomize shall build.
+// prepare checks a source and returns the input of a build for Kustomize.
 func prepare(req Request) (*prepared, error) {
 	s, err := newScan(req.Files, req.Refused)
 	if err != nil {
@@ -81,8 +81,8 @@ func prepare(req Request) (*prepared, error) {
 	return p, err
 }
 
-// copy keeps in memory the files that the build needs. What was not looked through
-// is not there for Kustomize.
+// copy writes the files that the build needs to memory. Kustomize cannot see any file that was
+// not checked.
 func (p *prepared) copy(s *scan) error {
 	for name := range s.reached {
 		if err := p.fs.WriteFile(inSource(name), s.files[name]); err != nil {

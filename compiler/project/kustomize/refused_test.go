@@ -172,7 +172,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestAddresses has what Kustomize fetches, in its many spellings, also where a
+// TestAddresses checks the many spellings of an address that Kustomize fetches, also if a
 // folder has that very name.
 func TestAddresses(t *testing.T) {
 	for _, url := range []string{
@@ -228,7 +228,7 @@ func TestChangesRefused(t *testing.T) {
 	}
 }
 
-// What is refused of a source stops those who need it, and nobody else.
+// A refused file of a source stops only the overlays and folders that need it.
 func TestRefusedContent(t *testing.T) {
 	const overlay = "-- app/kustomization.yaml --\nresources: [a.yaml]\n" + configMap
 	for _, c := range []struct {

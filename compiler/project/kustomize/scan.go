@@ -25,12 +25,12 @@ import (
 // the source.
 type scan struct {
 	files   map[string][]byte
-	refused map[string]string // what has no content, with the reason
-	folders map[string]bool   // all that have files below them; "." is the root
+	refused map[string]string // paths without content, with the reason
+	folders map[string]bool   // every folder with files below it; "." is the root
 	parsed  map[string]types.Kustomization
 	reached map[string]bool // files that the build needs
-	checked map[string]bool // files whose content was looked at
-	bytes   manifest.Reader // for how much all of them are
+	checked map[string]bool // files that were checked
+	bytes   manifest.Reader // counts the size of all files together
 }
 
 func newScan(files map[string][]byte, refused map[string]string) (*scan, error) {
@@ -84,8 +84,8 @@ func (s *scan) folder(name string) (string, error) {
 
 const hintRefused = "keep it as a file of the source"
 
-// why says why there is no content at a clean path, which is refused or lies in what
-// is; "" if it only does not exist.
+// why returns the reason why a clean path has no content: either it or a folder above it is
+// refused. It returns "" if the path does not exist for no other reason.
 func (s *scan) why(name string) (at, why string) {
 	for at = name; at != "."; at = path.Dir(at) {
 		if why = s.refused[at]; why != "" {
@@ -95,8 +95,8 @@ func (s *scan) why(name string) (at, why string) {
 	return "", ""
 }
 
-// kustomization returns the path of a folder's kustomization, "" for none, and
-// whether there are several.
+// kustomization returns the path of a folder's kustomization, or "" if it has no kustomization.
+// It also reports whether there are several.
 func (s *scan) kustomization(dir string) (name string, several bool) {
 	for _, k := range konfig.RecognizedKustomizationFileNames() {
 		if _, ok := s.files[path.Join(dir, k)]; ok {
@@ -207,8 +207,8 @@ func (s *scan) content(name string) error {
 	return err
 }
 
-// resolve returns the clean path in the source of what a field of a kustomization
-// names, and refuses what does not exist.
+// resolve returns the clean path, in the source, of the file or folder that a field of a
+// kustomization names. It returns an error if the path does not exist.
 func (s *scan) resolve(file string, r reference) (string, error) {
 	refuse := func(hint, format string, args ...any) (string, error) {
 		return "", refusal.New(diag.BadSource, hint, "%s: %s: %s", file, r.field, fmt.Sprintf(format, args...))
@@ -238,8 +238,8 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	return name, nil
 }
 
-// ownSchema reports whether one of the kustomizations adds to what Kustomize knows of
-// the kinds of objects.
+// ownSchema reports whether one of the kustomizations extends the schema of the kinds of
+// objects that Kustomize knows.
 func (s *scan) ownSchema() bool {
 	for _, k := range s.parsed {
 		if len(k.OpenAPI) > 0 || len(k.Crds) > 0 {
@@ -249,7 +249,7 @@ func (s *scan) ownSchema() bool {
 	return false
 }
 
-// beside returns the names of what is in the folder of a path.
+// beside returns the names of the files and folders in the folder of a path, sorted.
 func (s *scan) beside(name string) []string {
 	var names []string
 	for _, all := range []iter.Seq[string]{maps.Keys(s.files), maps.Keys(s.folders)} {

@@ -10,16 +10,16 @@ import (
 	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
-// errTooLarge is for documents that are larger than what they may be, with their
-// anchors written out.
+// errTooLarge is the error for documents that exceed their bound after their anchors are
+// written out.
 var errTooLarge = errors.New("too large")
 
-// decode reads a stream of documents, and how many bytes they have with their
-// anchors written out, of which there may be limit.
+// decode reads a stream of documents. It returns them with their size in bytes, with anchors
+// written out, and fails if that exceeds limit.
 //
-// The structure comes from a parser that keeps anchors apart, so that they can be
-// counted before they are written out. What a plain scalar means is asked of the
-// library that kubectl reads manifests with.
+// The structure comes from a parser that keeps anchors apart, so decode can count them before
+// they are written out. The meaning of a plain scalar comes from the library with which kubectl
+// reads manifests.
 func decode(text []byte, limit int64) (docs []model.Value, size int64, err error) {
 	nodes, size, err := parse(text, limit)
 	if err != nil {
@@ -56,8 +56,8 @@ func parse(text []byte, limit int64) ([]*yaml.Node, int64, error) {
 
 // decoder makes values of nodes, none of which contains itself.
 type decoder struct {
-	// anchors are the values of nodes that have an anchor, which are shared by all
-	// that refer to them.
+	// anchors are the values of nodes that have an anchor. All aliases of a node share its
+	// value.
 	anchors map[*yaml.Node]model.Value
 }
 
@@ -140,8 +140,8 @@ func (m *mapping) add(name string, v model.Value) {
 	m.fields = append(m.fields, model.Field{Name: name, Value: v})
 }
 
-// merge adds what a merge key brings: a mapping or several, where the first that
-// has a key wins, and one that the mapping has itself wins over all
+// merge adds the fields of a merge key, whose value is a mapping or several. The first mapping
+// that has a key wins. The mapping's own key wins over all of them
 // (https://yaml.org/type/merge.html).
 func (d *decoder) merge(m *mapping, n *yaml.Node) error {
 	v, err := d.value(n)

@@ -1,9 +1,9 @@
-// Package manifest reads Kubernetes manifests: YAML goes in, objects as values
-// come out, which mean what the text means to kubectl.
+// Package manifest reads Kubernetes manifests: YAML goes in, objects come out as values, with
+// the meaning that the text has to kubectl.
 //
-// It is for text that nobody has checked. What it makes is bounded, also where anchors
-// are used to make much out of little; what is not a manifest is refused with the
-// source's name. It promises one value for one text, on every machine.
+// It accepts text that nobody has checked. It bounds the size of its output, also if a small
+// text uses anchors to produce a large one. It refuses text that is not a manifest, with the
+// name of the source. It returns the same value for the same text, on every machine.
 package manifest
 
 import (
@@ -21,8 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
-// MaxSize bounds what one render makes, in bytes of its text with all anchors
-// written out.
+// MaxSize bounds the output of one render, in bytes of its text with all anchors written out.
 const MaxSize = 64 << 20
 
 // Reader reads the manifests of one render, which share its bound. The zero
@@ -46,9 +45,9 @@ func (r *Reader) Read(source string, text []byte) ([]model.Value, error) {
 	return docs, nil
 }
 
-// Documents returns what a text is to Kustomize, which reads YAML 1.2: maps, lists and
-// scalars as its own parser makes them, so that the keys yes and on are two, and
-// both strings. Documents without content are dropped. It counts as Read does.
+// Documents returns the content of a text as Kustomize reads it, in YAML 1.2. Maps, lists and
+// scalars are the same that Kustomize's own parser makes. So the keys yes and on are two keys,
+// and both are strings. Documents without content are dropped. It counts sizes as Read does.
 func (r *Reader) Documents(source string, text []byte) (docs []any, err error) {
 	nodes, size, err := parse(text, MaxSize-r.size)
 	if err != nil {
@@ -71,9 +70,9 @@ func (r *Reader) Documents(source string, text []byte) (docs []any, err error) {
 	return docs, nil
 }
 
-// Check refuses a text whose anchors make too much of it or contain themselves, and
-// what else keeps a parser busy, for those who give it to a library that writes anchors
-// out. It says nothing of a text that is not YAML.
+// Check refuses a text whose anchors make it too large or contain themselves, and other text
+// that keeps a parser busy. Callers use it before they pass a text to a library that writes
+// anchors out. It accepts a text that is not YAML.
 func Check(source string, text []byte) error {
 	if bytes.IndexByte(text, '&') < 0 && !bytes.Contains(text, []byte("%TAG")) {
 		return nil
@@ -106,7 +105,7 @@ func tooLarge(source string) error {
 		"%s: the manifests are larger than %d MiB", source, MaxSize>>20)
 }
 
-// check says what keeps a value from being an object of Kubernetes.
+// check returns an error if a value is not an object of Kubernetes.
 func (r *Reader) check(source string, i, n int, v model.Value) error {
 	missing := problem(v)
 	if missing == "" {

@@ -14,8 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
-// TestScalars compares what each text means with what the library of kubectl makes of
-// it.
+// TestScalars compares the value of each text with the value that the library of kubectl reads.
 func TestScalars(t *testing.T) {
 	for _, text := range []string{
 		"1", "0", "-1", "+1", "01", "0o7", "0777", "08", "0x10", "0b11", "1_000", "1e3", "1E3", "1.0", "1.50", "-0", "-0.0", ".5", "5.",
@@ -114,7 +113,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The bound is one for all that a Reader reads.
+// All texts that a Reader reads share one bound.
 func TestShared(t *testing.T) {
 	doc := fmt.Appendf(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: %s}\n", strings.Repeat("x", MaxSize/4))
 	var r Reader

@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// scalar returns what a scalar means to kubectl: YAML 1.1 as sigs.k8s.io/yaml
-// reads it, so that a plain yes is true and 0777 is 511, numbers as JSON writes
-// them, so that 1e3 is the int 1000, and timestamps as the strings they are.
+// scalar returns the value that a scalar has to kubectl, in YAML 1.1 as sigs.k8s.io/yaml reads
+// it. So a plain yes is true, and 0777 is 511. Numbers have the form that JSON writes, so 1e3
+// is the int 1000. Timestamps stay strings.
 func scalar(n *yaml.Node) (model.Value, error) {
 	tagged := n.Style&yaml.TaggedStyle != 0
 	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
@@ -35,8 +35,8 @@ func scalar(n *yaml.Node) (model.Value, error) {
 	}
 }
 
-// ambiguous reports whether a plain scalar might be anything but a string: it starts
-// like a number, or like one of the few words that are none.
+// ambiguous reports whether a plain scalar might be anything except a string: whether it starts
+// like a number, or like one of the few words with another meaning.
 func ambiguous(s string) bool {
 	if strings.ContainsAny(s, " \n\t") {
 		return false
@@ -52,7 +52,8 @@ func ambiguous(s string) bool {
 	return false
 }
 
-// resolve asks the library that kubectl reads YAML with what a scalar is.
+// resolve returns the value of a scalar, according to the library with which kubectl reads
+// YAML.
 func resolve(n *yaml.Node, text string) (model.Value, error) {
 	b, err := sigs.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -68,11 +69,11 @@ func resolve(n *yaml.Node, text string) (model.Value, error) {
 		err := v.UnmarshalJSON(b)
 		return v, err
 	case '{', '[':
-		// What the other parser took for a scalar.
+		// The other parser reads this text as a scalar.
 		return model.StringOf(n.Value), nil
 	}
 	number, err := model.NumberOf(string(b))
-	return number.Canonical(), err // of what the library prints
+	return number.Canonical(), err // the canonical form of the library's output
 }
 
 // key returns the name of a field. As for kubectl, a number or a bool that is a

@@ -1,6 +1,6 @@
-// Package quiet keeps libraries from logging. Helm and Kustomize warn through the
-// standard logger, of which a program has one: what is worth saying is a
-// diagnostic, and stderr is the program's.
+// Package quiet keeps libraries from logging. Helm and Kustomize print warnings through the
+// standard logger, and a program has only one. kalypso reports problems as diagnostics, and
+// stderr belongs to the program.
 package quiet
 
 import (
@@ -15,9 +15,9 @@ var (
 	before io.Writer
 )
 
-// Begin drops what the standard logger gets until the returned function was
-// called, and until everybody else who called Begin has called theirs. It may be
-// called from several goroutines; nobody may set the logger's output meanwhile.
+// Begin drops the output of the standard logger until the caller calls the returned function,
+// and until all other callers of Begin have called theirs. It may be called from several
+// goroutines. Nobody may set the logger's output meanwhile.
 func Begin() (end func()) {
 	mu.Lock()
 	defer mu.Unlock()

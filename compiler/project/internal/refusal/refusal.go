@@ -25,8 +25,8 @@ func New(code diag.Code, hint, format string, args ...any) *Error {
 
 func (e *Error) Error() string { return e.Message }
 
-// mostMessage is how many bytes of a message are kept. What went wrong stands at
-// its two ends: the first say where, the last say what.
+// mostMessage is the largest number of bytes of a message that is kept. The two ends of a
+// message matter most: its start shows the place, and its end shows the problem.
 const mostMessage = 1200
 
 func oneLine(s string) string {
