@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// fleet is what is wanted of some hosts that have one assignment each.
+// fleet is the wanted state of hosts with one assignment each.
 type fleet struct {
 	hosts   int
 	commits []state.Commit
@@ -52,8 +52,9 @@ func (r *running) counts() state.Tally {
 	return groups[0].Tally
 }
 
-// Where commits are compared and what runs is overwritten, five questions are answered wrongly.
-// TestRollback asks the first: a failed version that was taken back has not failed any more.
+// A hub that compares commits, or overwrites the reported state, answers five questions wrongly.
+// TestRollback asks the first: after a rollback, a failed version does not count as failed any
+// more.
 func TestRollback(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 1}
 	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
@@ -115,7 +116,7 @@ func TestNobodyReports(t *testing.T) {
 	}
 }
 
-// TestPast asks for what was before.
+// TestPast checks the history of an assignment.
 func TestPast(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 1}
 	r := start(t, hubtest.SQLite(t)(), c, time.Hour)

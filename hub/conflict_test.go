@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// conflicts holds that two clusters of one name are told from one that is made anew, on two hubs
-// that each hears one of them, and after a restart.
+// conflicts checks that a hub distinguishes two clusters with the same name from one cluster that
+// was created again. Two hubs each receive the reports of one of them, and one hub restarts.
 func conflicts(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	one, two := start(t, name, c, time.Hour), start(t, name, c, time.Hour)
@@ -18,7 +18,7 @@ func conflicts(t *testing.T, database func() string) {
 		Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "shop-main", Workload: "shop", Digest: "d"}}}}}
 	one.want(w)
 	two.look()
-	late := time.Duration(0) // by which the clock of who reports lags
+	late := time.Duration(0) // the lag of the reporter's clock
 	tell := func(r *running, uid, digest string, same bool) {
 		t.Helper()
 		c.pass(time.Minute)

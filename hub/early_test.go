@@ -9,8 +9,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// early has clusters report before a hub has read that there are any: what they said counts once it has,
-// also for a hub that was started anew, and for another one. A cluster that nobody has is not kept for long.
+// early checks reports of clusters that no hub has read yet. They count once a hub reads the
+// clusters, even after a restart, and at another hub. Reports of unknown clusters are kept only for
+// a short time.
 func early(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	open := func() *running {
@@ -31,7 +32,7 @@ func early(t *testing.T, database func() string) {
 	report("c0", is, state.ReportedFailed, kept)
 	report("nobody", is, state.ReportedOK, kept)
 	c.pass(30 * time.Second)
-	for range 30 { // but for so many, the newest counts
+	for range 30 { // there are too many to keep, and the newest counts
 		report("c0", is, state.ReportedOK, kept)
 		c.pass(time.Millisecond)
 	}

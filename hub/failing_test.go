@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// failing has a database refuse to write, in the middle of a write: what was not stored is not
-// acknowledged, and the fleet is what is stored.
+// failing checks a database that refuses a write in the middle. The hub does not acknowledge a
+// report that is not stored, and its fleet is the same as the stored one.
 func failing(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(5), newClock(), database()
 	r := start(t, name, c, 24*time.Hour)

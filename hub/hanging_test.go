@@ -24,8 +24,9 @@ func simple() (*state.Wanted, func(c *clock, r state.Reported) state.Report) {
 	}
 }
 
-// TestSlowHanging has a database answer nothing, and no error either, from the beginning of a write or in the
-// middle: reports are refused, and what was not stored is not known.
+// TestSlowHanging checks a database that does not answer, and returns no error either, from the
+// beginning of a write or in the middle of it. The hub refuses reports, and does not show unstored
+// ones.
 func TestSlowHanging(t *testing.T) {
 	isolated.Slow(t, "needs PostgreSQL")
 	name := hubtest.Postgres(t)()
@@ -52,14 +53,14 @@ func TestSlowHanging(t *testing.T) {
 		if _, err := r.Report(context.Background(), &failed); err == nil {
 			t.Error("a report was acknowledged that nobody has stored")
 		}
-		is(state.OK) // and nobody can read what is stored
+		is(state.OK) // and nobody can read the stored state
 		if r.Unwritable() == nil {
 			t.Error("the hub says that it can write")
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		r.look() // which may wait for what was under way
+		r.look() // which may wait for the write that is in progress
 		if problems := r.problems.take(); len(problems) == 0 {
 			t.Error("nobody hears of it")
 		}
@@ -68,8 +69,9 @@ func TestSlowHanging(t *testing.T) {
 	}
 }
 
-// unwritable has a database in which nothing can be written: reports are refused before they touch
-// anything, clusters get stale as time goes on, and all is as it was when something can be written.
+// unwritable checks a database that cannot be written. The hub refuses reports before they touch
+// anything, and clusters become stale with time. Once the database can be written, the state is as
+// before.
 func unwritable(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	r := start(t, name, c, time.Hour)

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// moment is all that there was at a time.
+// moment is the whole state of a hub at a time.
 type moment struct {
 	at    time.Time
 	rows  []state.Row
@@ -53,7 +53,7 @@ func (m moment) selected(f state.Filter) (out []state.Row) {
 	return out
 }
 
-// recall is what a database has of a moment that a filter selects, in pages of seven.
+// recall returns the stored rows of a moment that match a filter. It reads them in pages of seven.
 func (r *running) recall(at time.Time, f state.Filter) (rows []state.Row) {
 	r.t.Helper()
 	for after := (&store.Place{}); after != nil; {
@@ -92,7 +92,7 @@ func (r *running) expect(what string, want moment) {
 	}
 }
 
-// transitions returns all that a filter selects, the newest first.
+// transitions returns all transitions that match a filter, the newest first.
 func (r *running) transitions(f store.Filter) (all []api.Transition) {
 	r.t.Helper()
 	for {
@@ -106,10 +106,11 @@ func (r *running) transitions(f store.Filter) (all []api.Transition) {
 	}
 }
 
-// rings are those that a folder may be in.
+// rings are the possible rings of a folder.
 var rings = []string{"canary", "stores"}
 
-// less returns what is wanted, at times without a target or a cluster, with folders in some ring.
+// less returns a wanted state. It puts folders in random rings, and sometimes removes a target or a
+// cluster.
 func less(w *hubtest.World, wanted *state.Wanted) *state.Wanted {
 	for i := range wanted.Folders {
 		wanted.Folders[i].Ring = rings[w.IntN(len(rings))]
@@ -146,7 +147,7 @@ func past(w *hubtest.World, r *running, c *clock, steps int) (moments []moment) 
 	return moments
 }
 
-// history holds what a database knows of earlier moments against what they were.
+// history compares the stored history of earlier moments with the state at those moments.
 func history(t *testing.T, database func() string) {
 	for seed := range uint64(4) {
 		w, c := hubtest.New(seed), newClock()
@@ -158,7 +159,7 @@ func history(t *testing.T, database func() string) {
 			between.at = m.at.Add(time.Minute - time.Millisecond)
 			r.expect(fmt.Sprintf("seed %d, the time after moment %d and what is known of it", seed, i), between)
 		}
-		// One after the other, transitions lead to what there is.
+		// In their order, the transitions lead to the present rows.
 		is := map[string]string{}
 		all := r.transitions(store.Filter{})
 		slices.Reverse(all)
@@ -202,8 +203,8 @@ func random(w *hubtest.World, bases []string) (f state.Filter) {
 	return f
 }
 
-// filters holds filtered answers about earlier moments against what was, and those of history
-// against all of it.
+// filters compares filtered answers about earlier moments with the state at those moments, and the
+// filtered history with the whole history.
 func (r *running) filters(w *hubtest.World, moments []moment) {
 	r.t.Helper()
 	all, bases := r.transitions(store.Filter{}), []string{"none"}
@@ -239,7 +240,7 @@ func (r *running) filters(w *hubtest.World, moments []moment) {
 		}
 		equal(r.t, fmt.Sprintf("the history that %+v selects", f), changed, got)
 	}
-	// What a transition says of its folder is what was then.
+	// A transition has the folder of its time.
 	for _, m := range moments {
 		for _, x := range all {
 			i := slices.IndexFunc(m.rows, func(row state.Row) bool {
@@ -252,7 +253,7 @@ func (r *running) filters(w *hubtest.World, moments []moment) {
 	}
 }
 
-// keep removes what is older than is kept, and holds the rest against what it was.
+// keep removes old history, and compares the rest with the history before.
 func keep(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(3), newClock(), database()
 	r := start(t, name, c, time.Hour)
@@ -384,8 +385,8 @@ func removed(t *testing.T, database func() string) {
 	}
 }
 
-// releases follows a release: when it is complete, and when it has failed, is noted once, also
-// where the next one comes at once; and so is when its ring was ok again.
+// releases follows a release. The hub records its completion and its failure once, even if the next
+// release comes at once. It also records when the ring was ok again.
 func releases(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	r := start(t, name, c, time.Hour)
@@ -438,7 +439,7 @@ func releases(t *testing.T, database func() string) {
 	if got := is(); len(got) != 3 || !got[0].Completed.IsZero() || got[1].Completed.IsZero() {
 		t.Fatalf("%+v", got)
 	}
-	// What was complete may fail later, and be ok again: by itself, or by the next one.
+	// A complete release may fail later. It may be ok again by itself, or with the next release.
 	set(state.ReportedOK)
 	set(state.ReportedFailed)
 	if got := is(); got[0].Completed.IsZero() || got[0].Failed.IsZero() || !got[0].Restored.IsZero() {

@@ -1,5 +1,5 @@
-// Package hub keeps what is wanted of clusters, from git, and what was observed of them, from
-// every reconciler, and answers what really runs where.
+// Package hub keeps the wanted state of clusters, from git, and their observed state, from every
+// reconciler. It answers which version really runs where.
 //
 // A Hub has both in memory, as a state.Fleet, and writes each change to a store.Store before it
 // acknowledges the report that made it. One goroutine changes it: reports wait in a queue, and
@@ -29,17 +29,18 @@ const CollectorPercent = 50
 // Options configure a Hub.
 type Options struct {
 	Store *store.Store
-	// StaleAfter is how old the news of a cluster may be, where the platform does not say.
+	// StaleAfter is the time without a report after which a cluster is stale, if the platform sets
+	// none.
 	StaleAfter time.Duration
 	// Grace is for how long a commit may be reported before the hub has read it.
 	Grace time.Duration
-	// Keep is how long transitions and tallies are kept after something else has replaced them;
-	// 0 for always.
+	// Keep is how long transitions and tallies are kept after others have replaced them; 0 means
+	// forever.
 	Keep time.Duration
 	Now  func() time.Time // the clock
-	// Patience is how long the database may take for reports; 0 for half a minute.
+	// Patience is how long the database may take to store reports; 0 means half a minute.
 	Patience time.Duration
-	// Problem is called with what goes wrong beside requests, by any goroutine.
+	// Any goroutine may call Problem, with an error that no request returns.
 	Problem func(error)
 }
 
@@ -48,16 +49,16 @@ type Hub struct {
 	options Options
 	fleet   atomic.Pointer[state.Fleet]
 	queue   chan *request
-	weight  atomic.Int64 // of what is in the queue
+	weight  atomic.Int64 // the weight of the requests in the queue
 	done    chan struct{}
 
-	// Those below are of the goroutine that changes the fleet.
+	// Only the goroutine that changes the fleet uses the fields below.
 	number  int64           // of the last change that the fleet has
 	now     time.Time       // of the write that is under way
-	broken  bool            // the fleet is to be read anew, once something can be written
-	judged  bool            // the states of what was read were computed anew
-	unsaved map[string]bool // clusters of which the last news are not written
-	saving  map[string]bool // those of them that are being written, so many at once
+	broken  bool            // the fleet must be read again, once the database can be written
+	judged  bool            // the states of the loaded fleet are computed again
+	unsaved map[string]bool // clusters whose last contact is not written
+	saving  map[string]bool // clusters of unsaved that are being written, so many at once
 	portion int
 	// When something was last done.
 	expired, released, flushed, saved, tallied, swept time.Time
@@ -67,7 +68,7 @@ type Hub struct {
 	mu         sync.Mutex
 	version    uint64
 	changed    chan struct{} // closed when there is another version
-	unwritable error         // why the last write failed; nil where it did not
+	unwritable error         // why the last write failed, nil if it succeeded
 }
 
 func (h *Hub) patience() time.Duration { return cmp.Or(h.options.Patience, 30*time.Second) }
@@ -77,7 +78,7 @@ type request struct {
 	report  *state.Report
 	weight  int64
 	do      func(ctx context.Context, tx *store.Tx) (*state.Changes, error)
-	cluster string // what it observes, or forgets; "" for none
+	cluster string // the cluster that it observes or forgets, or ""
 	outcome state.Outcome
 	err     error
 	done    chan struct{}
@@ -94,14 +95,14 @@ const (
 // again later.
 var ErrBusy = errors.New("there are too many reports at once")
 
-// Open reads what the store has. Run must be called, too.
+// Open reads the state from the store. The caller must also call Run.
 func Open(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{options: o, queue: make(chan *request, maxInQueue), done: make(chan struct{}), changed: make(chan struct{})}
 	h.version = rand.Uint64() // a client may have seen the versions of another process
 	return h, h.load(ctx)
 }
 
-// load makes the fleet of what the store has.
+// load creates the fleet from the store.
 func (h *Hub) load(ctx context.Context) error {
 	now := h.options.Now()
 	fleet := state.New(h.options.StaleAfter, h.options.Grace, now)
@@ -122,7 +123,7 @@ type loader struct {
 	now   time.Time
 }
 
-// Wanted takes what an environment wants, as a loader of the store.
+// Wanted sets the wanted state of an environment, as a loader of the store.
 func (l *loader) Wanted(w *state.Wanted) { l.fleet.RestoreWanted(l.now, w) }
 
 // Environments restores the order of the environments.
@@ -158,8 +159,7 @@ func (h *Hub) Version() (uint64, <-chan struct{}) {
 	return h.version, h.changed
 }
 
-// Changed makes another version, where something has changed of which answers say more than the
-// fleet has.
+// Changed increases the version after a change that answers show and that is not part of the fleet.
 func (h *Hub) Changed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,8 +168,8 @@ func (h *Hub) Changed() {
 	h.changed = make(chan struct{})
 }
 
-// Unwritable returns why nothing can be written, so that every report is refused; nil where the last
-// write succeeded. It is tried again every few seconds.
+// Unwritable returns the error of the last write, or nil if it succeeded. While the hub cannot
+// write, it refuses every report, and tries again every few seconds.
 func (h *Hub) Unwritable() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,8 +194,8 @@ func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error
 	return q.outcome, nil
 }
 
-// Do calls f, which may write, between two batches of reports. Of the fleet it may change what is wanted,
-// which is written as well.
+// Do calls f between two batches of reports. f may write to the store. It may change the wanted
+// state of the fleet, and Do writes that change as well.
 func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, tx *store.Tx) (*state.Changes, error)) error {
 	return h.ask(ctx, &request{do: f})
 }
@@ -222,7 +222,7 @@ func (h *Hub) ask(ctx context.Context, q *request) error {
 	}
 }
 
-// The times between what a hub does by itself.
+// The intervals of the hub's own work.
 const (
 	lookEvery    = time.Second
 	expireEvery  = 5 * time.Second
@@ -272,7 +272,7 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// look reads what other hubs have changed.
+// look reads the changes of other hubs.
 func (h *Hub) look(ctx context.Context) {
 	if h.broken {
 		return // the next batch that can write reads everything
@@ -280,7 +280,7 @@ func (h *Hub) look(ctx context.Context) {
 	number, err := h.options.Store.Number(ctx)
 	switch {
 	case err != nil || number == h.number:
-		return // and the store says what is wrong
+		return // the store reports the error
 	case number < h.number:
 		h.broken = true // an older database was restored
 		return
@@ -295,10 +295,10 @@ func (h *Hub) look(ctx context.Context) {
 	h.Changed()
 }
 
-// last writes what is only written now and then.
+// last writes the state that is otherwise written at intervals.
 func (h *Hub) last(ctx context.Context) {
 	if h.broken {
-		return // there is nothing that the store has not
+		return // the fleet has no unwritten state
 	}
 	h.flushed, h.tallied = time.Time{}, time.Time{}
 	for h.batch(ctx, nil); len(h.saving) > 0 && !h.broken; h.batch(ctx, nil) {
@@ -306,8 +306,8 @@ func (h *Hub) last(ctx context.Context) {
 	}
 }
 
-// seenEvery returns how often the last news of clusters are written: several times before
-// another hub, which does not hear them, would take a cluster for stale.
+// seenEvery returns how often the last contact of clusters is written. Another hub does not receive
+// their reports. It must read the contact several times before it would take a cluster for stale.
 func (h *Hub) seenEvery(fleet *state.Fleet) time.Duration {
 	bound := h.options.StaleAfter
 	for _, w := range fleet.Environments() {
@@ -330,8 +330,8 @@ func (e *ListedError) Error() string {
 		terminal.Line(e.Cluster), strings.Join(e.Environments, ", "))
 }
 
-// Forget forgets a cluster that the platform does not list, until it reports again; false where there
-// is none.
+// Forget forgets a cluster that the platform does not list, until it reports again. It returns
+// false if the hub does not have the cluster.
 func (h *Hub) Forget(ctx context.Context, cluster string) (there bool, err error) {
 	var listed []string
 	forget := func(ctx context.Context, tx *store.Tx) (changes *state.Changes, err error) {

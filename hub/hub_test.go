@@ -74,7 +74,7 @@ func startKeeping(t *testing.T, database string, c *clock, stale, keep time.Dura
 	return startWith(t, database, hub.Options{StaleAfter: stale, Keep: keep, Now: c.now})
 }
 
-// startWith starts a hub with options, of which it sets the others.
+// startWith starts a hub with options. It sets the Store and the Problem itself.
 func startWith(t *testing.T, database string, o hub.Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -124,7 +124,7 @@ func (r *running) report(report state.Report) state.Outcome {
 	return outcome
 }
 
-// all is all that a hub answers about now.
+// all returns all answers of a hub about the present.
 func (r *running) all() (lines []string) {
 	for _, row := range hubtest.Rows(r.Fleet()) {
 		lines = append(lines, fmt.Sprintf("%+v", row))
@@ -160,7 +160,7 @@ func step(w *hubtest.World, r *running, m *hubtest.Reference, c *clock, late *[]
 		r.want(m.Wanted)
 	case 1:
 		*late = append(*late, w.Report(c.now()))
-	case 2: // what was held up comes, twice
+	case 2: // the delayed reports arrive, twice
 		for _, report := range *late {
 			report.Received = c.now()
 			r.report(report)
@@ -184,7 +184,7 @@ func step(w *hubtest.World, r *running, m *hubtest.Reference, c *clock, late *[]
 	}
 }
 
-// cases are what a hub has to do on any database.
+// cases are the tests of a hub that run on each kind of database.
 var cases = []struct {
 	name string
 	test func(t *testing.T, database func() string)
@@ -211,8 +211,7 @@ func TestSlowPostgres(t *testing.T) {
 	}
 }
 
-// restart holds a hub that is stopped and started again against what it was, and against the
-// reference.
+// restart compares a hub after a restart with the hub before it, and with the reference.
 func restart(t *testing.T, database func() string) {
 	for seed := range uint64(6) {
 		w, c := hubtest.New(seed), newClock()
@@ -237,7 +236,7 @@ func restart(t *testing.T, database func() string) {
 	}
 }
 
-// twoHubs has two hubs on one database, of which one is stopped and started now and then.
+// twoHubs runs two hubs on one database, and restarts one of them now and then.
 func twoHubs(t *testing.T, database func() string) {
 	for seed := range uint64(6) {
 		w, c := hubtest.New(seed), newClock()
@@ -257,7 +256,7 @@ func twoHubs(t *testing.T, database func() string) {
 				hubs[which] = start(t, name, c, 24*time.Hour)
 			}
 			c.pass(2 * time.Minute)
-			for range 2 { // what each has heard is written, and then read by the other
+			for range 2 { // each hub writes the contacts it has received, and then the other reads them
 				hubs[0].look()
 				hubs[1].look()
 			}

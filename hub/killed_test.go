@@ -25,8 +25,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestSlowKilled kills processes of a hub while many clusters report: what was acknowledged is
-// there when the next one starts.
+// TestSlowKilled kills processes of a hub while many clusters report. The next process has every
+// acknowledged report.
 func TestSlowKilled(t *testing.T) {
 	isolated.Slow(t, "kills processes under load")
 	t.Run("SQLite", func(t *testing.T) { killed(t, hubtest.SQLite(t)()) })
@@ -43,8 +43,8 @@ type reporter struct {
 // errAnswer is the error where a hub answers, and does not take a report.
 var errAnswer = errors.New("the report was not acknowledged")
 
-// report sends the next report, of a later millisecond than the last: what is reported of one
-// millisecond has no order of time.
+// report sends the next report, at least a millisecond later than the last. Two reports of the same
+// millisecond have no order of time.
 func (r *reporter) report(url string) error {
 	r.sent++
 	for next := r.at.Truncate(time.Millisecond).Add(time.Millisecond); time.Now().Before(next); {

@@ -115,7 +115,7 @@ func large(t *testing.T, database func() string) {
 
 // long has a version that no index can have.
 func long(t *testing.T, database func() string) {
-	random := rand.New(rand.NewPCG(1, 1)) // what is compressed would fit
+	random := rand.New(rand.NewPCG(1, 1)) // a text that can be compressed would fit
 	text := make([]byte, 20_000)
 	for i := range text {
 		text[i] = byte('!' + random.IntN(90))

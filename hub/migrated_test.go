@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// unplaced has a database of before transitions had folders: what still holds is known whole from
-// its last change on, and of what was before, the folder is known at most.
+// unplaced checks a database whose transitions have no folders yet. The present state is known in
+// full from its last change on. Of earlier states at most the folder is known.
 func unplaced(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(2), newClock(), database()
 	r := start(t, name, c, time.Hour)

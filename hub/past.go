@@ -10,8 +10,9 @@ import (
 // this often at least, where nothing else keeps the hub busy.
 const CountedWithin = tallyEvery + expireEvery
 
-// AboutPast returns what who asks about a moment has to know of the answer: that the moment is to
-// come, or that the hub does not know all of it any more, or knew nothing yet; "" for nothing.
+// AboutPast returns a warning for an answer about a moment. It says that the moment is in the
+// future, that the hub no longer knows all of it, or that the hub knew nothing at the time. It
+// returns "" if the answer is complete.
 func (h *Hub) AboutPast(ctx context.Context, at time.Time) (string, error) {
 	word := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	now, keep := h.options.Now(), h.options.Keep

@@ -10,11 +10,11 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// Want replaces what is wanted of an environment, which has a position among all, by what
-// state.Wanted.Bound lets a database keep.
+// Want replaces the wanted state of an environment, which has a position among all environments. It
+// requires the limits that state.Wanted.Bound sets for a database.
 func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 	return h.Do(ctx, func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
-		// What is replaced may have been complete for less than releaseEvery.
+		// The old state may have been complete for less than releaseEvery.
 		if _, err := h.judgeReleases(ctx, tx, h.fleet.Load(), h.options.Now()); err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (h *Hub) early(ctx context.Context, tx *store.Tx, changes *state.Changes) e
 	})
 }
 
-// Order says which environments there are, in the order of promotion. Others are removed.
+// Order sets the list of environments, in the order of promotion. It removes all others.
 func (h *Hub) Order(ctx context.Context, names []string) error {
 	return h.Do(ctx, func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
 		if err := tx.Order(ctx, names); err != nil {
@@ -65,12 +65,13 @@ func (h *Hub) Order(ctx context.Context, names []string) error {
 	})
 }
 
-// judgeReleases notes when all of what a ring has now was ok for the first time, and again after a
-// failure, and when more of it had failed than may. It returns how much it has noted.
+// judgeReleases records when all assignments of a ring were ok for the first time since its newest
+// release, and when they were ok again after a failure. It also records when more of them had
+// failed than allowed. It returns the number of records.
 func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Fleet,
 	now time.Time) (noted int, err error) {
 	for _, w := range fleet.Environments() {
-		newest := map[string]string{} // the commit that gave each ring what it has
+		newest := map[string]string{} // the commit of each ring's newest release
 		for _, r := range store.ReleasesOf(w) {
 			if _, there := newest[r.Ring]; !there {
 				newest[r.Ring] = r.Commit

@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// saved has so many clusters say the same as before that the times of their news are not written
-// at once, but some each second, and all of them before a hub ends.
+// saved checks reports of many clusters with an unchanged state. The hub does not write the times
+// of their contact at once. It writes some each second, and all of them before it ends.
 func saved(t *testing.T, database func() string) {
 	const hosts, atOnce = 5000, 2000
 	name, c, f := database(), newClock(), &fleet{hosts: hosts}

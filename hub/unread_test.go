@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// unread has clusters report a commit before the hub has read it, to two hubs, of which one is
-// started anew.
+// unread checks reports of a commit that the hub has not read yet, at two hubs. One of them
+// restarts.
 func unread(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	open := func() *running {

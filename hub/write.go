@@ -23,9 +23,9 @@ func (h *Hub) gather(first *request) []*request {
 	return out
 }
 
-// batch does what was asked for, in one write, and what is due. Where the store fails, nothing of it is
-// acknowledged, and the fleet has nothing of it. From then on, nothing is done before something could be
-// written again, and the fleet was read anew.
+// batch handles the requests and the work that is due, in one write. If the store fails, batch
+// acknowledges no request, and the fleet stays as before. From then on, it handles nothing until
+// the store can be written and the fleet is read again.
 func (h *Hub) batch(ctx context.Context, requests []*request) {
 	asked := len(requests) > 0
 	requests = h.quiet(ctx, requests)
@@ -45,7 +45,7 @@ func (h *Hub) batch(ctx context.Context, requests []*request) {
 	}
 	if err == nil {
 		limit := h.patience()
-		// What is wanted may be millions of rows, and so may be what is read first where something
+		// The wanted state may have millions of rows. So may the fleet, which is read first if it
 		// is broken.
 		if h.broken || slices.ContainsFunc(requests, func(q *request) bool { return q.do != nil }) {
 			limit *= 10
@@ -61,14 +61,14 @@ func (h *Hub) batch(ctx context.Context, requests []*request) {
 	h.end(requests)
 }
 
-// probe returns an error where nothing can be written.
+// probe returns an error if nothing can be written.
 func (h *Hub) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.patience())
 	defer cancel()
 	return h.options.Store.Probe(ctx)
 }
 
-// wrote takes the error of a write, nil for none, of which answers tell.
+// wrote records the result of a write, which answers show. If the write succeeded, err is nil.
 func (h *Hub) wrote(ctx context.Context, err error) {
 	if err != nil {
 		h.broken = true
@@ -93,8 +93,8 @@ func (h *Hub) end(requests []*request) {
 	}
 }
 
-// quiet takes those reports that change nothing but when there was last any news of a cluster,
-// which is written later, and returns the others. Most reports are such.
+// quiet handles the reports that change only the last contact of a cluster, which is written later.
+// It returns the other requests. Most reports are quiet.
 func (h *Hub) quiet(ctx context.Context, requests []*request) []*request {
 	fleet := h.fleet.Load()
 	is := func(q *request) bool { return q.report != nil && q.report.Same && fleet.Quiet(q.report) }
@@ -139,7 +139,7 @@ func (h *Hub) write(ctx context.Context, requests []*request) error {
 	if err != nil {
 		if w.checkpoint != nil {
 			w.fleet.Reset(w.checkpoint)
-			h.Changed() // somebody may have been answered with what was refused
+			h.Changed() // an answer may contain a change that the store has refused
 		}
 		return err
 	}
@@ -157,12 +157,12 @@ type writing struct {
 	tx         *store.Tx
 	fleet      *state.Fleet
 	checkpoint *state.Checkpoint // the fleet before the requests; nil until then
-	contacts   map[string]bool   // clusters whose last news are to be written
+	contacts   map[string]bool   // clusters whose last contact must be written
 	count      int               // of changes
-	wanted     bool              // what is wanted changed
+	wanted     bool              // the wanted state has changed
 }
 
-// changes writes what changed.
+// changes writes some changes.
 func (w *writing) changes(ctx context.Context, changes *state.Changes) error {
 	for _, name := range changes.Contacts() {
 		w.contacts[name] = true
@@ -171,7 +171,7 @@ func (w *writing) changes(ctx context.Context, changes *state.Changes) error {
 	return w.tx.Changes(ctx, w.now, changes)
 }
 
-// requests does what was asked for, after what time has changed.
+// requests first applies the changes that are due to time, and then handles the requests.
 func (w *writing) requests(ctx context.Context, requests []*request) error {
 	changes := &state.Changes{}
 	switch {
@@ -195,7 +195,7 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 			changes.Append(more)
 			continue
 		}
-		if err := w.changes(ctx, changes); err != nil { // before what they are of changes
+		if err := w.changes(ctx, changes); err != nil { // before q.do changes the fleet that they are about
 			return err
 		}
 		more, err := q.do(ctx, w.tx)
@@ -211,8 +211,8 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 	return w.changes(ctx, changes)
 }
 
-// observe takes a report. The last news of a cluster are written with what they change, or later
-// where that is their time alone.
+// observe handles a report. The last contact of a cluster is written together with the changes of
+// the report. If only the time of the contact changes, it is written later.
 func (w *writing) observe(ctx context.Context, q *request) (changes *state.Changes, err error) {
 	changes, q.outcome = w.fleet.Observe(q.report)
 	switch {
@@ -229,8 +229,9 @@ func (w *writing) observe(ctx context.Context, q *request) (changes *state.Chang
 	return changes, err
 }
 
-// due does what is done now and then: it judges releases, and writes tallies, also where what is
-// wanted changed, and the last news of clusters, those at once of which more than the time changed.
+// due does the work that is done at intervals: it judges releases and writes tallies. It also
+// writes tallies when the wanted state has changed. It writes the last contact of clusters, at once
+// if more than its time has changed.
 func (w *writing) due(ctx context.Context) error {
 	if due(w.released, w.now, releaseEvery) {
 		w.released = w.now
@@ -258,8 +259,8 @@ func (w *writing) due(ctx context.Context) error {
 // maxSaved is how many clusters' times a write has besides what it is about, at least.
 const maxSaved = 2000
 
-// save adds clusters of which the last news are to be written, though there is nothing but their
-// time: some each second, so that no report waits for those of all clusters.
+// save selects more clusters whose last contact must be written, though only its time has changed.
+// It selects some each second, so that no report waits for the write of all clusters.
 func (w *writing) save() {
 	every := w.seenEvery(w.fleet)
 	switch {

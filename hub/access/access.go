@@ -1,5 +1,5 @@
-// Package access says who may do what at a hub: by tokens, of which only hashes are kept, and
-// by what other packages find out about people.
+// Package access decides which actions a client may perform at a hub. Clients authenticate with
+// tokens, whose hashes the hub stores, or with an identity that another package has established.
 package access
 
 import (
@@ -31,21 +31,21 @@ var ErrUnknown = errors.New("the token is not known, has expired or was revoked"
 // ErrTooMany is the error where a token is used too often.
 var ErrTooMany = errors.New("the token is used too often")
 
-// Tokens are the tokens of a hub. Any number of goroutines may use it. Those that were used are
-// kept in memory; which of them end is read from the store every few seconds.
+// Tokens manages the tokens of a hub. Any number of goroutines may use it. It caches tokens in
+// memory once they are used, and reads the revoked tokens from the store every few seconds.
 type Tokens struct {
 	store *store.Store
 	now   func() time.Time
 
 	mu      sync.Mutex
 	known   map[string]*cachedToken // by id
-	used    map[string]bool         // those of which it is not noted
-	checked time.Time               // when the store last said which have ended
-	tried   time.Time               // when it was last asked
-	failed  error                   // of that
-	ended   int64                   // how many had then
+	used    map[string]bool         // the tokens whose use the store has not recorded yet
+	checked time.Time               // when the store last returned the revoked tokens
+	tried   time.Time               // when the store was last queried
+	failed  error                   // the error of that query
+	ended   int64                   // the store's count of revoked tokens at that query
 
-	checking sync.Mutex // held by who asks
+	checking sync.Mutex // held by the goroutine that queries the store
 }
 
 // cachedToken is a token that was used, and has not ended as far as this hub knows.
@@ -156,8 +156,8 @@ func (t *Tokens) admit(ctx context.Context, id string, holds func(*cachedToken) 
 	return &identity, nil
 }
 
-// check asks the store, every few seconds, which tokens have ended. Where it does not answer for
-// long, no token is taken.
+// check reads the revoked tokens from the store every few seconds. If the store has not answered
+// for a long time, check returns an error, and every token is refused.
 func (t *Tokens) check(ctx context.Context) error {
 	since := func() time.Duration {
 		t.mu.Lock()
@@ -169,15 +169,15 @@ func (t *Tokens) check(ctx context.Context) error {
 	} else if d < 0 || d >= keep {
 		t.checking.Lock()
 	} else if !t.checking.TryLock() {
-		return nil // somebody does
+		return nil // another goroutine does it
 	}
 	defer t.checking.Unlock()
 	if d := since(); d >= 0 && d < checkEvery {
-		return nil // somebody has
+		return nil // another goroutine has done it
 	}
 	now := t.now()
 	if d := now.Sub(t.tried); t.failed == nil || d < 0 || d >= timeout { // others that have waited do not ask again
-		// They wait for the answer, also where who asks does not any more.
+		// Waiting goroutines need the answer even if this caller gives up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		if t.failed = t.forget(ctx, now); t.failed == nil {
@@ -191,7 +191,7 @@ func (t *Tokens) check(ctx context.Context) error {
 	return t.failed
 }
 
-// forget drops those that have ended.
+// forget removes the cached tokens that the store lists as revoked.
 func (t *Tokens) forget(ctx context.Context, now time.Time) error {
 	t.mu.Lock()
 	after := t.ended
@@ -225,7 +225,8 @@ func (t *Tokens) write(ctx context.Context, now time.Time) error {
 	return t.store.UseTokens(ctx, ids, now)
 }
 
-// find returns a token by its id; nil for none that is not ended.
+// find returns the token with an id. It returns nil if no such token exists or the token was
+// revoked.
 func (t *Tokens) find(ctx context.Context, id string) (*cachedToken, error) {
 	t.mu.Lock()
 	k, ended := t.known[id], t.ended
@@ -255,12 +256,12 @@ func (t *Tokens) find(ctx context.Context, id string) (*cachedToken, error) {
 		k.limiter = rate.NewLimiter(perSecond*ofMany, burst*ofMany)
 	}
 	if n, err := hex.Decode(k.hash[:], []byte(token.Hash)); err != nil || n != len(k.hash) {
-		return nil, nil // it lets nobody in
+		return nil, nil // no secret matches such a hash
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended != ended {
-		return k, nil // it may have ended meanwhile: the next one reads it again
+		return k, nil // it may have been revoked meanwhile: the next caller reads it again
 	}
 	if len(t.known) >= maxKnown {
 		t.known = map[string]*cachedToken{}
@@ -279,7 +280,7 @@ func (t *Tokens) drop(is func(id string, k *cachedToken) bool) {
 	maps.DeleteFunc(t.known, is)
 }
 
-// Revoke ends a token; false where there is none that is not ended.
+// Revoke ends a token. It reports whether the token existed and had not ended before.
 func (t *Tokens) Revoke(ctx context.Context, id string) (bool, error) {
 	ended, err := t.store.RevokeToken(ctx, id, t.now())
 	t.drop(func(other string, _ *cachedToken) bool { return other == id })
@@ -303,8 +304,9 @@ func (t *Tokens) Rotate(ctx context.Context, of api.Token) (api.Token, error) {
 // maxListed is how many environments a warning names.
 const maxListed = 20
 
-// Absent returns a warning where a token is for an environment that is not among those that a hub
-// knows; "" where it is, where the token is for all, and where the hub knows none yet.
+// Absent returns a warning if a token's environment is not one of the environments that a hub
+// knows. It returns "" if the token is for all environments, or if the hub knows no environment
+// yet.
 func Absent(environment string, known []string) string {
 	if environment == "" || len(known) == 0 || slices.Contains(known, environment) {
 		return ""
@@ -320,8 +322,8 @@ func Absent(environment string, known []string) string {
 		"there %s %s%s", environment, are, strings.Join(known, ", "), more)
 }
 
-// Role is what somebody may do. Each of Viewer, Operator and Admin may do what the one before
-// may.
+// Role is a set of permissions. Each of Viewer, Operator and Admin includes the permissions of the
+// role before it.
 type Role string
 
 // The roles.
@@ -338,10 +340,10 @@ var ranks = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
 // Valid reports whether there is such a role.
 func (r Role) Valid() bool { return r == Cluster || r == Enroll || ranks[r] > 0 }
 
-// Identity is who asks.
+// Identity is the person or program that sends a request.
 type Identity struct {
 	Name    string  // for the audit
-	Grants  []Grant // what it may do; they add up
+	Grants  []Grant // its permissions are the union of these
 	Cluster string  // of role Cluster
 	Session bool    // it has signed in, and can sign out
 }
@@ -391,7 +393,7 @@ func (i *Identity) Audits() bool { return i.Scope(Admin) == nil }
 // Sees reports whether somebody may see an environment.
 func (i *Identity) Sees(environment string) bool { return i.MayIn(Viewer, environment) }
 
-// Roles says what somebody may do, for people.
+// Roles returns the grants as text for people, separated by commas.
 func (i *Identity) Roles() string {
 	var all []string
 	for _, g := range i.Grants {
@@ -405,11 +407,11 @@ type key struct{}
 // With returns a context that has who asks.
 func With(ctx context.Context, i *Identity) context.Context { return context.WithValue(ctx, key{}, i) }
 
-// From returns who asks; nil where nobody knows.
+// From returns the identity that sent a request. It returns nil if the context has no identity.
 func From(ctx context.Context) *Identity {
 	i, _ := ctx.Value(key{}).(*Identity)
 	return i
 }
 
-// Local is who asks where nobody has to say who they are: on this machine alone.
+// Local returns the identity of clients on this machine that need no token. It is an admin.
 func Local() *Identity { return &Identity{Name: "local", Grants: []Grant{{Role: Admin}}} }

@@ -69,7 +69,7 @@ func expect(t *testing.T, tokens *access.Tokens, text string, want error) {
 	}
 }
 
-// TestRoles says what each role may do.
+// TestRoles checks the permissions of each role.
 func TestRoles(t *testing.T) {
 	all := []access.Role{access.Cluster, access.Enroll, access.Viewer, access.Operator, access.Admin}
 	for role, may := range map[access.Role][]access.Role{
@@ -199,7 +199,7 @@ func rotation(t *testing.T, database func() string) {
 	}
 }
 
-// secrets looks for secrets in all that a database has.
+// secrets checks that no row of the token table contains a token's secret.
 func secrets(t *testing.T, database func() string) {
 	name := database()
 	tokens := access.NewTokens(hubtest.Open(t, name), newClock().now)

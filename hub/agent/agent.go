@@ -1,6 +1,6 @@
-// Package agent writes what a cluster needs to report to a hub: Kubernetes manifests of a pod
-// that runs kalypso observe, with the permission to list what it reports and nothing else, and
-// for Flux what sends its events at once.
+// Package agent writes the Kubernetes manifests that let a cluster report to a hub. They contain a
+// pod that runs kalypso observe, and only the permission to list the reported objects. For Flux
+// they also contain an alert, which sends events to the hub at once.
 package agent
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
-// Options say what reports, and to whom.
+// Options describes the cluster, its reconciler and the hub.
 type Options struct {
 	Hub string // the address
-	// Cluster is its name; "" for manifests that are the same for all clusters of a type. Each
-	// cluster then has its name in the Secret kalypso-hub.
+	// Cluster is the cluster's name. If it is "", the manifests are the same for all clusters of a
+	// type, and each cluster has its name in the Secret kalypso-hub.
 	Cluster   string
 	Namespace string // of the reconciler
 	// Groups are the API groups of the reconciler's objects.
@@ -26,7 +26,7 @@ type Options struct {
 	Image  string // that has kalypso
 }
 
-// Check returns what is wrong with the address of a hub.
+// Check returns an error if clusters cannot use hub as the address of a hub.
 func Check(hub string) error {
 	u, err := url.Parse(hub)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -35,15 +35,15 @@ func Check(hub string) error {
 	return nil
 }
 
-// Manifests returns a YAML stream. False says that nothing on the cluster can be listed: its
-// reconciler has no objects of Kubernetes there.
+// Manifests returns a YAML stream. It returns false if the cluster has no objects to list, because
+// the reconciler keeps no Kubernetes objects there.
 func Manifests(o Options) ([]byte, bool) {
 	type rule struct {
 		Group     string
 		Resources []string
 	}
 	var rules []rule
-	// What observe lists.
+	// the kinds that kalypso observe lists
 	for _, k := range reconcilers.InGroups(o.Groups) {
 		rules = append(rules, rule{k.Resource.Group, []string{k.Resource.Resource}})
 	}
@@ -71,8 +71,9 @@ var functions = template.FuncMap{
 	"list":  func(all []string) string { return `"` + strings.Join(all, `", "`) + `"` },
 }
 
-// manifests is the template. Without the name of a cluster, the events of Flux have none, since an
-// Alert has no other metadata than its own: the hub then takes the cluster of the token.
+// manifests is the template of the stream. If the options do not name the cluster, Flux events do
+// not either, because an Alert can add only fixed metadata. The hub then uses the cluster of the
+// token.
 var manifests = template.Must(template.New("").Funcs(functions).Parse(`{{if .Cluster -}}
 # What reports to the hub. It needs the cluster's token, which is made once:
 #

@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// API servers take the manifests: those for one cluster, and those for all clusters of a type, which
-// differ in nothing but the cluster's name.
+// API servers accept the manifests for one cluster and the manifests for all clusters of a type.
+// They differ only in the cluster's name.
 func TestManifests(t *testing.T) {
 	for name, c := range map[string]struct {
 		groups  []string

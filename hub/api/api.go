@@ -1,5 +1,5 @@
-// Package api is what a hub and its clients say to each other, as JSON over HTTP, and the
-// client. The server describes it as OpenAPI, at /openapi.json.
+// Package api has the types that a hub and its clients exchange as JSON over HTTP, and the client.
+// The server describes them as OpenAPI, at /openapi.json.
 package api
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Report is what a cluster was observed to run.
+// Report is the observed state of a cluster.
 type Report struct {
 	Cluster string `json:"cluster" minLength:"1" maxLength:"253" doc:"The cluster, as the platform lists it."`
-	// By is who reports, for people.
+	// By names the reporter for people.
 	By       string    `json:"by,omitempty" maxLength:"253" doc:"Who reports, for people: a program, or a file."`
 	At       time.Time `json:"at,omitzero" doc:"When it was observed, by the reporter's clock; the time of arrival where it is absent."`
 	Snapshot bool      `json:"snapshot,omitempty" doc:"The items are all that there is on the cluster. What is not among them is not there."`
@@ -20,7 +20,7 @@ type Report struct {
 	Items    []Item    `json:"items,omitempty" maxItems:"100000"`
 }
 
-// Item is what was observed of one assignment.
+// Item is the observed state of one assignment.
 type Item struct {
 	Assignment string    `json:"assignment,omitempty" maxLength:"512" doc:"<environment>/<cluster type>/<deployment target>; absent where object names it."`
 	Object     string    `json:"object,omitempty" maxLength:"253" doc:"The name of the reconciler's object that applies the folder: a Kustomization, or an Application."`
@@ -36,7 +36,7 @@ type Item struct {
 	Since      time.Time `json:"since,omitzero" doc:"Since when it is in that state, by the reporter's clock."`
 }
 
-// Taken says what of a report could not be taken.
+// Taken lists the parts of a report that the hub could not use.
 type Taken struct {
 	Unknown []string `json:"unknown,omitempty" doc:"Items that are no assignments of the cluster."`
 	Early   bool     `json:"early,omitempty" doc:"No environment has the cluster yet. The report is kept, and counts once a GitOps branch is read that has it."`
@@ -66,13 +66,13 @@ func (c *Counts) Of(s state.State) int {
 	return [...]int{c.OK, c.Progressing, c.Behind, c.Drifted, c.Stale, c.Missing, c.Failed, c.Suspended}[s]
 }
 
-// Group is the count of what has the same values.
+// Group is the number of assignments that share the same values of the dimensions.
 type Group struct {
 	Values map[string]string `json:"values" doc:"By dimension."`
 	Counts
 }
 
-// Caveats are what a reader of an answer must know beside it.
+// Caveats are the problem and the warning that accompany an answer.
 type Caveats struct {
 	Problem string `json:"problem,omitempty" doc:"Why what is wanted may be older than the branches, or was never read."`
 	Warning string `json:"warning,omitempty" doc:"What the hub does not know of the names that were asked for, and may know later; of a moment, that it is to come, or that the hub does not know all of it."`
@@ -86,7 +86,7 @@ type Groups struct {
 	Caveats
 }
 
-// Environment is an environment with what is wanted of it, and the counts.
+// Environment is an environment with the commit of its GitOps branch and its counts.
 type Environment struct {
 	Name       string `json:"name"`
 	Repository string `json:"repository"`
@@ -96,7 +96,7 @@ type Environment struct {
 	Rings      []Ring `json:"rings"`
 	Clusters   int    `json:"clusters" doc:"That the platform lists."`
 	Counts
-	// Problem is why what is wanted may be older than what the branch has.
+	// Problem explains why the hub's view of the environment may be older than the branch.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -157,7 +157,7 @@ type Transition struct {
 // Gone is the State of a Transition after which no environment wants the assignment any more.
 const Gone = "gone"
 
-// History is what changed, the newest first.
+// History is a page of changes, the newest first.
 type History struct {
 	Transitions []Transition `json:"transitions"`
 	Next        string       `json:"next,omitempty"`
@@ -180,7 +180,7 @@ type Release struct {
 	Restored    time.Time `json:"restored,omitzero" doc:"When all of the ring was ok for the first time after that, by the same release or a later one."`
 }
 
-// Releases are what was released, the newest first.
+// Releases is a page of releases, the newest first.
 type Releases struct {
 	Releases []Release `json:"releases"`
 	Next     string    `json:"next,omitempty"`
@@ -210,7 +210,8 @@ type Performances struct {
 	Caveats
 }
 
-// Token is what lets a reporter or a person in. Secret is there once: when it is made.
+// Token is the credential of a reporter or a person. Secret is set only in the answer that creates
+// the token.
 type Token struct {
 	ID          string    `json:"id"`
 	Role        string    `json:"role" enum:"cluster,enroll,viewer,operator,admin"`

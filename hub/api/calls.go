@@ -116,7 +116,7 @@ type HistoryQuery struct {
 	Since, Until time.Time
 }
 
-// History returns a page of what changed, the newest first.
+// History returns a page of changes, the newest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, limit int) (*History, error) {
 	values := q.values()
 	setPage(values, cursor, limit)
@@ -125,7 +125,8 @@ func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, lim
 	return call[History](ctx, c, http.MethodGet, "/v1/history", values, nil)
 }
 
-// Releases returns a page of what was released to an environment, "" for all, the newest first.
+// Releases returns a page of the releases to an environment, the newest first. If environment is
+// "", it returns the releases to all environments.
 func (c *Client) Releases(ctx context.Context, environment, cursor string, limit int) (*Releases, error) {
 	values := url.Values{}
 	setPage(values, cursor, limit)
@@ -146,9 +147,9 @@ func (c *Client) Performance(ctx context.Context, environment string, since time
 	return call[Performances](ctx, c, http.MethodGet, "/v1/performance", values, nil)
 }
 
-// Rollout calls f with each assignment on a cluster that an environment wants, of a ring where
-// that is not "", and returns the commit of the GitOps branch that it is about. All of it is of
-// one moment.
+// Rollout calls f with each assignment that an environment wants on a cluster, and returns the
+// commit of the GitOps branch. If ring is not "", it includes only that ring. All rows are from the
+// same moment.
 func (c *Client) Rollout(ctx context.Context, environment, ring string,
 	f func(*state.Row) error) (commit string, err error) {
 	values := url.Values{"environment": {environment}}

@@ -28,8 +28,8 @@ type Client struct {
 	http  *http.Client
 }
 
-// NewClient returns the client of a hub at an address, such as https://hub.example.com. token is
-// "" for none: it is sent over https, and to this machine, alone.
+// NewClient returns the client of a hub at an address, such as https://hub.example.com. If there is
+// no token, token is "". The client sends a token only over https or to this machine.
 func NewClient(address, token string) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -50,8 +50,9 @@ func NewClient(address, token string) (*Client, error) {
 	return &Client{strings.TrimSuffix(u.String(), "/"), token, client}, nil
 }
 
-// CloseIdle closes the connections that are not in use. Who asks again in a minute makes a new one:
-// a hub that holds one for each of 100,000 clusters takes 2 GB of memory for them.
+// CloseIdle closes the connections that are not in use. A client that sends its next request in a
+// minute should call it. A hub with an open connection for each of 100,000 clusters needs 2 GB of
+// memory for them.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
 // Error is an answer of a hub that is none of success: RFC 9457.
@@ -66,7 +67,7 @@ type Error struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error returns the status and all that the hub says is wrong.
+// Error returns the status, the detail and all errors of the hub's answer.
 func (e *Error) Error() string {
 	text := e.Detail
 	if text == "" {
@@ -89,7 +90,7 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the hub %s does not answer: %v", e.Host, e.Err)
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // IsAuth reports whether a hub wants another token.
@@ -113,7 +114,7 @@ func IsResend(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusConflict
 }
 
-// maxAnswer bounds an answer that is no stream.
+// maxAnswer limits the size of an answer that the client reads as a whole.
 const maxAnswer = 256 << 20
 
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
@@ -150,7 +151,7 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	answer, err := c.http.Do(r)
 	if err != nil {
 		if u := (*url.Error)(nil); errors.As(err, &u) {
-			err = u.Err // the rest is said
+			err = u.Err // the message has the host already
 		}
 		return nil, &UnavailableError{r.URL.Host, err}
 	}
@@ -170,7 +171,7 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	return nil, e
 }
 
-// do asks, and reads the answer; into is nil for none.
+// do sends a request and decodes the answer into a value. If into is nil, it ignores the answer.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body, into any) error {
 	answer, err := c.request(ctx, method, path, query, body)
 	if err != nil {
@@ -196,26 +197,26 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 // TokenPrefix is how tokens begin: kalypso_<id>_<secret>.
 const TokenPrefix = "kalypso_"
 
-// TokenParts returns the id and the secret of a token; false for what is none.
+// TokenParts returns the id and the secret of a token. It returns false if the text is not a token.
 func TokenParts(token string) (id, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(token, TokenPrefix)
 	id, secret, found := strings.Cut(rest, "_")
 	return id, secret, ok && found && id != "" && secret != ""
 }
 
-// Signed is a report as it was signed: who carries it to a hub cannot change it.
+// Signed is a report with its signature: a person who carries it to a hub cannot change it.
 type Signed struct {
 	Report json.RawMessage `json:"report"`
 	// Signature is a JWS (RFC 7515) with detached content, by Ed25519. Its key ID is the id of a
-	// token, of which whoever signs has the secret.
+	// token. The signer has the secret of that token.
 	Signature string `json:"signature"`
 }
 
 // SignatureHeader is the header of a request that has the signature of the report in its body.
 const SignatureHeader = "Kalypso-Signature"
 
-// SigningKey returns the key that the secret of a token stands for. A hub keeps its public key
-// alone.
+// SigningKey returns the key that is derived from the secret of a token. A hub stores only its
+// public key.
 func SigningKey(secret string) ed25519.PrivateKey {
 	seed, _ := hkdf.Key(sha256.New, []byte(secret), nil, "kalypso report", ed25519.SeedSize) // 32 bytes are never too many
 	return ed25519.NewKeyFromSeed(seed)

@@ -1,6 +1,6 @@
-// Package compiled answers what only a compiled platform knows of the commits that an
-// environment has: values with where they come from, policies, configs. It is compiled in a
-// process of its own, which answers until nobody asks any more, and whose memory goes with it.
+// Package compiled answers questions about the commits of an environment that need the compiled
+// platform: the origin of values, policies and configs. It compiles the platform in a separate
+// process. The process ends, and frees its memory, if no question arrives for a while.
 package compiled
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// At is what is compiled: an environment with its commits.
+// At identifies a compiled platform: an environment with its commits.
 type At struct{ Environment, Base, Own string }
 
 // failed is the error where it cannot be compiled.
@@ -28,20 +28,21 @@ func (at *At) failed(err error) error {
 	return fmt.Errorf("environment %s cannot be compiled from commit %s: %w", at.Environment, at.Base, err)
 }
 
-// question is what a process is asked. Which is the name of the page.
+// question is a request to the process. Which is the name of the page.
 type question struct{ Which, ClusterType, Target string }
 
-// answer is what it answers: one of these.
+// answer is the process's answer. One of these fields is set.
 type answer struct {
 	Assignment  *view.Assignment
 	Policies    *view.Policies
 	Configs     *view.Configs
 	Diagnostics *view.Diagnostics
-	Missing     string // there is nothing of that name
+	Missing     string // the message of a *view.NotFoundError
 	Problem     string
 }
 
-// Serve answers what is asked of a source until there is nothing more to read.
+// Serve reads questions from in, and answers each with data from a source. It returns nil at the
+// end of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, environment string) error {
 	questions, bounded := gob.NewDecoder(in), &bounded{out: out}
 	answers := gob.NewEncoder(bounded)
@@ -79,7 +80,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, envi
 // maxAnswer is how many bytes an answer may have: the hub has it in memory.
 const maxAnswer = 64 << 20
 
-// bounded writes an answer, of which so much is left.
+// bounded writes an answer, and fails when the answer exceeds the bytes that are left.
 type bounded struct {
 	out  io.Writer
 	left int
@@ -108,7 +109,7 @@ type Pool struct {
 }
 
 type process struct {
-	mu        sync.Mutex // held by who asks
+	mu        sync.Mutex // held during a question
 	command   *exec.Cmd
 	questions *gob.Encoder
 	answers   *gob.Decoder
@@ -119,8 +120,8 @@ type process struct {
 	ended     bool
 }
 
-// Assignment returns an assignment of what is compiled, and Policies, Configs and Diagnostics
-// what their names say. The error is a *view.NotFoundError where there is no such thing.
+// Assignment returns an assignment of the compiled platform. Policies, Configs and Diagnostics
+// return the data in their names. The error is a *view.NotFoundError if the data does not exist.
 func (p *Pool) Assignment(ctx context.Context, at At, clusterType, target string) (*view.Assignment, error) {
 	a, err := p.ask(ctx, at, question{"assignment", clusterType, target})
 	return a.Assignment, err
@@ -138,7 +139,7 @@ func (p *Pool) Configs(ctx context.Context, at At) (*view.Configs, error) {
 	return a.Configs, err
 }
 
-// Diagnostics returns what is wrong.
+// Diagnostics returns the errors and warnings.
 func (p *Pool) Diagnostics(ctx context.Context, at At) (*view.Diagnostics, error) {
 	a, err := p.ask(ctx, at, question{Which: "diagnostics"})
 	return a.Diagnostics, err

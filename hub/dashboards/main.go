@@ -1,7 +1,8 @@
-// Command dashboards writes the hub's dashboards for Grafana, each of them twice: one asks the views of
-// a hub's PostgreSQL, which are a stable contract (hub/store/migrations); the other one, <uid>-api.json,
-// asks the hub itself, whose database may be SQLite. It is a module of its own, so that kalypso does not
-// depend on Grafana's:
+// Command dashboards writes the hub's dashboards for Grafana. It writes each dashboard twice. One
+// version queries the views of a hub's PostgreSQL database, which are a stable contract
+// (hub/store/migrations). The other one, <uid>-api.json, queries the hub itself, whose database may
+// be SQLite. The command is a module of its own, so that kalypso does not depend on Grafana's
+// modules:
 //
 //	cd hub/dashboards && go run . .
 package main

@@ -13,10 +13,10 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// problem holds a dashboard against Grafana's schema: every field is one of its types.
+// problem checks a dashboard against Grafana's schema: every field has one of its types.
 func problem(text []byte) error {
 	var d dashboard.Dashboard
-	var none cog.BuildErrors // is what it returns where all is well, and not nil
+	var none cog.BuildErrors // UnmarshalJSONStrict returns an empty list, which is not nil, if there are no errors
 	if err := d.UnmarshalJSONStrict(text); err != nil && !(errors.As(err, &none) && len(none) == 0) {
 		return err
 	}
@@ -37,7 +37,7 @@ func TestSchema(t *testing.T) {
 		if err := problem(text); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		// What is none of Grafana's would be found.
+		// A field or a value that Grafana does not have is found.
 		for _, c := range [][2]string{
 			{`"title":`, `"tilte":`}, {`"graphTooltip": 0`, `"graphTooltip": "none"`}, {`"fieldConfig":`, `"fieldsConfig":`}, {`"showHeader":`, `"showHeading":`},
 		} {

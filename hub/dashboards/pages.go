@@ -71,7 +71,7 @@ func (p *page) lines(title, unit string, q question) {
 		LineInterpolation(common.LineInterpolationStepAfter).FillOpacity(20).WithTarget(target))
 }
 
-// rows adds a panel with a table. units are those of columns, by name.
+// rows adds a panel with a table. units has the units of columns, by column name.
 func (p *page) rows(title string, height uint32, q question, units map[string]string) {
 	target, from := q.target(p.of, false)
 	panel := table.NewPanelBuilder().Title(title).Datasource(from).Span(24).Height(height).Filterable(true).
@@ -91,7 +91,7 @@ func (p *page) rows(title string, height uint32, q question, units map[string]st
 const states = ` wanted:number ok:number progressing:number behind:number drifted:number suspended:number stale:number` +
 	` missing:number failed:number`
 
-// rollouts is how far releases are.
+// rollouts is the dashboard with the progress of releases.
 func rollouts(of source) *page {
 	const assignments = `sum(kalypso_assignments{` + chosenLabels
 	p := newPage(of, "kalypso-rollouts", "Kalypso rollouts", "What is wanted of clusters, and what they run.", "now-24h")
@@ -105,8 +105,8 @@ func rollouts(of source) *page {
 			promQL: assignments + `,state="` + state + `"})`,
 		})
 	}
-	// A row of v_rollout is the count of a part from a time on: the sum of what each row changes is
-	// the count of all parts at any time.
+	// A row of v_rollout has the counts of a part from a time on. The sum of the changes up to a
+	// time is the count of all parts at that time.
 	p.lines("Assignments on clusters", "short", question{sql: `WITH change AS (
   SELECT at_ms,
     ok - COALESCE(LAG(ok) OVER part, 0) AS ok, progressing - COALESCE(LAG(progressing) OVER part, 0) AS progressing, behind - COALESCE(LAG(behind) OVER part, 0) AS behind,
@@ -136,7 +136,7 @@ FROM v_assignments WHERE ` + chosen + ` GROUP BY 1, 2, 3 ORDER BY 6 DESC, 1, 2, 
 	return p
 }
 
-// lagging is what does not run what is wanted, and what changed.
+// lagging is the dashboard with the assignments that are not up to date, and with the history.
 func lagging(of source) *page {
 	assignments := func(states string) list {
 		return list{"/v1/assignments?state=" + states + "&limit=500&" + chosenNames, "assignments",

@@ -11,7 +11,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// source is what dashboards ask.
+// source is the data source of a dashboard.
 type source int
 
 const (
@@ -35,16 +35,16 @@ func ref(kind string) common.DataSourceRef {
 	return common.DataSourceRef{Type: &kind, Uid: &uid}
 }
 
-// question is what a panel asks: the views by sql; the hub by promQL where the answer is numbers over
-// time, and else for a list of its API.
+// question is the query of a panel. The views answer sql. The hub answers promQL if the result is
+// numbers over time, and otherwise returns a list of its API.
 type question struct {
 	sql            string
 	promQL, legend string
 	list           list
 }
 
-// list is a list in an answer of the API. Each word of columns is the selector of a field of its rows,
-// =NAME for another name, and :TYPE for another type than string.
+// list is a list in an answer of the API. Each word of columns is the selector of a field of its
+// rows. =NAME renames the column, and :TYPE sets a type other than string.
 type list struct{ address, field, columns string }
 
 // target returns the question to a source, as Grafana keeps it, and the source's type. over is for a
@@ -101,7 +101,7 @@ func (l *list) query() (q raw, places map[string]int) {
 	}, places
 }
 
-// variable is a variable with values of a source, of which all are chosen at first.
+// variable is a variable whose values come from a source. At first, all values are selected.
 func variable(of source, name, label string, q question) *dashboard.QueryVariableBuilder {
 	everything, value := "All", "$__all"
 	chosen := true

@@ -29,9 +29,9 @@ const MostCommits = 200
 // maxDifferences is in how many digests, about, all the commits may differ that are read.
 const maxDifferences = 1_000_000
 
-// Read calls f with what is wanted of each environment that has a GitOps branch, in the order
-// of promotion. It returns the names of environments of which nothing can be read now, each
-// with the reason: for those, what was wanted before holds.
+// Read calls f with the wanted state of each environment that has a GitOps branch, in the order of
+// promotion. It returns the environments that cannot be read now, each with the reason. For those,
+// the previous wanted state stays valid.
 func Read(ctx context.Context, of *session.State,
 	f func(*state.Wanted) error) (unreadable map[string]error, err error) {
 	unreadable = map[string]error{}
@@ -100,7 +100,7 @@ func read(ctx context.Context, of *session.Platform, env *session.Environment,
 	return r.wanted, r.wanted.Bound()
 }
 
-// now reads what the newest commit wants.
+// now reads the wanted state of the newest commit.
 func (r *reader) now(ctx context.Context) error {
 	record := r.env.Record
 	if err := r.prefetch(ctx, entriesOf(record)); err != nil {
@@ -133,8 +133,8 @@ func (r *reader) now(ctx context.Context) error {
 	return nil
 }
 
-// sort sorts what was read. A cluster that an entry names pulls that one's folder, wherever
-// else it is listed.
+// sort sorts the clusters and folders. If an entry names a cluster, the cluster pulls the folder of
+// that entry, even if a cluster type lists it too.
 func (r *reader) sort() {
 	slices.SortStableFunc(r.wanted.Clusters, func(a, b state.Cluster) int {
 		if c := strings.Compare(a.Name, b.Name); c != 0 {
@@ -147,7 +147,7 @@ func (r *reader) sort() {
 	for _, c := range r.wanted.Clusters {
 		folders[c.Folder] = true
 	}
-	// Where a cluster type lists any cluster, in whichever of its classes, it lists all.
+	// If a cluster type lists a cluster in any of its classes, it lists all its clusters.
 	types := map[string]bool{}
 	for _, f := range r.wanted.Folders {
 		if folders[f.Name] {
@@ -182,7 +182,7 @@ func folderOf(record *tree.Record, e *tree.ClusterTypeEntry, c *tree.ClusterType
 	return f
 }
 
-// sourceOf returns what a cluster type was compiled from.
+// sourceOf returns the source from which a cluster type was compiled.
 func sourceOf(record *tree.Record, e *tree.ClusterTypeEntry) tree.Source {
 	if ring := record.Ring(e.Ring); ring != nil && e.Source == nil {
 		return ring.Source
@@ -190,7 +190,7 @@ func sourceOf(record *tree.Record, e *tree.ClusterTypeEntry) tree.Source {
 	return record.SourceOf(e)
 }
 
-// history reads the commits, and how each differs from the next newer one.
+// history reads the commits, and the differences between each commit and the next newer one.
 func (r *reader) history(ctx context.Context) error {
 	newer, differ := r.env.Record, 0
 	released := releases{of: changes.NewReader(r.env), seen: map[string]bool{}}
@@ -203,7 +203,7 @@ func (r *reader) history(ctx context.Context) error {
 			return err
 		}
 		if past.Record == nil {
-			return nil // what was before is not known
+			return nil // the commits before this one have no record
 		}
 		c := state.Commit{
 			ID: past.ID.String(), Time: past.Author.When.UTC(), Author: terminal.Line(past.Author.Name),
@@ -231,7 +231,7 @@ func (r *reader) history(ctx context.Context) error {
 		r.wanted.Commits = append(r.wanted.Commits, c)
 		newer = past.Record
 	}
-	r.wanted.Older = true // of what the last one changed, nothing is known
+	r.wanted.Older = true // the changes of the oldest commit are not known
 	return nil
 }
 
@@ -242,8 +242,9 @@ type releases struct {
 	newer session.Past
 }
 
-// before sets what the last of some commits changes, given the one before it: the zero Past
-// for none. It does so where that commit is the newest release of a ring.
+// before sets the effect of the last of some commits, given the commit before it. If there is no
+// earlier commit, past is the zero Past. It sets the effect only if the commit is the newest
+// release of a ring.
 func (r *releases) before(ctx context.Context, commits []state.Commit, past session.Past,
 	ringsOf func(*tree.Record) []state.Ring) error {
 	newer := r.newer
@@ -359,7 +360,7 @@ func entriesOf(record *tree.Record) []*tree.ClusterTypeEntry {
 	return out
 }
 
-// prefetch brings the records of cluster types that are not here, at once.
+// prefetch downloads the missing records of cluster types in one request.
 func (r *reader) prefetch(ctx context.Context, of []*tree.ClusterTypeEntry) error {
 	var ids []git.Hash
 	for _, e := range of {
@@ -368,7 +369,7 @@ func (r *reader) prefetch(ctx context.Context, of []*tree.ClusterTypeEntry) erro
 		}
 	}
 	err := r.env.Repository.Remote.Prefetch(ctx, ids)
-	if errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id of nothing
+	if errors.As(err, new(*remote.NotFoundError)) { // a record may contain an id without an object
 		return nil
 	}
 	return err

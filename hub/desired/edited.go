@@ -10,9 +10,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// edited returns the digests that the tree of a commit has where its record says others, by key:
-// somebody edited generated files. Where the folders of cluster types have the recorded ids, which is
-// so in kalypso's own commits, nothing below them is looked at, as in tree.Branch.Drift.
+// edited returns the digests in the tree of a commit that differ from its record, by key. They
+// differ if somebody edited generated files. If the folders of cluster types have the recorded ids,
+// as in kalypso's own commits, edited does not read the folders below them, like tree.Branch.Drift.
 func (r *reader) edited(ctx context.Context, past session.Past) (map[string]string, error) {
 	record := past.Record
 	root, found, err := r.env.Repository.Staging.Find(past.Tree, r.env.Folder)
@@ -70,11 +70,11 @@ func (r *reader) edited(ctx context.Context, past session.Past) (map[string]stri
 // folders finds folders of one tree by their paths. Each tree is read once.
 type folders struct {
 	repository *git.Repository
-	root       git.Hash                       // zero for none
+	root       git.Hash                       // zero if the tree lacks the folder
 	read       map[string]map[string]git.Hash // the folders in a folder
 }
 
-// digest returns the id of a folder; "" for none.
+// digest returns the id of a folder, or "" if the folder does not exist.
 func (f *folders) digest(p string) (tree.ID, error) {
 	id, err := f.find(p)
 	if err != nil || id.IsZero() {

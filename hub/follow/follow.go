@@ -1,5 +1,6 @@
-// Package follow keeps a hub at what its platform's GitOps branches want. Records are read, and
-// the platform's policies compiled, in a process of its own, whose memory goes with it.
+// Package follow keeps a hub up to date with the GitOps branches of its platform. It reads the
+// records and compiles the platform's policies in a separate process, which frees its memory when
+// it ends.
 package follow
 
 import (
@@ -25,14 +26,14 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Line is a line of what the process writes: what is wanted of an environment, and at last
-// which environments there are.
+// Line is a line of the process's output. Each line except the last has the wanted state of an
+// environment, and the last one has the list of environments.
 type Line struct {
 	Wanted *state.Wanted `json:"wanted,omitempty"`
 	End    *End          `json:"end,omitempty"`
 }
 
-// maxLine is how many bytes a line may have: the hub has what it says in memory.
+// maxLine limits the bytes of a line, because the hub keeps the content in memory.
 const maxLine = 256 << 20
 
 // End is the last line.
@@ -41,7 +42,7 @@ type End struct {
 	Unreadable   map[string]string `json:"unreadable,omitempty"`
 }
 
-// Write reads what a platform wants, and writes the lines.
+// Write reads the wanted state of a platform, and writes the lines.
 func Write(ctx context.Context, w io.Writer, r session.Request) error {
 	st, err := session.Open(ctx, r)
 	if err != nil {
@@ -71,20 +72,20 @@ func Write(ctx context.Context, w io.Writer, r session.Request) error {
 	return lines.Encode(Line{End: &end})
 }
 
-// Options say what is followed, and how.
+// Options describes the platform, and how often and for how long to read it.
 type Options struct {
 	Hub *hub.Hub
-	// Process returns the process that calls Write, which is not started yet.
+	// Process returns a process that calls Write. The process has not started yet.
 	Process func(ctx context.Context) (*exec.Cmd, error)
 	// Repository is the platform's, and Remote opens one.
 	Repository string
 	Remote     func(ctx context.Context, url string) (*remote.Remote, error)
-	// Every is the time between two looks at the branches.
+	// Every is the time between two checks of the branches.
 	Every time.Duration
-	// Patience is how long the process may take; 0 for 10 minutes.
+	// Patience is how long the process may take; 0 means 10 minutes.
 	Patience time.Duration
-	// Problem is called with what keeps it from reading what is wanted, when that begins, and
-	// Over says that it reads it again.
+	// Follower calls Problem with the error when it can no longer read the wanted state, and Over
+	// when it can read it again.
 	Problem func(error)
 	Over    func(string)
 }
@@ -94,13 +95,13 @@ type Follower struct {
 	Options
 
 	moved    chan struct{}
-	refs     map[string]string // of each repository, as they were
-	whole    time.Time         // the last time that all was read
-	failed   *failure          // of the last time; nil for none
+	refs     map[string]string // the branches of each repository at the last read
+	whole    time.Time         // the last time that everything was read
+	failed   *failure          // the failure of the last read, nil if it succeeded
 	mu       sync.Mutex
 	problems map[string]string // by environment; "" for all
-	looked   time.Time         // when what the branches want was last seen
-	begun    bool              // it was, since this process began
+	looked   time.Time         // when the follower last saw the branches
+	begun    bool              // the follower has seen the branches since this process began
 }
 
 // New returns a Follower that has not looked yet.
@@ -129,8 +130,8 @@ func (f *Follower) Moved() {
 	}
 }
 
-// Why returns why what is wanted of an environment, of all for "", may be older than its branch; ""
-// where it is not.
+// Why explains why the wanted state of an environment may be older than its branch. If environment
+// is "", it explains this for all environments. It returns "" if the wanted state is up to date.
 func (f *Follower) Why(environment string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,11 +147,11 @@ func (f *Follower) Why(environment string) string {
 	return f.problems[environment]
 }
 
-// firstTime is why a hub that has begun just now knows of nothing.
+// firstTime explains why a hub that has just started knows no environment.
 const firstTime = "the platform is being read for the first time"
 
-// note takes what is a problem now, and says what was none before, and what is none any more. again is
-// when it is tried again.
+// note replaces the current problems. It reports the new problems, and the problems that are over.
+// again is when the follower tries again.
 func (f *Follower) note(problems map[string]string, again string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +189,8 @@ func (f *Follower) again(err error) string {
 	return fmt.Sprintf("after %s, or %s where a branch has moved", pause, next)
 }
 
-// with returns the problems of environments, with one of all; "" for none.
+// with returns the problems of environments, and one problem of the whole platform. If there is no
+// such problem, all is "".
 func (f *Follower) with(all string) map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,7 +245,7 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// Look reads what is wanted, where a branch has moved.
+// Look reads the wanted state if a branch has moved.
 func (f *Follower) Look(ctx context.Context) error {
 	refs, err := f.look(ctx)
 	if err != nil {
@@ -262,8 +264,8 @@ func (f *Follower) Look(ctx context.Context) error {
 		f.failed = &failure{err, refs, pause, time.Now().Add(pause)}
 		return err
 	}
-	// These are from before it was read: what has moved since is read the next time, and so is
-	// what is in repositories that were not known then.
+	// These branches are from before the read. The next call reads branches that have moved since,
+	// and repositories that were not known then.
 	f.refs, f.whole = refs, time.Now()
 	return nil
 }
@@ -297,8 +299,8 @@ func (f *Follower) look(ctx context.Context) (map[string]string, error) {
 // reference is the key of a branch among those of all repositories.
 func reference(repository, name string) string { return repository + " " + name }
 
-// read runs the process, and gives the hub what it writes, given the branches. What was wanted of
-// an environment that cannot be read holds.
+// read runs the process, and sends its output to the hub, given the branches. If an environment
+// cannot be read, its previous wanted state stays valid.
 func (f *Follower) read(ctx context.Context, refs map[string]string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.Patience,
 		fmt.Errorf("the platform and its GitOps branches were not read within %s", f.Patience))
@@ -371,7 +373,7 @@ func (f *Follower) take(ctx context.Context, from io.Reader, refs map[string]str
 	}
 }
 
-// of returns what the hub has of an environment; nil for nothing.
+// of returns the hub's wanted state of an environment, or nil if the hub does not have it.
 func (f *Follower) of(environment string) *state.Wanted {
 	for _, is := range f.Hub.Fleet().Environments() {
 		if is.Environment == environment {

@@ -247,8 +247,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestEdited holds that a cluster runs what its commit has, also where somebody has edited that by
-// hand, and that what was promoted is wanted all the time.
+// TestEdited checks that the hub knows the content of a commit that somebody has edited by hand. A cluster
+// that runs the edited content has drifted, because the promoted content stays the wanted one.
 func TestEdited(t *testing.T) {
 	w := newWorld(t)
 	w.promote()
@@ -342,7 +342,7 @@ func TestMovedMeanwhile(t *testing.T) {
 	w.expect("it is read again", "small-1 missing", "small-2 missing")
 }
 
-// TestProcess holds what is said of a process that takes too long, and of one that is killed.
+// TestProcess checks the error if the process takes too long, and if it is killed.
 func TestProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		command  string
@@ -386,7 +386,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestUnreadable holds that what was wanted stays wanted where nothing newer can be read.
+// TestUnreadable checks that the wanted state stays the same if nothing newer can be read.
 func TestUnreadable(t *testing.T) {
 	w := newWorld(t)
 	w.promote()
@@ -412,7 +412,7 @@ func TestUnreadable(t *testing.T) {
 	w.expect("it is back", "small-1 missing", "small-2 missing")
 }
 
-// TestGone holds that a branch that is deleted is told from one that was never there.
+// TestGone checks that a deleted branch and a branch that never existed have different messages.
 func TestGone(t *testing.T) {
 	w := newWorld(t)
 	if why := w.follower.Why(""); why != "the platform is being read for the first time" {
@@ -450,7 +450,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// Who asks is told that the hub can write nothing: neither what is wanted nor what is reported is news then.
+// Why reports that the hub cannot write. Neither the wanted state nor the reports are current then.
 func TestUnwritable(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
 	if err != nil {
@@ -474,8 +474,8 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// TestSays holds that what keeps it from reading is said once, and once that it is over, and that
-// what was wrong with an environment stays known meanwhile.
+// TestSays checks that the follower reports a read error once, and its end once. An environment's
+// problem stays known meanwhile.
 func TestSays(t *testing.T) {
 	w := newWorld(t)
 	w.promote()

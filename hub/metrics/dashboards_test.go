@@ -18,8 +18,9 @@ import (
 
 const dashboards = "../dashboards"
 
-// PostgreSQL answers all questions of the dashboards that ask its views: with what two clusters and three
-// releases have left, each has an answer. (The others are those of hub/server's TestDashboards.)
+// PostgreSQL answers all questions of the dashboards that query its views. With the data of two
+// clusters and three releases, each question has an answer. (TestDashboards in hub/server checks
+// the other dashboards.)
 func TestSlowDashboards(t *testing.T) {
 	isolated.Slow(t, "needs PostgreSQL")
 	name := hubtest.Postgres(t)()
@@ -120,13 +121,13 @@ func questions(in any) (out []string) {
 	return out
 }
 
-// expand replaces what Grafana replaces.
+// expand replaces Grafana's macros and variables.
 func expand(sql string) string {
 	sql = regexp.MustCompile(`\$__timeFilter\((TO_TIMESTAMP\([^)]*\)|[^)]*)\)`).ReplaceAllString(sql, "$1 BETWEEN '2023-11-14T22:00:00Z' AND '2023-11-14T23:00:00Z'")
 	return regexp.MustCompile(`\$(environment|ring)`).ReplaceAllString(sql, "'prod', 'wide'")
 }
 
-// The rules are what Prometheus takes, and so is the PromQL of dashboards.
+// Prometheus accepts the rules and the PromQL of the dashboards.
 func TestSlowRules(t *testing.T) {
 	isolated.Long(t, "runs promtool") // TestNames looks at the names
 	promtool, err := exec.LookPath("promtool")

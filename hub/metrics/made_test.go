@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// The dashboards are what their program makes, which is a module of its own, and have Grafana's
-// schema.
+// The committed dashboards match the output of their program, which is a module of its own, and
+// Grafana's schema.
 func TestSlowDashboardsMade(t *testing.T) {
 	isolated.Slow(t, "builds a program with Grafana's library")
 	made := t.TempDir()

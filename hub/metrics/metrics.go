@@ -1,5 +1,5 @@
-// Package metrics gives Prometheus what a hub knows, and how it fares. Labels are bounded: there
-// are no names of clusters, and those of workloads only where they are asked for.
+// Package metrics exports a hub's view of the clusters, and the hub's own health, to Prometheus.
+// Labels are bounded: there are no names of clusters, and workload names are optional.
 package metrics
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Metrics are those of a hub. Any number of goroutines may use it.
+// Metrics collects the metrics of a hub. Any number of goroutines may use it.
 type Metrics struct {
 	hub         *hub.Hub
 	perWorkload bool
-	registry    *prometheus.Registry // of the program, and not of what it knows
+	registry    *prometheus.Registry // the metrics of the program itself, without the fleet
 	reports     *prometheus.CounterVec
 	seconds     prometheus.Histogram
 
@@ -31,8 +31,8 @@ type Metrics struct {
 	releases []api.Release
 }
 
-// New returns the metrics of a hub. wantedAt returns when what is wanted was last read; nil where
-// nobody knows.
+// New returns the metrics of a hub. wantedAt returns the time when the wanted state was last read.
+// If that time is not known, wantedAt is nil.
 func New(h *hub.Hub, wantedAt func() time.Time, perWorkload bool) *Metrics {
 	m := &Metrics{
 		hub: h, perWorkload: perWorkload, registry: prometheus.NewRegistry(),
@@ -125,7 +125,7 @@ func (m *Metrics) all() ([]api.Release, error) {
 	return releases, nil
 }
 
-// fleet collects what a hub knows of some environments, as it is when it is asked.
+// fleet collects the hub's view of some environments at the time of the scrape.
 type fleet struct {
 	*Metrics
 	environments state.Environments

@@ -119,7 +119,7 @@ func TestLeadTime(t *testing.T) {
 	}
 }
 
-// Rules and dashboards are about metrics that there are.
+// Rules and dashboards use only metrics that exist.
 func TestNames(t *testing.T) {
 	is := scrape(New(newHub(t), func() time.Time { return now }, false), "")
 	for _, file := range []string{"../dashboards/rules.yaml"} {

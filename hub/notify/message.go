@@ -11,17 +11,17 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// Event is what a message is about.
+// Event is the kind of an occurrence, the subject of a message.
 type Event string
 
 // The events.
 const (
-	Promoted  Event = "promoted"  // a ring has something else
-	Completed Event = "completed" // all of it was ok for the first time
-	Failed    Event = "failed"    // more of it has failed than the platform lets fail
-	Drifted   Event = "drifted"   // assignments run what was never promoted
-	Stale     Event = "stale"     // there is no news of clusters
-	// Conflicting is for names that two clusters report by.
+	Promoted  Event = "promoted"  // a ring has a new release
+	Completed Event = "completed" // all of the release was ok for the first time
+	Failed    Event = "failed"    // more of the release has failed than the platform allows
+	Drifted   Event = "drifted"   // assignments run content that was never promoted
+	Stale     Event = "stale"     // clusters have not reported for a while
+	// Conflicting is for names with which two clusters report.
 	Conflicting Event = "conflicting"
 )
 
@@ -118,8 +118,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-// samples are messages to try templates on: one with all that an event has, and one without what
-// it may be without.
+// samples returns messages to try templates on: one with all fields that an event can have, and one
+// without the optional fields.
 func samples(e Event) []*Message {
 	const id = "0123456789012345678901234567890123456789"
 	full := &Message{ID: "chat/" + string(e) + "/prod/canary/" + id, Event: e, Environment: "prod",
@@ -148,9 +148,9 @@ func samples(e Event) []*Message {
 // failedTemplate is added to the text of an event where the template of a target fails.
 const failedTemplate = " (the text is the default one: the template of this target failed)"
 
-// text fills in the text of a message for a target. What others wrote does nothing to a
-// terminal, and in Slack it is text alone. Where the template fails, it is the text of the event,
-// and text returns why.
+// text sets the text of a message for a target. It sanitizes foreign text for terminals, and
+// escapes it for Slack. If the template fails, text uses the default text of the event, and returns
+// the error.
 func (t *Target) text(m *Message) error {
 	plain := func(text string) string { return text }
 	if t.Kind == Slack {

@@ -23,14 +23,14 @@ import (
 type Notifier struct {
 	Hub     *hub.Hub
 	Targets []*Target
-	// URL is the hub's address, for links; "" for none.
+	// URL is the hub's address, for links. It is "" if the hub has no address.
 	URL     string
 	Problem func(error)
 
 	client *http.Client
 	mu     sync.Mutex
-	since  map[string]time.Time // when what is counted was first seen, or seen no more, by key
-	absent map[string]bool      // environments that targets name and nobody has
+	since  map[string]time.Time // when a count was first above zero, or first zero again, by key
+	absent map[string]bool      // environments that targets name and the platform lacks
 	bad    map[string]bool      // templates that fail, by target and event
 }
 
@@ -40,7 +40,7 @@ func New(h *hub.Hub, targets []*Target, url string, problem func(error)) *Notifi
 		client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{}, bad: map[string]bool{}}
 }
 
-// lookEvery is the time between two looks for what happened.
+// lookEvery is the time between two checks for events.
 const lookEvery = 10 * time.Second
 
 // Run looks until the context ends. A target that takes long holds up no other.
@@ -65,8 +65,8 @@ func (n *Notifier) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// The bounds of what is sent: what happened longer ago is not, and what was sent is forgotten
-// after a while, which is longer.
+// The limits of messages. Events before oldest are not sent. Sent messages are forgotten after
+// rememberFor, which is longer.
 const (
 	oldest      = 7 * 24 * time.Hour
 	rememberFor = 4 * oldest
@@ -75,7 +75,7 @@ const (
 // maxReleases is how many releases of an environment are looked at.
 const maxReleases = 200
 
-// Look sends what is to be sent to a target now.
+// Look sends the due messages to a target.
 func (n *Notifier) Look(ctx context.Context, t *Target) error {
 	known, err := n.Hub.Store().Notifications(ctx, t.Name+"/")
 	if err != nil {
@@ -91,7 +91,7 @@ func (n *Notifier) Look(ctx context.Context, t *Target) error {
 			return err
 		}
 	}
-	// Remove what is kept of messages about releases that are too old to be told of.
+	// Remove the records of messages about releases that are too old to report.
 	for key, is := range known {
 		event, _, _ := strings.Cut(strings.TrimPrefix(key, t.Name+"/"), "/")
 		if e := Event(event); (e == Promoted || e == Completed || e == Failed) && n.Hub.Now().Sub(is.At) > rememberFor {
@@ -130,7 +130,7 @@ func (n *Notifier) template(t *Target, e Event, err error) {
 	}
 }
 
-// releaseEvent is what happened to a release.
+// releaseEvent is an event of a release.
 type releaseEvent struct {
 	event   Event
 	at      time.Time
@@ -141,7 +141,7 @@ func (h *releaseEvent) key(t *Target) string {
 	return strings.Join([]string{t.Name, string(h.event), h.release.Environment, h.release.Ring, h.release.Commit}, "/")
 }
 
-// of returns what happened to releases, the oldest first.
+// of returns the events of releases after a time, the oldest first.
 func of(releases []api.Release, after time.Time) []releaseEvent {
 	var out []releaseEvent
 	for _, r := range releases {
@@ -215,7 +215,7 @@ func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []
 	return err
 }
 
-// released returns the message of what happened to a release.
+// released returns the message about an event of a release.
 func (n *Notifier) released(h *releaseEvent) *Message {
 	r := h.release
 	m := &Message{Event: h.event, Environment: r.Environment, Ring: r.Ring, At: h.at, Commit: r.Commit,
@@ -244,7 +244,7 @@ func (n *Notifier) counts(f state.Filter) api.Counts {
 // maxNames is how many clusters a message names.
 const maxNames = 5
 
-// first fills in how many clusters have what a filter selects, and names the first ones.
+// first sets the number of clusters that match a filter, and the names of the first ones.
 func (n *Notifier) first(m *Message, f state.Filter) {
 	last := ""
 	var workloads [][]string // of the first clusters
@@ -279,17 +279,17 @@ func (n *Notifier) link(path string, query url.Values) string {
 	return n.URL + path
 }
 
-// The times of what is counted: for how long it must be seen, so that one message is about all
-// of it; for how long it must be gone, so that the next one is of something new; and after
-// which there is another message where it has doubled.
+// The times of counted events. The count must be above zero for settle, so that one message covers
+// all of the event. It must be zero for gone before the next event starts. Another message follows
+// after again if the count has doubled.
 const (
 	settle = time.Minute
 	gone   = 15 * time.Minute
 	again  = 15 * time.Minute
 )
 
-// counted sends a message where assignments have drifted, clusters are stale, or names are those
-// of two clusters: one when it begins, and one each time that it has doubled.
+// counted sends a message if assignments have drifted, clusters are stale, or two clusters share a
+// name. It sends one message when the event begins, and one each time that the count has doubled.
 func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment string,
 	known map[string]store.Notification) error {
 	now := n.Hub.Now()
@@ -322,7 +322,7 @@ func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment 
 	return n.try(ctx, t, key, pointer(was, found), a, m)
 }
 
-// seen returns how many there are now of what a message is about, and what fills in which they are.
+// seen returns the count of a message's event, and a function that sets the details of the message.
 func (n *Notifier) seen(m *Message) (count int, detail func()) {
 	if m.Event == Conflicting {
 		names := n.Hub.Fleet().Conflicts(m.Environment)

@@ -149,7 +149,7 @@ func killed(t *testing.T, database string) {
 	}
 }
 
-// What fails is tried again, each time later, and not forever; the address is in no message.
+// A failed message is tried again, each time later, and not forever. No log line has the address.
 func failures(t *testing.T, database string) {
 	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "/T0/secret'}]")

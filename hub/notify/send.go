@@ -75,14 +75,14 @@ func send(ctx context.Context, client *http.Client, t *Target, m *Message) error
 	return nil
 }
 
-// attempt is how far a message is, as the database keeps it. Who adds or replaces it has claimed
-// the message, until the lease ends: a hub that was killed in between sends it no more, and
-// another one does.
+// attempt is the progress of a message, as the database keeps it. The hub that adds or replaces it
+// has claimed the message until the lease ends. If that hub was killed in between, it no longer
+// sends the message, and another hub does.
 type attempt struct {
 	state  string // one of those below
 	number int    // of the attempt, from 1
-	// Of what is counted: how many assignments the message says have drifted, or are stale, and
-	// when it was first to be sent, in milliseconds.
+	// For a counted event: how many assignments have drifted or are stale according to the message,
+	// and when it was first due, in milliseconds.
 	count int
 	began int64
 }
@@ -96,8 +96,8 @@ const (
 	before  = "before" // it happened before the target was there
 )
 
-// The bounds of attempts: how long one is waited for, how often a message is tried, and the
-// pauses, of which the first is doubled each time.
+// The limits of attempts: how long an attempt may take, how often a message is tried, and the
+// pauses. The first pause is doubled each time.
 const (
 	lease        = 2 * time.Minute
 	maxAttempts  = 12
@@ -111,7 +111,7 @@ func (a attempt) String() string {
 
 func parseAttempt(text string) attempt {
 	a := attempt{state: sent}
-	_, _ = fmt.Sscanf(text, "%s %d %d %d", &a.state, &a.number, &a.count, &a.began) // what cannot be read was sent
+	_, _ = fmt.Sscanf(text, "%s %d %d %d", &a.state, &a.number, &a.count, &a.began) // unreadable text counts as sent
 	return a
 }
 
@@ -119,7 +119,7 @@ func pause(number int) time.Duration {
 	return min(firstPause<<(min(number, 20)-1), longestPause)
 }
 
-// next returns the number of the attempt that is to be made now; 0 for none.
+// next returns the number of the attempt that is due now, or 0 if no attempt is due.
 func (a attempt) next(at, now time.Time) int {
 	switch {
 	case a.state == sending && !now.Before(at.Add(lease)), a.state == failed && !now.Before(at.Add(pause(a.number))):
@@ -128,7 +128,8 @@ func (a attempt) next(at, now time.Time) int {
 	return 0
 }
 
-// claim begins an attempt; false where another hub was first. was is nil for the first one.
+// claim begins an attempt. It returns false if another hub was first. was is nil for the first
+// attempt.
 func (n *Notifier) claim(ctx context.Context, key string, was *store.Notification,
 	a attempt) (*store.Notification, bool, error) {
 	is := &store.Notification{Key: key, At: n.Hub.Now().Truncate(time.Millisecond), Reference: a.String()}

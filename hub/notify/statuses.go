@@ -19,25 +19,25 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// Statuses shows on forges how far releases are: as a status of the commit in the GitOps branch,
-// and in one comment on the change request that brought it there. One hub of a database does so.
-// It is for one goroutine.
+// Statuses shows the progress of releases on forges. It sets a status on the commit in the GitOps
+// branch, and writes one comment on the change request of that commit. Only one hub of a database
+// does so. Only one goroutine may use it.
 type Statuses struct {
 	Hub *hub.Hub
-	// Open opens the forge of a repository; nil for one that is on none.
+	// Open opens the forge of a repository. It returns nil if the repository is on no forge.
 	Open    func(ctx context.Context, repository string) (forge.Forge, error)
-	URL     string // the hub's address, for links; "" for none
+	URL     string // the hub's address, for links; "" if it has no address
 	Problem func(error)
 
 	holder   string
 	forges   map[string]forge.Forge
 	written  map[string]shown         // by name
-	replaced map[string][]replaced    // what is still to be written, by environment
-	changes  map[string]*forge.Change // by repository and commit; nil for none
+	replaced map[string][]replaced    // the statuses that must still be written, by environment
+	changes  map[string]*forge.Change // by repository and commit; nil if there is no change request
 	comments map[string]string        // by repository and number
 }
 
-// shown is what a status shows.
+// shown is a status that a forge shows.
 type shown struct {
 	commit string
 	forge.Status
@@ -79,13 +79,13 @@ func (s *Statuses) Run(ctx context.Context) {
 	}
 }
 
-// Look writes what has changed, where this is the hub that does.
+// Look writes the changes, if this hub has the lease.
 func (s *Statuses) Look(ctx context.Context) error {
 	mine, err := s.Hub.Store().Lease(ctx, "statuses", s.holder, s.Hub.Now(), statusLease)
 	if err != nil {
 		return err
 	}
-	if !mine { // another hub writes, and what this one has written is old
+	if !mine { // another hub writes, so these records are out of date
 		clear(s.written)
 		clear(s.replaced)
 		clear(s.comments)
@@ -100,7 +100,7 @@ func (s *Statuses) Look(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// forge returns the forge of a repository; nil for none.
+// forge returns the forge of a repository, or nil if the repository is on no forge.
 func (s *Statuses) forge(ctx context.Context, repository string) (forge.Forge, error) {
 	if f, opened := s.forges[repository]; opened {
 		return f, nil
@@ -167,7 +167,7 @@ func (s *Statuses) failing(environment, ring string) (names []string) {
 	return names
 }
 
-// summary says how far a ring is.
+// summary describes the progress of a ring.
 func summary(c *api.Counts) string {
 	text := fmt.Sprintf("%d/%d ok", c.OK, c.Wanted)
 	for _, of := range []state.State{state.Failed, state.Drifted, state.Suspended, state.Stale, state.Missing} {
@@ -215,8 +215,8 @@ func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r
 	return err
 }
 
-// The bounds of what is looked at of the time before a release: how many releases of the
-// environment, and how many commits.
+// The limits of the search before a release: how many releases of the environment, and how many
+// commits.
 const (
 	maxBefore  = 50
 	maxCommits = 3
@@ -238,8 +238,8 @@ func (s *Statuses) before(ctx context.Context, is *api.Release) (commits []strin
 	return commits, nil
 }
 
-// replace lets the statuses of commits that rings had before say by which one they were replaced.
-// What fails is tried again, but for commits that the forge has no more.
+// replace writes to the statuses of a ring's earlier commits which commit has replaced them. It
+// tries failed ones again, except commits that the forge no longer has.
 func (s *Statuses) replace(ctx context.Context, f forge.Forge, environment string) error {
 	var errs []error
 	var left []replaced
@@ -330,7 +330,7 @@ func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, 
 	return nil
 }
 
-// onClusters says what a commit changes on clusters, removals first.
+// onClusters describes the effect of a commit on clusters, removals first.
 func onClusters(c *state.Effect) string {
 	text := counted(c.Removed, "assignment") + " removed"
 	if c.Removed > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/strictyaml"
 )
 
-// Kind is the kind of a target: what is sent to it.
+// Kind is the kind of a target: the format of its messages.
 type Kind string
 
 // The kinds.
@@ -23,25 +23,25 @@ const (
 	Slack   Kind = "slack"   // a text, as incoming webhooks of Slack and of others like it take it
 )
 
-// Target is who gets messages.
+// Target is a receiver of messages.
 type Target struct {
 	Name string `yaml:"name"`
 	Kind Kind   `yaml:"kind"`
-	// URL is where to; its text is a secret. URLFile is a file that has it, and KeyFile one with
-	// the key that signs what a webhook gets.
+	// URL is the address of the receiver, and a secret. URLFile is a file with the URL, and KeyFile
+	// is a file with the key that signs the messages to a webhook.
 	URL     string `yaml:"url"`
 	URLFile string `yaml:"urlFile"`
 	KeyFile string `yaml:"keyFile"`
-	// Events and Environments are those that it is for; none for all.
+	// Events and Environments limit the messages; empty lists mean all.
 	Events       []Event  `yaml:"events"`
 	Environments []string `yaml:"environments"`
-	// Template makes the text of a message; "" for that of the event.
+	// Template is the template of the text; "" means the default of the event.
 	Template string `yaml:"template"`
 
-	template *template.Template // nil for that of the event
+	template *template.Template // nil for the default of the event
 }
 
-// names are what names of targets look like: they are in keys of the database.
+// names matches the name of a target, which is part of keys in the database.
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // Parse reads targets, as YAML or JSON.
@@ -136,7 +136,7 @@ func (t *Target) address() (string, error) {
 // leastKey is how long a key is at least.
 const leastKey = 16
 
-// key returns the key that signs; "" for none.
+// key returns the key that signs, or "" if the target has no key.
 func (t *Target) key() (string, error) {
 	if t.KeyFile == "" {
 		return "", nil

@@ -125,7 +125,7 @@ func (w *world) report(ring, base string, is state.Reported, from, to int) {
 	}
 }
 
-// sent returns what the server got since.
+// sent returns the bodies that the server has received since the last call.
 func (w *world) sent() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

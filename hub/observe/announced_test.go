@@ -79,17 +79,17 @@ func TestSlowArgoCDDoesWhatDiffSays(t *testing.T) {
 	w.all("argocd: {}")
 }
 
-// walk is a platform that changes step by step, and the cluster e1 of it, which is real.
+// walk is a platform that changes step by step, and its real cluster e1.
 type walk struct {
 	*consumers
 	dir  string // of the platform, whose HEAD is built
-	root string // the name of what bootstrap printed last
+	root string // the name of the root that bootstrap printed last
 	// pull has the reconciler look for a new commit.
 	pull func()
-	// settled returns "" once the reconciler has applied a commit, or else what has not. With
-	// a name it looks at the root of that name alone.
+	// settled returns "" once the reconciler has applied a commit, and otherwise the object that
+	// still lacks it. If root is not "", it checks only the root of that name.
 	settled func(commit, root string) string
-	// removeRoot removes a root that another one replaces.
+	// removeRoot removes a root that has a replacement.
 	removeRoot func(name string)
 }
 
@@ -104,15 +104,15 @@ type step struct {
 	moves bool
 }
 
-// pair is what a deployment target has on the real cluster.
+// pair is the content of a deployment target on the real cluster.
 type pair struct {
 	Namespace live
 	Config    live
 	Values    map[string]string
-	Workload  live // that the application's repository has
+	Workload  live // the object from the application's repository
 }
 
-// live is an object of the API server, without what reconcilers note in it.
+// live is an object of the API server, without the notes of reconcilers.
 type live struct {
 	Name, UID   string
 	Labels      map[string]string
@@ -121,7 +121,7 @@ type live struct {
 
 const header = "package platform\n\n"
 
-// clusters returns the file of the clusters, of which e1 is of a type and has labels as a text says.
+// clusters returns the file of the clusters. The text has the type and the labels of e1.
 func clusters(e1 string) map[string]string {
 	return map[string]string{"clusters.cue": header + "clusters: {\n\te1: {" + e1 + `}
 	e2: clusterType: "edge"
@@ -241,8 +241,8 @@ configs: gold: {match: {}, clusters: labels: tier: "gold", values: TIER: "gold"}
 `
 }
 
-// step announces a change, brings it to the cluster, and waits until the cluster is as it was
-// announced. It returns what the cluster has then.
+// step announces a change, applies it to the cluster, and waits until the cluster matches the
+// announcement. It returns the content of the cluster then.
 func (w *walk) step(s step, before map[string]pair) map[string]pair {
 	w.Helper()
 	w.write(s.files)
@@ -281,8 +281,8 @@ func (w *walk) write(files map[string]string) {
 	}
 }
 
-// diff returns what diff says of the change, since the commit before and since the tree that
-// the reconciler has, which has to be the same.
+// diff returns the report of kalypso diff about the change. It runs diff against the commit before
+// and against the reconciler's tree, which must announce the same.
 func (w *walk) diff(allow bool) *compare.Report {
 	w.Helper()
 	tree := w.TempDir()
@@ -340,7 +340,8 @@ func (w *walk) build(allow bool) string {
 	return strings.TrimSpace(w.run("git", "-C", w.repository("gitops"), "rev-parse", "prod"))
 }
 
-// bootstrap applies what the cluster pulls, whose root has a name.
+// bootstrap applies the manifests that let the cluster pull its tree. root is the name of their
+// root.
 func (w *walk) bootstrap(root string) {
 	w.Helper()
 	w.root = root
@@ -350,8 +351,8 @@ func (w *walk) bootstrap(root string) {
 	}
 }
 
-// arrives waits until the cluster has applied a commit and is as a function wants it, which
-// returns what is not so yet.
+// arrives waits until the cluster has applied a commit and is as wanted. wants returns the
+// difference, or "" if there is no difference.
 func (w *walk) arrives(name, commit string, wants func(is map[string]pair) string) (is map[string]pair) {
 	w.Helper()
 	w.pull()
@@ -368,9 +369,9 @@ func (w *walk) arrives(name, commit string, wants func(is map[string]pair) strin
 	return is
 }
 
-// pairs returns what deployment targets have on the cluster, by their full names. The second
-// result says why that is not known yet. A namespace whose assignment went has "orphan " before
-// its name.
+// pairs returns the deployment targets on the cluster, by their full names. If they are not known
+// yet, the second result is the reason. A namespace whose assignment was removed has "orphan "
+// before its name.
 func (w *walk) pairs() (map[string]pair, string) {
 	w.Helper()
 	type item struct {
@@ -429,7 +430,7 @@ func (w *walk) pairs() (map[string]pair, string) {
 	return out, ""
 }
 
-// announced returns what a report says of e1: the deployment targets that come, go and change.
+// announced returns the deployment targets of e1 that a report adds, removes and changes.
 func announced(r *compare.Report) string {
 	var out []string
 	for _, of := range []struct {
@@ -446,17 +447,17 @@ func announced(r *compare.Report) string {
 	return strings.Join(slices.Compact(out), " ")
 }
 
-// differs returns where the cluster is not what it was before with the change that a report
-// announces.
+// differs returns the differences between the cluster and its former state with the announced
+// changes.
 func differs(r *compare.Report, before, is map[string]pair) string {
 	var out []string
 	complain := func(target, format string, args ...any) {
 		out = append(out, target+": "+fmt.Sprintf(format, args...))
 	}
-	want := maps.Clone(before) // what is there, and not new
+	want := maps.Clone(before) // the former objects that must remain
 	gone := map[string]bool{}  // namespaces
 	added := map[string]bool{}
-	anew := map[string]bool{} // targets that get another namespace
+	anew := map[string]bool{} // targets that get a different namespace
 	// free are the objects whose labels and annotations may change, by deployment target.
 	free := map[string][]string{}
 	on := func(entries []compare.Entry, do func(e *compare.Entry)) {
@@ -475,7 +476,7 @@ func differs(r *compare.Report, before, is map[string]pair) string {
 			delete(want, e.DeploymentTarget)
 			return
 		}
-		// The namespace is left. What the assignment brought into it goes.
+		// The namespace remains, and the objects of the assignment in it are removed.
 		p.Config, p.Values, p.Workload = live{}, nil, live{}
 		want[e.DeploymentTarget] = p
 	})
@@ -542,7 +543,7 @@ func differs(r *compare.Report, before, is map[string]pair) string {
 	return strings.Join(out, "\n")
 }
 
-// What a cluster does that was not announced is found, and so is what it does not do.
+// Both an unannounced change on a cluster and a missing announced one are found.
 func TestDiffers(t *testing.T) {
 	of := func(name, uid, level string) pair {
 		o := live{Name: name, UID: uid}
@@ -569,7 +570,7 @@ func TestDiffers(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *compare.Report
 		is     map[string]pair
-		want   string // in what differs; "" for nothing
+		want   string // part of the difference, or ""
 	}{
 		"nothing":                  {&compare.Report{}, before, ""},
 		"a removal":                {&compare.Report{Removed: entry("b", goes("ns-b"))}, map[string]pair{"a": before["a"]}, ""},

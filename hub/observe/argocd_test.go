@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// What the hub knows of a cluster with a real Argo CD is what kubectl says.
+// The hub and kubectl agree about a cluster with a real Argo CD.
 func TestSlowArgoCD(t *testing.T) {
 	isolated.Long(t, "runs Argo CD")
 	c := startConsumers(t, "argocd")
@@ -44,7 +44,7 @@ func TestSlowArgoCD(t *testing.T) {
 	c.agree("mended", c.applications, observe, both(answer{"ok", second}))
 	c.agree("rolled back", c.applications, observe, both(answer{"ok", c.promote(reconciler, "hello")}))
 
-	// The same by what its notifications send, of all Applications: no snapshot follows.
+	// The same with notifications of all Applications: no snapshot follows.
 	program, config := hubtest.Webhooks(t, "../../internal/testing/webhooks"), hubtest.Notifications(t, "../../docs/hub.md")
 	notify := func() {
 		refresh()
@@ -63,8 +63,9 @@ func TestSlowArgoCD(t *testing.T) {
 	c.agree("a change, by notifications", c.applications, notify, both(answer{"ok", c.promote(reconciler, "good evening")}))
 }
 
-// A real Argo CD keeps a null of a chart's values, in an Application and in one of an ApplicationSet,
-// when the values come to hold it, when they hold it from the beginning, and when they no longer do.
+// A real Argo CD keeps a null in a chart's values, in an Application and in one of an
+// ApplicationSet. The null may be there from the beginning, or be added later. It goes when the
+// values no longer contain it.
 func TestSlowArgoCDKeepsNull(t *testing.T) {
 	isolated.Long(t, "runs Argo CD")
 	c := startConsumers(t, "argocd")
@@ -130,7 +131,7 @@ schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
 	plain()
 }
 
-// applications returns what kubectl shows for the Applications of each assignment.
+// applications returns the state of each assignment's Applications, as kubectl shows them.
 func (c *consumers) applications() map[string]answer {
 	c.Helper()
 	return c.answers("applications.argoproj.io", func(o *objectOf, is *answer) {

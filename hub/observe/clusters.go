@@ -1,6 +1,5 @@
-// Package observe reads what clusters run, as reports for a hub, and sends them: from the
-// objects of Flux, Argo CD and Fleet on clusters, and from files. It knows nothing of what is
-// wanted.
+// Package observe reads the state of clusters as reports for a hub, and sends them. It reads the
+// objects of Flux, Argo CD and Fleet on clusters, and files. It does not know the wanted state.
 package observe
 
 import (
@@ -67,14 +66,15 @@ func NewClusters(servers []*apiserver.Server, name func(context string) string, 
 	return c
 }
 
-// Reports returns a snapshot of each context's cluster, and of each other one that objects on
-// them are for, now or when they were read before. Where a server cannot be read, the reports of
-// clusters that it may have more about are no snapshots.
+// Reports returns a snapshot of each context's cluster, and of each other cluster that the objects
+// on them are for, now or at an earlier read. If a server cannot be read, the reports of clusters
+// that it may know more about are not snapshots.
 func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 	at := c.now()
 	found, problems := make([][]finding, len(c.servers)), make([]error, len(c.servers))
 	var wait sync.WaitGroup
-	// Those that did not answer the last time wait for each other, and nobody waits for them.
+	// Servers that did not answer the last time use their own slots, so that the others do not wait
+	// for them.
 	slots, slow := make(chan struct{}, atOnce), make(chan struct{}, atOnce)
 	for i, s := range c.servers {
 		wait.Go(func() {
@@ -138,9 +138,9 @@ func (c *Clusters) wait(ctx context.Context, s *server, slots chan struct{}) ([]
 	}
 }
 
-// isPart reports whether a server that could not be read may have more about a cluster: where it had
-// before. Of one that was never read nothing is known: it may be that of an Argo CD, and serve any
-// cluster but those that serve themselves.
+// isPart reports whether a server that could not be read may have more about a cluster. That is so
+// if it had some before. Nothing is known about a server that was never read. It may belong to an
+// Argo CD, and serve any cluster except those that serve themselves.
 func (c *Clusters) isPart(cluster string, problems []error) bool {
 	itself := slices.ContainsFunc(c.servers, func(s *server) bool { return s.own && s.name == cluster })
 	for i, s := range c.servers {
@@ -151,13 +151,14 @@ func (c *Clusters) isPart(cluster string, problems []error) bool {
 	return false
 }
 
-// families are the kinds of each reconciler. Who may list the first of one may list all.
+// families are the kinds of each reconciler. Permission to list the first of a family implies
+// permission to list all.
 var families = [][]reconcilers.Kind{
 	{reconcilers.Kustomizations, reconcilers.HelmReleases}, {reconcilers.Applications}, {reconcilers.BundleDeployments},
 }
 
-// read returns the findings on one cluster, of the reconcilers whose objects may be listed: the
-// error is for none, where there are some, and for what could be listed before.
+// read returns the findings on one cluster, of the reconcilers whose objects may be listed. It
+// returns an error if it may list no reconciler's objects, or not those that it could list before.
 func (s *server) read(ctx context.Context) ([]finding, error) {
 	m := &memory{was: s.failed, is: map[string]failure{}}
 	var found []finding
@@ -194,15 +195,15 @@ func (s *server) read(ctx context.Context) ([]finding, error) {
 	return found, nil
 }
 
-// Source is where reports come from. The error is for what could not be read: the reports
-// beside it are what was.
+// Source is a source of reports. Reports returns an error about the parts that it could not read,
+// together with the reports about the other parts.
 type Source interface {
 	Reports(ctx context.Context) ([]api.Report, error)
 }
 
-// DigestOf returns what stands for the items of a snapshot: it is equal for two that differ in
-// their order, or in since when their states hold. It is "" for no items: a snapshot without
-// digest and items says that there is nothing.
+// DigestOf returns a digest of the items of a snapshot. It ignores their order, and the times since
+// when their states hold. It is "" if there are no items: a snapshot without a digest and items
+// reports an empty cluster.
 func DigestOf(items []api.Item) string {
 	if len(items) == 0 {
 		return ""
@@ -217,7 +218,7 @@ func DigestOf(items []api.Item) string {
 	slices.SortFunc(sorted, compare)
 	data, err := json.Marshal(sorted)
 	if err != nil {
-		panic(err) // they have texts and times alone
+		panic(err) // they contain only texts and times
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -231,7 +232,7 @@ func compare(a, b api.Item) int {
 		strings.Compare(a.State, b.State), strings.Compare(a.Message, b.Message))
 }
 
-// snapshot returns the report of all that there is on a cluster.
+// snapshot returns the report of all items on a cluster.
 func snapshot(cluster, by string, at time.Time, items []api.Item) api.Report {
 	slices.SortFunc(items, compare)
 	return api.Report{Cluster: cluster, By: by, At: at, Snapshot: true, Digest: DigestOf(items), Items: items}

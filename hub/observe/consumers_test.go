@@ -20,7 +20,7 @@ import (
 // a hub that knows of them. make test-long says where they are.
 type consumers struct {
 	*testing.T
-	scripts, dir string // with up and down; with what was built
+	scripts, dir string // with up and down; with the built programs
 	tmp          string
 	url, token   string // of the hub; of its cluster e1
 	hub          *process
@@ -43,8 +43,8 @@ const (
 	gitops = "http://127.0.0.1:3000/git/gitops.git"
 )
 
-// startConsumers starts the API server, the git server, and what names say. It returns nil where
-// make test-long has none of them.
+// startConsumers starts the API server, the git server, and the programs in names. It returns nil
+// if make test-long has not installed them.
 func startConsumers(t *testing.T, names ...string) *consumers {
 	t.Helper()
 	c := &consumers{T: t, scripts: os.Getenv("KALYPSO_TEST_CONSUMERS"), dir: os.Getenv("KALYPSO_TEST_CONSUMERS_DIR"), tmp: t.TempDir()}
@@ -80,7 +80,7 @@ func (c *consumers) repository(name string) string {
 	return filepath.Join(c.dir, "srv", "git", name+".git")
 }
 
-// run runs a program, and returns what it prints.
+// run runs a program, and returns its output.
 func (c *consumers) run(name string, args ...string) string {
 	c.Helper()
 	out, err := c.try("", name, args...)
@@ -127,7 +127,7 @@ func (c *consumers) start(name string, args ...string) *process {
 	return p
 }
 
-// eventually waits until a function returns "", which else returns what is not so yet.
+// eventually waits until a function returns "". Until then, the function returns the missing part.
 func (c *consumers) eventually(what string, f func() string) {
 	c.Helper()
 	const patience = 8 * time.Minute // Argo CD waits for three minutes between attempts
@@ -212,7 +212,7 @@ schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
 	return strings.TrimSpace(c.run("git", "-C", c.repository("gitops"), "rev-parse", "prod"))
 }
 
-// bootstrap applies what kalypso bootstrap prints with some arguments and --hub.
+// bootstrap applies the output of kalypso bootstrap with some arguments and --hub.
 func (c *consumers) bootstrap(args ...string) {
 	c.Helper()
 	work := c.TempDir()
@@ -300,7 +300,7 @@ func (c *consumers) agree(step string, kubectl func() map[string]answer, observe
 // conditionOf is a condition of an object.
 type conditionOf struct{ Type, Status, Reason, Message string }
 
-// objectOf is what is read of a reconciler's object.
+// objectOf has the fields of a reconciler's object that tests read.
 type objectOf struct {
 	Metadata struct {
 		Name              string
@@ -322,8 +322,8 @@ type objectOf struct {
 	}
 }
 
-// answers returns what kubectl shows for each workload: judge takes the objects of its assignment,
-// one after the other. It is ok where judge says nothing else.
+// answers returns the state of each workload in kubectl. judge gets the objects of its assignment,
+// one after the other. The state is ok unless judge sets a different one.
 func (c *consumers) answers(kind string, judge func(o *objectOf, is *answer)) map[string]answer {
 	c.Helper()
 	out := map[string]answer{}

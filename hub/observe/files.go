@@ -37,8 +37,9 @@ func NewRunReports(paths []string, cluster string) *RunReports {
 	return &RunReports{paths: paths, cluster: cluster, read: map[string][sha256.Size]byte{}}
 }
 
-// Reports returns the reports of the files that were not read before as they are now: an old
-// file is no news. They are no snapshots, because a run is about one environment.
+// Reports returns the reports of the files that have changed since they were last read: an
+// unchanged file is not reported again. The reports are not snapshots, because a run is about one
+// environment.
 func (s *RunReports) Reports(ctx context.Context) ([]api.Report, error) {
 	var out []api.Report
 	var problems []error
@@ -98,15 +99,15 @@ const maxLine = 16 << 20
 // Carried is a report in a file that is carried to a hub.
 type Carried struct {
 	api.Report
-	Signed *api.Signed // nil where nobody signed it
+	Signed *api.Signed // nil if it is not signed
 	Place  string      // the file and the line
 }
 
-// Stdin is the path of what is read from a reader, and not from a file.
+// Stdin is the path that stands for the standard input.
 const Stdin = "-"
 
-// ReadFiles reads the reports of files that Write wrote, one after the other, in their order; Stdin is
-// stdin. It ends with the first error, which names the line that is no report.
+// ReadFiles reads the reports of files that Write wrote, one after the other, in their order. The
+// path Stdin is stdin. It ends with the first error, which names the invalid line.
 func ReadFiles(stdin io.Reader, paths ...string) iter.Seq2[*Carried, error] {
 	return func(yield func(*Carried, error) bool) {
 		for _, path := range paths {
@@ -130,7 +131,7 @@ func ReadFiles(stdin io.Reader, paths ...string) iter.Seq2[*Carried, error] {
 	}
 }
 
-// readLines returns false where nothing more is to be read.
+// readLines reads the reports of a file. It returns false if reading must stop.
 func readLines(path string, from io.Reader, yield func(*Carried, error) bool) bool {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
@@ -184,7 +185,7 @@ func because(err error) string {
 	return ": " + err.Error()
 }
 
-// Write writes reports, a line of JSON each, signed with a token; "" for none.
+// Write writes reports as JSON, a line each. It signs them with a token, unless token is "".
 func Write(to io.Writer, reports []api.Report, token string) error {
 	w := bufio.NewWriter(to)
 	enc := json.NewEncoder(w)

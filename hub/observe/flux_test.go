@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// What the hub knows of a cluster with a real Flux is what kubectl says, by its events and by
-// what kalypso observe lists with the permissions that bootstrap prints.
+// The hub and kubectl agree about a cluster with a real Flux. The hub learns the state from Flux's
+// events, and from kalypso observe with the permissions that bootstrap prints.
 func TestSlowFlux(t *testing.T) {
 	isolated.Long(t, "runs Flux")
 	c := startConsumers(t)
@@ -208,8 +208,9 @@ func (c *consumers) account(namespace string) string {
 	return file
 }
 
-// kustomizations returns what kubectl shows for the Kustomizations of each assignment: failed where
-// one is not ready, at the commit of the GitOps branch that the assignment's own has.
+// kustomizations returns the state of each assignment's Kustomizations, as kubectl shows them. The
+// state is failed if one is not ready. The commit is the one in the GitOps branch that the
+// assignment's own Kustomization has.
 func (c *consumers) kustomizations() map[string]answer {
 	c.Helper()
 	return c.answers("kustomizations.kustomize.toolkit.fluxcd.io", func(o *objectOf, is *answer) {

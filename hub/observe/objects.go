@@ -19,7 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
-// subject is what an object is about.
+// subject identifies the assignment or the object that a finding is about.
 type subject struct{ cluster, assignment, object string }
 
 // finding is an object that kalypso wrote.
@@ -29,20 +29,20 @@ type finding struct {
 	message string
 	since   time.Time
 	title   string
-	// applies says how sure it is that the object applies the assignment's folder, so that its
-	// commit is that of the GitOps branch: 2 by its name, 1 by its kind, 0 not at all.
+	// applies is how certain it is that the object applies the assignment's folder. If it does, its
+	// commit is from the GitOps branch: 2 by its name, 1 by its kind, 0 not at all.
 	applies int
 	commit  string
 	from    origin.Origin
-	applied string // the commit that was applied last, where that is not commit; state.Unknown
-	before  string // the commit before it, where the state says nothing of what both have
-	last    string // the commit that other objects are about, where that is not commit
+	applied string // the commit that was applied last, if that is not commit; may be state.Unknown
+	before  string // the commit before it, if the state does not tell whether their content is the same
+	last    string // the commit that other objects are about, if that is not commit
 	created time.Time
 	uid     string
 }
 
-// find returns the finding of an object on a cluster; false for what kalypso did not write,
-// and for what is no part of an assignment.
+// find returns the finding of an object on a cluster. It returns false if kalypso did not write the
+// object, or if the object is not part of an assignment.
 func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory,
 	of reconcilers.Sources) (finding, bool) {
 	f := finding{title: k.Title(o), created: o.GetCreationTimestamp().Time, uid: string(o.GetUID())}
@@ -60,7 +60,7 @@ func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory
 	return f, f.cluster != ""
 }
 
-// judge fills in what an object says.
+// judge sets the fields that follow from an object's status.
 func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *memory, of reconcilers.Sources) {
 	j := k.Judge(o, of)
 	m.recall(f.title, o, &j)
@@ -73,10 +73,10 @@ func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *mem
 	}
 }
 
-// Event returns the cluster and the item of an object that its reconciler sends by itself, as they
-// are in a snapshot: on is the cluster that it comes from, and an object without an assignment
-// is known to the hub by its name. Where sure is false, it applies the assignment's folder only
-// if its commit is one of the GitOps branch: it may be about the workload's own repository.
+// Event returns the cluster and the item of an object that its reconciler sends by itself, like
+// those of a snapshot. on is the cluster that sends the object. The hub knows an object without an
+// assignment by its name. If sure is false, the object may be about the workload's own repository.
+// It then applies the assignment's folder only if its commit is one of the GitOps branch.
 func Event(k reconcilers.Kind, o *unstructured.Unstructured, on string) (cluster string, item api.Item, sure bool) {
 	f, ok := find(k, o, on, nil, nil)
 	if !ok {
@@ -94,8 +94,8 @@ func Event(k reconcilers.Kind, o *unstructured.Unstructured, on string) (cluster
 // assignmentSuffix ends the names that backends.AssignmentName returns, unless they are cut.
 var assignmentSuffix = backends.AssignmentName("", "", "")[len("--"):]
 
-// assignmentOf returns the assignment that an object says it is of; "" for none. Bundles of
-// Fleet have labels for it.
+// assignmentOf returns the assignment that an object names, or "" if it names no assignment.
+// Bundles of Fleet name it in labels.
 func assignmentOf(k reconcilers.Kind, o *unstructured.Unstructured) string {
 	if k.Name != reconcilers.BundleDeployments.Name {
 		return o.GetAnnotations()[reconcilers.AssignmentAnnotation]
@@ -137,7 +137,7 @@ func destination(k reconcilers.Kind, o *unstructured.Unstructured, on string) st
 	return name
 }
 
-// item returns what an object that applies the folder of an assignment says of it, without its state.
+// item returns the item of an object that applies the folder of an assignment, without its state.
 func (f *finding) item(of subject) api.Item {
 	return api.Item{
 		Assignment: of.assignment, Object: of.object, Commit: f.commit, Applied: f.applied,
@@ -159,7 +159,7 @@ func reported(j *reconcilers.Judgement) state.Reported {
 	return state.ReportedProgressing
 }
 
-// first returns the first commit; versions of charts are none.
+// first returns the first commit among revisions. Versions of charts are not commits.
 func first(revisions []string) string {
 	for _, r := range revisions {
 		if (len(r) == 40 || len(r) == 64) && strings.Trim(r, "0123456789abcdef") == "" {
@@ -178,9 +178,10 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// itemsOf returns an item for each subject: the worst of its objects, and of equally bad ones the
-// innermost, as the others wait for it. The commit is that of the object that applies the folder.
-// Where that has applied nothing yet, and has not failed either, nothing is there.
+// itemsOf returns an item for each subject, from its worst object. Among equally bad objects it
+// chooses the innermost, because the others wait for it. The commit comes from the object that
+// applies the folder. If that object has applied nothing yet, and nothing has failed, there is no
+// item.
 func itemsOf(found []finding) map[string][]api.Item {
 	groups := map[subject][]finding{}
 	for _, f := range found {
@@ -205,7 +206,7 @@ func itemsOf(found []finding) map[string][]api.Item {
 		if alone := len(group) == 1 || group[1].state.Compare(worst.state) < 0; alone && worst.title == applied.title {
 			item.Before = applied.before // all else is ready
 		}
-		// the failure is of what was applied before
+		// the failure belongs to the commit that was applied before
 		if worst.state == state.ReportedFailed && applied.state != worst.state && applied.last != "" {
 			item.Commit = applied.last
 		}
@@ -234,8 +235,8 @@ func uidsOf(found []finding) map[string]string {
 	return out
 }
 
-// since returns the latest time since which the objects in the worst state, the first's, have
-// been in it; zero where one does not say that.
+// since returns the latest time at which an object entered the worst state, which is the first
+// object's. It is zero if one of them does not have that time.
 func since(group []finding) (last time.Time) {
 	for _, f := range group {
 		if f.state != group[0].state {
@@ -263,8 +264,7 @@ type failure struct {
 	since      time.Time
 }
 
-// recall makes a failure of a judgement that is about one more attempt at what failed. There may be no
-// memory.
+// recall marks a judgement as failed if it is about one more attempt after a failure. m may be nil.
 func (m *memory) recall(title string, o *unstructured.Unstructured, j *reconcilers.Judgement) {
 	if m == nil {
 		return

@@ -32,8 +32,8 @@ var now = time.Date(2026, 1, 2, 15, 30, 0, 0, time.UTC)
 
 type object = map[string]any
 
-// lists are an API server's objects, by path. Lists that are nil are forbidden; others that are
-// not there are of API groups that it does not have.
+// lists are an API server's objects, by path. Lists that are nil are forbidden. The API server
+// lacks the API groups of all other paths.
 type lists map[string][]object
 
 // contexts serves clusters, and returns them as contexts c0, c1 ...
@@ -92,7 +92,7 @@ func serve(t *testing.T, handlers ...http.Handler) *observe.Clusters {
 	return observe.NewClusters(opened, func(context string) string { return context }, func() time.Time { return now })
 }
 
-// text is a report as CLUSTER: ITEM, ITEM ..., or as CLUSTER in part: for one that is no snapshot.
+// text formats a report as CLUSTER: ITEM, ITEM ..., or as CLUSTER in part if it is not a snapshot.
 func text(t *testing.T, c *observe.Clusters) string {
 	t.Helper()
 	reports, err := c.Reports(t.Context())
@@ -199,7 +199,7 @@ func TestFlux(t *testing.T) {
 	}
 }
 
-// What failed is failed while it is applied again, for the reason that it gave.
+// A failed object stays failed during the next attempt, with its reason.
 func TestFluxAgain(t *testing.T) {
 	const a, path, name = "prod/eu/shop-main", `{"path": "tree/eu/shop-main"}`, "prod-eu-shop-main-assignment"
 	failed := "c0: prod/eu/shop-main failed tree/eu/shop-main@newer Kustomization n/" + name + " R: refused"
@@ -301,8 +301,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// What a cluster had is not there any more: that is news, too. What could not be read proves
-// nothing.
+// An object that has gone from a cluster changes the snapshot, too. A list that could not be read
+// proves nothing.
 func TestSnapshots(t *testing.T) {
 	central, edge := lists{applications: {app("a", "eu-1")}}, lists{kustomizations: {kustomization("b")}}
 	c := contexts(t, central, edge)
@@ -313,11 +313,11 @@ func TestSnapshots(t *testing.T) {
 	if got, want := text(t, c), "c1: prod/eu/b ok @newer\nerror: "; !strings.HasPrefix(got, want) || !strings.Contains(got, "listing the Applications of context c0") {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	central[kustomizations] = []object{} // other reconcilers' objects are not what it is to list
+	central[kustomizations] = []object{} // the objects of other reconcilers are not on its list
 	if got, want := text(t, contexts(t, central, edge)), "c0: \nc1: prod/eu/b ok @newer"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	edge[helmReleases] = nil // this is of the same
+	edge[helmReleases] = nil // this kind belongs to the same reconciler
 	if got, want := text(t, c), "listing the HelmReleases of context c1"; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -329,8 +329,9 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// The oldest object of a cluster tells it from another one of its name, also where others come, and
-// where they are listed in another order. Where something could not be read, nothing does.
+// The oldest object of a cluster distinguishes it from another cluster with the same name. It does
+// so even if there are more objects, or a different order. If a list could not be read, there is no
+// UID.
 func TestUID(t *testing.T) {
 	made := func(name, created string) object {
 		o := of(name+"-assignment", "", "{}", ready("True", "", newer, newer))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a cluster pulls is reported whole, as far as the reconciler's objects and their sources say it, and
-// may be listed. What a suspended source feeds is suspended.
+// The origin of a cluster's content is reported in full, as far as the reconciler's objects and
+// their sources show it, and may be listed. A suspended source makes its objects suspended.
 func TestOrigins(t *testing.T) {
 	const (
 		gitRepositories = "/apis/source.toolkit.fluxcd.io/v1/gitrepositories"

@@ -12,8 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// A real Argo CD applies and deletes within the projects of assignments: all that leaves one is
-// deleted, and so is what came while the projects of an earlier release permitted everything.
+// A real Argo CD applies and deletes objects within the projects of assignments. It deletes every
+// object that an assignment no longer has. That includes objects from the time when the projects of
+// an earlier release permitted everything.
 func TestSlowArgoCDPrunesWithinProjects(t *testing.T) {
 	isolated.Long(t, "runs Argo CD")
 	c := startConsumers(t, "argocd")
@@ -148,8 +149,9 @@ namespaceServices: default: {
 	p.run("git", "-C", work, "push", "-q", "-f", p.repository("gitops"), "HEAD:prod")
 }
 
-// are returns "" once the cluster has these objects of the assignments, of the kinds that they may
-// have outside their namespaces, and their namespaces' own ConfigMaps; and all is synced.
+// are returns "" once all Applications are synced and the cluster has exactly these objects of the
+// assignments. It checks the kinds that assignments may have outside their namespaces, and the
+// ConfigMaps of their namespaces.
 func (p *projects) are(wanted ...string) func() string {
 	slices.Sort(wanted)
 	return func() string {

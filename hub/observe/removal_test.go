@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// A real Argo CD removes workloads that it cannot sync when their retries are over, and then brings
-// what comes after them. It syncs a workload that comes before its definition by a retry. The tree is
-// kalypso's, but for its pauses of 3 minutes, which would take an hour.
+// A real Argo CD removes workloads that it cannot sync once their retries are over, and then
+// applies their successors. It syncs a workload that arrives before its definition by a retry. The
+// tree is kalypso's, except its pauses of 3 minutes, which would take an hour.
 func TestSlowArgoCDRemovesWhatFails(t *testing.T) {
 	isolated.Long(t, "runs Argo CD")
 	c := startConsumers(t, "argocd")

@@ -35,26 +35,25 @@ func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[str
 
 // Sent is the result of sending reports.
 type Sent struct {
-	// Unknown are items that the hub knows no assignment for, with their clusters.
+	// Unknown are items for which the hub knows no assignment, with their clusters.
 	Unknown []string
-	// Early are clusters that no environment has yet: the hub keeps what was reported of them.
+	// Early are clusters that no environment has yet. The hub keeps their reports.
 	Early []string
-	// Problems are why reports were not taken, each with its cluster.
+	// Problems are the reasons why the hub refused reports, each with its cluster.
 	Problems []error
-	// Left are the reports that were not taken and that no later one makes good: those that are
-	// no snapshots.
+	// Left are the refused reports that no later report replaces, because they are not snapshots.
 	Left []api.Report
 	// Read is how many reports SendEach has read, and Taken how many of them the hub has taken.
 	Read, Taken int
 
-	more int // how many Problems there are beside those
+	more int // how many Problems there are beside those in the list
 }
 
 // maxProblems is how many problems are kept of reports that are not all in memory.
 const maxProblems = 100
 
-// SendEach is Send for reports that are read one after the other. An error of reading ends it as
-// well, and says how many came before. Nothing is left of what was not taken.
+// SendEach is Send for reports that are read one after the other. A read error ends it as well, and
+// the error has the number of reports before it. SendEach does not set Left.
 func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error]) (Sent, error) {
 	var out Sent
 	for r, err := range reports {
@@ -81,7 +80,7 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error
 	return out, nil
 }
 
-// until is an error that ended sending, with what came before it.
+// until returns an error that ended sending, with the number of reports before it.
 func (s *Sent) until(err error, rest string) error {
 	if s.Read == 0 {
 		return fmt.Errorf("%w; %s", err, rest)
@@ -89,9 +88,9 @@ func (s *Sent) until(err error, rest string) error {
 	return fmt.Errorf("%w; %s; reports before that: %d, of which the hub has taken %d", err, rest, s.Read, s.Taken)
 }
 
-// Send sends reports, of a snapshot that the hub has already its digest alone. It goes on after
-// what the hub does not take, and ends where it does not answer, or lets nobody in: that is the
-// error.
+// Send sends reports. If the hub already has a snapshot, Send sends only its digest. It continues
+// after a refused report. It returns an error if the hub does not answer or does not accept the
+// token.
 func (s *Sender) Send(ctx context.Context, reports []api.Report) (Sent, error) {
 	all := make([]Carried, len(reports))
 	for i, r := range reports {
@@ -185,7 +184,7 @@ func isBusy(e *api.Error) bool {
 	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable
 }
 
-// Err returns what was not taken as an error; nil for nothing.
+// Err returns the refused reports as an error, or nil if the hub has refused no report.
 func (s *Sent) Err() error {
 	if s.more > 0 {
 		return errors.Join(append(slices.Clip(s.Problems), fmt.Errorf("%d more reports were not taken", s.more))...)
@@ -193,7 +192,7 @@ func (s *Sent) Err() error {
 	return errors.Join(s.Problems...)
 }
 
-// String lists what the hub does not know; "" for nothing.
+// String lists the names that the hub does not know, or returns "" if it knows all.
 func (s *Sent) String() string {
 	var out []string
 	if len(s.Unknown) > 0 {
@@ -228,14 +227,15 @@ func ReadToken(file string) (string, error) {
 	return token, nil
 }
 
-// Enroll returns the token of a cluster in a file. Where there is no such file, it gets one from
-// the hub, and writes it for this user alone.
+// Enroll returns the token of a cluster from a file. If the file does not exist, Enroll gets a
+// token from the hub, and writes it to the file, which only this user can read.
 func Enroll(ctx context.Context, hub *api.Client, cluster, file string) (string, error) {
 	token, err := ReadToken(file)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
 	}
-	// What cannot be written is found before the hub makes a token, which ends those of before.
+	// Check that the file can be written before the hub creates a token, because that revokes the
+	// earlier ones.
 	temporary, err := os.CreateTemp(filepath.Dir(file), ".token-*") // 0600
 	if err != nil {
 		return "", err

@@ -85,8 +85,8 @@ func TestSendDigest(t *testing.T) {
 	send(snapshotOf("ok", "failed"), "items")
 }
 
-// What the hub does not know of a snapshot is said each time, also where the digest alone is sent, until
-// the hub knows it.
+// The sender reports the unknown items of a snapshot each time, even if it sends only the digest,
+// until the hub knows them.
 func TestSendUnknown(t *testing.T) {
 	known := false
 	s := observe.NewSender(hubOf(t, func(_ *http.Request, sent *api.Report) (int, string) {
@@ -208,7 +208,7 @@ func TestRunReports(t *testing.T) {
 	}
 }
 
-// What is carried to a hub is what was written.
+// The carried reports are the same as the written ones.
 func TestCarry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reports.jsonl")
 	f, err := os.Create(path)
@@ -274,7 +274,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// What is carried is sent while it is read, and what is not taken does not keep the rest from it.
+// Carried reports are sent while they are read, and a refused report does not stop the others.
 func TestSendEach(t *testing.T) {
 	taken := 0
 	s := observe.NewSender(hubOf(t, func(_ *http.Request, sent *api.Report) (int, string) {

@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// What the hub, the rollout gate and promote status say of a cluster with a real Flux is what kubectl says,
-// at each step of a day.
+// The hub, the rollout gate, promote status and kubectl agree about a cluster with a real Flux, at
+// each step of a day.
 func TestSlowEveryStatementIsTrue(t *testing.T) {
 	isolated.Long(t, "runs Flux")
 	c := startConsumers(t, "flux")
@@ -95,7 +95,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 
 	before := c.tip("dev")
 	c.suspend("dev-edge-hello-dev-assignment", true)
-	suspended := with(map[string]string{"dev/hello": "suspended", "dev/other": whichever}) // Flux may have looked for what it waits for
+	suspended := with(map[string]string{"dev/hello": "suspended", "dev/other": whichever}) // Flux may have checked its dependencies
 	d.says("14 suspended", suspended, "")
 	d.platform["greeting"] = "good night"
 	d.commits()
@@ -124,7 +124,8 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	d.hanging(t)
 }
 
-// day is a platform with environments dev and prod, both on the real cluster e1, and what is said of them.
+// day is a platform with environments dev and prod, both on the real cluster e1, and the checks of
+// their state.
 type day struct {
 	*consumers
 	platform map[string]string
@@ -175,7 +176,7 @@ configs: large: {match: {}, clusters: labels: tier: "large", values: TIER: "larg
 	d.run("git", "clone", "-q", d.repository("platform"), d.work)
 }
 
-// apps commits what the application's repository has: data is that of the ConfigMap of hello.
+// apps commits the application's repository. data is the data of hello's ConfigMap.
 func (d *day) apps(data string) {
 	d.Helper()
 	d.commit("apps", "main", map[string]string{
@@ -187,7 +188,7 @@ func (d *day) promote(environment string, more ...string) (string, error) {
 	return d.try("", "kalypso", append([]string{"promote", "-C", d.work, "--repo", d.repository("platform"), "--env", environment, "--hub", d.url, "--pending-ok"}, more...)...)
 }
 
-// promotes promotes to one environment alone.
+// promotes promotes to only one environment.
 func (d *day) promotes(environment string, more ...string) {
 	d.Helper()
 	was := d.tip(environment)
@@ -211,13 +212,13 @@ func (d *day) mustNot(environment string) {
 	}
 }
 
-// tip returns the commit of a GitOps branch; "" for none.
+// tip returns the commit of a GitOps branch, or "" if the branch does not exist.
 func (c *consumers) tip(branch string) string {
 	out, _ := c.try("", "git", "-C", c.repository("gitops"), "rev-parse", "--verify", "-q", branch)
 	return strings.TrimSpace(out)
 }
 
-// bootstraps applies what lets the cluster pull the tree of an environment.
+// bootstraps applies the manifests that let the cluster pull the tree of an environment.
 func (d *day) bootstraps(environment string) {
 	d.Helper()
 	if out, err := d.try(d.run("kalypso", "bootstrap", "cluster", environment+"/e1", "-C", d.work), "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
@@ -238,7 +239,8 @@ func (c *consumers) kubectl(in string, args ...string) {
 	}
 }
 
-// suspend does what flux suspend does. What kubectl changes by its own name, Flux sets back.
+// suspend acts as flux suspend does. Flux reverts the changes that kubectl makes under its own
+// name.
 func (c *consumers) suspend(name string, is bool) {
 	c.Helper()
 	c.patch(name, fmt.Sprintf(`{"spec": {"suspend": %t}}`, is), "--field-manager=flux")
@@ -280,7 +282,7 @@ metadata: {name: evening}
 spec: {policyName: evening, validationActions: [Deny]}
 `
 
-// fluxObject is what kubectl shows of a Kustomization.
+// fluxObject is a Kustomization as kubectl shows it.
 type fluxObject struct {
 	Metadata struct {
 		Name        string
@@ -296,8 +298,8 @@ type fluxObject struct {
 	}
 }
 
-// seen is what kubectl shows of each assignment, as ENVIRONMENT/WORKLOAD: the worst of its Kustomizations,
-// where they are not taken from where the environment's tree is.
+// seen returns the state of each assignment in kubectl, as ENVIRONMENT/WORKLOAD: the state of its
+// worst Kustomization. It is drifted if a Kustomization does not come from the environment's tree.
 func (d *day) seen() map[string]string {
 	var found struct{ Items []fluxObject }
 	text, err := d.try("", "kubectl", "get", "kustomizations.kustomize.toolkit.fluxcd.io", "-A", "-o", "json")
@@ -343,7 +345,7 @@ func (d *day) seen() map[string]string {
 	return out
 }
 
-// rows returns what the hub says of each assignment: its state and the reason.
+// rows returns the hub's view of each assignment: its state and the reason.
 func (d *day) rows() (states, reasons map[string]string) {
 	d.Helper()
 	var found struct {
@@ -366,8 +368,8 @@ func (d *day) rows() (states, reasons map[string]string) {
 // whichever is any state that kubectl shows.
 const whichever = "any"
 
-// says waits until kubectl says what is wanted of each assignment, and then until the hub, the counts of
-// promote status and the gate of prod do.
+// says waits until kubectl shows the wanted state of each assignment. It then waits until the hub,
+// the counts of promote status and the gate of prod agree.
 func (d *day) says(step string, want map[string]string, gate string) {
 	d.Helper()
 	d.eventually(step, func() string {
@@ -380,7 +382,7 @@ func (d *day) says(step string, want map[string]string, gate string) {
 		}
 		d.observe()
 		is, reasons := d.rows()
-		maps.DeleteFunc(is, func(name, _ string) bool { return want[name] == "" }) // what is not bootstrapped yet
+		maps.DeleteFunc(is, func(name, _ string) bool { return want[name] == "" }) // they are not bootstrapped yet
 		if after := d.seen(); !maps.Equal(seen, after) {
 			return "kubectl says something else than before"
 		}
@@ -391,7 +393,8 @@ func (d *day) says(step string, want map[string]string, gate string) {
 	})
 }
 
-// gate compares what promote status says of dev, and the gate of prod, with what is wanted.
+// gate compares the output of promote status about dev, and the gate of prod, with the wanted
+// results.
 func (d *day) gate(want map[string]string, reason string) string {
 	text, err := d.try("", "kalypso", "promote", "status", "-C", d.work, "--repo", d.repository("platform"), "--hub", d.url, "-o", "json")
 	var found struct {

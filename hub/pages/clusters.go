@@ -99,7 +99,7 @@ func clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
 	return row
 }
 
-// cluster counts what is on a cluster, and calls f, if not nil, with it.
+// cluster counts the assignments on a cluster, and calls f with each, if f is not nil.
 func (s *Source) cluster(environment, name string, f func(state.Row)) (counts *view.Counts, assignments int) {
 	var tally state.Tally
 	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Cluster: name},
@@ -113,7 +113,7 @@ func (s *Source) cluster(environment, name string, f func(state.Row)) (counts *v
 	return countsOf(&tally), tally.Wanted()
 }
 
-// Cluster returns a cluster with what runs on it.
+// Cluster returns a cluster with its running assignments.
 func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.Cluster, error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {

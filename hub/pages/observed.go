@@ -18,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// running is a row as pages have it. What runs is not known where another commit than the one that was
-// applied is tried.
+// running converts a row for pages. If the reconciler is trying a commit other than the applied
+// one, the running digest is not known, and is "".
 func running(r *state.Row) view.RunningRow {
 	digest := r.Running
 	if r.Applied != "" {
@@ -34,7 +34,7 @@ func running(r *state.Row) view.RunningRow {
 	}
 }
 
-// worst returns what a filter selects and is not ok, the worst first, and then what is ok.
+// worst returns the rows that match a filter, the worst first and the ok ones last.
 func (s *Source) worst(f state.Filter) []view.RunningRow {
 	states := state.States()
 	slices.Reverse(states)
@@ -99,7 +99,8 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 // performanceDays is of how many days a page has the performance.
 const performanceDays = 30
 
-// performance returns how well the releases of an environment went; nil for none.
+// performance returns how well the releases of an environment went, or nil if there were no
+// releases.
 func (s *Source) performance(ctx context.Context, environment string) (*view.Performance, error) {
 	now := s.Hub.Now()
 	since := now.AddDate(0, 0, -performanceDays)
@@ -123,7 +124,7 @@ func (s *Source) performance(ctx context.Context, environment string) (*view.Per
 	return nil, nil
 }
 
-// filter returns what a selection selects, of what who asks may see.
+// filter returns the filter of a selection, limited to the environments that the caller may see.
 func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, error) {
 	f := state.Filter{Environments: state.In(of.Environment), Ring: of.Ring,
 		ClusterType: of.ClusterType, Class: of.Class, Cluster: of.Cluster, Workload: of.Workload,
@@ -156,7 +157,7 @@ func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, e
 	return f, nil
 }
 
-// unknown says which names of a filter nothing has.
+// unknown returns a message about the unknown names of a filter, or "" if all names are known.
 func (s *Source) unknown(f state.Filter) string {
 	warning, err := question.Names(s.Hub.Fleet(), f)
 	if err != nil {
@@ -225,8 +226,8 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 	return out, nil
 }
 
-// countAt counts what a filter selects in any state as it was: of much, by what was counted then.
-// whole is false where that took too long.
+// countAt counts the matches of a filter at an earlier moment, in any state. For a wide filter it
+// uses the stored tallies. whole is false if the count took too long.
 func (s *Source) countAt(ctx context.Context, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
 	few := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1
 	if few || f.Class != "" || f.Target != "" {
@@ -242,7 +243,7 @@ func (s *Source) countAt(ctx context.Context, f state.Filter, at time.Time) (tal
 	return tally, true, err
 }
 
-// partOf says which part a page is of what a filter selects, given the counts in any state.
+// partOf returns which part of the matches a page shows, given the counts in any state.
 func partOf(tally *state.Tally, f state.Filter, p view.Page) view.Part {
 	part := view.Part{Page: p, Total: tally.Wanted()}
 	if len(f.States) > 0 {
@@ -281,7 +282,7 @@ func cursorOf(n int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(n, 10)))
 }
 
-// History returns what changed.
+// History returns a page of changes.
 func (s *Source) History(ctx context.Context, of view.Selection, cursor string) (*view.History, error) {
 	f, err := s.filter(ctx, of)
 	if err != nil {

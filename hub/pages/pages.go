@@ -1,5 +1,5 @@
-// Package pages gives view what a hub knows: what is wanted of clusters, and what was observed
-// of them.
+// Package pages lets package view show a hub's data: the wanted state of clusters, and their
+// observed state.
 package pages
 
 import (
@@ -21,20 +21,20 @@ import (
 // listed is how many of a thing are listed where a page does not have all of them.
 const listed = 100
 
-// Source is a view.Observer of a hub. Who asks sees the environments that they may see.
+// Source is a view.Observer of a hub. It shows the environments that the caller may see.
 type Source struct {
 	Hub   *hub.Hub
 	Title string
-	// Why returns why what is wanted of an environment, of all for "", may be old; "" for no reason, and
-	// nil for never.
+	// Why explains why the wanted state of an environment may be out of date. For "" it explains
+	// this for all environments. It returns "" if there is no reason. Why may be nil.
 	Why func(environment string) string
-	// Compiled answers what only a compiled platform knows.
+	// Compiled answers questions that need the compiled platform.
 	Compiled *compiled.Pool
 }
 
 var _ view.Observer = (*Source)(nil)
 
-// environments returns those that who asks may see, in the order of promotion.
+// environments returns the environments that the caller may see, in the order of promotion.
 func (s *Source) environments(ctx context.Context) []*state.Wanted {
 	i := access.From(ctx)
 	if i == nil {
@@ -95,7 +95,7 @@ func (s *Source) About(ctx context.Context) (*view.About, error) {
 	return about, nil
 }
 
-// summary counts what is in an environment.
+// summary counts the contents of an environment.
 func (s *Source) summary(w *state.Wanted) view.EnvironmentSummary {
 	_, all := s.count(state.Filter{Environments: state.In(w.Environment)}, state.ByEnvironment)
 	out := view.EnvironmentSummary{Name: w.Environment, Clusters: len(w.Clusters), Counts: all}
@@ -208,7 +208,7 @@ func (s *Source) Follow(ctx context.Context, feed *view.Feed) {
 	}
 }
 
-// at returns what an environment is compiled from: in a ring, or in its first one.
+// at returns the commits from which an environment is compiled, in a ring or in its first one.
 func at(w *state.Wanted, ring string) (compiled.At, error) {
 	if len(w.Commits) == 0 || len(w.Commits[0].Rings) == 0 {
 		return compiled.At{}, missing("nothing was promoted to environment %s yet", w.Environment)
@@ -249,8 +249,8 @@ func notCompiled() error {
 	return missing("a hub knows what is in GitOps branches: kalypso view shows this page, and what is not committed")
 }
 
-// inRing returns what is compiled of an environment in a ring, or in its first one, and all rings; none
-// where it has none. An error has them too.
+// inRing returns a compiled result of an environment in a ring or in its first one, and all rings.
+// rings is nil if the environment has no rings. An error contains the rings too.
 func inRing[T any](ctx context.Context, s *Source, environment, ring string,
 	of func(context.Context, compiled.At) (T, error)) (out T, rings []view.RingSource, err error) {
 	w, err := s.environment(ctx, environment)
@@ -268,8 +268,8 @@ func inRing[T any](ctx context.Context, s *Source, environment, ring string,
 	return out, rings, err
 }
 
-// ringsOf returns the rings of an environment, of which one is shown, or the first one; none where
-// it has none.
+// ringsOf returns the rings of an environment, and marks the shown ring, which is the first one if
+// ring is "". It returns nil if the environment has no rings.
 func ringsOf(w *state.Wanted, ring string) (rings []view.RingSource) {
 	if len(w.Commits) == 0 || len(w.Commits[0].Rings) == 0 || w.Commits[0].Rings[0].Name == "" {
 		return nil

@@ -43,7 +43,7 @@ const (
 	older = "1111111111111111111111111111111111111111"
 )
 
-// wanted wants four workloads of n clusters, of which one has a new version.
+// wanted wants four workloads on n clusters. One of the workloads has a new version.
 func wanted(environment string, n int) *state.Wanted {
 	w := &state.Wanted{Environment: environment, Repository: "https://git.example.com/ops", Branch: environment, Commits: []state.Commit{
 		{ID: newer, Time: time.Unix(1_700_000_100, 0).UTC(), Author: "kalypso", Subject: "Promote bbbbbbbbbbbb to " + environment, Rings: []state.Ring{{Name: "canary", Base: "bbbbbbbbbbbbbbbb", Own: "cccc"}, {Name: "stores", Base: "bbbbbbbbbbbbbbbb", Own: "cccc"}}},
@@ -67,8 +67,8 @@ func wanted(environment string, n int) *state.Wanted {
 	return w
 }
 
-// serve serves the pages of a hub with n clusters in each of two environments. It returns what
-// reports that a cluster of prod is ok.
+// serve serves the pages of a hub with n clusters in each of two environments. It returns a
+// function that reports the state of a cluster of prod.
 func serve(t *testing.T, n int) (url string, report func(cluster int, reported state.Reported)) {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
@@ -146,7 +146,7 @@ func page(t *testing.T, url string) string {
 	return string(text)
 }
 
-// TestColumns holds that pages have what a hub knows, and no names of what it does not.
+// TestColumns checks that pages have the hub's data, and no columns for data that a hub lacks.
 func TestColumns(t *testing.T) {
 	url, _ := serve(t, 20)
 	for path, c := range map[string]struct{ has, hasNot []string }{
@@ -170,8 +170,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestPast holds that lists of an earlier moment count everything, whichever part a page shows, by
-// all that lists of now are of, and that they lead to the folder of each cluster.
+// TestPast checks lists of an earlier moment. Each part of a list shows the counts of the whole
+// list, as lists of the present do, and links to the folder of each cluster.
 func TestPast(t *testing.T) {
 	url, _ := serve(t, 300)
 	get := func(query string) string { return page(t, url+"/running?"+query) }
@@ -300,7 +300,7 @@ func TestSlowBrowser(t *testing.T) {
 	}
 }
 
-// follows holds that an open page counts what comes.
+// follows checks that an open page updates its counts when reports arrive.
 func follows(tab *browser.Tab, url string, n int, report func(int, state.Reported)) {
 	tab.Do(chromedp.Navigate(url + "/rollouts/prod"))
 	tab.Await(`document.querySelector(".counts a").innerText.endsWith("ok")`)

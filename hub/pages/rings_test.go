@@ -54,7 +54,7 @@ func bases() *compiled.Pool {
 	}}
 }
 
-// TestRings holds that pages of what is compiled say which ring they are of, and lead to the others.
+// TestRings checks that pages of compiled data name their ring, and link to the other rings.
 func TestRings(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
 	if err != nil {

@@ -15,7 +15,7 @@ type row struct {
 	versions []map[string]int
 }
 
-// workloads returns those of some environments that a function selects, by name.
+// workloads returns the workloads of some environments that a function selects, by name.
 func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []view.WorkloadRow {
 	rows := map[string]*row{}
 	for n, w := range of {
@@ -55,7 +55,7 @@ func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []vi
 	return out
 }
 
-// counted adds what runs to workloads.
+// counted adds the counts of running assignments to workloads.
 func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
 	for n, w := range of {
 		groups, _ := s.count(state.Filter{Environments: state.In(w.Environment)}, state.ByWorkload)
@@ -133,7 +133,8 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType, targe
 		"it. kalypso explain says why."}, nil
 }
 
-// why adds what only the compiled platform knows. Where that cannot be had, the page says why.
+// why adds the details that need the compiled platform. If it cannot be compiled, the page shows
+// the reason.
 func (s *Source) why(ctx context.Context, w *state.Wanted, f *state.Folder, out *view.Assignment) {
 	from, err := at(w, f.Ring)
 	if err == nil {

@@ -31,8 +31,8 @@ func (f *fake) authorize(mux *http.ServeMux) {
 	})
 }
 
-// withPages has a hub serve its pages, of the environments dev and prod. It returns what changes
-// something of them, and what is sent something whenever a page listens to changes.
+// withPages has a hub serve its pages, with the environments dev and prod. change changes the
+// pages, and listens receives a value whenever a page listens to changes.
 func (h *hub) withPages() (change func(), listens chan struct{}) {
 	t := h.t
 	is, err := whole.Open(t.Context(), whole.Options{Store: h.db, StaleAfter: time.Hour, Now: time.Now, Problem: func(err error) { t.Error(err) }})
@@ -152,7 +152,7 @@ func TestSlowBrowser(t *testing.T) {
 			t.Errorf("the page says %q", text)
 		}
 		tab.LookAt("/sign-in/callback", false)
-		h.fake.claims = func(c map[string]any) { c["groups"] = []string{"staff"} } // of dev alone
+		h.fake.claims = func(c map[string]any) { c["groups"] = []string{"staff"} } // of dev only
 		click(tab, "main a")
 		issuer(tab, h)
 		click(tab, "#ann")

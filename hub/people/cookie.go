@@ -15,12 +15,12 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// jar puts what only this hub may read and write into cookies: JSON, encrypted and authenticated
-// by AES-256-GCM. A cookie of one name is none of another, and one of another issuer or client
-// is none either.
+// jar stores values that only this hub may read and write in cookies: JSON, encrypted and
+// authenticated by AES-256-GCM. A cookie is valid only under its own name, and only for its issuer
+// and client.
 type jar struct {
 	aead   cipher.AEAD
-	bound  string // what cookies are bound to, beside their names
+	bound  string // the issuer and client that cookies are bound to, beside their names
 	secure bool   // the hub is reached over https
 	now    func() time.Time
 }
@@ -39,14 +39,14 @@ func newJar(key, bound string, secure bool, now func() time.Time) *jar {
 	return &jar{aead, bound, secure, now}
 }
 
-// cookieContent is what is in a cookie.
+// cookieContent is the content of a cookie.
 type cookieContent struct {
 	Expires int64           `json:"e"` // seconds since 1970
 	Value   json.RawMessage `json:"v"`
 }
 
-// name returns the name of a cookie: browsers take one with __Host- from this very host alone,
-// and only over https.
+// name returns the name of a cookie. Browsers accept a cookie with __Host- only from this very
+// host, and only over https.
 func (j *jar) name(name string) string {
 	if j.secure {
 		return "__Host-" + name
@@ -80,7 +80,7 @@ func (j *jar) clear(w http.ResponseWriter, name string) {
 	http.SetCookie(w, j.cookie(name, "", -1))
 }
 
-// get reads a cookie; false where there is none that holds.
+// get reads a cookie. It returns false if the request has no valid cookie of that name.
 func (j *jar) get(r *http.Request, name string, into any) bool {
 	c, err := r.Cookie(j.name(name))
 	if err != nil {

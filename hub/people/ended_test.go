@@ -25,15 +25,15 @@ func TestSlowEnded(t *testing.T) {
 	signInOnce(t, database())
 }
 
-// signInOnce has somebody keep the cookie of a sign-in, and end it again and again with more codes of the
-// issuer, at two hubs of a database: one after the other, and many at once.
+// signInOnce has somebody keep the cookie of a sign-in, and end it again and again with more codes
+// of the issuer. The requests go to two hubs of a database, one after the other, and many at once.
 func signInOnce(t *testing.T, database string) {
 	f := newFake(t)
 	a := newHubOn(t, database, f, rulesText)
 	b := newHubOn(t, database, f, rulesText)
 	b.people.jar = a.people.jar // two hubs of one address
 	b.people.URL = a.people.URL
-	// begin begins a sign-in, and returns what ends it at a hub.
+	// begin begins a sign-in, and returns a function that ends it at a hub.
 	begin := func() (end func(h *hub) (int, string)) {
 		c := a.browser()
 		callback, err := url.Parse(a.begin(c, "/"))
@@ -86,7 +86,7 @@ func signInOnce(t *testing.T, database string) {
 	if wait.Wait(); first.Load() != 1 {
 		t.Errorf("one sign-in gave %d sessions", first.Load())
 	}
-	// What the issuer did not say makes the hub write nothing.
+	// The hub writes nothing for an answer that the issuer did not give.
 	end = begin()
 	before, err := a.db.EndedSessions(t.Context(), a.now)
 	if err != nil {

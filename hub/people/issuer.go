@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// issuer is an issuer of tokens, which is asked for its addresses and keys when they are needed:
-// a hub starts without it. Any number of goroutines may use it.
+// issuer is an issuer of tokens. It requests the issuer's addresses and keys when they are needed,
+// so that a hub starts without it. Any number of goroutines may use it.
 type issuer struct {
 	address string
 	client  *http.Client
@@ -77,7 +77,7 @@ func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 // means another one by it. Tokens are only taken with the address that the issuer itself says.
 func trimIssuer(address string) string { return strings.TrimRight(address, "/") }
 
-// short cuts an error that has what a server sent.
+// short removes the answer of a server from an error, and limits its length.
 func short(err error) error {
 	if inner := (*url.Error)(nil); errors.As(err, &inner) {
 		err = inner.Err

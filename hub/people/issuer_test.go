@@ -30,7 +30,7 @@ import (
 type fake struct {
 	*httptest.Server
 	key      *rsa.PrivateKey
-	claims   func(claims map[string]any) // changes those of the next ID token
+	claims   func(claims map[string]any) // changes the claims of the next ID token
 	sign     func(claims map[string]any) string
 	userInfo map[string]any
 	down     bool
@@ -144,7 +144,7 @@ type hub struct {
 	rules    string // the file
 	now      time.Time
 	problems []string
-	pages    http.Handler // what is not a sign-in; nil to say who asks
+	pages    http.Handler // serves all other paths; if nil, the hub prints the caller's name
 	later    atomic.Int64 // how much later than now it is, while a browser asks
 }
 
@@ -202,7 +202,7 @@ func newHubOn(t *testing.T, database string, f *fake, rules string) *hub {
 	return h
 }
 
-// write writes the rules, as of another time than those before.
+// write writes the rules, with a later modification time.
 func (h *hub) write(rules string) {
 	h.t.Helper()
 	if err := os.WriteFile(h.rules, []byte(rules), 0o600); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// Audience is what the tokens of CI jobs must be for.
+// Audience is the required audience of the tokens of CI jobs.
 const Audience = "kalypso-hub"
 
 // jobs finds out which CI job a request is from.
@@ -42,15 +42,15 @@ type jobs struct {
 	known   map[[sha256.Size]byte]job // by the hash of their tokens
 }
 
-// job is what is known of a token that was verified.
+// job is the content of a verified token.
 type job struct {
 	issuer, name string
 	claims       map[string]any
 	expires      time.Time
 }
 
-// The bounds of tokens: how many new ones of an issuer are verified in a second, since one with
-// an unknown key makes the hub ask the issuer, and how many are remembered.
+// The limits of tokens. An unknown key makes the hub ask the issuer, so only so many new tokens of
+// an issuer are verified in a second. Only so many tokens are remembered.
 const (
 	newPerSecond = 20
 	newAtOnce    = 100
@@ -111,7 +111,7 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 	if found {
 		return identity, nil
 	}
-	// The first use is what the audit has: a job asks often.
+	// The audit has only the first use, because a job sends many requests.
 	if err := j.store.Audit(ctx, api.Event{At: j.now(), Who: known.name, Action: "CI token",
 		Subject: known.issuer, Detail: identity.Roles()}); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (j *jobs) verify(ctx context.Context, token string) (*job, error) {
 	return &job{issuer: address, name: jobName(verified.Subject, address), claims: claims, expires: verified.Expiry}, nil
 }
 
-// jobName returns what a job is called in the audit.
+// jobName returns the name of a job in the audit.
 func jobName(subject, issuer string) string {
 	host := issuer
 	if u, err := url.Parse(issuer); err == nil {
@@ -162,10 +162,10 @@ func jobName(subject, issuer string) string {
 	return fmt.Sprintf("job %s of %s", line(subject, 200), host)
 }
 
-// refusedError is why a token lets nobody in. Who sent it learns only that it does not.
+// refusedError explains why a token is refused. The sender learns only the refusal.
 type refusedError struct {
-	issuer string // "" where no rule is about it
-	who    string // "" where the issuer has not signed it
+	issuer string // "" if no rule names the issuer
+	who    string // "" if the issuer has not signed the token
 	reason string
 }
 
@@ -178,8 +178,8 @@ func (e *refusedError) Error() string {
 
 func (*refusedError) Unwrap() error { return access.ErrUnknown }
 
-// The bounds of what is said of refused tokens: after which time the same is said again, and how
-// often anything is.
+// The limits of messages about refused tokens: when the same message may be repeated, and how many
+// messages there may be.
 const (
 	sayAgain  = time.Hour
 	sayEvery  = 10 * time.Second
@@ -187,14 +187,14 @@ const (
 	maxSaid   = 1000
 )
 
-// refusals are what was said of refused tokens.
+// refusals remembers the messages about refused tokens.
 type refusals struct {
 	mu      sync.Mutex
 	said    map[string]time.Time
 	limiter *rate.Limiter
 }
 
-// isNew reports whether something is to be said now.
+// isNew reports whether a message must be logged now.
 func (r *refusals) isNew(text string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,8 +208,8 @@ func (r *refusals) isNew(text string, now time.Time) bool {
 	return true
 }
 
-// refused says why a token lets nobody in, and returns what who sent it learns. The audit has only
-// what an issuer has signed.
+// refused logs why a token is refused, and returns the error for the sender. The audit has only
+// content that an issuer has signed.
 func (j *jobs) refused(ctx context.Context, e *refusedError) error {
 	if !j.refusals.isNew(e.who+"\x00"+e.Error(), j.now()) {
 		return access.ErrUnknown
@@ -267,7 +267,7 @@ type unverifiedClaims struct {
 	Audience audience `json:"aud"`
 }
 
-// claimed returns what a token says of itself; nothing for what is none.
+// claimed returns the unverified claims of a token, or no claims if the text is not a token.
 func claimed(token string) (claims unverifiedClaims) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || len(token) > maxToken {
@@ -280,7 +280,7 @@ func claimed(token string) (claims unverifiedClaims) {
 	return claims
 }
 
-// maxUnfit is how many rules are said not to fit.
+// maxUnfit is how many unfit rules an error lists.
 const maxUnfit = 3
 
 // unfit says why no rule fits a token of an issuer.

@@ -23,23 +23,24 @@ import (
 type Options struct {
 	Store *store.Store
 	Rules *File
-	// URL is the hub's own address, as browsers have it. Issuer is where people sign in, as the
-	// client with that id and secret; "" for nobody, and then CI jobs alone are found out.
+	// URL is the hub's own address, as browsers use it. Issuer is where people sign in, with this
+	// client id and secret. If Issuer is "", people cannot sign in, and the hub identifies only CI
+	// jobs.
 	URL                            string
 	Issuer, ClientID, ClientSecret string
 	GroupsClaim                    string        // the claim with a person's groups
 	Session                        time.Duration // how long a session holds
-	// Key encrypts sessions; "" for one that all hubs of the database have in common.
+	// Key encrypts sessions; "" means a key that all hubs of the database share.
 	Key     string
 	Now     func() time.Time
 	Problem func(error)
 }
 
-// People finds out who asks. Any number of goroutines may use it.
+// People identifies the senders of requests. Any number of goroutines may use it.
 type People struct {
 	Options
 	jar    *jar
-	issuer *issuer // of people; nil for none
+	issuer *issuer // of people; nil if people cannot sign in
 	jobs   *jobs
 	ended  *endedSessions
 	cross  *http.CrossOriginProtection
@@ -94,7 +95,7 @@ const (
 	signInCookie  = "kalypso-sign-in"
 )
 
-// session is who has signed in. Groups are those that the rules name.
+// session is a signed-in person. Groups has only the groups that the rules name.
 type session struct {
 	ID     string    `json:"i"`
 	Until  time.Time `json:"u"`
@@ -102,7 +103,7 @@ type session struct {
 	Groups []string  `json:"g"`
 }
 
-// session returns the session of a request; nil for none that holds.
+// session returns the session of a request, or nil if the request has no valid session.
 func (p *People) session(r *http.Request) (*session, error) {
 	s := &session{}
 	if p.issuer == nil || !p.jar.get(r, sessionCookie, s) || s.ID == "" {
@@ -115,8 +116,8 @@ func (p *People) session(r *http.Request) (*session, error) {
 	return s, nil
 }
 
-// Identify returns who a request is from: by its session, or by the token of a CI job; nil where
-// nobody knows. The role is that of the rules as they are now.
+// Identify returns the sender of a request, from its session or from the token of a CI job. It
+// returns nil if the sender is not known. The role follows from the current rules.
 func (p *People) Identify(r *http.Request) (*access.Identity, error) {
 	if token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is {
 		return p.jobs.identify(r.Context(), strings.TrimSpace(token))
@@ -125,7 +126,7 @@ func (p *People) Identify(r *http.Request) (*access.Identity, error) {
 	if s == nil {
 		return nil, err
 	}
-	if p.cross.Check(r) != nil { // another site's page sent it, and not who has the session
+	if p.cross.Check(r) != nil { // another site's page sent it, not the person with the session
 		return nil, nil
 	}
 	return p.Rules.Rules().of(s.Name, s.Groups), nil

@@ -110,7 +110,7 @@ func TestCookies(t *testing.T) {
 			t.Errorf("a replica says %v, %v", i, err)
 		}
 	}
-	// Over https, a cookie is of this host alone, and is never sent without.
+	// Over https, a cookie is valid only for this host, and is never sent without https.
 	secure := newJar("key", "", true, h.people.Now)
 	if c := secure.cookie(sessionCookie, "", 1); !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || !strings.HasPrefix(c.Name, "__Host-") {
 		t.Errorf("the cookie is %+v", c)
@@ -125,7 +125,7 @@ func changed(value string) string {
 	return "A" + value[1:]
 }
 
-// Nothing that an issuer or somebody on the way sends lets in who should not get in.
+// Nothing that an issuer or an attacker in between sends lets in a person who may not sign in.
 func TestSignInRefused(t *testing.T) {
 	other := keys(t)[1]
 	for name, c := range map[string]struct {
@@ -174,7 +174,7 @@ func TestSignInRefused(t *testing.T) {
 	}
 }
 
-// A sign-in that another browser began ends in none.
+// A browser cannot end a sign-in that another browser began.
 func TestSignInElsewhere(t *testing.T) {
 	h := newHub(t, newFake(t), rulesText)
 	attacker, victim := h.browser(), h.browser()
@@ -224,7 +224,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// What a person may do follows the rules, and the groups that the issuer gives at the next
+// A person's permissions follow the rules, and the groups that the issuer names at the next
 // sign-in.
 func TestGroups(t *testing.T) {
 	h := newHub(t, newFake(t), rulesText)
@@ -381,7 +381,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// The log says why a job is refused, once, and the audit whose it was.
+// The log has the reason why a job is refused, once, and the audit has the job's name.
 func TestJobsRefused(t *testing.T) {
 	f := newFake(t)
 	h := newHub(t, f, "ci:\n  - {issuer: "+f.URL+"/, claims: {repository: acme/platform, ref: main}, role: viewer}\n")
@@ -429,7 +429,7 @@ func TestJobsRefused(t *testing.T) {
 			t.Errorf("%s: the audit has %d more", c.want, got)
 		}
 	}
-	// What others send fills no log.
+	// Tokens of unknown issuers do not fill the log.
 	h.problems = nil
 	for i := range 100 {
 		_ = ask(f.sign(with(good, map[string]any{"iss": fmt.Sprint("https://evil.example/", i)})))

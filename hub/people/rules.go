@@ -16,11 +16,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/strictyaml"
 )
 
-// Rules say which role people and CI jobs have.
+// Rules assign roles to people and CI jobs.
 type Rules struct {
-	// Groups give a person what each group that the person is in has.
+	// Groups give a person the roles of all groups that the person is in.
 	Groups []Group `yaml:"groups"`
-	// CI give a job what each rule has that its token fits.
+	// CI gives a job the roles of all rules that match its token.
 	CI []CI `yaml:"ci"`
 }
 
@@ -73,8 +73,8 @@ func checkRole(r access.Role) error {
 	return nil
 }
 
-// shared are issuers whose tokens anybody can get, with claims of which a rule must have one:
-// the others do not say whose job it is.
+// shared are issuers whose tokens anybody can get. For each it lists claims, and a rule must
+// require one of them, because the other claims do not identify the owner of a job.
 var shared = map[string][]string{
 	"https://token.actions.githubusercontent.com": {"repository", "repository_id", "repository_owner",
 		"repository_owner_id", "sub"},
@@ -99,8 +99,8 @@ func (c *CI) check() error {
 	return nil
 }
 
-// checkIssuer returns an error for an address that is none of an issuer. Tokens are only worth
-// what is known of who gives the keys: so it is https, but on this machine.
+// checkIssuer returns an error if an address cannot belong to an issuer. The keys must come from
+// the issuer itself, so the address must use https, except on this machine.
 func checkIssuer(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
@@ -113,7 +113,7 @@ func checkIssuer(address string) error {
 	return nil
 }
 
-// of returns the identity of a person in some groups; nil for none.
+// of returns the identity of a person in some groups, or nil if the groups give no role.
 func (r *Rules) of(name string, groups []string) *access.Identity {
 	var all []access.Grant
 	for _, g := range r.Groups {
@@ -127,7 +127,7 @@ func (r *Rules) of(name string, groups []string) *access.Identity {
 	return &access.Identity{Name: name, Grants: all, Session: true}
 }
 
-// known returns those of some groups that a rule is about.
+// known returns the groups that a rule names.
 func (r *Rules) known(groups []string) []string {
 	var out []string
 	for _, g := range r.Groups {
@@ -138,7 +138,7 @@ func (r *Rules) known(groups []string) []string {
 	return out
 }
 
-// job returns the identity of a job whose token has some claims; nil for none.
+// job returns the identity of a job whose token has some claims, or nil if no rule matches.
 func (r *Rules) job(issuer, name string, claims map[string]any) *access.Identity {
 	var all []access.Grant
 	for _, c := range r.CI {
@@ -162,7 +162,7 @@ func (c *CI) holds(claims map[string]any) bool {
 	return true
 }
 
-// valuesOf returns what a claim has, as text.
+// valuesOf returns the values of a claim, as text.
 func valuesOf(claim any) []string {
 	switch v := claim.(type) {
 	case nil:
@@ -190,12 +190,12 @@ type File struct {
 	mu      sync.Mutex
 	changed time.Time
 	rules   *Rules
-	said    string          // the error that is known
-	absent  map[string]bool // environments of the rules that nobody has, as far as was said
+	said    string          // the last reported error
+	absent  map[string]bool // reported environments of the rules that the platform lacks
 }
 
-// Open reads a file of rules. problem is called with what is wrong with a later version, once: then
-// the one before holds.
+// Open reads a file of rules. If a later version is invalid, File calls problem once, and the rules
+// before it stay valid.
 func Open(path string, problem func(error)) (*File, error) {
 	f := &File{path: path, problem: problem, absent: map[string]bool{}}
 	return f, f.read()
@@ -239,8 +239,8 @@ func (f *File) Rules() *Rules {
 // followEvery is how often rules are read where nobody asks for them.
 const followEvery = 30 * time.Second
 
-// Follow reads the rules until the context ends, so that what is wrong with them is said also where
-// nobody asks. environments returns those that the platform is known to have.
+// Follow reads the rules until the context ends. It therefore reports an error in the rules even if
+// no request needs them. environments returns the known environments of the platform.
 func (f *File) Follow(ctx context.Context, environments func(context.Context) ([]string, error)) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()

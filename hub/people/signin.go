@@ -144,7 +144,7 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, inside(s.To), http.StatusSeeOther)
 }
 
-// exchange returns who the issuer says that somebody is.
+// exchange returns the person that the issuer names.
 func (p *People) exchange(ctx context.Context, code string, s *signIn) (who string, groups []string,
 	subject string, err error) {
 	provider, err := p.issuer.get(ctx)
@@ -154,7 +154,7 @@ func (p *People) exchange(ctx context.Context, code string, s *signIn) (who stri
 	ctx = p.issuer.in(ctx)
 	token, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(s.Verifier))
 	if err != nil {
-		// What the issuer sent beside its code may have secrets.
+		// The rest of the issuer's answer may contain secrets.
 		if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) {
 			err = fmt.Errorf("%s %s", refused.Response.Status, line(refused.ErrorCode, 100))
 		} else {
@@ -192,11 +192,11 @@ func (p *People) exchange(ctx context.Context, code string, s *signIn) (who stri
 	return nameOf(claims, verified.Subject), valuesOf(find(claims, p.GroupsClaim)), verified.Subject, nil
 }
 
-// person is what the names of people begin with, so that none is that of a token or a job.
+// person is the prefix of people's names, so that they differ from the names of tokens and jobs.
 const person = "person "
 
-// nameOf returns what people are called in the audit. An address that was not verified is what
-// somebody entered, and counts no more than a name.
+// nameOf returns the name of a person in the audit. Anybody can enter an address that was not
+// verified, so it counts no more than a name.
 func nameOf(claims map[string]any, subject string) string {
 	for _, name := range []string{"email", "preferred_username"} {
 		if text, is := claims[name].(string); is && text != "" && (name != "email" || claims["email_verified"] != false) {
@@ -233,7 +233,7 @@ func (p *People) ask(w http.ResponseWriter, r *http.Request) {
 		"/sign-in/out", "Sign out", true})
 }
 
-// out ends a session, for this browser and for whoever has a copy of its cookie.
+// out ends a session, for this browser and for all copies of its cookie.
 func (p *People) out(w http.ResponseWriter, r *http.Request) {
 	if p.cross.Check(r) != nil {
 		p.page(w, http.StatusForbidden, "Not signed out", "Another site's page asked for it.", "/sign-in/out", "Sign out")
@@ -253,8 +253,8 @@ func (p *People) out(w http.ResponseWriter, r *http.Request) {
 		"You are signed out of this hub. "+p.Issuer+" may still know you.", "/sign-in/", "Sign in")
 }
 
-// style is that of the pages, with colors that are those of all pages. They have no other file,
-// since only who has signed in gets any.
+// style is the style sheet of the pages, with the colors of all pages. It is inline, because only a
+// signed-in person may load other files.
 const style = `:root{color-scheme:light dark}body{background:#fff;color:#17202b;font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem;overflow-wrap:anywhere}` +
 	`a{color:#0b57b5}a,button{font:inherit}@media (prefers-color-scheme:dark){body{background:#12171d;color:#e8edf3}a{color:#86b7ff}}`
 

@@ -58,8 +58,8 @@ func Of(releases []api.Release, since, until time.Time) []api.Performance {
 	return out
 }
 
-// quantile returns, in whole seconds, how long so many percent of all took at most, by the nearest
-// rank; 0 for none. It sorts all.
+// quantile returns the duration, in whole seconds, that a percentage of all durations do not
+// exceed, by the nearest rank. It returns 0 if all is empty. It sorts all.
 func quantile(all []time.Duration, percent int) int {
 	if len(all) == 0 {
 		return 0

@@ -22,7 +22,8 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// printable is a name as errors repeat it: quoted where it has what cannot be seen.
+// printable returns a name for use in errors. It quotes the name if it contains invisible
+// characters.
 func printable(name string) string {
 	const longest = 200
 	name = strings.ToValidUTF8(name, "\uFFFD")
@@ -35,7 +36,7 @@ func printable(name string) string {
 	return name
 }
 
-// AmbiguousError is the error where a part of a name is that of several.
+// AmbiguousError is the error if several names match a part of a name.
 type AmbiguousError struct {
 	What, Name string
 	Names      []string
@@ -60,8 +61,8 @@ func Environment(fleet *state.Fleet, name string, sees func(string) bool) error 
 		slices.DeleteFunc(all, func(other string) bool { return !sees(other) }))}
 }
 
-// Resolve returns a filter with the names in full of which it has a part: the beginning of a commit that
-// some ring has or had, of at least 7 digits as git has it, and a class without its cluster type.
+// Resolve returns a filter with full names instead of parts. A part is the beginning of a commit
+// that some ring has or had, with at least 7 digits as in git, or a class without its cluster type.
 func Resolve(fleet *state.Fleet, f state.Filter) (_ state.Filter, err error) {
 	if prefix := strings.ToLower(f.Base); len(prefix) >= leastDigits && !isWhole(prefix) &&
 		strings.Trim(prefix, "0123456789abcdef") == "" {
@@ -107,7 +108,7 @@ func bases(fleet *state.Fleet, of state.Environments) []string {
 	})
 }
 
-// namesOf returns the names that a function adds of what some environments want, sorted.
+// namesOf returns the names that a function adds for the wanted state of some environments, sorted.
 func namesOf(fleet *state.Fleet, of state.Environments, each func(w *state.Wanted, add func(string))) []string {
 	seen := map[string]bool{}
 	var out []string
@@ -125,7 +126,7 @@ func namesOf(fleet *state.Fleet, of state.Environments, each func(w *state.Wante
 	return out
 }
 
-// folders is namesOf for what folders have.
+// folders is namesOf for each folder.
 func folders(fleet *state.Fleet, of state.Environments, each func(fo *state.Folder, add func(string))) []string {
 	return namesOf(fleet, of, func(w *state.Wanted, add func(string)) {
 		for i := range w.Folders {
@@ -138,7 +139,7 @@ func classes(fleet *state.Fleet, of state.Environments) []string {
 	return folders(fleet, of, func(fo *state.Folder, add func(string)) { add(fo.Name) })
 }
 
-// targets is namesOf for what deployment targets have.
+// targets is namesOf for each deployment target.
 func targets(fleet *state.Fleet, of state.Environments, name func(*state.Target) string) []string {
 	return folders(fleet, of, func(fo *state.Folder, add func(string)) {
 		for i := range fo.Targets {
@@ -158,9 +159,9 @@ func clusters(fleet *state.Fleet, of state.Environments) []string {
 	})
 }
 
-// Names says which names of a filter nothing has, where it selects nothing: of what may have the name
-// later, that is a warning, and else an error. A cluster may report later whose cluster type lists none,
-// and so may anything come to environments that nothing was promoted to.
+// Names checks the names of a filter that selects nothing. If a name is unknown and may exist
+// later, Names returns a warning, and otherwise an error. Clusters of a cluster type without a list
+// of clusters may report later. In environments without a promotion, any name may exist later.
 func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 	for _, part := range []struct {
 		what, name string
@@ -249,7 +250,8 @@ func anyUnlisted(fleet *state.Fleet, of state.Environments) bool {
 	})
 }
 
-// Cluster returns a hint to a cluster whose name is near to one that nothing has; "" for none.
+// Cluster returns a hint to a cluster with a name similar to an unknown one, or "" if no name is
+// similar.
 func Cluster(fleet *state.Fleet, of state.Environments, name string) string {
 	if near := spelling.Meant(name, clusters(fleet, of)); near != "" {
 		return "did you mean " + near + "?"
@@ -257,8 +259,9 @@ func Cluster(fleet *state.Fleet, of state.Environments, name string) string {
 	return ""
 }
 
-// Problem returns why what is wanted of some environments may be older than their branches, given the
-// reason of one, and of all of them for ""; "" for no reason.
+// Problem explains why the wanted state of some environments may be older than their branches. why
+// returns the reason of one environment, and that of all environments for "". Problem returns "" if
+// there is no reason.
 func Problem(fleet *state.Fleet, sees func(string) bool, why func(environment string) string) string {
 	if all := why(""); all != "" {
 		return all

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// fleet has prod, with two cluster types of which one lists no clusters, dev, with clusters alone, and
-// stage, to which nothing was promoted.
+// fleet has three environments. prod has two cluster types, and one of them lists no clusters. dev
+// has only cluster types that list clusters, and stage has no promotion yet.
 func fleet() *state.Fleet {
 	now := time.Unix(1_700_000_000, 0)
 	f := state.New(time.Hour, time.Minute, now)

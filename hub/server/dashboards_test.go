@@ -18,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// A hub answers all questions of the dashboards that ask it: each list of its API has rows with each
-// column, and its metrics have each name, label and value that PromQL selects.
+// A hub answers all questions of the dashboards that query it. Each list of its API has rows with
+// values in every column. Its metrics have each name, label and value that PromQL selects.
 func TestDashboards(t *testing.T) {
 	s := serve(t, hubtest.SQLite(t)())
 	token, now := releasedTwice(s), time.Now()
@@ -64,7 +64,8 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// releasedTwice lets a hub have what dashboards show, in any state. It returns a token of a viewer.
+// releasedTwice fills a hub with data in every state that dashboards show. It returns a token of a
+// viewer.
 func releasedTwice(s *served) string {
 	s.Helper()
 	w := hubtest.New(1).Wanted()
@@ -148,7 +149,8 @@ func find(in any, f func(query)) {
 	}
 }
 
-// lacks says what an answer lacks of the columns of a list; "" where some row has each.
+// lacks returns a column of a list that has no value in any row of an answer. It returns "" if
+// every column has a value in some row.
 func lacks(q query, text string) string {
 	var answer map[string]json.RawMessage
 	var rows []map[string]any
@@ -184,7 +186,7 @@ var (
 	grouping  = regexp.MustCompile(`by \((.*?)\)|\{\{(.*?)\}\}`)
 )
 
-// unknown says what PromQL selects that metrics do not have; "" for nothing.
+// unknown returns a selector of PromQL that finds no metric, or "" if all selectors find one.
 func unknown(q query, metrics string) string {
 	all := selectors.FindAllStringSubmatch(q.Expr, -1)
 	if len(all) == 0 {

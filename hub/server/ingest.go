@@ -31,7 +31,7 @@ type sender struct {
 	event      string   // one of its events, with the article
 	accepted   int      // the status of the answer to an event that the hub takes
 	signatures []string // headers that may have the HMAC of the body, the first one first
-	token      string   // the header that has the key itself, without a signature; "" for none
+	token      string   // the header with the key itself, without a signature; "" if there is no such header
 	handle     func(s *server, w http.ResponseWriter, r *http.Request, body []byte)
 }
 
@@ -126,7 +126,7 @@ func (s *server) signed(from sender, w http.ResponseWriter, r *http.Request) ([]
 	return nil, false
 }
 
-// fluxEvent is what notification-controller sends: Event of github.com/fluxcd/pkg/apis/event.
+// fluxEvent is an event of notification-controller: Event of github.com/fluxcd/pkg/apis/event.
 type fluxEvent struct {
 	InvolvedObject struct {
 		Kind      string `json:"kind"`
@@ -140,10 +140,10 @@ type fluxEvent struct {
 	Metadata  map[string]string `json:"metadata"`
 }
 
-// revision is a revision of Flux: <branch>@sha1:<commit>, or the commit alone.
+// revision matches a revision of Flux: <branch>@sha1:<commit>, or only the commit.
 var revision = regexp.MustCompile(`(?:^|:)([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// commitOf returns the commit of a revision; "" for none.
+// commitOf returns the commit of a revision, or "" if the revision has no commit.
 func commitOf(text string) string {
 	if m := revision.FindStringSubmatch(strings.ToLower(text)); m != nil {
 		return m[1]
@@ -151,8 +151,8 @@ func commitOf(text string) string {
 	return ""
 }
 
-// meta returns what an event's metadata has under a name. The controller puts the name of the
-// object's group before those that its own sources set.
+// meta returns a value of an event's metadata, by its name. The controller adds the name of the
+// object's group as a prefix to the names that its own sources set.
 func (e *fluxEvent) meta(name string) string {
 	if value := e.Metadata[name]; value != "" {
 		return value
@@ -165,8 +165,8 @@ func (e *fluxEvent) meta(name string) string {
 	return ""
 }
 
-// flux takes an event of Flux. The Alert that sends it has the cluster in its eventMetadata, or the
-// token is that of the cluster.
+// flux handles an event of Flux. The Alert that sends it has the cluster in its eventMetadata, or
+// the token belongs to the cluster.
 func (s *server) flux(w http.ResponseWriter, r *http.Request, body []byte) {
 	e := &fluxEvent{}
 	if err := json.Unmarshal(body, e); err != nil {
@@ -246,7 +246,7 @@ func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Rep
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// forge takes a push event of a forge: what is wanted is read from git then.
+// forge handles a push event of a forge. The hub then reads the wanted state from git.
 func (s *server) forge(w http.ResponseWriter, _ *http.Request, _ []byte) {
 	if s.Moved != nil {
 		s.Moved()
@@ -254,8 +254,8 @@ func (s *server) forge(w http.ResponseWriter, _ *http.Request, _ []byte) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// argoEvent is what the template of docs/hub.md makes Argo CD's notifications send. Fields that a
-// template does not send are null, and mean nothing.
+// argoEvent is the body that Argo CD's notifications send with the template of docs/hub.md. Null
+// fields are absent from the template, and the hub ignores them.
 type argoEvent struct {
 	Application string `json:"application"`
 	Namespace   string `json:"namespace"`
@@ -265,8 +265,9 @@ type argoEvent struct {
 	Cluster string `json:"cluster"`
 	Server  string `json:"server"`
 	Path    string `json:"path"`
-	// Repository and Branch are the source's repoURL and targetRevision. Automated is the automated sync of
-	// the spec, null for none; absent from templates that do not send it.
+	// Repository and Branch are the source's repoURL and targetRevision. Automated is the automated
+	// sync of the spec. It is null if the spec has no automated sync, and absent if the template
+	// does not send it.
 	Repository string          `json:"repository"`
 	Branch     string          `json:"branch"`
 	Automated  json.RawMessage `json:"automated"`

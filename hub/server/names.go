@@ -17,7 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// caveats returns what a reader must know of an answer about some environments.
+// caveats returns the problem of the environments that an answer is about.
 func (s *server) caveats(of state.Environments) api.Caveats {
 	return api.Caveats{Problem: question.Problem(s.Hub.Fleet(), of.Has, s.Problem)}
 }
@@ -36,7 +36,7 @@ func (s *server) nothing(ctx context.Context, environment string, f state.Filter
 	return out, named(err)
 }
 
-// nothingAt is nothing for an answer about an earlier moment, of which something is known already.
+// nothingAt is nothing for an answer about an earlier moment, with the warning about that moment.
 func (s *server) nothingAt(ctx context.Context, environment string, f state.Filter, about string) (api.Caveats, error) {
 	out, err := s.nothing(ctx, environment, f, true)
 	out.Warning = question.Join(about, out.Warning)
@@ -76,8 +76,8 @@ func (s *server) unknown(i *access.Identity, cluster string) error {
 	return err
 }
 
-// Fresh are the parameters of what changes: a client that has seen a version gets 304, or waits
-// for the next one.
+// Fresh has the parameters of changing answers. A client that has seen the current version gets
+// 304, or waits for the next one.
 type Fresh struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"The ETag of the last answer: 304 where nothing has changed since. Some with commas between, and *, are as in RFC 9110."`
 	Wait        int    `query:"wait" minimum:"0" maximum:"60" doc:"With If-None-Match: wait so many seconds for a change."`

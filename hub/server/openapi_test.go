@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/server"
 )
 
-// TestOpenAPI holds that openapi.yaml is the description of the API: a change of what clients see
-// is a change of that file. KALYPSO_UPDATE=1 writes it anew.
+// TestOpenAPI checks that openapi.yaml is the description of the API, so that each change for
+// clients changes that file. KALYPSO_UPDATE=1 writes it again.
 func TestOpenAPI(t *testing.T) {
 	is, err := server.OpenAPI("v1")
 	if err != nil {

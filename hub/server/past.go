@@ -20,7 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// countsAt counts by what is kept of earlier moments.
+// countsAt counts the assignments of an earlier moment, from the stored history.
 func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension) (api.Groups, error) {
 	out := api.Groups{At: at}
 	if f.Workspace != "" || slices.Contains(by, state.ByWorkspace) {
@@ -83,7 +83,7 @@ func place(order []string, name string) int {
 	return len(order)
 }
 
-// countParts counts by what was counted then.
+// countParts counts from the tallies that were stored then.
 func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension,
 	group func(map[state.Dimension]string) *state.Tally) error {
 	if f.Class != "" || f.Target != "" || slices.ContainsFunc(by,
@@ -108,7 +108,7 @@ func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, b
 // maxOnCluster is how many assignments of a cluster are read at once.
 const maxOnCluster = 10_000
 
-// countCluster counts what was on a cluster.
+// countCluster counts the assignments of a cluster at an earlier moment.
 func (s *server) countCluster(ctx context.Context, at time.Time, f state.Filter,
 	group func(map[state.Dimension]string) *state.Tally) error {
 	f.States = nil
@@ -133,7 +133,7 @@ func (s *server) countCluster(ctx context.Context, at time.Time, f state.Filter,
 	return nil
 }
 
-// assignmentsAt lists by what is kept of earlier moments.
+// assignmentsAt lists the assignments of an earlier moment, from the stored history.
 func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, p *Page) (api.Assignments, error) {
 	out := api.Assignments{At: at, Assignments: []state.Row{}}
 	if f.Workspace != "" {
@@ -226,8 +226,8 @@ func cursorOf(last any) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// read reads after what a page begins; false where that is the beginning of the list. The error is of
-// what no hub has given.
+// read decodes the cursor of a page. It returns false if the page is the first one, and an error if
+// no hub has issued the cursor.
 func (p *Page) read(into any) (there bool, err error) {
 	if p.Cursor == "" {
 		return false, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// people registers what those ask for who say who may do what.
+// people registers the operations on tokens, and the audit.
 func (s *server) people() {
 	huma.Register(s.api, huma.Operation{OperationID: "new-token", Method: http.MethodPost,
 		Path: "/v1/tokens", Summary: "Make a token", Description: "Its secret is in this answer, and " +

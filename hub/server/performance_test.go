@@ -104,7 +104,7 @@ func TestPerformance(t *testing.T) {
 	}
 }
 
-// Releases since a time are those that the hub read then or later: here, at 8:00.
+// Releases since a time are the releases that the hub read then or later: here, at 8:00.
 func TestReleasesSince(t *testing.T) {
 	s := withReleases(t)
 	for query, want := range map[string]int{
@@ -117,7 +117,8 @@ func TestReleasesSince(t *testing.T) {
 	}
 }
 
-// Who has not signed in is sent to where they can, and from there to the page that they wanted.
+// The hub redirects a person without a session to the sign-in, which leads back to the requested
+// page.
 func TestSignIn(t *testing.T) {
 	s := withReleases(t)
 	wanted := "/rollouts/prod?ring=a%2Fb&x=//evil.example.com"

@@ -110,7 +110,7 @@ type countsQuestion struct {
 	By []string `query:"by" maxItems:"3" doc:"At most three of environment, ring, clusterType, cluster, workload, workspace, deploymentTarget, version, base."`
 }
 
-// getCounts counts what a selection selects.
+// getCounts counts the assignments of a selection.
 func (s *server) getCounts(ctx context.Context, in *countsQuestion) (*answer[api.Groups], error) {
 	f, err := s.filter(ctx, &in.Selection)
 	if err != nil {

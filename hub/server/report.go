@@ -50,7 +50,7 @@ func (s *server) reporter(ctx context.Context, in *reported) (*access.Identity, 
 	return i, nil
 }
 
-// observed registers what reporters ask for.
+// observed registers the operations of reporters.
 func (s *server) observed() {
 	huma.Register(s.api, huma.Operation{
 		OperationID: "report", Method: http.MethodPost, Path: "/v1/reports",
@@ -84,7 +84,7 @@ func (s *server) observed() {
 		if s.Tokens == nil {
 			return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
 		}
-		// Who did it is noted first: a token that is made and not answered would be lost.
+		// The audit comes first: a token that is created and not answered would be lost.
 		if err := s.audit(ctx, "enroll", in.Body.Cluster, ""); err != nil {
 			return nil, unavailable()
 		}
@@ -102,8 +102,9 @@ func unlisted(cluster string) error {
 		"not list it, or its GitOps branch was not read yet", terminal.Line(cluster)))
 }
 
-// enrolled returns the environment that the token is for of a cluster in some, "" for all; false where
-// who asks makes none for it.
+// enrolled returns the environment of a new token for a cluster that is in some environments. It
+// returns "" if the token is for all environments, and false if the caller may not enroll the
+// cluster.
 func enrolled(i *access.Identity, of []string) (string, bool) {
 	scope := i.Scope(access.Enroll)
 	if i.May(access.Admin) {
@@ -129,7 +130,7 @@ func scope(i *access.Identity) state.Environments {
 	return i.Scope(access.Operator)
 }
 
-// report takes a report of who may make it.
+// report stores a report if the caller may make it.
 func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) (*body[api.Taken], error) {
 	switch {
 	case i == nil:

@@ -21,8 +21,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// described answers what is not in the description of the API: addresses, methods, and parameters of
-// questions. Somebody has misspelled them.
+// described refuses misspelled requests: paths, methods and query parameters that the description
+// of the API does not have.
 func (s *server) described(next http.Handler) http.Handler {
 	paths := s.api.OpenAPI().Paths
 	all := slices.Sorted(maps.Keys(paths))
@@ -73,7 +73,7 @@ func matches(path, asked string) bool {
 	return strings.Count(path, "/") == strings.Count(asked, "/")
 }
 
-// nearest is a hint to an address like one that is not there.
+// nearest returns a hint to an existing path that is similar to an unknown one.
 func nearest(asked string, all []string) string {
 	if of, lacks := strings.CutSuffix(asked, "/"); lacks {
 		for _, path := range all {
@@ -95,7 +95,8 @@ func methodsOf(item *huma.PathItem) map[string]*huma.Operation {
 	return out
 }
 
-// misspelled says which parameter an operation does not have; "" where it has all.
+// misspelled returns an error message for the first parameter that an operation does not have. It
+// returns "" if the operation has all of them.
 func misspelled(op *huma.Operation, query string) string {
 	given, err := url.ParseQuery(query)
 	if err != nil {
@@ -192,8 +193,8 @@ func (s *server) webhooks(mux *http.ServeMux) {
 // atOnce is how many assignments are read with the fleet locked: a client may be slow.
 const atOnce = 10_000
 
-// rollout answers with each assignment on a cluster that an environment wants, a line each, and
-// a last line that names the commit of the GitOps branch, which is one for all of them.
+// rollout answers with each assignment that an environment wants on a cluster, a line each. The
+// last line has the commit of the GitOps branch, which is the same for all lines.
 func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
 	environments, err := s.sees(r.Context(), r.URL.Query().Get("environment"))
 	if err != nil || len(environments) != 1 {
@@ -236,8 +237,8 @@ func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
 // pause is the least time between two events.
 const pause = 500 * time.Millisecond
 
-// events tells of changes as server-sent events. Where there are none, a comment now and then shows
-// whether the client is there.
+// events reports changes as server-sent events. If nothing changes, a comment now and then shows
+// whether the client is still connected.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	if _, err := allow(r.Context(), access.Viewer); err != nil {
 		problem(w, http.StatusForbidden, err.Error())

@@ -28,24 +28,26 @@ import (
 // Options configure a server.
 type Options struct {
 	Hub *hub.Hub
-	// Tokens say who may do what; nil where everybody who can connect may do everything, which
-	// is for this machine alone.
+	// Tokens decides which actions a client may perform. If it is nil, every client may perform all
+	// actions, and the server accepts only requests from this machine.
 	Tokens *access.Tokens
-	// People finds out who a request of a browser or of a CI system is from, by other means
-	// than tokens; nil for none. It returns nil where it does not know.
+	// People identifies the sender of a browser's or a CI system's request without a token of the
+	// hub. It is nil if people cannot sign in. It returns nil if it does not know the sender.
 	People func(*http.Request) (*access.Identity, error)
-	// Pages are for people; nil for none. SignIn handles what comes below /sign-in/.
+	// Pages serves people. SignIn handles the paths below /sign-in/. Both may be nil.
 	Pages, SignIn http.Handler
-	// Secrets are the keys of webhooks, by what signs with them: flux, argocd, forge.
+	// Secrets are the keys of webhooks, by sender: flux, argocd, forge.
 	Secrets map[string][]string
-	// Moved is called where a forge says that a branch has moved.
+	// The server calls Moved when a forge reports that a branch has moved.
 	Moved func()
-	// Problem returns why what is wanted of an environment, of all for "", may be old; "" for no reason.
+	// Problem explains why the wanted state of an environment may be out of date. For "" it
+	// explains this for all environments. It returns "" if there is no reason.
 	Problem func(environment string) string
 	Version string
-	// WantedAt returns when what is wanted was last read; nil where nobody knows.
+	// WantedAt returns when the wanted state was last read. It is nil if that time is not known.
 	WantedAt func() time.Time
-	// Beat is after how long without a change a stream of events shows that it is there; 0 for 30 seconds.
+	// Beat is how long a stream of events may stay silent before it sends a comment; 0 means 30
+	// seconds.
 	Beat time.Duration
 	// MetricsPerWorkload gives the metrics of assignments a label with their workload.
 	MetricsPerWorkload bool
@@ -120,7 +122,7 @@ func OpenAPI(version string) ([]byte, error) {
 	return s.api.OpenAPI().YAML()
 }
 
-// who returns who asks; nil where nobody knows.
+// who returns the identity of the caller, or nil if it is not known.
 func who(ctx context.Context) *access.Identity { return access.From(ctx) }
 
 // maxBody bounds a request's body.
@@ -134,7 +136,7 @@ func open(r *http.Request) bool {
 		strings.HasPrefix(path, "/sign-in/") || path == "/openapi.json" || path == "/openapi.yaml"
 }
 
-// guard finds out who asks, and sets what all answers have.
+// guard identifies the caller, and sets the headers of all answers.
 func (s *server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -191,7 +193,7 @@ func (s *server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers who did not say who they are: people are sent to where they can.
+// refuse answers callers without an identity. It sends people to the sign-in.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request) {
 	signIn := "/sign-in/"
 	if r.Method == http.MethodGet {
@@ -199,7 +201,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case s.SignIn == nil || strings.HasPrefix(r.URL.Path, "/v1/"):
-	case r.Header.Get("HX-Request") != "": // a script of the page asks, and htmx opens what it is told
+	case r.Header.Get("HX-Request") != "": // a script of the page asks, and htmx follows this header
 		w.Header().Set("HX-Redirect", signIn)
 	case strings.Contains(r.Header.Get("Accept"), "text/html"):
 		http.Redirect(w, r, signIn, http.StatusSeeOther)
@@ -228,7 +230,7 @@ func (s *server) identify(r *http.Request) (*access.Identity, error) {
 	return nil, nil
 }
 
-// notLocalError is that a request is not from who sits at this machine.
+// notLocalError is the error for a request that does not come from a user of this machine.
 type notLocalError struct{ why string }
 
 // Error returns why the request was refused.
@@ -237,8 +239,9 @@ func (e *notLocalError) Error() string {
 		"; without --local, it takes tokens from anywhere"
 }
 
-// notLocal says why a request is not from this machine, or was not meant for it; "" where it is and was.
-// A page on another host may resolve its name to this machine, and a proxy on this machine asks for others.
+// notLocal explains why a request is not from this machine, or was not meant for it. It returns ""
+// if the request is local. A page on another host may resolve its name to this machine, and a proxy
+// on this machine sends the requests of others.
 func notLocal(r *http.Request) string {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(from).IsLoopback() {
@@ -263,7 +266,7 @@ func notLocal(r *http.Request) string {
 	return ""
 }
 
-// cross refuses what a page of another origin sends, also one on another port of this machine.
+// cross refuses requests from pages of another origin, even from another port of this machine.
 var cross http.CrossOriginProtection
 
 // problem answers with an error as RFC 9457 has it.
@@ -309,8 +312,8 @@ func allow(ctx context.Context, role access.Role) (*access.Identity, error) {
 	return i, nil
 }
 
-// sees is allow for a viewer of environments, with commas between their names. Where none is asked for, it
-// returns those of who asks. Of several, each is one that there is.
+// sees is allow for a viewer of environments, with commas between their names. If the list is
+// empty, sees returns the environments of the caller. If it has several names, each must exist.
 func (s *server) sees(ctx context.Context, environments string) (state.Environments, error) {
 	i, err := allow(ctx, access.Viewer)
 	if err != nil {
@@ -331,22 +334,22 @@ func (s *server) sees(ctx context.Context, environments string) (state.Environme
 	return names, err
 }
 
-// The bounds of what is under way at once: requests of one who asks, and bytes of bodies, of one
-// and of all. What is made of a body takes several times as much memory.
+// The limits of simultaneous requests: their number for one caller, and the bytes of bodies, for
+// one caller and for all. The decoded form of a body takes several times as much memory.
 const (
 	maxRequests        = 1000
 	maxClusterRequests = 20 // of a token for one cluster
 	maxBytes           = 16 << 20
 	maxBytesOfAll      = 48 << 20
-	// Nobody knows who sends a webhook until all of it is read.
+	// The sender of a webhook is not known until the whole body is read.
 	maxWebhook      = 2 << 20
 	maxWebhookBytes = 32 << 20
 )
 
-// load is what is under way. Any number of goroutines may use it.
+// load counts the requests in progress. Any number of goroutines may use it.
 type load struct {
 	mu       sync.Mutex
-	requests map[string]int   // by who asks
+	requests map[string]int   // by the name of the caller
 	bytes    map[string]int64 // of their bodies
 	all      int64
 	webhooks int64
@@ -354,8 +357,8 @@ type load struct {
 
 func newLoad() *load { return &load{requests: map[string]int{}, bytes: map[string]int64{}} }
 
-// begin begins a request with a body of so many bytes, which done ends; false where there are too
-// many.
+// begin begins a request with a body of so many bytes. done ends it. begin returns false if there
+// are too many requests or bytes.
 func (l *load) begin(who string, most int, bytes int64) (done func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -380,8 +383,9 @@ func (l *load) begin(who string, most int, bytes int64) (done func(), ok bool) {
 
 var errWebhooks = errors.New("too many webhooks are sent at once")
 
-// webhook reads the body of a webhook, of which nobody knows yet who sends it. What has arrived
-// counts, and not what was announced: who sends nothing keeps nobody out.
+// webhook reads the body of a webhook, whose sender is not known yet. The limit counts the bytes
+// that have arrived, not the announced length. A sender without any data therefore does not block
+// the others.
 type webhook struct {
 	io.ReadCloser
 	load  *load

@@ -93,7 +93,7 @@ const platformCommit = "abcdef0123456789abcdef0123456789abcdef01"
 
 const commit = "00000000000000000000000000000000000000aa"
 
-// granted is who has what the header Test-Grants says: roles with environments.
+// granted returns an identity with the grants in the header Test-Grants: roles with environments.
 func granted(r *http.Request) (*access.Identity, error) {
 	i := &access.Identity{Name: "ann"}
 	for _, grant := range strings.Fields(r.Header.Get("Test-Grants")) {
@@ -218,10 +218,11 @@ func otherClusters(s *served) {
 	}
 	s.expect(403, mine, "POST", "/v1/enroll", map[string]any{"cluster": "c0"})
 	s.expect(403, mine, "POST", "/v1/tokens", map[string]any{"role": "admin"})
-	// The same for events that come with its token and not with a signature.
+	// The same applies to events with the cluster's token instead of a signature.
 	event := map[string]any{"cluster": "c1", "application": "prod-hello-main", "revision": commit, "sync": "Synced", "health": "Healthy", "phase": "Succeeded"}
 	s.expect(403, mine, "POST", "/v1/ingest/argocd", event)
-	// Argo CD's own cluster is that of the token; of a token for all, nobody knows which one it is.
+	// Argo CD's own cluster is the cluster of the token. With a token for all clusters, it is not
+	// known.
 	event["cluster"] = "in-cluster"
 	s.expect(204, mine, "POST", "/v1/ingest/argocd", event)
 	if text := s.expect(422, s.token(api.Token{Role: "operator"}), "POST", "/v1/ingest/argocd", event); !strings.Contains(text, "write its name") {
@@ -232,7 +233,7 @@ func otherClusters(s *served) {
 	s.expect(401, "", "POST", "/v1/reports", report("c0", "prod"))
 }
 
-// signed has reports come that are signed: they are those of who signed them.
+// signed sends signed reports. They count as reports of their signers.
 func signed(s *served) {
 	mine, expired := s.token(api.Token{Role: "cluster", Cluster: "c0"}), s.token(api.Token{Role: "cluster", Cluster: "c0", Expires: time.Now().Add(-time.Hour)})
 	sign := func(token, cluster string) *api.Signed {
@@ -303,7 +304,7 @@ func scopes(s *served) {
 		}
 		s.expect(404, token, "GET", "/v1/clusters/c0", nil)
 	}
-	// A reporter for dev changes nothing of prod: c2 is in both, and c0 in prod alone.
+	// A reporter for dev changes nothing of prod: c2 is in both, and c0 only in prod.
 	s.expect(200, all, "POST", "/v1/reports", report("c2", "prod"))
 	before := s.ok("c2")
 	for _, body := range []any{
@@ -382,7 +383,7 @@ func severalRoles(s *served) {
 	}
 }
 
-// roles has each role ask for what it may not have.
+// roles has each role request data and actions that it may not have.
 func roles(s *served) {
 	for role, want := range map[string][]int{ // of reports, lists, tokens, enrolment
 		"viewer": {403, 200, 403, 403}, "operator": {200, 200, 403, 403}, "admin": {200, 200, 200, 200}, "enroll": {403, 403, 403, 200},
@@ -484,7 +485,8 @@ func large(s *served) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	// A byte more than may be is all that is sent: the server reads it, and its answer is not lost.
+	// The largest request is only one byte over the limit: the server reads it all, and its answer
+	// is not lost.
 	for _, c := range []struct {
 		token, path string
 		size, want  int
@@ -529,7 +531,8 @@ func atOnce(s *served) {
 		_, _ = io.WriteString(c, header+"\r\n"+body) // it may end before all is sent
 		return c
 	}
-	// Webhooks that never end, of nobody: some are refused, and what is small is taken meanwhile.
+	// Of webhooks without a token that never end, some are refused, and small requests are still
+	// accepted.
 	part := strings.Repeat(" ", 2<<20-1)
 	answers := make(chan int, 100)
 	for range 30 {
@@ -544,7 +547,7 @@ func atOnce(s *served) {
 	if got := <-answers; got != http.StatusServiceUnavailable {
 		s.Errorf("of too many webhooks, one gets %d", got)
 	}
-	// One token has one large body under way; another one is not kept out.
+	// One token has one large body in progress, which does not block another token.
 	one, other := s.token(api.Token{Role: "cluster", Cluster: "c0"}), s.token(api.Token{Role: "operator"})
 	large := make(chan int, 3)
 	// Which of them is the second one is not known.
@@ -563,7 +566,7 @@ func atOnce(s *served) {
 	}
 	s.expect(200, other, "POST", "/v1/reports", report("c1", "prod"))
 	s.expect(200, one, "POST", "/v1/reports", report("c0", "prod")) // a small one
-	// Whoever sends much that is wrong does not get it back.
+	// The hub does not echo a large invalid body.
 	if text := s.expect(400, other, "POST", "/v1/reports", strings.Repeat("x", 1<<20)); len(text) > 1000 {
 		s.Errorf("the error has %d bytes", len(text))
 	}
@@ -634,7 +637,7 @@ func hostileTexts(s *served) {
 				s.Errorf("%s %.20q: it comes back: %q", field, text, answer)
 			}
 		}
-		// What the platform does not list is there once it reports: under any name.
+		// A cluster that the platform does not list exists once it reports, under any name.
 		body := report(text, "prod", map[string]any{"assignment": "prod/box/hello-main", "commit": commit, "state": "failed", "message": text})
 		if res, answer := s.do(token, "POST", "/v1/reports", body); res.StatusCode >= 500 {
 			s.Errorf("cluster %.20q: %s %s", text, res.Status, answer)
@@ -740,7 +743,7 @@ func cursors(s *served) {
 	}
 }
 
-// past asks about moments of which the hub knows everything, nothing, or nothing yet.
+// past asks about moments that the hub knows in full, not at all, or not yet.
 func past(s *served) {
 	token := s.token(api.Token{Role: "viewer"})
 	s.expect(200, s.token(api.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
@@ -815,7 +818,7 @@ func fresh(s *served) {
 	}
 }
 
-// names asks for what nothing has, and for what is cut short.
+// names asks for unknown names, and for names that are cut short.
 func names(s *served) {
 	token := s.token(api.Token{Role: "viewer"})
 	for path, c := range map[string]struct {
@@ -852,12 +855,13 @@ func names(s *served) {
 			s.Errorf("GET %s: %s, and not %s", path, text, c.want)
 		}
 	}
-	// Who sees one environment is told of nothing in others.
+	// A viewer of one environment learns nothing about others.
 	of := s.token(api.Token{Role: "viewer", Environment: "dev"})
 	if text := s.expect(200, of, "GET", "/v1/assignments?cluster=c1", nil); !strings.Contains(text, "there is no cluster c1") {
 		s.Error(text)
 	}
-	// What keeps a hub from reading is in each answer, and a change of it ends waiting.
+	// Each answer contains the error that keeps a hub from reading, and a change of the error ends
+	// waiting.
 	for _, path := range []string{"/v1/environments", "/v1/counts", "/v1/assignments", "/v1/history", "/v1/releases"} {
 		if text := s.expect(200, token, "GET", path, nil); strings.Contains(text, `"problem"`) {
 			s.Errorf("GET %s: %s", path, text)

@@ -15,7 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// What Flux's and Argo CD's own types make is taken: of Argo CD, by the template of docs/hub.md.
+// The hub accepts the events that Flux's and Argo CD's own types produce. Argo CD uses the template
+// of docs/hub.md.
 func TestSlowWebhooks(t *testing.T) {
 	isolated.Slow(t, "builds a program with the libraries of Flux and Argo CD")
 	program := hubtest.Webhooks(t, "../../internal/testing/webhooks")
@@ -49,7 +50,7 @@ func TestSlowWebhooks(t *testing.T) {
 		send(c.want, map[string]any{"Flux": c.event, "At": now.Add(c.after)})
 	}
 
-	// What Argo CD has of the assignment: the times are seconds of one minute.
+	// Argo CD's view of the assignment: the times are seconds of one minute.
 	app := func(status string) map[string]any {
 		var out map[string]any
 		text := `{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",

@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// What is wanted again, after it was not, is known from the next snapshot, also of a cluster that
-// runs the same all the time.
+// An assignment that is wanted again is known from the next snapshot, even if the cluster has run
+// the same all the time.
 func TestWantedAgain(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	f := state.New(time.Hour, 0, now)

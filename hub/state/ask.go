@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Filter selects assignments on clusters: those that have all that it names. "" and nil stand
-// for any.
+// Filter selects the assignments on clusters that match all of its fields. "" and nil match any
+// value.
 type Filter struct {
 	Environments                                                           Environments
 	Ring, ClusterType, Cluster, Workload, Workspace, Target, Version, Base string
 	// Class is the folder that clusters have: <clusterType>.<class>, or the cluster type for the
-	// clusters that nothing tells apart.
+	// clusters without a class.
 	Class  string
 	States []State
 }
 
-// Dimension is what counts are grouped by.
+// Dimension is a property by which counts are grouped.
 type Dimension string
 
 // The dimensions.
@@ -39,7 +39,7 @@ func Dimensions() []Dimension {
 		ByTarget, ByVersion, ByBase}
 }
 
-// Group is the count of what has the same values.
+// Group is the tally of the assignments with the same values.
 type Group struct {
 	Values []string // of each dimension
 	Tally  Tally
@@ -176,8 +176,8 @@ func (f *Fleet) List(filter Filter, after Position, yield func(Row) bool) {
 	f.list(filter, after, yield)
 }
 
-// Len returns how many assignments on clusters List lists. Where the platform does not list the clusters
-// of a type, they are more than what Count counts.
+// Len returns how many assignments on clusters List lists. If the platform does not list the
+// clusters of a type, Len is more than the total of Count.
 func (f *Fleet) Len(filter Filter) (n int) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -224,8 +224,8 @@ func (filter *Filter) states() (out uint16) {
 	return out
 }
 
-// Rollout is List for one environment. It returns the commit of the GitOps branch that wants
-// what it lists; "" for none.
+// Rollout is List for one environment. It returns the commit of the GitOps branch that wants the
+// listed assignments, or "" if there is no commit.
 func (f *Fleet) Rollout(filter Filter, after Position, yield func(Row) bool) (commit string) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -279,7 +279,7 @@ func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
 	}
 }
 
-// Folders counts what is in each folder of an environment, by its name.
+// Folders counts the assignments in each folder of an environment, by the folder's name.
 func (f *Fleet) Folders(environment string) map[string]Tally {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -296,8 +296,8 @@ func (f *Fleet) Folders(environment string) map[string]Tally {
 	return out
 }
 
-// Environments returns what is wanted of each environment, without its folders and clusters,
-// in the order of promotion. It is not to be changed.
+// Environments returns the wanted state of each environment, in the order of promotion. It does not
+// copy the folders and clusters, and the caller must not change it.
 func (f *Fleet) Environments() []*Wanted {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -310,10 +310,10 @@ func (f *Fleet) Environments() []*Wanted {
 	return out
 }
 
-// Part is what assignments have in common that are counted together.
+// Part has the values that assignments counted together share.
 type Part struct{ Environment, Ring, ClusterType, Workload, Version, Base string }
 
-// In reports whether a filter selects all of a part, by what parts know.
+// In reports whether a filter selects all of a part, by the fields that a part has.
 func (p *Part) In(f Filter) bool {
 	return f.Environments.Has(p.Environment) && (f.Ring == "" || f.Ring == p.Ring) &&
 		(f.ClusterType == "" || f.ClusterType == p.ClusterType) &&
@@ -321,7 +321,7 @@ func (p *Part) In(f Filter) bool {
 		(f.Base == "" || f.Base == p.Base)
 }
 
-// Parts counts all assignments on clusters by what they have in common.
+// Parts counts all assignments on clusters, by part.
 func (f *Fleet) Parts() map[Part]Tally {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

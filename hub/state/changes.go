@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Changes are what a step changed, in the order in which it did. They are to be read before
-// the next step.
+// Changes are the changes of one step, in their order. The caller must read them before the next
+// step.
 type Changes struct {
 	all      []Change
 	contacts []string
@@ -20,8 +20,8 @@ func (c *Changes) Contacts() []string { return c.contacts }
 type Change struct {
 	Was   State
 	Moved bool // the state changed
-	Ran   bool // what runs changed
-	Other bool // what is wanted changed
+	Ran   bool // the running digest changed
+	Other bool // the wanted content changed
 	New   bool // it was not wanted before
 	Gone  bool // it is not wanted any more
 
@@ -89,31 +89,32 @@ type Row struct {
 	// clock of the reporter.
 	Changed time.Time `json:"changed"`
 	Since   time.Time `json:"since,omitzero"`
-	// Version and Digest are what is wanted; Base is the S that it was compiled from.
+	// Version and Digest are the wanted ones; Base is the S from which the assignment was compiled.
 	Version string `json:"version,omitempty"`
 	Digest  string `json:"digest"`
 	Base    string `json:"base,omitempty"`
-	// What was observed: the zero values where nothing was. Running is the digest, where it is
-	// known.
+	// The observed state, or zero values if there is no report. Running is the running digest, if
+	// it is known.
 	Reported string `json:"reported,omitempty"`
 	Running  string `json:"running,omitempty"`
-	Given    string `json:"-"` // the digest, where the reporter knew it
+	Given    string `json:"-"` // the digest, if the reporter knew it
 	Said     string `json:"-"` // the message, as it was reported
 	Commit   string `json:"commit,omitempty"`
-	// Applied is the commit that was applied last, where that is not Commit: Unknown where nobody says
-	// which one it is.
+	// Applied is the commit that was applied last, if that is not Commit. It is Unknown if the
+	// reconciler does not name it.
 	Applied string `json:"applied,omitempty"`
-	// Repository, Branch and Path are where the cluster takes it from, as far as that is said.
+	// Repository, Branch and Path are the source of the cluster's content, as far as the reporter
+	// knows them.
 	Repository string    `json:"repository,omitempty"`
 	Branch     string    `json:"branch,omitempty"`
 	Path       string    `json:"path,omitempty"`
 	By         string    `json:"by,omitempty"`
 	At         time.Time `json:"at,omitzero"`
-	// Seen is when there was last any news of the cluster.
+	// Seen is the last contact with the cluster.
 	Seen time.Time `json:"seen,omitzero"`
 }
 
-// Runs returns the commit that was applied last; "" where that is not known.
+// Runs returns the commit that was applied last, or "" if it is not known.
 func (r *Row) Runs() string {
 	if r.Applied == Unknown {
 		return ""

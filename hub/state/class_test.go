@@ -7,7 +7,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// A class has the clusters that have its folder, also where its name is that of the cluster type.
+// A class has the clusters with its folder, even if the folder has the name of the cluster type.
 func TestFilterClass(t *testing.T) {
 	of := func(name string) state.Folder {
 		return state.Folder{Name: name, ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello"}}}
@@ -58,7 +58,7 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// Where a label has not the room for the name of a deployment target, its objects say a shorter one.
+// If the name of a deployment target is too long for a label, the objects have a shorter one.
 func TestLabel(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},

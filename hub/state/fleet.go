@@ -1,13 +1,13 @@
-// Package state holds what is wanted of clusters and what was observed of them, and computes
-// the state of each assignment on each cluster, which it counts.
+// Package state holds the wanted and the observed state of clusters. It computes and counts the
+// state of each assignment on each cluster.
 //
-// An assignment on a cluster is OK iff it was observed to be ready with the wanted digests: of
-// the assignment's folder, and of the cluster's entry where it has one. So a rollback, a
-// promotion that changes nothing and a commit that is about something else need no case of
-// their own.
+// An assignment on a cluster is OK only if it was observed to be ready with the wanted digests.
+// These are the digests of the assignment's folder, and of the cluster's entry if it has one. A
+// rollback, a promotion without changes and a commit about something else therefore need no special
+// case.
 //
-// Everything is in memory and a function of its inputs: of what is wanted, of the reports in
-// any order, and of the time. Nothing is read or written.
+// Everything is in memory and a function of its inputs: the wanted state, the reports in any order,
+// and the time. The package reads and writes no files.
 //
 // For example, the branch of dev wants hello-main of the cluster type large, at digest d2, since
 // commit c2; before, it wanted d1, at c1. A report of cluster oslo with the Item
@@ -37,7 +37,7 @@ type Fleet struct {
 	began        time.Time
 	environments map[string]*environment
 	names        []string // of environments, in the order of promotion
-	// seen is the last news of each cluster, by name.
+	// seen is the last contact of each cluster, by name.
 	seen map[string]*contact
 }
 
@@ -45,12 +45,12 @@ type Fleet struct {
 type contact struct {
 	last     time.Time // by the hub's clock
 	snapshot time.Time // by the reporter's
-	digest   string    // of the last snapshot; "" where its items are needed again
-	partial  bool      // that snapshot had items that are no assignments of the cluster
+	digest   string    // of the last snapshot; "" if its items are needed again
+	partial  bool      // some items of that snapshot did not match assignments of the cluster
 	by       string
-	uid      string // of the last snapshot that had one, and before the other one before it
+	uid      string // of the last snapshot that had one, and the different one before it
 	before   string
-	conflict time.Time    // when one of the two last came back, by the hub's clock
+	conflict time.Time    // when one of the two last returned, by the hub's clock
 	late     lateSnapshot // not kept over restarts
 	restored bool         // the report came before the hub began, or to another hub
 }
@@ -73,15 +73,15 @@ type environment struct {
 	byCommit map[string]int
 	tree     origin.Tree
 	ours     sync.Map            // whether a repository's URL is one of the tree's, by URL
-	byHand   map[string][]string // what somebody edited in the branch, by Key
+	byHand   map[string][]string // the digests that somebody edited in the branch, by Key
 	grace    time.Duration
 
 	unread    map[text]*unreadCommit
 	maxUnread int
 }
 
-// object is what a reconciler's object is about; cluster is "" where each cluster has one of
-// the name.
+// object is the assignment that a reconciler's object is about. cluster is "" if each cluster has
+// an object with that name.
 type object struct{ clusterType, target, cluster string }
 
 type folder struct {
@@ -95,7 +95,7 @@ type cluster struct {
 	name    string
 	folder  *folder
 	listed  bool
-	entry   string // the wanted digest of its entry; "" for none
+	entry   string // the wanted digest of its entry; "" if it has no entry
 	contact *contact
 	stale   bool
 	states  uint16 // one bit for each state that any pair has
@@ -114,27 +114,27 @@ var nowhere = unique.Make(origin.Origin{})
 // pair is an assignment on a cluster.
 type pair struct {
 	digest, commit, message, by text
-	applied                     text // the commit that was applied last, where that is not commit
+	applied                     text // the commit that was applied last, if that is not commit
 	from                        place
-	fromAt                      int64 // of the report that said so, in milliseconds
-	ran                         text  // the digest of what runs, as it was when that was last known
-	at, since                   int64 // of the report that said so first, in milliseconds
-	changed                     int64 // since when the state is what it is
+	fromAt                      int64 // the time of the report that named it, in milliseconds
+	ran                         text  // the running digest, when it was last known
+	at, since                   int64 // the time of the first report of this state, in milliseconds
+	changed                     int64 // since when the state holds
 	reported                    Reported
 	state                       State
 }
 
-// New returns a Fleet without clusters. A cluster is stale when its last news, or the start
-// for those of before, is older than staleAfter. What clusters run and is not known is drift
-// when it has been reported for longer than grace, which is the time that a commit may need until
-// it is known.
+// New returns a Fleet without clusters. A cluster is stale if its last contact is older than
+// staleAfter. For a contact before the start, the start counts. A commit may need as long as grace
+// until it is known. An unknown commit or digest is drift once clusters have reported it for longer
+// than grace.
 func New(staleAfter, grace time.Duration, start time.Time) *Fleet {
 	return &Fleet{staleAfter: staleAfter, grace: grace, began: start,
 		environments: map[string]*environment{}, seen: map[string]*contact{}}
 }
 
-// Order sets the order of environments, and drops all others. It returns what is not wanted any
-// more.
+// Order sets the order of environments, and removes all others. It returns the removed assignments
+// as changes.
 func (f *Fleet) Order(names []string) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,8 +155,8 @@ func (f *Fleet) Order(names []string) *Changes {
 	return changes
 }
 
-// Want replaces what is wanted of an environment, and returns what changes by it. What was
-// observed stays as it is.
+// Want replaces the wanted state of an environment, and returns the resulting changes. The observed
+// state stays the same.
 func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +199,7 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 			old = was.byClust[c.name]
 		}
 		more := f.inherit(now, was, is, old, c, changes)
-		// Its snapshot may have had what was not wanted, and is now.
+		// The last snapshot may have had an item that was not wanted, and is now.
 		if (more || c.contact.partial) && c.contact.digest != "" {
 			c.contact.digest = ""
 			changes.AddContact(c.name)
@@ -326,7 +326,7 @@ func (fo *folder) index(target string) int {
 	return i
 }
 
-// recount counts the states of a folder anew.
+// recount counts the states of a folder again.
 func (fo *folder) recount() {
 	for i := range fo.tallies {
 		fo.count(i)
@@ -368,7 +368,7 @@ func (c *cluster) set(target int, s State, now time.Time) {
 	c.folder.count(target)
 }
 
-// recount finds out anew which states there are on a cluster.
+// recount computes again which states the assignments on a cluster have.
 func (c *cluster) recount() {
 	c.states = 0
 	for i := range c.pairs {
@@ -376,9 +376,9 @@ func (c *cluster) recount() {
 	}
 }
 
-// Forget forgets a cluster that the platform lists nowhere, with all that was observed of it, until it
-// reports again. It returns nil where there is no such cluster; listed are the environments that list
-// it, where it stays.
+// Forget removes a cluster that the platform does not list, and its observed state, until it
+// reports again. It returns nil if the cluster does not exist. If environments list the cluster, it
+// stays, and listed has these environments.
 func (f *Fleet) Forget(name string) (changes *Changes, listed []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -427,8 +427,8 @@ func In(name string) Environments {
 // Has reports whether an environment is among them.
 func (e Environments) Has(name string) bool { return e == nil || slices.Contains(e, name) }
 
-// Names returns all environments that the platform has, in the order of promotion, also those of
-// which nothing could be read.
+// Names returns all environments of the platform, in the order of promotion. It includes
+// environments that could not be read.
 func (f *Fleet) Names() []string {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

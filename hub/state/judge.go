@@ -57,8 +57,8 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 	return OK
 }
 
-// elsewhere returns how the place from which a cluster takes an assignment differs from where it is
-// wanted, with both; "" where it does not, as far as that is known.
+// elsewhere returns the difference between the source from which a cluster takes an assignment and
+// the wanted source, with both values. It returns "" if no difference is known.
 func (e *environment) elsewhere(c *cluster, target int, p *pair) string {
 	if p.from == nowhere {
 		return ""
@@ -75,8 +75,8 @@ func (e *environment) elsewhere(c *cluster, target int, p *pair) string {
 	return e.tree.Differs(from, c.folder.ClusterType, c.folder.Targets[target].Name)
 }
 
-// elsewhereMessage says of what has drifted where the cluster takes it from, and where it is wanted; ""
-// of others.
+// elsewhereMessage describes the wrong source of a drifted assignment. It returns "" for other
+// assignments.
 func (e *environment) elsewhereMessage(c *cluster, target int, p *pair) string {
 	if p.state != Drifted {
 		return ""
@@ -88,8 +88,8 @@ func (e *environment) elsewhereMessage(c *cluster, target int, p *pair) string {
 	return out
 }
 
-// running returns the digest of what a cluster runs of an assignment; false where its branch
-// has had no such thing. It is "" where the cluster does not have its wanted entry.
+// running returns the running digest of an assignment on a cluster. It returns false if the branch
+// never had that content. It returns "" if the cluster does not have its wanted entry.
 func (e *environment) running(c *cluster, target int, p *pair) (string, bool) {
 	if e.elsewhere(c, target, p) != "" {
 		return "", false
@@ -99,7 +99,7 @@ func (e *environment) running(c *cluster, target int, p *pair) (string, bool) {
 		return p.digest.Value(), e.had(key, p.digest.Value())
 	}
 	place, known := e.byCommit[p.commit.Value()]
-	if !known { // it is older than what is known of the branch, or was never there
+	if !known { // it is older than the known commits of the branch, or was never in it
 		return p.ran.Value(), p.ran != none && e.had(key, p.ran.Value())
 	}
 	if c.entry != "" && e.wanted.At(place, EntryKey(c.name)) != c.entry {
@@ -108,8 +108,8 @@ func (e *environment) running(c *cluster, target int, p *pair) (string, bool) {
 	return e.wanted.At(place, key), true
 }
 
-// resolve keeps the digest of what a cluster runs, where it is known, for when its commit is
-// not known any more.
+// resolve keeps the running digest of an assignment, if it is known, for the time when its commit
+// is no longer known.
 func (e *environment) resolve(c *cluster, target int) {
 	p := &c.pairs[target]
 	if digest, known := e.running(c, target, p); known {
@@ -136,7 +136,8 @@ func (e *environment) edited(c *cluster, target int, p *pair, digest string) boo
 	return known && p.digest == none && c.entry != "" && slices.Contains(e.byHand[entry], e.wanted.At(place, entry))
 }
 
-// editedMessage says of what has drifted that somebody edited it in the branch; "" of others.
+// editedMessage explains that a drifted assignment was edited in the branch. It returns "" for
+// others.
 func (e *environment) editedMessage(c *cluster, target int, p *pair) string {
 	if p.state != Drifted || len(e.byHand) == 0 {
 		return ""
@@ -171,13 +172,13 @@ func (f *Fleet) isStale(e *environment, c *cluster, now time.Time) bool {
 		return false // it is missing
 	}
 	if c.contact.restored && last.Before(f.began) && !c.stale {
-		last = f.began // the hub was not there to hear it
+		last = f.began // the hub did not run then, and could not receive reports
 	}
 	return now.Sub(last) > cmp.Or(e.wanted.StaleAfter, f.staleAfter)
 }
 
-// Expire marks clusters of which there was no news for too long, and those that run for too long what is not
-// known, and returns what changes.
+// Expire marks clusters that have not reported for too long, and those that have run an unknown
+// commit for too long. It returns the changes.
 func (f *Fleet) Expire(now time.Time) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,7 +190,7 @@ func (f *Fleet) Expire(now time.Time) *Changes {
 				e.rejudge(c, now, changes)
 			}
 		}
-		// Judge the clusters anew that have waited for longer than the grace time.
+		// Compute the states of clusters again that have waited for longer than the grace time.
 		for _, u := range e.unread {
 			if len(u.clusters) == 0 || !e.over(u, now) {
 				continue
@@ -204,7 +205,7 @@ func (f *Fleet) Expire(now time.Time) *Changes {
 	return changes
 }
 
-// rejudge computes the states of a cluster anew.
+// rejudge computes the states of a cluster again.
 func (e *environment) rejudge(c *cluster, now time.Time, changes *Changes) {
 	for i := range c.pairs {
 		if was, is := c.pairs[i].state, e.judge(c, i, now); was != is {
@@ -214,21 +215,21 @@ func (e *environment) rejudge(c *cluster, now time.Time, changes *Changes) {
 	}
 }
 
-// unreadCommit is a commit or a digest that is reported and that is not known. A reconciler may be faster
-// than a hub, so that it may be one that the hub is about to read.
+// unreadCommit is a reported commit or digest that the hub does not know. A reconciler may be
+// faster than a hub, so the hub may be about to read it.
 type unreadCommit struct {
 	// when it was reported first, by the hub's clock, in milliseconds: one cluster's clock must not
 	// end the grace time of all
 	first int64
-	// clusters are those that wait: of which something is progressing because of it.
+	// clusters are the waiting clusters: an assignment on them is progressing because of it.
 	clusters map[*cluster]struct{}
 }
 
 // maxUnread is how many there may be before those are dropped that nothing runs.
 const maxUnread = 1000
 
-// said returns what stands for what a cluster runs of an assignment: the commit, or the digest with the
-// assignment; none where neither was reported.
+// said returns an identifier of the running content of an assignment: the commit, or the digest
+// with the assignment. It returns none if neither was reported.
 func (e *environment) said(c *cluster, target int, p *pair) text {
 	if p.digest == none {
 		return p.commit
@@ -236,7 +237,8 @@ func (e *environment) said(c *cluster, target int, p *pair) text {
 	return unique.Make(Key(c.folder.ClusterType, c.folder.Targets[target].Name) + "@" + p.digest.Value())
 }
 
-// note keeps when what is not known was first reported. It returns nil where nobody waits for it.
+// note keeps the time when unknown content was first reported. It returns nil if there is nothing
+// to wait for.
 func (e *environment) note(said text, at int64) *unreadCommit {
 	if said == none || e.grace <= 0 {
 		return nil
@@ -244,7 +246,7 @@ func (e *environment) note(said text, at int64) *unreadCommit {
 	u := e.unread[said]
 	if u == nil {
 		if len(e.unread) >= e.maxUnread {
-			// Drop what nothing runs any more.
+			// Drop the content that no cluster runs any more.
 			runs := map[text]bool{}
 			for _, c := range e.clusters {
 				for i := range c.pairs {
@@ -261,8 +263,8 @@ func (e *environment) note(said text, at int64) *unreadCommit {
 	return u
 }
 
-// mayBeRead reports whether a hub may be about to read what a cluster runs of an assignment, which is not
-// known: it was not reported for longer than the grace time.
+// mayBeRead reports whether a hub may be about to read the unknown content that a cluster runs.
+// That is so if it was not reported for longer than the grace time.
 func (e *environment) mayBeRead(c *cluster, target int, p *pair, now time.Time) bool {
 	u := e.note(e.said(c, target, p), now.UnixMilli())
 	if u == nil || e.over(u, now) {
@@ -272,7 +274,8 @@ func (e *environment) mayBeRead(c *cluster, target int, p *pair, now time.Time) 
 	return true
 }
 
-// restoreUnread takes over that a cluster waits for what is not known, or that it was found to be drift.
+// restoreUnread restores that a cluster waits for unknown content, or that the content was found to
+// be drift.
 func (e *environment) restoreUnread(c *cluster, target int, began time.Time) {
 	p := &c.pairs[target]
 	if p.reported == ReportedDrifted || p.state != Progressing && p.state != Drifted {
@@ -281,7 +284,7 @@ func (e *environment) restoreUnread(c *cluster, target int, began time.Time) {
 	if _, known := e.running(c, target, p); known {
 		return
 	}
-	first := max(p.at, p.changed, began.UnixMilli()) // the hub was not there to read it
+	first := max(p.at, p.changed, began.UnixMilli()) // the hub did not run then, and could not read it
 	if p.state == Drifted {
 		first = 0
 	}
@@ -304,7 +307,8 @@ func (e *environment) over(u *unreadCommit, now time.Time) bool {
 	return now.UnixMilli()-u.first > e.grace.Milliseconds()
 }
 
-// unreadMessage says of what is progressing because it is not known that it is not; "" of others.
+// unreadMessage explains that the hub has not read the content of a progressing assignment. For
+// others it is "".
 func (e *environment) unreadMessage(c *cluster, target int, p *pair) string {
 	if p.state != Progressing || p.reported == ReportedDrifted {
 		return ""

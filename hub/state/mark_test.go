@@ -10,9 +10,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// TestReset sets a Fleet back after reports of clusters that it knew and that it did not, after other
-// wanted commits, and after clusters and environments were dropped: it is what it was, and goes on as if
-// nothing had been.
+// TestReset resets a Fleet after reports of known and unknown clusters, after changes of the wanted
+// commits, and after removals of clusters and environments. The Fleet must be as before, and
+// continue as if nothing had happened.
 func TestReset(t *testing.T) {
 	clusters := []string{"c0", "c1", "c2", "c3", "c4", "c5", "x0", "x1", "x0"}
 	for seed := range uint64(80) {

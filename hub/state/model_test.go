@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// TestModel holds a Fleet against the reference, with reports that are late, doubled, lost and
-// by clocks that are wrong.
+// TestModel compares a Fleet with the reference. Reports are late, doubled or lost, and some clocks
+// are wrong.
 func TestModel(t *testing.T) {
 	for seed := range uint64(300) {
 		w, now := hubtest.New(seed), hubtest.Start()
@@ -30,7 +30,7 @@ func TestModel(t *testing.T) {
 				fleet.Want(now, m.Wanted)
 			case 1:
 				late = append(late, w.Report(now))
-			case 2: // what was held up comes, twice
+			case 2: // the delayed reports arrive, twice
 				for _, r := range late {
 					r.Received = now
 					observe(r)

@@ -8,9 +8,9 @@ import (
 	"unique"
 )
 
-// Observe takes a report, and returns what changes by it. What is older than what is known is
-// passed over: the result does not depend on the order in which reports arrive, and one that
-// arrives twice changes nothing.
+// Observe applies a report, and returns the resulting changes. It ignores content that is older
+// than the known state, so the result does not depend on the order of reports. A second copy of a
+// report changes nothing.
 func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -22,7 +22,7 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	}
 	places := f.places(r, received, changes)
 	if len(places) == 0 {
-		return changes, Outcome{Resend: r.Same, Unlisted: !r.Same} // its items may say of which cluster type it is
+		return changes, Outcome{Resend: r.Same, Unlisted: !r.Same} // its items may name its cluster type
 	}
 	h := f.hear(r.Cluster)
 	if r.Same && (h.digest == "" || h.digest != r.Digest) {
@@ -58,18 +58,18 @@ type observation struct {
 	*Report
 	at, received time.Time
 	snapshot     time.Time // when the last one was made, before this report
-	all          bool      // its items are all that there is now
-	whole        bool      // what is known is what the last snapshot says
+	all          bool      // its items are all items of the cluster
+	whole        bool      // the known state equals the last snapshot
 	changes      *Changes
 }
 
 // old reports whether there is a newer snapshot.
 func (o *observation) old() bool { return o.at.Before(o.snapshot) }
 
-// news sets the last news of a cluster.
+// news sets the last contact of a cluster.
 func (f *Fleet) news(h *contact, o *observation) {
-	// What was carried from a site without a connection is as old as it was there. Clocks that
-	// are wrong by less than a hub waits for news do not matter.
+	// A report that was carried from a site without a connection keeps its original time. A clock
+	// that is wrong by less than staleAfter does not matter.
 	news := o.received
 	if o.received.Sub(o.at) > f.staleAfter {
 		news = o.at
@@ -104,8 +104,8 @@ func (f *Fleet) items(o *observation, places []clusterTarget) (found map[cluster
 	return found, unknown
 }
 
-// identify takes the uid of a snapshot. One that comes after another is of a cluster that was made
-// anew, or that reports otherwise than before; the one before does not come back then.
+// identify sets the uid of a snapshot. A new uid means that the cluster was created again, or has
+// changed how it reports. In both cases the previous uid does not return.
 func (h *contact) identify(uid string, received time.Time) {
 	switch uid {
 	case "", h.uid:
@@ -141,8 +141,7 @@ func (r *Report) at(received time.Time) time.Time {
 	return at
 }
 
-// Quiet reports whether all that a report changes is when there was last any news of its
-// cluster.
+// Quiet reports whether a report changes only the last contact of its cluster.
 func (f *Fleet) Quiet(r *Report) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -180,8 +179,8 @@ type clusterTarget struct {
 	target  int
 }
 
-// places returns a cluster in each environment that has it. Where the platform does not list
-// clusters, it is in the cluster types that its items name.
+// places returns a cluster in each environment that has it. If the platform does not list clusters,
+// the items of the report name the cluster types.
 func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []clusterTarget {
 	var out []clusterTarget
 	for _, name := range f.names {
@@ -207,8 +206,8 @@ func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []clusterTarg
 	return out
 }
 
-// about returns the cluster type and the deployment target of an item; "" where the
-// environment has no such thing, or it is about another cluster.
+// about returns the cluster type and the deployment target of an item. Both are "" if the
+// environment does not have them, or if the item is about another cluster.
 func (e *environment) about(it *Item, cluster string) (clusterType, target string) {
 	if it.Assignment != "" {
 		environment, rest, _ := strings.Cut(it.Assignment, "/")
@@ -243,11 +242,11 @@ func (f *Fleet) find(places []clusterTarget, it *Item) (clusterTarget, bool) {
 	return clusterTarget{}, false
 }
 
-// take takes what was observed of an assignment on a cluster. Of two reports of one time the worse
-// counts, so that their order does not matter.
+// take applies the observed state of an assignment on a cluster. If two reports have the same time,
+// the worse one counts, so that their order does not matter.
 //
-// A snapshot that says the same as what is known leaves it as it is, which is then as old as
-// the snapshot: otherwise each commit of a branch would write all rows anew.
+// If a snapshot has the known state, take does not change it, and the state is as old as the
+// snapshot. Otherwise each commit of a branch would write all rows again.
 func (o *observation) take(at clusterTarget, it *Item) {
 	e, c, target := at.env, at.cluster, at.target
 	p := &c.pairs[target]
@@ -318,13 +317,13 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	o.whole = o.whole && (o.Snapshot || !elsewhere && (!newer || !differs))
 }
 
-// from returns where an assignment is taken from, and when that was said, given what an item says. It is
-// what was said last: events mostly say nothing of it, and are about what is known.
+// from returns the source of an assignment, and the time of that information, given an item. The
+// latest information counts. Most events lack the source, and are about the known one.
 func (o *observation) from(p *pair, said place) (place, int64) {
 	if !o.Snapshot && said == nowhere {
 		return p.from, p.fromAt
 	}
-	last := max(p.fromAt, milliseconds(o.snapshot)) // which says the same where it has no items
+	last := max(p.fromAt, milliseconds(o.snapshot)) // a snapshot without items confirms the source
 	if ms := o.at.UnixMilli(); ms > last || ms == last && compareOrigins(said, p.from) > 0 {
 		return said, ms
 	}

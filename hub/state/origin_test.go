@@ -8,8 +8,9 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Where a cluster pulls from is compared whole, in each form in which reporters say it, and the reason
-// has both values. What is suspended is never ok, and what is behind names the commit that was applied.
+// The whole source of a cluster's content is compared, in each form in which reporters name it, and
+// the reason has both values. A suspended assignment is never ok, and a behind one names its
+// applied commit.
 func TestWhatIsReportedIsComparedWhole(t *testing.T) {
 	const repository, is, before, unread = "https://git.example.com/gitops.git", "2222222222222222222222222222222222222222", "1111111111111111111111111111111111111111", "3333333333333333333333333333333333333333"
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

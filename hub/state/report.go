@@ -12,24 +12,24 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
-// Report is what a cluster was observed to run.
+// Report is the observed state of a cluster.
 type Report struct {
 	Cluster string
-	// Environments are those that the reporter may report about. It may not report about a
-	// cluster that is in others too.
+	// Environments limits the environments that the reporter may report about. It may not report
+	// about a cluster that is in others too.
 	Environments Environments
-	// At is when it was observed, by the clock of the reporter; Received is the hub's clock.
-	// The order of reports about a cluster is that of At, and At is never after Received.
+	// At is when the state was observed, by the clock of the reporter; Received is the hub's clock.
+	// Reports about a cluster are ordered by At, and At is never after Received.
 	At, Received time.Time
 	By           string // who reports, for people
-	// Snapshot says that Items are all that there is on the cluster: what is not among them
-	// is not there.
+	// Snapshot means that Items are all items of the cluster. It has no assignments other than
+	// these.
 	Snapshot bool
-	// Digest stands for Items of a snapshot: one with the digest of the last one may leave
-	// them out, which Same says.
+	// Digest is a digest of the Items of a snapshot. If the last snapshot had the same digest, the
+	// report may have no items, and Same is true.
 	Digest string
 	Same   bool
-	// UID tells the cluster of a snapshot from others of its name; "" where that is not known.
+	// UID distinguishes the cluster of a snapshot from others with its name; "" if it is not known.
 	UID   string
 	Items []Item
 }
@@ -64,24 +64,24 @@ func (r *Report) Valid() bool {
 
 // Item is the state of one assignment, as it was observed.
 type Item struct {
-	// Assignment is <environment>/<clusterType>/<target>, or has the folder of a class for the
-	// cluster type, as the tree does; "" where Object names it.
+	// Assignment is <environment>/<clusterType>/<target>. It may have the folder of a class instead
+	// of the cluster type, as the tree does. It is "" if Object identifies the assignment.
 	Assignment string
 	// Object is the name of the reconciler's object that applies the folder.
 	Object string
-	// Commit is the one of the GitOps branch that the state is about; "" where that is not known.
-	// Digest is that of the folder, from reporters that know it: then Commit does not matter.
+	// Commit is the commit of the GitOps branch that the state is about; "" if it is not known.
+	// Digest is the digest of the folder, from reporters that know it: then Commit does not matter.
 	Commit, Digest string
-	// Origin is where the reconciler takes the folder from, as far as it says that.
+	// Origin is the source from which the reconciler takes the folder, as far as it is known.
 	Origin origin.Origin
-	// Applied is the commit that was applied last, where that is not Commit: Unknown where the
-	// reconciler does not say which one it is.
+	// Applied is the commit that was applied last, if that is not Commit. It is Unknown if the
+	// reconciler does not name it.
 	Applied string
 	// Before is the commit that was applied, and ok, until Commit began to be.
 	Before  string
 	State   Reported
 	Message string
-	Since   time.Time // since when, by the reporter's clock; zero where it is not known
+	Since   time.Time // since when, by the reporter's clock; zero if it is not known
 }
 
 // origin returns where the folder is taken from. Of a report that names a class, and no place, that
@@ -95,11 +95,11 @@ func (it *Item) origin() origin.Origin {
 	return from
 }
 
-// Unknown is the Applied of an item of which nobody says which commit was applied.
+// Unknown is the Applied of an item whose applied commit is not known.
 const Unknown = "unknown"
 
-// Reported is a state as reporters know it, who do not know what is wanted. Its numbers are those
-// in databases.
+// Reported is a state in the view of reporters, who do not know the wanted state. Databases contain
+// its numbers.
 type Reported uint8
 
 // The states that are reported. Nothing is for an assignment that was there before and is absent
@@ -121,19 +121,19 @@ func (r Reported) Compare(other Reported) int {
 	return cmp.Compare(reportedRanks[r], reportedRanks[other])
 }
 
-// Outcome says what of a report could not be taken.
+// Outcome describes the parts of a report that the hub could not use.
 type Outcome struct {
 	Unlisted  bool // no environment has the cluster
-	Early     bool // and the report is kept for when one has it
+	Early     bool // and the report is kept until an environment has it
 	Elsewhere bool // the reporter may not report about it: another environment has it
 	Resend    bool // the items are needed: the last snapshot had another digest
-	// Unknown are the items that are no assignments of the cluster: their ids, or the names of
-	// objects; sorted.
+	// Unknown are the items that do not match assignments of the cluster: their ids, or the names
+	// of objects. It is sorted.
 	Unknown []string
 }
 
-// Clusters counts the clusters of an environment: of which there is news, whose news is too old,
-// and of which there never was any.
+// Clusters counts the clusters of an environment: those that report, those whose last contact is
+// too old, and those that have never reported.
 func (f *Fleet) Clusters(environment string) (reporting, stale, never int) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -157,13 +157,13 @@ func (f *Fleet) Clusters(environment string) (reporting, stale, never int) {
 // News is the last contact of a cluster, as answers have it.
 type News struct {
 	Cluster string
-	Last    time.Time // zero for none
+	Last    time.Time // zero if it has never reported
 	By      string
-	// Environments are those that have the cluster.
+	// Environments are the environments that have the cluster.
 	Environments []string
 }
 
-// News returns the last news of a cluster; false where no environment has it.
+// News returns the last contact of a cluster. It returns false if no environment has the cluster.
 func (f *Fleet) News(cluster string) (News, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -182,12 +182,12 @@ func (f *Fleet) News(cluster string) (News, bool) {
 // Contact is the most recent report of a cluster, as the store keeps it, without its items.
 type Contact struct {
 	Cluster        string
-	Last, Snapshot time.Time // of any news, and of the last snapshot, by the reporter's clock
-	Digest, By     string    // of that snapshot, "" where its items are needed again; who reported last
-	Partial        bool      // that snapshot had items that were no assignments of the cluster
-	// UID is that of the last snapshot that had one, and Before the other one that was there
-	// before. Conflict is when the one last came after the other that had come after it, by the
-	// hub's clock: two clusters have the name then.
+	Last, Snapshot time.Time // of any contact, and of the last snapshot, by the reporter's clock
+	Digest, By     string    // of that snapshot, "" if its items are needed again; the last reporter
+	Partial        bool      // some items of that snapshot did not match assignments of the cluster
+	// UID is the uid of the last snapshot that had one, and Before is the different uid before it.
+	// Conflict is when Before last returned after UID, by the hub's clock: two clusters then have
+	// the same name.
 	UID, Before string
 	Conflict    time.Time
 }
@@ -222,7 +222,8 @@ func (f *Fleet) Conflicts(environment string) []string {
 	return out
 }
 
-// Contact returns the most recent report of a cluster; the zero times where there was none.
+// Contact returns the most recent report of a cluster. Its times are zero if the cluster has never
+// reported.
 func (f *Fleet) Contact(cluster string) Contact {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -236,7 +237,7 @@ func (h *contact) of(cluster string) Contact {
 	return Contact{cluster, h.last, h.snapshot, h.digest, h.by, h.partial, h.uid, h.before, h.conflict}
 }
 
-// State is the state of an assignment on a cluster. Its numbers are those in databases.
+// State is the state of an assignment on a cluster. Databases contain its numbers.
 type State uint8
 
 // The states.

@@ -10,9 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/origin"
 )
 
-// Restore sets what was observed of an assignment before the hub began, or by another hub, and
-// since when its state is what it was then. What is wanted must be known; other rows are
-// passed over.
+// Restore sets the observed state of an assignment from before the hub began, or from another hub,
+// and since when it has its state. The wanted state must be known. Restore ignores other rows.
 func (f *Fleet) Restore(environment, name, target string, s Stored) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,28 +46,28 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 	}
 }
 
-// Stored is what is kept of an assignment on a cluster. Times are in milliseconds.
+// Stored is the stored state of an assignment on a cluster. Times are in milliseconds.
 type Stored struct {
 	Folder                      string
 	Digest, Commit, Message, By string
-	Applied                     string // the commit that was applied last, where that is not Commit
+	Applied                     string // the commit that was applied last, if that is not Commit
 	Origin                      origin.Origin
-	Ran                         string // the digest of what runs
+	Ran                         string // the running digest
 	At, Since, Changed          int64
 	Reported                    Reported
 	State                       State
 }
 
-// RestoreWanted sets what is wanted of an environment, as it was before, or as another hub has
-// it. What changes by it is restored, too.
+// RestoreWanted sets the wanted state of an environment, from the store or from another hub. It
+// does not return the resulting changes, because they are restored, too.
 func (f *Fleet) RestoreWanted(now time.Time, w *Wanted) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.want(now, w, nil)
 }
 
-// RestoreCluster takes the last news of a cluster from before, or from another hub. One without any
-// was forgotten.
+// RestoreCluster sets the last contact of a cluster from before, or from another hub. A cluster
+// without a contact was forgotten.
 func (f *Fleet) RestoreCluster(was Contact) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +85,7 @@ func (f *Fleet) RestoreCluster(was Contact) {
 	switch was.Snapshot.Compare(h.snapshot) {
 	case 1:
 		h.snapshot, h.digest, h.partial, h.uid, h.before = was.Snapshot, was.Digest, was.Partial, was.UID, was.Before
-	default: // of two that differ, one lacks what the other has: its items are needed
+	default: // of two that differ, one lacks content of the other: its items are needed
 		if h.partial = h.partial || was.Partial; h.digest != was.Digest {
 			h.digest = ""
 		}
@@ -96,8 +95,8 @@ func (f *Fleet) RestoreCluster(was Contact) {
 	}
 }
 
-// Restored ends a restoration of everything: it counts. A cluster of which anything was stale
-// is so until there is news of it.
+// Restored ends a restoration: it counts the states. A cluster with a stale assignment stays stale
+// until its next contact.
 func (f *Fleet) Restored() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,8 +107,8 @@ func (f *Fleet) Restored() {
 	}
 }
 
-// Judge computes all states anew, and returns what changes: where those that were restored are
-// by another version's rules.
+// Judge computes all states again, and returns the changes. States change if another version's
+// rules computed the restored ones.
 func (f *Fleet) Judge(now time.Time) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,30 +122,31 @@ func (f *Fleet) Judge(now time.Time) *Changes {
 	return changes
 }
 
-// Checkpoint is what a Fleet had at one moment: what was wanted, and what was known of some clusters. A
-// Fleet can be set back to it as long as nothing but those clusters, what is wanted and the time
-// has changed the Fleet since.
+// Checkpoint is the state of a Fleet at one moment: the wanted state, and the known state of some
+// clusters. Reset can return to it if only those clusters, the wanted state and the time have
+// changed the Fleet since.
 type Checkpoint struct {
 	environments map[string]*environment
 	names        []string
 	clusters     map[string]clusterCheckpoint
 }
 
-// clusterCheckpoint is what was known of a cluster: its news, nil for none, and what it was in each environment
-// that had it.
+// clusterCheckpoint is the known state of a cluster: its contact, or nil if it has never reported,
+// and its state in each environment that has it.
 type clusterCheckpoint struct {
 	contact *contact
 	news    contact
 	in      map[*environment]savedCluster
 }
 
-// savedCluster is a cluster, and what it was.
+// savedCluster is a cluster, and a copy of its state.
 type savedCluster struct {
 	cluster *cluster
 	was     cluster
 }
 
-// Checkpoint notes what is wanted, and what is known of some clusters, which may be there more than once.
+// Checkpoint saves the wanted state, and the known state of some clusters. clusters may have
+// duplicates.
 func (f *Fleet) Checkpoint(clusters []string) *Checkpoint {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -171,8 +171,9 @@ func (f *Fleet) Checkpoint(clusters []string) *Checkpoint {
 	return m
 }
 
-// Reset sets a Fleet back to a mark, which is used once. What stays changes no state: when a commit that
-// is not known was first reported, and that the items of a snapshot are needed again.
+// Reset returns a Fleet to a checkpoint, which can be used once. Two changes remain, because they
+// affect no state: when an unknown commit was first reported, and that the items of a snapshot are
+// needed again.
 func (f *Fleet) Reset(m *Checkpoint) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +204,7 @@ func (f *Fleet) Reset(m *Checkpoint) {
 	}
 }
 
-// insert adds a cluster; its folder is to be counted anew.
+// insert adds a cluster. The caller must count its folder again.
 func (e *environment) insert(c *cluster) {
 	e.byClust[c.name] = c
 	byName := func(c *cluster, name string) int { return strings.Compare(c.name, name) }
@@ -212,7 +213,7 @@ func (e *environment) insert(c *cluster) {
 	c.folder.clusters = append(c.folder.clusters, c)
 }
 
-// remove removes a cluster; its folder is to be counted anew.
+// remove removes a cluster. The caller must count its folder again.
 func (e *environment) remove(c *cluster) {
 	same := func(other *cluster) bool { return other == c }
 	delete(e.byClust, c.name)

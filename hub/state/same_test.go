@@ -7,7 +7,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// What is wanted is read again where any of it may differ.
+// The wanted state is read again if any part of it may differ.
 func TestSameWanted(t *testing.T) {
 	same := func(w *Wanted) string {
 		if w.Same(&Wanted{Commits: []Commit{{}}}) {

@@ -8,7 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// What the hub has not read yet is no drift, until it was reported for longer than the grace time.
+// Content that the hub has not read is not drift until it was reported for longer than the grace
+// time.
 func TestUnread(t *testing.T) {
 	const grace = time.Minute
 	now := time.Unix(1_700_000_000, 0)
@@ -69,7 +70,7 @@ func TestUnread(t *testing.T) {
 	report("c1", "", "", state.ReportedOK, true)
 	expect("changed on the cluster, and nothing known", "drifted m", "drifted ")
 
-	for i := range 5000 { // what nothing runs any more is dropped
+	for i := range 5000 { // content that no cluster runs any more is dropped
 		now = now.Add(time.Millisecond)
 		report("c0", fmt.Sprint("x", i), "", state.ReportedOK, true)
 	}

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Wanted is what an environment's GitOps branch wants of its clusters, and what it wanted in
-// the commits before.
+// Wanted is the state that an environment's GitOps branch wants of its clusters, now and in earlier
+// commits.
 type Wanted struct {
 	Environment string
 	// Repository, Branch and Path are where the tree is. Mirrors are other URLs from which clusters
 	// may pull it.
 	Repository, Branch, Path string
 	Mirrors                  []string `json:",omitempty"`
-	// StaleAfter is how old the news of a cluster may be, by the platform's policy; 0 for the
-	// hub's own bound.
+	// StaleAfter is the maximum age of a cluster's last contact, by the platform's policy; 0 means
+	// the hub's own limit.
 	StaleAfter time.Duration
 	// Min and MaxFailed are how much of a rollout must be healthy, by the platform's policy.
 	Min       string
@@ -26,7 +26,7 @@ type Wanted struct {
 	Older     bool     // there are commits before those below
 	Commits   []Commit // newest first; Folders and Clusters are as the first of them has them
 	Folders   []Folder // sorted by name
-	// Clusters are those that the platform lists, sorted by name.
+	// Clusters are the clusters that the platform lists, sorted by name.
 	Clusters []Cluster
 }
 
@@ -36,22 +36,22 @@ type Commit struct {
 	Time    time.Time `json:"time"`
 	Author  string    `json:"author,omitempty"`
 	Subject string    `json:"subject,omitempty"`
-	// Rings are what each ring has in it; one without a name where there are no rings.
+	// Rings has the content of each ring; one without a name if there are no rings.
 	Rings []Ring `json:"rings,omitempty"`
-	// Was has the digests that differ from those in the next newer commit, as this commit has
-	// them, by Key; "" for what it does not have.
-	// They are those of the records.
+	// Was has the digests of this commit that differ from those in the next newer commit, by Key. A
+	// digest is "" if this commit lacks the content. The digests come from the records.
 	Was map[string]string `json:"was,omitempty"`
-	// Edited has the digests that the commit's tree has where its record says others, by Key, as
-	// where somebody edited generated files by hand; "" for what the tree does not have.
+	// Edited has the digests in the commit's tree that differ from its record, by Key. They differ,
+	// for example, if somebody edited generated files by hand. A digest is "" if the tree lacks the
+	// content.
 	Edited map[string]string `json:"edited,omitempty"`
-	// Effect is what the commit changes on clusters, by its record and the one before; nil
-	// where that is not known, and for commits that are not the newest release of any ring.
+	// Effect has the changes of the commit on clusters, by its record and the one before. It is nil
+	// if they are not known, and for commits that are not the newest release of any ring.
 	Effect *Effect `json:"effect,omitempty"`
 }
 
-// Effect counts what a commit changes on clusters, in pairs of a deployment target and a
-// cluster; a cluster type that lists no clusters counts as one.
+// Effect counts the changes of a commit on clusters, in pairs of a deployment target and a cluster.
+// A cluster type that lists no clusters counts as one.
 type Effect struct {
 	Removed     int `json:"removed"`
 	RemovedFrom int `json:"removedFrom"` // clusters
@@ -85,8 +85,8 @@ type Folder struct {
 // Target is a deployment target in a folder.
 type Target struct {
 	Name string `json:"name"` // the full name
-	// Label is the name as a value of labels, which are shorter; "" where it is the same. Objects
-	// of Fleet say by labels alone which assignment they are of.
+	// Label is the name as the value of a label, which is shorter; "" if it is the same. Objects of
+	// Fleet name their assignment only in labels.
 	Label     string `json:"label,omitempty"`
 	Workload  string `json:"workload"`
 	Workspace string `json:"workspace,omitempty"`
@@ -94,8 +94,8 @@ type Target struct {
 	Backend   string `json:"backend,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Digest    string `json:"digest"` // git's id of the folder
-	// Object is the reconciler's object that applies the folder, and Objects are those that
-	// apply it to one cluster each, with the name of the cluster.
+	// Object is the reconciler's object that applies the folder. Objects are the objects that apply
+	// it to one cluster each, with the name of the cluster.
 	Object  string            `json:"object,omitempty"`
 	Objects map[string]string `json:"objects,omitempty"`
 }
@@ -104,7 +104,7 @@ type Target struct {
 type Cluster struct {
 	Name   string `json:"name"`
 	Folder string `json:"folder"`
-	// Entry is the digest of the cluster's own entry; "" where it pulls the folder itself.
+	// Entry is the digest of the cluster's own entry; "" if the cluster pulls the folder itself.
 	Entry string `json:"entry,omitempty"`
 }
 
@@ -115,7 +115,7 @@ func Key(folder, target string) string { return folder + "/" + target }
 // with a dot.
 func EntryKey(cluster string) string { return ".entry/" + cluster }
 
-// Folder returns the folder of a name; nil for none.
+// Folder returns the folder with a name, or nil if it does not exist.
 func (w *Wanted) Folder(name string) *Folder {
 	i, found := slices.BinarySearchFunc(w.Folders, name,
 		func(f Folder, name string) int { return strings.Compare(f.Name, name) })
@@ -125,7 +125,7 @@ func (w *Wanted) Folder(name string) *Folder {
 	return &w.Folders[i]
 }
 
-// Cluster returns the cluster of a name; nil for none.
+// Cluster returns the cluster with a name, or nil if it does not exist.
 func (w *Wanted) Cluster(name string) *Cluster {
 	i, found := slices.BinarySearchFunc(w.Clusters, name,
 		func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
@@ -135,7 +135,7 @@ func (w *Wanted) Cluster(name string) *Cluster {
 	return &w.Clusters[i]
 }
 
-// target returns the deployment target of a name; nil for none, as of any in no folder.
+// target returns the deployment target with a name, or nil if it does not exist or f is nil.
 func (f *Folder) target(name string) *Target {
 	if f == nil {
 		return nil
@@ -153,7 +153,8 @@ func (w *Wanted) In(commit string) int {
 	return slices.IndexFunc(w.Commits, func(c Commit) bool { return c.ID == commit })
 }
 
-// At returns what a commit has under a key, given its place in Commits; "" for nothing.
+// At returns the digest of a commit under a key, given its place in Commits, or "" if it has no
+// such digest.
 func (w *Wanted) At(place int, key string) string {
 	if digest, edited := w.Commits[place].Edited[key]; edited {
 		return digest
@@ -166,8 +167,8 @@ func (w *Wanted) At(place int, key string) string {
 	return w.Now(key)
 }
 
-// Now returns what is wanted under a key; "" for nothing. It is what the newest record says, also
-// where somebody has edited the files.
+// Now returns the wanted digest under a key, or "" if it does not exist. It comes from the newest
+// record, even if somebody has edited the files.
 func (w *Wanted) Now(key string) string {
 	if name, isEntry := strings.CutPrefix(key, ".entry/"); isEntry {
 		if c := w.Cluster(name); c != nil {
@@ -190,7 +191,8 @@ func (w *Wanted) Recorded(key, digest string) bool {
 	})
 }
 
-// byHand returns the digests that commits have and no record ever had, by key; nil for none.
+// byHand returns the digests of commits that no record ever had, by key. It returns nil if there
+// are no such digests.
 func (w *Wanted) byHand() map[string][]string {
 	var out map[string][]string
 	for i := range w.Commits {
@@ -207,8 +209,8 @@ func (w *Wanted) byHand() map[string][]string {
 	return out
 }
 
-// Bound makes what is wanted be such that a database can keep it. Versions and what commits say,
-// which are any text, are cut where they are too long. The error is of a name that is no name.
+// Bound limits the texts so that a database can store them. It cuts versions, authors and subjects,
+// which may be any text, if they are too long. It returns an error if a name cannot be stored.
 func (w *Wanted) Bound() error {
 	for i := range w.Commits {
 		c := &w.Commits[i]

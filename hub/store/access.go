@@ -8,8 +8,9 @@ import (
 	"github.com/kalypso-io/kalypso/hub/api"
 )
 
-// Token is a token as the store keeps it, without its secret. Hash is the hash of the secret, and
-// SigningKey the public key that verifies signatures of the token, in hexadecimal digits; "" for none.
+// Token is a stored token, without its secret. Hash is the hash of the secret, in hexadecimal
+// digits. SigningKey is the public key that verifies signatures of the token, or "" if it has no
+// such key.
 type Token struct {
 	api.Token
 	Hash, SigningKey string
@@ -30,7 +31,7 @@ func (s *Store) AddTokens(ctx context.Context, tokens ...Token) error {
 // Tokens returns all tokens, the newest first.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(ctx, "") }
 
-// Token returns the token of an id; false for none.
+// Token returns the token with an id. It returns false if the token does not exist.
 func (s *Store) Token(ctx context.Context, id string) (Token, bool, error) {
 	if !storable(id) {
 		return Token{}, false, nil
@@ -55,7 +56,7 @@ func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token,
 	return out, s.problem(err)
 }
 
-// RevokeToken ends a token, once; false where there is none that is not ended.
+// RevokeToken ends a token. It returns false if the token does not exist or has ended already.
 func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (bool, error) {
 	n, err := s.revoke(ctx, at, `id = ?`, id)
 	return n > 0, err
@@ -154,8 +155,8 @@ func (s *Store) EndedSessions(ctx context.Context, now time.Time) ([]string, err
 	return ids, s.problem(err)
 }
 
-// Secret returns the secret of a name. Where there is none, it keeps the given one, and returns
-// that: all hubs of a database get the same.
+// Secret returns the secret with a name. If it does not exist, Secret stores and returns the given
+// one, so that all hubs of a database get the same.
 func (s *Store) Secret(ctx context.Context, name, otherwise string) (string, error) {
 	_, err := s.exec(ctx, s.db, `INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
 		name, otherwise)

@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// served runs a hub on a database with what is in testdata/older.
+// served runs a hub on a database with the content of testdata/older.
 func served(t *testing.T) (*hub.Hub, string) {
 	t.Helper()
 	name := hubtest.SQLite(t)()
@@ -142,7 +142,7 @@ func TestBackupIsPrivate(t *testing.T) {
 	}
 }
 
-// Where a copy cannot be made, there is none, and nothing of it.
+// If a backup fails, no file remains, not even a part of it.
 func TestBackupFails(t *testing.T) {
 	h, name := served(t)
 	ended, cancel := context.WithCancel(t.Context())

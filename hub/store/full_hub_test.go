@@ -89,9 +89,9 @@ func TestSlowFullDisk(t *testing.T) {
 	}
 }
 
-// fullHub has a hub whose disk gets full, for all hubs or for that one: it refuses reports with 503, says
-// that it is not ready, and answers questions with what it has acknowledged, before and after it starts
-// again. When there is room, it is ready by itself, and takes reports.
+// fullHub checks a hub whose disk becomes full, for all hubs or only for that one. It refuses
+// reports with 503, and is not ready. It still answers questions with the acknowledged state, even
+// after a restart. When there is room again, it becomes ready by itself, and accepts reports.
 func fullHub(t *testing.T, name string, db *store.Store, forAll bool, fill func(full bool) error) {
 	var full atomic.Bool
 	problem := func(err error) {
@@ -130,7 +130,7 @@ func fullHub(t *testing.T, name string, db *store.Store, forAll bool, fill func(
 		}
 		return res, string(text)
 	}
-	// Each report says something else than the one before.
+	// Each report differs from the one before.
 	report := func(web string, n int) (*http.Response, string) {
 		t.Helper()
 		at, is := now().Add(time.Duration(n-10_000)*time.Millisecond), []string{"progressing", "failed"}[n%2]

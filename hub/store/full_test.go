@@ -21,8 +21,8 @@ func wanted(digest string) *state.Wanted {
 	return w
 }
 
-// TestFull has a disk that is full: what does not fit is not stored, and what was stays. When
-// there is room, a hub goes on, with the texts that were not stored.
+// TestFull checks a full disk: a write that does not fit stores nothing, and the earlier rows stay.
+// When there is room again, a hub continues, with the texts that it could not store before.
 func TestFull(t *testing.T) {
 	ctx := context.Background()
 	s, err := Open(ctx, filepath.Join(t.TempDir(), "hub.db"))
@@ -58,7 +58,7 @@ func TestFull(t *testing.T) {
 	most(pages)
 	transitions = count()
 	failed := false
-	for i := range 50 { // there may be room in the pages that there are
+	for i := range 50 { // the existing pages may have room
 		report := &state.Report{Cluster: fmt.Sprintf("c%03d", i), Received: now, Items: []state.Item{{Assignment: "prod/edge/hello-main", Commit: "1", State: state.ReportedFailed, Message: strings.Repeat("m", 1000) + fmt.Sprint(i)}}}
 		changes, _ := fleet.Observe(report)
 		if err := write(changes); err != nil {

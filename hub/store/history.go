@@ -15,9 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Filter selects transitions by all that it names, and by time. What is not known of a transition
-// of before migration 8, its folder and with it the ring and the base, is none that a Filter names.
-// Class is the folder of a cluster type or of a class of it.
+// Filter selects transitions by all of its fields, and by time. Transitions from before migration 8
+// have no folder, and therefore no known ring and base: they match no Filter that names one of
+// these. Class is the folder of a cluster type, or of one of its classes.
 type Filter struct {
 	state.Filter
 	Since, Until time.Time // zero for any; the latter is not included
@@ -36,13 +36,13 @@ func transitionFields(ring, base string) string {
 const transitionJoins = ` JOIN term e ON e.id = h.environment JOIN term c ON c.id = h.cluster JOIN term ct ON ct.id = h.cluster_type JOIN term w ON w.id = h.workload JOIN term t ON t.id = h.target
 JOIN term v ON v.id = h.version JOIN term d ON d.id = h.wanted JOIN term n ON n.id = h.ran JOIN term k ON k.id = h.revision JOIN term m ON m.id = h.message LEFT JOIN term f ON f.id = h.folder`
 
-// lastAt returns what a folder had last in a column of folder_history, as SQL: an id. of is a
-// condition on its row y.
+// lastAt returns an SQL expression for the id that a folder last had in a column of folder_history.
+// of is a condition on its row y.
 func lastAt(column, of string) string {
 	return "(SELECT y." + column + " FROM folder_history y WHERE " + of + " ORDER BY y.at DESC LIMIT 1)"
 }
 
-// textAt returns the text of lastAt; "" for none.
+// textAt returns an SQL expression for the text of lastAt, which is "" if there is no row.
 func textAt(column, of string) string {
 	return "COALESCE((SELECT p.text FROM term p WHERE p.id = " + lastAt(column, of) + "), '')"
 }
@@ -75,8 +75,8 @@ func (c conditions) args() (all []any) {
 	return all
 }
 
-// idsOf returns the ids of the texts that a filter names; false where the database does not have
-// one of them, so that nothing matches.
+// idsOf returns the ids of the texts that a filter names. It returns false if the database lacks
+// one of them, so that nothing can match.
 func (s *Store) idsOf(ctx context.Context, f state.Filter) (ids map[string]int64, all bool, err error) {
 	if f.Workspace != "" {
 		return nil, false, ErrWorkspace
@@ -108,7 +108,8 @@ func inStates(column string, states []state.State) condition {
 	return condition{column + " IN (" + strings.Join(in, ", ") + ")", nil}
 }
 
-// residual are the conditions of a filter that no index has, but for those of the ring and the base.
+// residual returns the conditions of a filter that no index covers, except those on the ring and
+// the base.
 func residual(f state.Filter, ids map[string]int64) (all conditions) {
 	for _, c := range []struct{ column, text string }{{"cluster_type", f.ClusterType},
 		{"folder", f.Class}, {"version", f.Version}} {
@@ -119,10 +120,9 @@ func residual(f state.Filter, ids map[string]int64) (all conditions) {
 	return all
 }
 
-// rangeOf returns the condition that transitions are before a number and not before another one,
-// and their order, the newest first. Where an index has those that a filter selects, both are of its
-// columns: a database that has the choice may read all transitions in their order until enough of
-// them match.
+// rangeOf returns the condition that transitions are in a range of numbers, and their order, the
+// newest first. If an index covers a filter, both use its columns. Otherwise a database might read
+// all transitions in their order until enough of them match.
 func rangeOf(f state.Filter, ids map[string]int64, from, before int64) (within condition, order string) {
 	var columns, marks string
 	var first, last []any
@@ -142,7 +142,7 @@ func rangeOf(f state.Filter, ids map[string]int64, from, before int64) (within c
 		slices.Concat(first, []any{from}, last, []any{before})}, order + "h.change DESC"
 }
 
-// selects returns the conditions of a filter that are of a transition alone.
+// selects returns the conditions of a filter that need only the transition itself.
 func (s *Store) selects(f Filter, ids map[string]int64) (all conditions) {
 	if f.Environments != nil {
 		var of []int64
@@ -175,7 +175,7 @@ func (s *Store) selects(f Filter, ids map[string]int64) (all conditions) {
 // longEnough is how long an answer is looked for before the part of it that was found is given.
 const longEnough = 2 * time.Second
 
-// inPart is how many numbers of changes are looked at once for what no index has.
+// inPart is how many changes are read at once if no index covers the filter.
 const inPart = 100_000
 
 // History returns at most so many transitions, the newest first, and the number of the one before

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Loader takes what was written by others, or before: what is wanted first, then the names of
-// all environments in their order, then clusters, then assignments.
+// Loader receives the state that other hubs or earlier runs have stored. The order is: the wanted
+// state, the names of all environments in their order, the clusters, and the assignments.
 type Loader interface {
 	Wanted(*state.Wanted)
 	Environments(names []string)
@@ -94,8 +94,8 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	return s.assignments(ctx, on, after, into)
 }
 
-// Environments returns the names of all environments of which it is known what they want, in the
-// order of promotion.
+// Environments returns the names of all environments whose wanted state is stored, in the order of
+// promotion.
 func (s *Store) Environments(ctx context.Context) ([]string, error) { return s.environments(ctx, s.db) }
 
 // environments returns the names of all environments, in their order.
@@ -106,8 +106,8 @@ func (s *Store) environments(ctx context.Context, on querier) ([]string, error) 
 // inPage is how many rows are read at once.
 const inPage = 20_000
 
-// assignments reads rows in pages: of each, the ids first, then the texts that are not known,
-// because a join of ten texts for each row takes longer than all else.
+// assignments reads rows in pages. For each page it reads the ids first, and then the unknown
+// texts. A join of ten texts for each row would take longer than the rest.
 func (s *Store) assignments(ctx context.Context, on querier, after int64, into Loader) error {
 	const columns = `SELECT environment, cluster, target, folder, ran, digest, revision, path, message, reporter, applied, repository, branch, state, changed, reported, observed, since, change FROM assignment WHERE `
 	query, from := columns+`(environment, cluster, target) > (?, ?, ?) ORDER BY environment, cluster, target LIMIT ?`, []any{-1, -1, -1}
@@ -191,17 +191,17 @@ func instant(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// The bounds of what is kept of clusters that no environment has: reports of one, and of all, and how long
-// it is remembered when one reported first.
+// The limits of reports about clusters that no environment has: the reports of one cluster, those
+// of all, and how long the time of a first report is kept.
 const (
 	maxEarly     = 20
 	maxOfEarly   = 20_000
 	forgetsEarly = 24 * time.Hour
 )
 
-// Keep keeps a report about a cluster that no environment has, as the next branch that is read may have it.
-// It reports whether it did: only what comes within a time after the cluster's first report is kept, the
-// newest of it, and nothing where there is too much of it already.
+// Keep stores a report about a cluster that no environment has, because the next branch may have
+// it. It reports whether it did. It stores only the newest reports, within a time after the
+// cluster's first report. It stores nothing if there are too many early reports already.
 func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (bool, error) {
 	var all, of int
 	var first sql.NullInt64
@@ -213,13 +213,13 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 	if first.Valid && r.Received.Sub(instant(first.Int64)) > within || all >= maxOfEarly {
 		return false, nil
 	}
-	if of >= maxEarly { // the first one says since when
+	if of >= maxEarly { // the first one has the time of the first report
 		_, err = t.store.exec(ctx, t.tx, `DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`, r.Cluster)
 	}
 	is := *r
 	is.At = r.At.UTC() // a zone may be one that JSON does not take
 	content, marshal := json.Marshal(&is)
-	if marshal != nil { // nor any other time
+	if marshal != nil { // nor does it accept some other times
 		return false, nil
 	}
 	if err == nil {

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { isolated.Main(m) }
 
-// cases are what a database has to do, whichever it is.
+// cases are the tests that every kind of database must pass.
 var cases = []struct {
 	name string
 	test func(t *testing.T, database func() string)
@@ -130,8 +130,8 @@ func last(t *testing.T) int {
 	return slices.Max(slices.Collect(maps.Keys(migrations(t))))
 }
 
-// left makes a database as a hub left it that had the migrations up to a number. What each
-// version wrote besides is in testdata/older.
+// left makes a database as a hub with the migrations up to a number has left it. testdata/older has
+// the rows that each version wrote.
 func left(t *testing.T, name string, number int) {
 	t.Helper()
 	if err := store.Older(t.Context(), name, number); err != nil {
@@ -159,7 +159,7 @@ func left(t *testing.T, name string, number int) {
 	}
 }
 
-// now is after all that is in testdata/older.
+// now is later than every time in testdata/older.
 func now() time.Time { return time.UnixMilli(1_700_000_500_000).UTC() }
 
 // run starts a hub until the test ends.
@@ -176,8 +176,8 @@ func run(t *testing.T, db *store.Store, problem func(error)) *hub.Hub {
 	return h
 }
 
-// older opens what each earlier version left, and asks for all that was in it. Then a cluster
-// reports.
+// older opens the database of each earlier version, and compares all answers about its content.
+// Then a cluster reports.
 func older(t *testing.T, database func() string) {
 	golden, err := os.ReadFile("testdata/older/answers.txt")
 	if err != nil {
@@ -189,7 +189,7 @@ func older(t *testing.T, database func() string) {
 		db := hubtest.Open(t, name)
 		h := run(t, db, func(err error) { t.Errorf("version %d: %v", number, err) })
 		got, want := answers(t, h), string(golden)
-		for n, lines := range since { // what was there before has none of it
+		for n, lines := range since { // earlier versions lack these answers
 			if number < n {
 				want = strings.NewReplacer(lines...).Replace(want)
 			}
@@ -204,7 +204,8 @@ func older(t *testing.T, database func() string) {
 	}
 }
 
-// since is what later versions can say, and what is said instead of what earlier ones left.
+// since has, for each version, the answers that only later versions have and the answers of earlier
+// ones instead.
 var since = map[int][]string{
 	3: {"secret sss", "secret new"},
 	4: {"sessions [s1]", "sessions []"},
@@ -213,7 +214,7 @@ var since = map[int][]string{
 	8: {"then of base s-c2 1700000130000 [0 0 1 0 0 0 1 0]", "then of base s-c2 1700000130000 [0 0 0 0 0 0 0 0]"},
 }
 
-// answers is what a hub answers.
+// answers returns all answers of a hub.
 func answers(t *testing.T, h *hub.Hub) string {
 	t.Helper()
 	var b strings.Builder

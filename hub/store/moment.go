@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Place is where a list of an earlier moment goes on: after this row. A list is in the order of
-// environments, then sorted by workload, cluster and deployment target; one of a cluster is in the
-// order of environments, then sorted by deployment target.
+// Place is the row after which a list of an earlier moment continues. A list has the environments
+// in their order, and is then sorted by workload, cluster and deployment target. The list of one
+// cluster is instead sorted by deployment target within each environment.
 type Place struct{ Environment, Workload, Cluster, Target string }
 
 // placeOf returns the place of a row in the list that a filter selects.
@@ -31,8 +31,8 @@ func placeOf(f *state.Filter, t *api.Transition) *Place {
 // ErrPlace is the error where nothing is known any more of the environment of a Place.
 var ErrPlace = errors.New("nothing is known of the environment")
 
-// part is a part of what there was at a time that is read at once: of a workload in an environment,
-// or of a cluster in it.
+// part is a part of a moment that is read at once: a workload in an environment, or a cluster in
+// it.
 type part struct {
 	environment, workload string // the latter is "" for any
 	environmentID         int64
@@ -48,7 +48,7 @@ type moment struct {
 	began   time.Time
 }
 
-// moment begins to look for an answer; nil where nothing can match.
+// moment prepares an answer. It returns nil if nothing can match.
 func (s *Store) moment(ctx context.Context, f state.Filter, at time.Time) (*moment, error) {
 	ids, there, err := s.idsOf(ctx, f)
 	if err != nil || !there {
@@ -97,8 +97,8 @@ func (m *moment) parts(ctx context.Context, after Place) (all []part, err error)
 	return all, nil
 }
 
-// environmentsOf returns the environments that a filter selects and that ever had anything: those
-// that there are, in their order, then others, sorted.
+// environmentsOf returns the environments that a filter selects and that ever had an assignment.
+// The present ones are first, in their order, and the others follow, sorted.
 func (m *moment) environmentsOf(ctx context.Context) (all []part, err error) {
 	ever, err := m.distinct(ctx, "environment", "")
 	if err != nil {
@@ -129,8 +129,9 @@ type term struct {
 	text string
 }
 
-// distinctOf returns the beginning of a query, which has the values of a column of a table as the ids
-// of d. It reads one row of an index for each. where is a condition, which is there twice, and AND.
+// distinctOf returns the beginning of a query, with the distinct values of a table's column as the
+// ids of d. It reads one row of an index for each value. The condition where ends with AND, and is
+// used twice.
 func distinctOf(column, table, where string) string {
 	least := "SELECT MIN(" + column + ") FROM " + table + " WHERE " + where
 	return "WITH RECURSIVE d(id) AS (" + least + " 1 = 1 UNION ALL SELECT (" + least + " " + column +
@@ -150,10 +151,11 @@ func (s *Store) distinct(ctx context.Context, column, where string, args ...any)
 	return all, err
 }
 
-// last returns what follows FROM in a query of the last transition before the time of each
-// assignment in a part, as change, state, cluster and target of l, and the conditions after WHERE.
+// last returns the FROM part of a query for the last transition of each assignment in a part before
+// the time. The part has the columns change, state, cluster and target of l. where has the
+// conditions for WHERE.
 func (m *moment) last(p part) (from string, args []any, where conditions) {
-	// Of a cluster, the plus keeps a database from the index that begins with the environment.
+	// For one cluster, the plus keeps a database from the index that begins with the environment.
 	environment := "h.environment = ?"
 	if m.Cluster != "" {
 		environment = "+" + environment
@@ -165,8 +167,8 @@ func (m *moment) last(p part) (from string, args []any, where conditions) {
 			before = append(before, condition{"h." + c.column + " = ?", []any{m.ids[c.text]}})
 		}
 	}
-	// The state comes with the number of a transition, in its last four bits: an index has both, and
-	// of all but what is listed nothing else is to be read.
+	// The number of a transition has the state in its last four bits. An index has both, so the
+	// query must read more only for the listed rows.
 	from = "(SELECT newest / 16 AS change, newest % 16 - 1 AS state, cluster, target FROM (SELECT " +
 		"MAX(h.change * 16 + h.state + 1) AS newest, h.cluster, h.target FROM transition h WHERE " +
 		before.String() + " GROUP BY h.cluster, h.target) m) l"
@@ -192,13 +194,13 @@ func (m *moment) last(p part) (from string, args []any, where conditions) {
 	return from, before.args(), where
 }
 
-// folder is what a folder had at the time.
+// folder is the ring and the base of a folder at the time.
 type folder struct {
 	id         int64
 	ring, base string
 }
 
-// place reads what folders of a part's environment had, by name.
+// place reads the folders of a part's environment at that time, by name.
 func (m *moment) place(ctx context.Context, p part) error {
 	if m.folders[p.environmentID] != nil {
 		return nil
@@ -237,7 +239,7 @@ func (m *moment) count(ctx context.Context, p part) (tally state.Tally, err erro
 	return tally, err
 }
 
-// list lists rows of a part after a place; but for so many.
+// list lists at most so many rows of a part after a place, and skips some of them.
 func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) (rows []api.Transition, err error) {
 	from, args, where := m.last(p)
 	order := func(cluster, target string) string { return m.inOrder(cluster) + ", " + m.inOrder(target) }
@@ -258,8 +260,8 @@ func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) 
 	return rows, err
 }
 
-// CountAt counts, by state, the assignments that a filter selects, as they were at a time. whole is
-// false where that took too long, and some are not counted.
+// CountAt counts, by state, the assignments that matched a filter at a time. whole is false if the
+// count took too long, and is not complete.
 func (s *Store) CountAt(ctx context.Context, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
 	m, err := s.moment(ctx, f, at)
 	if err != nil || m == nil {
@@ -285,9 +287,9 @@ func (s *Store) CountAt(ctx context.Context, f state.Filter, at time.Time) (tall
 	return tally, true, nil
 }
 
-// At returns how the assignments that a filter selects were at a time, after a place and but for the
-// first of them, at most so many, and where the list goes on; nil for the end. There may be fewer
-// than so many where those that match are rare.
+// At returns the assignments that matched a filter at a time. It starts after a place, skips some
+// of the matches, and returns at most so many. next is where the list continues, or nil at the end.
+// There may be fewer rows if matches are rare.
 func (s *Store) At(ctx context.Context, f state.Filter, at time.Time, after Place, skip,
 	most int) (found []api.Transition, next *Place, err error) {
 	m, err := s.moment(ctx, f, at)
@@ -327,7 +329,7 @@ func (s *Store) At(ctx context.Context, f state.Filter, at time.Time, after Plac
 	return found, nil, nil
 }
 
-// Oldest returns the time of the oldest transition; the zero Time where there is none.
+// Oldest returns the time of the oldest transition, or the zero Time if there is no transition.
 func (s *Store) Oldest(ctx context.Context) (at time.Time, err error) {
 	err = s.rows(ctx, s.read, func(r *sql.Rows) error { return r.Scan(milliseconds{&at}) },
 		`SELECT at FROM transition ORDER BY change LIMIT 1`)

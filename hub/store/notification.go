@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Notification is what is kept of a message to people. Reference says how far it is; its
-// meaning is that of who sends.
+// Notification is the stored progress of a message to people. The sender defines the meaning of
+// Reference.
 type Notification struct {
 	Key       string
 	At        time.Time
 	Reference string
 }
 
-// Notifications returns those whose keys have a prefix, by key.
+// Notifications returns the notifications whose keys have a prefix, by key.
 func (s *Store) Notifications(ctx context.Context, prefix string) (map[string]Notification, error) {
 	out := map[string]Notification{}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
@@ -45,13 +45,14 @@ func (s *Store) AddNotification(ctx context.Context, first Notification, more ..
 	return added && err == nil, s.problem(err)
 }
 
-// ReplaceNotification replaces one; false where it is not what it was: another hub was first.
+// ReplaceNotification replaces a notification. It returns false if another hub has changed it
+// first.
 func (s *Store) ReplaceNotification(ctx context.Context, was, is Notification) (bool, error) {
 	return s.notification(ctx, `UPDATE notification SET at = ?, reference = ? WHERE key = ? AND at = ? AND reference = ?`,
 		is.At.UnixMilli(), is.Reference, was.Key, was.At.UnixMilli(), was.Reference)
 }
 
-// RemoveNotification removes one; false where it is not what it was.
+// RemoveNotification removes a notification. It returns false if another hub has changed it first.
 func (s *Store) RemoveNotification(ctx context.Context, was Notification) (bool, error) {
 	return s.notification(ctx, `DELETE FROM notification WHERE key = ? AND at = ? AND reference = ?`,
 		was.Key, was.At.UnixMilli(), was.Reference)

@@ -9,13 +9,13 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// ReleasesOf returns the commits of a branch that changed what a ring gets, newest first.
+// ReleasesOf returns the commits of a branch that changed the content of a ring, newest first.
 func ReleasesOf(w *state.Wanted) []api.Release {
 	var out []api.Release
 	for i, c := range w.Commits {
 		before := map[string]state.Ring{}
 		if i+1 == len(w.Commits) && w.Older {
-			break // what was before is not known
+			break // the commits before this one are not known
 		}
 		if i+1 < len(w.Commits) {
 			for _, r := range w.Commits[i+1].Rings {
@@ -52,14 +52,14 @@ func committed(at time.Time, was, is *state.Ring) time.Time {
 	return newest
 }
 
-// ReadAt is ReleasesOf for a hub that has read an earlier state of the branch, nil for none: what
-// is newer was released now.
+// ReadAt is ReleasesOf for a hub that has read an earlier state of the branch, or nil if it has
+// read none before. Newer releases have the time now.
 func ReadAt(now time.Time, before, w *state.Wanted) []api.Release {
 	out := ReleasesOf(w)
 	if before == nil {
 		return out
 	}
-	known := len(w.Commits) // the place of what it has read; nothing where the branch was not there, or was begun anew
+	known := len(w.Commits) // the place of the newest known commit, or the end
 	if len(before.Commits) > 0 {
 		if in := w.In(before.Commits[0].ID); in >= 0 {
 			known = in
@@ -88,7 +88,7 @@ func inOrder(releases []api.Release) {
 	}
 }
 
-// Releases adds those that are not known.
+// Releases adds the releases that are not stored yet.
 func (t *Tx) Releases(ctx context.Context, releases []api.Release) error {
 	var values []any
 	for _, r := range releases {
@@ -103,8 +103,8 @@ func (t *Tx) Releases(ctx context.Context, releases []api.Release) error {
 	return t.store.problem(err)
 }
 
-// Complete notes that a release was ok everywhere, and Fail that it failed; the first time
-// counts. They return how many releases they have noted it of: 1, or 0 where it was known.
+// Complete records that a release was ok everywhere, and Fail that it failed. Only the first time
+// counts. They return the number of new records: 1, or 0 if it was known.
 func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
 	return t.note(ctx, "completed", "revision = ?", environment, ring, at, commit)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// TestReleasesOf finds the commits by which a ring got something else: a rollback is one, and a
-// commit about another ring is none.
+// TestReleasesOf finds the commits that changed the content of a ring. A rollback counts, and a
+// commit about another ring does not.
 func TestReleasesOf(t *testing.T) {
 	commit := func(id string, rings ...string) state.Commit {
 		c := state.Commit{ID: id}
@@ -43,8 +43,8 @@ func TestReleasesOf(t *testing.T) {
 	}
 }
 
-// A release begins when the newest of what it brings was committed, and a rollback when somebody
-// decided it.
+// A release begins when its newest new content was committed, and a rollback when somebody decided
+// it.
 func TestCommitted(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 11, 25, 9, minute, 0, 0, time.UTC) }
 	ring := func(s, sMinute, e, eMinute int) state.Ring {
@@ -91,7 +91,8 @@ func TestReleasesInOrder(t *testing.T) {
 	}
 }
 
-// What is newer than what a hub has read was released when it reads it: all of a branch that was begun anew.
+// The release time of a newer commit is when the hub reads it. If a branch has started over, this
+// applies to all commits.
 func TestReadAt(t *testing.T) {
 	committed, now := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC), time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
 	of := func(ids ...string) *state.Wanted {

@@ -129,7 +129,7 @@ type querier interface {
 // atOnce is how many rows are in one statement.
 const atOnce = 1000
 
-// list returns rows of so many values, of which all of a column have one type, as SQL. For
+// list returns rows of so many values as SQL. All values of a column must have the same type. For
 // PostgreSQL, which keeps statements, it is the same SQL for any number of rows.
 func (s *Store) list(width int, values []any) (string, []any) {
 	if !s.postgres {
@@ -143,13 +143,13 @@ func (s *Store) list(width int, values []any) (string, []any) {
 	return "SELECT * FROM unnest(" + strings.Join(types, ", ") + ")", columns
 }
 
-// among returns what compares a column with values of one type, as SQL.
+// among returns an SQL condition that a column equals one of some values, which have the same type.
 func (s *Store) among(values []any) (string, []any) {
 	if !s.postgres {
 		list, args := s.list(1, values)
 		return "IN (" + list + ")", args
 	}
-	// It looks each of them up, where IN may read a whole table of which there are no statistics.
+	// It looks up each of them, while IN may read a whole table without statistics.
 	column, of := array(1, 0, values)
 	return "= ANY(" + of + ")", []any{column}
 }
@@ -197,12 +197,13 @@ func columnOf[T any](width, c int, values []any) []T {
 	return out
 }
 
-// insert inserts rows of some columns, many at once. tail is what follows the values.
+// insert inserts rows of some columns, many at once. tail is the SQL after the values.
 func (s *Store) insert(ctx context.Context, on querier, table, columns, tail string, values []any) error {
 	return s.each(ctx, on, "INSERT INTO "+table+" ("+columns+") ", " "+tail, strings.Count(columns, ",")+1, values)
 }
 
-// add inserts rows that are not there. PostgreSQL takes many at once by COPY, in half the time.
+// add inserts rows that do not exist yet. For many rows PostgreSQL uses COPY, which takes half the
+// time.
 func (t *Tx) add(ctx context.Context, table, columns string, values []any) error {
 	names := strings.Split(columns, ", ")
 	count := len(values) / len(names)
@@ -236,7 +237,7 @@ type terms struct {
 	cleared int64 // how often texts had been removed when these were read
 }
 
-// The bounds of what is kept in memory: messages have no end.
+// The limits of the texts in memory, because there may be any number of messages.
 const (
 	maxKnown    = 200_000
 	longestKept = 128
@@ -280,7 +281,7 @@ func (t *terms) valid(cleared int64) {
 	}
 }
 
-// ids sets the ids of texts, and adds those that the database does not have.
+// ids sets the ids of texts, and adds the texts that the database does not have.
 func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
 	var lacking []string
 	for text := range texts {
@@ -333,9 +334,9 @@ func (s *Store) look(ctx context.Context, on querier, texts []string, into map[s
 	return nil
 }
 
-// statistics are what PostgreSQL knows of how many rows its tables have of what. It looks by
-// itself a minute or two after it was necessary: until then, it would read a whole table where
-// an index has the few rows of an answer.
+// statistics are PostgreSQL's statistics about the rows of its tables. It updates them by itself
+// only a minute or two after they are needed. Until then, it would read a whole table although an
+// index has the few rows of an answer.
 type statistics struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -343,7 +344,7 @@ type statistics struct {
 
 	mu      sync.Mutex
 	changes int // that were written
-	due     int // at how many of them it is to look again
+	due     int // the number of changes at which to analyze again
 }
 
 // firstStatistics is how many changes are written before PostgreSQL is to look at them. It is to
@@ -363,8 +364,7 @@ func (st *statistics) end() {
 	st.running.Wait()
 }
 
-// analyze has PostgreSQL look at its tables, beside everything else, where many changes were
-// written.
+// analyze has PostgreSQL update its statistics in the background, after many changes were written.
 func (s *Store) analyze(changes int) {
 	st := s.statistics
 	st.mu.Lock()
@@ -374,7 +374,7 @@ func (s *Store) analyze(changes int) {
 	}
 	st.due = 2 * st.changes
 	st.running.Go(func() {
-		// Where that fails, PostgreSQL does it later.
+		// If that fails, PostgreSQL does it later.
 		_, _ = s.db.ExecContext(st.ctx, `ANALYZE term, wanted_target, assignment, transition`)
 	})
 }

@@ -1,15 +1,15 @@
-// Package store keeps what a hub knows in a database: a SQLite file or PostgreSQL. It has one
-// SQL for both, which only their types and how an id is placed in a query tell apart.
+// Package store keeps the data of a hub in a database: a SQLite file or PostgreSQL. Both use the
+// same SQL, except for types and the placeholders in a query.
 //
-// Several hubs may use one database. Who writes locks the row of the last change, and learns
-// what others have changed since, before it decides what to write: so changes are in one
-// order, which is that of their numbers.
+// Several hubs may use one database. A writer first locks the row of the last change, and reads the
+// changes of other hubs. Then it decides on its own changes. All changes are therefore in one
+// order, the order of their numbers.
 //
 // Answers of the API are read as the types of package api, which does not know this one. For
-// example, cluster oslo of dev begins to run what dev wants of hello-main: Tx.Changes replaces
-// one row of table assignment, and adds a row to table transition with number 42, the ids of the
-// texts dev, oslo and hello-main in table term, and the states 2 and 0. History returns that row
-// as an api.Transition with Number 42, Was "behind" and State "ok".
+// example, cluster oslo of dev begins to run the wanted version of hello-main. Tx.Changes then
+// replaces one row of table assignment. It adds a row to table transition with number 42, the ids
+// of the texts dev, oslo and hello-main in table term, and the states 2 and 0. History returns that
+// row as an api.Transition with Number 42, Was "behind" and State "ok".
 package store
 
 import (
@@ -45,13 +45,13 @@ type Store struct {
 	tallies  tallies
 
 	file    string      // of SQLite
-	opened  os.FileInfo // what was there
+	opened  os.FileInfo // the file at that time
 	failing atomic.Pointer[func(error)]
 
 	statistics *statistics
 }
 
-// OnProblem sets what is called with each error of the database, by any goroutine.
+// OnProblem sets the function that any goroutine calls with each error of the database.
 func (s *Store) OnProblem(f func(error)) { s.failing.Store(&f) }
 
 // IsPostgres reports whether a name is the address of a PostgreSQL, and not a file.
@@ -81,7 +81,7 @@ func Open(ctx context.Context, name string) (*Store, error) {
 	return s, nil
 }
 
-// maxConnections bounds what one hub takes of the connections that a PostgreSQL has.
+// maxConnections limits how many connections of a PostgreSQL one hub uses.
 const maxConnections = 16
 
 func (s *Store) open(name string) (err error) {
@@ -112,7 +112,7 @@ func (s *Store) open(name string) (err error) {
 	return nil
 }
 
-// private makes a file that is not there, so that nobody else reads what is in it.
+// private creates a file if it does not exist. No other user can read it.
 func private(file string) error {
 	if err := inFolder(file); err != nil {
 		return err
@@ -124,8 +124,8 @@ func private(file string) error {
 	return f.Close()
 }
 
-// inFolder returns an error where the folder of a file is not there: one whose name is mistyped is
-// not made.
+// inFolder returns an error if the folder of a file does not exist, because the name may be
+// mistyped. It does not create the folder.
 func inFolder(file string) error {
 	dir := filepath.Dir(file)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,8 @@ func sqliteAddress(file, lock string, cache int) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath() + "?" + q.Encode()
 }
 
-// problem says what an error is about, without the password that an address may have; nil for nil.
+// problem adds the name of the database to an error, without the password in its address. It
+// returns nil for nil.
 func (s *Store) problem(err error) error {
 	if err == nil {
 		return nil
@@ -157,8 +158,8 @@ func (s *Store) problem(err error) error {
 	return err
 }
 
-// there returns an error where the file of the database is not the one that was opened: what is
-// written is in none then.
+// there returns an error if the database file is not the opened one any more, because writes would
+// be lost.
 func (s *Store) there() error {
 	if s.postgres {
 		return nil
@@ -287,8 +288,8 @@ func (s *Store) migration(ctx context.Context, m migration) error {
 	})
 }
 
-// tables returns the text of a migration for the database: in SQLite, only INTEGER is an id that
-// takes no index of its own, and tables with longer keys can be kept in their order.
+// tables returns the text of a migration for the database. In SQLite, only INTEGER makes an id that
+// needs no index of its own, and tables with longer keys can be stored in their order.
 func (s *Store) tables(text string) string {
 	if s.postgres {
 		return text
@@ -297,8 +298,8 @@ func (s *Store) tables(text string) string {
 		" INTEGER PRIMARY KEY", "/* WITHOUT ROWID */", "WITHOUT ROWID").Replace(text)
 }
 
-// Backup writes a copy of a SQLite database into a file that is not there. The file is there once
-// all of it is written, and nobody else can read it at any time.
+// Backup writes a copy of a SQLite database into a file that does not exist. The file appears once
+// it is complete, and no other user can read it at any time.
 func (s *Store) Backup(ctx context.Context, file string) (err error) {
 	if s.postgres {
 		return errors.New("PostgreSQL has its own tools for backups: pg_dump")
@@ -330,7 +331,7 @@ func (s *Store) Backup(ctx context.Context, file string) (err error) {
 	return os.Rename(part, file)
 }
 
-// durable has a file on its disk, which the database leaves to who copies it.
+// durable writes a file to its disk, because VACUUM INTO does not.
 func durable(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {

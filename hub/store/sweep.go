@@ -10,13 +10,13 @@ import (
 // inStep is how many rows a step of a sweep looks at: nobody else writes meanwhile.
 const inStep = 500
 
-// PostgreSQL has no partitions by month for this: of what a month has, the last transition of each
-// assignment is to stay, so that none can be dropped whole. A tenth of 10,000,000 transitions
-// takes half a minute in steps, and queries find their rows by indexes, of any month.
+// PostgreSQL has no partitions by month for this. The last transition of each assignment in a month
+// must stay, so that no partition can be dropped whole. A tenth of 10,000,000 transitions takes
+// half a minute in steps, and queries find their rows by indexes, of any month.
 
-// Sweep is a step of removing what was replaced before a time: transitions after which there was
-// another of the same assignment, and tallies of the same part. What held at that time, and
-// later, stays known. It reports whether there may be more to remove.
+// Sweep is one step of the removal of rows that were replaced before a time. These are transitions
+// and tallies with a later row of the same assignment or part. The state at that time and later
+// stays known. Sweep reports whether there may be more to remove.
 func (s *Store) Sweep(ctx context.Context, before time.Time) (more bool, err error) {
 	_, err = s.Write(ctx, func(t *Tx) error {
 		last, err := t.sweepTransitions(ctx, before.UnixMilli())
@@ -34,8 +34,8 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (more bool, err err
 	return more, err
 }
 
-// sweepTransitions goes on after the last transition that a step has looked at, and removes
-// what each replaced. It returns the last one that it has looked at.
+// sweepTransitions continues after the last transition of the previous step, and removes the
+// transitions that each one replaced. It returns the last one that it has read.
 func (t *Tx) sweepTransitions(ctx context.Context, before int64) (last int64, err error) {
 	last = t.swept
 	newer := false

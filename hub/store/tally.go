@@ -10,8 +10,7 @@ import (
 
 const tallyColumns = "part, at, ok, progressing, behind, drifted, stale, missing, failed, suspended"
 
-// tallies are the last counts of all parts that there are, as the database had them after a
-// change.
+// tallies are the last counts of all open parts, as the database had them after a change.
 type tallies struct {
 	number int64
 	open   map[state.Part]openPart
@@ -169,7 +168,7 @@ const partTexts = `JOIN term e ON e.id = p.environment JOIN term r ON r.id = p.r
 
 const partFields = `p.id, e.text, r.text, c.text, w.text, v.text, b.text, x.ok, x.progressing, x.behind, x.drifted, x.stale, x.missing, x.failed, x.suspended`
 
-// openParts returns the last counts of all parts that there are.
+// openParts returns the last counts of all open parts.
 func (s *Store) openParts(ctx context.Context, on querier) (map[state.Part]openPart, error) {
 	return s.parts(ctx, on, "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND "+
 		"x.at = p.newest "+partTexts+" WHERE p.closed = 0")
@@ -191,7 +190,7 @@ func (s *Store) PartsAt(ctx context.Context, at time.Time, of state.Environments
 	}
 	out := make(map[state.Part]state.Tally, len(parts))
 	for p, is := range parts {
-		if is.tally != (state.Tally{}) { // there were none between two times when there were some
+		if is.tally != (state.Tally{}) { // the part was empty for a while between two times
 			out[p] = is.tally
 		}
 	}

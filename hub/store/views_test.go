@@ -73,7 +73,8 @@ func postgresColumns(t *testing.T, db *sql.DB, view string) []string {
 	return texts(t, db, `SELECT column_name || ' ' || data_type FROM information_schema.columns WHERE table_schema = 'public' AND table_name = $1 ORDER BY ordinal_position`, view)
 }
 
-// sqliteColumns has the types of what is in the columns: those of expressions have no other.
+// sqliteColumns returns the columns of a view with the types of their values, because expressions
+// have no other type.
 func sqliteColumns(t *testing.T, db *sql.DB, view string) (out []string) {
 	t.Helper()
 	for _, column := range texts(t, db, `SELECT name FROM pragma_table_info(?) ORDER BY cid`, view) {

@@ -30,7 +30,7 @@ type Tx struct {
 	counted                 tallies
 }
 
-// Write calls f, and commits what it did. The number is that of the last change. An error of
+// Write calls f, and commits its changes. The result is the number of the last change. An error of
 // f, or of the database, undoes everything.
 func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err error) {
 	if err := s.there(); err != nil {
@@ -104,8 +104,8 @@ func millis(t time.Time) int64 {
 
 const clusterColumns = "name, seen, snapshot, digest, partial, reporter, uid, uid_before, conflict, change"
 
-// Clusters writes the last news of clusters, each of which is there once. What others have
-// written of them must be loaded before.
+// Clusters writes the last contact of clusters, each at most once. The caller must first load the
+// contacts that other hubs have written.
 func (t *Tx) Clusters(ctx context.Context, clusters []state.Contact) error {
 	if len(clusters) == 0 {
 		return nil
@@ -124,7 +124,8 @@ func (t *Tx) Clusters(ctx context.Context, clusters []state.Contact) error {
 	return t.store.problem(err)
 }
 
-// Wanted writes what is wanted of an environment from now on, which has a position among all.
+// Wanted writes the new wanted state of an environment, which has a position among all
+// environments.
 func (t *Tx) Wanted(ctx context.Context, now time.Time, position int, w *state.Wanted) error {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -147,7 +148,7 @@ func (t *Tx) Wanted(ctx context.Context, now time.Time, position int, w *state.W
 	return t.store.problem(err)
 }
 
-// targets writes what is wanted as rows.
+// targets writes the wanted state as rows.
 func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error {
 	texts := map[string]int64{w.Environment: 0}
 	for i := range w.Folders {
@@ -182,7 +183,7 @@ func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error 
 		"ring, workload, version, base, digest", "", rows)
 }
 
-// folders writes which folders have another ring or another base than in wanted_target.
+// folders writes the folders whose ring or base differs from wanted_target.
 func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted, texts map[string]int64) error {
 	was := map[[3]int64]bool{}
 	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
@@ -205,8 +206,8 @@ func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted, texts 
 	return t.store.insert(ctx, t.tx, "folder_history", columns, onConflict("environment, folder, at", columns), rows)
 }
 
-// Order says which environments there are, in their order. What is wanted of others is removed;
-// their assignments are, by the changes of a Fleet.
+// Order sets the list and the order of the environments. It removes the wanted state of all others.
+// The changes of a Fleet remove their assignments.
 func (t *Tx) Order(ctx context.Context, names []string) error {
 	is, err := t.store.environments(ctx, t.tx)
 	if err != nil {
@@ -256,7 +257,7 @@ const (
 		"was, state, version, wanted, ran, revision, message"
 )
 
-// gone is the state in a transition of what is wanted no more.
+// gone is the state in a transition of an assignment that is not wanted any more.
 const gone = -1
 
 // assignmentChange is a change, and the assignment after it.
@@ -271,8 +272,8 @@ func (c *assignmentChange) place() [3]string { return [3]string{c.Environment, c
 // changesAtOnce is how many changes are in memory as they are written.
 const changesAtOnce = 10_000
 
-// Changes writes changes: the rows as they are now, and a transition for each change of a state
-// or of what runs.
+// Changes writes changes: the present rows, and a transition for each change of a state or of the
+// running digest.
 func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes) error {
 	batch := make([]assignmentChange, 0, min(changes.Len(), changesAtOnce))
 	err := changes.Each(func(c state.Change, r state.Row) error {
