@@ -4,7 +4,8 @@ package kalypso
 
 import "embed"
 
-// ModulePath and ModuleVersion are what a platform's cue.mod/module.cue pins.
+// ModulePath and ModuleVersion are the module and the version that a platform's
+// cue.mod/module.cue pins.
 const (
 	ModulePath    = "kalypso.io@v0"
 	ModuleVersion = "v0.1.0"

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso"
 )
 
-// files are the files of the packages that the binary carries; `cue fmt` leaves
-// module.cue alone.
+// files returns the files of the packages that the binary carries. It leaves out module.cue,
+// which `cue fmt` does not format.
 func files(t *testing.T) []string {
 	t.Helper()
 	var out []string

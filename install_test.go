@@ -142,7 +142,7 @@ func forget(t *testing.T, cache string, version module.Version) {
 	}
 }
 
-// command returns what a program prints, which has to succeed.
+// command returns the output of a program, which has to succeed.
 func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -75,8 +75,8 @@ func says(version string) string {
 	return "#!/bin/sh\necho 'kalypso  " + version + "'\necho 'CUE  v1'\n"
 }
 
-// mirror serves releases: those of its files by path, "cut/" before a path for one that
-// ends early, "short/" for one that ends early and has not said how long it is.
+// mirror serves releases. It serves their files by path. With "cut/" before the path, a file ends
+// early. With "short/" before it, a file ends early and the answer does not have its length.
 func mirror(t *testing.T) *httptest.Server {
 	t.Helper()
 	const linux, windows = "kalypso_linux_amd64.tar.gz", "kalypso_windows_amd64.zip"
@@ -139,7 +139,7 @@ func mirror(t *testing.T) *httptest.Server {
 	return server
 }
 
-// tools makes a folder of programs, which are those of the system or, as on Alpine, of busybox.
+// tools makes a folder with programs of the system or, as on Alpine, of busybox.
 func tools(t *testing.T, busybox bool, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -159,7 +159,8 @@ func tools(t *testing.T, busybox bool, names ...string) string {
 	return dir
 }
 
-// basic is what install.sh needs of any system, beside what it looks for.
+// basic are the programs that install.sh needs on any system, in addition to the programs that it
+// looks for.
 var basic = []string{"sh", "awk", "cat", "chmod", "mkdir", "mktemp", "mv", "rm", "sed", "uname"}
 
 func TestInstaller(t *testing.T) {
@@ -201,7 +202,7 @@ func testInstaller(t *testing.T, shell []string, busybox bool, download string) 
 		cosign   string   // a script
 		code     int
 		message  string
-		contains string // of what is installed then
+		contains string // a text in the installed program
 	}{
 		{name: "newest", message: "installed kalypso v0.2.0 as ", contains: "v0.2.0"},
 		{name: "latest", args: []string{"latest"}, contains: "v0.2.0"},

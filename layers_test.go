@@ -62,9 +62,9 @@ func TestInternal(t *testing.T) {
 	}
 }
 
-// TestOrder holds all packages against the tables of docs/architecture.md: each has a row, and imports
-// only packages of rows above its own, or below internal/. A row for a folder named internal has all
-// packages below it.
+// TestOrder checks all packages against the tables of docs/architecture.md. Each package has a
+// row. It imports only packages of rows above its own, or below internal/. A row for a folder
+// named internal includes all packages below it.
 func TestOrder(t *testing.T) {
 	page, err := os.ReadFile("docs/architecture.md")
 	if err != nil {

@@ -64,9 +64,10 @@ func tagged(t *testing.T, dir, tag string) {
 	}
 }
 
-// TestSlowRelease makes a release twice, in two folders: all its bytes are the same, and
-// the program says which it is. What make test-long does is all of a release that needs
-// no network; else it is the program for this system, built as .goreleaser.yaml says.
+// TestSlowRelease makes a release twice, in two folders. All bytes must be the same, and the
+// program must print its version. make test-long makes the whole release except the parts that
+// need a network. Otherwise the test makes the program for this system, with the flags in
+// .goreleaser.yaml.
 func TestSlowRelease(t *testing.T) {
 	isolated.Slow(t, "it links kalypso twice, and with KALYPSO_LONG=1 compiles it for six systems")
 	make, tag := buildProgram, "v0.98.7" // go takes no v2 of this module
@@ -95,7 +96,7 @@ func TestSlowRelease(t *testing.T) {
 	}
 }
 
-// configuration is what the tests read of .goreleaser.yaml.
+// configuration is the part of .goreleaser.yaml that the tests read.
 type configuration struct {
 	Builds []struct {
 		ID, Main          string
@@ -141,8 +142,8 @@ func checkVersion(t *testing.T, program, tag string) {
 	}
 }
 
-// goreleaser makes a release except what needs other servers, and returns the digests of
-// all that it consists of, by name.
+// goreleaser makes a release, except the steps that need other servers. It returns the digests of
+// all files of the release, by name.
 func goreleaser(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	for _, args := range [][]string{{"check"}, {"release", "--clean", "--skip=publish,announce,sign,docker", "--parallelism=1"}} {

@@ -63,8 +63,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// lint returns what is wrong with a workflow, whose use of the action of this repository
-// is held against action.yml.
+// lint returns the errors in a workflow. It checks the workflow's inputs for the action of this
+// repository against action.yml.
 func lint(t *testing.T, name, text string) (wrong []string) {
 	t.Helper()
 	project, err := actionlint.NewProject(".")
@@ -224,7 +224,8 @@ func step(t *testing.T, id string) string {
 	return ""
 }
 
-// runStep runs a step as GitHub does, and returns what it writes to its output.
+// runStep runs a step as GitHub does. It returns the step's output variables, and the text that
+// it prints.
 func runStep(t *testing.T, id string, env ...string) (output, printed string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "output")

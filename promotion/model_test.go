@@ -20,9 +20,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// TestModel lets random things happen to random platforms, and compares what the engine
-// does with what the rules say, run by run. What the invariants say is looked for in the
-// repositories themselves. With KALYPSO_LONG=1 there are many more of them.
+// TestModel applies random events to random platforms, and compares the engine with the rules,
+// run by run. It checks the invariants in the repositories themselves. With KALYPSO_LONG=1 there
+// are many more events.
 func TestModel(t *testing.T) { randomEvents(t) }
 
 func TestSlowModel(t *testing.T) {
@@ -68,7 +68,8 @@ func TestModelOnGit(t *testing.T) {
 	}
 }
 
-// TestModelFound are the shortest ways to what random events have found.
+// TestModelFound are the shortest sequences of events for the mistakes that random events have
+// found.
 func TestModelFound(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
@@ -175,8 +176,8 @@ type scenario struct {
 	forge  bool // hosts the repositories
 }
 
-// event is something that happens. What its numbers mean depends on what it is; they
-// mean something in every state, so that events may be left out.
+// event is something that happens. The meaning of its numbers depends on its kind. They have a
+// meaning in every state, so that a test can leave out events.
 type event struct {
 	what    string
 	a, b, c int

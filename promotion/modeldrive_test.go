@@ -30,14 +30,14 @@ type modelWorld struct {
 	server           *modelServer
 	dir              string
 	platform, gitops *modelRepo
-	forges           map[string]*modelForge // by URL; none for nothing but git
+	forges           map[string]*modelForge // by URL; empty if there is only git
 	clusters         *modelClusters
 	ids              []git.Hash // of the platform's commits
 	rules            *rules
 	texts            int
 	seen             map[string]git.Hash // the tips of the branches that were looked at last
 	quiet            int                 // runs without anything to land since something else happened
-	event            string              // what happens
+	event            string              // the current event
 	edited           []string            // environments with edits by hand when it began
 }
 
@@ -397,7 +397,7 @@ func (w *modelWorld) onForges() string {
 	return w.forges[w.platform.url].state() + w.forges[w.gitops.url].state()
 }
 
-// states is what the rules know, to be compared.
+// states returns the state in the rules, to be compared.
 func (w *modelWorld) states() string {
 	var out []string
 	for _, s := range w.rules.stages {
@@ -608,8 +608,8 @@ func (w *modelWorld) freeze(st *ruleStage, e event) error {
 	})
 }
 
-// revert takes a commit back: by what its message says, or by nothing but the content, if the commit is the
-// newest of the branch.
+// revert reverts a commit. Its message names the reverted commit, or only the content shows the
+// revert if the commit is the newest of the branch.
 func (w *modelWorld) revert(base int, says bool) {
 	last := w.last()
 	if says {
@@ -657,8 +657,8 @@ func (w *modelWorld) verify() error {
 	})
 }
 
-// compare compares records of the repository with the rules, and looks for what must
-// never be there.
+// compare compares records of the repository with the rules, and checks that forbidden states do
+// not occur.
 func (w *modelWorld) compare() error {
 	for _, st := range w.rules.stages {
 		record := w.record(w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())])
@@ -689,7 +689,7 @@ func (w *modelWorld) source(of ruleSource) tree.Source {
 	return out
 }
 
-// name says which commits a source is.
+// name returns the numbers of a source's commits.
 func (w *modelWorld) name(of tree.Source) string {
 	return fmt.Sprintf("%d with %d", w.number(of.Base), w.number(of.Environment))
 }
@@ -717,7 +717,8 @@ func (w *modelWorld) record(commit git.Hash) *tree.Record {
 	return record
 }
 
-// sourceIn and holdIn are what a record says of a ring, where policies do not change.
+// sourceIn and holdIn return the source and the hold of a ring in a record, if policies do not
+// change.
 func sourceIn(record *tree.Record, ring string) tree.Source {
 	return outputOf(record).SourceIn(record, ring)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// modelForge is what hosts both repositories of a world, which people do nothing wrong
-// on: it merges a change request if its branch has the base's tip.
+// modelForge is the forge of both repositories of a world. Nobody makes mistakes on it: it merges
+// a change request if its branch has the base's tip.
 type modelForge struct {
 	of  *modelRepo
 	now func() time.Time
@@ -187,7 +187,7 @@ func (f *modelForge) passes(commit git.Hash) bool {
 	return ok
 }
 
-// state is all that there is to change, to be compared.
+// state returns everything that can change, to be compared.
 func (f *modelForge) state() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 // errNever is that something is in the repositories that must never be there.
 var errNever = errors.New("this must never be")
 
-// invariants looks at what came to the branches since it was called last, by nothing but
-// the repositories: records, notes, and the times in them.
+// invariants checks the new commits of the branches since its last call. It uses only the
+// repositories: records, notes, and the times in them.
 func (w *modelWorld) invariants() error {
 	tips := w.gitops.refs()
 	for _, e := range w.rules.policy().Environments {
@@ -63,7 +63,7 @@ func (w *modelWorld) branch(tip, since git.Hash) []modelCommit {
 	return out
 }
 
-// checkCommit looks at what a commit brings to each ring.
+// checkCommit checks the changes of a commit in each ring.
 func (w *modelWorld) checkCommit(e *modelEnvironment, c modelCommit) error {
 	if c.byHand {
 		return nil
@@ -191,7 +191,7 @@ type modelWord struct {
 	at    time.Time
 }
 
-// words returns what the note of a base commit says of a stage.
+// words returns the reports about a stage in the note of a base commit.
 func (w *modelWorld) words(st *ruleStage, base int) []modelWord {
 	var out []modelWord
 	entries := map[string]bool{}

@@ -121,7 +121,7 @@ func passable(p *modelPolicy) *modelPolicy {
 				g.Soak.Environment = ""
 			}
 		}
-		if len(e.After) == 0 { // vet refuses what waits for nothing
+		if len(e.After) == 0 { // vet refuses a soak without a stage before it
 			e.Soak = nil
 			for j := range e.Rings {
 				if len(e.Rings[j].After) == 0 {
@@ -141,7 +141,7 @@ func (p *modelPolicy) queues() bool {
 	return slices.ContainsFunc(p.Environments, func(e modelEnvironment) bool { return e.Advance == model.Queue })
 }
 
-// liveWorld is a platform and its clusters, by the rules alone.
+// liveWorld is a platform and its clusters, by only the rules.
 type liveWorld struct {
 	rules  rules
 	policy *modelPolicy
@@ -173,7 +173,7 @@ func (w *liveWorld) happen(random *rand.Rand, n int) string {
 	return did
 }
 
-// do does something that is the nth thing to happen, and returns what it was.
+// do applies an event, the nth in its sequence, and returns a description of it.
 func (w *liveWorld) do(kind, environment string, n int) string {
 	r, text := &w.rules, fmt.Sprintf("text%d %d", n, n)
 	if w.policy.queues() && strings.HasPrefix(kind, "b") && kind != "both" {
@@ -220,8 +220,8 @@ func (w *liveWorld) report(stages ...*ruleStage) {
 	}
 }
 
-// settle pushes a commit that all gates let through, lets time pass, and returns what does not have it
-// in the end; "" if everything has it.
+// settle pushes a commit that passes all gates, and lets time pass. It returns a message about
+// the stages that do not get the commit. It returns "" if all stages have it.
 func (w *liveWorld) settle() string {
 	r := &w.rules
 	own := map[string]string{}
@@ -241,7 +241,7 @@ func (w *liveWorld) settle() string {
 	return fmt.Sprintf("commit %d does not come: %s", last, w)
 }
 
-// String is what each stage has.
+// String returns the source of each stage.
 func (w *liveWorld) String() string {
 	var out []string
 	for _, s := range w.rules.stages {

@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// rules are what promotion has to do, said a second time and as simply as it can be: no
-// git, no forge, commits are numbers. What the engine does is compared with them.
+// rules are the specification of promotion, a second time and as simple as possible: no git, no
+// forge, commits are numbers. Tests compare the engine with them.
 type rules struct {
 	now      time.Time
 	commits  []ruleCommit
@@ -27,12 +27,12 @@ type rules struct {
 	recorded map[string]string // the names in records, by environment
 }
 
-// ruleCommit is a commit of the platform's branch, with what is in it.
+// ruleCommit is a commit of the platform's branch, with its contents.
 type ruleCommit struct {
 	policy *modelPolicy
 	text   string            // base.txt
 	named  int               // the commit that its message says that it reverts, or -1
-	edits  [2]string         // what it changed of the base: what was, and what is
+	edits  [2]string         // its change of the base: the text before, and after
 	own    map[string]string // own.txt, by environment
 	ownBy  map[string]int    // the commit that last changed it; not there for none
 	isBase bool
@@ -41,7 +41,7 @@ type ruleCommit struct {
 // ruleOrder is a hold or a freeze.
 type ruleOrder struct {
 	until time.Time // zero for ever
-	base  int       // what was rolled back from, or -1
+	base  int       // the source of a rollback, or -1
 }
 
 func (o *ruleOrder) stands(now time.Time) bool {
@@ -58,14 +58,14 @@ type ruleStage struct {
 	stays             []ruleStay
 	pairs             []rulePair       // oldest first, has included
 	said              map[int]ruleWord // of base commits
-	landing           ruleWord         // of what it has
+	landing           ruleWord         // of its source
 	landed            int              // how many landings there were
 	reports           map[string]ruleReport
 	hold              *ruleOrder
 	drift             bool
-	explicit          bool // what it has came by a person's word
+	explicit          bool // a person requested its source
 	named             *ruleNamed
-	forced            bool // what it has was merged although its gates were against it
+	forced            bool // its source was merged although its gates were against it
 }
 
 // ruleNamed is a proposal of a commit that somebody named, until it is merged.
@@ -83,16 +83,16 @@ type ruleStay struct {
 	entered, left time.Time
 }
 
-// rulePair is the time of a base commit with own files in a stage, and what was said of it.
+// rulePair is the time of a base commit with own files in a stage, and the reports about it.
 type rulePair struct {
 	of    ruleSource
-	files string // what clusters get
+	files string // the files on clusters
 	word  ruleWord
-	// health is what was said last of these files after a success.
+	// health is the last report about these files after a success.
 	health ruleWord
 }
 
-// ruleWord is what was said of a rollout.
+// ruleWord is the newest report about a rollout.
 type ruleWord struct {
 	told           bool
 	state          forge.State
@@ -221,8 +221,8 @@ func (r *rules) gates(s *ruleStage) []modelGates {
 	return out
 }
 
-// before returns what comes before a stage: groups of stages, of which all have to be
-// passed, or with any only one.
+// before returns the stages before a stage, as groups. All groups have to be passed, or only one
+// if any is true.
 func (r *rules) before(s *ruleStage) (groups [][]*ruleStage, any, rings bool) {
 	e := r.environment(s.environment)
 	for _, ring := range e.Rings {
@@ -286,7 +286,8 @@ func (s *ruleStage) held(base int) *ruleStay {
 	return nil
 }
 
-// takenBack are those of some base commits, newest first, that others of them take back, and which do.
+// takenBack returns the base commits that other commits in bases revert, with the reverting
+// commits. bases are sorted newest first.
 func (r *rules) takenBack(bases []int) map[int]int {
 	out, used := map[int]int{}, map[int]bool{}
 	for i, n := range bases {
@@ -309,14 +310,14 @@ func (r *rules) takenBack(bases []int) map[int]int {
 	return out
 }
 
-// brings are the base commits that come to a stage with one, and are not taken back in it.
+// brings returns the base commits that enter a stage with a base commit, without reverted ones.
 func (r *rules) brings(s *ruleStage, base int) (out []int) {
 	newer := slices.DeleteFunc(r.newer(s), func(n int) bool { return n > base })
 	back := r.takenBack(newer)
 	return slices.DeleteFunc(newer, func(n int) bool { _, is := back[n]; return is })
 }
 
-// rejectedIn are the rejected base commits that come to a stage with one.
+// rejectedIn returns the rejected base commits that enter a stage with a base commit.
 func (r *rules) rejectedIn(s *ruleStage, base int) []int {
 	if len(r.rejected) == 0 {
 		return nil
@@ -324,8 +325,7 @@ func (r *rules) rejectedIn(s *ruleStage, base int) []int {
 	return slices.DeleteFunc(r.brings(s, base), func(n int) bool { return n == base || !r.rejected[n] })
 }
 
-// reverted reports whether newer commits take back what comes to a stage with a base
-// commit.
+// reverted reports whether newer commits revert a commit that enters a stage with a base commit.
 func (r *rules) reverted(s *ruleStage, base int) bool {
 	switch r.environment(s.environment).Advance {
 	case model.Latest, model.MatchUpstream, model.Queue:
@@ -392,8 +392,9 @@ func (r *rules) askedOf(s *ruleStage, to ruleSource, groups [][]*ruleStage, any,
 	return after, soak
 }
 
-// stayed says how the rollout of a base commit went when it was last in a stage, since when that is
-// said, and when it left; pair, that of the environment's own files with it.
+// stayed returns the result of a base commit's rollout at its last time in a stage, the time of
+// that report, and the time when the commit left. If pair is true, the result is about the
+// rollout of the base commit with the environment's own files.
 func (s *ruleStage) stayed(of ruleSource, pair bool) (answer ruleAnswer, since, left time.Time) {
 	word, had := s.said[of.base], false
 	if pair {
@@ -480,8 +481,8 @@ func (s *ruleStage) health(of ruleSource, pair bool) (failing bool, okSince time
 	return failing, okSince
 }
 
-// pair returns what was said of the last time of a pair in a stage, and when it left: it stays while
-// newer own files with the same base commit do not fail.
+// pair returns the report about the last time of a pair in a stage, and when it left. The pair
+// stays while newer own files with the same base commit do not fail.
 func (s *ruleStage) pair(of ruleSource) (word ruleWord, left time.Time, had bool) {
 	for i, p := range slices.Backward(s.pairs) {
 		if p.of != of {
@@ -505,7 +506,7 @@ func (s *ruleStage) pair(of ruleSource) (word ruleWord, left time.Time, had bool
 	return word, left, false
 }
 
-// sources returns what a stage may get with a base commit, newest own files first.
+// sources returns the sources that a stage may get with a base commit, newest own files first.
 func (r *rules) sources(s *ruleStage, base int, unfit []ruleSource) []ruleSource {
 	groups, _, rings := r.before(s)
 	var out []ruleSource
@@ -523,7 +524,8 @@ func (r *rules) sources(s *ruleStage, base int, unfit []ruleSource) []ruleSource
 	return slices.DeleteFunc(out, func(of ruleSource) bool { return slices.Contains(unfit, of) })
 }
 
-// best returns the newest of some sources that may come; ruleNothing for none.
+// best returns the newest of some sources that may enter a stage. It returns ruleNothing if there
+// is no such source.
 func (r *rules) best(s *ruleStage, sources []ruleSource) ruleSource {
 	for _, of := range sources {
 		if r.mayCome(s, of, nil) {
@@ -561,8 +563,8 @@ func (r *rules) soaking(s *ruleStage) []*ruleStage {
 	return out
 }
 
-// locked reports whether another commit soaks in a stage or in one after it, for one that it can
-// come to.
+// locked reports whether another commit soaks in a stage or in a stage after it, and can still
+// enter the stage that it soaks for.
 func (r *rules) locked(s *ruleStage, base int) bool {
 	after := map[string]bool{s.environment: true}
 	for _, next := range r.stages {
@@ -608,7 +610,7 @@ func (r *rules) refuses(s *ruleStage, to ruleSource) bool {
 	return to.base <= s.has.base || r.rejected[to.base] || len(r.rejectedIn(s, to.base)) > 0 || r.reverted(s, to.base) || max(after, soak) >= blocks || !r.fits(s, to, nil)
 }
 
-// neverComes reports whether a base commit cannot come to a stage through those before
+// neverComes reports whether a base commit can no longer enter a stage through the stages before
 // it.
 func (r *rules) neverComes(s *ruleStage, base, own int) bool {
 	groups, any, rings := r.before(s)
@@ -670,7 +672,7 @@ func (r *rules) own(s *ruleStage) int {
 	return -1
 }
 
-// newer returns the base commits after what a stage has, newest first.
+// newer returns the base commits that are newer than the commit of a stage, newest first.
 func (r *rules) newer(s *ruleStage) []int {
 	var out []int
 	for i := len(r.commits) - 1; i > s.has.base; i-- {
@@ -681,8 +683,8 @@ func (r *rules) newer(s *ruleStage) []int {
 	return out
 }
 
-// choose returns what a stage may get now, beside what does not fit; ruleNothing for
-// nothing.
+// choose returns the source that a stage may get now, except the sources in unfit. It returns
+// ruleNothing if there is no such source.
 func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 	groups, any, rings := r.before(s)
 	newer := slices.DeleteFunc(r.newer(s), func(base int) bool {
@@ -714,7 +716,7 @@ func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 			candidate = there[i]
 		}
 		if i := slices.IndexFunc(there, func(base int) bool { return may(base) && !r.locked(s, base) }); i >= 0 && e.Advance == model.Lockstep && s.has != ruleNothing {
-			candidate = there[i] // what is on its way comes first
+			candidate = there[i] // a commit in progress has priority
 		}
 	}
 	if e := r.environment(s.environment); candidate >= 0 && s.has != ruleNothing &&
@@ -768,7 +770,7 @@ func (r *rules) run(overwrite bool) {
 	}
 }
 
-// fitting is the first that fits of what a stage may get.
+// fitting returns the first source that a stage may get and that fits.
 func (r *rules) fitting(s *ruleStage) ruleSource {
 	var unfit []ruleSource
 	for range plan.MostTried {
@@ -851,7 +853,7 @@ func (r *rules) observe(s *ruleStage) {
 	case state != forge.Pending && state != s.landing.state:
 		s.landing.state, s.landing.since = state, r.now
 	}
-	for i := last; i >= 0 && s.pairs[i].files == s.pairs[last].files; i-- { // it is said of all that have these files
+	for i := last; i >= 0 && s.pairs[i].files == s.pairs[last].files; i-- { // the report is about all such pairs
 		s.pairs[i].word, s.pairs[i].health = s.landing, health
 		base := s.pairs[i].of.base
 		if said := s.said[base]; said.state != forge.Success && said.state != s.landing.state && s.landing.state != forge.Pending {

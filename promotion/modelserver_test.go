@@ -26,9 +26,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
-// modelServer serves repositories over loopback: its own, which are in memory and of
-// which it knows no more of git's protocol than the engine speaks, or those of git's own
-// server, which are as slow as processes are.
+// modelServer serves repositories over loopback. Its own repositories are in memory, and it
+// implements only the part of git's protocol that the engine uses. It can also serve the
+// repositories of git's own server, which is as slow as processes are.
 type modelServer struct {
 	url  string
 	real *remotetest.Server // nil for repositories in memory
@@ -64,7 +64,7 @@ type modelRepo struct {
 	fault fault
 }
 
-// objects are what is in a repository in memory.
+// objects are the objects of a repository in memory.
 type objects = *memory.Storage
 
 func (s *modelServer) repository(name string) *modelRepo {
@@ -217,7 +217,7 @@ func (r *modelRepo) receive(w http.ResponseWriter, request *http.Request) {
 	_ = e.Flush()
 }
 
-// git runs git in a repository that has a folder, and returns what it says, byte for byte.
+// git runs git in a repository that has a folder, and returns its output, byte for byte.
 func (r *modelRepo) git(in []byte, args ...string) []byte {
 	cmd := exec.Command("git", append([]string{"-C", r.real.Dir}, args...)...)
 	cmd.Stdin = bytes.NewReader(in)
@@ -287,7 +287,7 @@ func (r *modelRepo) parsed(id git.Hash) (tree, parent git.Hash, text string) {
 	return tree, parent, text
 }
 
-// find returns what is at a path of a tree.
+// find returns the id of the object at a path of a tree, and whether it exists.
 func (r *modelRepo) find(tree git.Hash, at string) (git.Hash, bool) {
 	first, rest, deeper := strings.Cut(at, "/")
 	entries, err := git.ParseTree(r.content(tree, git.TreeKind))

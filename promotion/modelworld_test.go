@@ -21,8 +21,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
-// modelPolicy is what the file policy.json of a model's platform says, and all that its
-// Subject reads of policies.
+// modelPolicy is the content of the file policy.json of a model's platform. It is everything that
+// the platform's Subject reads of policies.
 type modelPolicy struct {
 	Environments []modelEnvironment // sorted by name
 }
@@ -227,8 +227,8 @@ func (modelSubject) Satisfies(context.Context, model.Expr, json.RawMessage) ([]s
 	return nil, nil
 }
 
-// modelClusters are the clusters: what each assignment was last reported to be, and of
-// which commit of the GitOps branch.
+// modelClusters are the clusters: the last report of each assignment, with the commit of the
+// GitOps branch that it is about.
 type modelClusters struct {
 	mu      sync.Mutex
 	reports map[string]modelReport // by assignment

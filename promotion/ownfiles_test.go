@@ -16,10 +16,11 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// TestOwnFilesAndRings is the table in docs/semantics.md: which pair of a base commit (S) and own files (E)
-// the ring main gets, which comes after canary and soaks there for two hours. Both rings begin with S0 and
-// E0. A step is an event and what main has then: S or E is a commit, both are one commit with both, and 1h is
-// an hour that passes. The clusters of the canary fail with a commit that ends in !.
+// TestOwnFilesAndRings checks the table in docs/semantics.md: which pair of a base commit (S) and
+// own files (E) the ring main gets. Main comes after canary, and commits soak in canary for two
+// hours. Both rings start with S0 and E0. A step is an event and the contents of main after it. S
+// or E is a commit, both are one commit with both, and 1h is an hour that passes. The clusters of
+// the canary fail with a commit that ends in !.
 func TestOwnFilesAndRings(t *testing.T) { ownFilesAndRings(t, "an export each hour", "emergency") }
 
 func TestSlowOwnFilesAndRings(t *testing.T) {
@@ -112,7 +113,7 @@ func (w *ownWorld) do(err error) {
 	}
 }
 
-// step lets an event happen, and returns what main has then.
+// step applies an event, and returns the contents of main after it.
 func (w *ownWorld) step(event string) string {
 	event, bad := strings.CutSuffix(event, "!")
 	last, kind := w.last(), strings.TrimRight(event, "0123456789")

@@ -1,25 +1,26 @@
-// Package promotion moves commits of a platform, or of an application, from environment to environment: the
-// base commit that ran in one is what the next one gets, as soon as gates say so.
+// Package promotion moves commits of a platform, or of an application, from environment to
+// environment. After a base commit has run in one environment, the next one gets it as soon as
+// the gates pass.
 //
-// All state is in git and on the forge, and every run begins by reading it: what each
-// environment and ring has is in the record of its GitOps tree, what people have
-// ordered (rejections, freezes) in refs of the GitOps repository, and what was seen of
-// rollouts in statuses of commits. Policies are those of the platform branch's head. A
-// run does what can be done now, and ends; any number of runs may go on at once, and
-// any of them may be killed at any moment: the next one goes on.
+// All state is in git and on the forge, and every run begins by reading it. The record of a
+// GitOps tree has the sources of an environment and its rings. Refs of the GitOps repository
+// contain the orders of people, which are rejections and freezes. Statuses of commits contain the
+// observed rollouts. The policies come from the head of the platform's branch. A run takes all
+// steps that are possible now, and ends. Any number of runs may work at once, and any of them may
+// be killed at any moment. The next run continues.
 //
-// A ring of an environment is a stage, and so is an environment without rings. The way of a
-// promotion goes through these packages, and never back:
+// A ring of an environment is a stage, and so is an environment without rings. A promotion passes
+// through these packages in one direction:
 //
-//   - subject: what is promoted and compiled, a platform or an application.
-//   - ledger: what is written about commits beside the trees, statuses and orders.
-//   - session: the state as it was read, and what can be read off it.
-//   - verify: whether the records of trees are true, and so which holds stand.
-//   - observe: how far rollouts are.
-//   - plan: what each stage may get next, and the commit that would bring it.
-//   - apply: pushes that commit or proposes it, and writes what people decided.
+//   - subject: the subject of promotion and compilation, a platform or an application.
+//   - ledger: records about commits outside of the trees, statuses and orders.
+//   - session: the state as it was read, and conclusions from it.
+//   - verify: whether the records of trees are true, and so which holds apply.
+//   - observe: the progress of rollouts.
+//   - plan: the next source of each stage, and the commit for it.
+//   - apply: pushes that commit or proposes it, and writes the decisions of people.
 //
-// Packages audit and changes read the state as well, for what happened before.
+// Packages audit and changes read the state as well, to show the history.
 package promotion
 
 import (
@@ -46,16 +47,16 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
-// Request says what is promoted, and with what.
+// Request is the platform or application to promote, with the options of the run.
 type Request = session.Request
 
-// Access says how a program reaches a platform in a git repository, and compiles it.
+// Access is the way for a program to reach a platform in a git repository, and to compile it.
 type Access struct {
 	// Compiler has the cache, the workers and the supervisor.
 	Compiler compiler.Request
 	// Applications lets the repository be an application's, too.
 	Applications bool
-	// Git says how to reach repositories; without a Store it has the default one.
+	// Git are the options to reach repositories. Without a Store they have the default one.
 	Git remote.Options
 	// Forge is the kind of forge that hosts the repositories; "" to detect it by their URLs.
 	Forge string
@@ -86,12 +87,12 @@ func NewRequest(a Access) Request {
 	return r
 }
 
-// Intent is what a run is to do beside what policies say by themselves.
+// Intent is the set of actions of a run in addition to the policies.
 type Intent = plan.Intent
 
-// Session is a platform's promotion as it was read, and what can be done with it. It is for
-// one goroutine. What others change meanwhile is found when something is written, which
-// then fails with git.ErrLostRace: a new Session sees it.
+// Session is a platform's promotion as it was read, with the operations on it. It is for one
+// goroutine. If others change the state meanwhile, the next write fails with git.ErrLostRace. A
+// new Session sees the change.
 type Session struct {
 	state   *session.State
 	records *verify.Records
@@ -135,11 +136,11 @@ func (s *Session) Has(ctx context.Context, commit git.Hash) (bool, error) {
 	return s.state.Platform.Has(ctx, s.state.Platform.Branch, commit)
 }
 
-// CheckSkip returns what is wrong with gates that are to be passed over: that the policy of
-// a requested stage does not let it.
+// CheckSkip returns an error if gates may not be passed over, because the policy of a requested
+// stage does not allow it.
 func (s *Session) CheckSkip(skip gate.Skip) error { return s.planner.CheckSkip(skip) }
 
-// Plan returns what could be done now for the requested stages, and changes nothing.
+// Plan returns the possible steps for the requested stages, and does not change anything.
 func (s *Session) Plan(ctx context.Context, intent Intent) (*plan.Plan, error) {
 	return s.planner.Plan(ctx, intent)
 }
@@ -150,10 +151,10 @@ func (s *Session) Status(ctx context.Context, most int) (*plan.Status, error) {
 	return s.planner.Status(ctx, most)
 }
 
-// Apply does what can be done now for the requested stages, and returns where each is then.
-// A stage that fails does not hinder the others: the error is those of all of them. With a
-// saved plan, nothing is done unless everything is as it was when the plan was made, and
-// then only what the plan says; the error is plan.ErrMoved otherwise.
+// Apply takes the possible steps for the requested stages, and returns the new status of each. A
+// stage that fails does not block the others. The error joins the errors of all stages. With a
+// saved plan, Apply only takes the steps of the plan. If anything has changed since the plan was
+// made, it does nothing and returns plan.ErrMoved.
 func (s *Session) Apply(ctx context.Context, intent Intent, saved *plan.Plan) ([]*plan.StageStatus, error) {
 	return s.applier.Apply(ctx, intent, saved)
 }
@@ -164,19 +165,20 @@ func (s *Session) Hydrate(ctx context.Context) ([]*plan.StageStatus, error) {
 	return s.applier.Hydrate(ctx)
 }
 
-// Audit returns what happened to the requested environments from a time on, oldest first.
+// Audit returns the events of the requested environments from a time on, oldest first.
 func (s *Session) Audit(ctx context.Context, since time.Time) ([]audit.Event, error) {
 	return audit.New(s.state, s.records).Audit(ctx, since)
 }
 
-// Changes calls f with what each of the newest commits of the requested environments' GitOps
-// branches changed, newest first. Nothing is compiled.
+// Changes calls f with the changes of each of the newest commits of the requested environments'
+// GitOps branches, newest first. It does not compile anything.
 func (s *Session) Changes(ctx context.Context, most int, f func(tables.Change) error) error {
 	return changes.Each(ctx, s.state, most, f)
 }
 
-// Verify compiles what the records of the requested environments say, and compares. head is
-// a branch or a commit of the GitOps repository; "" for the environments' own branches.
+// Verify compiles the sources in the records of the requested environments, and compares the
+// output. head is a branch or a commit of the GitOps repository; "" for the environments' own
+// branches.
 func (s *Session) Verify(ctx context.Context, head string) ([]*verify.Verification, error) {
 	return s.records.Verify(ctx, head)
 }
@@ -192,7 +194,7 @@ func (s *Session) Rollback(ctx context.Context, to plan.RollbackTo, d plan.Decis
 	return s.applier.Rollback(ctx, to, d)
 }
 
-// Hold keeps the requested stages at what they have.
+// Hold keeps the requested stages at their present sources.
 func (s *Session) Hold(ctx context.Context, d plan.Decision) ([]*plan.StageStatus, error) {
 	return s.applier.Hold(ctx, d)
 }

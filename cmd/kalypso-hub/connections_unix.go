@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// maxFiles is how many files a program may have open: Go has raised it to what it may be.
+// maxFiles returns the number of files that a program may open. Go has raised it to the hard
+// limit of the system.
 func maxFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

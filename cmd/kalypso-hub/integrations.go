@@ -62,7 +62,8 @@ func (o *peopleOptions) check(local bool, url string) error {
 	return nil
 }
 
-// open returns what finds out who people and jobs are; nil for nothing.
+// open returns the object that authenticates people and CI jobs. It returns nil if no rules are
+// configured.
 func (o *peopleOptions) open(ctx context.Context, db *store.Store, url string,
 	problem func(error)) (*people.People, error) {
 	if o.rules == "" {
@@ -90,7 +91,8 @@ func (o *peopleOptions) open(ctx context.Context, db *store.Store, url string,
 	return p, err
 }
 
-// secretIn returns what is in a file, of a flag; "" where there is no file.
+// secretIn returns the contents of the file that a flag names, without surrounding space. It
+// returns "" if no file is given, and an error if the text has fewer than least characters.
 func secretIn(file, flag string, least int) (string, error) {
 	if file == "" {
 		return "", nil

@@ -1,5 +1,5 @@
-// Command kalypso-hub keeps what is wanted of clusters, from git, and what was observed of
-// them, and answers what really runs where.
+// Command kalypso-hub records the desired state of clusters, from git, and their observed state.
+// It shows what runs on each cluster.
 package main
 
 import (

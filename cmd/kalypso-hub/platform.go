@@ -31,7 +31,7 @@ import (
 	viewplatform "github.com/kalypso-io/kalypso/view/platform"
 )
 
-// platform says where a platform is.
+// platform is the location of a platform, and the limits for processes that read it.
 type platform struct {
 	repository, branch, path, forge string
 	bounds                          boundFlags
@@ -75,13 +75,13 @@ func isThere(dir, name string) bool {
 	return err == nil
 }
 
-// args are those of a process that reads the platform.
+// args returns the arguments of a process that reads the platform.
 func (p *platform) args(command string) []string {
 	return append([]string{command, "--repo", p.repository, "--from", p.branch, "--path", p.path,
 		"--forge", p.forge}, p.bounds.args()...)
 }
 
-// process returns the process that reads what the platform wants.
+// process returns the process that reads the desired state of the platform.
 func (p *platform) process(ctx context.Context) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -115,8 +115,8 @@ func (p *platform) wanted(ctx context.Context) error {
 	})
 }
 
-// open calls a function with all that a compilation needs, within the bounds of this process.
-// activity names the work in the error of a process that has too little memory.
+// open calls a function with everything that a compilation needs, within the bounds of this
+// process. activity names the work in the error of a process that has too little memory.
 func (p *platform) open(activity string, use func(compiler.Request) error) error {
 	s, err := p.bounds.supervise(activity)
 	if err != nil {
@@ -227,7 +227,7 @@ func (p *platform) compiled(ctx context.Context, request compiler.Request, at co
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	// The environment's own files are those of another commit.
+	// The environment's own files come from another commit.
 	inBase := func(file string) bool { return at.Base == at.Own || !strings.HasPrefix(file, "environments/") }
 	source := viewplatform.New(b,
 		viewplatform.Options{Link: viewplatform.Linker(st.Platform.Repository.URL, os.Getenv, at.Base,
@@ -235,8 +235,8 @@ func (p *platform) compiled(ctx context.Context, request compiler.Request, at co
 	return compiled.Serve(ctx, os.Stdin, os.Stdout, source, at.Environment)
 }
 
-// boundFlags bound what the processes may cost that read and compile the platform, of which there
-// may be several at once.
+// boundFlags are the limits for the processes that read and compile the platform. Several may run
+// at once.
 type boundFlags struct {
 	cpu    time.Duration
 	memory string
@@ -274,8 +274,9 @@ func (c *boundFlags) args() []string {
 // maxAgain is how many trips a process begins again with: its environment has room for them.
 const maxAgain = 100
 
-// supervise bounds this process. What is beyond a bound while CUE is evaluated or records are
-// read makes it begin again without that. Whatever else takes memory ends it; what names that.
+// supervise limits this process. If an evaluation in CUE or the reading of records exceeds a
+// limit, the process starts again without that part. Any other use of too much memory ends the
+// process, and the error names the work in progress with the text what.
 func (c *boundFlags) supervise(what string) (*supervisor.Supervisor, error) {
 	bounds, err := c.bounds()
 	if err != nil {

@@ -80,8 +80,8 @@ func (h *hostile) commit() string {
 	return h.git(h.repository, "rev-parse", "HEAD")
 }
 
-// wanted runs the process that reads what is wanted. It returns the environments that it read,
-// its last line, and what it says where it fails.
+// wanted runs the process that reads the desired state. It returns the environments that it read,
+// its last line, and its error messages if it fails.
 func (h *hostile) wanted() (read []string, end *follow.End, failed string) {
 	h.Helper()
 	cmd, err := h.process(h.Context())

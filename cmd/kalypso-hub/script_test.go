@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if filepath.Base(os.Args[0]) != "kalypso-hub" {
-		isolated.Environment() // what scripts run has the scripts' environment
+		isolated.Environment() // the programs of scripts have the scripts' environment
 	}
 	testscript.Main(m, map[string]func(){"kalypso-hub": main})
 }

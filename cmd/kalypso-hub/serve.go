@@ -63,7 +63,7 @@ func databaseFlag(cmd *cobra.Command, into *string) {
 
 func databaseName(given string) string { return cmp.Or(given, os.Getenv(databaseEnv), "hub.db") }
 
-// isNew says whether a database is a file that is not there yet.
+// isNew reports whether the database is a file that does not exist yet.
 func isNew(name string) bool {
 	_, err := os.Stat(name)
 	return !store.IsPostgres(name) && errors.Is(err, fs.ErrNotExist)
@@ -81,8 +81,8 @@ func openStore(ctx context.Context, given string) (*store.Store, error) {
 	return db, err
 }
 
-// checkDatabase refuses what is the address of a database, and not as PostgreSQL's are written here: no
-// file is meant, and it may have a password.
+// checkDatabase refuses an address of a database unless it is a PostgreSQL address in the
+// documented form. Such a text does not mean a file, and it may contain a password.
 func checkDatabase(name string) error {
 	if !store.IsPostgres(name) && (strings.Contains(name, "://") || addressWord.MatchString(name)) {
 		return fmt.Errorf("the database is a FILE, or the address of a PostgreSQL, "+
@@ -200,7 +200,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 // leastGrace is how long a commit may be reported before the hub has read it, at least.
 const leastGrace = time.Minute
 
-// title is what pages say the hub is of.
+// title returns the name of the hub's platform on its pages.
 func (o *serveOptions) title() string {
 	return strings.TrimSuffix(path.Base(filepath.ToSlash(o.repository)), ".git")
 }
@@ -237,7 +237,7 @@ func (o *serveOptions) check() error {
 	return nil
 }
 
-// isAddress says whether a text is the address of a server, without a path.
+// isAddress reports whether a text is the address of a server, without a path.
 func isAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
@@ -270,8 +270,8 @@ func (o *serveOptions) keys() (map[string][]string, error) {
 	return out, nil
 }
 
-// answerLimit is how long an answer may take: who reads slowly holds nothing for longer, and a stream
-// ends with it, so that who reads it is asked again who that is.
+// answerLimit is the longest time that an answer may take. A slow reader cannot use resources for
+// longer. A stream ends at this limit too, so that its reader has to authenticate again.
 const answerLimit = 10 * time.Minute
 
 // grace is how long requests may take to end.
@@ -312,18 +312,18 @@ func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, 
 		err = s.Shutdown(end)
 	}
 	stop()
-	<-done // what was taken is stored
+	<-done // reports that were received are stored
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
 
-// certificate reads a certificate again when one of its files changes. Where they cannot be used,
-// the one before is served.
+// certificate reads a certificate again when one of its files changes. If the new files cannot be
+// used, it serves the previous certificate.
 type certificate struct {
 	cert, key string
-	// problem is called once for each problem, and solved when there is none any more.
+	// problem is called once for each problem, and solved when the problem is gone.
 	problem func(error)
 	solved  func(text string)
 
@@ -350,8 +350,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.is, nil
 }
 
-// read reads the files where they have changed. What cannot be used is read again each time: it
-// may be written just now.
+// read reads the files if they have changed. It reads files that cannot be used again each time,
+// because another process may be writing them.
 func (c *certificate) read() error {
 	var changed [2]time.Time
 	for i, name := range []string{c.cert, c.key} {

@@ -78,7 +78,7 @@ func TestCertificate(t *testing.T) {
 	s.Listener = tls.NewListener(s.Listener, &tls.Config{GetCertificate: c.get})
 	s.Start()
 	defer s.Close()
-	// serves says which certificate a handshake gets, twice, and what the log has since.
+	// serves checks which certificate a handshake gets, twice, and the new lines of the log.
 	serves := func(what string, serial int64, words ...string) {
 		t.Helper()
 		for range 2 {

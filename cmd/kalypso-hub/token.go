@@ -114,7 +114,7 @@ func newOpenAPI() *cobra.Command {
 	}
 }
 
-// version is that of the module, as go install has it.
+// version returns the version of the module, as go install records it.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -19,14 +19,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// layers are the media types of what `helm push` and `flux push artifact` send.
+// layers are the media types of the layers that `helm push` and `flux push artifact` send.
 var layers = map[string]string{
 	"chart":    "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
 	"artifact": "application/vnd.cncf.flux.content.v1.tar+gzip",
 }
 
-// pushCommand is `push VAR chart|artifact REPOSITORY:TAG PATH`: the registry of the
-// scripts gets a folder, or an archive as it is; VAR is the digest of its manifest.
+// pushCommand is `push VAR chart|artifact REPOSITORY:TAG PATH`. It pushes a folder, or an archive
+// as it is, to the registry of the scripts. It sets VAR to the digest of the manifest.
 func pushCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 || layers[args[1]] == "" {
 		ts.Fatalf("usage: push VAR chart|artifact REPOSITORY:TAG PATH")

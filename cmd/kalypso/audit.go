@@ -105,7 +105,7 @@ func eventRow(e audit.Event) []string {
 	}
 }
 
-// changeText says what an event changes on clusters; "" where that is not known.
+// changeText describes the changes of an event on clusters. It returns "" if they are not known.
 func changeText(e audit.Event) string {
 	if e.Change == nil {
 		return ""

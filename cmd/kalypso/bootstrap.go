@@ -70,7 +70,7 @@ kalypso bootstrap cluster-type CLUSTER-TYPE ENVIRONMENT prints the same.`,
 	return cmd
 }
 
-// bootstrapExtra is what bootstrap prints beside what pulls.
+// bootstrapExtra are the objects that bootstrap prints in addition to the pull agent's.
 type bootstrapExtra struct {
 	policies   bool
 	hub, image string
@@ -117,7 +117,7 @@ func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, 
 			return err
 		}
 		if x.hub != "" && len(is.Objects) > 0 {
-			tag := "latest" // for a version that is no release
+			tag := "latest" // for a version that is not a release
 			if v := compiler.Version().Version; isRelease(v) {
 				tag = v
 			}

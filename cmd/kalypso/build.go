@@ -102,7 +102,7 @@ of n parts of the cluster types, for n machines that together build them all.`,
 	return cmd
 }
 
-// check says what is wrong with the flags.
+// check returns an error if the flags are wrong or do not fit together.
 func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 	for _, name := range []string{"to", "git", "branch", "shard", "since", "at"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
@@ -202,8 +202,8 @@ func (g builder) build(cmd *cobra.Command, environments []string, o *buildOption
 	return nil
 }
 
-// path returns what a path on the command line means: -C works elsewhere, as that
-// of git and cue. "" stays "".
+// path returns the path that an argument means: -C changes the folder that paths start at, as in
+// git and cue. It returns "" for "".
 func (g *console) path(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -214,8 +214,8 @@ func (g *console) path(path string) string {
 // builtPlatform is the document of a build.
 type builtPlatform struct {
 	Environments []builtEnvironment `json:"environments"`
-	// Commit is the one that was made and Tree that of the whole branch, where there is
-	// one branch; Commits are those of several.
+	// Commit is the new commit and Tree the tree of the whole branch, if the build writes one
+	// branch. Commits are the new commits of several branches.
 	Commit  tree.ID           `json:"commit,omitempty"`
 	Tree    tree.ID           `json:"tree,omitempty"`
 	Commits []compiler.Commit `json:"commits,omitempty"`
@@ -225,12 +225,11 @@ type builtPlatform struct {
 // builtEnvironment is the result of an environment.
 type builtEnvironment struct {
 	Name string `json:"name"`
-	// Readable is false where errors hide the environment, whose output stays as
-	// it is.
+	// Readable is false if errors prevent reading the environment. Its output then stays as it is.
 	Readable bool `json:"readable"`
 	engine.Counts
-	// Change is what the build removes from clusters and adds there, by the record of the
-	// output; nil for nothing.
+	// Change is the set of deployment targets that the build removes from clusters and adds there,
+	// by the record of the output; nil if nothing changes.
 	Change *builtChange `json:"change,omitempty"`
 	// Of an environment that was written.
 	FilesWritten *int `json:"filesWritten,omitempty"`
@@ -253,7 +252,7 @@ type builtChange struct {
 	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
 }
 
-// changeOf returns what a build did on clusters; nil for nothing.
+// changeOf returns the changes of a build on clusters. It returns nil if nothing changes.
 func changeOf(e *engine.Environment) *builtChange {
 	if e.Effect == nil || e.Tree == nil {
 		return nil
@@ -321,7 +320,7 @@ func stats(w *tabwriter.Writer, s engine.Stats) {
 	}
 }
 
-// sinceReport is what a change of the platform does on clusters: the pairs of compare.Report,
+// sinceReport is the effect of a platform's change on clusters: the pairs of compare.Report,
 // without the differences of their files.
 type sinceReport struct {
 	Since        string              `json:"since"`
@@ -379,9 +378,10 @@ func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 	return nil
 }
 
-// write compiles environments and writes them. It puts off environments that take long, and writes the
-// others first. A child process tries each of the late ones before write goes on with it: an
-// environment that goes beyond a bound ends its process, and this process has results to print.
+// write compiles environments and writes them. It postpones environments that take long, and
+// writes the others first. A child process tries each of the late environments before write
+// continues with it. An environment that exceeds a bound ends its process, and this process still
+// has results to print.
 func (g builder) write(
 	ctx context.Context, r compiler.Request, o compiler.Output,
 ) (*compiler.Build, *compiler.Written, error) {
@@ -397,7 +397,8 @@ func (g builder) write(
 	}
 	r.Except = nil
 	l := &lateWrite{g.supervisor, r, o, b, written}
-	// Of several, one may have been put off for what another took: what needs little goes first.
+	// One of several environments may have been postponed because another used up the bounds.
+	// Small ones go first.
 	if len(late) > 1 {
 		late, err = l.write(ctx, late, true)
 	}
@@ -410,7 +411,7 @@ func (g builder) write(
 	return b, written, nil
 }
 
-// lateWrite writes environments that were put off, and adds them to what is built and written.
+// lateWrite writes environments that were postponed, and adds them to the build and its output.
 type lateWrite struct {
 	supervisor *supervisor.Supervisor
 	request    compiler.Request
@@ -419,8 +420,9 @@ type lateWrite struct {
 	written    *compiler.Written
 }
 
-// write tries environments, each within little of its bounds or within all of them, and
-// adds what it writes to a build. It returns those that need more than little.
+// write tries environments, each within a small part of its bounds or within all of them. It adds
+// the environments that it writes to the build. It returns the environments that need more than
+// the small part.
 func (l *lateWrite) write(ctx context.Context, late []string, little bool) (beyond []string, err error) {
 	for _, name := range late {
 		trips, err := l.trial(ctx, name, little)

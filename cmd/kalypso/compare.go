@@ -90,14 +90,14 @@ func (g inspector) compare(ctx context.Context, c *cache.Cache, names, at []stri
 		defer func() { err = errors.Join(err, b.Close()) }()
 		failed, ds = failed || b.Failed(), append(ds, b.Diagnostics...)
 		for _, name := range environments {
-			var side *engine.Environment // nil where the base cannot be read
+			var side *engine.Environment // nil if the base cannot be read
 			if n := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == name }); n >= 0 {
 				side = b.Environments[n]
 			}
 			sides = append(sides, side)
 		}
 	}
-	// Warnings are what vet is for.
+	// vet shows the warnings.
 	ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
 	if err := g.report(g.err, ds); err != nil {
 		return err

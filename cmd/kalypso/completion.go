@@ -36,9 +36,9 @@ type completer struct{ *platform }
 
 func (g *platform) complete() completer { return completer{g} }
 
-// words are the completions of the words that stand in help for arguments and for values of
-// flags. A word that means several things is not among them: what has it is completed where it
-// is declared.
+// words are the completions of the words in help texts that stand for arguments and for values of
+// flags. They do not include a word that has several meanings. Commands and flags with such a
+// word declare their own completion.
 func (g completer) words() map[string]cobra.CompletionFunc {
 	words := map[string]cobra.CompletionFunc{
 		"ENVIRONMENT":  g.environmentNames,
@@ -116,8 +116,8 @@ func argumentsOf(use string) (words []string) {
 	return words
 }
 
-// arguments completes arguments by their words, none twice. It returns nil where a word is not
-// known.
+// arguments completes arguments by their words, and offers no argument twice. It returns nil if a
+// word is not known.
 func arguments(of []string, words map[string]cobra.CompletionFunc) cobra.CompletionFunc {
 	for _, word := range of {
 		if words[strings.TrimSuffix(word, "...")] == nil {
@@ -157,9 +157,9 @@ func inList(f *pflag.Flag, with cobra.CompletionFunc) cobra.CompletionFunc {
 // completionEnv is how long a shell waits for names at most, else three seconds.
 const completionEnv = "KALYPSO_COMPLETION_TIMEOUT"
 
-// offer completes with what names returns, as far as it begins with the prefix, and with nothing
-// where that takes too long or too much memory. Nothing is written but what the caches keep, and
-// no server is asked.
+// offer completes with the results of names that begin with the prefix. It offers nothing if
+// names takes too long or needs too much memory. It writes only to the caches, and sends no
+// requests to servers.
 func (g completer) offer(cmd *cobra.Command, prefix string, names func(context.Context,
 	compiler.Request) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	most, err := time.ParseDuration(os.Getenv(completionEnv))
@@ -170,7 +170,7 @@ func (g completer) offer(cmd *cobra.Command, prefix string, names func(context.C
 	defer cancel()
 	giveUp := func() {
 		cancel()
-		select {} // what is evaluated ends with the process
+		select {} // the evaluation ends with the process
 	}
 	bounds, _ := g.bounds.bounds() // none where a flag is wrong
 	g.supervisor = supervisor.New(supervisor.Options{

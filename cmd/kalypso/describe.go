@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// description is all that is known of an entity in one environment.
+// description is everything known about an entity in one environment.
 type description[T any] struct {
 	Environment string `json:"environment"`
 	Entity      T      `json:"entity"`
@@ -44,7 +44,8 @@ assignment is shown by explain.`,
 	return cmd
 }
 
-// describe returns `describe NAME`; nil for what is no entity.
+// describe returns the command `describe NAME`. It returns nil if the rows of the listing are not
+// entities.
 func (l *listing[T]) describe(g inspector) *cobra.Command {
 	if l.Name == tables.Assignments().Name {
 		return nil
@@ -104,8 +105,8 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 	return cmd
 }
 
-// noSuch is the error of a name that nothing has. What has errors may lack its name, so the
-// errors of the platform are reported first.
+// noSuch returns the error for a name that does not exist. An entity with errors may lack its
+// name, so noSuch reports the errors of the platform first.
 func (g *platform) noSuch(b *compiler.Build, what, name string, known []string) error {
 	message := fmt.Sprintf("there is no %s %s", what, name)
 	slices.Sort(known)

@@ -75,10 +75,9 @@ func (g *console) report(w io.Writer, ds []diag.Diagnostic) error {
 	return diagnosticFormats[i].write(w, ds)
 }
 
-// fromWorkingDirectory returns diagnostics of the platform that dir is in with
-// paths from the working directory, not from the platform's root: GitHub looks
-// for files in the repository, at whose root its jobs run. Diagnostics of
-// written trees have such paths already.
+// fromWorkingDirectory returns diagnostics of the platform around dir with paths from the working
+// directory, not from the platform's root. GitHub looks for files in the repository, and its jobs
+// run at the root of the repository. Diagnostics of written trees have such paths already.
 func fromWorkingDirectory(dir string, ds []diag.Diagnostic) []diag.Diagnostic {
 	prefix, err := toRoot(dir)
 	if err != nil || prefix == "." {
@@ -152,8 +151,8 @@ func (g *platform) unready(ctx context.Context, c *cache.Cache) error {
 		func(d diag.Diagnostic) bool { return d.Code != diag.Module && d.Code != diag.NoEnvironments }))
 }
 
-// emphasis returns what sets off text on a terminal that has colour, where nobody
-// asked for none (https://no-color.org); otherwise nil.
+// emphasis returns a function that highlights text on a terminal with colour. It returns nil if w
+// is not a terminal, or if the user has disabled colours (https://no-color.org).
 func emphasis(w io.Writer) func(diag.Severity, string) string {
 	if os.Getenv("NO_COLOR") != "" || sizeOf(w) == nil {
 		return nil
@@ -166,13 +165,13 @@ func emphasis(w io.Writer) func(diag.Severity, string) string {
 	}
 }
 
-// exitCode is what a command says to its caller.
+// exitCode is the result of a command for its caller.
 type exitCode int
 
 // The exit codes, a stable interface: `kalypso help exit-codes`.
 const (
 	exitDone       exitCode = 0 // done, also when there was nothing to do
-	exitDifference exitCode = 1 // a difference was found where one was asked for
+	exitDifference exitCode = 1 // the command found a difference, and its purpose is to look for one
 	exitFailure    exitCode = 2 // usage, I/O or internal error
 	exitPlatform   exitCode = 3 // the platform has errors
 	exitAuth       exitCode = 4 // a server wants other credentials
@@ -186,15 +185,15 @@ const (
 // errPlatform says that the platform has errors, which are already printed.
 var errPlatform = errors.New("the platform has errors")
 
-// What stops a promotion, which is already printed.
+// The errors of a promotion that stops. The command has already printed the reason.
 var (
 	errBlocked = errors.New("a promotion is blocked")
 	errPending = errors.New("a promotion is pending")
 	errHeld    = errors.New("a promotion is held")
 )
 
-// errDifference says that a difference was found where one was asked for, which
-// is already printed.
+// errDifference is the error of a command that looks for differences and has found one. The
+// command has already printed it.
 var errDifference = errors.New("a difference was found")
 
 // printedError is an error that is already printed.
@@ -206,7 +205,7 @@ func (e printedError) Unwrap() error { return e.error }
 // usageError is a mistake in the command line.
 type usageError struct{ error }
 
-// Unwrap returns what is wrong with the use.
+// Unwrap returns the mistake in the use.
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
@@ -237,8 +236,8 @@ func exitOf(err error) exitCode {
 	return exitFailure
 }
 
-// reasonsOf returns the diagnostics that say why an environment of a name is not there: those
-// of a platform that has none.
+// reasonsOf returns the diagnostics that explain why an environment with a name does not exist:
+// the diagnostics of a platform that has no such environment.
 func reasonsOf(err error) []diag.Diagnostic {
 	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
 		return unknown.Diagnostics
@@ -249,7 +248,8 @@ func reasonsOf(err error) []diag.Diagnostic {
 	return nil
 }
 
-// hintOf is what the user can do about an error; "" where nobody knows.
+// hintOf returns the steps that a user can take to solve an error. It returns "" if no steps are
+// known.
 func hintOf(err error) string {
 	if wants := (*forge.AuthError)(nil); errors.As(err, &wants) {
 		return wants.Hint

@@ -123,15 +123,15 @@ func (g inspector) side(arg string, s *compiler.Side) error {
 	return nil
 }
 
-// isPath says whether an argument can only be a path: no revision begins or ends
-// like that.
+// isPath reports whether an argument can only be a path, because no revision begins or ends like
+// that.
 func isPath(arg string) bool {
 	slashed := "/" + filepath.ToSlash(arg) + "/"
 	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "/./") ||
 		strings.Contains(slashed, "/../") || strings.HasSuffix(slashed, "//")
 }
 
-// against reads the value of --against; "" for nothing.
+// against reads the value of --against. The output is empty if the value is "".
 func (g inspector) against(arg string) (compiler.Output, error) {
 	if arg == "" {
 		return compiler.Output{}, nil
@@ -206,7 +206,7 @@ func (g inspector) diff(cmd *cobra.Command, r compiler.Request, before, after co
 	return nil
 }
 
-// changeVerdict is what a gate of an environment's promotion says of the whole change.
+// changeVerdict is a gate's verdict about the whole change of an environment's promotion.
 type changeVerdict struct {
 	Environment string `json:"environment"`
 	gate.Verdict
@@ -246,7 +246,7 @@ type ringRoute struct {
 	Rings       []ringStop `json:"rings"` // those that change, in the order of the platform
 	// Soak is how long the change soaks until the last ring gets it, at least, in seconds.
 	Soak float64 `json:"soakSeconds"`
-	// OwnAtOnce says that changes of the environment's own files alone do not soak.
+	// OwnAtOnce is true if changes of only the environment's own files do not soak.
 	OwnAtOnce bool `json:"ownAtOnce,omitempty"`
 	// ClustersAtOnce says that own files that only add clusters to a ring do not soak.
 	ClustersAtOnce bool `json:"clustersAtOnce,omitempty"`
@@ -333,7 +333,8 @@ func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 	return out
 }
 
-// reportDifference says what is wrong, and what is not compared because of that.
+// reportDifference prints the errors, and the names of everything that was not compared because
+// of them.
 func (g *platform) reportDifference(d *compiler.Difference) error {
 	if err := g.report(g.err, d.Diagnostics()); err != nil {
 		return err

@@ -18,10 +18,9 @@ import (
 )
 
 // How the pages are tested. README.md, docs/*.md, docs/from/*.md, docs/reconcilers/*.md and
-// examples/*/README.md are run from top to bottom, each in a work folder of its
-// own, with kalypso, cue, git and the system's shell. A walk begins as a fresh container
-// does: nothing is in the home folder, git knows nobody, and CUE has no cache. Only the
-// dates of commits are set.
+// examples/*/README.md are run from top to bottom. Each page runs in a work folder of its own,
+// with kalypso, cue, git and the system's shell. A walk starts like a fresh container: the home
+// folder is empty, git has no user, and CUE has no cache. Only the dates of commits are set.
 //
 //   - "git clone https://github.com/kalypso-io/kalypso [DIR]" copies the examples and
 //     testdata/platform of this repository. The README of an example begins with the
@@ -29,22 +28,22 @@ import (
 //     kalypso are parsed, and not run.
 //   - A page with <!-- run by PACKAGE --> is run by the tests of that package.
 //   - A page with <!-- make test-all --> takes long: TestSlowDocs runs it.
-//   - What follows <!-- needs: PROGRAM --> is run only where there is that program.
-//   - A line that is a path in backquotes with a colon, `PATH`:, names the block that
-//     follows it, which is written to PATH of the current folder.
-//   - In a block ```console, a line "$ command" is run, lines "> more" after it are
-//     part of it, and what follows must be what it prints, on stdout and stderr
+//   - The text after <!-- needs: PROGRAM --> is run only if that program is installed.
+//   - A line that is a path in backquotes with a colon, `PATH`:, names the next block.
+//     The test writes that block to PATH of the current folder.
+//   - In a block ```console, a line "$ command" is run, and lines "> more" after it are
+//     part of it. The other lines must be the output of the command, stdout and stderr
 //     together. A line "..." stands for any lines, and /work for the work folder.
-//     Seconds, numbers of bytes and commit ids may be others than those shown, and so
-//     may abbreviated ids on a page that sets KALYPSO_NOW, as long as equal ones are
-//     equal: what compiles to which depends on the version of kalypso.
-//   - In a block ```sh, every line is run, and must succeed; nobody looks at what it
-//     prints.
-//   - "cd DIR" and "export NAME=VALUE..." hold for what follows. Of "make TARGET" and "go install PACKAGE" it is
-//     only checked that there is such a thing.
+//   - Seconds, numbers of bytes and commit ids may differ from the page. So may
+//     abbreviated ids on a page that sets KALYPSO_NOW, because compiled commits depend
+//     on the version of kalypso. Equal ids on the page must be equal in the output.
+//   - In a block ```sh, every line is run, and must succeed. The test does not check its
+//     output.
+//   - "cd DIR" and "export NAME=VALUE..." apply to the rest of the page. For "make TARGET"
+//     and "go install PACKAGE", the test only checks that the target or package exists.
 //
-// KALYPSO_UPDATE=1 writes what commands print into the pages, and the generated
-// pages anew.
+// KALYPSO_UPDATE=1 writes the output of commands into the pages, and generates the generated
+// pages again.
 
 const repository = "../.."
 
@@ -157,7 +156,7 @@ var needs = regexp.MustCompile(`^<!-- needs: (.+) -->$`)
 // caption names the file that the block after it is.
 var caption = regexp.MustCompile("^`([^`]+)`:$")
 
-// run runs a page, and returns it with what its commands print.
+// run runs a page, and returns it with the output of its commands.
 func (w *walk) run(text string) string {
 	lines := strings.Split(text, "\n")
 	var out []string
@@ -203,8 +202,7 @@ func (w *walk) copyFrom(dir, to string) {
 	}
 }
 
-// block runs a block that begins at a line, and returns it with what its
-// commands print.
+// block runs a block that begins at a line, and returns it with the output of its commands.
 func (w *walk) block(language string, line int, body []string) []string {
 	if w.file != "" {
 		w.write(w.file, body)
@@ -274,8 +272,8 @@ func (w *walk) console(line int, body []string) []string {
 	return out
 }
 
-// outputLines are the lines of what a command prints, without the space at their
-// ends, which nobody sees.
+// outputLines returns the lines of a command's output, without the space at their ends, which
+// readers cannot see.
 func outputLines(printed []byte) []string {
 	text := strings.TrimRight(string(printed), "\n")
 	if text == "" {
@@ -288,7 +286,7 @@ func outputLines(printed []byte) []string {
 	return lines
 }
 
-// printsAs says whether a page may show the lines of got as want.
+// printsAs reports whether a page may show the lines of got as want.
 func printsAs(want, got []string) bool {
 	return sameLines(want, got) || varies(want) && sameLines(blurred(want), blurred(got))
 }
@@ -306,8 +304,8 @@ func sameLines(want, got []string) bool {
 // shownID is an id of git as pages show it, abbreviated or not.
 var shownID = regexp.MustCompile(`\b[0-9a-f]{12}(?:[0-9a-f]{28})?\b`)
 
-// renamed returns the lines of a page with the ids that commands print: an id that was
-// not shown before is what is printed in its place.
+// renamed returns the lines of a page with the ids that commands print. An id that the page shows
+// for the first time becomes the printed id in the same place.
 func (w *walk) renamed(want, got []string) []string {
 	var printed []string
 	for _, line := range got {
@@ -330,14 +328,14 @@ func (w *walk) renamed(want, got []string) []string {
 	return out
 }
 
-// varying is what differs between two runs: commit ids, seconds with two decimals,
+// varying matches the texts that differ between two runs: commit ids, seconds with two decimals,
 // and numbers of bytes.
 var varying = regexp.MustCompile(`\b[0-9a-f]{40}\b|(?:\b[0-9]+\.[0-9]{2}( s\b|  ))|\b[0-9]+(?:\.[0-9])? [KMG]?i?B\b`)
 
 func varies(lines []string) bool { return slices.ContainsFunc(lines, varying.MatchString) }
 
-// blurred are lines without what varies, and without the width of columns, which
-// varies with it.
+// blurred returns lines without their varying texts. It also removes the width of columns, which
+// varies with them.
 func blurred(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, line := range lines {
@@ -440,8 +438,8 @@ func shellWords(command string) []string {
 	return words
 }
 
-// checkCommand checks that a command line of kalypso is one. What comes after a
-// pipe is another program's, and what after > a file.
+// checkCommand checks that a command line is a valid command of kalypso. It ignores the other
+// program after a pipe and the file after >.
 func checkCommand(words []string) error {
 	if words[0] != "kalypso" {
 		return fmt.Errorf("not a command of kalypso: %s", words)
@@ -491,7 +489,7 @@ func TestDocsChecksFail(t *testing.T) {
 	}{
 		{"a at 0123456789ab", "a at abcdefabcdef", true},
 		{"b at 0123456789ab", "b at abcdefabcdef", true},
-		{"commit 0123456789abcccccccccccccccccccccccccccccccc", "commit abcdefabcdefdddddddddddddddddddddddddddddddd", false}, // 44 digits are no id
+		{"commit 0123456789abcccccccccccccccccccccccccccccccc", "commit abcdefabcdefdddddddddddddddddddddddddddddddd", false}, // 44 digits are not an id
 		{"commit 0123456789abcccccccccccccccccccccccccccc", "commit abcdefabcdefdddddddddddddddddddddddddddd", true},
 		{"c at 0123456789ab", "c at 000000000000", false},
 		{"c at 111111111111", "d at 000000000000", false},

@@ -31,7 +31,7 @@ type check struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // ok, warning or error
 	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"` // what to do
+	Hint   string `json:"hint,omitempty"` // the steps to take
 }
 
 // The statuses of a check.
@@ -103,7 +103,7 @@ func (g author) examine(ctx context.Context) []check {
 	return append(checks, checkGit(g.dir)...)
 }
 
-// checkCache says whether the cache can be used.
+// checkCache reports whether the cache can be used.
 func checkCache() check {
 	c, err := cache.Open(cache.Options{Mode: cache.On})
 	if err = errors.Join(err, c.Close()); err == nil {
@@ -119,7 +119,7 @@ func checkCache() check {
 	return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
 }
 
-// checkSchema says whether CUE's module cache has the schema.
+// checkSchema reports whether CUE's module cache has the schema.
 func checkSchema(ctx context.Context) check {
 	dir, err := cuemodule.CacheDir()
 	if err == nil {
@@ -131,7 +131,7 @@ func checkSchema(ctx context.Context) check {
 	return check{"CUE's cache", checkOK, dir + " has the schema", ""}
 }
 
-// checkCUE says which cue command there is: editors use it.
+// checkCUE returns the version and path of the cue command, which editors use.
 func checkCUE(ctx context.Context, language string) check {
 	hint := "cue is for editors and for cue vet; kalypso does not need it: " +
 		"https://cuelang.org/docs/introduction/installation/"
@@ -152,7 +152,7 @@ func checkCUE(ctx context.Context, language string) check {
 	return check{"cue", checkOK, fmt.Sprintf("%s at %s", version, name), ""}
 }
 
-// checkEditors says which of the editors are there that the documentation sets up.
+// checkEditors reports which of the editors in the documentation are installed.
 func checkEditors() check {
 	editors := []string{"code", "hx", "nvim"}
 	var found []string
@@ -168,8 +168,8 @@ func checkEditors() check {
 	return check{"editors", checkOK, strings.Join(found, ", "), "docs/editors.md says how kalypso lsp serves them"}
 }
 
-// checkPlatform says which schema the platform at root pins. What is wrong with its module
-// file is what each command found in it.
+// checkPlatform reports which schema the platform at root pins. It shows the errors in the module
+// file that every command finds.
 func (g author) checkPlatform(ctx context.Context, root string) []check {
 	p, ds, err := source.Open(root)
 	if err != nil {
@@ -210,8 +210,8 @@ func (g author) checkPlatform(ctx context.Context, root string) []check {
 	return []check{platform, pin}
 }
 
-// checkGit looks at the repository that a folder is in, at who promotes from it,
-// and at the forge of its remote origin.
+// checkGit checks the repository around a folder, the identity of the user who promotes from it,
+// and the forge of its remote origin.
 func checkGit(dir string) []check {
 	repo, err := git.Discover(dir)
 	if errors.Is(err, git.ErrNoRepository) {
@@ -231,15 +231,15 @@ func checkGit(dir string) []check {
 	return append(checks, checkForge(repo.RemoteURL("origin")))
 }
 
-// tokens say where the token of a kind of forge comes from.
+// tokens describe how to set the token for each kind of forge.
 var tokens = map[string]string{
 	detect.GitHub: "set GH_TOKEN, or run gh auth login",
 	detect.GitLab: "set GITLAB_TOKEN",
 	detect.Gitea:  "set GITEA_TOKEN or FORGEJO_TOKEN",
 }
 
-// checkForge says whether there is a token for the forge of a remote. Whether the forge
-// takes it, only the forge knows.
+// checkForge reports whether there is a token for the forge of a remote. Only the forge knows
+// whether it accepts the token.
 func checkForge(remote string) check {
 	if remote == "" {
 		return check{"forge", checkWarning, "no remote origin", "promotion by pull request needs a " +

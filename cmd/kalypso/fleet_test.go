@@ -37,7 +37,7 @@ func fleetCommands(repository string) map[string]func(*testscript.TestScript, bo
 	}
 }
 
-// scriptTB is a script as a test, for what runs until its end.
+// scriptTB adapts a script to testing.TB, for helpers that run until the end of the script.
 type scriptTB struct {
 	testing.TB
 	ts *testscript.TestScript
@@ -48,15 +48,15 @@ func (s scriptTB) Fatal(args ...any)         { s.ts.Fatalf("%s", fmt.Sprint(args
 func (s scriptTB) Fatalf(f string, a ...any) { s.ts.Fatalf(f, a...) }
 func (s scriptTB) Cleanup(f func())          { s.ts.Defer(f) }
 
-// serverKey is what a script's server is kept under.
+// serverKey is the key of a script's server among its values.
 type serverKey struct{}
 
 // hosted is the server of a script.
 type hosted struct{ http *remotetest.Server }
 
-// fleetCommand is `fleet [ssh]`: a server has the empty repositories $PLATFORM and
-// $GITOPS, which lie in the folder git, and p is a work tree of the platform, of which
-// nothing is committed yet. The server speaks HTTP or SSH.
+// fleetCommand is `fleet [ssh]`. It starts a server with the empty repositories $PLATFORM and
+// $GITOPS, in the folder git, and creates p, a work tree of the platform without commits. The
+// server speaks HTTP or SSH.
 func fleetCommand(ts *testscript.TestScript, neg bool, args []string, from string) {
 	if neg || len(args) > 1 || len(args) == 1 && args[0] != "ssh" {
 		ts.Fatalf("usage: fleet [ssh]")
@@ -89,8 +89,8 @@ func fleetCommand(ts *testscript.TestScript, neg bool, args []string, from strin
 	atCommand(ts, false, []string{"2026-11-20T10:00:00Z"})
 }
 
-// login lets the script's ssh know the server, and the server the script. ssh takes
-// no notice of $HOME, so that it is one that is told where to look.
+// login lets the script's ssh know the server, and the server the script. ssh ignores $HOME, so
+// login installs an ssh that gets the paths of its files as options.
 func login(ts *testscript.TestScript, server *remotetest.SSHServer) {
 	home := filepath.Join(ts.Getenv("HOME"), ".ssh")
 	known, key := filepath.Join(home, "known_hosts"), filepath.Join(home, "id_ed25519")
@@ -131,9 +131,9 @@ func program(ts *testscript.TestScript, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// serverCommand is `server down`: nobody answers any more, or `server guard`: nobody is
-// let in without credentials, or `server asked`: what it was asked for since the last
-// time.
+// serverCommand is `server down`, `server guard` or `server asked`. After down the server no
+// longer answers. After guard it requires credentials. asked prints the requests since the
+// previous `server asked`.
 func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	host, _ := ts.Value(serverKey{}).(*hosted)
 	switch {
@@ -222,7 +222,7 @@ func rolloutCommand(ts *testscript.TestScript, neg bool, args []string) {
 // identifier is the id of an object of git, whole or cut.
 var identifier = regexp.MustCompile(`\b(?:sha256:)?[0-9a-f]{12}(?:[0-9a-f]{28}|[0-9a-f]{52})?\b *`)
 
-// port is that of a server on loopback.
+// port matches the port of a server on loopback.
 var port = regexp.MustCompile(`(127\.0\.0\.1:|ssh -p )[0-9]+`)
 
 // namedCommand is `named`: what the last command has said, with ids that are the same in
@@ -264,7 +264,7 @@ func namedCommand(ts *testscript.TestScript, neg bool, args []string) {
 		if len(id) == len(found) {
 			return name
 		}
-		if len(found) == len(id)+1 { // of a sentence; what is more is a table's
+		if len(found) == len(id)+1 { // of a sentence; more space is part of a table
 			return name + " "
 		}
 		return fmt.Sprintf("%-*s", len(found), name)
@@ -277,8 +277,9 @@ func namedCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// boardCommand is `board VAR FILE`: a service answers whatever it is asked with what
-// the file says then, and VAR is its URL. What it was asked is in FILE.asked.
+// boardCommand is `board VAR FILE`. It starts a service that answers each request with the
+// current contents of the file, and sets VAR to its URL. The service writes its last request to
+// FILE.asked.
 func boardCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: board VAR FILE")

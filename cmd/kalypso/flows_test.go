@@ -23,14 +23,15 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestSlowFlows drives the program over real repositories: random platforms, and random
-// people, clusters and runners. After each step a checker, which knows nothing of the
-// product, looks at the repositories with git. KALYPSO_FLOWS=10m goes on for that long,
-// and KALYPSO_FLOWS_SEED=N repeats one flow.
+// TestSlowFlows drives the program over real repositories: random platforms, and random people,
+// clusters and runners. After each step a checker, which knows nothing of the product, looks at
+// the repositories with git. KALYPSO_FLOWS=10m makes the test run for that long, and
+// KALYPSO_FLOWS_SEED=N repeats one flow.
 //
-// Flows of seeds below calm have one runner at a time, which nobody kills: they go the same
-// way every time: with KALYPSO_FLOWS_DIR they do it there, and leave what they did in the
-// file steps; KALYPSO_FLOWS_PROGRAM is another program kalypso than that of the tests.
+// Flows of seeds below calm have one runner at a time, which nobody kills, so they take the same
+// steps every time. With KALYPSO_FLOWS_DIR they run in that folder, and write their steps to the
+// file steps. KALYPSO_FLOWS_PROGRAM is the path of a program to test instead of the tests'
+// kalypso.
 func TestSlowFlows(t *testing.T) {
 	span, seed := time.Minute, uint64(1)
 	switch long, one := os.Getenv("KALYPSO_FLOWS"), os.Getenv("KALYPSO_FLOWS_SEED"); {
@@ -74,7 +75,7 @@ type flow struct {
 	commits []string             // the first parents of main, oldest first
 	reports []flowReport
 	steps   []string
-	person  flowOrder // what a person asked for in this step
+	person  flowOrder // a person's order in this step
 	checker *flowChecker
 }
 
@@ -84,7 +85,7 @@ type flowReport struct {
 	at                                 time.Time
 }
 
-// flowOrder is what a person asks for, and about what.
+// flowOrder is the order of a person, and the environment and ring that it is about.
 type flowOrder struct {
 	kind, environment, ring string
 }
@@ -266,7 +267,7 @@ func (f *flow) merge(r *rand.Rand, foxtrot bool) {
 	f.commit(fmt.Sprintf("merge, foxtrot %v", foxtrot), parents...)
 }
 
-// report writes the clusters' reports of what is in a branch: healthy, or anything.
+// report writes the clusters' reports about the contents of a branch: healthy, or random states.
 func (f *flow) report(stop flowStop, r *rand.Rand, healthy bool) {
 	e := stop.of
 	commit, err := f.tryGit("gitops", "rev-parse", "-q", "--verify", "refs/heads/"+e.name)
@@ -334,8 +335,8 @@ func (f *flow) promoteAtOnce(r *rand.Rand) {
 	}
 }
 
-// kalypso runs the program in the folder of the platform, as one of several runners, and
-// kills it after a while. The code is -1 of what was killed.
+// kalypso runs the program in the folder of the platform, as one of several runners, and kills it
+// after a while. The code of a killed process is -1.
 func (f *flow) kalypso(runner int, after time.Duration, args ...string) (code int, said string) {
 	cmd := exec.Command(cmp.Or(os.Getenv("KALYPSO_FLOWS_PROGRAM"), "kalypso"), args...)
 	cmd.Dir = filepath.Join(f.dir, "p")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// flowChecker looks at the repositories of a flow, with git and `kalypso build` alone: it
-// shares nothing with what promotes. It remembers what it has seen, and what people did.
+// flowChecker checks the repositories of a flow with only git and `kalypso build`. It shares no
+// code with promotion. It remembers everything that it has seen, and the actions of people.
 type flowChecker struct {
 	*flow
 	tips              map[string]string   // of environments' branches
@@ -29,11 +29,11 @@ type flowChecker struct {
 	foreign           map[string]map[string]string // files beside the tree
 	frozen            map[string]time.Time         // zero until somebody thaws it
 	refused           map[string]bool              // commits that people rejected
-	reverted          map[string]string            // what people took back with `git revert`, by stop
+	reverted          map[string]string            // commits that people reverted with `git revert`, by stop
 	landed, successes int                          // how many were looked at
 }
 
-// flowSource is what a record says that something was compiled from.
+// flowSource is the source of a build, as its record names it.
 type flowSource struct {
 	Base        string `json:"base"`
 	Environment string `json:"environment"`
@@ -45,7 +45,7 @@ type flowHold struct {
 	Environment string `json:"environment"`
 }
 
-// flowRecord is what the checker reads of .kalypso/provenance.json.
+// flowRecord is the part of .kalypso/provenance.json that the checker reads.
 type flowRecord struct {
 	Source flowSource `json:"source"`
 	Hold   *flowHold  `json:"hold"`
@@ -86,7 +86,7 @@ func (c *flowChecker) exit(code int, said string) {
 	}
 }
 
-// look checks all that is new in the GitOps repository.
+// look checks everything that is new in the GitOps repository.
 func (c *flowChecker) look() {
 	refs := map[string]string{}
 	for line := range strings.Lines(c.git("gitops", "for-each-ref", "--format=%(refname) %(objectname)")) {
@@ -126,12 +126,12 @@ func (c *flowChecker) look() {
 	}
 }
 
-// wasTold says whether notes tell that a commit of main came to an environment.
+// wasTold reports whether the notes record that a commit of main reached an environment.
 func (c *flowChecker) wasTold(e *flowEnvironment) bool {
 	return slices.ContainsFunc(c.commits, func(id string) bool { return strings.Contains(c.notes[id], `"kalypso/`+e.name) })
 }
 
-// checkTree compares a commit with what is compiled from what its record names.
+// checkTree compares a commit with the output of a build from the source in its record.
 func (c *flowChecker) checkTree(e *flowEnvironment, commit string) {
 	is, want := c.tree(commit), map[string]string{}
 	before := map[string]string{}
@@ -162,7 +162,7 @@ func (c *flowChecker) checkTree(e *flowEnvironment, commit string) {
 				want[path] = id
 			}
 		}
-		if ct.Kept > 0 { // what lists its assignments is new
+		if ct.Kept > 0 { // the list of its assignments is new
 			for path, id := range is {
 				if strings.HasPrefix(path, ct.Name+"/") && strings.Count(path, "/") == 1 {
 					want[path] = id
@@ -193,12 +193,12 @@ func (c *flowChecker) checkTree(e *flowEnvironment, commit string) {
 	}
 }
 
-// was says whether a commit of kalypso's had a file with this content and mode.
+// was reports whether a commit by kalypso had a file with this content and mode.
 func (c *flowChecker) was(e *flowEnvironment, path, id string) bool {
 	return slices.ContainsFunc(c.lines[e.name], func(commit string) bool { return !c.by[commit] && c.tree(commit)[path] == id })
 }
 
-// checkStep looks for what let a commit come.
+// checkStep checks that the gates allowed the changes of a commit.
 func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 	parent := c.parent(e, commit)
 	for _, stop := range e.stops() {
@@ -246,8 +246,8 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 	}
 }
 
-// checkContent looks for what comes with a base commit and must not: what was rejected, or what main has taken
-// back since.
+// checkContent checks that a new base commit contains no rejected commit, and no commit that main
+// has since reverted.
 func (c *flowChecker) checkContent(commit string, stop flowStop, had, has flowSource) {
 	at := slices.Index(c.commits, has.Base)
 	for n := slices.Index(c.commits, had.Base) + 1; n <= at; n++ {
@@ -265,7 +265,8 @@ func (c *flowChecker) checkContent(commit string, stop flowStop, had, has flowSo
 	}
 }
 
-// baseOf identifies what a commit of the platform has outside of environments/.
+// baseOf returns an identifier for the contents of a commit of the platform outside of
+// environments/.
 func (c *flowChecker) baseOf(commit string) string {
 	key := "base " + commit
 	if c.owns[key] == "" {
@@ -280,7 +281,8 @@ func (c *flowChecker) baseOf(commit string) string {
 	return c.owns[key]
 }
 
-// unproved is why nothing shows that what comes to a stop may come; "" if it may.
+// unproved returns the reason why nothing shows that a commit may enter a stop. It returns "" if
+// it may.
 func (c *flowChecker) unproved(stop flowStop, had, has flowSource) string {
 	e := stop.of
 	skips := c.person.kind == "skip" && c.person.environment == e.name
@@ -354,8 +356,9 @@ func (c *flowChecker) pairUnproved(stop flowStop, of flowSource, soak time.Durat
 	return fmt.Sprintf("%v did not succeed in %s for %s", of, stop.id(), soak)
 }
 
-// unprovedBy is why a base commit is not known to have run in a stop for long enough, for another stop that
-// gets it. What counts is its last stay, which lasts as long as its files do.
+// unprovedBy returns the reason why a base commit is not known to have run in a stop for long
+// enough, for the next stop, which gets it. Only its last stay counts. A stay lasts as long as
+// its files do.
 func (c *flowChecker) unprovedBy(stop, next flowStop, of flowSource, soak time.Duration) string {
 	line := c.lines[stop.of.name]
 	end := len(line) - 1
@@ -372,7 +375,7 @@ func (c *flowChecker) unprovedBy(stop, next flowStop, of flowSource, soak time.D
 	for last+1 < len(line) && c.sameIn(stop, line[last], line[last+1]) {
 		last++
 	}
-	if last+1 < len(line) { // it left when other files were told of
+	if last+1 < len(line) { // it left when the first report about other files arrived
 		if at, told := c.entered(line[last+1], stop); told {
 			left = at
 		}
@@ -383,14 +386,15 @@ func (c *flowChecker) unprovedBy(stop, next flowStop, of flowSource, soak time.D
 	return fmt.Sprintf("it did not succeed in %s for %s", stop.id(), soak)
 }
 
-// sameIn says whether two commits of a branch have the same files of a stop.
+// sameIn reports whether two commits of a branch have the same files of a stop.
 func (c *flowChecker) sameIn(stop flowStop, a, b string) bool {
 	return c.record(a) != nil && c.record(b) != nil && maps.Equal(c.part(stop, a), c.part(stop, b))
 }
 
-// soaked says whether something ran in a stop for long enough, at a commit of its branch and those around it
-// that have the same: without a failure since, from when it came or, if it brings the next stop the same as what
-// was there first, from when its files came.
+// soaked reports whether something ran in a stop for long enough, without a failure since. It
+// looks at a commit of its branch and at the commits around it with the same contents. The time
+// starts when the contents entered the stop. If the next stop gets the same as the first of them,
+// the time starts when the files entered.
 func (c *flowChecker) soaked(stop, next flowStop, line []string, at int, left time.Time, soak time.Duration, of flowSource, is func(flowSource) bool) bool {
 	first, last := at, at
 	for first > 0 && (is(c.has(line[first-1], stop)) || c.sameIn(stop, line[first-1], line[first])) {
@@ -509,7 +513,7 @@ func (c *flowChecker) checkNotes() {
 				}
 				parent := c.parent(e, commit)
 				if _, before := c.succeeded(parent, stop); before && c.sameIn(stop, parent, commit) {
-					continue // what was said of the same files
+					continue // the note about the same files, repeated
 				}
 				if why := c.unhealthy(stop, commit); why != "" {
 					c.wrong("commit %s is said to have succeeded in %s: %s", commit, stop.id(), why)
@@ -554,7 +558,7 @@ func (c *flowChecker) unhealthy(stop flowStop, commit string) string {
 	return ""
 }
 
-// part is what a commit has of a stop.
+// part returns the files of a stop in a commit.
 func (c *flowChecker) part(stop flowStop, commit string) map[string]string {
 	out := maps.Clone(c.tree(commit))
 	maps.DeleteFunc(out, func(path, _ string) bool {
@@ -564,7 +568,7 @@ func (c *flowChecker) part(stop flowStop, commit string) map[string]string {
 	return out
 }
 
-// contains says whether a commit has the same files; others may be beside them.
+// contains reports whether a commit has the same files. It may have other files, too.
 func (c *flowChecker) contains(commit string, files map[string]string) bool {
 	for path, id := range files {
 		if c.tree(commit)[path] != id {
@@ -649,7 +653,7 @@ func (c *flowChecker) parent(e *flowEnvironment, commit string) string {
 	return ""
 }
 
-// record is that of a commit; nil where there is none.
+// record returns the record of a commit. It returns nil if the commit has no record.
 func (c *flowChecker) record(commit string) *flowRecord {
 	if r, known := c.records[commit]; known || commit == "" {
 		return r
@@ -665,7 +669,7 @@ func (c *flowChecker) record(commit string) *flowRecord {
 	return r
 }
 
-// has is what a stop has in a commit, and hold its hold.
+// has returns the source of a stop's contents in a commit, and hold its hold.
 func (c *flowChecker) has(commit string, stop flowStop) flowSource {
 	r := c.record(commit)
 	if r == nil || stop.ring == "" {
@@ -695,7 +699,7 @@ func (c *flowChecker) hold(commit string, stop flowStop) *flowHold {
 	return r.Hold
 }
 
-// stands says whether something that ends at a time has not ended.
+// stands reports whether a hold or freeze that ends at a time has not ended.
 func (c *flowChecker) stands(until string) bool {
 	end, err := time.Parse(time.RFC3339, until)
 	return err != nil || c.now.Before(end)

@@ -14,7 +14,7 @@ func (c *flowChecker) deleted(environment string) {
 	c.edited[environment], c.foreign[environment] = map[string]bool{}, nil
 }
 
-// touched takes note of what somebody changed in a branch.
+// touched records the files that a person changed in a branch.
 func (c *flowChecker) touched(environment, from, to string) {
 	for _, commit := range strings.Fields(c.git("gitops", "rev-list", from+".."+to)) {
 		c.by[commit] = true
@@ -91,7 +91,7 @@ func (c *flowChecker) environment(name string) *flowEnvironment {
 	return c.environments[slices.IndexFunc(c.environments, func(e *flowEnvironment) bool { return e.name == name })]
 }
 
-// holds says whether a part of an environment is held.
+// holds reports whether a part of an environment is held.
 func (c *flowChecker) holds(e *flowEnvironment) bool {
 	return slices.ContainsFunc(e.stops(), func(stop flowStop) bool {
 		hold := c.hold(c.tips[e.name], stop)
@@ -99,7 +99,7 @@ func (c *flowChecker) holds(e *flowEnvironment) bool {
 	})
 }
 
-// dirty says whether generated files are what somebody made of them.
+// dirty reports whether people have changed generated files.
 func (c *flowChecker) dirty(e *flowEnvironment) bool {
 	tip := c.tips[e.name]
 	if tip == "" || c.record(tip) == nil {
@@ -118,8 +118,8 @@ func (c *flowChecker) dirty(e *flowEnvironment) bool {
 	return false
 }
 
-// unclaimed says whether a file of a commit is in the folder of a ring that has nothing
-// yet: it was there when the branch was begun anew, and is for the ring to take over.
+// unclaimed reports whether a file of a commit is in the folder of a ring without contents. The
+// file already existed when the branch started over, and the ring has yet to take it over.
 func (c *flowChecker) unclaimed(e *flowEnvironment, commit, path string) bool {
 	clusterType, _, _ := strings.Cut(path, "/")
 	return c.record(commit) != nil && clusterType != path && clusterType[0] != '.' && slices.ContainsFunc(e.stops(), func(stop flowStop) bool {
@@ -127,7 +127,7 @@ func (c *flowChecker) unclaimed(e *flowEnvironment, commit, path string) bool {
 	})
 }
 
-// wants is what the folders of a commit's record are compiled to.
+// wants returns the output of a build of the sources in a commit's record.
 func (c *flowChecker) wants(e *flowEnvironment, commit string) map[string]string {
 	out := map[string]string{}
 	for _, stop := range e.stops() {
@@ -140,7 +140,7 @@ func (c *flowChecker) wants(e *flowEnvironment, commit string) map[string]string
 	return out
 }
 
-// rewritten says whether main does not have any more what an environment has.
+// rewritten reports whether main no longer has a commit that an environment has.
 func (c *flowChecker) rewritten(e *flowEnvironment) bool {
 	return slices.ContainsFunc(e.stops(), func(stop flowStop) bool {
 		base := c.has(c.tips[e.name], stop).Base
@@ -167,12 +167,13 @@ func (c *flowChecker) stuck() map[string]bool {
 	return out
 }
 
-// takenBack says whether somebody has reverted what came to an environment.
+// takenBack reports whether somebody has reverted a change in an environment.
 func (c *flowChecker) takenBack(e *flowEnvironment) bool {
 	return slices.ContainsFunc(e.stops(), func(stop flowStop) bool { return c.reverted[stop.id()] != "" })
 }
 
-// late is a stop that does not have a commit, and nobody keeps it from it; "" for none.
+// late returns a stop that lacks a commit although nobody blocks it. It returns "" if there is no
+// such stop.
 func (c *flowChecker) late(commit string, results []flowResult) string {
 	stuck := c.stuck()
 	for _, e := range c.environments {
@@ -194,15 +195,15 @@ func (c *flowChecker) late(commit string, results []flowResult) string {
 	return ""
 }
 
-// queues says whether a commit that does not get on keeps those behind it: in a queue
-// none is left out.
+// queues reports whether a commit that cannot advance blocks the commits behind it. A queue skips
+// no commit.
 func (c *flowChecker) queues(stop flowStop, results []flowResult) bool {
 	return slices.ContainsFunc(results, func(r flowResult) bool {
 		return r.Environment == stop.of.name && r.Ring == stop.ring && (r.State == "blocked" || r.State == "waiting")
 	})
 }
 
-// verify compares what verify says with what is known of people's changes.
+// verify compares the result of `kalypso verify` with the known changes by people.
 func (c *flowChecker) verify() {
 	for _, e := range c.environments {
 		if c.tips[e.name] == "" {

@@ -59,7 +59,7 @@ func (f *flow) hand(e *flowEnvironment, r *rand.Rand) {
 	f.checker.touched(e.name, tip, f.git("hand", "rev-parse", "HEAD"))
 }
 
-// order is what people do with kalypso, beside letting it promote.
+// order gives a random order of a person to kalypso, other than promoting.
 func (f *flow) order(e *flowEnvironment, r *rand.Rand) {
 	kind := []string{"hold", "release", "freeze", "thaw", "reject", "undo", "rollback", "rollback", "exact", "overwrite", "adopt", "commit", "skip"}[r.IntN(13)]
 	ring := ""
@@ -70,7 +70,7 @@ func (f *flow) order(e *flowEnvironment, r *rand.Rand) {
 	f.give(flowOrder{kind, e.name, ring}, commit, []string{"", "", "2h"}[r.IntN(3)])
 }
 
-// give gives an order, and tells the checker of what it has to find.
+// give gives an order to kalypso, and tells the checker which effects to expect.
 func (f *flow) give(o flowOrder, commit, until string) {
 	args := map[string][]string{
 		"hold": {"hold", o.environment}, "release": {"release", o.environment}, "freeze": {"freeze", o.environment}, "thaw": {"thaw", o.environment},
@@ -163,14 +163,14 @@ func (f *flow) settle(r *rand.Rand) {
 	f.checker.verify()
 }
 
-// flowResult is what promote prints for a stop.
+// flowResult is the result of a stop, as promote prints it.
 type flowResult struct {
 	Environment, Ring, State, Reason string
 	Has                              flowSource
 }
 
-// name asks for a commit by its name where main was rewritten: a merge has made a side
-// branch the first parent, so that what is there is not one of its commits any more.
+// name requests a commit by its name if main was rewritten. A merge has made a side branch the
+// first parent, so the deployed commit is no longer one of main's commits.
 func (f *flow) name(commit string, stops []flowResult) {
 	for _, s := range stops {
 		if s.State == "blocked" && !slices.Contains(f.commits, s.Has.Base) {

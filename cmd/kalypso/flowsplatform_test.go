@@ -16,7 +16,7 @@ type flowEnvironment struct {
 	after     []string
 	any       bool // require
 	advance   string
-	soak      time.Duration // in what comes before
+	soak      time.Duration // in the stop before
 	source    string        // of reports
 	min       int           // percent
 	maxFailed int
@@ -25,10 +25,10 @@ type flowEnvironment struct {
 	skippable bool          // the soak
 	allow     bool          // errors, and what is kept because of them
 	west      bool          // it has that cluster type
-	clusters  int           // of each cluster type; 0 where the platform lists none
+	clusters  int           // of each cluster type; 0 if the platform lists none
 }
 
-// flowStop is what gets commits on its own: an environment, or a ring of one.
+// flowStop is a unit that gets commits on its own: an environment, or a ring of an environment.
 type flowStop struct {
 	of   *flowEnvironment
 	ring string
@@ -41,7 +41,7 @@ func (s flowStop) id() string {
 	return s.of.name + "/" + s.ring
 }
 
-// covers says whether a cluster type is of the stop.
+// covers reports whether a cluster type belongs to the stop.
 func (s flowStop) covers(clusterType string) bool {
 	return s.ring == s.of.ringOf(clusterType)
 }
@@ -63,8 +63,8 @@ func (e *flowEnvironment) stops() []flowStop {
 	return []flowStop{{e, "canary"}, {e, "main"}}
 }
 
-// clustersOf are those of a cluster type that are to report, and a nameless one where
-// the platform lists none.
+// clustersOf returns the clusters of a cluster type that must report. It returns one cluster
+// without a name if the platform lists none.
 func (e *flowEnvironment) clustersOf(clusterType string) []string {
 	out := []string{""}[:1-min(e.clusters, 1)]
 	for i := range e.clusters {
@@ -111,7 +111,7 @@ func randomEnvironments(r *rand.Rand) []*flowEnvironment {
 	return out
 }
 
-// policy is what the platform says of the environment.
+// policy returns the environment's policy in CUE.
 func (e *flowEnvironment) policy() string {
 	var b strings.Builder
 	list := func(field string, names []string) {
@@ -148,7 +148,7 @@ func (e *flowEnvironment) policy() string {
 	return b.String()
 }
 
-// flowState is what people write into a platform.
+// flowState is the state of a platform after the edits of people.
 type flowState struct {
 	release, west, note, side int
 	typo, stray               bool // policies cannot be read, or nothing compiles
@@ -156,7 +156,7 @@ type flowState struct {
 	own                       map[string]flowOwn
 }
 
-// flowOwn is what an environment has of its own.
+// flowOwn is the state of an environment's own files.
 type flowOwn struct {
 	level          int
 	north          bool // a cluster type more
@@ -186,7 +186,7 @@ func (s flowState) mended() flowState {
 // conflictText sets a value twice, so that assignments that it is for do not compile.
 const conflictText = "configs: one: {match: {}, values: COLOUR: \"red\"}\nconfigs: other: {match: region: \"east\", values: COLOUR: \"blue\"}\n"
 
-// files are those of the platform, by path.
+// files returns the files of the platform, by path.
 func (s flowState) files(platform string, environments []*flowEnvironment) map[string]string {
 	base := "package platform\n\n"
 	policy, own := base, map[string]string{}

@@ -23,7 +23,7 @@ type formatter struct {
 	seen    bool // a file
 	changed bool
 	ds      []diag.Diagnostic
-	err     error // of what cannot be read or written
+	err     error // of files that cannot be read or written
 }
 
 func newFmt(g author) *cobra.Command {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestExamplesAreFormatted holds the examples, and the platform of most scripts, against
-// kalypso fmt. What testdata/platforms keeps is as an old release had it.
+// TestExamplesAreFormatted checks that kalypso fmt does not change the examples and the platform
+// of most scripts. The platforms in testdata/platforms stay as an old release wrote them.
 func TestExamplesAreFormatted(t *testing.T) {
 	for _, dir := range []string{"examples", "testdata/platform"} {
 		cmd := exec.CommandContext(t.Context(), "kalypso", "fmt", "--check", "-C", filepath.Join(repository, filepath.FromSlash(dir)))

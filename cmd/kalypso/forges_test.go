@@ -89,13 +89,14 @@ func forgeCommand(ts *testscript.TestScript, neg bool, args []string, repository
 	}
 }
 
-// played are those of the scripts that run.
+// played are the forges of the running scripts.
 var (
 	playedMu sync.Mutex
 	played   = map[*testscript.TestScript]*scriptForge{}
 )
 
-// playedForge is what the fakes of all kinds can do for a script, with one repository.
+// playedForge is the set of operations that the fakes of all kinds offer to a script, with one
+// repository.
 type playedForge interface {
 	Show() string
 	Body(number int) string
@@ -123,7 +124,7 @@ type scriptForge struct {
 
 	mu    sync.Mutex
 	lost  int
-	asked []string // what git asked its server, with headers
+	asked []string // git's requests to its server, with headers
 }
 
 // route is where requests go whose path begins so.
@@ -443,8 +444,8 @@ func (f *scriptForge) fault(args []string) {
 
 var ids = regexp.MustCompile(`\b[0-9a-f]{7,40}\b`)
 
-// masked names commits by what they are: their ids change with every version of the
-// compiler.
+// masked replaces ids of commits with names by position, because ids change with every version of
+// the compiler.
 func (f *scriptForge) masked(text string) string {
 	platform := f.commits("platform", "refs/heads/main", "--reverse")
 	gitops := f.commits("gitops", "--all")
@@ -561,7 +562,7 @@ func (p *playedGitHub) fault(method, path string, status int, header map[string]
 	p.server.Inject(forgetest.Fault{Method: method, Path: path, Status: status, Header: header, Body: faultBody(status), Done: done})
 }
 
-// faultBody is what a server says; nothing where the connection breaks.
+// faultBody returns the body of a server's answer. It returns "" if the connection breaks.
 func faultBody(status int) string {
 	if status == 0 {
 		return ""
@@ -623,7 +624,7 @@ func ask(client *http.Client, method, address, authorization string, in any) (in
 	return response.StatusCode, string(said)
 }
 
-// playedOther is what the fakes of GitLab and of Gitea have in common.
+// playedOther is the common part of the fakes of GitLab and Gitea.
 type playedOther struct {
 	*forgetest.GitlabGitea
 	path string // of the repository in the API

@@ -121,8 +121,8 @@ func listings() []lister {
 	}
 }
 
-// assignmentFacets finds an assignment by labels of its deployment target and its cluster
-// type. Where both have a label, either value will do, as for the configs that match it.
+// assignmentFacets finds an assignment by labels of its deployment target and its cluster type.
+// If both have a label, either value matches, as it does for configs.
 func assignmentFacets(a query.Assignment) facets {
 	over := func(below, above map[string]string) map[string]string {
 		both := map[string]string{}
@@ -150,9 +150,10 @@ type listing[T any] struct {
 	// ref returns the entity of an item in its environment; nil for the entity of the collection
 	// with the item's id as its name.
 	ref func(T) model.Ref
-	// byCluster is the list with each item once for each of its clusters; nil for none.
+	// byCluster is the list with each item once for each of its clusters; nil if there is no such
+	// list.
 	byCluster *listing[T]
-	// extend adds flags that only this list has to its command; nil for none.
+	// extend adds flags that only this list has to its command; nil if there are no such flags.
 	extend func(inspector, *cobra.Command)
 }
 
@@ -230,7 +231,7 @@ func (l *listing[T]) command(g inspector) *cobra.Command {
 	return cmd
 }
 
-// print prints the items, of which each name is printed once.
+// print prints the items. With the output format name, it prints each name only once.
 func (l *listing[T]) print(g inspector, output string, items []T) error {
 	switch output {
 	case "name":
@@ -271,14 +272,15 @@ const (
 // show.
 const stateAny = "any"
 
-// facets are what an item of a list can be found by.
+// facets are the properties by which the flags of a list find an item.
 type facets struct {
 	environment  string
 	id           string // that -o name prints
 	workloads    []string
 	clusterTypes []string
 	cluster      string // ENVIRONMENT/NAME of the one that the item is of; "" for several
-	// labels are those of the item; of one with two sources of them, each in turn.
+	// labels are the labels of the item. If the item has two sources of labels, the flags try each
+	// in turn.
 	labels []map[string]string
 	failed bool
 }
@@ -315,7 +317,7 @@ func newFilter(cmd *cobra.Command, names []string) *filter {
 	return f
 }
 
-// matcher returns what says whether an item is to be listed.
+// matcher returns a function that reports whether the list includes an item.
 func (f *filter) matcher() (func(facets) bool, error) {
 	selector, err := klabels.Parse(f.selector)
 	if err != nil {
@@ -337,8 +339,9 @@ func (f *filter) matcher() (func(facets) bool, error) {
 	}, nil
 }
 
-// unknown says which names of the filter no environment of a build has, and which were
-// probably meant; "" where an environment cannot be read, and may have any.
+// unknown returns a message about the names of the filter that no environment of a build has,
+// with similar names as hints. It returns "" if an environment cannot be read, as it may have any
+// name.
 func (f *filter) unknown(b *compiler.Build) string {
 	if slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {
 		return ""

@@ -22,10 +22,10 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// maxNodes is how many nodes a picture has, unless more are asked for.
+// maxNodes is the largest number of nodes in a picture, unless a flag sets another one.
 const maxNodes = 200
 
-// graphOptions says how a graph is written.
+// graphOptions are the format and the destination of a graph.
 type graphOptions struct {
 	format, to string
 	fold       int
@@ -106,7 +106,7 @@ func oneGraph(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// graph draws a graph of what is compiled.
+// graph draws a graph of the compiled environments.
 func (g inspector) graph(cmd *cobra.Command, o *graphOptions, args []string,
 	of func(*compiler.Build, string) (*graph.Graph, error)) error {
 	if err := g.checkGraph(cmd, o); err != nil {
@@ -132,7 +132,8 @@ func (g inspector) graph(cmd *cobra.Command, o *graphOptions, args []string,
 	})
 }
 
-// drawPart draws what errors leave of environments, and says what they hide.
+// drawPart draws the parts of environments without errors, and lists the environments that errors
+// hide.
 func (g inspector) drawPart(o *graphOptions, of []*engine.Environment, drawn *graph.Graph) error {
 	var hidden []string
 	for _, e := range of {
@@ -152,7 +153,7 @@ func (g inspector) drawPart(o *graphOptions, of []*engine.Environment, drawn *gr
 	return g.draw(o, drawn)
 }
 
-// promotionGraph draws the promotion that the base declares, of which nothing is compiled.
+// promotionGraph draws the promotion that the base declares. It does not compile anything.
 func (g inspector) promotionGraph(cmd *cobra.Command, o *graphOptions, args []string) error {
 	if err := g.checkGraph(cmd, o); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/audit"
 )
 
-// What comes from others is data in each form: programs get it as it is, and people without what a
-// spreadsheet or a terminal would do.
+// Texts of other people are data in each format. Programs get such a text unchanged. Spreadsheets
+// and terminals get it without characters that they would execute.
 var hostileCells = []struct{ text, csv string }{
 	{`=HYPERLINK("http://x.example","a")`, `'=HYPERLINK("http://x.example","a")`},
 	{"+1", "'+1"}, {"-1", "'-1"}, {"@SUM(A1)", "'@SUM(A1)"}, {"\t=1", "'\t=1"},

@@ -69,14 +69,14 @@ type selection struct {
 	limit  int
 }
 
-// flags adds the flags for what is now.
+// flags adds the flags that select the current state.
 func (s *selection) flags(cmd *cobra.Command) {
 	s.kept(cmd)
 	cmd.Flags().StringVar(&s.query.Workspace, "workspace", "", "only this `WORKSPACE`")
 	cmd.Flags().IntVar(&s.limit, "limit", 1000, "list at most so many; 0 for all")
 }
 
-// kept adds the flags for all that is known of what was.
+// kept adds the flags that also select the history.
 func (s *selection) kept(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.query.Ring, "ring", "", "only this `RING` of the environment")
@@ -252,8 +252,8 @@ func (a *hubReader) counts(ctx context.Context, q api.Query, by []state.Dimensio
 	return a.table(append(header, "STATE"), rows)
 }
 
-// addEmpty adds the environments of which nothing is wanted, of all or of one, in the order of
-// promotion. It returns why there is nothing, where that is known.
+// addEmpty adds the environments without desired assignments, in the order of promotion: all such
+// environments, or only the given one. It returns the known reasons why they are empty.
 func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environment string) (map[string]string, error) {
 	all, err := hub.Environments(ctx)
 	if err != nil {
@@ -302,8 +302,9 @@ func (a *hubReader) assignments(ctx context.Context, q api.Query, limit int, out
 	})
 }
 
-// pages calls f for each page of a list, with its cursor and how many it may have. f returns how many it
-// has, and the cursor of the next one; "" for none. Where a list is cut at a limit, 0 for none, it says so.
+// pages calls f for each page of a list, with its cursor and the largest number of items. f
+// returns the number of its items, and the cursor of the next page; "" if it is the last. If
+// limit is not 0 and cuts the list, pages prints a note.
 func (a *hubReader) pages(limit int, f func(cursor string, most int) (n int, next string, err error)) error {
 	for cursor, taken := "", 0; ; {
 		most := 1000
@@ -322,7 +323,7 @@ func (a *hubReader) pages(limit int, f func(cursor string, most int) (n int, nex
 	}
 }
 
-// tell says what a reader must know of an answer.
+// tell prints the warnings that come with an answer.
 func (a *hubReader) tell(c api.Caveats) {
 	if c.Problem != "" {
 		fmt.Fprintf(a.err, "kalypso: warning: what is wanted may be older than the branches: %s\n", terminal.Line(c.Problem))
@@ -399,7 +400,7 @@ func (o *hubOptions) flags(f *pflag.FlagSet, token, usage string) {
 		"a `FILE` with the token that the hub wants (default: "+hubTokenEnv+", for none no token)")
 }
 
-// given returns the address of the hub; "" for none.
+// given returns the address of the hub. It returns "" if none is configured.
 func (o *hubOptions) given() string { return cmp.Or(o.address, os.Getenv(hubEnv)) }
 
 // client returns the client of the hub.
@@ -414,7 +415,7 @@ func (o *hubOptions) client(g *console) (*api.Client, error) {
 	return api.NewClient(o.given(), token)
 }
 
-// token returns the token that the hub wants; "" for none.
+// token returns the token for the hub. It returns "" if none is configured.
 func (o *hubOptions) token(g *console) (string, error) {
 	if o.tokenFile == "" {
 		return os.Getenv(hubTokenEnv), nil
@@ -444,8 +445,8 @@ cluster (drifted).`,
 	return cmd
 }
 
-// oldest prints those assignments on clusters that have been in their state for the longest time, of all
-// that there are.
+// oldest prints the assignments on clusters that have been in their state for the longest time,
+// out of all assignments.
 func (a *hubReader) oldest(ctx context.Context, q api.Query, limit int) error {
 	out, cut := &api.Assignments{Assignments: []state.Row{}}, false
 	err := a.assignments(ctx, q, 0, out, func() {

@@ -59,7 +59,7 @@ func runWanted() error {
 	return follow.Write(context.Background(), os.Stdout, r)
 }
 
-// hubKey is what a script's hub is kept under.
+// hubKey is the key of a script's hub among its values.
 type hubKey struct{}
 
 // scriptHub is the hub of a script. Its clock stands still: it is what KALYPSO_NOW was when
@@ -71,8 +71,8 @@ type scriptHub struct {
 	problem atomic.Pointer[string] // why what is wanted could not be read
 }
 
-// hubCommand is `hub start`, which sets KALYPSO_HUB and KALYPSO_HUB_TOKEN, `hub look`, which
-// reads what the platform in p wants and what time it is, and `hub stop`.
+// hubCommand is `hub start`, `hub look` or `hub stop`. start sets KALYPSO_HUB and
+// KALYPSO_HUB_TOKEN. look reads the desired state of the platform in p, and the current time.
 func hubCommand(ts *testscript.TestScript, neg bool, args []string) {
 	const usage = "usage: hub start|look|stop"
 	if neg || len(args) != 1 {

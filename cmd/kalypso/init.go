@@ -105,8 +105,8 @@ them that cannot be parsed, nothing is written.`,
 	return cmd
 }
 
-// init writes a platform, or an application, into a folder, which is called as the user does, and returns
-// what it wrote.
+// init writes a platform or an application into a folder, and returns its files. called is the
+// name of the folder as the user wrote it.
 func (g author) init(ctx context.Context, dir, called string, p starter.Platform,
 	app bool) (of starter.Repository, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
@@ -237,7 +237,7 @@ func checkEnvironments(names []string) error {
 	return nil
 }
 
-// nameOf makes a platform's name of that of its folder.
+// nameOf derives a platform's name from the name of its folder.
 func nameOf(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -266,8 +266,8 @@ func applications(dir string, files []starter.File) (names []string) {
 	return names
 }
 
-// checkCUE reports CUE files in a folder that would be part of what init writes, and that cannot be
-// parsed.
+// checkCUE reports CUE files in a folder that cannot be parsed and that would become part of the
+// new platform.
 func (g author) checkCUE(dir, called string) error {
 	var there []string
 	for _, pattern := range []string{"*.cue", source.Environments + "/*/*.cue"} {
@@ -293,8 +293,7 @@ func (g author) checkCUE(dir, called string) error {
 	return errors.Join(g.report(g.err, f.ds), errPlatform)
 }
 
-// notYet returns the files that are not there, and the names of those that are there, and are
-// others.
+// notYet returns the missing files, and the names of the files that exist with other contents.
 func notYet(dir string, files []starter.File) (missing []starter.File, foreign []string, err error) {
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
@@ -312,7 +311,7 @@ func notYet(dir string, files []starter.File) (missing []starter.File, foreign [
 	return missing, foreign, nil
 }
 
-// writeNew writes a file that is not there yet, and the folders that it is in.
+// writeNew writes a file that does not exist yet, and creates its folders.
 func writeNew(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
@@ -418,8 +417,8 @@ func (g author) printCommands(commands []command) error {
 	return w.Flush()
 }
 
-// ask asks for what neither a flag nor the argument says. given says whether a flag is there;
-// what is no answer is refused, and asked for again.
+// ask asks the user for everything that the flags and the argument do not specify. given reports
+// whether a flag is set. ask rejects an invalid answer, and repeats the question.
 func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, told io.Writer) error {
 	if !given("app") && !given("reconciler") {
 		kind, err := p.Select("What do you begin?", "",
@@ -460,7 +459,7 @@ func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, to
 	return nil
 }
 
-// rolloutAnswers say what each of starter.Rollouts is.
+// rolloutAnswers describe each of starter.Rollouts.
 var rolloutAnswers = []string{
 	"no one yet: a commit goes on at once, and you name a source later",
 	"a hub, with promote --hub URL",

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// The first tree of a new platform takes less than ten seconds of processors, for both
-// processes together and with empty caches: on a busy machine what only waits for a
-// processor takes none of its time.
+// The first tree of a new platform takes less than ten seconds of CPU time, for both processes
+// together and with empty caches. CPU time does not grow on a busy machine, because it does not
+// include waiting for a processor.
 func TestFirstTreeCost(t *testing.T) {
 	home := t.TempDir()
 	var took time.Duration

@@ -177,8 +177,8 @@ func (p *inventoryPull) reader() (*pull.Reader, error) {
 	return r, nil
 }
 
-// find returns the inventory of a name, and its file, which must be one in all environments
-// that are asked for.
+// find returns the inventory with a name, and its file, which must be the same in all
+// environments of the command.
 func (p *inventoryPull) find(ctx context.Context, name string,
 	environments []string) (inv *model.Inventory, file *pull.File, err error) {
 	err = p.withCache(func(c *cache.Cache) error {

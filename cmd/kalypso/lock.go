@@ -34,7 +34,7 @@ func sourceTimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
 		"how much `TIME` one source may take, with all its requests")
 }
 
-// newFetcher returns what fetches sources.
+// newFetcher returns a fetcher of sources with a timeout.
 func newFetcher(timeout time.Duration) (*fetch.Fetcher, error) {
 	if timeout <= 0 {
 		return nil, usagef("--source-timeout %s: it is more than nothing, such as 5m", timeout)
@@ -101,7 +101,7 @@ func (g author) lock(ctx context.Context, o *lockOptions) error {
 		}
 		return false
 	}
-	var known []string // names that could be asked for
+	var known []string // names that an argument could use
 	sources, ds, err := g.lockFolder(ctx, fetcher, func(u dependency.Use) bool {
 		known = append(known, namesOf(u)...)
 		return renew(u)
@@ -134,8 +134,8 @@ func (g author) lock(ctx context.Context, o *lockOptions) error {
 	return nil
 }
 
-// namesOf are the names by which a source can be asked for: of who uses it, of the
-// workload of a deployment target, and the chart's.
+// namesOf returns the names of a source on the command line: the names of its users, the workload
+// of a deployment target, and the name of the chart.
 func namesOf(u dependency.Use) []string {
 	out := slices.Clone(u.Also)
 	for _, by := range u.By {
@@ -212,7 +212,8 @@ func shortRevision(revision string) string {
 	return revision
 }
 
-// hintFor is what the user can do about a source that failed; "" for nothing known.
+// hintFor returns the steps to take for a source that failed. It returns "" if no steps are
+// known.
 func hintFor(err error) string {
 	var unauthorized *fetch.AuthError
 	var damaged *dependency.DamagedError
@@ -236,7 +237,8 @@ func hintFor(err error) string {
 	return ""
 }
 
-// failures tells what could not be locked.
+// failures prints the sources that could not be locked, with hints. It returns an error if there
+// are any.
 func (g author) failures(sources []dependency.Result) error {
 	var failed error
 	for _, s := range sources {

@@ -21,7 +21,7 @@ import (
 // cueServerArgument makes the program CUE's language server, for `kalypso lsp`.
 const cueServerArgument = "cue-language-server"
 
-// serveCUE is what such a process does.
+// serveCUE runs CUE's language server in such a process. It returns the exit code.
 func serveCUE() int {
 	c, err := cuecmd.New([]string{"lsp"})
 	if err == nil {
@@ -87,7 +87,7 @@ func compileProcess(root, overlay string) (*exec.Cmd, error) {
 	return worker.Self("lsp", "compile", overlay, "--chdir", root, "--progress", progressNone)()
 }
 
-// newLSPCompile is what that process does.
+// newLSPCompile returns the hidden command that such a process runs.
 func newLSPCompile(g author) *cobra.Command {
 	return &cobra.Command{
 		Use:    "compile OVERLAY",

@@ -54,11 +54,11 @@ func run() int {
 	})
 }
 
-// interruptible runs a command, whose exit code it returns, until a signal
-// arrives; the exit code is then 128 and the signal's number, as shells have it.
-// The signal cancels the command's context. What does not end within grace, or
-// until a second signal, is left behind: CUE cannot be cancelled, and a write
-// that breaks off is completed or undone by the next one.
+// interruptible runs a command until a signal arrives, and returns its exit code. After a signal,
+// the exit code is 128 plus the number of the signal, as in shells. The signal cancels the
+// command's context. If the command does not end within grace, or if a second signal arrives,
+// interruptible does not wait for it. CUE cannot be cancelled. The next run completes or undoes
+// an interrupted write.
 func interruptible(signals <-chan os.Signal, grace time.Duration, command func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -92,7 +92,7 @@ const exitInterrupted = 130
 // gets twice what lives.
 const softMemory = 1 << 30
 
-// memoryCeiling is the most that the collector's limit may be; 0 where it is left alone.
+// memoryCeiling is the upper bound of the collector's limit; 0 if nothing may set the limit.
 var memoryCeiling atomic.Int64
 
 // setMemoryCeiling sets the most that the collector's limit may be.
@@ -104,13 +104,13 @@ func setMemoryCeiling(bytes int64) {
 	limitMemory()
 }
 
-// limitMemory keeps the limit at twice what lives, at least, as near a limit the collector
-// would do nothing but collect; but not beyond the ceiling.
+// limitMemory keeps the limit at least at twice the live heap, but not beyond the ceiling. Near a
+// limit, the collector would use all time.
 func limitMemory() {
 	debug.SetMemoryLimit(min(max(softMemory, 2*lives()), memoryCeiling.Load()))
 }
 
-// lives is how many bytes lived at the last collection; 0 where nobody knows.
+// lives returns the number of live bytes at the last collection. It returns 0 if it is not known.
 func lives() int64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

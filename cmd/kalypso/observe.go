@@ -110,7 +110,7 @@ has none yet gets its own.`,
 	return cmd
 }
 
-// check says what is wrong with the flags.
+// check returns an error if the flags are wrong or do not fit together.
 func (o *observer) check() error {
 	if o.imported != "" {
 		if o.from != "" && o.from != fromFile {
@@ -195,8 +195,8 @@ func (o *observer) run(ctx context.Context) error {
 	return o.repeat(ctx, source, deliver)
 }
 
-// delivery takes reports. It returns what is to be said, and those that are to be delivered
-// again.
+// delivery delivers reports. It returns a note for the user, and the reports that it has to
+// deliver again.
 type delivery func(ctx context.Context, reports []api.Report) (note string, left []api.Report, err error)
 
 func (o *observer) once(ctx context.Context, source observe.Source, deliver delivery) error {
@@ -307,7 +307,7 @@ func (o *observer) source() (observe.Source, error) {
 	return clusters, nil
 }
 
-// paths are those of the files.
+// paths returns the paths of the files.
 func (o *observer) paths() []string {
 	var out []string
 	for _, file := range o.files {
@@ -335,8 +335,9 @@ func (o *observer) write(_ context.Context, reports []api.Report) (string, []api
 	return "", nil, errors.Join(observe.Write(f, reports, token), f.Close())
 }
 
-// sender returns what sends reports to the hub. The cluster is enrolled where that is asked for, and
-// again where its token is refused and somebody has removed the file of it.
+// sender returns a function that sends reports to the hub. It enrolls the cluster if the flags
+// request that. It enrolls it again if the hub rejects the token and somebody has removed the
+// token's file.
 func (o *observer) sender(ctx context.Context) (delivery, error) {
 	client, err := o.client(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/apiserver"
 )
 
-// sources are what is read, one time after the other.
+// sources is a fake source: each read returns the next of its errors.
 type sources struct {
 	read  []error
 	takes time.Duration
@@ -27,7 +27,8 @@ func (s *sources) Reports(context.Context) ([]api.Report, error) {
 	return []api.Report{{Cluster: "eu-1"}}, err
 }
 
-// An error ends nothing, and is said once; what was not taken is sent again.
+// An error does not stop the observer, and it prints each error once. It sends undelivered
+// reports again.
 func TestObserveGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var said bytes.Buffer
@@ -105,7 +106,7 @@ func TestObserveTimeout(t *testing.T) {
 	}
 }
 
-// What cannot be meant is said before anything is asked.
+// The observer rejects flags that do not fit together before it sends a request.
 func TestObserveFlags(t *testing.T) {
 	t.Setenv(hubEnv, "")
 	for args, want := range map[string]string{

@@ -235,7 +235,7 @@ func (g completer) labels(cmd *cobra.Command, given []string, prefix string) ([]
 // maxCommits is how many commits are offered.
 const maxCommits = 20
 
-// revisions completes branches, tags, and the newest commits, with what they are about.
+// revisions completes branches, tags, and the newest commits with their subjects.
 func (g completer) revisions(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return ofRepository(g.dir, func(repo *git.Repository, names []string) []cobra.Completion {
 		out := slices.Clone(names)

@@ -19,7 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// apiVersion is that of all JSON and YAML results.
+// apiVersion is the version of all JSON and YAML results.
 const apiVersion = "kalypso.io/v1alpha1"
 
 // choice is the value of a flag that takes one of some texts. Others are refused before
@@ -37,7 +37,7 @@ func (c *choice) String() string {
 	return *c.value
 }
 
-// Type returns what help calls the value.
+// Type returns the name of the value's type in help texts.
 func (c *choice) Type() string { return "string" }
 
 // Set sets the text.
@@ -115,7 +115,7 @@ func writeJSON(w io.Writer, result any) error {
 	return enc.Encode(result)
 }
 
-// toYAML writes what a type's JSON says as YAML, in the same order.
+// toYAML converts a value to YAML, with the fields of its JSON in the same order.
 func toYAML(result any) ([]byte, error) {
 	text, err := json.Marshal(result)
 	if err != nil {

@@ -57,7 +57,8 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// Where the cells before the last one leave it too little room, they are cut, and no line is too wide.
+// If the first cells leave the last one too little room, writeNarrow cuts them, and no line is
+// too wide.
 func TestWriteNarrow(t *testing.T) {
 	rows := func() [][]string {
 		return [][]string{

@@ -20,8 +20,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/again"
 )
 
-// The environment's words for what the flags of the remote cache say. A flag that
-// is given, also as empty, holds.
+// The environment variables for the flags of the remote cache. If a flag is set, even to an empty
+// value, it overrides the variable.
 const (
 	remoteEnv         = "KALYPSO_REMOTE_CACHE"
 	remoteReadOnlyEnv = "KALYPSO_REMOTE_CACHE_READ_ONLY"
@@ -44,8 +44,8 @@ func (c *cacheFlags) flags(flags *pflag.FlagSet) {
 		"cache (else $"+remoteReadOnlyEnv+"=1)")
 }
 
-// withCache calls a function with the open cache. One that cannot be used is no
-// failure: the work only takes longer.
+// withCache calls a function with the open cache. If the cache cannot be used, withCache prints a
+// warning and calls the function anyway. The work then only takes longer.
 func (g *platform) withCache(use func(*cache.Cache) error) error {
 	o := cache.Options{Mode: cache.Mode(g.cacheFlags.mode)}
 	switch o.Mode {
@@ -60,7 +60,7 @@ func (g *platform) withCache(use func(*cache.Cache) error) error {
 	case err != nil:
 		fmt.Fprintf(g.err, "kalypso: warning: no remote cache: %v\n", err)
 	case remote != nil:
-		o.Remote = remote // a nil *oci.Remote would be no nil cache.Remote
+		o.Remote = remote // a nil *oci.Remote would become a cache.Remote that is not nil
 	}
 	c, err := cache.Open(o)
 	if err != nil {
@@ -86,8 +86,8 @@ func (g *platform) withCache(use func(*cache.Cache) error) error {
 	return err
 }
 
-// openRemote returns the remote cache, nil for none. What the flags or the
-// environment say wrongly is a usageError.
+// openRemote returns the remote cache. It returns nil if none is configured, and a usageError if
+// the flags or the environment variables are wrong.
 func (c *cacheFlags) openRemote() (*oci.Remote, error) {
 	reference, readOnly := c.remote, c.remoteReadOnly
 	if !c.given.Changed("remote-cache") {
@@ -143,7 +143,7 @@ func (c *boundFlags) flags(flags *pflag.FlagSet) {
 		"meanwhile, as a `SIZE` such as 8Gi (else what the base says, or 4Gi, or 3/4 of the machine's)")
 }
 
-// bounds returns the bounds that the flags give; zero for none.
+// bounds returns the bounds that the flags set; zero if they set none.
 func (c *boundFlags) bounds() (supervisor.Bounds, error) {
 	b := supervisor.Bounds{CPU: c.cpu}
 	if c.given.Changed("evaluation-cpu") && c.cpu <= 0 {
@@ -159,7 +159,8 @@ func (c *boundFlags) bounds() (supervisor.Bounds, error) {
 	return b, nil
 }
 
-// supervise begins to bound what evaluations cost, from where the program has begun again.
+// supervise starts to limit the cost of evaluations. It continues with the state from before the
+// program started again.
 func (g *platform) supervise() error {
 	bounds, err := g.bounds.bounds()
 	if err != nil {

@@ -140,7 +140,7 @@ does what that says, and nothing if anything that the plan rests on has moved.`,
 	return cmd
 }
 
-// promote applies, again and again where that is asked for.
+// promote applies promotions, repeatedly if the flags request that.
 func (g promoter) promote(cmd *cobra.Command, o *promoteOptions) error {
 	switch {
 	case o.target != "" && o.target != "promoter":
@@ -203,7 +203,7 @@ func (g promoter) promote(cmd *cobra.Command, o *promoteOptions) error {
 	return o.verdict(stages)
 }
 
-// hydrate writes what GitOps Promoter promotes.
+// hydrate writes the branches that GitOps Promoter promotes.
 func (g promoter) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 	if err := o.needsSome("promote"); err != nil {
 		return err
@@ -221,16 +221,16 @@ func (g promoter) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 	if err != nil {
 		return err
 	}
-	o.pendingOK = true // to propose is all that is wanted
+	o.pendingOK = true // the command only proposes
 	return o.verdict(stages)
 }
 
-// isRolling says whether it is not known yet that all clusters have what a stage has.
+// isRolling reports whether it is unknown so far if all clusters run the contents of a stage.
 func isRolling(s *plan.StageStatus) bool {
 	return s.Rollout != nil && s.Rollout.State == forge.Pending
 }
 
-// unfinished says whether waiting may help.
+// unfinished reports whether waiting may help.
 func unfinished(stages []*plan.StageStatus) bool {
 	for _, s := range stages {
 		if isRolling(s) || s.State == plan.Waiting || s.State == plan.Proposed || s.State == plan.Promoted {
@@ -251,7 +251,7 @@ func (o *promoteOptions) waits() (time.Duration, error) {
 	return d, nil
 }
 
-// intent is what is to be done beside what policies say.
+// intent returns the actions that the flags request in addition to the policies.
 func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) {
 	if o.atOnce && o.commit != "" {
 		return promotion.Intent{}, usagef("--at-once is for own files, and --commit for a commit of the platform: " +

@@ -154,7 +154,7 @@ func stageTableSince(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	}
 }
 
-// cellsOf are what tables have of a stage beside its state.
+// cellsOf returns the cells of a stage in tables, except its state.
 func cellsOf(s *plan.StageStatus) (next, rollout, reason string) {
 	next, rollout, reason = "-", "-", s.Reason
 	if s.Step != nil && s.State != plan.Promoted {
@@ -234,10 +234,11 @@ type laggard struct {
 	state    rollout.State
 	of       *rollout.AssignmentState
 	clusters []string // none where the platform lists none and nobody has reported
-	message  string   // of each of them; "" where none has one
+	message  string   // of each of them; "" if there is no message
 }
 
-// laggardsOf returns what lags, the worst first.
+// laggardsOf returns the assignments on clusters that are not healthy, sorted by state, worst
+// first.
 func laggardsOf(c *rollout.Counts) []*laggard {
 	var out []*laggard
 	for i := range c.Assignments {

@@ -46,11 +46,11 @@ type promotionOptions struct {
 	folder                 workFolder
 	noted                  bool // noteUnreported has printed what it has to
 
-	// What promote alone lets one do.
+	// Options of promote only.
 	overwrite, adopt bool
 }
 
-// flags adds what all of them have.
+// flags adds the flags that all commands of promotion have.
 func (o *promotionOptions) flags(g *platform, cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringSliceVar(&o.environments, "env", nil, "the `ENVIRONMENT`; again for more")
@@ -121,7 +121,7 @@ func readUntil(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("--until %s: write a time as 2026-01-02T15:04Z, a day, or how long, as 8h", text)
 }
 
-// nowEnv is the environment's word for what time it is, for tests and rehearsals with
+// nowEnv is the environment variable with the current time, for tests and rehearsals with
 // repositories on the machine.
 const nowEnv = "KALYPSO_NOW"
 
@@ -159,7 +159,7 @@ func (o *promotionOptions) needsSome(what string) error {
 	return nil
 }
 
-// promotionRequest is what a session is opened with.
+// promotionRequest returns the request to open a session.
 func (g promoter) promotionRequest(o *promotionOptions, c *cache.Cache) (promotion.Request, error) {
 	if !slices.Contains([]string{"", "native", "git"}, o.gitBackend) {
 		return promotion.Request{}, usagef("--git-backend %s: there are native and git", o.gitBackend)
@@ -280,7 +280,8 @@ func promotedFolder(dir string) (string, error) {
 	return root, nil
 }
 
-// userOf is who works in a repository, as git has it.
+// userOf returns the user of a repository, by git's configuration. It returns "" if there is
+// none.
 func userOf(dir string) string {
 	repo, err := git.Discover(dir)
 	if err != nil {
@@ -294,11 +295,11 @@ func userOf(dir string) string {
 	return by.Name + " <" + by.Email + ">"
 }
 
-// maxRaces is how often a run begins anew because somebody else was faster.
+// maxRaces is the number of times that a run starts over because somebody else was faster.
 const maxRaces = 5
 
-// withSession opens a session and calls a function with it. Where somebody else moves
-// what it rests on, it begins anew.
+// withSession opens a session and calls a function with it. If somebody else moves a branch that
+// the session depends on, withSession starts over.
 func (g promoter) withSession(cmd *cobra.Command, o *promotionOptions,
 	use func(context.Context, *promotion.Session) error) error {
 	return g.withCache(func(c *cache.Cache) error {
@@ -338,13 +339,13 @@ func (g promoter) once(ctx context.Context, r promotion.Request,
 	return use(ctx, s)
 }
 
-// reportErrorsOf reports the errors that steps have: what is in the way of files, and what is
-// wrong with the candidates. That something is wrong is in the result.
+// reportErrorsOf reports the errors of steps: files that block a write, and mistakes in the
+// candidates. The result of the command already shows that there are errors.
 func (g promoter) reportErrorsOf(stages []*plan.StageStatus) error {
 	var errs []diag.Diagnostic
 	for _, s := range stages {
 		for _, d := range s.Diagnostics() {
-			if d.Severity == diag.Error || d.Code == diag.TreeMoved { // what is to be done besides
+			if d.Severity == diag.Error || d.Code == diag.TreeMoved { // errors, and further steps for the user
 				errs = append(errs, d)
 			}
 		}

@@ -75,7 +75,8 @@ those that docker has.`,
 	return cmd
 }
 
-// target returns what the arguments name. The error is one of usage.
+// target returns the repository and the environments that the arguments name. Its error is a
+// usage error.
 func (o *publishOptions) target(args []string) (to publish.Target, environments []string, err error) {
 	if len(args) > 0 && strings.Contains(args[0], "://") {
 		if to, err = publish.ParseTarget(args[0]); err != nil {
@@ -121,7 +122,7 @@ type publication struct {
 	Reference   string `json:"reference"`
 	Digest      string `json:"digest"`
 	Tree        string `json:"tree"`
-	Pushed      bool   `json:"pushed"` // false where the tag held the tree already
+	Pushed      bool   `json:"pushed"` // false if the tag had the tree already
 }
 
 // push brings artifacts to their tags, one after the other, and tells of those

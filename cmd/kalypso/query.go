@@ -135,7 +135,7 @@ type unknownTableError struct{ error }
 // noTable returns the error for an argument that names no table, and may name an environment.
 func (g inspector) noTable(ctx context.Context, name string, err error) error {
 	found := false
-	// Where the environments cannot be read, there is still no such table.
+	// If the environments cannot be read, there is still no such table.
 	_ = g.withCache(func(c *cache.Cache) error {
 		all, _, err := g.readDeclarations(ctx, c)
 		found = slices.ContainsFunc(all, func(d model.Declaration) bool { return d.Name == name })
@@ -199,7 +199,7 @@ func (g inspector) query(ctx context.Context, c *cache.Cache, o *queryOptions, o
 	return g.reportErrors(b)
 }
 
-// readsHistory says whether tables are wanted for which branches are read, and there are any.
+// readsHistory reports whether a table needs the history of branches, and such branches exist.
 func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Declaration) bool {
 	return o.history > 0 && hasHistory(of) &&
 		slices.ContainsFunc(declarations, func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" })

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The YAML of pages is YAML, and what it runs of kalypso are commands that there are.
+// The YAML of pages is valid, and the commands of kalypso in it exist.
 func TestDocsRecipes(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
 	if err != nil || len(files) == 0 {

@@ -26,7 +26,7 @@ import (
 type runner struct {
 	*testing.T
 	platform, cache string
-	out             string // "" to write nothing but the cache
+	out             string // "" to write only the cache
 }
 
 func newRunner(t *testing.T) *runner {
@@ -43,7 +43,7 @@ func newRunner(t *testing.T) *runner {
 	return r
 }
 
-// An outcome is what came out of a build.
+// An outcome is the result of a build.
 type outcome struct {
 	levels map[cache.Level]engine.LevelStats
 	stderr string
@@ -79,7 +79,7 @@ func (r *runner) build(args ...string) outcome {
 	}
 	out := os.DirFS(r.out)
 	err := fs.WalkDir(out, ".", func(name string, d fs.DirEntry, err error) error {
-		// The index holds the times of this folder's files, and is no output.
+		// The index has the times of this folder's files, and does not count as output.
 		if err != nil || d.IsDir() || strings.HasSuffix(name, "/.kalypso/index") {
 			return err
 		}
@@ -238,7 +238,7 @@ func tampered(kind string, change func([]byte) []byte) ocitest.Proxy {
 	}
 }
 
-// Whatever a registry gives, the output is that of a build without it.
+// The output equals the output of a build without a remote cache, whatever a registry returns.
 func TestRemoteCacheLies(t *testing.T) {
 	r := ocitest.New(t, nil)
 	flag := "--remote-cache=" + r.Reference("acme/cache")
@@ -264,7 +264,7 @@ func TestRemoteCacheLies(t *testing.T) {
 			b.computes(t, cache.Assignment, assignments, 0)
 		})
 	}
-	// What the liars were given does no harm to the next one.
+	// The objects that the liars received do not harm the next build.
 	b := newRunner(t).build(flag)
 	b.equals(t, want)
 	b.warns(t, false)
@@ -320,7 +320,7 @@ func TestRemoteCacheReadOnly(t *testing.T) {
 	}
 }
 
-// Which of flag and variable holds, and what is no remote cache.
+// The flag overrides the variable, and a value that is not a remote cache is an error.
 func TestRemoteCacheOptions(t *testing.T) {
 	r := ocitest.New(t, nil)
 	asks := func(want bool, args ...string) {
@@ -336,7 +336,7 @@ func TestRemoteCacheOptions(t *testing.T) {
 	asks(true)
 	asks(false, "--remote-cache=")
 	asks(false, "--cache=off")
-	asks(true, "--cache=verify") // it stores what it computes
+	asks(true, "--cache=verify") // it stores its results
 	t.Setenv(remoteEnv, "nonsense")
 	asks(false, "--cache=off")
 	t.Setenv(remoteEnv, "")

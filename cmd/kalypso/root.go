@@ -42,7 +42,7 @@ type console struct {
 	dir         string // of -C: other paths are relative to it
 	diagnostics string // the name of one of diagnosticFormats
 	progress    string
-	display     atomic.Pointer[progress.Display] // that shows progress; nil for none
+	display     atomic.Pointer[progress.Display] // that shows progress; nil if none is shown
 }
 
 // platform compiles the platform of the folder, with the flags of all commands that say how.
@@ -198,9 +198,8 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// prepare puts the CUE module into CUE's cache, so that editors and the cue
-// command find it. Commands work without it: a cache that cannot be written is
-// no failure.
+// prepare puts the CUE module into CUE's cache, so that editors and the cue command find it.
+// Commands work without it, so prepare does not fail if the cache cannot be written.
 func (g *platform) prepare(ctx context.Context) error {
 	switch g.progress {
 	case progressAuto, progressPlain, progressNone:

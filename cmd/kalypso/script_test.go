@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		"wanted":       wantedProgram,
 	}
 	if programs[filepath.Base(os.Args[0])] == nil {
-		isolated.Environment() // what scripts run has the scripts' environment
+		isolated.Environment() // the programs of scripts have the scripts' environment
 	}
 	testscript.Main(m, programs)
 }
@@ -50,8 +50,8 @@ var gitVariables = []string{
 	"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
 }
 
-// TestScript runs the command line as users do, with the real cue beside it.
-// KALYPSO_UPDATE=1 writes the expected output anew.
+// TestScript runs the command line as users do, with the real cue beside it. KALYPSO_UPDATE=1
+// writes the expected output again.
 func TestScript(t *testing.T) { scripts(t, "script") }
 
 // TestSlowScript runs scripts that take long: KALYPSO_ALL=1 go test -run TestSlowScript/NAME
@@ -67,7 +67,7 @@ func scripts(t *testing.T, folder string) {
 	testscript.Run(t, scriptParams(t, filepath.Join("../..", "testdata", folder)))
 }
 
-// scriptParams say how the scripts of a folder are run.
+// scriptParams returns the parameters to run the scripts of a folder.
 func scriptParams(t *testing.T, dir string) testscript.Params {
 	repository, err := filepath.Abs("../..")
 	if err != nil {
@@ -109,7 +109,7 @@ func scriptParams(t *testing.T, dir string) testscript.Params {
 	}
 }
 
-// commands are those of scripts that testscript does not have.
+// commands returns the scripts' commands in addition to those of testscript.
 func commands(repository string) map[string]func(*testscript.TestScript, bool, []string) {
 	all := map[string]func(*testscript.TestScript, bool, []string){
 		"platform": func(ts *testscript.TestScript, neg bool, args []string) {

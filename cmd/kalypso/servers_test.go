@@ -23,8 +23,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
-// serverCommands are commands of scripts that start servers on loopback, which end
-// with the script, and that make what these serve.
+// serverCommands are the commands of scripts that start servers on loopback, or make the files
+// that servers serve. The servers stop at the end of the script.
 var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"apiserver": apiserverCommand,
 	"archive":   archiveCommand,
@@ -42,9 +42,9 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"silent":    silentCommand,
 }
 
-// chartsCommand is `charts VAR PATH...`: each folder is a chart, named
-// <name>-<version>, and each archive <name>-<version>.tgz is one as it is; a chart
-// repository has them all, and VAR is its URL.
+// chartsCommand is `charts VAR PATH...`. It starts a chart repository and sets VAR to its URL.
+// Each folder in the arguments is a chart, named <name>-<version>. Each archive
+// <name>-<version>.tgz is served unchanged.
 func chartsCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: charts VAR PATH...")
@@ -136,8 +136,8 @@ func damageCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-// endlessCommand is `endless VAR`: a server answers whatever it is asked for with a
-// gibibyte of zeros, and VAR is its URL.
+// endlessCommand is `endless VAR`. It starts a server that answers each request with a gibibyte
+// of zeros, and sets VAR to its URL.
 func endlessCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: endless VAR")
@@ -224,9 +224,9 @@ func repeatCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(w.Flush(), f.Close()))
 }
 
-// apiserverCommand is `apiserver FILE`: an API server has the lists of the file, by path and
-// selector of labels, and refuses those that are null. $WORK/apiserver.yaml is a kubeconfig
-// with the context hub for it.
+// apiserverCommand is `apiserver FILE`. It starts an API server with the lists of the file, by
+// path and selector of labels. The server forbids access to the lists that are null.
+// $WORK/apiserver.yaml is a kubeconfig with the context hub for it.
 func apiserverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: apiserver FILE")

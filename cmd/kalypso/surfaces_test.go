@@ -20,15 +20,15 @@ import (
 // deployment target and a cluster, which they get from the types in changeTypes.
 type surface struct {
 	name string
-	// script runs it in the scenario of surfaces.txtar, from the platform's folder. N is how
-	// many clusters lose the workload till, KEPT how many of the 40 pairs stay, ON are the
-	// clusters as a line names them, and CLUSTERS is their number with its noun.
+	// script runs it in the scenario of surfaces.txtar, from the platform's folder. N is the
+	// number of clusters that lose the workload till, and KEPT is the number of the 40 pairs that
+	// stay. ON are the clusters as a line names them. CLUSTERS is their number with its noun.
 	script string
 	// files use one of the types for it, directly.
 	files []string
 }
 
-// before and after are what a surface says before the change is committed, and after.
+// before and after are the surfaces that describe the change before its commit, and after it.
 var before, after = []surface{
 	{"diff", `
 exec kalypso diff
@@ -109,8 +109,8 @@ stdout '"effect":\{"removed":N,"removedFrom":N,"added":0,"changed":0,"emptied":0
 // changeTypes are the packages that compute what a change does on clusters.
 var changeTypes = []string{"compiler/compare", "compiler/effect", "promotion/changes"}
 
-// TestSurfaces holds that everything that tells of a change says of a workload that is denied
-// on one of 20 clusters, and on 19 of them, that it is removed there, and nothing else.
+// TestSurfaces checks all surfaces with a workload that is denied on one of 20 clusters, and on
+// 19 of them. Each surface reports that the workload is removed there, and no other change.
 func TestSurfaces(t *testing.T) {
 	repository, err := filepath.Abs("../..")
 	if err != nil {
@@ -153,8 +153,8 @@ func TestSurfaces(t *testing.T) {
 	testscript.Run(t, scriptParams(t, dir))
 }
 
-// TestSurfacesAreKnown holds that each file that uses one of changeTypes is among those of a
-// surface, so that a new one has to be added to the tables, and the other way round.
+// TestSurfacesAreKnown checks that each file that uses one of changeTypes belongs to a surface,
+// and that each file of a surface uses one. A new file therefore has to be added to the tables.
 func TestSurfacesAreKnown(t *testing.T) {
 	known := map[string]string{}
 	for _, s := range slices.Concat(before, after) {

@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 )
 
-// sizeOf returns what tells the columns and rows of the terminal that w is; nil
-// for what is none, or cannot do more than print.
+// sizeOf returns a function for the columns and rows of the terminal w. It returns nil if w is
+// not a terminal, or if the terminal can only print.
 func sizeOf(w io.Writer) func() (columns, rows int) {
 	if p, isOurs := w.(resultWriter); isOurs {
 		w = p.Writer
@@ -40,8 +40,8 @@ const (
 	progressNone  = "none"
 )
 
-// showProgress lets a request tell on stderr how far it is, until stop is called
-// or the context ends. What else is written must wait for stop.
+// showProgress shows the progress of a request on stderr, until stop is called or the context
+// ends. All other output must wait for stop.
 func (g *console) showProgress(ctx context.Context, r *compiler.Request) (stop func()) {
 	o := progress.Options{Out: g.err}
 	switch g.progress {
@@ -70,9 +70,9 @@ func (g *console) stopProgress() {
 // errInterrupted is the error of ask if the user presses Ctrl-C at a question.
 var errInterrupted = errors.New("interrupted")
 
-// ask asks questions on the terminal that stdin and stderr are. It returns false, and asks
-// nothing, where they are none, or one of the results goes elsewhere. When the context ends, the
-// terminal becomes again what it was, and the answers are not to be used.
+// ask asks questions on the terminal of stdin and stderr. If they are not a terminal, or if one
+// of the results goes elsewhere, it returns false and does not ask. When the context ends, it
+// restores the state of the terminal, and the answers must not be used.
 func (g *console) ask(ctx context.Context, questions func(*prompter.Prompter) error,
 	results ...io.Writer) (asked bool, err error) {
 	for _, w := range append(results, g.err) {

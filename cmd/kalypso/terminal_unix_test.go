@@ -53,7 +53,7 @@ func talk(t *testing.T, dir string, args ...string) *dialogue {
 	return d
 }
 
-// show is what a terminal does: it says where its cursor is when it is asked.
+// show acts as a terminal: it answers the question where its cursor is.
 func (d *dialogue) show() {
 	defer close(d.output)
 	for {
@@ -121,7 +121,7 @@ const (
 	interrupt = "\x03"
 )
 
-// init asks for what no flag says, and again for what is no answer.
+// init asks for everything that the flags do not specify, and asks again after an invalid answer.
 func TestInitAsks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -206,7 +206,7 @@ func exists(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// Who interrupts the questions finds nothing.
+// If the user interrupts the questions, init leaves no files.
 func TestInitInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

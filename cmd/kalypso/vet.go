@@ -66,8 +66,8 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 	return cmd
 }
 
-// findings prints the diagnostics of what was looked at and how many there are, and fails where one is as severe
-// as failOn says.
+// findings prints the diagnostics, their number and the objects that were checked. It fails if a
+// diagnostic is as severe as failOn.
 func (g author) findings(ds []diag.Diagnostic, failOn, lookedAt string) error {
 	ds = diag.EscalateMistakes(ds)
 	if err := g.report(g.out, ds); err != nil {
@@ -82,7 +82,7 @@ func (g author) findings(ds []diag.Diagnostic, failOn, lookedAt string) error {
 	return nil
 }
 
-// size says how many environments, assignments and tests a build has.
+// size returns the number of environments, assignments and tests of a build, as text.
 func size(b *compiler.Build, tests *assert.Report) string {
 	assignments := 0
 	for _, e := range b.Environments {

@@ -86,7 +86,7 @@ The server answers on a loopback address alone, and knows no users.`,
 	return cmd
 }
 
-// check says what is wrong with the flags, and makes a path of --to.
+// check returns an error if the flags are wrong, and resolves the path of --to.
 func (o *viewOptions) check(g *console, cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
@@ -118,8 +118,8 @@ func (o *viewOptions) check(g *console, cmd *cobra.Command) error {
 	return nil
 }
 
-// pages is the source of pages of a build, for as long as close is not called. The error is about a revision
-// that was asked for.
+// pages returns the source of pages of a build, which is valid until close is called. Its error
+// is about the revision of --since.
 func (g inspector) pages(b *compiler.Build, r compiler.Request,
 	o *viewOptions) (pages *viewplatform.Platform, close func() error, err error) {
 	options := viewplatform.Options{Title: strings.TrimSuffix(b.Platform.Module, "@v0")}
@@ -251,7 +251,7 @@ func (g inspector) compileInto(ctx context.Context, feed *view.Feed, root string
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
-	feed.Set(pages, func() { _ = errors.Join(done(), b.Close()) }) // what is open, and temporary files
+	feed.Set(pages, func() { _ = errors.Join(done(), b.Close()) }) // closes open files, and removes temporary ones
 	fmt.Fprintf(g.err, "compiled in %s: %s\n", time.Since(begin).Round(time.Millisecond), counted(b.Diagnostics))
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestSlowVSCode packages the extension for VS Code as its page says, and looks whether
-// all that it loads is in it.
+// TestSlowVSCode packages the extension for VS Code as its page describes, and checks that the
+// package has everything that the extension loads.
 func TestSlowVSCode(t *testing.T) {
 	isolated.Slow(t, "it needs npm, and a registry")
 	if _, err := exec.LookPath("npm"); err != nil {

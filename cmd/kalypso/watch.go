@@ -70,7 +70,7 @@ for them twice a second.`,
 	return cmd
 }
 
-// check says what is wrong with the flags, and makes paths of them.
+// check returns an error if the flags are wrong, and resolves their paths.
 func (o *watchOptions) check(g *console, cmd *cobra.Command, environments []string) error {
 	switch {
 	case cmd.Flags().Changed("to") && o.Dir == "":
@@ -140,7 +140,7 @@ func watchPlatform(root string, except []string, poll bool, warn func(error)) (*
 	})
 }
 
-// except returns the folders of which no change counts, since a build makes it.
+// except returns the folders whose changes do not count, because a build causes them.
 func (o *watchOptions) except(root string) (out []string, err error) {
 	if dir, err := cache.DefaultDir(); err == nil {
 		dir = resolved(dir)
@@ -170,7 +170,7 @@ func fromRoot(root, path string) (rel string, inside bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// resolved returns the absolute path, without links, of what may not be there yet.
+// resolved returns the absolute path, without links, of a file or folder that may not exist yet.
 func resolved(name string) string {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -198,7 +198,7 @@ type buildResult struct {
 type screen struct {
 	*platform
 	root string
-	// talk gets what is no diagnostic in a format for programs.
+	// talk gets all output that is not a diagnostic in a format for programs.
 	talk io.Writer
 	// redraws says that talk is a terminal, on which a build takes the place of the
 	// one before.
@@ -223,7 +223,7 @@ func (s *screen) warn(err error) {
 	}
 }
 
-// erased is what makes a terminal empty. What was scrolled away stays.
+// erased is the sequence that clears a terminal. It keeps the text above the screen.
 const erased = "\x1b[H\x1b[2J"
 
 // show shows a build in one write, so that a terminal does not flicker and a
@@ -246,7 +246,7 @@ func (s *screen) show(b buildResult) error {
 	return err
 }
 
-// page writes what was built, what changed, and what is wrong.
+// page writes the size of the build, the changes, and the problems.
 func (s *screen) page(page *bytes.Buffer, b buildResult) error {
 	fmt.Fprintf(page, "built in %.2f s, %s\n", b.took.Seconds(), counted(b.Diagnostics))
 	w := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
@@ -261,7 +261,7 @@ func (s *screen) page(page *bytes.Buffer, b buildResult) error {
 	return s.report(s.out, b.Diagnostics)
 }
 
-// counted says how many errors and warnings there are.
+// counted returns the number of errors and warnings, as text.
 func counted(ds []diag.Diagnostic) string {
 	errs := 0
 	for _, d := range ds {

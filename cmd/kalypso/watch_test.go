@@ -32,7 +32,7 @@ type watching struct {
 	platform string
 	cmd      *exec.Cmd
 	stderr   bytes.Buffer
-	blocks   chan string // what is printed, up to each end of a block
+	blocks   chan string // the output, up to each end of a block
 	exited   chan error
 }
 
@@ -54,7 +54,7 @@ func newWatching(t *testing.T, args ...string) *watching {
 	return w
 }
 
-// start runs the process with what it prints in pipes.
+// start runs the process with its output in pipes.
 func (w *watching) start() *watching {
 	w.Helper()
 	out, in := io.Pipe()
@@ -66,7 +66,7 @@ func (w *watching) start() *watching {
 	return w
 }
 
-// follow reads what the process prints, and waits for its end.
+// follow reads the output of the process, and waits for its end.
 func (w *watching) follow(r io.Reader, end string, ended func()) {
 	read := make(chan struct{})
 	go func() {
@@ -139,7 +139,7 @@ func (w *watching) save(name, text string) {
 	}
 }
 
-// ends checks how the process ends, and returns what it wrote to stderr.
+// ends checks how the process ends, and returns its output to stderr.
 func (w *watching) ends(code int) string {
 	w.Helper()
 	select {
@@ -179,7 +179,7 @@ func TestWatch(t *testing.T) {
 			w.save("environments/dev/another.cue", fmt.Sprintf(another, "second, longer"))
 			w.expect("no problems", "changed  dev/small/shop-test\n")
 
-			// A file that is none ends its environment, and not the command.
+			// A link to a missing file stops the build of its environment, and not the command.
 			link := filepath.Join(w.platform, "environments", "dev", "link.cue")
 			if err := os.Symlink("nowhere", link); err != nil {
 				t.Fatal(err)
@@ -219,9 +219,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchLocked: kalypso.lock and what is vendored are files of the platform.
-// What takes too long is not evaluated again until its files change, however often the
-// program has begun again.
+// TestWatchBounds checks that an evaluation that takes too long is not repeated until its files
+// change, even if the program has started again several times.
 func TestWatchBounds(t *testing.T) {
 	const endless = "package platform\n\nimport \"list\"\n\n_pairs: [for a in list.Range(0, 10000, 1) for b in list.Range(0, 10000, 1) {a * b}]\n"
 	w := newWatching(t, "--poll", "--evaluation-cpu", "500ms")
@@ -234,6 +233,7 @@ func TestWatchBounds(t *testing.T) {
 	w.expect("error[K1116]: environment prod cannot be evaluated", "dev          2 ")
 }
 
+// TestWatchLocked checks that kalypso.lock and vendored sources count as files of the platform.
 func TestWatchLocked(t *testing.T) {
 	t.Parallel()
 	chart, err := helm.Pack(map[string][]byte{
@@ -271,7 +271,7 @@ workloads: web: {
 	}
 	w.expect("error[K3012]: the content of chart web 1.x of https://charts.example.com, pinned to 1.0.0, is not in the store")
 
-	// What is vendored comes at once.
+	// A vendored source counts at once.
 	aside := filepath.Join(base, "vendor")
 	if _, err := dependency.OpenStore("", aside).Put(chart); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ workloads: web: {
 		t.Error(err)
 	}
 
-	// One file of it goes, and the assignments keep what they have.
+	// One of its files is removed, and the assignments keep their output.
 	hex := strings.TrimPrefix(string(entry.Content), "sha256:")
 	if err := os.Remove(filepath.Join(vendor, "sha256", hex[:2], hex)); err != nil {
 		t.Fatal(err)
@@ -398,7 +398,8 @@ func TestWatchOnTerminal(t *testing.T) {
 	w.ends(130)
 }
 
-// TestTerminal: what is a terminal, how large it is, and where it is drawn on.
+// TestTerminal checks which writers are terminals, how large they are, and which of them are
+// drawn on.
 func TestTerminal(t *testing.T) {
 	controller, tty, err := pty.Open()
 	if err != nil {

@@ -19,8 +19,8 @@ type Address struct {
 	Usual string
 	// Path are its parts; none where it Climbs.
 	Path []string
-	// Climbs says that a part of the path leads up, or has a slash: servers differ in what
-	// they make of it.
+	// Climbs is true if a part of the path leads up, or has a slash. Servers interpret such paths
+	// differently.
 	Climbs bool
 }
 

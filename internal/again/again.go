@@ -1,5 +1,5 @@
-// Package again lets a program begin again, from its beginning, with a state that it hands
-// over to itself: what it has done until then cannot be ended in any other way.
+// Package again starts a program again from its beginning, with a state that the program passes
+// on to itself. The work until then cannot be stopped in any other way.
 package again
 
 import (

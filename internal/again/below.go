@@ -18,8 +18,8 @@ import (
 // again. It holds what is to be in stateEnv.
 const askEnv = "KALYPSO_INTERNAL_ASK"
 
-// Below runs this program in a process below this one, which begins with a state, and returns
-// what it prints. The input of that process ends when this one does.
+// Below runs this program in a child process, which begins with a state, and returns its output.
+// The input of the child ends when this process ends.
 func Below(ctx context.Context, state any) ([]byte, error) {
 	r, err := replacementWith(state)
 	if err != nil {

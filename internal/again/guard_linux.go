@@ -11,15 +11,16 @@ import (
 	"unsafe"
 )
 
-// Guard makes the program begin again once the process is beyond one of some limits. They
-// replace the limits of the last call; a call without limits ends it.
+// Guard makes the program begin again once the process exceeds one of some limits. They replace
+// the limits of the last call; a call without limits ends it.
 //
-// A goroutine cannot do this. The copy of a string of a gibibyte is not interrupted; when a
-// collection waits for its end, so does every goroutine, for seconds, and a goroutine that
-// allocates waits for the collection. Meanwhile the process takes gibibytes more. So a thread
-// looks every few milliseconds that the runtime takes for one in a long system call: it has no
-// processor of Go's, allocates nothing, and only makes raw system calls. The last of them
-// replaces the process. Its arguments are made here.
+// A goroutine cannot do this. The copy of a string of a gibibyte is not interrupted. When a
+// collection waits for the end of the copy, every goroutine waits for seconds, too. A goroutine
+// that allocates waits for the collection. Meanwhile the process takes gibibytes more.
+//
+// So a thread checks the limits every few milliseconds. The runtime believes that it is in a long
+// system call. The thread has no processor of Go's, allocates nothing, and only makes raw system
+// calls. The last of them replaces the process. Its arguments are made here.
 func Guard(limits ...Limit) error {
 	var next *orders
 	if len(limits) > 0 {

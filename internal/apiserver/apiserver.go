@@ -1,6 +1,6 @@
-// Package apiserver lists objects of Kubernetes API servers: the servers of a kubeconfig,
-// with the permissions of its users, or the server of its own cluster, with the pod's
-// service account. It changes nothing on them.
+// Package apiserver lists objects of Kubernetes API servers. It reaches the servers of a
+// kubeconfig, with the permissions of its users, or the server of its own cluster, with the pod's
+// service account. It does not change anything on them.
 package apiserver
 
 import (
@@ -233,9 +233,9 @@ func (e *UnavailableError) Error() string { return e.Host + " does not answer: "
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Problem returns an error of List with the kind of the listed objects, such as
-// Kustomizations: an *AuthError if the server wants other credentials or more permissions, an
-// *UnavailableError if it does not answer.
+// Problem returns an error of List with the kind of the listed objects, such as Kustomizations.
+// It returns an *AuthError if the server wants other credentials or more permissions, and an
+// *UnavailableError if the server does not answer.
 func (s *Server) Problem(err error, what string, q Query) error {
 	listing := fmt.Sprintf("listing the %s of context %s", what, s.Context)
 	switch {

@@ -239,7 +239,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Links that double what they lead to, forty times, cost no more than the limits.
+// Links that double their targets, forty times, cost only as much as the limits allow.
 func TestDoubling(t *testing.T) {
 	headers := []tar.Header{file("d40/f", "x")}
 	for i := range 40 {
@@ -252,7 +252,7 @@ func TestDoubling(t *testing.T) {
 	}
 }
 
-// What a few bytes of gzip become is read up to the limit, in files and in headers.
+// Read reads the contents of a few bytes of gzip only up to the limit, in files and in headers.
 func TestBombs(t *testing.T) {
 	limits := Limits{Entries: 10, Total: 1 << 20, File: 1 << 30, Path: 100, Depth: 3}
 	large := entries(t, file("a", strings.Repeat("\x00", 8<<20)))

@@ -44,11 +44,10 @@ func pathProblem(p string) string {
 // takes more.
 const maxElement = 255
 
-// NameProblem returns the problem of one element of a path, as text that follows the
-// path in a sentence, or "". Names of git's own folder are refused as Windows and
-// HFS+ read them too, because a tree may be written to such a disk: in any case, as
-// its short name, and without the text from a colon on, and without a final dot or
-// space.
+// NameProblem returns the problem of one element of a path, as text that follows the path in a
+// sentence, or "". It refuses names of git's own folder in the forms that Windows and HFS+ accept
+// too, because a tree may be written to such a disk. These are the name in any case, its short
+// name, the name with a colon and text after it, and the name with final dots or spaces.
 func NameProblem(e string) string {
 	switch {
 	case e == "":

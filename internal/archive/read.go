@@ -12,14 +12,14 @@ import (
 	"unicode"
 )
 
-// Read reads a tar archive, also one that is compressed with gzip; which of them
-// is found out by its bytes. It reads within [DefaultLimits]. Links that stay in
-// the archive become the files and folders that they lead to; others are refused.
+// Read reads a tar archive, with or without gzip. It recognizes gzip by the first bytes. It reads
+// within [DefaultLimits]. Links that stay in the archive become the files and folders that they
+// lead to; others are refused.
 //
-// Errors are *EntryError where an entry leaves the archive, is a device or a pipe, is
-// there twice, is a file and a folder at once, or has a name that git or a file system
-// takes for something else; *LimitError; and *FormatError. Names that differ only in
-// case are two files, as they are for git, Helm and Kustomize.
+// Read returns a *LimitError, a *FormatError, or an *EntryError. It returns an *EntryError if an
+// entry leaves the archive, is a device or a pipe, occurs twice, or is a file and a folder at
+// once. The same applies to an entry whose name has a special meaning for git or a file system.
+// Names that differ only in case are two files, as they are for git, Helm and Kustomize.
 func Read(data []byte) (*Tree, error) { return DefaultLimits.Read(data) }
 
 // Read is [Read] within other limits.

@@ -71,9 +71,9 @@ func Words(name string) []string {
 var known = lazyregexp.New(
 	`^(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,}|glpat-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|sk_live_\w{16,}|eyJ[\w-]{8,}\.eyJ[\w-]+\.[\w-]*)$`)
 
-// Looks reports whether a text looks like a secret whatever its name is: a private key, a URL
-// with a password, a token of a well-known form, or characters at random. Digests, and ids in
-// hex, do not look like secrets.
+// Looks reports whether a text looks like a secret, independent of its name. Such a text is a
+// private key, a URL with a password, a token of a well-known form, or random characters.
+// Digests, and ids in hex, do not look like secrets.
 func Looks(text string) bool {
 	if len(text) < minRandom {
 		return strings.Contains(text, "://") && In(text) == passwordBefore
@@ -89,8 +89,8 @@ func Looks(text string) bool {
 
 const passwordBefore = "the password before the host"
 
-// minRandom is the least length of characters at random, in bytes, and minEntropy their least
-// entropy, in bits for each: that of 24 random characters of base64 is about 4.3, and words,
+// minRandom is the minimum length of random characters, in bytes, and minEntropy their minimum
+// entropy, in bits for each. The entropy of 24 random characters of base64 is about 4.3. Words,
 // paths and versions have less.
 const (
 	minRandom  = 20

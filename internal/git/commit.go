@@ -71,11 +71,15 @@ func (c Commit) encode(signature string) []byte {
 	return b.Bytes()
 }
 
-// Signatures returns the author and the committer. A part that given leaves empty is found
-// as git does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and
-// user.* of the repository's config and the user's, else in fallback. The time is given's,
-// then the one in GIT_AUTHOR_DATE and GIT_COMMITTER_DATE (as seconds and offset, RFC 3339
-// or RFC 2822), then SOURCE_DATE_EPOCH, then fallback's.
+// Signatures returns the author and the committer. If given lacks a name or an email address,
+// Signatures looks for it as git does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*,
+// committer.* and user.* of the repository's config and the user's, else in fallback. The time is
+// the first of these:
+//
+//   - the time of given
+//   - GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, as seconds and offset, RFC 3339 or RFC 2822
+//   - SOURCE_DATE_EPOCH
+//   - the time of fallback
 func (r *Repository) Signatures(given, fallback Signature) (author, committer Signature, err error) {
 	configs := append(userConfigs(), nil)
 	copy(configs[1:], configs)

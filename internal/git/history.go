@@ -71,8 +71,8 @@ func idLine(data []byte, key string) (id Hash, rest []byte, found bool) {
 	return plumbing.NewHash(string(text)), rest, true
 }
 
-// peel returns the commit that an object is or is a tag of. what names it in
-// errors.
+// peel returns the commit that an object is or is a tag of. The text what is the name of the
+// object in errors.
 func (r *Repository) peel(id Hash, what string) (revision, error) {
 	for {
 		o, err := r.Object(id)

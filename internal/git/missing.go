@@ -37,7 +37,8 @@ func (e *MissingError) Error() string {
 	return e.Of(fmt.Sprintf("object %s of %s", e.ID, e.Dir))
 }
 
-// Of returns the message that what is missing, given that it is the object or needs it.
+// Of returns the message that an object is missing, for the object with the name what, or for one
+// that needs it.
 func (e *MissingError) Of(what string) string {
 	switch e.Reason {
 	case Shallow:

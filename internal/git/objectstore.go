@@ -33,8 +33,8 @@ type objectStore struct {
 // errAbsent is that a store does not have an object.
 var errAbsent = errors.New("the object is missing")
 
-// mostLooks is how often an object is looked up: another process may have packed it
-// meanwhile, or replaced its pack, and a folder that changes while it is listed may show
+// mostLooks is the number of times that an object is looked up. Another process may have packed
+// the object meanwhile, or replaced its pack. A folder that changes while it is listed may show
 // neither the old pack nor the new one.
 const mostLooks = 4
 

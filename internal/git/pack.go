@@ -24,9 +24,9 @@ const (
 // maxChain is git's limit for deltas of deltas.
 const maxChain = 4095
 
-// pack is a pack in a repository. Only those parts of its index are read that a lookup
-// needs: an index takes 14 MB for 500,000 objects, and go-git, which reads and verifies all
-// of it, a tenth of a second for one object.
+// pack is a pack in a repository. A lookup reads only the parts of the index that it needs. An
+// index takes 14 MB for 500,000 objects. go-git reads and verifies all of it, and needs a tenth
+// of a second for one object.
 type pack struct {
 	path   string      // without .idx and .pack
 	index  io.ReaderAt // nil before the first lookup

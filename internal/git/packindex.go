@@ -87,8 +87,8 @@ func (p *pack) find(id Hash) (offset int64, found bool, err error) {
 // searched is how many ids are read at once: reading costs more than comparing.
 const searched = 64
 
-// search returns the position of the first object whose id is not before id, and of the
-// first one after those whose ids begin with the same byte, at which the search ends.
+// search returns the position of the first object whose id is not before id. end is the position
+// after the last object whose id begins with the same byte. The search ends there.
 func (p *pack) search(id Hash) (n, end int64, err error) {
 	if err := p.openIndex(); err != nil {
 		return 0, 0, err

@@ -1,6 +1,6 @@
 // Package git reads and writes git repositories as files: no work tree, no index and no git
-// command. It finds the repository of a folder, resolves revisions as git rev-parse does,
-// reads objects by id, writes many new ones as one pack, and moves branches as git itself
+// command. It finds the repository of a folder, and resolves revisions as git rev-parse does. It
+// reads objects by id, writes many new objects as one pack, and moves branches as git itself
 // does.
 //
 // New objects are complete and on the disk before a branch refers to them, so that a killed
@@ -42,12 +42,12 @@ type Repository struct {
 	refs    refStore
 }
 
-// Open opens the repository at dir: a bare one, the .git of another, or a folder with a
-// .git in it, which is a folder, or the file of a linked work tree or a submodule. Parent
-// folders are not searched.
+// Open opens the repository at dir. dir is a bare repository, the .git of another, or a folder
+// with a .git in it. That .git is a folder, or the file of a linked work tree or a submodule.
+// Open does not search parent folders.
 //
-// It fails with a *FormatError for a repository that this package does not support: with
-// SHA-256 ids, refs in a reftable, or an unknown extension.
+// It fails with a *FormatError for a repository that this package does not support: with SHA-256
+// ids, refs in a reftable, or an unknown extension.
 func Open(dir string) (*Repository, error) {
 	r, err := openAt(dir)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Resolve returns the commit of a revision, as git rev-parse does: the name of a branch, a
-// tag or another ref, a commit's id or at least four digits of it, or the output of git
-// describe, followed by any number of ~N, ^N, ^{commit} and ^{}. Other forms, with the
-// reflog (@{...}), commit messages (:/text, ^{/text}) or paths, are not supported.
+// Resolve returns the commit of a revision, as git rev-parse does. A revision is the name of a
+// branch, a tag or another ref, a commit's id or at least four digits of it, or the output of git
+// describe. Any number of ~N, ^N, ^{commit} and ^{} may follow. Other forms, with the reflog
+// (@{...}), commit messages (:/text, ^{/text}) or paths, are not supported.
 func (r *Repository) Resolve(rev string) (Hash, error) {
 	name, steps := rev, ""
 	if i := strings.IndexAny(rev, "~^"); i >= 0 {

@@ -84,8 +84,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// A proxy may be on this machine, and connects to what it knows itself; names of this
-// machine are not requested.
+// A proxy may be on this machine, and resolves names itself. The client does not request names of
+// this machine from it.
 func TestReachByProxy(t *testing.T) {
 	port, asked := server(t)
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1"+port)

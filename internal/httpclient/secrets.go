@@ -67,8 +67,8 @@ func (s *Secrets) Problem(err error) string {
 	return s.Clean(err.Error())
 }
 
-// Cleaned returns an error with the text of Problem. errors.Is works as for err; errors.As
-// finds the types whose text is clean: the types of this package, and *address.LocalError.
+// Cleaned returns an error with the text of Problem. errors.Is works as for err. errors.As finds
+// only the types whose text is clean: the types of this package, and *address.LocalError.
 func (s *Secrets) Cleaned(err error) error { return &cleaned{err, s} }
 
 type cleaned struct {

@@ -1,8 +1,7 @@
-// Package httpclient is the HTTP client of all packages that reach a server which others
-// run. Options go in; an [http.RoundTripper] comes out that bounds how long a server may be
-// silent and how much of an answer is read, uses the proxies of the environment, and
-// retries requests that the server may answer later. [Secrets] keeps passwords out of
-// messages.
+// Package httpclient is the HTTP client of all packages that reach servers of others. It turns
+// Options into an [http.RoundTripper]. The RoundTripper limits the time that a server may be
+// silent and the size of an answer. It uses the proxies of the environment, and retries requests
+// that the server may answer later. [Secrets] keeps passwords out of messages.
 package httpclient
 
 import (
@@ -53,9 +52,9 @@ const (
 	Retries     = 3
 )
 
-// Patient returns the options for servers that a command cannot do without: a minute for an
-// answer, retries of [Unavailable] answers, the first after wait and none after more than 60
-// waits, and bodies of [MaxBody] bytes.
+// Patient returns the options for servers that a command cannot do without. An answer may take a
+// minute and have [MaxBody] bytes. [Unavailable] answers are retried, for the first time after
+// wait. No retry is after more than 60 waits.
 func Patient(wait time.Duration) Options {
 	return Options{
 		Dial: DialTimeout, Answer: time.Minute,
@@ -125,8 +124,8 @@ func (e *ProxyError) Error() string { return fmt.Sprintf("the proxy %s: %v", e.P
 
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// proxied sends requests directly, or by proxies, whose errors it separates from those of
-// servers.
+// proxied sends requests directly or by proxies. It distinguishes errors of proxies from errors
+// of servers.
 type proxied struct {
 	direct, by http.RoundTripper
 	proxy      func(*http.Request) (*url.URL, error)

@@ -35,9 +35,9 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// Meant returns the candidate that a wrong word was probably meant to be: the nearest, else the
-// only one that it is a longer or shorter form of, as repository is of repo and staging of
-// stage, or "".
+// Meant returns the candidate that a wrong word was probably meant to be. This is the nearest
+// candidate, else the only one that is a shorter or longer form of the word, such as repo for
+// repository or stage for staging. It returns "" if there is no such candidate.
 func Meant(word string, candidates []string) string {
 	if near := Nearest(word, candidates); near != "" {
 		return near
@@ -103,10 +103,10 @@ func edits(a, b string) int {
 // east and west, or s1 and l1, are different words.
 const minWord = 5
 
-// Misspelt reports whether a was probably meant to be b: the two differ in one word, of
-// at least minWord letters each, by one letter that is missing, too many, wrong or
-// swapped with its neighbour, and that is neither the first letter, which people seldom
-// mistype, nor a digit, which tells lines and sites apart.
+// Misspelt reports whether a was probably meant to be b. The two must differ in one word, of at
+// least minWord letters each, by one letter that is missing, too many, wrong or swapped with its
+// neighbour. This must not be the first letter, because people seldom mistype it. It must not be
+// a digit, because digits distinguish lines and sites.
 func Misspelt(a, b string) bool {
 	as, bs := splitWords(a), splitWords(b)
 	if len(as) != len(bs) {

@@ -20,12 +20,12 @@ import (
 	root "github.com/kalypso-io/kalypso"
 )
 
-// Repository says what is the same for platforms and applications.
+// Repository is the common part of Platform and App.
 type Repository struct {
 	// Name is the platform's, or the application's, and part of the GitOps repository's
 	// address: a DNS label.
 	Name string
-	// Environments are in the order in which commits come to them: DNS labels, at least one.
+	// Environments are DNS labels, at least one, in the order of promotion.
 	Environments []string
 	// GitOps is the URL of the repository for the trees; "" for one that has to be replaced.
 	GitOps string
@@ -38,22 +38,21 @@ type Repository struct {
 	Release string
 }
 
-// Platform says what a new platform is.
+// Platform describes a new platform.
 type Platform struct {
 	Repository
 	Reconciler Reconciler
 }
 
-// Reconciler says how the clusters of a new platform receive what is assigned to them. Its
-// facts are the backend's Traits, which the caller reads: packages below internal/ import no
-// backend.
+// Reconciler describes how the clusters of a new platform receive their assignments. Its facts
+// are the backend's Traits, which the caller reads: packages below internal/ import no backend.
 type Reconciler struct {
 	Name     string // the key in #Reconciler
 	Machines bool   // the platform begins with machines and not with Kubernetes
 	Pulls    bool   // kalypso knows what a cluster needs to pull its tree
 }
 
-// App says what a new repository of an application is.
+// App describes a new repository of an application.
 type App struct{ Repository }
 
 // File is a file of a new repository. Its path has slashes.
@@ -75,10 +74,11 @@ const language = "v0.17.0"
 //go:embed all:common all:platform all:app all:github all:gitlab
 var templates embed.FS
 
-// own is a folder of templates of which each is a file of each environment.
+// own is the folder with the templates of an environment's files. Each template makes one file
+// for each environment.
 const own = "environments"
 
-// environment is what the templates of an environment get.
+// environment is the input of an environment's templates.
 type environment struct {
 	Of          any // the Platform or App
 	Environment string
@@ -119,7 +119,7 @@ func (r Repository) PromoteFlags() string {
 		"report": " --report FOLDER"}[r.Rollout]
 }
 
-// write makes the files of what is new, which is of a kind that has a folder of templates.
+// write makes the files of a new repository. kind is the folder of its templates.
 func (r Repository) write(of any, kind string) ([]File, error) {
 	if len(r.Environments) == 0 || !slices.Contains(CIs, r.CI) || !slices.Contains(Rollouts, r.Rollout) {
 		return nil, fmt.Errorf("starter: no repository is %+v", r)
@@ -240,10 +240,10 @@ func yamlString(name string) string {
 // KalypsoRelease is the release of kalypso that workflows use.
 func (r Repository) KalypsoRelease() string { return cmp.Or(r.Release, root.ModuleVersion) }
 
-// First is the environment that commits come to first.
+// First returns the environment that gets commits first.
 func (r Repository) First() string { return r.Environments[0] }
 
-// Last is the environment that commits come to last.
+// Last returns the environment that gets commits last.
 func (r Repository) Last() string { return r.Environments[len(r.Environments)-1] }
 
 // Module is the path of the platform's CUE module.

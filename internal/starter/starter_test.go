@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
-// reconcilers are all that the templates tell apart. The scripts of init, in cmd/kalypso, build a
-// platform with each backend.
+// reconcilers are all cases that the templates distinguish. The scripts of init, in cmd/kalypso,
+// build a platform with each backend.
 var reconcilers = []starter.Reconciler{{Name: "flux", Pulls: true}, {Name: "argocd", Pulls: true}, {Name: "zarf"},
 	{Name: "ansible", Machines: true, Pulls: true}, {Name: "gotemplate"}, {Name: "cue"}}
 
@@ -77,7 +77,7 @@ func TestAppFiles(t *testing.T) {
 	}
 }
 
-// check looks for what templates left, and at the workflows.
+// check fails if a file has leftovers of templates, and checks the workflows.
 func check(t *testing.T, of string, files []starter.File) {
 	t.Helper()
 	for _, f := range files {
@@ -115,7 +115,7 @@ var gitlab = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile("gitlab-ci.json")
 })
 
-// pipeline returns what GitLab's schema says is wrong with a pipeline.
+// pipeline returns an error if GitLab's schema rejects a pipeline.
 func pipeline(text []byte) error {
 	schema, err := gitlab()
 	if err != nil {
@@ -132,7 +132,7 @@ func pipeline(text []byte) error {
 	return schema.Validate(doc)
 }
 
-// The schema refuses what GitLab would.
+// The schema refuses pipelines that GitLab would refuse.
 func TestPipeline(t *testing.T) {
 	for _, wrong := range []string{"vet: {script: [x], when: sometimes}", "vet: {stagee: test, script: [x]}", "include: [{inputs: {a: b}}]"} {
 		if err := pipeline([]byte(wrong)); err == nil {

@@ -93,7 +93,7 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 	a.reporter.hold(st)
 	status, err := a.reportAndPlan(ctx, st, intent)
 	if err == nil {
-		err = a.reporter.flush(ctx, st) // what goes on rests on it
+		err = a.reporter.flush(ctx, st) // the next steps depend on it
 	}
 	if err != nil {
 		return status, err
@@ -167,9 +167,9 @@ func (a *Applier) bring(ctx context.Context, st *session.Stage) error {
 	return nil
 }
 
-// reportUpstream reports how far the rollouts are that a stage waits for, of stages that the request is
-// not about: when they succeeded is when the next run may soak them from. Who may not write that goes
-// by what the sources say.
+// reportUpstream reports the rollouts that a stage waits for, of stages outside of the request.
+// The next run may soak them from the time of their success. If the run may not write the
+// reports, it uses the sources' answers without recording them.
 func (a *Applier) reportUpstream(ctx context.Context, st *session.Stage) error {
 	requested := a.state.Requested()
 	for _, up := range a.state.UpstreamAndSoaking(st) {

@@ -11,10 +11,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Hydrate compiles the platform's head for the environments of the request, and pushes
-// it to the branches that GitOps Promoter takes proposals from: <branch>-next or,
-// where several environments share a branch, <branch>-next/<path>. Promoter decides
-// what goes on: no gates are asked. If only the record changes, only a note names the
+// Hydrate compiles the platform's head for the environments of the request, and pushes it to the
+// branches that GitOps Promoter takes proposals from. Such a branch is <branch>-next. If several
+// environments share a branch, it is <branch>-next/<path>. Promoter makes the decisions, so
+// Hydrate checks no gates. If only the record changes, Hydrate only adds a note that names the
 // commit.
 func (a *Applier) Hydrate(ctx context.Context) ([]*plan.StageStatus, error) {
 	return each(a.state.RequestedEnvironments(), (*session.Environment).Name,

@@ -71,9 +71,8 @@ func (pr *proposer) blockedByOther(ctx context.Context, st *session.Stage, statu
 	return true, nil
 }
 
-// propose pushes the prepared commit to the promotion's own branch, opens a change
-// request or brings it up to date, and merges it if the policy wants that and all gates
-// are passed.
+// propose pushes the prepared commit to the promotion's own branch, and opens or updates a change
+// request. It merges the request if the policy allows that and the change passes all gates.
 func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan.StageStatus,
 	intent plan.Intent) error {
 	env, step := st.Environment, status.Step

@@ -1,5 +1,5 @@
-// Package audit rebuilds what was promoted when, by whom and why, from the histories of
-// GitOps branches, statuses and orders. Nothing is written.
+// Package audit rebuilds the history of promotions, with their times, authors and reasons, from
+// the histories of GitOps branches, statuses and orders. It does not write anything.
 package audit
 
 import (
@@ -53,8 +53,9 @@ type Event struct {
 	Clock string `json:"clock,omitempty"`
 	// Gates is the digest of the gates' answers that the commit has.
 	Gates string `json:"gates,omitempty"`
-	// Change counts what the commit changes on all clusters of the environment, by the records
-	// before and after; nil where that is not known, and for events that change no tree.
+	// Change counts the changes of the commit on all clusters of the environment, by the records
+	// before and after. It is nil if the counts are not known, and for events that do not change a
+	// tree.
 	Change *effect.Counts `json:"change,omitempty"`
 }
 
@@ -131,8 +132,8 @@ func (au *Auditor) stage(ctx context.Context, st *session.Stage, since time.Time
 	return out, au.count(ctx, st.Environment, steps, out)
 }
 
-// removed returns what statuses of base commits report about environments that are not in
-// the policy any more, and about those whose branches are gone.
+// removed returns the events in statuses of base commits about environments that the policy no
+// longer has, and about environments whose branches are gone.
 func (au *Auditor) removed(ctx context.Context) ([]Event, error) {
 	bases, err := au.state.Platform.Bases.Newest(session.MostNew)
 	if err != nil {
@@ -185,9 +186,9 @@ func (au *Auditor) audits(environment, ring string) bool {
 		environment)) && (au.state.Request.Ring == "" || ring == au.state.Request.Ring)
 }
 
-// since returns the number of the state that a stage had at a time, of states from the oldest on, and loads
-// the statuses of the commits from there on. What came when is known from the first report of a commit's
-// rollout: the commit itself may be as old as what it was compiled from.
+// since returns the index of the state that a stage had at a time. The states are sorted from the
+// oldest on. It loads the statuses of the commits from there on. The first report of a commit's
+// rollout shows when it arrived, because the commit itself may be as old as its source.
 func (au *Auditor) since(ctx context.Context, st *session.Stage, states []session.Past, since time.Time) (int, error) {
 	const atOnce = 100
 	statuses := st.Environment.Repository.Statuses()
@@ -210,7 +211,7 @@ func (au *Auditor) since(ctx context.Context, st *session.Stage, states []sessio
 	return 0, nil
 }
 
-// difference returns what a commit did to a stage.
+// difference returns the events of a stage that a commit caused.
 func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, now session.Past) ([]Event, error) {
 	ring := st.RingName()
 	had, has := st.Environment.SourceIn(before.Record, ring), st.Environment.SourceIn(now.Record, ring)
@@ -266,8 +267,9 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 	return au.reported(ctx, st, events, now)
 }
 
-// decided returns the event of a landing with who merged it against a gate and who named its commit, and
-// after it the release of the hold that a merge ended.
+// decided returns the event of a landing. The event names the person who merged it against a
+// gate, or who named its commit. If a merge ended a hold, the release of the hold follows as a
+// second event.
 func (au *Auditor) decided(ctx context.Context, st *session.Stage, e Event, before, now session.Past) ([]Event, error) {
 	merged, err := au.records.MergedAgainst(ctx, st.Environment, now)
 	if err != nil {
@@ -296,8 +298,8 @@ func (au *Auditor) decided(ctx context.Context, st *session.Stage, e Event, befo
 	return events, nil
 }
 
-// reported returns the events of a landing, dated by its pending status if it has one, followed by what
-// clusters and people reported of it, in the order of its statuses.
+// reported returns the events of a landing, dated by its pending status if it has one. The
+// reports of clusters and people about it follow, in the order of its statuses.
 func (au *Auditor) reported(ctx context.Context, st *session.Stage, events []Event, now session.Past) ([]Event, error) {
 	statuses, err := st.Environment.Repository.Statuses().Of(ctx, now.ID)
 	if err != nil {
@@ -355,7 +357,7 @@ func (au *Auditor) wentBack(ctx context.Context, st *session.Stage, manual bool,
 	return au.records.IsBack(ctx, st, had, has, before)
 }
 
-// ordered are what orders are called that were given, or taken back.
+// ordered maps the kind of an order to its name in the past tense.
 var ordered = map[string]string{
 	"freeze": "frozen", "thaw": "thawed", "reject": "rejected", "readmit": "readmitted",
 	"abort": "aborted", "resume": "resumed",

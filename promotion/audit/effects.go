@@ -30,14 +30,15 @@ const MostCounted = 1000
 // stepsAtOnce is of how many commits records are fetched in one request.
 const stepsAtOnce = 100
 
-// effects are what commits of an environment's branch change: several rings have the same.
+// effects are the changes of an environment's commits. Several rings share a branch, and
+// therefore these counts.
 type effects struct {
 	*changes.Reader
 	known map[git.Hash]*effect.Counts // by commit; nil if it is unknown
 }
 
-// count sets Event.Change of the steps' events. What cannot be read is not known: it is no
-// error.
+// count sets Event.Change of the steps' events. If a record cannot be read, the change stays
+// unknown. That is not an error.
 func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []step, events []Event) error {
 	if au.state.Platform.Subject.Form().Targets {
 		return nil // an application's targets are files, and no assignments

@@ -1,5 +1,5 @@
-// Package changes reads what the commits of GitOps branches changed: from the records that
-// they have, and without compiling anything.
+// Package changes reads the changes by commits of GitOps branches from their records. It does not
+// compile anything.
 package changes
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Each calls f with what each of the newest commits of the requested environments' branches
-// changed on clusters, environment by environment, newest first. most is how many commits of
-// each branch it looks at. If the record of a commit cannot be read, the record of the commit
-// before stands in for it. A commit has no changes if a folder's record cannot be read.
+// Each calls f with the changes on clusters by the newest commits of the requested environments'
+// branches, environment by environment, newest first. It looks at up to most commits of each
+// branch. If the record of a commit cannot be read, Each uses the record of the commit before. A
+// commit has no changes if a folder's record cannot be read.
 func Each(ctx context.Context, state *session.State, most int, f func(tables.Change) error) error {
 	for _, env := range state.RequestedEnvironments() {
 		if env.Unreadable {
@@ -45,7 +45,7 @@ func eachOf(ctx context.Context, env *session.Environment, most int, f func(tabl
 		if err != nil || !there {
 			return err
 		}
-		before, _, err := env.History.At(ctx, i+1) // of the first commit there is none
+		before, _, err := env.History.At(ctx, i+1) // the first commit has no commit before it
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func eachOf(ctx context.Context, env *session.Environment, most int, f func(tabl
 // unreadable reports whether there is a record that is not known.
 func unreadable(p session.Past) bool { return p.Record == nil && !p.RecordID.IsZero() }
 
-// comparison compares an environment in a commit with what it was before.
+// comparison compares an environment in a commit with its state before.
 type comparison struct {
 	env     *session.Environment
 	now     session.Past
@@ -182,8 +182,8 @@ func (c *comparison) prefetch(ctx context.Context, e *effect.Effect) error {
 	return prefetch(ctx, c.env, ids)
 }
 
-// source returns what a folder is compiled from, or the environment where the folder is gone;
-// the zero Source if that is gone too.
+// source returns the source of a folder. If the folder is gone, it returns the environment's
+// source. If the environment is gone too, it returns the zero Source.
 func (c *comparison) source(folder string) tree.Source {
 	if c.now.Record == nil {
 		return tree.Source{}

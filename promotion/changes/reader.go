@@ -63,8 +63,8 @@ func prefetch(ctx context.Context, env *session.Environment, ids []git.Hash) err
 	return err
 }
 
-// Effect returns what a step changes on clusters; nil if a record cannot be read, so that it
-// is not known. The error says that the repository cannot be reached.
+// Effect returns the changes of a step on clusters. It returns nil if a record cannot be read, so
+// that they are not known. It returns an error if the repository cannot be reached.
 func (r *Reader) Effect(ctx context.Context, s Step) (*effect.Effect, error) {
 	if !s.isKnown() {
 		return nil, nil

@@ -19,25 +19,25 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Forge is one repository on a forge. Any number of goroutines may use it. Every method
-// retries within bounds what a server asks to retry, and every write is idempotent: a lost
+// Forge is one repository on a forge. Any number of goroutines may use it. If a server requests a
+// retry, each method repeats its request within bounds. Every write is idempotent: a lost
 // response and another call change nothing.
 //
-// Errors are, where they can be classified: an *AuthError, an *UnavailableError,
-// git.ErrLostRace, ErrUnsupported or ErrUnknownCommit.
+// If an error can be classified, it is an *AuthError, an *UnavailableError, git.ErrLostRace,
+// ErrUnsupported or ErrUnknownCommit.
 type Forge interface {
 	// Kind is the kind of forge, as in --forge: github, gitlab, gitea or none.
 	Kind() string
-	// Repository is the repository's web address, without credentials; "" for none.
+	// Repository is the repository's web address, without credentials; "" if it has no address.
 	Repository() string
 	// Limits returns the maximal lengths of texts.
 	Limits() Limits
-	// Viewer returns the name of the authenticated user, as in Status.By and Review.By; ""
-	// where the forge does not report it.
+	// Viewer returns the name of the authenticated user, as in Status.By and Review.By; "" if the
+	// forge does not report it.
 	Viewer(ctx context.Context) (string, error)
 
-	// FindChange returns the open change request from one branch of the repository to
-	// another; nil for none. Those of forks are ignored.
+	// FindChange returns the open change request from one branch of the repository to another. It
+	// returns nil if there is no such request. It ignores requests of forks.
 	FindChange(ctx context.Context, head, base string) (*Change, error)
 	// SaveChange opens the change request from Head to Base, or updates the open one:
 	// title, body, draft, and the missing labels and reviewers. Labels and reviewers that
@@ -52,8 +52,8 @@ type Forge interface {
 	// its own rules allow it. The error is git.ErrLostRace where the head is another
 	// commit.
 	Merge(ctx context.Context, number int, head git.Hash, o MergeOptions) (MergeState, error)
-	// CancelMerge cancels a merge that the forge was to make by itself, whatever the head
-	// was. It does nothing where there is none.
+	// CancelMerge cancels a merge that the forge has scheduled, whatever its head is. It does
+	// nothing if no merge is scheduled.
 	CancelMerge(ctx context.Context, number int) error
 	// Reviews returns the newest review of each reviewer of a change request, sorted by
 	// reviewer, without dismissed ones.
@@ -75,15 +75,15 @@ type Forge interface {
 
 // Commenter is a Forge that keeps one comment on a change request up to date.
 type Commenter interface {
-	// ChangeOf returns the merged change request by which a commit came to a branch; nil for
-	// none.
+	// ChangeOf returns the merged change request that added a commit to a branch. It returns nil
+	// if no change request did.
 	ChangeOf(ctx context.Context, commit git.Hash, base string) (*Change, error)
 	// SaveComment makes the viewer's first comment that begins with a mark have a text, which
 	// begins with it, too, or adds it. It writes nothing where the comment has the text.
 	SaveComment(ctx context.Context, number int, mark, text string) error
 }
 
-// Limits are in characters; 0 is no limit.
+// Limits are numbers of characters. 0 means that there is no limit.
 type Limits struct {
 	Title, Body, StatusDescription int
 }
@@ -170,8 +170,8 @@ const (
 type Review struct {
 	By       string
 	Approved bool // else changes are requested
-	// Commit is the reviewed head; zero where the forge does not report it. Approvals of
-	// another head than the present one are stale.
+	// Commit is the reviewed head; zero if the forge does not report it. If it is not the present
+	// head, the approval is stale.
 	Commit git.Hash
 	At     time.Time
 }
@@ -197,14 +197,14 @@ type Status struct {
 	State       State
 	Description string // within Limits, one line
 	URL         string
-	// By is who set it: a user's name, or an app's with the suffix [bot]. At is when, by
-	// the forge's clock. SetStatus does not read them.
+	// By is the author of the status: a user's name, or an app's with the suffix [bot]. At is its
+	// time, by the forge's clock. SetStatus does not read them.
 	By string
 	At time.Time
 }
 
-// Newest returns the newest of some statuses, which are sorted as Statuses sorts them, with
-// a name and by an author for which by holds; nil for none.
+// Newest returns the newest status with a name and by an author for which by holds. It returns
+// nil if there is no such status. The statuses are sorted as Statuses sorts them.
 func Newest(statuses []Status, name string, by func(author string) bool) *Status {
 	for _, s := range slices.Backward(statuses) {
 		if s.Name == name && by(s.By) {
@@ -240,7 +240,7 @@ var ErrUnknownCommit = errors.New("the forge does not have the commit")
 type AuthError struct {
 	Host    string
 	Problem string // the operation, and the answer of the forge
-	Hint    string // what the user can do
+	Hint    string // the steps that the user can take
 }
 
 func (e *AuthError) Error() string { return fmt.Sprintf("%s: %s", e.Host, e.Problem) }

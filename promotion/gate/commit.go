@@ -8,10 +8,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Commit evaluates the gates that need only the commit: reject, hold, freeze and history if they
-// are against it, and after, status, soak and windows if the policy has them. There is one
-// verdict of each kind, except for status and soak: those have one for each gate, the
-// environment's before the ring's. Verdicts are in the order of the table of kinds.
+// Commit evaluates the gates that need only the commit. These are reject, hold, freeze and
+// history if they are against it, and after, status, soak and windows if the policy has them.
+// There is one verdict of each kind, except for status and soak. They have a verdict for each
+// gate, the environment's before the ring's. Verdicts are in the order of the table of kinds.
 func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	var vs []Verdict
 	for _, k := range table {

@@ -76,15 +76,16 @@ type Stay struct {
 	// Entered is when the commit's rollout there was first reported, and Left when the ring
 	// got another commit; Left is the zero Time while it is there.
 	Entered, Left time.Time
-	// State is the newest report of the rollout: success, failure, or pending; and Since
-	// when it was reported, by the clock of the forge. Success is latched: it stays if
-	// clusters report something else later, and ends with a reported failure.
+	// State is the newest report of the rollout: success, failure, or pending. Since is the time
+	// of that report, by the clock of the forge. Success is latched. It stays if clusters report
+	// something else later, and ends with a reported failure.
 	State forge.State
 	Since time.Time
 	// Reason is the count: "73/100 healthy, 2 failed, 25 stale".
 	Reason string
-	// Failing is what fails there since FailingSince although the rollout succeeded, or failed when it
-	// left, or "". OKSince is since when nothing fails any more; zero if nothing failed.
+	// Failing describes the failures there since FailingSince. They started after the rollout
+	// succeeded, or existed when the commit left. It is "" if nothing fails. OKSince is the time
+	// since which there are no failures any more; zero if there never were any.
 	Failing      string
 	FailingSince time.Time
 	OKSince      time.Time
@@ -126,7 +127,7 @@ type Rejection struct {
 // Skip are gates to pass over.
 type Skip struct {
 	Gates []string // their kinds
-	// OwnAtOnce lets own files of an environment come to a ring before the rings in After had them.
+	// OwnAtOnce lets own files of an environment enter a ring before the rings in After had them.
 	OwnAtOnce bool `json:",omitempty"`
 	Reason    string
 	By        string
@@ -192,21 +193,21 @@ type Change struct {
 	// clusters that stay and lose everything.
 	Clusters int      `json:"clusters"`
 	Emptied  []string `json:"emptied"`
-	// Created, Updated and Deleted count objects by kind on all clusters: {"Namespace": 1}.
-	// Documents that are not Kubernetes objects count as File.
+	// Created, Updated and Deleted are numbers of objects by kind on all clusters, such as
+	// {"Namespace": 1}. Documents that are not Kubernetes objects count as File.
 	Created map[string]int `json:"created"`
 	Updated map[string]int `json:"updated"`
 	Deleted map[string]int `json:"deleted"`
 	Errors  int            `json:"errors"` // assignments with errors
 	Kept    int            `json:"kept"`   // folders that stay as they were
-	// Removals are what removals.max and removals.emptied of the environment bound.
+	// Removals are the counts that removals.max and removals.emptied of the environment limit.
 	Removals effect.Removals `json:"removals"`
 }
 
 // mostNamed is how many names of clusters a Change has at most, in each of its lists.
 const mostNamed = 1000
 
-// Set sets what changes on clusters.
+// Set sets the changes on clusters.
 func (c *Change) Set(r *compare.Report) {
 	a := r.Assignments
 	c.Counts = r.Total
@@ -243,12 +244,12 @@ func clipped(entries []compare.Entry) []compare.Entry {
 	return out
 }
 
-// ChangeFacts are what is known of a planned change.
+// ChangeFacts are the known facts about a planned change.
 type ChangeFacts struct {
 	Now    time.Time
 	Change *Change
-	// Reviews are the reviews of the change request whose head is Head and whose author is
-	// Author; nil while there is none.
+	// Reviews are the reviews of the change request with the head Head and the author Author. They
+	// are nil while there is no change request.
 	Reviews *forge.Reviews
 	Head    git.Hash
 	Author  string
@@ -260,8 +261,8 @@ type ChangeFacts struct {
 	// Post sends JSON to a URL and returns the answer's body. It is bounded in time and
 	// size.
 	Post func(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error)
-	// Satisfies evaluates a constraint on a JSON document: it returns what is violated,
-	// a line each; nothing where it holds.
+	// Satisfies evaluates a constraint on a JSON document. It returns the violations, a line each.
+	// It returns no lines if the document satisfies the constraint.
 	Satisfies func(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
 
 	document func() ([]byte, error) // Change as JSON, made once, and only for gates that get it

@@ -34,7 +34,7 @@ func facts(stays ...Stay) CommitFacts {
 
 func gates(g ...model.Gates) Policy { return Policy{Environment: "prod", Gates: g} }
 
-// want is a verdict as tests have it; until is "" for none.
+// want is a verdict as tests have it; until is "" if the verdict has no end.
 type want struct {
 	state         State
 	reason, until string

@@ -21,8 +21,8 @@ type Kind struct {
 // The columns of a Kind. No value is zero, so that a test finds a column that a row leaves out.
 type (
 	Permission int // who may skip the gate
-	Effect     int // what the gate does to its stage while it does not pass
-	Cause      int // what can change the answer
+	Effect     int // how the gate affects its stage while it does not pass
+	Cause      int // the events that can change the answer
 )
 
 // The values of columns.

@@ -13,10 +13,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Planned evaluates the gates that need the planned change: errors, kept and removals if the
-// change has such, and budget, policy, http and approvals if the policy has them. Verdicts are
-// in the order of the table of kinds, one for each gate, the environment's before the ring's. It
-// calls Post and Satisfies, one after the other, and nothing else that takes time; if the
+// Planned evaluates the gates that need the planned change. These are errors, kept and removals
+// if the change has such, and budget, policy, http and approvals if the policy has them. Verdicts
+// are in the order of the table of kinds. There is one for each gate, the environment's before the
+// ring's. Planned calls Post and Satisfies, one after the other, and nothing else that takes time. If the
 // context ends, the gates without an answer are pending.
 func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 	f.document = sync.OnceValues(func() ([]byte, error) { return json.Marshal(f.Change) })
@@ -110,7 +110,8 @@ func bounded(what string, count int, most *int) (string, bool) {
 	return fmt.Sprintf("%d of at most %d %s", count, *most, what), count <= *most
 }
 
-// consult returns the answer of who gets the change as a document, if there is a change.
+// consult passes the change as a document to ask, and returns its answer. If there is no change,
+// the answer is pending.
 func (f *ChangeFacts) consult(ask func(document json.RawMessage) answer) answer {
 	if f.Change == nil {
 		return answer{State: Pending, reason: unplanned}
@@ -184,7 +185,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	}{fields(c), c.Base.String(), c.Own.String()})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the JSON that MarshalJSON writes.
 func (c *Change) UnmarshalJSON(data []byte) error {
 	type fields Change
 	in := struct {

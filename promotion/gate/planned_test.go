@@ -221,7 +221,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// What takes time is asked in the policy's order, and the verdicts are in that of the table.
+// Slow gates are evaluated in the order of the policy, and the verdicts are in the order of the
+// table.
 func TestPlannedOrder(t *testing.T) {
 	one := 1
 	g := func(name string) model.Gates {

@@ -95,8 +95,8 @@ func (d dice) facts() CommitFacts {
 	return f
 }
 
-// kinds are the kinds of verdicts, and whether there are some for what policy and facts
-// do not have.
+// kinds checks the kinds of verdicts. It fails if there is a verdict without a reason in the
+// policy and the facts.
 func kinds(t *testing.T, p Policy, f CommitFacts, vs []Verdict) {
 	statuses, soaks, windowed := 0, 0, false
 	said := !f.EnvironmentOnly || p.Ring != "" // a ring says which gates are not asked
@@ -163,8 +163,8 @@ func TestCommitProperties(t *testing.T) {
 	}
 }
 
-// With time alone, soak gates only come nearer to passing, pass when they said that
-// they would, and do not go back.
+// If only time passes, soak gates only get closer to passing. They pass at the time that they
+// announced, and never go back.
 func TestSoakIsMonotone(t *testing.T) {
 	ended := 0
 	for seed := range rounds {
@@ -258,8 +258,8 @@ func isOpen(t *testing.T, p Policy, now time.Time) bool {
 	return true
 }
 
-// Facts that are not known pass no gate: neither the zero facts nor those of which
-// any one is taken away.
+// Unknown facts pass no gate: neither the zero facts, nor known facts with any one of them
+// removed.
 func TestUnknownPassesNothing(t *testing.T) {
 	for seed := range rounds {
 		d := roll(seed)

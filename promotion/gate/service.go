@@ -55,8 +55,8 @@ func service(ctx context.Context, g model.HTTPGate, f ChangeFacts, document json
 	return a
 }
 
-// parseAnswer reads {"status": …, "reason": …, "until": …} and nothing beside it. The
-// last two may be absent or null; until is RFC 3339, and counts for pending only.
+// parseAnswer reads an object with the fields status, reason and until, and rejects other fields.
+// The last two may be absent or null. until is RFC 3339, and counts for pending only.
 func parseAnswer(body []byte) (answer, error) {
 	fields, err := object(body, "status", "reason", "until")
 	if err != nil {

@@ -20,8 +20,8 @@ func MayBeSkippable() (names []string) {
 	return names
 }
 
-// CheckSkip returns what is wrong with gates to pass over: there is no such gate, the
-// policy does not let it be passed over, or no reason is given.
+// CheckSkip returns an error if gates may not be passed over: there is no such gate, the policy
+// does not allow it, or there is no reason.
 func CheckSkip(p Policy, s Skip) error {
 	for _, gate := range s.Gates {
 		switch {

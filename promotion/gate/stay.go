@@ -45,8 +45,8 @@ func soaks(p Policy, f CommitFacts) []Verdict {
 	return vs
 }
 
-// OwnFiles is why gates about other environments are not asked, and the Name of verdicts about own files
-// alone.
+// OwnFiles is the reason why gates about other environments do not apply, and the Name of
+// verdicts about only own files.
 const OwnFiles = "own files"
 
 // notAsked returns the verdict of a gate that does not apply. Environments without rings have none:
@@ -175,8 +175,9 @@ func (s *Stay) as() string {
 	return "; its files there are those of " + s.As.Describe()
 }
 
-// soaked reports whether a stay has lasted long enough without a failure, counted to now or to when the
-// commit left: from when its rollout was reported to have succeeded, or from when all was ok again.
+// soaked reports whether a stay has lasted long enough without a failure. The stay starts when
+// its rollout was reported to have succeeded, or when all failures ended. It ends now, or when
+// the commit left.
 func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
 	a, wanted := rolledOut(s), g.For
 	where := place(s.Environment, s.Ring)

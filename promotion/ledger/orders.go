@@ -15,13 +15,17 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/message"
 )
 
-// Orders are what people decided beside policies, each in a ref of the GitOps
-// repository of its own: refs/kalypso/freeze/<environment> and
-// refs/kalypso/reject/<commit>, and refs/kalypso/abort/<environment>[.<ring>]/<commit>
-// for a candidate that was called off. The ref is a commit without files, whose message ends
-// in the order as JSON: `git log -1 refs/kalypso/freeze/prod` shows it. Each comes after
-// the one before, also those that take another back: refs/kalypso/log is the newest. Where
-// a server does not let such refs be written, they are tags: refs/tags/kalypso/...
+// Orders are decisions of people in addition to the policies. Each is in a ref of the GitOps
+// repository of its own:
+//
+//   - refs/kalypso/freeze/<environment>
+//   - refs/kalypso/reject/<commit>
+//   - refs/kalypso/abort/<environment>[.<ring>]/<commit>, for a cancelled candidate
+//
+// The ref is a commit without files. Its message ends in the order as JSON, as `git log -1
+// refs/kalypso/freeze/prod` shows. The parent of an order is the order before it, even if it
+// revokes another order. refs/kalypso/log is the newest. If a server does not accept such refs,
+// they are tags: refs/tags/kalypso/...
 const (
 	ordersRefs = "refs/kalypso/"
 	ordersTags = "refs/tags/kalypso/"
@@ -34,9 +38,9 @@ func IsOrder(ref string) bool {
 	return !log && (strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags))
 }
 
-// NewOrder returns the ref of an order that was given since the repository was opened: a
-// freeze of an environment, or a rejection of a commit. "" for none. now are the refs as
-// they are; servers hide some from those who write.
+// NewOrder returns the ref of an order that was given since the repository was opened: a freeze
+// of an environment, or a rejection of a commit. It returns "" if there is no such order. now are
+// the current refs. Servers hide some refs from clients that push.
 func (r *Repository) NewOrder(environment, commit string, now map[string]git.Hash) string {
 	names := []string{"freeze/" + environment, "reject/" + commit}
 	for was, is := range r.Names {
@@ -54,7 +58,7 @@ func (r *Repository) NewOrder(environment, commit string, now map[string]git.Has
 	return ""
 }
 
-// Order is what somebody decided, by its kind and by what it is about.
+// Order is a decision of a person, by its kind and its subject.
 type Order struct {
 	Kind   string    `json:"kind"` // freeze, reject or abort; thaw, readmit or resume end them
 	About  string    `json:"about"`
@@ -75,7 +79,7 @@ type Orders struct {
 	Rejected map[git.Hash]*Order
 }
 
-// Candidate returns what an order to call off is about.
+// Candidate returns the environment, the ring and the commit of an order to cancel a candidate.
 func (o *Order) Candidate() (environment, ring string, commit git.Hash) {
 	stage, id, _ := strings.Cut(o.About, "/")
 	environment, ring, _ = strings.Cut(stage, ".")
@@ -165,8 +169,8 @@ func (r *Repository) readOrder(id git.Hash) (*Order, error) {
 	return o, nil
 }
 
-// Give writes an order, in place of one of the same kind about the same. Where one stands
-// that is the same, nothing is written.
+// Give writes an order, in place of an order of the same kind about the same subject. If the same
+// order is already in force, Give does not write anything.
 func (r *Repository) Give(ctx context.Context, o *Order, by Author) error {
 	standing, err := r.Orders(ctx)
 	if err != nil {
@@ -189,8 +193,8 @@ func (o *Order) Same(as *Order) bool {
 	return o.Kind == as.Kind && o.About == as.About && o.Reason == as.Reason && o.By == as.By && o.Until.Equal(as.Until)
 }
 
-// TakeBack ends an order of a kind, by another order about the same. Where there is none,
-// nothing is written.
+// TakeBack ends an order of a kind, by another order about the same subject. If there is no such
+// order, it does not write anything.
 func (r *Repository) TakeBack(ctx context.Context, o *Order, kind string, by Author) error {
 	names := []string{kind + "/" + o.About}
 	standing, err := r.Orders(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 )
 
-// Repository is a git repository as it was opened: its refs are those of then, with
-// what was pushed since. It is for one goroutine.
+// Repository is a git repository at the time of its opening. Its refs are the refs of that time,
+// with later pushes by this process. It is for one goroutine.
 type Repository struct {
 	URL     string // without credentials
 	Remote  *remote.Remote
@@ -21,8 +21,8 @@ type Repository struct {
 	ordered []*Order // the orders; nil before they are read
 }
 
-// Names are the environments that others were renamed to, by their earlier names. What was written about
-// those is about these.
+// Names maps earlier names of environments to their present names. Records about an earlier name
+// apply to the environment with the present name.
 type Names map[string]string
 
 // of returns the name that something with the name of an environment, or of a stage, has now.
@@ -46,8 +46,8 @@ type Author struct {
 // MostDepth is how many commits of a history are read.
 const MostDepth = 20_000
 
-// WithoutFiles makes a commit that has no files, after another; the zero Hash is for none.
-// packs are to be pushed with it.
+// WithoutFiles makes a commit that has no files, with after as its parent. If after is the zero
+// Hash, the commit has no parent. The caller has to push packs with it.
 func (r *Repository) WithoutFiles(by Author, text string, after git.Hash) (id git.Hash, packs []string, err error) {
 	pack := r.Staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // nothing but a temporary file is left
@@ -82,7 +82,7 @@ func Packs(pack *git.PackWriter) []string {
 // git notes and tags. It is for one goroutine.
 type Notes struct {
 	of *Repository
-	// refs are the refs of when it was opened, with what was pushed since; nil after a
+	// refs are the refs at the time of opening, with later pushes by this process; nil after a
 	// push has failed.
 	refs map[string]git.Hash
 }
@@ -98,9 +98,9 @@ const (
 	approvalTags = "refs/tags/kalypso/"
 )
 
-// Refs returns the refs as they were when the repository was opened, with what was pushed
-// since, once the objects of notes and tags are here. It asks again only after a push has
-// failed: a session decides by one state.
+// Refs returns the refs at the time when the repository was opened, with later pushes by this
+// process. It first fetches the objects of notes and tags. It asks the server again only after a
+// push has failed, because a session decides by one state.
 func (n *Notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 	if n.refs == nil {
 		var err error

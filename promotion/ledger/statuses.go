@@ -1,9 +1,9 @@
-// Package ledger reads and writes what is kept about commits beside the trees: statuses of
+// Package ledger reads and writes the records about commits outside of the trees: statuses of
 // commits, on a forge or in git notes, and orders in refs of GitOps repositories.
 //
-// In come a repository and commits, out come statuses, the course of a rollout, and orders
-// that stand. What one has read is kept, so that all decisions of a run rest on one state.
-// It knows nothing of environments and policies.
+// The inputs are a repository and commits. The results are statuses, the course of a rollout, and
+// orders in force. The package caches everything that it reads, so that all decisions of a run
+// depend on one state. It does not depend on environments and policies.
 package ledger
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/message"
 )
 
-// Statuses are the statuses of commits on one forge, or in git notes, which report
-// rollouts. The time of a status is that of the forge. It is for one goroutine, and keeps
-// what it has read.
+// Statuses are the statuses of commits on one forge, or in git notes, which report rollouts. The
+// forge sets the time of a status. Statuses is for one goroutine, and caches everything that it
+// reads.
 type Statuses struct {
 	Forge forge.Forge
 	known map[git.Hash][]forge.Status
@@ -116,7 +116,7 @@ func (l *Statuses) CourseOver(commits []git.Hash, id string, by []string) (Cours
 // the rollout succeeded, while another stage counts the time since. No name of a ring has a colon.
 func HealthName(id string) string { return StatusName(id) + ":health" }
 
-// Health is what was reported of a stage after its rollout succeeded.
+// Health is the newest report about a stage after its rollout succeeded.
 type Health struct {
 	Failing bool
 	Since   time.Time // of Failing, or since when it is ok again; zero if it never failed

@@ -15,7 +15,8 @@ func FirstLine(text string) string {
 	return terminal.Line(line)
 }
 
-// Trailers of commits that somebody decided. Reason and by whom stand beside the others.
+// Trailers of commits that a person decided on. Such commits have the reason and the name of the
+// person in addition to the other trailers.
 const (
 	ReasonTrailer   = "Kalypso-Reason"
 	ByTrailer       = "Promoted-By"
@@ -73,9 +74,8 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Markdown returns a text of others so that a forge does not interpret it: it mentions
-// neither people nor other requests, and is not HTML. It may stand in a cell of a
-// table.
+// Markdown returns a foreign text so that a forge does not interpret it. The result mentions
+// neither people nor other requests, and is not HTML. It can be used in a cell of a table.
 func Markdown(text string) string { return plainly.Replace(terminal.Line(text)) }
 
 // plainly escapes Markdown, and breaks what forges make links of and notify people about.

@@ -146,7 +146,7 @@ func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reporte
 	if err != nil {
 		return nil, err
 	}
-	if was.Known && was.State == forge.Success { // the counts are those of now all the same
+	if was.Known && was.State == forge.Success { // the counts are the present ones anyway
 		return ob.sinceSuccess(was, r), nil
 	}
 	if r.Since = was.Since; !was.Known || r.State != was.State {

@@ -70,10 +70,10 @@ func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
 	return stay, err
 }
 
-// courseDuring returns the course of a base commit in its last stay in a stage, by the
-// statuses of the GitOps commits of the stay: once it succeeded, it did. If the policy
-// names reporters, and they reported nothing of these commits, the statuses of the base
-// commit count.
+// courseDuring returns the course of a base commit in its last stay in a stage, by the statuses
+// of the GitOps commits of the stay. If any of these commits succeeded, the course is a success.
+// If the policy names reporters, and they reported nothing about these commits, the statuses of
+// the base commit count.
 func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v session.Visit,
 	base git.Hash) (ledger.Course, error) {
 	by := st.RolloutGate().By

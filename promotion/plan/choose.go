@@ -448,8 +448,8 @@ func (ch *chooser) match(ctx context.Context, there []source.Base, others []Othe
 	return c, others, nil
 }
 
-// queue chooses the first of the base commits that came to the stages before. It leaves out those that
-// did not come there, and those that left too early to ever pass.
+// queue chooses the oldest of the base commits that have reached the stages before. It leaves out
+// the commits that have not reached them, and the commits that left too early to ever pass.
 func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
 	for i, next := range slices.Backward(there) {
 		c, err := ch.judged(ctx, next)

@@ -34,8 +34,8 @@ func many(groups, assignments, value int) *compare.Report {
 	return r
 }
 
-// A body keeps what matters within what a forge takes, whatever the size of the change:
-// details go first, and what is left is whole.
+// A body contains the important parts within the limit of a forge, whatever the size of the
+// change. It drops details first, and everything left is complete.
 func TestBodyWithinLimit(t *testing.T) {
 	const limit = 65536
 	for name, r := range map[string]*compare.Report{

@@ -17,9 +17,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Files that GitOps Promoter reads of a hydrator: a file in the proposed branch and,
-// where the output did not change, a note on its newest commit
-// (https://gitops-promoter.readthedocs.io, Building a Custom Hydrator).
+// Files that GitOps Promoter reads from a hydrator: a file in the proposed branch and, if the
+// output did not change, a note on its newest commit. See https://gitops-promoter.readthedocs.io,
+// Building a Custom Hydrator.
 const (
 	hydratorFile = "hydrator.metadata"
 	proposed     = "-next" // is the end of the names of proposed branches

@@ -238,9 +238,9 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 // mostDiffer is how many candidates of a stage are compiled to find out whether they inherit a time.
 const mostDiffer = MostTried
 
-// inherits reports whether a candidate that does not pass would pass with the time that its files
-// are in the stages before, and gives the stage the same files as the first commit there that had
-// them.
+// inherits reports whether a candidate that does not pass would pass with the time of its files
+// in the stages before. The candidate must also give the stage the same files as the first commit
+// there that had them.
 func (j *judge) inherits(ctx context.Context, st *session.Stage, of tree.Source, policy gate.Policy,
 	facts gate.CommitFacts, intent Intent, c *candidate) (bool, error) {
 	first := tree.Source{}

@@ -36,8 +36,9 @@ func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Ba
 	return c, others, nil
 }
 
-// soaking returns the commit that soaks in a stage, or in one after it, for a stage that it can
-// still come to, and the verdict on a candidate because of it, or "".
+// soaking returns the commit that soaks in a stage, or in a stage after it, for another stage
+// that it can still enter. It also returns the verdict on a candidate because of this commit. The
+// revision is "" if no commit soaks.
 func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate) (tree.Revision, gate.Verdict, error) {
 	after := map[string]bool{st.Policy.Name: true}
 	for _, next := range pl.state.Stages { // those before come first
@@ -99,8 +100,8 @@ func (pl *Planner) batch(ctx context.Context, st *session.Stage, c *candidate) e
 	return nil
 }
 
-// soaksFor returns the verdict of a stage's soak gates about a base commit that may
-// come to it next; passed if it has no such gate, or would not let the commit through
+// soaksFor returns the verdict of a stage's soak gates about a base commit that may enter it
+// next. The verdict is passed if the stage has no such gate, or would not let the commit in
 // anyway.
 func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict, error) {
 	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil ||
@@ -129,9 +130,9 @@ func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source)
 	return waits, nil
 }
 
-// neverComes reports whether a base commit will not come to a stage unless somebody acts, because
-// of the stages before: it failed there or left too early, or cannot reach them either. With
-// require any, this has to be so for all stages before.
+// neverComes reports whether the stages before keep a base commit out of a stage, unless a person
+// acts. The commit failed in them, left them too early, or cannot reach them either. If the
+// policy requires any stage, this must be true of all stages before.
 func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
 	policy := st.GatePolicy()
 	facts, err := pl.judge.commitFacts(ctx, st, of)
@@ -170,9 +171,9 @@ func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.So
 	return never > 0 && (!policy.Any || never == len(policy.After)), nil
 }
 
-// refuses reports whether a stage does not take a base commit that it does not have, now or later: it
-// has a newer one, or gates of the commit or of the change block it. A hold or a freeze blocks all
-// commits and ends, so it does not count.
+// refuses reports whether a stage rejects a base commit that it does not have, now and later.
+// Either it has a newer commit, or gates of the commit or of the change block it. A hold or a
+// freeze blocks all commits and ends, so it does not count.
 func (pl *Planner) refuses(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
 	key := refusal{st.ID(), of}
 	if known, asked := pl.refusals[key]; asked {

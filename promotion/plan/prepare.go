@@ -112,8 +112,9 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	return m.inspect(ctx, st, step)
 }
 
-// setsBack returns the obstacle if a cluster type of another ring, which is in this one now, would
-// get an older base commit than it has, or older own files, or "". Only a person goes back.
+// setsBack returns an obstacle if a cluster type has moved to this ring from another one and
+// would get an older base commit, or older own files. It returns "" if there is no obstacle. Only
+// a person may roll back.
 func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *tree.Tree) (string, error) {
 	if st.Ring == nil || st.Environment.Record == nil || step.Kind == RollBack {
 		return "", nil
@@ -180,8 +181,8 @@ func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past,
 	return nil
 }
 
-// restate makes a commit that changes nothing but the hold of a stage; nil if the
-// record has that hold, unless a commit is always wanted.
+// restate makes a commit that changes only the hold of a stage. It returns nil if the record
+// already has that hold, unless the caller always wants a commit.
 func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, error) {
 	text := m.message(st, &Step{Kind: Configure, Source: st.Has()}, &c)
 	pack := st.Environment.Repository.Staging.NewPack()

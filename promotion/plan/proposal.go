@@ -21,8 +21,8 @@ type Proposal struct {
 	*git.Commit
 	source tree.Source
 	hold   *tree.Hold
-	// Decided says that a person decided it, as the commit says: a rollback, or a promotion
-	// past gates. Policies alone would propose something else.
+	// Decided is true if a person decided it, by the text of the commit: a rollback, or a
+	// promotion past gates. The policies by themselves would propose something else.
 	Decided bool
 	// Named says that somebody promoted a commit by name.
 	Named bool

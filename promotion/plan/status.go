@@ -105,8 +105,8 @@ type Step struct {
 	Source tree.Source `json:"source"`
 	// Verdicts are the gates' answers, in the order of their evaluation.
 	Verdicts []gate.Verdict `json:"gates"`
-	// Change is the planned change; nil if it was not compiled, because a gate of the
-	// commit alone is not passed.
+	// Change is the planned change; nil if it was not compiled, because a gate that needs only the
+	// commit does not pass.
 	Change *gate.Change `json:"change,omitempty"`
 	// EndsHold is the hold that ends because somebody promotes the commit by name, or nil.
 	EndsHold *tree.Hold `json:"endsHold,omitempty"`

@@ -95,15 +95,15 @@ func clustersOf(reports []Report, exclude bool) []ClusterState {
 	return out
 }
 
-// Count returns the state of the clusters. For each assignment, the newest report of each
-// cluster counts, and the worst of those with the same time. A report from the future does
-// not count, unless it is a failure or stale, which counts as of now. The result does not depend on
-// the order of the reports.
+// Count returns the state of the clusters. For each assignment, the newest report of each cluster
+// counts. If several have the same time, the worst of them counts. A report from the future does
+// not count, unless it is a failure or stale. Such a report counts as of now. The result does not
+// depend on the order of the reports.
 //
-// Where the platform lists clusters, each of them must report by that name. A report
-// without a cluster is that of the only one, if there is only one. Other reports are shown
-// for clusters without reports, and count only if they are failures, each of which may be
-// that of such a cluster.
+// If the platform lists clusters, each of them must report by that name. A report without a
+// cluster belongs to the only cluster, if there is only one. The counts show other reports for
+// clusters without reports. Such reports count only if they are failures, because each failure
+// may be about such a cluster.
 func Count(w *Wanted, reports []Report, o Options) *Counts {
 	newest := newestReports(reports, o)
 	counts := &Counts{Assignments: make([]AssignmentState, 0, len(w.Assignments))}

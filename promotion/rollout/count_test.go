@@ -135,8 +135,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// random makes what could be wanted and reported, with few names and times so that
-// there are collisions of all kinds.
+// random makes random wanted assignments and reports, with few names and times so that there are
+// collisions of all kinds.
 func random(r *rand.Rand) (*rollout.Wanted, []rollout.Report, rollout.Options, rollout.Policy) {
 	names := []string{"x", "y", "z", ""}
 	states := []rollout.State{rollout.Healthy, rollout.Healthy, rollout.Progressing, rollout.Failed, "strange"}

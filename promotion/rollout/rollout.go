@@ -1,10 +1,9 @@
-// Package rollout computes the state of a rollout: how many clusters run what an
-// environment's tree wants of them. The wanted assignments and the reports of a Source
-// go in: commit statuses of Flux and Argo CD, the objects of a cluster, files of
-// Ansible, or a hub's collection of them all. The state of each assignment comes out,
-// and a count.
+// Package rollout computes the state of a rollout: how many clusters run the assignments in an
+// environment's tree. The inputs are the wanted assignments and the reports of a Source. A source
+// can be commit statuses of Flux and Argo CD, the objects of a cluster, files of Ansible, or a
+// hub's collection of them all. The results are the state of each assignment, and the counts.
 //
-// An assignment without reports is Unknown, and never taken for healthy.
+// An assignment without reports is Unknown. It never counts as healthy.
 package rollout
 
 import (
@@ -27,8 +26,8 @@ type Assignment struct {
 	Target      string // the deployment target's full name: that of the folder
 	Backend     string // flux, argocd, fleet, ansible ...
 	Namespace   string // of the deployed files
-	// Object is the name of the reconciler's own object: the Kustomization or Application
-	// that applies the folder to a cluster; "" for reconcilers without an object of that
+	// Object is the name of the reconciler's own object, such as the Kustomization or Application
+	// that applies the folder to a cluster. It is "" for reconcilers without an object of that
 	// name.
 	Object string
 	// Objects are the names of objects that apply the folder to one cluster each, with the
@@ -84,10 +83,10 @@ type Report struct {
 	At, Since time.Time
 }
 
-// Source is where reports come from. Reports returns all of them, in no order, with texts
-// that terminal.Line returned; there may be several for an assignment and cluster, and
-// those of unwanted assignments are left out. An error is for a source that cannot be read,
-// wholly or in part: the reports beside it are all that were read.
+// Source is a source of reports. Reports returns all of them, in no order, with texts that
+// terminal.Line returned. There may be several reports for an assignment and cluster. Reports of
+// unwanted assignments are left out. If the source cannot be read completely, Reports returns an
+// error with the reports that it could read.
 type Source interface {
 	Name() string // in messages: "commit statuses", "kubeconfig prod.yaml"
 	Reports(ctx context.Context, w *Wanted) ([]Report, error)

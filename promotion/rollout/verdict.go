@@ -10,12 +10,12 @@ import (
 
 // Policy is how much of a rollout must be healthy.
 type Policy struct {
-	// Min is how much must be healthy: a percentage, such as "99.5%", or a number of
-	// clusters; "" for all. A number above Wanted is never reached.
+	// Min is the part that must be healthy, as a percentage, such as "99.5%", or as a number of
+	// clusters. "" means all clusters. A number above Wanted is never reached.
 	Min string
 	// MaxFailed is how many clusters may fail; less than 0 is 0.
 	MaxFailed int
-	// AllowEmpty passes a rollout of nothing.
+	// AllowEmpty passes a rollout without assignments.
 	AllowEmpty bool
 }
 
@@ -52,11 +52,11 @@ func parseMin(min string) (share *big.Rat, number int64, err error) {
 	return value.Quo(value, hundred), 0, nil
 }
 
-// Verdict returns whether a policy is satisfied, and the reason on one line. It passes if
-// enough of what is wanted and not excluded is healthy, and no more has failed than
-// allowed; at least one report is required, also where min is 0. A rollout without reports
-// is pending, and so is a rollout with all clusters excluded, and an empty one, unless the
-// policy allows it. An invalid policy blocks.
+// Verdict returns whether a policy is satisfied, and the reason on one line. It passes if enough
+// of the wanted clusters are healthy, without excluded ones, and no more have failed than
+// allowed. It requires at least one report, even if min is 0. A rollout is pending if it has no
+// reports or if all clusters are excluded. An empty rollout is pending, too, unless the policy
+// allows it. An invalid policy blocks.
 //
 // It is the verdict of this moment. Callers must keep a success if it is to last.
 func (c *Counts) Verdict(p Policy) (Verdict, string) {

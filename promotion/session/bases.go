@@ -88,9 +88,8 @@ type mergedBase struct {
 	found bool
 }
 
-// mergedInto reports whether a commit that is not in the main line of a head is an
-// ancestor of it, and which commits of the main line are newer: they have it as an
-// ancestor.
+// mergedInto reports whether a commit outside of the main line of a head is an ancestor of the
+// head. newer are the commits of the main line that have it as an ancestor.
 func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.Hash]bool, found bool, err error) {
 	line := map[git.Hash]int{}
 	var links []git.Link

@@ -22,7 +22,7 @@ type Environment struct {
 	Policy     *model.Declaration
 	Aside      bool        // the request is not about it
 	Repository *Repository // nil if there is no git branch to promote to
-	Absent     string      // why there is none
+	Absent     string      // why there is no branch to promote to
 	Unreadable bool        // there is one, and it cannot be read
 	Branch     string
 	Folder     string   // of the tree in the branch; "" for its root
@@ -174,10 +174,10 @@ func (env *Environment) NamedIn(record *tree.Record, ring string) *tree.Named {
 // Hold returns the hold that a ring has now, or nil.
 func (env *Environment) Hold(ring string) *tree.Hold { return env.HoldIn(env.Record, ring) }
 
-// ringIn returns the ring of a record, which may be nil. Where policies have changed
-// since, the record does not have it. Then it is what the environment was as a whole, or
-// the rings that the policy no longer has. Where those differ, the ring has nothing, but
-// is held if one of them was.
+// ringIn returns the ring of a record, which may be nil. If policies have changed since, the
+// record may not have the ring. Then the ring gets the source of the whole environment, or the
+// source of the rings that the policy no longer has. If those rings have different sources, the
+// ring has no source. It is held if one of them was held.
 func (env *Environment) ringIn(record *tree.Record, ring string) tree.Ring {
 	switch known := record.Ring(ring); {
 	case record == nil:
@@ -228,7 +228,7 @@ func (env *Environment) DriftIn(ctx context.Context, at *tree.Branch, record *tr
 		return nil, nil
 	}
 	err := env.Repository.Remote.Prefetch(ctx, clusterTypesOf(record))
-	if err != nil && !errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id of nothing
+	if err != nil && !errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id without an object
 		return nil, err
 	}
 	return at.Drift(env.Folder)

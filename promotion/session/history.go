@@ -126,8 +126,8 @@ func (h *History) All(ctx context.Context) ([]Past, error) {
 	return h.states, err
 }
 
-// Deployed returns the commits in which a ring has what it has now, newest first: the last
-// of them deployed it. It returns nil if the ring has nothing.
+// Deployed returns the commits in which a ring has its present source, newest first. The last of
+// them deployed the source. It returns nil if the ring has no source.
 func (h *History) Deployed(ctx context.Context, ring string) (run []git.Hash, err error) {
 	has := h.of.has(ring)
 	if has == (tree.Source{}) {
@@ -143,9 +143,9 @@ func (h *History) Deployed(ctx context.Context, ring string) (run []git.Hash, er
 	return run, err
 }
 
-// Running returns the commits in which a ring has the files that it has now, newest first, and
-// those of them that deployed a source, likewise: the first deployed what it has. It returns nil if
-// the ring has nothing.
+// Running returns the commits in which a ring has its present files, newest first. landings are
+// the commits among them that deployed a source, newest first. The first landing deployed the
+// present source. It returns nil if the ring has no source.
 func (h *History) Running(ctx context.Context, ring string) (commits, landings []git.Hash, err error) {
 	if h.of.has(ring) == (tree.Source{}) {
 		return nil, nil, nil
@@ -209,9 +209,9 @@ type Visit struct {
 	// Deployed are the commits that deployed it, and then other files of the environment
 	// with it, oldest first; none where it never was there.
 	Deployed []git.Hash
-	// Runs are all commits of the visit in groups that have the same files, oldest first: those of
-	// Deployed, those before them with the same files as the first, and those after them with the same as
-	// the last.
+	// Runs are all commits of the visit in groups with the same files, oldest first. They contain
+	// the commits of Deployed. They also contain the commits before with the same files as the
+	// first, and the commits after with the same files as the last.
 	Runs [][]git.Hash
 	// As is the source that came first with the files of the first run; the zero Source if it is what is
 	// looked for.

@@ -13,12 +13,17 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/ledger"
 )
 
-// Moved returns how the tree of a stage's environment moved, if its gitops now names a place without a
-// record and an earlier commit of the platform names a place that still has the tree, or if another folder
-// of its branch got the tree after the one that gitops names. Otherwise it returns nil. Clusters that were
-// bootstrapped before the move pull the old place and get no new commits. If the request adopts the new
-// place and that is another branch of the same repository, the environment has the history of the old one
-// from then on. Orders that stand in another repository count.
+// Moved returns how the tree of a stage's environment moved. It returns nil if the tree has not
+// moved. There are two kinds of moves:
+//
+//   - gitops now names a place without a record, and an earlier commit of the platform names a place
+//     that still has the tree.
+//   - Another folder of the environment's branch got the tree after the folder that gitops names.
+//
+// Clusters that were bootstrapped before the move pull the old place and get no new commits. If
+// the request adopts the new place and that is another branch of the same repository, the
+// environment has the history of the old one from then on. Orders in force in another repository
+// count.
 func (s *State) Moved(ctx context.Context, st *Stage) (*Move, error) {
 	env := st.Environment
 	if env.Policy.GitOps == nil {
@@ -192,8 +197,8 @@ func (s *State) movedFrom(ctx context.Context, env *Environment, was *model.GitO
 	return is, err
 }
 
-// carry lets orders that stand in the repository where an environment was count, until the one where it is
-// has or had them.
+// carry makes orders in the environment's old repository count, unless the new repository has
+// them or had them before.
 func (s *State) carry(ctx context.Context, env, old *Environment) (err error) {
 	if old.Orders, err = old.Repository.OrdersOf(ctx, env.Policy.Name); err != nil {
 		return err

@@ -99,10 +99,10 @@ func (s *State) NewestOwn(ctx context.Context, st *Stage, a, b tree.Revision) (n
 	return newest, found, nil
 }
 
-// Pairs returns the pairs of a base commit and own files that all rings before a stage have or had,
-// and that are newer than what the stage has, by base commit. Those of one base commit are sorted,
-// newest own files first. bases are the base commits to look for. A pair that was there long before
-// may be missing.
+// Pairs returns the pairs of a base commit and own files that all rings before a stage have or
+// had, by base commit. It returns only pairs that are newer than the present pair of the stage.
+// The pairs of a base commit are sorted, newest own files first. bases are the base commits to
+// look for. The result may lack a pair that was there long before.
 func (s *State) Pairs(ctx context.Context, st *Stage, bases []source.Base) (map[tree.Revision][]tree.Source, error) {
 	l, err := s.ownLine(ctx, st)
 	if err != nil {

@@ -292,8 +292,8 @@ func (p *Platform) Has(ctx context.Context, branch string, commit git.Hash) (boo
 	return merged, err
 }
 
-// Resolve returns the base commit of a name: HEAD, which is the branch's, a branch, a
-// tag, an id or the beginning of one, each also with ~N for the Nth before.
+// Resolve returns the base commit of a name. A name is HEAD, which is the branch's head, a
+// branch, a tag, or an id or its beginning. With ~N, each of them names the Nth commit before.
 func (p *Platform) Resolve(full string) (source.Base, error) {
 	name, back, counts := strings.Cut(full, "~")
 	n, err := strconv.Atoi(cmp.Or(back, "1"))
@@ -379,8 +379,9 @@ func (p *Platform) Assemble(ctx context.Context, policy *model.Declaration,
 	return p.assemble(ctx, of.Base.Hash(), own)
 }
 
-// members returns the ring of each cluster type by the newest own files of an environment, for a base
-// commit with older own files: labels and rings count at once for which ring a cluster type is in.
+// members returns the ring of each cluster type by the newest own files of an environment, for a
+// base commit with older own files. New labels and rings determine the ring of a cluster type at
+// once.
 func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[string]string, error) {
 	now := tree.Source{Base: of.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}
 	if now == of || now.Environment == "" {

@@ -88,7 +88,7 @@ func (o *opener) openRemote(ctx context.Context, url string) (*remote.Remote, er
 type Repository struct {
 	ledger.Repository
 	Forge forge.Forge
-	Plain bool // nothing but git
+	Plain bool // there is only git
 	// notes keep statuses and approvals where there is no forge.
 	notes *ledger.Notes
 	// statuses are nil before they are needed.

@@ -86,9 +86,10 @@ type Contained struct {
 	By     git.Hash // the commit of the branch that takes it back, or zero
 }
 
-// Brings returns the base commits that a stage would get with one that it does not have, newest
-// first, without those that this one takes back itself; nil if it has none of them. By has the
-// newer commits of the branch that take some of them back.
+// Brings returns the base commits that a stage would get with a base commit that it does not
+// have, newest first. Commits that this base commit itself reverts are left out. It returns nil
+// if the stage has the base commit. The field By has the newer commits of the branch that revert
+// some of them.
 func (s *State) Brings(st *Stage, base git.Hash) (out []Contained, err error) {
 	newer, err := s.Newer(s.had(st))
 	if err != nil {

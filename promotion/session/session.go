@@ -287,9 +287,10 @@ func (s *State) soaksIn(next, st *Stage) bool {
 	})
 }
 
-// Gone returns why a branch does not have what was promoted to a stage: it is gone, or is
-// another one. "" if nothing was promoted, by the statuses of base commits. The error is
-// git.ErrLostRace if another run has written the branch since the state was read.
+// Gone returns the reason why a branch lacks the commit that was promoted to a stage: the branch
+// is gone, or is another one. It returns "" if nothing was promoted, by the statuses of base
+// commits. It returns git.ErrLostRace if another run has written the branch since the state was
+// read.
 func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 	statuses, most := s.Statuses(st.Environment), MostJudged
 	if s.Platform.Repository.Plain { // whose statuses are all here
@@ -402,9 +403,9 @@ func (s *State) IsLast(environment string) bool {
 		func(other model.Declaration) bool { return slices.Contains(other.After, environment) })
 }
 
-// CommitTime returns the time of a commit of a stage: the time of the newest commit that
-// goes into it, so that the commit is the same whoever makes it. A person's decision has
-// its own time; decided is the zero Time for other commits.
+// CommitTime returns the time of a commit of a stage. This is the time of the newest commit that
+// it is made from, so that every run makes the same commit. A person's decision has its own time;
+// decided is the zero Time for other commits.
 func (s *State) CommitTime(st *Stage, of tree.Source, decided time.Time) time.Time {
 	when := time.Unix(0, 0)
 	if decided.After(when) {

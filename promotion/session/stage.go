@@ -17,7 +17,7 @@ import (
 // compilations and writes always concern one of them.
 type Stage struct {
 	Policy      *model.Declaration // of the environment
-	Ring        *model.Ring        // nil if there are none
+	Ring        *model.Ring        // nil if the environment has no rings
 	Environment *Environment
 }
 
@@ -141,8 +141,8 @@ func (st *Stage) Covers(clusterType string) bool {
 	return st.Ring == nil || of == st.Ring.Name || st.Policy.Promotion.Ring(of) == nil
 }
 
-// CoversFile reports the same of a path in the environment's folder. An entry of a cluster is
-// of the stage that the folder is of which it names.
+// CoversFile reports the same of a path in the environment's folder. An entry of a cluster
+// belongs to the stage of the folder that it names.
 func (st *Stage) CoversFile(path string) bool {
 	part := tree.PartOf(path)
 	if tree.IsShard(part) {

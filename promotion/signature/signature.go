@@ -26,12 +26,11 @@ type Signer struct {
 // time in it.
 func (s *Signer) Sign(content []byte) (string, error) { return s.sign(content) }
 
-// passphraseEnv is the environment's word for what opens a key.
+// passphraseEnv is the environment variable with the passphrase of a key.
 const passphraseEnv = "KALYPSO_SIGN_PASSPHRASE"
 
-// Open reads a key: a file with a private SSH key or, as gpg:FILE, what
-// `gpg --export-secret-keys --armor` writes. A passphrase is that of
-// $KALYPSO_SIGN_PASSPHRASE.
+// Open reads a key: a file with a private SSH key or, as gpg:FILE, the output of `gpg
+// --export-secret-keys --armor`. If the key has a passphrase, it is in $KALYPSO_SIGN_PASSPHRASE.
 func Open(key string) (*Signer, error) {
 	file, isGPG := strings.CutPrefix(key, "gpg:")
 	data, err := os.ReadFile(file)

@@ -106,7 +106,7 @@ func TestGPG(t *testing.T) {
 	}
 }
 
-// What is wrong with a key is said, and never what is in it.
+// An error about a key describes the problem, without any contents of the key.
 func TestBadKeys(t *testing.T) {
 	locked, _ := sshKey(t, "open sesame")
 	for file, want := range map[string]string{

@@ -35,8 +35,8 @@ func (applicationSubject) Members(context.Context, CompileRequest) (map[string]s
 	return map[string]string{}, nil
 }
 
-// Compile projects the targets of an environment. Without any there is no tree: what
-// is there is not removed because a folder is missing.
+// Compile projects the targets of an environment. If there are no targets, Compile returns no
+// tree, so that a missing folder does not remove the deployed files.
 func (a applicationSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
 	r := a.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source

@@ -1,5 +1,5 @@
-// Package subject is what is promoted: a platform, or an application of its own. Each
-// compiles the environments of a folder with the files of a commit.
+// Package subject describes the subject of promotion: a platform, or an application in its own
+// repository. Each compiles the environments of a folder with the files of a commit.
 package subject
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
-// Subject is what is promoted: a platform, or an application of its own. It compiles
-// folders that hold the files of commits.
+// Subject is the subject of promotion: a platform, or an application in its own repository. It
+// compiles folders with the files of commits.
 type Subject interface {
-	// Form says how it differs from other subjects.
+	// Form returns the differences from other subjects.
 	Form() Form
 	// Declarations returns the environments that the base in a folder declares, sorted by
 	// name; nil if nothing of it can be read.
@@ -32,21 +32,21 @@ type Subject interface {
 	Members(ctx context.Context, r CompileRequest) (map[string]string, error)
 	// Compile compiles one environment, or a ring of it.
 	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
-	// Satisfies evaluates a constraint of a policy gate on a JSON document: it returns
-	// what is violated, a line each.
+	// Satisfies evaluates a constraint of a policy gate on a JSON document. It returns the
+	// violations, a line each.
 	Satisfies(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
 }
 
 // Form is how subjects differ.
 type Form struct {
-	// Marker is what a commit must have to be one of this subject.
+	// Marker is the condition for a commit to belong to this subject.
 	source.Marker
 	// Targets says that the folder of each cluster type in the tree is one thing to
 	// deploy, a target with files and no assignments.
 	Targets bool
 }
 
-// Unit returns what is deployed by itself, for messages.
+// Unit returns the name of the unit of deployment, for messages.
 func (f Form) Unit() string {
 	if f.Targets {
 		return "target"
@@ -54,7 +54,8 @@ func (f Form) Unit() string {
 	return "assignment"
 }
 
-// CompileRequest says what to compile.
+// CompileRequest is the environment to compile, or the ring of it, with the source and the
+// options.
 type CompileRequest struct {
 	Dir         string
 	Environment string
@@ -66,7 +67,7 @@ type CompileRequest struct {
 	Formerly []string
 	// Members are the rings of cluster types that count, whatever labels the files have, or nil.
 	Members map[string]string
-	// Previous is the record of what is there, or nil.
+	// Previous is the record of the present tree, or nil.
 	Previous *tree.Record
 	// Back says that people go back to an earlier state: selectors may select nothing that
 	// selected something since.
@@ -87,7 +88,7 @@ type Compiled struct {
 	// Test runs the platform's tests, whose failures change nothing of the tree; nil for an
 	// application.
 	Test func(context.Context) ([]diag.Diagnostic, error)
-	// Close removes what the tree's content is held in; nil if that is nothing.
+	// Close removes the temporary files with the tree's content; nil if the tree has no such files.
 	Close func() error
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Records reports whether the records in GitOps branches are true: it finds edits in them,
-// and the holds that apply. It keeps what it found, and is for one goroutine.
+// Records reports whether the records in GitOps branches are true: it finds edits in them, and
+// the holds that apply. It caches its results, and is for one goroutine.
 type Records struct {
 	state *session.State
 	found map[recordKey]string // the error of a record, or ""
@@ -28,10 +28,10 @@ type recordKey struct {
 	commit      git.Hash
 }
 
-// A record has the commits that an environment was compiled from, and the clusters that
-// have to report, and gates rest on that. Each commit of kalypso's names the id of the
-// record that it wrote. What another commit says in a record counts if the branch had just
-// that before, if it was merged, or if it is what its commits compile to.
+// A record has the source commits of an environment, and the clusters that have to report. Gates
+// depend on them. Each commit by kalypso names the id of the record that it wrote. A record in
+// another commit counts in three cases: the branch had the same record just before, the commit
+// was merged, or the record's source commits compile to it.
 
 // Edited returns the error of a person's edit of the record of an environment, or
 // "".

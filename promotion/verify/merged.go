@@ -22,9 +22,9 @@ type Merged struct {
 	By     string // the author of the merge; "" for a push of the proposal itself, which has none
 }
 
-// MergedAgainst returns how a commit of an environment's branch was merged although its gates were
-// against it; nil if it was not. The gates are those of the last run before: gates that closed
-// since then are not known.
+// MergedAgainst returns how a commit of an environment's branch was merged although its gates
+// were against it. It returns nil if it was not. The gates are the gates of the last run before.
+// Gates that closed since then are not known.
 func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment, p session.Past) (*Merged, error) {
 	heads := slices.Concat([]git.Hash{p.ID}, p.Parents[min(1, len(p.Parents)):])
 	by := ""

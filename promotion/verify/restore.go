@@ -27,10 +27,10 @@ func (r *Records) RestoreAll(ctx context.Context) error {
 	return nil
 }
 
-// Restore sets the state of an environment to the newest commit in which it was as
-// kalypso left it, if somebody has changed it since and the request wants that
-// overwritten. If the record is true, it is the newest commit with the state in the
-// record: somebody may have gone back since. Holds are those that stand.
+// Restore sets the state of an environment to the newest commit by kalypso, if somebody has
+// changed the environment since and the request overwrites such changes. If the record is true,
+// it is the newest commit with the state in the record, because somebody may have rolled back
+// since. The holds in force stay.
 func (r *Records) Restore(ctx context.Context, env *session.Environment) error {
 	if !r.state.Request.Overwrite || env.Aside || env.Repository == nil || env.Tip.IsZero() {
 		return nil

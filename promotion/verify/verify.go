@@ -123,11 +123,11 @@ func (v *Verification) problem(format string, args ...any) {
 	v.Problems = append(v.Problems, fmt.Sprintf(format, args...))
 }
 
-// Vet compiles the stages of the request with the environments' own files at the
-// platform's head and the base commits of their records, so that a change of those files
-// is known to work with the deployed base commits. It returns the diagnostics, sorted.
-// Stages without a record, or with one of files and not of commits, are left out and
-// returned by name. Nothing is written.
+// Vet compiles the stages of the request with the environments' own files at the platform's head
+// and the base commits of their records. It shows that a change of those files works with the
+// deployed base commits. It returns the diagnostics, sorted. It leaves out stages without a
+// record, and stages whose record names files instead of commits, and returns their names. It
+// does not write anything.
 func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut []string, err error) {
 	for _, st := range s.Requested() {
 		if st.Environment.Unreadable {

@@ -17,9 +17,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// native implements git's protocol with go-git's transports. It uses only the messages of
-// go-git: its clone has no filters; its push walks all history, silently drops "atomic"
-// if the server lacks it, and cannot send which commit a ref must be at.
+// native implements git's protocol with go-git's transports. It uses only the messages of go-git,
+// for three reasons. go-git's clone has no filters. Its push walks all history, and silently
+// drops "atomic" if the server lacks it. It also cannot send which commit a ref must be at.
 type native struct {
 	server *server
 

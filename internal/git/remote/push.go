@@ -32,26 +32,25 @@ type proposal struct {
 // report is the answer of a server to a push.
 type report struct {
 	unpack   string            // the status of the packs; "ok"
-	status   map[string]string // by ref; "ok" where it changed
+	status   map[string]string // by ref; "ok" if it changed
 	messages string            // to the user
 }
 
 // errUnknownResult is that a server did not report the result of a push.
 var errUnknownResult = errors.New("the server does not say what it did")
 
-// Push changes refs of the server, each of which must be where Old says: no ref is ever
-// forced. packs are files of packs in [Remote.Staging] with all objects that the server may
-// lack; no two have an object in common, and none is sent where refs are only deleted. With
-// atomic, either all refs change or none: the error is an ErrNoAtomic where the server does
-// not support that.
+// Push changes refs of the server, each of which must be at Old; Push never forces a ref. packs
+// are files of packs in [Remote.Staging] with all objects that the server may lack. No two packs
+// have an object in common, and Push sends no pack if refs are only deleted. With atomic, either
+// all refs change or none. If the server does not support that, Push returns an ErrNoAtomic.
 //
-// The error is a git.ErrLostRace if a ref is not where it should be, also if several
-// processes move it at once, and a *RejectedError where the server rejects the change. A
-// ref that is already where it should go is a success, whoever moved it there. So is a lost
-// answer, if the refs are then found where they should be.
+// Push returns a git.ErrLostRace if a ref is not at Old, even if several processes move it at
+// once. It returns a *RejectedError if the server rejects the change. A ref that is already at
+// its new commit is a success, whoever moved it there. So is a lost answer, if Push then finds
+// the refs at their new commits.
 //
-// Advertised then returns the refs as they were read last, with these changes, and the
-// store has the objects: pushed objects are not fetched again.
+// Advertised then returns the refs as they were read last, with these changes. The store has the
+// objects, so pushed objects are not fetched again.
 func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
 	return r.PushWhile(ctx, updates, packs, atomic, nil)
 }
@@ -276,8 +275,8 @@ func (r *Remote) outcome(ctx context.Context, p *proposal, got *report, failure 
 	return got.judge(left)
 }
 
-// races are the statuses of servers for a ref that is not where it should be, or that
-// another process is changing: of git, GitHub, GitLab, Gitea and others, old and new.
+// races are the statuses of servers for a ref that is not at the expected commit, or that another
+// process is changing. They are from git, GitHub, GitLab, Gitea and others, old and new.
 var races = []string{
 	"failed to update ref", "non-fast-forward", "fetch first", "required to be", "cannot lock ref",
 	"failed to lock", "incorrect old value provided", "stale info", "reference already exists", "reference does not exist",

@@ -29,8 +29,8 @@ func reachOf(reach address.Reach, given, is string) (address.Reach, error) {
 	return reach, nil
 }
 
-// sshWithin is the scheme of what go-git takes for a proxy of ssh, and is none: it connects
-// within a reach, whose one server is the host of the URL.
+// sshWithin is the scheme of a proxy of ssh for go-git, which is not a real proxy. It connects
+// within a reach, and the only server of this reach is the host of the URL.
 const sshWithin = "kalypso-within"
 
 func init() {
@@ -79,10 +79,10 @@ func (d *sshDialer) DialContext(ctx context.Context, network, server string) (ne
 	return (&net.Dialer{}).DialContext(ctx, network, server)
 }
 
-// hosts returns what a session connects to: the host, or its addresses where only these can
-// be held against the reach, which are tried in turn. Over HTTP and ssh each connection is
-// checked when it is made. go-git has no such way for git://, so that a server that has
-// several hosts at one address is not told which is meant.
+// hosts returns the names or addresses that a session connects to. It returns the host, or its
+// addresses if only these can be checked against the reach. The session tries them in turn. Over
+// HTTP and ssh each connection is checked when it is made. go-git cannot do this for git://, so a
+// server with several hosts at one address does not get the name of the host.
 func (s *server) hosts(ctx context.Context) ([]string, error) {
 	if s.endpoint.Protocol != "git" || !s.reach.Remote {
 		return []string{s.endpoint.Host}, nil

@@ -1,26 +1,26 @@
-// Package remote reads and writes git repositories that others write to as well: on a
-// server, or in a folder of this machine. A URL goes in, as git accepts it. Out come refs,
-// a local repository with the commits that were fetched, and pushes that move each ref from
-// exactly the commit that was seen to exactly the wanted one, or not at all.
+// Package remote reads and writes git repositories that others write to as well: on a server, or
+// in a folder of this machine. The input is a URL, as git accepts it. The results are refs, a
+// local repository with the fetched commits, and pushes. A push moves each ref from exactly the
+// expected commit to exactly the wanted one, or not at all.
 //
 // # What is fetched
 //
-// A commit is fetched with all its trees and, where the server supports filters, without
-// the content of files: that is fetched when it is read. Fetched objects are kept, so that
-// only new objects are requested the next time.
+// A commit is fetched with all its trees. If the server supports filters, the content of files is
+// fetched only when it is read. Fetched objects are kept, so that only new objects are requested
+// the next time.
 //
 // # Connections and credentials
 //
-// A server is reached as git reaches it: with url.*.insteadOf and http.* of git's
-// configuration, the proxies of the environment, ~/.netrc, git's credential helpers, and
-// the keys, agent, configuration and known_hosts of ssh. Credentials go to the host that
-// they are for, and to no host that it redirects to. No error and no process's arguments
-// contain a password or token.
+// The package reaches a server in the same way as git. It uses url.*.insteadOf and http.* of
+// git's configuration, the proxies of the environment, ~/.netrc and git's credential helpers. For
+// ssh it uses the keys, agent, configuration and known_hosts. Credentials go to the host that
+// they are for, and to no host that it redirects to. No error and no process's arguments contain
+// a password or token.
 //
 // # Trust
 //
-// Servers are not trusted: what they send is bounded, and every object has the id of its
-// content. Names of refs that git does not allow are left out.
+// Servers are not trusted. The package limits the size of their answers, and checks that every
+// object has the id of its content. It ignores names of refs that git does not allow.
 package remote
 
 import (
@@ -44,9 +44,10 @@ type Options struct {
 	// number of processes may use it at once, and it stays intact when one is killed. "" is
 	// a temporary folder, which Close removes.
 	Store string
-	// Backend is the implementation of git's protocol: "native" for this program, "git" for
-	// git's own command, and "" for git's only if this program cannot connect: through
-	// another host of ssh, or if only git has credentials.
+	// Backend is the implementation of git's protocol: "native" for this program, or "git" for
+	// git's own command. With "", git's command is used only if this program cannot connect. That
+	// is the case if the way to the server is through another host of ssh, or if only git has
+	// credentials.
 	Backend string
 	// Whole fetches the content of files with their commit, for callers that read most of
 	// them.
@@ -83,7 +84,7 @@ type Remote struct {
 
 	mu      sync.Mutex
 	latest  *advertisement    // the last report of the server
-	named   map[git.Hash]bool // what refs have named since Open, without what Push has moved
+	named   map[git.Hash]bool // the ids in refs since Open, except the ids that Push has moved away
 	staging *git.Repository
 	unstage func() error // removes the folder of staging
 

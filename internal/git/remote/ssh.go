@@ -24,8 +24,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// sshAuth logs in to a host as ssh would: with the keys of the agent and of files, and only
-// if the host has the key that known_hosts has for it.
+// sshAuth logs in to a host as ssh would. It uses the keys of the agent and of files. It only
+// logs in if the host has the key in known_hosts.
 type sshAuth struct {
 	user       string
 	address    string   // HOST:PORT

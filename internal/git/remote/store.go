@@ -22,16 +22,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// store is a bare repository with the fetched objects: a partial clone, which git itself
-// can read and check, and which several processes may add to at once.
+// store is a bare repository with the fetched objects: a partial clone, which git itself can read
+// and check, and which several processes may add to at once.
 //
-// Everything is added by a rename: a pack, its index, the shallow file. The shallow file
-// names a commit before the commit can be read, so that no process takes a cut history for
-// a damaged one.
+// Everything is added by a rename: a pack, its index, the shallow file. The shallow file names a
+// commit before the commit can be read, so that no process takes a cut history for a damaged one.
 //
-// Files that are being written have other names, and each process holds a shared lock: a
-// process that gets the lock exclusively knows that such files are left over from a killed
-// one.
+// Incomplete files have other names, and each process holds a shared lock. A process that gets
+// the lock exclusively therefore knows that a killed process has left such files.
 type store struct {
 	dir     string
 	remove  func() error    // removes a temporary store; nil for one that stays
@@ -40,8 +38,8 @@ type store struct {
 	local   *git.Repository // does not
 }
 
-// marks are refs that name the commits which were fetched: git keeps what they refer to,
-// and they are sent to servers as present.
+// marks are refs that name the fetched commits. git keeps the objects behind them, and they are
+// sent to servers as present.
 const marks = "refs/kalypso/"
 
 // The folders of marks: commits whose history may be cut, and those with all of it.

@@ -128,7 +128,7 @@ func spy(t testing.TB) (file string) {
 	return file
 }
 
-// Where git has credentials that are none of a user and a password, git is asked.
+// If git has credentials other than a user and a password, the package uses the git command.
 func TestAuto(t *testing.T) {
 	s := remotetest.Serve(t)
 	repo := s.Repository("app.git", promisor...)
@@ -172,7 +172,7 @@ func TestSHA256(t *testing.T) {
 	refused(append(backends, "")...)
 }
 
-// What a server names may be anything.
+// A server may send any names of refs.
 func TestHostileNames(t *testing.T) {
 	remotetest.Isolate(t)
 	const one = "1111111111111111111111111111111111111111"

@@ -1,6 +1,6 @@
-// Package backendtest runs a backend over the assignments of a cluster type, as the
-// compiler does, compares what comes out with golden files, and checks what must be
-// true of every backend's output.
+// Package backendtest runs a backend over the assignments of a cluster type, as the compiler
+// does. It compares the output with golden files, and checks the conditions that the output of
+// every backend must meet.
 package backendtest
 
 import (
@@ -55,9 +55,8 @@ func Value(t testing.TB, text string) model.Value {
 	return v
 }
 
-// Platform is a cluster type with what is assigned to it. The assignments are
-// of environment dev on cluster type large, each in workspace team unless it
-// says another.
+// Platform is a cluster type with its assignments. The assignments are in environment dev on
+// cluster type large. Each is in workspace team, unless it names another workspace.
 type Platform struct {
 	// Options are the reconciler's fields, as JSON.
 	Options string
@@ -79,7 +78,7 @@ type Target struct {
 	Manifests    model.Manifests
 	Render       bool
 	Restart      bool
-	// Projection is what the manifests render to.
+	// Projection is the output of rendering the manifests.
 	Projection *model.Projection
 	DependsOn  []string
 	Wave       int

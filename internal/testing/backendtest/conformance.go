@@ -14,13 +14,17 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// Conforms checks what must be true of a tree of every backend: no document is
-// empty, names are within Kubernetes' limits, each object of a folder says which
-// assignment it is for, none carries a secret, and nothing but the platform config changes
-// with the values alone (a machine's has no place for annotations: there it is
-// assignment.yml that has the digest). That runs are equal, that paths stay in their
-// folder, that every kustomization.yaml builds and that an assignment leaves nothing
-// behind, Build has seen.
+// Conforms checks the conditions that a tree of every backend must meet:
+//
+//   - No document is empty.
+//   - Names are within Kubernetes' limits.
+//   - Each object of a folder names its assignment.
+//   - No object carries a secret.
+//   - If only the values change, only the platform config changes. A machine's config has no place for
+//     annotations. There, assignment.yml has the digest.
+//
+// Build has already checked that runs are equal, that paths stay in their folder, that every
+// kustomization.yaml builds, and that an assignment leaves nothing behind.
 func (tree Tree) Conforms(t testing.TB) {
 	t.Helper()
 	for name, data := range tree.Files {
@@ -39,8 +43,8 @@ func (tree Tree) Conforms(t testing.TB) {
 	tree.checkDigests(t)
 }
 
-// checkFile compares a file with what a tree takes: a relative path without a detour,
-// and a content where it is of YAML.
+// checkFile checks that a tree accepts a file: its path is relative and clean, and a YAML file is
+// not empty.
 func checkFile(t testing.TB, folder string, f backends.File) {
 	t.Helper()
 	clean := f.Path == path.Clean(f.Path) && !path.IsAbs(f.Path) && f.Path != "." &&
@@ -56,8 +60,8 @@ func checkFile(t testing.TB, folder string, f backends.File) {
 	}
 }
 
-// checkRemoval compares the files at the root without an assignment with its name and
-// its namespace, of which nothing may be left.
+// checkRemoval searches the root files of the tree without an assignment for its name and its
+// namespace. Neither may occur.
 func checkRemoval(t testing.TB, b backends.Backend, ct *backends.ClusterType, folders []backends.Folder) {
 	t.Helper()
 	for i, gone := range folders {
@@ -93,8 +97,8 @@ func checkDocuments(t testing.TB, name string, data []byte) {
 	}
 }
 
-// kubernetesObjects returns the documents of a stream that are objects for a
-// cluster: files of other tools are none.
+// kubernetesObjects returns the documents of a stream that are objects for a cluster. It leaves
+// out files of other tools.
 func kubernetesObjects(stream []byte) []Object {
 	docs, err := crdtest.Split(stream)
 	if err != nil {
@@ -131,15 +135,15 @@ func checkObject(t testing.TB, file string, o Object) {
 			t.Errorf("%s: annotation %s of %s %s: %v", file, key, o.Kind, o.Metadata.Name, problems)
 		}
 	}
-	// What a chart renders is the application's: Emit warns of it.
+	// The objects of a rendered chart belong to the application. Emit warns about its secrets.
 	if o.Kind == "Secret" && path.Base(file) != "manifests.yaml" &&
 		regexp.MustCompile(`(?m)^(data|stringData):`).Match(o.Text) {
 		t.Errorf("%s: Secret %s holds its data", file, o.Metadata.Name)
 	}
 }
 
-// checkTraceable looks for what says who made an object, and for which assignment.
-// An object at the cluster type's root may be for several.
+// checkTraceable checks that an object names kalypso as its maker, and its assignment. An object
+// at the cluster type's root may be for several.
 func (tree Tree) checkTraceable(t testing.TB, file string, o Object) {
 	t.Helper()
 	if o.Metadata.Labels["app.kubernetes.io/managed-by"] != "kalypso" {

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// CheckKustomizations holds every kustomization.yaml of a tree against what
-// `kustomize build` does without any option, on a disk: one in memory takes bases
-// that are around what refers to them.
+// CheckKustomizations compares every kustomization.yaml of a tree with the output of `kustomize
+// build` without any option. It writes the files to a disk, because kustomize in memory accepts a
+// base that contains the kustomization.
 func CheckKustomizations(t testing.TB, files map[string][]byte) {
 	t.Helper()
 	var dirs []string

@@ -7,9 +7,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Projected returns objects as what was rendered. Each is JSON, with the events of
-// Helm that it is a hook for, comma-separated, in front of it where there are any:
-// "pre-install,pre-upgrade {...}".
+// Projected returns objects as a projection of rendered manifests. Each object is JSON. If it is
+// a hook of Helm, the text has the events before it, comma-separated: "pre-install,pre-upgrade
+// {...}".
 func Projected(t testing.TB, objects ...string) *model.Projection {
 	t.Helper()
 	p := &model.Projection{Revision: "1.2.3"}

@@ -24,11 +24,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// Tree is what a backend makes of a platform.
+// Tree is the output of a backend for a platform.
 type Tree struct {
 	// Files of the cluster type's folder, by path in it.
 	Files map[string][]byte
-	// Bootstrap is what Bootstrap prints.
+	// Bootstrap is the output of Bootstrap.
 	Bootstrap []byte
 	// Diagnostics of all calls.
 	Diagnostics []diag.Diagnostic
@@ -96,10 +96,11 @@ func (tree *Tree) add(t testing.TB, folder string, files []backends.File) {
 	}
 }
 
-// Check checks what must be true of the tree in all: each reconciler's object is
-// accepted by its CRD, kustomize finds what it looks for and nothing is left over, and
-// the emission lists all objects. The backend is one whose reconciler speaks
-// Kubernetes.
+// Check checks the conditions for the whole tree, for a backend whose reconciler uses Kubernetes:
+//
+//   - The CRD of each reconciler's object accepts the object.
+//   - kustomize finds all files that it needs, and no file is unused.
+//   - The emission lists all objects.
 func (tree Tree) Check(t testing.TB) {
 	t.Helper()
 	tree.Conforms(t)
@@ -200,13 +201,15 @@ func (tree Tree) checkObjects(t testing.TB, target string, listed []backends.Obj
 	}
 }
 
-// Golden compares the tree, without the files that package kubernetes makes, to testdata/<test>.txtar, or writes
-// that file if KALYPSO_UPDATE is 1. What a file has depends on its first line, which an update keeps:
+// Golden compares the tree, without the files that package kubernetes makes, to
+// testdata/<test>.txtar, or writes that file if KALYPSO_UPDATE is 1. The content of a file
+// depends on its first line, which an update keeps:
 //
-//   - "as NAME": the differences from testdata/NAME.txtar, a tree in full: the files that only one has, and the
-//     differing lines of the others. If the tree in full changes too, it takes two runs to write both.
-//   - "about REGEXP": the lines that the case is about, and a digest of the tree in full.
-//   - anything else: the tree in full.
+//   - "as NAME" means the differences from testdata/NAME.txtar, a tree in full. These are the files that only
+//     one of the trees has, and the differing lines of the others. If the tree in full changes too, it takes
+//     two runs to write both.
+//   - "about REGEXP" means the lines that the case is about, and a digest of the tree in full.
+//   - Any other line means the tree in full.
 func (tree Tree) Golden(t *testing.T) {
 	t.Helper()
 	archive := &txtar.Archive{Comment: []byte(describe(tree.Diagnostics))}
@@ -244,8 +247,9 @@ func (tree Tree) Golden(t *testing.T) {
 	}
 }
 
-// differing returns what an archive has that another, of some name, has not: names of files that do
-// not exist, files of its own, and hunks of the others, without the numbers of their lines.
+// differing returns the differences between an archive and another one, full, with a name. They
+// are the names of missing files, files that full lacks, and hunks of the others, without the
+// numbers of their lines.
 func differing(name string, full, archive *txtar.Archive) *txtar.Archive {
 	had := map[string][]byte{}
 	for _, f := range full.Files {

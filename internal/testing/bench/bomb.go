@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// The bounds that the environments are beyond: small ones, as what is beyond large ones takes
-// as much more.
+// The bounds that the environments exceed. They are small, because an evaluation that exceeds
+// large bounds takes longer and needs more memory.
 const (
 	bombCPU    = 5 * time.Second
 	bombMemory = 1 << 30
 )
 
-// bombs is what builds of the sample platform take of which one environment is beyond a bound.
+// bombs is the cost of builds of the sample platform with one environment that exceeds a bound.
 type bombs struct {
 	CPU    cost `json:"cpu"`
 	Memory cost `json:"memory"`

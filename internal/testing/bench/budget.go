@@ -7,8 +7,7 @@ import (
 	"io"
 )
 
-// budget is what work may take. The budgets are those of a machine with two
-// processors.
+// budget is a limit for the cost of work. The budgets are for a machine with two processors.
 type budget struct {
 	work        string
 	assignments int // of the platform; 0 if it is none of the generated
@@ -29,8 +28,8 @@ var budgets = []budget{
 // vetBudget is for vet of the sample platform, in seconds of CPU time.
 const vetBudget = 0.3
 
-// otherBudgets are for what is measured once: what goes through servers of git,
-// inventories and pages. of returns false if it was not measured.
+// otherBudgets are for work that is measured once: work with servers of git, inventories and
+// pages. of returns false if it was not measured.
 var otherBudgets = []struct {
 	work, unit string
 	most       float64
@@ -205,7 +204,7 @@ func amount(n float64, unit string) string {
 	return fmt.Sprintf("%.3g %s", n, unit)
 }
 
-// What there is to say of a budget.
+// The results of a budget.
 const (
 	held   = "held"
 	missed = "MISSED"

@@ -136,8 +136,8 @@ func (b *bench) holders(value string) ([]string, error) {
 	return foldersOf(strings.Split(strings.TrimSuffix(string(printed), "\x00"), "\x00")), err
 }
 
-// foldersOf are the folders of assignments that hold files, sorted, and the files
-// that are in none. The records of what was built are left out.
+// foldersOf returns the folders of assignments that have files, and the files outside of such
+// folders, sorted. It leaves out the records of builds.
 func foldersOf(paths []string) []string {
 	var out []string
 	for _, path := range paths {

@@ -15,16 +15,17 @@ import (
 
 // composition compares kalypso with CUE on one platform.
 //
-// CUE gets the very files of the configs, and a comprehension that composes each
-// assignment's values of them. It is equivalent for these platforms, and not in
-// general: it relies on configs being written in the order of their layers and on
-// each matching by labels that all assignments have, it names the fields that have
-// defaults or lists that join, it checks no contract and fills no default of one
-// in, and it knows neither where a value comes from nor which are in conflict.
+// CUE gets the very files of the configs, and a comprehension that composes each assignment's
+// values of them. It is equivalent for these platforms, and not in general:
 //
-// Kalypso's time is that of a whole cold build without an output folder: the
-// platform is checked against the schema, scheduled, composed, checked against its
-// contracts and emitted.
+//   - It relies on configs in the order of their layers, and on matches by labels that all
+//     assignments have.
+//   - It names the fields with defaults, and the lists that join.
+//   - It checks no contract, and adds no defaults of a contract.
+//   - It knows neither the source of a value nor which values are in conflict.
+//
+// Kalypso's time is the time of a whole cold build without an output folder. The platform is
+// checked against the schema, scheduled, composed, checked against its contracts and emitted.
 type composition struct {
 	Kind        string `json:"kind"`
 	Assignments int    `json:"assignments"`
@@ -71,7 +72,7 @@ func measureComposition(k *kalypso, j job, runs int) (*composition, error) {
 	return c, runStepOf("compare", j)
 }
 
-// exported is the file with what CUE composed.
+// exported returns the name of the file with CUE's composition.
 func exported(j job, dir string) string { return filepath.Join(j.Dir, dir+".json") }
 
 // compareValues checks that CUE composed what kalypso did, except the fields that

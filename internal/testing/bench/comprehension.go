@@ -115,9 +115,9 @@ func labelsOf(e *engine.Environment, i int) map[string]string {
 	return labels
 }
 
-// matchingConfigs are the configs that match, except the one that is a function of the
-// assignment, in the order that they are written: by layer, as no two of one layer
-// match.
+// matchingConfigs returns the configs that match, except the config that is a function of the
+// assignment. They are in the order in which they are written. That is the order of layers,
+// because no two configs of a layer match.
 func matchingConfigs(configs []model.Config, labels map[string]string) ([]string, error) {
 	byLayer := map[int]string{}
 	layers := 0

@@ -12,12 +12,12 @@ import (
 	root "github.com/kalypso-io/kalypso"
 )
 
-// fleet is what it cost to ask where the commits of many environments are.
+// fleet is the cost of finding the commits of many environments.
 type fleet struct {
 	Environments int     `json:"environments"`
-	Repositories int     `json:"repositories"` // of GitOps, beside that of the platform
+	Repositories int     `json:"repositories"` // of GitOps, in addition to the platform's
 	Cold         carried `json:"cold"`         // with an empty store
-	Warm         carried `json:"warm"`         // with what an earlier run fetched
+	Warm         carried `json:"warm"`         // with the objects of an earlier run
 	LsRemote     carried `json:"lsRemote"`     // git's, of each repository
 }
 

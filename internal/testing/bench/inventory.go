@@ -16,12 +16,12 @@ import (
 	root "github.com/kalypso-io/kalypso"
 )
 
-// inventory is what it cost to compile a platform whose clusters are rows of a file.
+// inventory is the cost of compiling a platform whose clusters are rows of a file.
 type inventory struct {
 	Rows int       `json:"rows"`
 	Kind valueKind `json:"kind"`
-	// Read is what reads, checks and classifies all rows, where the classes are compiled
-	// already, and prints no cluster. The others are of a git commit; zero if they are not
+	// Read is the cost of reading, checking and classifying all rows if the classes are already
+	// compiled. It prints no cluster. The other costs are for a git commit; zero if they were not
 	// measured.
 	Read cost `json:"read"`
 	Cold cost `json:"cold"`

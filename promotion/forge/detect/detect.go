@@ -31,16 +31,17 @@ var known = map[string]struct{ kind, host string }{
 	"codeberg.org": {Gitea, "codeberg.org"}, "gitea.com": {Gitea, "gitea.com"},
 }
 
-// Detect returns the kind of the forge of a remote, the URL of the forge's instance and the
-// path of the repository there. For the kind none, both are empty.
+// Detect returns the kind of the forge of a remote, the URL of the forge's instance and the path
+// of the repository there. For the kind none, both are empty.
 //
-// override is the kind that the user chose, or "". Without it, the hosts of known services
-// count, then the variables that env, such as os.Getenv, returns for the host: GH_HOST,
-// GITHUB_SERVER_URL and GITHUB_API_URL, which name a Gitea where GITEA_ACTIONS or
-// FORGEJO_ACTIONS is true, and CI_SERVER_URL and GITLAB_HOST. Everything else is none.
+// override is the kind that the user chose, or "". Without it, Detect first checks the hosts of
+// known services. Then it checks the variables that env, such as os.Getenv, returns for the host:
+// GH_HOST, GITHUB_SERVER_URL, GITHUB_API_URL, CI_SERVER_URL and GITLAB_HOST. The GITHUB_
+// variables name a Gitea if GITEA_ACTIONS or FORGEJO_ACTIONS is true. If nothing matches, the
+// kind is None.
 //
-// The error is for an invalid URL, or for a kind that is not possible. It does not contain
-// credentials of the URL.
+// It returns an error if the URL is invalid, or if the kind is not possible. The error does not
+// contain credentials of the URL.
 func Detect(remoteURL string, env func(string) string, override string) (kind, base, path string, err error) {
 	switch override {
 	case None:

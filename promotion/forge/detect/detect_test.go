@@ -57,7 +57,7 @@ func TestDetect(t *testing.T) {
 		{"http://127.0.0.1:3000/acme/gitops", []string{"GITHUB_SERVER_URL=http://127.0.0.1:3000", "GITEA_ACTIONS=true"}, "", "gitea http://127.0.0.1:3000 acme/gitops"},
 		{"git@git.example.com:acme/gitops", []string{"GITLAB_HOST=git.example.com"}, "", "gitlab https://git.example.com acme/gitops"},
 		{"https://github.com/acme/gitops", []string{"CI_SERVER_URL=https://github.com"}, "", "github https://github.com acme/gitops"},
-		// What the user says.
+		// The kind that the user chose.
 		{"https://git.example.com/acme/gitops", nil, "gitlab", "gitlab https://git.example.com acme/gitops"},
 		{"ssh://git@[2001:db8::1]:2222/acme/gitops", nil, "gitea", "gitea https://[2001:db8::1] acme/gitops"},
 		{"git@[2001:db8::1]:acme/gitops", nil, "", "none  "},

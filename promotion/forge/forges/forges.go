@@ -15,9 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/gitlab"
 )
 
-// Open returns the repository of a URL on its forge; nil where it is on none. kind is the
-// kind of forge; "" to detect it from the URL and the environment. Tokens are those of the
-// environment, as the forges' own tools read it.
+// Open returns the repository of a URL on its forge. It returns nil if the URL is not on a forge.
+// kind is the kind of forge; "" to detect it from the URL and the environment. Tokens come from
+// the environment, in the same variables as for the forges' own tools.
 func Open(ctx context.Context, remote, kind string) (forge.Forge, error) {
 	kind, base, path, err := detect.Detect(remote, os.Getenv, kind)
 	if err != nil {
@@ -49,8 +49,8 @@ func Open(ctx context.Context, remote, kind string) (forge.Forge, error) {
 	return nil, nil
 }
 
-// HasToken says whether there is a token for a forge of a kind at a host, as HOST or
-// HOST:PORT. It does not ask the forge.
+// HasToken reports whether there is a token for a forge of a kind at a host, as HOST or
+// HOST:PORT. It does not send a request to the forge.
 func HasToken(kind, host string) bool {
 	found := false
 	switch kind {

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// drafts are those of the default of WORK_IN_PROGRESS_PREFIXES
+// drafts are the prefixes of drafts by the default of WORK_IN_PROGRESS_PREFIXES
 // (https://docs.gitea.com/administration/config-cheat-sheet).
 var drafts = server.Drafts{Prefix: "WIP: ", Pattern: lazyregexp.New(`(?i)^\s*((wip:|\[wip\])\s*)+`)}
 

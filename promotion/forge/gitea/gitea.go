@@ -1,9 +1,9 @@
-// Package gitea implements forge.Forge for repositories on Gitea and on Forgejo, with
-// Gitea's API, version 1 (https://docs.gitea.com/development/api-usage), which Forgejo
-// keeps (https://forgejo.org/docs/latest/user/api-usage/).
+// Package gitea implements forge.Forge for repositories on Gitea and on Forgejo, with Gitea's
+// API, version 1 (https://docs.gitea.com/development/api-usage), which Forgejo keeps
+// (https://forgejo.org/docs/latest/user/api-usage/).
 //
-// Change requests are pull requests, and drafts are those whose title begins with "WIP: ",
-// which is added to and removed from titles here. There are no deployments.
+// Change requests are pull requests. A title that begins with "WIP: " makes a pull request a
+// draft, and the package adds this prefix to titles and removes it. There are no deployments.
 package gitea
 
 import (
@@ -74,9 +74,9 @@ func New(ctx context.Context, base, path, token string, o Options) (*Forge, erro
 	return f, err
 }
 
-// Token returns the token for a host, as HOST or HOST:PORT, from the environment:
-// FORGEJO_TOKEN or GITEA_TOKEN, unless GITEA_SERVER_URL names another host, or, in a job of
-// Actions on that host, the job's.
+// Token returns the token for a host, as HOST or HOST:PORT, from the environment. It returns
+// FORGEJO_TOKEN or GITEA_TOKEN, unless GITEA_SERVER_URL names another host. In a job of Actions
+// on that host, it returns the job's token otherwise.
 func Token(host string) (string, bool) {
 	for _, name := range []string{"FORGEJO_TOKEN", "GITEA_TOKEN"} {
 		if token := os.Getenv(name); token != "" && server.Same(os.Getenv("GITEA_SERVER_URL"), host, true) {
@@ -108,9 +108,9 @@ func (f *Forge) Kind() string { return "gitea" }
 // Repository returns the URL of the repository's page.
 func (f *Forge) Repository() string { return f.base.JoinPath(f.owner, f.name).String() }
 
-// Limits returns those of Gitea's database: titles are VARCHAR(255), less the prefix of a
-// draft. Gitea has no limits for texts: these are what its pages show in a line, and the
-// size of a MySQL TEXT.
+// Limits returns the limits of Gitea. Its database stores titles as VARCHAR(255), and the prefix
+// of a draft is part of the title. Gitea has no limits for texts. These are the length of a line
+// on its pages, and the size of a MySQL TEXT.
 func (f *Forge) Limits() forge.Limits {
 	return forge.Limits{Title: 255 - len(drafts.Prefix), Body: 65535, StatusDescription: 255}
 }
@@ -145,7 +145,7 @@ func (f *Forge) fail(doing string, r *gitea.Response, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// code returns the status code of an answer; 0 for none.
+// code returns the status code of an answer. It returns 0 if there is no answer.
 func code(r *gitea.Response) int {
 	if r == nil || r.Response == nil {
 		return 0

@@ -335,7 +335,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// What waits is taken back, and what waits for nothing stays.
+// CancelMerge cancels a scheduled merge, and does not change a pull request without one.
 func TestCancelMerge(t *testing.T) {
 	server, f, _ := setup(t)
 	s := spec

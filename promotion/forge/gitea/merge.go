@@ -47,7 +47,8 @@ func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.Me
 	})
 }
 
-// settled returns the result without merging; "" for none.
+// settled returns the result if no merge is needed. It returns "" if the pull request can be
+// merged.
 func settled(pr *gitea.PullRequest, head git.Hash) (forge.MergeState, error) {
 	switch {
 	case server.Hash(pr.Head.Sha) != head:

@@ -83,7 +83,8 @@ func (r *repo) FindChange(ctx context.Context, head, base string) (found *forge.
 	return found, err
 }
 
-// find returns the open pull request between two branches; nil for none.
+// find returns the open pull request between two branches. It returns nil if there is no such
+// request.
 func (r *repo) find(ctx context.Context, head, base string) (*pull, error) {
 	var found *pull
 	err := pages(ctx, r, "pulls", values{"head": r.owner + ":" + head, "base": base, "state": "open"},
@@ -247,8 +248,8 @@ func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (saved *fo
 	return saved, err
 }
 
-// open returns the open pull request, a new one where there is none. Another process may
-// open it at the same time; and the list that has it then may be outdated for a moment.
+// open returns the open pull request. If there is no such request, it opens one. Another process
+// may open it at the same time, and the list that has it then may be outdated for a moment.
 func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
 	find := func() (*pull, error) { return r.find(ctx, spec.Head, spec.Base) }
 	p, err := find()

@@ -158,8 +158,8 @@ func (c *client) call(
 	return response.Header, nil
 }
 
-// failure returns the error of a request without what net/http adds, such as its URL. Errors
-// of net/http itself may quote the server.
+// failure returns the error of a request without the additions of net/http, such as the URL.
+// Errors of net/http itself may quote the server.
 func (c *client) failure(ctx context.Context, err error) error {
 	auth, unavailable, lost := (*forge.AuthError)(nil), (*forge.UnavailableError)(nil), (*server.LostError)(nil)
 	switch {
@@ -203,8 +203,8 @@ func pages[P any](ctx context.Context, r *repo, path string, query values, each 
 	return fmt.Errorf("%s has more than %d pages of %s", c.Host(), maxPages, path)
 }
 
-// next returns the URL of the next page in the Link header of this one; nil for none. It
-// gets the token, so it must be on the same server.
+// next returns the URL of the next page in the Link header of this one. It returns nil for the
+// last page. The URL gets the token, so it must be on the same server.
 func (c *client) next(header http.Header) (*url.URL, error) {
 	for link := range strings.SplitSeq(header.Get("Link"), ",") {
 		address, rest, ok := strings.Cut(link, ";")
@@ -220,7 +220,7 @@ func (c *client) next(header http.Header) (*url.URL, error) {
 	return nil, nil
 }
 
-// unprocessable is the kind of errors of GraphQL for what the current state does not allow.
+// unprocessable is the kind of GraphQL's errors if the current state does not allow an operation.
 const unprocessable = "UNPROCESSABLE"
 
 // graphQL runs one operation, by its name in the text.

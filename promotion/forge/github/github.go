@@ -1,11 +1,11 @@
-// Package github implements forge.Forge for a repository on GitHub: github.com, GitHub
-// Enterprise Cloud with data residency (*.ghe.com), and GitHub Enterprise Server. It calls
-// the REST API, and GraphQL where REST lacks a feature.
+// Package github implements forge.Forge for a repository on GitHub: github.com, GitHub Enterprise
+// Cloud with data residency (*.ghe.com), and GitHub Enterprise Server. It calls the REST API, and
+// GraphQL if REST lacks a feature.
 //
-// Credentials, hosts and sockets are those of the gh command. The package waits a minute at
-// most, for all that the server asks it to wait for; after that, the caller has to run
-// again later. Answers are not trusted: they are bounded, and what ends up in an error is
-// one printable line without the token.
+// The package uses the credentials, hosts and sockets of the gh command. It waits for the server
+// for a minute in total. After that, the caller has to run again later. The package does not
+// trust answers. It limits their size, and an error quotes them as one printable line without the
+// token.
 package github
 
 import (
@@ -23,9 +23,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Options configure New. The zero value is what commands use.
+// Options configure New. Commands use the zero value.
 type Options struct {
-	// Token is the credential; "" for that of gh: the environment, its files, its keyring.
+	// Token is the credential. If it is "", New uses the token of gh: the environment, its files,
+	// its keyring.
 	Token string
 	// Socket is a Unix socket for all hosts; "" for http_unix_socket of gh's configuration.
 	Socket string
@@ -63,7 +64,7 @@ type repo struct {
 	viewer   *string
 }
 
-// settings are those of the repository. Merge methods are nil where the token may not see
+// settings are the settings of the repository. Merge methods are nil if the token may not see
 // them.
 type settings struct {
 	Squash *bool `json:"allow_squash_merge"`
@@ -77,13 +78,14 @@ func (r *repo) Repository() string {
 	return "https://" + r.client.Host() + "/" + r.owner + "/" + r.name
 }
 
-// Limits returns those of the API's checks of pull requests and statuses.
+// Limits returns the limits in the API's checks of pull requests and statuses.
 func (r *repo) Limits() forge.Limits {
 	return forge.Limits{Title: 256, Body: 65536, StatusDescription: 140}
 }
 
-// Viewer uses GraphQL: for the token of an installation or a workflow, which REST's GET
-// /user refuses, it returns the app's name with [bot], as the creators of statuses have it.
+// Viewer uses GraphQL. REST's GET /user refuses the token of an installation or a workflow. For
+// such a token, GraphQL returns the app's name with [bot], the same name as the creator of its
+// statuses.
 func (r *repo) Viewer(ctx context.Context) (string, error) {
 	return requestOnce(r, &r.viewer, func() (string, error) {
 		var got struct {
@@ -145,7 +147,8 @@ func (r *repo) send(ctx context.Context, k server.Kind, method, path string, in,
 	return r.explain(ctx, err)
 }
 
-// explain finds the reason of a 404: GitHub also returns it for what a token may not see.
+// explain finds the reason of a 404. GitHub also returns 404 for objects that a token may not
+// see.
 func (r *repo) explain(ctx context.Context, err error) error {
 	if isRefusal(err, http.StatusNotFound) {
 		if _, hidden := r.setup(ctx); hidden != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/github"
 )
 
-// asCommand has the test's binary ask who it is on a host, with nothing but its
-// environment.
+// asCommand makes the test's binary print its user on a host, with only its environment as
+// configuration.
 const asCommand = "KALYPSO_TEST_VIEWER_ON"
 
-// TestMain keeps the tests from the configuration of whoever runs them, which go-gh
-// reads once.
+// TestMain keeps the tests from the configuration of the user who runs them, which go-gh reads
+// once.
 func TestMain(m *testing.M) {
 	if host := os.Getenv(asCommand); host != "" {
 		os.Exit(printViewer(host))

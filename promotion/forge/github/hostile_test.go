@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/github"
 )
 
-// every calls all that reads or writes.
+// every calls all methods that read or write.
 func (w *world) every(ctx context.Context) map[string]error {
 	out := map[string]error{}
 	_, out["viewer"] = w.forge.Viewer(ctx)
@@ -93,7 +93,7 @@ func TestHostileLength(t *testing.T) {
 	}
 }
 
-// A new pull request or deployment that is none is not taken for one.
+// An answer without a pull request or a deployment does not count as a new one.
 func TestHostileCreation(t *testing.T) {
 	for _, body := range []string{"", "{}", "[]", `{"number":-1,"id":-1}`, `{"number":1,"state":"open","head":{"sha":"main"}}`} {
 		w := start(t, "github.com")
@@ -110,7 +110,7 @@ func TestHostileCreation(t *testing.T) {
 	}
 }
 
-// Another pull request than the one that was asked for is none.
+// A pull request with the wrong number is rejected.
 func TestHostileNumber(t *testing.T) {
 	w := start(t, "github.com")
 	number := w.save(t).Number
@@ -141,7 +141,7 @@ func TestHostileLinks(t *testing.T) {
 	}
 }
 
-// What is no HTTP at all is quoted by net/http, without the token here.
+// If an answer is not HTTP, net/http quotes it. The package removes the token from it.
 func TestHostileProtocol(t *testing.T) {
 	t.Chdir(t.TempDir()) // the path of a socket may not be long
 	const socket = "s"

@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 		name   string
 		fault  forgetest.Fault
 		waited time.Duration
-		until  time.Duration // 0 where it works in the end
+		until  time.Duration // 0 if it works in the end
 	}{
 		{name: "seconds", fault: limit(429, 1, "Retry-After", "20"), waited: 20 * time.Second},
 		{name: "seconds, 403", fault: limit(403, 1, "Retry-After", "20"), waited: 20 * time.Second},
@@ -175,7 +175,7 @@ func TestWritesAreApart(t *testing.T) {
 	}
 }
 
-// A new token of an app is unknown for a moment; what is not there stays away.
+// A new token of an app is unknown for a moment. A missing object stays missing.
 func TestFreshToken(t *testing.T) {
 	w := start(t, "github.com")
 	w.Inject(refused(404, "", "", "Not Found"))
@@ -188,7 +188,7 @@ func TestFreshToken(t *testing.T) {
 	}
 }
 
-// What is wrong with a token is said, with a way out and without the token.
+// An error about a token names the problem and a way to solve it, without the token.
 func TestAuth(t *testing.T) {
 	for _, c := range []struct {
 		name, host    string
@@ -219,7 +219,7 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// Who gives up is not kept.
+// A request ends when its context is cancelled.
 func TestCanceled(t *testing.T) {
 	w := start(t, "github.com")
 	w.Inject(forgetest.Fault{Status: 500, Times: 9})

@@ -316,8 +316,8 @@ func (r *repo) reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 	return &forge.Reviews{Reviews: forge.ByReviewer(newest), Required: required}, nil
 }
 
-// required returns GitHub's own decision. Without a rule that requires reviews there is
-// none: then the result is Unknown.
+// required returns GitHub's own decision. Without a rule that requires reviews, GitHub has no
+// decision, and the result is Unknown.
 func (r *repo) required(ctx context.Context, number int) (forge.Requirement, error) {
 	var got struct {
 		Repository struct {

@@ -12,7 +12,7 @@ import (
 
 const mergePath = "/repos/acme/fleet/pulls/*"
 
-// What a pull request's branches and rules are decides what becomes of it.
+// The branches and rules of a pull request decide the result of a merge.
 func TestMerge(t *testing.T) {
 	later := forge.MergeOptions{Title: "Promote", Message: "Kalypso-Ring: eu", WhenAllowed: true}
 	now := later
@@ -120,7 +120,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// What waits is merged once the rules allow it, with the words that were given.
+// A waiting pull request is merged once the rules allow it, with the given title and message.
 func TestMergeLater(t *testing.T) {
 	w := start(t, "github.corp.example")
 	w.repo.Change(func(r *forgetest.GitHubRepository) { r.Rules["prod"] = forgetest.GitHubRules{Approvals: 1} })
@@ -180,7 +180,8 @@ func TestMergeLaterRace(t *testing.T) {
 	}
 }
 
-// What waits is taken back, by itself or in a queue, and what waits for nothing stays.
+// CancelMerge cancels a scheduled merge or a place in the merge queue. It does not change a pull
+// request without one.
 func TestCancelMerge(t *testing.T) {
 	for name, prepare := range map[string]func(*world, int){
 		"nothing":    func(*world, int) {},

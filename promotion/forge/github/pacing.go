@@ -18,23 +18,29 @@ import (
 )
 
 // paced returns the transport between the retries of package server and the transport of gh's
-// client: wrappers that do one thing each. A request of "GET repos/acme/fleet/pulls" gets the
-// ETag of the last answer (etags), needs no turn (turns is for writes), waits until the limit
-// "core" is open (limits), is repeated where a new token is not known yet (freshToken), and its
-// answer is read completely (complete). c has its Server only after this.
+// client. It consists of wrappers that do one thing each. For example, a request "GET
+// repos/acme/fleet/pulls" passes these steps:
+//
+//   - etags adds the ETag of the last answer.
+//   - turns lets it pass, because only writes take turns.
+//   - limits waits until the limit "core" is open.
+//   - freshToken repeats it if GitHub does not know a new token yet.
+//   - complete reads its whole answer.
+//
+// c has its Server only after this.
 func paced(base http.RoundTripper, c *client, o Options) http.RoundTripper {
 	base = &freshToken{base: complete{base}}
-	// Waits for a limit count for the patience of package server, and waits for a turn do not:
-	// who writes much would not come to an end.
+	// Waits for a limit count for the patience of package server, and waits for a turn do not.
+	// Otherwise a run with many writes would never finish.
 	base = &limits{base: base, now: o.Now, exhausted: map[string]time.Time{},
 		wait: func(ctx context.Context, d time.Duration) error { return c.Wait(ctx, d) }}
 	base = &turns{base: base, now: o.Now, wait: o.Wait, turn: make(chan struct{}, 1)}
 	return newEtags(base)
 }
 
-// The bounds of GitHub's best practices for the REST API: one write at a time, a second apart
-// where there are many, and a pause of a minute where a limit has no end time. The first burst
-// of writes is not delayed: with it, no minute has more than the 80 that GitHub allows.
+// The bounds of GitHub's best practices for the REST API. A client sends one write at a time, and
+// many writes a second apart. It pauses a minute if a limit has no end time. The first burst of
+// writes is not delayed: with it, no minute has more than the 80 writes that GitHub allows.
 const (
 	gap          = time.Second
 	burst        = 20
@@ -144,7 +150,7 @@ func isLimited(response *http.Response) bool {
 		strings.Contains(text, "abuse detection") // of older servers
 }
 
-// resetOf returns when the window of a limit ends; false where the server does not say it.
+// resetOf returns the end of a limit's window. It returns false if the server does not send it.
 func resetOf(header http.Header) (time.Time, bool) {
 	seconds, err := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64)
 	return time.Unix(seconds, 0), err == nil
@@ -158,7 +164,7 @@ type turns struct {
 	now  func() time.Time
 	wait func(context.Context, time.Duration) error
 	turn chan struct{} // has one element during a write
-	due  time.Time     // when the next write would be if all were a gap apart; of who has the turn
+	due  time.Time     // when the next write would be if all were a gap apart; owned by the holder of the turn
 }
 
 func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -185,8 +191,8 @@ func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(r)
 }
 
-// freshToken repeats the first request where a server knows nothing yet: what a token may not
-// see is a 404, and so is everything before the server knows a new token.
+// freshToken repeats the first request if a server does not know the token yet. Such a server
+// answers everything with 404, the same status as for objects that a token may not see.
 type freshToken struct {
 	base  http.RoundTripper
 	known atomic.Bool // whether the server has answered before
@@ -209,9 +215,9 @@ const (
 	maxCachedBytes = 16 << 20
 )
 
-// etags asks for what was read before only if it has changed: unchanged answers do not count
-// for rate limits. It keeps answers with an ETag by URL, and drops the least recently used
-// first. Any number of goroutines may use it.
+// etags sends the ETag of an earlier answer with a request. Unchanged answers do not count for
+// rate limits. It keeps answers with an ETag by URL, and drops the least recently used first. Any
+// number of goroutines may use it.
 type etags struct {
 	base http.RoundTripper
 

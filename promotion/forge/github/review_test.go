@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// The newest word of each reviewer counts, a comment is none, and a dismissal ends
-// what was said.
+// The newest decision of each reviewer counts. A comment is not a decision, and a dismissal
+// revokes one.
 func TestReviews(t *testing.T) {
 	for _, host := range hosts {
 		w := start(t, host)

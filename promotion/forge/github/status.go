@@ -59,10 +59,10 @@ type checkRun struct {
 	} `json:"app"`
 }
 
-// Statuses makes two requests of REST for a commit. One query of GraphQL could read many
-// commits, but returns only the newest status of each name, without the history that has
-// the start of a soak or statuses of others, and has other names for bots. Repeated
-// requests have an ETag, and do not count for rate limits where nothing changed.
+// Statuses makes two requests of REST for a commit. One query of GraphQL could read many commits,
+// but it returns only the newest status of each name, and has other names for bots. It lacks the
+// history, which contains the start of a soak and statuses of others. Repeated requests have an
+// ETag, and do not count for rate limits if nothing has changed.
 func (r *repo) Statuses(
 	ctx context.Context, commits []git.Hash,
 ) (all map[git.Hash][]forge.Status, err error) {
@@ -229,7 +229,7 @@ func (r *repo) Deploy(ctx context.Context, d forge.Deployment) error {
 			newest = []deployment{{}}
 			payload := d.Payload
 			if payload == nil {
-				payload = map[string]string{} // null is no payload
+				payload = map[string]string{} // null is not a payload
 			}
 			// It is neither merged nor checked: it runs already.
 			err = r.send(ctx, server.Write, http.MethodPost, "deployments", map[string]any{

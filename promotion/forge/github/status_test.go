@@ -104,7 +104,7 @@ func TestStatusesWithoutChecks(t *testing.T) {
 	}
 }
 
-// A status is said once, also where the answer is lost, and by each user.
+// Each user sets a status only once, even if the answer was lost.
 func TestSetStatus(t *testing.T) {
 	s := forge.Status{Name: "kalypso/qa", State: forge.Success, Description: "100/100", URL: "https://hub.example/1"}
 	path := "/repos/acme/fleet/statuses/*"
@@ -151,7 +151,7 @@ func TestSetStatus(t *testing.T) {
 	}
 }
 
-// What is said already is found on later pages too, and is not said again.
+// SetStatus also finds an existing status on later pages, and does not set it again.
 func TestSetStatusAmongMany(t *testing.T) {
 	w := start(t, "github.com")
 	s := forge.Status{Name: "kalypso/qa", State: forge.Success}

@@ -130,7 +130,7 @@ func (f *Forge) update(ctx context.Context, mr *gl.BasicMergeRequest, spec forge
 	return &updated.BasicMergeRequest, nil
 }
 
-// without returns the elements of all that are not in some, in the order of all.
+// without returns the first list without the elements of some, in the same order.
 func without[T comparable](all, some []T) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(t T) bool { return slices.Contains(some, t) })
 }
@@ -194,7 +194,8 @@ func (f *Forge) Comment(ctx context.Context, number int, text string) error {
 	})
 }
 
-// newestNote returns the newest comment of the viewer; nil for none.
+// newestNote returns the newest comment of the viewer. It returns nil if there is no such
+// comment.
 func (f *Forge) newestNote(ctx context.Context, number int) (*gl.Note, error) {
 	found, err := server.Pages(func(n int) ([]*gl.Note, int, error) {
 		notes, r, err := f.api.Notes.ListMergeRequestNotes(f.project, int64(number), &gl.ListMergeRequestNotesOptions{

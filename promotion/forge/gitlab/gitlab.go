@@ -1,13 +1,13 @@
-// Package gitlab implements forge.Forge for projects on gitlab.com and on self-managed
-// GitLab instances, with GitLab's REST API, version 4 (https://docs.gitlab.com/api/rest/).
+// Package gitlab implements forge.Forge for projects on gitlab.com and on self-managed GitLab
+// instances, with GitLab's REST API, version 4 (https://docs.gitlab.com/api/rest/).
 //
-// Change requests are merge requests, and drafts are those whose title begins with "Draft:
-// ", which is added to and removed from titles here. Reviewers are users: groups review by
-// GitLab's approval rules.
+// Change requests are merge requests. A title that begins with "Draft: " makes a merge request a
+// draft, and the package adds this prefix to titles and removes it. Reviewers are users: groups
+// review by GitLab's approval rules.
 //
-// GitLab's default merge method also merges into a base that has moved. Merge refuses that,
-// but a merge that GitLab makes by itself later does not: the project's merge method should
-// be a semi-linear history or fast-forward.
+// GitLab's default merge method also merges into a base that has moved. Merge refuses that, but a
+// merge that GitLab makes by itself later does not. The project's merge method should be a
+// semi-linear history or fast-forward.
 package gitlab
 
 import (
@@ -121,8 +121,8 @@ func (f *Forge) Kind() string { return "gitlab" }
 // Repository returns the URL of the project's page.
 func (f *Forge) Repository() string { return f.base.JoinPath(f.project).String() }
 
-// Limits returns those of GitLab (https://docs.gitlab.com/administration/instance_limits/
-// and the columns of its database), less the prefix of a draft's title.
+// Limits returns the limits of GitLab (https://docs.gitlab.com/administration/instance_limits/
+// and the columns of its database). The prefix of a draft is part of a title.
 func (f *Forge) Limits() forge.Limits {
 	return forge.Limits{Title: 255 - len(drafts.Prefix), Body: 1 << 20, StatusDescription: 255}
 }
@@ -160,7 +160,7 @@ func (f *Forge) fail(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// code returns the status code of an error; 0 for none.
+// code returns the status code of an error. It returns 0 if the error has none.
 func code(err error) int {
 	answer := (*gl.ErrorResponse)(nil)
 	switch {

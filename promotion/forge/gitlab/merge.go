@@ -15,12 +15,12 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Merge implements forge.Forge. The head must contain the base: otherwise GitLab would make
-// a tree that nobody has reviewed, and the error is git.ErrLostRace.
+// Merge implements forge.Forge. The head must contain the base. Otherwise GitLab would make a
+// tree that nobody has reviewed, and Merge returns git.ErrLostRace.
 //
-// The project decides whether a merge request is merged by a commit or by a fast-forward,
-// not the request: another Method than the project's is an error. Where the method is merge
-// or rebase, the base's commits are the head's.
+// The project, not the request, decides whether a merge request is merged by a commit or by a
+// fast-forward. If Method is not the project's method, Merge returns an error. If the method is
+// merge or rebase, the commits of the head become commits of the base.
 func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (forge.MergeState, error) {
 		squash, err := f.squash(ctx, o.Method)
@@ -75,7 +75,8 @@ func (f *Forge) checked(ctx context.Context, number int) (*gl.MergeRequest, erro
 	}
 }
 
-// settled returns the result without merging; "" for none.
+// settled returns the result if no merge is needed. It returns "" if the merge request can be
+// merged.
 func (f *Forge) settled(mr *gl.MergeRequest, head git.Hash) (forge.MergeState, error) {
 	switch {
 	case server.Hash(mr.SHA) != head:

@@ -84,8 +84,8 @@ var buildStates = map[forge.State]gl.BuildStateValue{
 	forge.Pending: gl.Pending, forge.Success: gl.Success, forge.Failure: gl.Failed,
 }
 
-// SetStatus implements forge.Forge. A pending status of which only the description has
-// changed may keep the old one: GitLab has no transition from pending to pending.
+// SetStatus implements forge.Forge. If only the description of a pending status has changed, the
+// status may keep the old one, because GitLab has no transition from pending to pending.
 func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		all, err := f.statuses(ctx, commit, s.Name)

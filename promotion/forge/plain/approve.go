@@ -37,14 +37,16 @@ func ApprovalTag(environment, digest string) (string, error) {
 	return name, nil
 }
 
-// Approvals returns who approves a digest for an environment: the newest approval of each,
-// sorted by name. A tag counts if it is annotated, is of a commit, contains its own name,
-// so that one for another environment cannot be used, and has an SSH signature for the
-// namespace git by a key that was allowed at the time of the tag, as git verify-tag checks
-// it. Others are left out.
+// Approvals returns the approvals of a digest for an environment: the newest approval of each
+// person, sorted by name. It ignores a tag unless the tag meets all conditions:
 //
-// The name has only a part of the digest: Commit is the tagged commit, and callers must
-// compare it with the one to promote.
+//   - It is annotated, and is a tag of a commit.
+//   - It contains its own name, so that a tag for another environment cannot be used.
+//   - It has an SSH signature for the namespace git, as git verify-tag checks it, by a key that was
+//     allowed at the time of the tag.
+//
+// The name has only a part of the digest: Commit is the tagged commit, and callers must compare
+// it with the one to promote.
 func (f *Forge) Approvals(ctx context.Context, environment, digest string) ([]forge.Review, error) {
 	name, err := ApprovalTag(environment, digest)
 	if err != nil {
@@ -149,7 +151,7 @@ func (f *Forge) Flush(ctx context.Context) error {
 	return nil
 }
 
-// tip returns the commit of the notes: that of what is held, or the one of the ref.
+// tip returns the commit of the notes: the commit of the held notes, or the commit of the ref.
 func (f *Forge) tip(ctx context.Context, ref string) (git.Hash, error) {
 	refs, err := f.repository.Refs(ctx)
 	if err != nil || f.held == nil || f.held.tip.IsZero() || ref != notesRef {

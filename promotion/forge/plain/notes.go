@@ -14,7 +14,7 @@ import (
 // (https://git-scm.com/docs/git-notes, NOTES).
 const fanOut = 1000
 
-// notes reads notes, and caches what it has read.
+// notes reads notes, and caches them.
 type notes struct {
 	from    objects
 	trees   map[git.Hash][]git.Entry
@@ -172,8 +172,8 @@ func (w *writing) spread(entries []git.Entry) ([]git.Entry, error) {
 	return rest, nil
 }
 
-// joined adds a note to a folder. Where it has one of that name, from a program with
-// another form, all lines of both are kept.
+// joined adds a note to a folder. If the folder has a note of that name, from a program with
+// another form, joined keeps all lines of both.
 func (w *writing) joined(folder []git.Entry, note git.Entry) ([]git.Entry, error) {
 	at := slices.IndexFunc(folder, func(e git.Entry) bool { return e.Name == note.Name && e.Mode != git.FolderMode })
 	if at < 0 {

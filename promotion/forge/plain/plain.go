@@ -1,11 +1,11 @@
 // Package plain implements forge.Forge for a GitOps repository without a forge: on any git
 // server, or on a disk without a network.
 //
-// Statuses are git notes of refs/notes/kalypso on their commits: a line of JSON each, which
-// is only ever added, so that git notes merge -s union joins the notes of two processes.
-// `git notes --ref=kalypso show COMMIT` shows them. The author and the time of a line are
-// those of the commit of the notes that added it: its committer, who can be anybody, or,
-// where it is signed, the principal of the key in the policy's allowed signers.
+// Statuses are git notes of refs/notes/kalypso on their commits, a line of JSON each. Programs
+// only add lines, so that git notes merge -s union joins the notes of two processes. `git notes
+// --ref=kalypso show COMMIT` shows them. The commit of the notes that added a line determines its
+// author and time. The author is the committer, who can be anybody. If the commit is signed, the
+// author is the principal of the key in the policy's allowed signers.
 //
 // Approvals are annotated tags signed with SSH, kalypso/approve/ENVIRONMENT/DIGEST12; see
 // Approvals. There are no change requests and no deployments.
@@ -42,7 +42,7 @@ type Repository interface {
 type Options struct {
 	// By is the committer of notes; its time is not used.
 	By git.Signature
-	// Signer signs the commits of notes; nil for none.
+	// Signer signs the commits of notes; nil if they are not signed.
 	Signer ssh.Signer
 	// AllowedSigners is the policy's .kalypso/allowed_signers, in the format of
 	// ssh-keygen(1). Without it no signature is trusted.
@@ -59,8 +59,8 @@ type Forge struct {
 	signers    signers
 
 	mu    sync.Mutex
-	notes *notes // with a cache of what was read
-	held  *held  // nil where statuses are pushed immediately
+	notes *notes // with a cache
+	held  *held  // nil if statuses are pushed immediately
 }
 
 var _ forge.Forge = (*Forge)(nil)

@@ -135,7 +135,7 @@ func set(t *testing.T, f *plain.Forge, commit git.Hash, name string, state forge
 	}
 }
 
-// said returns what was said of a commit, as BY NAME STATE DESCRIPTION.
+// said returns the statuses of a commit, as BY NAME STATE DESCRIPTION.
 func said(t *testing.T, f *plain.Forge, commit git.Hash) []string {
 	t.Helper()
 	all, err := f.Statuses(t.Context(), []git.Hash{commit, commit})
@@ -184,12 +184,12 @@ func TestStatuses(t *testing.T) {
 	if out, err := b.run("fsck", "--strict"); err != nil {
 		t.Error(out)
 	}
-	// Lines of people, and of others, are no statuses.
+	// Lines of people or other programs do not count as statuses.
 	b.git("notes", "--ref=kalypso", "append", "-m", `{"name":"x","state":"great"}`, "-m", "looks good", "-m", `{"name":"kalypso/prod","state":"failure"}`, one.String())
 	expect(t, "what git added", said(t, ann, one), append([]string{"Dora <dora@example.com> kalypso/prod failure "}, want...))
 }
 
-// A clock that is behind does not say it before what it answers.
+// If a process's clock is behind, its status still gets a later time than the status before it.
 func TestClockBehind(t *testing.T) {
 	b := newBare(t)
 	one := b.commit("one")
@@ -202,8 +202,8 @@ func TestClockBehind(t *testing.T) {
 	}
 }
 
-// Two processes that are not aware of each other lose nothing, and git merges what was
-// said in two repositories.
+// Two processes that do not know of each other lose no statuses, and git merges the statuses of
+// two repositories.
 func TestRaces(t *testing.T) {
 	b, c := newBare(t), &clock{now: start}
 	one := b.commit("one")
@@ -270,7 +270,7 @@ func TestUnion(t *testing.T) {
 	})
 }
 
-// Many notes are fanned out, for git as well, and each stays where it was said.
+// Many notes are fanned out, as git does it, and each status keeps its author.
 func TestFanOut(t *testing.T) {
 	b, c := newBare(t), &clock{now: start}
 	const many = 1000

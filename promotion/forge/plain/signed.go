@@ -18,7 +18,7 @@ import (
 type object struct {
 	headers [][2]string // in their order, continuation lines joined by newlines
 	message string
-	// payload is what a signature is of, and signature the armoured signature.
+	// payload is the signed text, and signature the armoured signature.
 	payload, signature []byte
 }
 
@@ -78,8 +78,8 @@ func parseHeaders(text string) (headers [][2]string) {
 	return headers
 }
 
-// header returns the only header of a name: of two, readers could use either, so neither
-// counts. It is "" for none.
+// header returns the only header with a name. If there are two, readers could use either, so
+// neither counts. It returns "" if no header counts.
 func (o object) header(name string) string {
 	found, value := 0, ""
 	for _, h := range o.headers {
@@ -120,7 +120,7 @@ func parsePerson(value string) (string, time.Time, bool) {
 // committer can take the name of a signer.
 func person(name, email string) string { return name + " <" + email + ">" }
 
-// namespace is that of git's signatures.
+// namespace is the namespace of git's signatures.
 const namespace = "git"
 
 var errUnsigned = errors.New("it is not signed with SSH")

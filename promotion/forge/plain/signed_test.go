@@ -71,7 +71,7 @@ func keygen() bool {
 	return err == nil
 }
 
-// Whom the allowed signers let approve, which is what git says of the same tag.
+// The allowed signers decide whose approvals count, and git agrees about the same tag.
 func TestAllowedSigners(t *testing.T) {
 	ann, bob := newKey(t, "ann"), newKey(t, "bob")
 	b, c := newBare(t), &clock{now: start}
@@ -122,7 +122,7 @@ func TestAllowedSigners(t *testing.T) {
 	}
 }
 
-// What a tag must be to count.
+// The conditions for a tag to count as an approval.
 func TestApprovals(t *testing.T) {
 	ann, bob := newKey(t, "ann"), newKey(t, "bob")
 	b, c := newBare(t), &clock{now: start}
@@ -207,8 +207,8 @@ func TestGitTag(t *testing.T) {
 	expect(t, "approvals", got, []forge.Review{{By: "ann", Approved: true, Commit: one, At: start}})
 }
 
-// What is signed is of the key's owner, whatever the committer says, and nobody can
-// take the owner's name.
+// The owner of the key is the author of a signed status, whatever the committer is. Nobody else
+// can use the owner's name.
 func TestSignedStatuses(t *testing.T) {
 	bot, stranger := newKey(t, "bot"), newKey(t, "stranger")
 	b, c := newBare(t), &clock{now: start}
@@ -221,7 +221,7 @@ func TestSignedStatuses(t *testing.T) {
 	set(t, signed, one, "a", forge.Success, "")
 	expect(t, "the tip after the same again", b.git("rev-parse", "refs/notes/kalypso"), commit)
 	set(t, other, one, "a", forge.Success, "")
-	// A signature that is moved to another commit is none.
+	// A signature that is moved to another commit does not count.
 	text := b.git("cat-file", "commit", commit) + "\n"
 	forged := plumbing.NewHash(b.git("hash-object", "-t", "commit", "-w", b.file(strings.Replace(text, "success", "failure", 1))))
 	expect(t, "statuses", said(t, signed, one), []string{"kalypso-bot a success ", "Bot <bot@example.com> a success "})

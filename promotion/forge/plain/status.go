@@ -74,8 +74,8 @@ type line struct {
 	text  string
 }
 
-// history returns the statuses in the notes at a commit, with their authors: for each line
-// it goes back to the oldest commit that has it, through the first parent that does.
+// history returns the statuses in the notes at a commit, with their authors. For each line it
+// goes back to the oldest commit that has it, through the first parent with that line.
 func (f *Forge) history(ctx context.Context, tip git.Hash, about []git.Hash,
 	n *notes) (map[git.Hash][]forge.Status, error) {
 	if tip.IsZero() {

@@ -94,10 +94,10 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 	return f, true
 }
 
-// reports returns one report for each assignment and cluster, sorted: the worst of its
-// objects, of equally bad ones one that does not apply the folder, and only waits for others.
-// Without an object that applies the folder and has a wanted commit, it is not
-// healthy, because it is not known what runs.
+// reports returns one report for each assignment and cluster, sorted. It is the worst report of
+// the objects. Among equally bad objects, it prefers one that does not apply the folder and only
+// waits for others. If no object applies the folder and has a wanted commit, the report is not
+// healthy, because it is not known which commit runs.
 func (e *expected) reports(found []finding, by string, now time.Time) []rollout.Report {
 	type key struct{ assignment, cluster string }
 	groups := map[key][]finding{}
@@ -138,8 +138,9 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 	return out
 }
 
-// wait makes failures of other objects wait for the one that applies the folder, as long as that has not
-// applied a wanted commit: they are about what it applied before.
+// wait makes failures of other objects wait for the object that applies the folder, as long as
+// that object has not applied a wanted commit. The failures are about the commit that it applied
+// before.
 func wait(group []finding) {
 	if !slices.ContainsFunc(group, func(f finding) bool { return f.applies && (!f.current || f.Last != "") }) {
 		return

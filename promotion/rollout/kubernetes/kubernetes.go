@@ -64,10 +64,10 @@ func New(o Options) (*Source, error) {
 // Name returns "kubeconfig PATH".
 func (s *Source) Name() string { return "kubeconfig " + s.options.Kubeconfig }
 
-// Reports returns a report for each assignment and cluster that has an object of it. The
-// error is of the clusters that could not be read: a *forge.AuthError where one wants other
-// credentials or more permissions, a *forge.UnavailableError where it does not answer in
-// time. The reports are then the other clusters'.
+// Reports returns a report for each assignment and cluster that has an object of it. It returns
+// an error if some clusters cannot be read, with the reports of the other clusters. The error is
+// a *forge.AuthError if a cluster wants other credentials or more permissions, and a
+// *forge.UnavailableError if a cluster does not answer in time.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	kinds := kindsOf(w)
 	if len(kinds) == 0 {

@@ -148,11 +148,11 @@ func (a *application) synced() bool {
 		(operation.SyncResult.Revision != "" || len(operation.SyncResult.Revisions) > 0) && a.tried()
 }
 
-// refreshed reports whether the live objects were compared after the last sync. Argo CD writes
-// the result of a sync first, and that of the comparison after it a moment later: until then
-// they still differ as they did before. The times are whole seconds. Where a sync began and ended
-// in the second of a comparison, that was before it, as far as anybody knows: the next one comes
-// by itself.
+// refreshed reports whether Argo CD has compared the live objects after the last sync. Argo CD
+// first writes the result of a sync, and a moment later the result of the comparison after it.
+// Until then the objects still differ as before. The times are whole seconds. If a sync began and
+// ended in the second of a comparison, refreshed assumes that the comparison was before the sync.
+// The next comparison happens without any action.
 func (a *application) refreshed() bool {
 	compared, operation := a.Status.ReconciledAt, &a.Status.OperationState
 	return compared.IsZero() || !compared.Before(&operation.FinishedAt) && operation.StartedAt.Before(&compared)

@@ -56,10 +56,10 @@ type fluxObject struct {
 // waiting are reasons of a Ready that is false only until something else is done.
 var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true, "HealthCheckCanceled": true}
 
-// judgeFlux returns the state of a Kustomization or HelmRelease. Ready is its newest
-// condition, and covers everything that it waits for. It is Unknown for a moment in each
-// interval, while the same content is applied again, and while one that failed is tried again:
-// then the state is how that ended the last time.
+// judgeFlux returns the state of a Kustomization or HelmRelease. Ready is its newest condition,
+// and covers everything that it waits for. It is Unknown for a moment in each interval while Flux
+// applies the same content again, and while Flux retries an attempt that failed. judgeFlux then
+// returns the result of the previous attempt.
 func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 	var o fluxObject
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
@@ -125,8 +125,9 @@ func (o *fluxObject) succeeded() bool {
 	return len(h) > 0 && h[0].LastReconciledStatus == "ReconciliationSucceeded"
 }
 
-// failure returns how the last attempt at what is attempted now failed, and since when such
-// attempts fail; "" if it did not, or if no condition reports it.
+// failure returns the reason why the last attempt at the present revision failed, and the time
+// since which such attempts fail. It returns "" if the attempt did not fail, or if no condition
+// reports it.
 func (o *fluxObject) failure() (reason string, since time.Time) {
 	s := &o.Status
 	if h := s.History; len(h) > 0 && h[0].LastReconciledStatus != "" {

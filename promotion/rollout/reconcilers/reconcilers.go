@@ -36,8 +36,8 @@ var (
 		Resource: "bundledeployments"}, "BundleDeployment", judgeFleet}
 )
 
-// InGroups returns the kinds of objects in API groups, as the Traits of a backend have them:
-// those that apply what an assignment wants.
+// InGroups returns the kinds of objects in API groups, as the Traits of a backend have them.
+// These objects apply the folder of an assignment.
 func InGroups(groups []string) []Kind {
 	var out []Kind
 	for _, k := range []Kind{Kustomizations, HelmReleases, Applications} {
@@ -119,8 +119,9 @@ const (
 	inCluster = "https://kubernetes.default.svc"
 )
 
-// Destination returns the cluster that an object is for: the cluster that has it, unless it
-// names another one; "" if it has only the other's address.
+// Destination returns the cluster that an object is for. This is the cluster that has the object,
+// unless the object names another one. It returns "" if the object has only the address of the
+// other cluster.
 func (k Kind) Destination(o *unstructured.Unstructured, on string) string {
 	switch k.Name {
 	case BundleDeployments.Name:

@@ -28,9 +28,9 @@ import (
 type Options struct {
 	// By are the authors that may report, as forge.Status.By; none for anybody.
 	By []string
-	// Clusters are the names of clusters by their text in a status's name: with Flux the
-	// first eight digits of the uid of the cluster's Provider, unless that has a
-	// commitStatusExpr. A text that is not among them is a cluster's own name.
+	// Clusters are the names of clusters by their text in a status's name. With Flux, the text is
+	// the first eight digits of the uid of the cluster's Provider, unless the Provider has a
+	// commitStatusExpr. A text without an entry is a cluster's own name.
 	Clusters map[string]string
 }
 
@@ -68,15 +68,15 @@ type Reading struct {
 	Ignored int
 }
 
-// Read returns the reports of the wanted assignments. For each assignment and cluster, the
-// newest commit with a status counts, and the newest status of each name on it; an older
-// commit counts only if no newer one has any, because both want the same assignment.
+// Read returns the reports of the wanted assignments. For each assignment and cluster, the newest
+// commit with a status counts, and the newest status of each name on it. An older commit counts
+// only if no newer one has any, because both want the same assignment.
 //
-// A status is about an assignment if a segment of its name, between slashes, is the name of
-// the assignment's object: kustomization/NAME/0c9c2e41, argocd/NAME,
-// continuous-delivery/NAME, prod-eu/kustomization/NAME, NAME. The rest of the name, without
-// kinds of objects and programs, is the cluster. A name that matches two assignments is
-// about neither.
+// A status is about an assignment if a segment of its name, between slashes, is the name of the
+// assignment's object. Examples are kustomization/NAME/0c9c2e41, argocd/NAME,
+// continuous-delivery/NAME, prod-eu/kustomization/NAME and NAME. The rest of the name, without
+// kinds of objects and programs, is the cluster. A name that matches two assignments is about
+// neither.
 func Read(w *rollout.Wanted, statuses map[git.Hash][]forge.Status, o Options) Reading {
 	r := reading{objects: objectsOf(w), options: o, statuses: map[subject][]dated{}}
 	for age, commit := range w.Commits {

@@ -1,7 +1,7 @@
-// Package collector sets when garbage is collected, as it is initialized. What other packages
-// allocate then lives on, and would be collected three times before main with Go's own setting.
-// Go initializes packages in the order of their paths, once their imports are: this one, which
-// imports little, comes before most that allocate much.
+// Package collector configures the garbage collector while Go initializes it. Allocations by
+// other packages at that time live until the end. With Go's own setting, the collector would run
+// three times before main. Go initializes packages in the order of their paths, after their
+// imports. This package imports little, so it comes before most packages that allocate much.
 package collector
 
 import (
@@ -11,12 +11,13 @@ import (
 	"sync"
 )
 
-// Percent of what lives is allocated between collections, where GOGC says nothing else.
+// Percent is the growth of the heap between collections, as a percentage of the live heap. GOGC
+// overrides it.
 const Percent = 400
 
-// firstPercent lets a heap grow to 96 MiB before its first collection: Go's smallest one is of
-// 4 MiB for 100 percent. Most commands end before, and of what the others have by then much
-// lives on.
+// firstPercent lets a heap grow to 96 MiB before its first collection: Go's smallest one is 4 MiB
+// for 100 percent. Most commands end before the first collection. In the other commands, much of
+// the heap at that point stays alive.
 const firstPercent = 2400
 
 func init() {
@@ -26,7 +27,8 @@ func init() {
 	}
 }
 
-// Begin begins to collect at Percent: for what must have a small heap, or runs for long.
+// Begin starts to collect at Percent. It is for processes that need a small heap, or run for
+// long.
 var Begin = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(Percent)

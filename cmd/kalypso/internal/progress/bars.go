@@ -18,9 +18,9 @@ const (
 	widest = 100
 )
 
-// look is the template of a bar. It has no colour, so that there is none to turn
-// off, and ASCII only, which every terminal shows. The time that a bar took, which
-// %.0s hides, is nobody's concern.
+// look is the template of a bar. It has no colour, so nobody has to turn colours off, and only
+// ASCII characters, which every terminal shows. %.0s hides the time that a bar took, because
+// nobody needs it.
 const look = `{{string . "name"}} {{bar . "[" "=" ">" " " "]"}} {{string . "counts"}}{{rtime . ", %s left" "%.0s" ""}}`
 
 // draw draws the bars in place of those that are on the terminal, if they differ.

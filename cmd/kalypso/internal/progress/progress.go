@@ -26,12 +26,12 @@ const (
 	rhythm = 10 * time.Second
 )
 
-// Options say where to show progress.
+// Options are the places to show progress on.
 type Options struct {
 	// Out gets it.
 	Out io.Writer
-	// Size returns the columns and rows of the terminal that Out is; nil if it is
-	// none, or is not to be drawn on.
+	// Size returns the columns and rows of the terminal Out. It is nil if Out is not a terminal,
+	// or if bars are disabled.
 	Size func() (columns, rows int)
 }
 
@@ -140,7 +140,7 @@ func (d *Display) list() {
 	d.write(out.String())
 }
 
-// counts says how many of the assignments are done.
+// counts returns the number of finished assignments and of all assignments, as text.
 func counts(p engine.Progress) string {
 	return grouped(p.Done) + " of " + grouped(p.Total) + " assignments"
 }
@@ -154,8 +154,8 @@ func grouped(n int) string {
 	return s
 }
 
-// write writes to Out. An error is no concern of the build, which does not need
-// to be watched.
+// write writes to Out. It ignores an error, because the build does not depend on its progress
+// display.
 func (d *Display) write(text string) {
 	if text != "" {
 		_, _ = io.WriteString(d.Out, text)

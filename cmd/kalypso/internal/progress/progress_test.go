@@ -116,7 +116,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// output is what was written and not yet taken.
+// output collects text until a test takes it.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -135,7 +135,7 @@ func (o *output) take() string {
 	return o.text.String()
 }
 
-// after lets time go by, and takes what was written meanwhile.
+// after waits for a time, and compares the text that was written in this time with want.
 func (o *output) after(t *testing.T, d time.Duration, want string) {
 	t.Helper()
 	time.Sleep(d)

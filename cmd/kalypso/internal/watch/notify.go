@@ -63,7 +63,7 @@ func (w *Watcher) add(folder string) error {
 	return &unableError{explain(err)}
 }
 
-// explain says what to do about a limit of the system.
+// explain adds the remedy to an error about a limit of the system.
 func explain(err error) error {
 	switch {
 	case runtime.GOOS == "linux" && errors.Is(err, syscall.ENOSPC):
@@ -78,7 +78,7 @@ func explain(err error) error {
 	return fmt.Errorf("the system does not tell of changes: %w", err)
 }
 
-// concerns says whether an event is about a file that counts.
+// concerns reports whether an event is about a file that counts.
 func (w *Watcher) concerns(e fsnotify.Event) bool {
 	// A file that becomes readable is a change. Elsewhere indexes and virus scanners
 	// set attributes of files that were just written, again and again.

@@ -25,7 +25,7 @@ var passing = []string{
 // version control and editors.
 var foreign = []string{".git", ".hg", ".jj", ".svn", ".idea", ".vscode"}
 
-// counts says whether a file or folder below a folder that is watched counts.
+// counts reports whether a file or folder below a watched folder counts.
 func (s *scope) counts(path string) bool {
 	name := filepath.Base(path)
 	if slices.Contains(foreign, name) {
@@ -39,16 +39,16 @@ func (s *scope) counts(path string) bool {
 	return !slices.ContainsFunc(s.Except, func(dir string) bool { return within(dir, path) })
 }
 
-// within says whether a path is a folder or lies in it.
+// within reports whether a path is a folder or lies in it.
 func within(dir, path string) bool {
 	rest, ok := strings.CutPrefix(path, dir)
 	return ok && (rest == "" || os.IsPathSeparator(rest[0]) || os.IsPathSeparator(dir[len(dir)-1]))
 }
 
-// walk calls folder with each folder that counts, before it is read, and file
-// with everything in it that is no folder. What vanishes meanwhile, or cannot be
-// read, is left out; without the root it is a GoneError. An error of the
-// functions ends it.
+// walk calls folder with each folder that counts, before reading it, and file with everything
+// else in it. It ignores files that disappear meanwhile or cannot be read. If the root does not
+// exist, it returns a GoneError. If one of the functions returns an error, walk stops and returns
+// it.
 func (s *scope) walk(folder func(path string) error, file func(path string, e fs.DirEntry) error) error {
 	if info, err := os.Stat(s.Root); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return &GoneError{s.Root}
@@ -102,7 +102,7 @@ func (s *scope) walk(folder func(path string) error, file func(path string, e fs
 	return nil
 }
 
-// isFolder says whether an entry is a folder, or a link to one.
+// isFolder reports whether an entry is a folder, or a link to one.
 func isFolder(path string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.IsDir()

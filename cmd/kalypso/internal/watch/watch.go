@@ -1,9 +1,8 @@
-// Package watch says when files change: by what the system tells, or by looking
-// again and again where it tells nothing.
+// Package watch reports when files change. It uses the notifications of the system, or compares
+// the files again and again if the system sends none.
 //
-// A Watcher has no goroutine and no queue of its own. What happens while nobody
-// waits is kept by the system, or seen at the next look, so that no change is
-// lost between two calls of Next.
+// A Watcher has no goroutine and no queue of its own. Between two calls of Next, the system keeps
+// the changes, or the next comparison finds them, so that no change is lost.
 package watch
 
 import (
@@ -27,17 +26,18 @@ const (
 	pollEvery = 500 * time.Millisecond
 )
 
-// Options say what to watch. Paths are absolute and without links.
+// Options are the folders to watch, and how to watch them. Paths are absolute and without links.
 type Options struct {
 	// Root is watched with all folders below it. It must stay: see GoneError.
 	Root string
-	// Outside returns more folders that are watched so, each time that the folders
-	// are looked through; nil for none. One that is not there does not count.
+	// Outside returns more folders to watch in the same way. The Watcher calls it each time that
+	// it reads the folders. It is nil if only Root is watched. A folder that does not exist does not
+	// count.
 	Outside func() []string
 	// Except are folders that are not watched.
 	Except []string
-	// Follow says whether a link to a folder is watched like a folder; nil for
-	// none, and what they lead to does not count. What links to files lead to does.
+	// Follow reports whether a link to a folder is watched like a folder. If it is nil, the
+	// targets of links to folders do not count. The targets of links to files always do.
 	Follow func(path string) bool
 	// Poll looks at the size, time and mode of every file twice a second instead of
 	// asking the system to tell.
@@ -62,9 +62,9 @@ type Watcher struct {
 	seen     map[string]stamp  // by one that polls
 }
 
-// Open begins to watch: changes from now on count. The error is a GoneError, or
-// about the root's files. A system that cannot tell of changes, or of no more of
-// them, is no error: the files are polled, and Warn is called.
+// Open starts to watch: changes from now on count. It returns a GoneError if the root does not
+// exist, or another error about the root's files. If the system cannot notify of changes, or of
+// no more changes, Open does not fail. It polls the files, and calls Warn.
 func Open(o Options) (*Watcher, error) {
 	w := &Watcher{scope: scope{o}, warn: o.Warn}
 	if o.Poll {
@@ -89,9 +89,9 @@ func (w *Watcher) Close() error {
 	return w.notifier.Close()
 }
 
-// Next returns nil once files have changed since Open or the call before, and
-// then not for a tenth of a second; after a second of changes it does not wait
-// longer. The error is that of the context, or a GoneError.
+// Next returns nil after files have changed since Open or the previous call. It waits until there
+// are no more changes for a tenth of a second, but at most for a second after the first change.
+// It returns the context's error if the context ends, and a GoneError if the root is gone.
 func (w *Watcher) Next(ctx context.Context) error {
 	if w.notifier == nil {
 		return w.nextLook(ctx)
@@ -105,9 +105,9 @@ func (w *Watcher) Next(ctx context.Context) error {
 	return w.subscribe()
 }
 
-// await returns nil once events that concern were followed by silence, or went
-// on for too long. The error is that of the context, or one of errs after which
-// events may be missing for good.
+// await returns nil after events that concern, either when no more arrive for a while, or when
+// they have arrived for too long. It returns the context's error if the context ends, and an
+// error from errs if events may be missing from then on.
 func await(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error,
 	concerns func(fsnotify.Event) bool) error {
 	var silence, patience <-chan time.Time
@@ -147,8 +147,8 @@ func (w *Watcher) poll(why error) error {
 	return w.look()
 }
 
-// stamp is what a Watcher that polls remembers of a file, or of what a link
-// leads to.
+// stamp is the state of a file that a polling Watcher remembers. For a link, it is the state of
+// the link's target.
 type stamp struct {
 	size  int64
 	mode  fs.FileMode

@@ -16,7 +16,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// deadline is how long a change may take to be told.
+// deadline is the longest time until a change must be reported.
 const deadline = 5 * time.Minute
 
 // folders makes a root with a folder in it, and a folder beside it.
@@ -61,7 +61,7 @@ func open(t *testing.T, o Options) *Watcher {
 	return w
 }
 
-// changes are what can be done to files, each by a path of its own.
+// changes are the possible changes to files, each with a path of its own.
 var changes = []struct {
 	name   string
 	before func(root, beside string) error

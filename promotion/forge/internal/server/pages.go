@@ -25,8 +25,8 @@ const maxPages = 200
 
 var errEndless = errors.New("the server has a list without an end")
 
-// Pages returns all elements of a list. page returns the elements of a page, and the number
-// of the next page, 0 for none.
+// Pages returns all elements of a list. page returns the elements of a page, and the number of
+// the next page; 0 if it is the last.
 func Pages[T any](page func(number int) ([]T, int, error)) ([]T, error) {
 	var all []T
 	for number, read := 1, 0; number != 0; read++ {
@@ -106,8 +106,8 @@ func (d Drafts) Title(title string, draft bool) string {
 // Strip returns a title without the prefixes of a draft.
 func (d Drafts) Strip(title string) string { return d.Pattern.ReplaceAllString(title, "") }
 
-// Appears calls find until it returns something, for a few seconds: lists may show what was
-// written a while later. The result is nil where it does not appear.
+// Appears calls find until it returns something, for a few seconds, because lists may show new
+// objects only after a while. It returns nil if nothing appears.
 func Appears[T any](ctx context.Context, s *Server, find func() (*T, error)) (*T, error) {
 	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
 		if found, err := find(); err != nil || found != nil {

@@ -1,15 +1,15 @@
-// Package server is the HTTP client that the packages of forges share, for one server that
-// is not trusted: credentials are sent to that server only and in a header only, answers
-// are bounded, and requests are retried as the server asks, for a minute at most.
+// Package server is the HTTP client that the packages of forges share, for one server that is not
+// trusted. It sends credentials only to that server and only in a header, and limits the size of
+// answers. It retries requests as the server requests, for a minute at most.
 //
-// Methods of forges read before they write, and run within Do or Run: a method whose answer was
-// lost is run again, and then finds what it has written.
+// Methods of forges read before they write, and run within Do or Run. If the answer to a method
+// was lost, Do or Run calls it again, and it then finds the objects that it has written.
 //
 // For example, SaveChange of a forge lists the pull requests from promote to prod, gets none, and
-// sends POST .../pulls. The server answers 502: the transport returns a *LostError, because the
+// sends POST .../pulls. The server answers 502. The transport returns a *LostError, because the
 // pull request may have been opened. Run waits a second and runs SaveChange again, which finds
-// the pull request in the list. An answer 429 with Retry-After: 20 would not get so far: the
-// transport itself waits 20 seconds and sends the same request again.
+// the pull request in the list. If the answer is a 429 with Retry-After: 20, Run does not see it.
+// The transport itself waits 20 seconds and sends the same request again.
 package server
 
 import (
@@ -54,8 +54,8 @@ type Options struct {
 	Refusal func(*http.Response) *forge.AuthError
 	// OnePatience is whether all methods together wait a minute at most, and not each of them.
 	OnePatience bool
-	// Header is the name of the header for the credentials, and Credentials its value; ""
-	// for none.
+	// Header is the name of the header for the credentials, and Credentials its value; "" if the
+	// server needs none.
 	Header, Credentials string
 	// Hint is the hint of a *forge.AuthError: the credentials that are needed.
 	Hint string
@@ -148,9 +148,9 @@ func (s *Server) Run(ctx context.Context, method func(context.Context) error) er
 	}
 }
 
-// Do is Run for methods that use a library. The error is a *forge.AuthError or a
-// *forge.UnavailableError without what the library wraps it into, such as URLs, or the error of
-// the method.
+// Do is Run for methods that use a library. If the error contains a *forge.AuthError or a
+// *forge.UnavailableError, Do returns only that, without additions of the library such as URLs.
+// Otherwise it returns the error of the method.
 func (s *Server) Do(ctx context.Context, method func(context.Context) error) error {
 	err := s.Run(ctx, method)
 	auth, unavailable := (*forge.AuthError)(nil), (*forge.UnavailableError)(nil)

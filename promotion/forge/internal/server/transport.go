@@ -143,8 +143,8 @@ func hasNull(data []byte) bool {
 	}
 }
 
-// judge returns what follows from an answer: an error, a retry after a pause, or, for a
-// pause of zero, that it is the result.
+// judge decides how to continue after an answer. It returns an error, or a pause before a retry,
+// or a pause of zero if the answer is the result.
 func (t *transport) judge(r *http.Request, response *http.Response, err error, attempt int) (time.Duration, error) {
 	pause := firstWait << attempt
 	tooLong, unavailable := (*httpclient.TooLongError)(nil), (*forge.UnavailableError)(nil)
@@ -283,10 +283,10 @@ func limited(response *http.Response) bool {
 			h.Get("RateLimit-Remaining") == "0" || h.Get("X-RateLimit-Remaining") == "0")
 }
 
-// retryAfter returns how long the server asks to wait, more than zero: by Retry-After (RFC
-// 9110, 10.2.3), or by RateLimit-Reset, which is a time for GitLab
-// (https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/) and seconds
-// for others.
+// retryAfter returns the time to wait by the answer's headers, always more than zero. It reads
+// Retry-After (RFC 9110, 10.2.3) or RateLimit-Reset. RateLimit-Reset is a time for GitLab
+// (https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/) and seconds for
+// others.
 func (t *transport) retryAfter(response *http.Response, attempt int) time.Duration {
 	now, h := t.o.Now(), response.Header
 	for _, name := range []string{"Retry-After", "RateLimit-Reset", "X-RateLimit-Reset"} {
