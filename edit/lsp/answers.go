@@ -36,8 +36,8 @@ func (s *server) fromCUE(q *question) reply {
 	return func(ctx context.Context) (any, error) { return wait(ctx) }
 }
 
-// completion answers what may be written at a place. Where that is a name or a value, kalypso
-// answers alone; beside fields CUE knows more.
+// completion answers a request for completions. For a name or a value, only kalypso answers;
+// for fields, CUE's server knows more.
 func (s *server) completion(q *question) reply {
 	items, all := []any{}, false
 	if n, ok := s.at(q.inDocument); ok {
@@ -73,7 +73,7 @@ func merge(items []any, result any) []any {
 	return items
 }
 
-// hover answers what a word means.
+// hover answers a request for the meaning of a word.
 func (s *server) hover(q *question) reply {
 	n, ok := s.at(q.inDocument)
 	wait := s.fromCUE(q)
@@ -117,8 +117,8 @@ func (s *server) prepareRename(q *question) reply {
 	return s.fromCUE(q)
 }
 
-// rename renames an entity wherever it is named, and else what CUE's server can rename. What
-// the schema declares cannot be: the server would change it in CUE's cache.
+// rename renames an entity everywhere. CUE's server renames other names, except names that the
+// schema declares: the server would change them in CUE's cache.
 func (s *server) rename(q *question) reply {
 	if n, ok := s.at(q.inDocument); ok {
 		if _, can := n.Renamable(n.path, n.offset); can {
@@ -165,8 +165,8 @@ func changesModules(edit json.RawMessage) bool {
 	return false
 }
 
-// codeAction answers what can be done at a place: the fixes of what is wrong there, and what
-// CUE's server can do.
+// codeAction answers a request for actions at a place: the fixes of kalypso's findings there,
+// and the actions of CUE's server.
 func (s *server) codeAction(q *question) reply {
 	n, ok := s.at(q.inDocument)
 	wait := s.fromCUE(q)
@@ -188,7 +188,7 @@ func (s *server) codeAction(q *question) reply {
 	}
 }
 
-// codeLens answers what stands above entities.
+// codeLens answers a request for the lenses above entities.
 func (s *server) codeLens(q *question) reply {
 	n, ok := s.at(q.inDocument)
 	if !ok {

@@ -34,10 +34,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeServer answers the request for symbols with one symbol, whose name says what it knows: how
-// often a server was started, which files are open, and how many requests about hang.cue there
-// were, and were cancelled. Of end.cue it has no answer, and ends; of hang.cue it has none before
-// that is cancelled.
+// fakeServer answers the request for symbols with one symbol. Its name has the number of times
+// that a server was started, the open files, and the numbers of requests about hang.cue and of
+// cancelled ones. For end.cue it ends without an answer. For hang.cue it does not answer before
+// the request is cancelled.
 type fakeServer struct {
 	mu        sync.Mutex
 	starts    int
@@ -83,7 +83,7 @@ type aboutDocument struct {
 func (s *fakeServer) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Request) {
 	var p aboutDocument
 	if r.Params != nil {
-		_ = json.Unmarshal(*r.Params, &p) // what has no document is not asked for it
+		_ = json.Unmarshal(*r.Params, &p) // only methods about a document need it
 	}
 	name := path.Base(p.TextDocument.URI)
 	s.mu.Lock()
@@ -192,7 +192,7 @@ func (s *session) about(name string) any {
 	return map[string]any{"textDocument": map[string]any{"uri": s.uri(name)}}
 }
 
-// symbol returns the name of the symbol of a file; "" where there is no answer.
+// symbol returns the name of the symbol of a file. It returns "" if there is no answer.
 func (s *session) symbol(name string) string {
 	s.Helper()
 	var symbols []struct {

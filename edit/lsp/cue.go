@@ -17,8 +17,9 @@ import (
 // maxStarts is how often CUE's server is started: one that ends again and again is left alone.
 const maxStarts = 5
 
-// cue is CUE's server, whichever process it is: when one ends there is another, which gets the
-// documents that are open. What it does not know, or is too slow to say, is left out.
+// cue is CUE's server, in whichever process. When a process ends, cue starts another one, and
+// sends it the open documents. Answers that the server does not know, or that take it too long,
+// are left out.
 type cue struct {
 	options Options
 	editor  *jsonrpc2.Conn
@@ -28,7 +29,7 @@ type cue struct {
 	initialize json.RawMessage // parameters
 	folders    []workspaceFolder
 	documents  documents
-	now        *child // nil for none
+	now        *child // nil if no process runs
 	starts     int
 	ids        uint64
 	closed     bool
@@ -93,8 +94,8 @@ func (c *cue) idLocked() uint64 {
 	return c.ids
 }
 
-// initializeParams are those of the editor, without what the editor need not hear of CUE's
-// server: progress, settings and watched files, which this process sends it.
+// initializeParams returns the editor's parameters for CUE's server. They lack the capabilities
+// for progress, settings and watched files, which this process handles for the server.
 func (c *cue) initializeParams() json.RawMessage {
 	var params map[string]any
 	_ = json.Unmarshal(c.initialize, &params) // it was read before
@@ -121,7 +122,7 @@ func (c *cue) initializeParams() json.RawMessage {
 	return out
 }
 
-// handle takes what CUE's server sends.
+// handle processes a message from CUE's server.
 func (c *cue) handle(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request) (any, error) {
 	switch r.Method {
 	case "textDocument/publishDiagnostics":
@@ -135,10 +136,10 @@ func (c *cue) handle(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request) (
 			_ = c.editor.Notify(context.Background(), r.Method, r.Params)
 		}
 	}
-	return nil, nil // as the result of what it asks for, too
+	return nil, nil // also the result of its requests
 }
 
-// Notify sends a notification, of which nothing is about a place in a document.
+// notify sends a notification without places in a document.
 func (c *cue) notify(method string, params json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,8 +188,8 @@ func (c *cue) changeFolders(folders []workspaceFolder, params json.RawMessage) {
 	c.notifyLocked("workspace/didChangeWorkspaceFolders", params)
 }
 
-// ask sends a request about a document, as it is now, and returns what waits for the answer:
-// null where there is none.
+// ask sends a request about a document in its current state, and returns a function that waits
+// for the answer. The answer is null if the server has none.
 func (c *cue) ask(method string, params json.RawMessage, uri string) func(context.Context) (json.RawMessage, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,8 +228,8 @@ func (c *cue) close() {
 	}
 }
 
-// child is a process of CUE's language server. What it is sent it gets in the order in which it
-// was queued, so that nobody has to wait for it.
+// child is a process of CUE's language server. It gets its messages in the order in which they
+// were queued, so that no caller has to wait for it.
 type child struct {
 	cmd   *exec.Cmd
 	conn  *jsonrpc2.Conn
@@ -321,7 +322,7 @@ func (c *child) deliver() {
 	}
 }
 
-// refuse answers what is queued still.
+// refuse answers the messages that are still in the queue.
 func (c *child) refuse() {
 	for {
 		select {

@@ -17,8 +17,8 @@ type document struct {
 	uri     string
 	version int
 	text    text
-	shown   *shown.Text // what CUE's server sees of it
-	there   text        // that, with its lines
+	shown   *shown.Text // the text for CUE's server
+	there   text        // the same text, with its lines
 }
 
 // newDocument returns a document of a platform, or of something else.
@@ -31,8 +31,8 @@ func newDocument(uri string, version int, t text, ofPlatform bool) *document {
 	return d
 }
 
-// documents are those that are open, by their canonical URIs. A map does not change once it
-// was made.
+// documents are the open documents, by their canonical URIs. A map does not change after it was
+// made.
 type documents map[string]*document
 
 // at returns the document of a URI, or nil.
@@ -163,7 +163,7 @@ func toServer(ds documents, params json.RawMessage) (json.RawMessage, error) {
 	return out, err
 }
 
-// toEditor returns an answer of CUE's server as the editor needs it: without what is about text
+// toEditor returns an answer of CUE's server for the editor. It removes the parts about text
 // that is not in the documents.
 func toEditor(ds documents, answer json.RawMessage, uri string) (json.RawMessage, error) {
 	out, ok, err := translation{ds, false}.raw(answer, uri)
@@ -188,8 +188,8 @@ func (t translation) raw(data json.RawMessage, uri string) (json.RawMessage, boo
 	return out, ok, err
 }
 
-// value returns what a value is on the other side, and false if nothing of it is there. It is
-// about the document uri, unless it says otherwise.
+// value translates a value to the other side. It returns false if no part of it exists there.
+// It is about the document uri, unless it names another one.
 func (t translation) value(v any, uri string) (any, bool) {
 	switch v := v.(type) {
 	case []any:
@@ -243,12 +243,12 @@ func (t translation) object(o map[string]any, uri string) (any, bool) {
 		}
 	}
 	if v, ok := out["version"].(json.Number); ok && v == "0" && t.documents.at(uri) == nil && !t.toServer {
-		out["version"] = nil // CUE's server has no version of what is not open
+		out["version"] = nil // CUE's server has no version of a closed document
 	}
 	return out, true
 }
 
-// all returns what there is on the other side of a list.
+// all translates a list to the other side, without the elements that do not exist there.
 func (t translation) all(list []any, uri string) []any {
 	out := make([]any, 0, len(list))
 	for _, e := range list {
@@ -289,8 +289,8 @@ func (t translation) position(p position, uri string) (any, bool) {
 	return d.text.position(offset), ok
 }
 
-// exact reports whether a range of what the server sees is one of the document, without inserted
-// text in between: it can be replaced.
+// exact reports whether a range of the server's text is a range of the document, without
+// inserted text in between. Only then can it be replaced.
 func (t translation) exact(v any, uri string) bool {
 	d := t.documents.at(uri)
 	o, _ := v.(map[string]any)

@@ -16,14 +16,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// found is what is wrong with a file, by who says so.
+// found are the findings about a file, by their source.
 type found struct {
 	syntax  []diagnostic // the text does not parse
 	cue     []diagnostic // CUE's server
 	kalypso []diagnostic // the last compilation of the platform
 }
 
-// findings are what is wrong, by the canonical URIs of the files.
+// findings are the findings about files, by their canonical URIs.
 type findings map[string]*found
 
 func (fs findings) of(uri string) *found {
@@ -34,9 +34,9 @@ func (fs findings) of(uri string) *found {
 	return fs[uri]
 }
 
-// all returns what to show. A text that does not parse has errors of CUE's server at other
-// places than the text's own, since the server sees another one. Where kalypso has an error
-// it is the same, and says more.
+// all returns the diagnostics to show. If a text does not parse, the errors of CUE's server
+// have wrong places, because the server sees a different text. If kalypso has an error in the
+// same line, it is the same error with more details.
 func (f *found) all() []diagnostic {
 	out := slices.Clone(f.kalypso)
 	others := f.cue
@@ -79,7 +79,7 @@ func syntaxErrors(t text) (out []diagnostic) {
 	return out
 }
 
-// foundByCUE takes what CUE's server finds wrong with a document.
+// foundByCUE stores and publishes the diagnostics of CUE's server for a document.
 func (s *server) foundByCUE(p publishDiagnostics) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,8 @@ func (s *server) foundByCUE(p publishDiagnostics) {
 	s.publishLocked(p.URI)
 }
 
-// foundLocked takes what the compilation of a platform has found, and takes back what
-// the one before it found.
+// foundLocked stores and publishes the diagnostics of a platform's compilation. It removes the
+// diagnostics of the previous compilation.
 func (s *server) foundLocked(p *platform, ds []diag.Diagnostic) {
 	files := s.sourcesLocked(p)
 	by := map[string][]diagnostic{}
@@ -111,7 +111,7 @@ func (s *server) foundLocked(p *platform, ds []diag.Diagnostic) {
 	}
 	for uri, d := range s.documents {
 		if _, within := p.name(d.uri); within {
-			p.found[uri] = true // that nothing is wrong is sent, too
+			p.found[uri] = true // an empty list is published, too
 		}
 	}
 	for uri := range p.found {
@@ -155,7 +155,7 @@ func (s sources) text(uri string) text {
 		return d.text
 	}
 	if _, ok := s.read[uri]; !ok {
-		data, _ := regular.ReadFile(fileOf(uri)) // without it, positions are those of an empty file
+		data, _ := regular.ReadFile(fileOf(uri)) // without it, positions are computed for an empty file
 		s.read[uri] = newText(string(data))
 	}
 	return s.read[uri]
@@ -203,7 +203,7 @@ func (s sources) diagnostic(d diag.Diagnostic) diagnostic {
 	return out
 }
 
-// messageOf returns what a diagnostic says beside its places.
+// messageOf returns the message of a diagnostic without its places.
 func messageOf(d diag.Diagnostic) string {
 	text := d.Message
 	const most = 3

@@ -29,7 +29,7 @@ type named struct {
 	offset  int
 	files   sources
 	text    text
-	results *results // of the last compilation; nil for none
+	results *results // of the last compilation; nil before the first one
 }
 
 // at returns the place that a request is about; false outside of platforms.
@@ -66,8 +66,8 @@ func (s *server) overlayLocked(p *platform) source.Overlay {
 	return over
 }
 
-// indexLocked returns the names of a platform as it is now. What is on disk is read again
-// when the editor has told of a change.
+// indexLocked returns the names of a platform in its current state. After the editor reports a
+// change on disk, indexLocked reads the files again.
 func (s *server) indexLocked(p *platform) *names.Index {
 	if p.disk == nil {
 		p.disk = filesOf(p.root, nil)
@@ -121,8 +121,8 @@ func (n named) edit(edits []names.Edit) map[string]any {
 var kinds = map[names.Kind]int{names.OfField: 5, names.OfEnum: 20, names.OfName: 18,
 	names.OfLabel: 10, names.OfValue: 12, names.OfKey: 10}
 
-// complete returns what kalypso knows can be written, and whether that is all: a name or a
-// value, and no field, beside which CUE knows more.
+// complete returns kalypso's completions, and whether they are complete. They are for a name or
+// a value, and not for a field: CUE's server knows more fields.
 func (n named) complete() (items []any, all bool) {
 	for _, c := range n.Complete(n.path, n.offset) {
 		all = all || c.Kind != names.OfField
@@ -141,8 +141,8 @@ func (n named) complete() (items []any, all bool) {
 	return items, all
 }
 
-// hover returns what kalypso knows of the word at the place. Values are those of the last
-// compilation, where the file is still as it was then.
+// hover returns kalypso's information about the word at the place. It includes values of the
+// last compilation if the file has not changed since then.
 func (n named) hover(ctx context.Context) (any, bool) {
 	var h names.Hover
 	ok := false
@@ -201,9 +201,9 @@ func (n named) fixes(within span) (out []any) {
 	return out
 }
 
-// A platform is compiled in a process of its own: CUE cannot be cancelled, and what is typed
-// may have no end. The process stays, and answers what needs the build, until there is a
-// newer one.
+// A platform is compiled in a process of its own: CUE cannot be cancelled, and an expression in
+// the editor may have no end. The process stays, and answers questions that need the build,
+// until there is a newer process.
 
 // compiled is the first line that such a process prints.
 type compiled struct {
@@ -218,8 +218,8 @@ type hoverQuestion struct {
 	Offset int
 }
 
-// Answer is what such a process does once it has compiled the platform at root: it prints
-// what the editor is to know, and answers questions until there are no more.
+// Answer runs in such a process after it has compiled the platform at root. It prints the first
+// results for the editor, and answers questions until the input ends.
 func Answer(ctx context.Context, in io.Reader, out io.Writer, b *compiler.Build, over source.Overlay) error {
 	x := names.New(filesOf(b.Platform.Root, over), nil)
 	r := &names.Results{Build: b}
@@ -273,7 +273,7 @@ func filesOf(root string, over source.Overlay) []names.File {
 	return out
 }
 
-// results are those of a compilation, with its process.
+// results are the results of a compilation, with its process.
 type results struct {
 	compiled
 	texts map[string]string // of all files, as they were compiled

@@ -1,8 +1,8 @@
-// Package lsp is the language server of platforms: `kalypso lsp`. It speaks the Language
-// Server Protocol with an editor, and with CUE's own server, which it starts as a process of
-// its own and shows the documents as package shown makes them. Its answers are those of
-// CUE's server with what only kalypso knows: the platform is compiled, with the text that is
-// not saved yet, after each change.
+// Package lsp is the language server of platforms: `kalypso lsp`. It uses the Language Server
+// Protocol to talk to an editor and to CUE's own server. It starts CUE's server as a separate
+// process, and shows it the documents in the form of package shown. It adds kalypso's own
+// information to the answers of CUE's server: it compiles the platform after each change,
+// including text that is not saved yet.
 package lsp
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// Options say what a server works with.
+// Options are the commands and settings of a server.
 type Options struct {
 	// CUE returns the command of a process that is CUE's language server on its standard
 	// input and output, which is not started yet.
@@ -32,7 +32,7 @@ type Options struct {
 	Compile func(root, overlay string) (*exec.Cmd, error)
 	// Delay is how long nothing must have changed before a platform is compiled.
 	Delay time.Duration
-	// Version is that of kalypso.
+	// Version is the version of kalypso.
 	Version string
 }
 
@@ -89,12 +89,12 @@ type server struct {
 	options Options
 	editor  *jsonrpc2.Conn
 	cue     *cue
-	stage   stage // of what takes messages
+	stage   stage // of the conversation
 
 	mu        sync.Mutex
 	folders   []workspaceFolder
 	watches   bool // the editor can be asked to watch files
-	refreshes bool // it can be asked to show lenses anew
+	refreshes bool // the editor can be asked to refresh lenses
 	documents documents
 	findings  findings
 	platforms map[string]*platform // by their roots
@@ -102,7 +102,7 @@ type server struct {
 	running   map[jsonrpc2.ID]context.CancelFunc
 }
 
-// reply is what answers a request, in a goroutine of its own.
+// reply computes the answer to a request, in a goroutine of its own.
 type reply func(context.Context) (any, error)
 
 // now is a reply that is known already.
@@ -310,13 +310,13 @@ type didChange struct {
 	ContentChanges []change     `json:"contentChanges"`
 }
 
-// change is new text for a range, or for the whole where there is none.
+// change is new text for a range, or for the whole document if Range is nil.
 type change struct {
 	Range *span  `json:"range,omitempty"`
 	Text  string `json:"text"`
 }
 
-// inDocument are the parameters of what is about a document, or a place in it.
+// inDocument are the parameters of a request about a document, or a place in it.
 type inDocument struct {
 	TextDocument struct {
 		URI string `json:"uri"`
@@ -386,8 +386,8 @@ func uriOf(file string) string {
 	return (&url.URL{Scheme: "file", Path: file}).String()
 }
 
-// canonical returns one of the URIs that name the same file: what is escaped differs from
-// program to program.
+// canonical returns the same URI for all URIs of a file: programs differ in the characters that
+// they escape.
 func canonical(uri string) string {
 	if file := fileOf(uri); file != "" {
 		return uriOf(file)
@@ -395,7 +395,7 @@ func canonical(uri string) string {
 	return uri
 }
 
-// fileOf returns the path of a file by its URI; "" for what is no file.
+// fileOf returns the path of a file by its URI. It returns "" if the URI is not a file's.
 func fileOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" {

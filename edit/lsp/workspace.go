@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// clientCapabilities are what is used of an editor's.
+// clientCapabilities are the editor's capabilities that the server uses.
 type clientCapabilities struct {
 	Workspace struct {
 		DidChangeWatchedFiles struct {
@@ -32,7 +32,7 @@ type clientCapabilities struct {
 	} `json:"textDocument"`
 }
 
-// initialize starts CUE's server, and returns what this one can do.
+// initialize starts CUE's server, and returns the capabilities of this server.
 func (s *server) initialize(params json.RawMessage) (any, error) {
 	var p struct {
 		RootURI          string             `json:"rootUri"`
@@ -85,8 +85,8 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 // watched are the files whose changes by other programs matter.
 var watched = []string{"**/*.cue", "**/kalypso.lock", "**/*.{json,yaml,yml}"}
 
-// initialized asks the editor to tell of files that other programs change, and looks at
-// what is wrong with the platforms of the folders.
+// initialized asks the editor to report files that other programs change. It starts the
+// compilation of the platforms of the folders, to report their problems.
 func (s *server) initialized(struct{}, json.RawMessage) {
 	if s.watches {
 		var watchers []any
@@ -191,17 +191,18 @@ type platform struct {
 	root  string          // as the editor names it
 	found map[string]bool // the URIs of files in which the last compilation found something
 
-	results *results // of the last compilation; nil for none
-	version int      // of what would be compiled now
+	results *results // of the last compilation; nil before the first one
+	version int      // of the current files
 	timer   *time.Timer
-	cancel  context.CancelFunc // of the compilation under way; nil for none
+	cancel  context.CancelFunc // of the compilation under way; nil if none runs
 
 	disk    []names.File // nil if they have to be read
 	index   *names.Index
 	indexed int // the version that the index is of
 }
 
-// platformOfLocked returns the platform that a folder is in; nil for none.
+// platformOfLocked returns the platform that a folder is in. It returns nil if the folder is
+// not in a platform.
 func (s *server) platformOfLocked(dir string) *platform {
 	root := rootOf(dir)
 	if root == "" {
@@ -222,8 +223,9 @@ func (p *platform) name(uri string) (name string, within bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// rootOf returns the root of the module that a folder is in, by a path that begins as the
-// folder's does: the editor knows files by the links that it followed. "" is for none.
+// rootOf returns the root of the module that a folder is in. The root begins with the folder's
+// own path, because the editor knows files by the links that it followed. rootOf returns "" if
+// there is no module.
 func rootOf(dir string) string {
 	if dir == "" {
 		return ""
@@ -242,8 +244,8 @@ func rootOf(dir string) string {
 	}
 }
 
-// scheduleLocked makes that a platform is compiled when nothing has changed for a while. What
-// is compiled now is not of use any more.
+// scheduleLocked compiles a platform when nothing has changed for a while. It cancels the
+// compilation under way, because its results are outdated.
 func (s *server) scheduleLocked(p *platform) {
 	p.version++
 	if p.timer != nil && p.timer.Stop() {

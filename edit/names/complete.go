@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
-// Kind is what a completion is of.
+// Kind is the kind of a completion.
 type Kind string
 
 // The kinds of completions.
@@ -28,9 +28,9 @@ const (
 type Completion struct {
 	Label         string
 	Kind          Kind
-	Detail        string // what it is, in a few words
+	Detail        string // a short description
 	Documentation string
-	// Place is what Text replaces: the word that is there, or nothing.
+	// Place is the text that Text replaces: the existing word, or nothing.
 	Place Place
 	Text  string
 }
@@ -38,8 +38,8 @@ type Completion struct {
 // cursor stands where somebody is about to write.
 const cursor = "_kalypso_cursor_"
 
-// Complete returns what can be written at an offset, sorted, whatever the beginning of it is
-// that is written already. Fields of the schema that are there are left out.
+// Complete returns the possible texts at an offset, sorted. It ignores the existing beginning
+// of a word. It leaves out fields of the schema that the struct already has.
 func (x *Index) Complete(path string, offset int) []Completion {
 	f := x.byPath[path]
 	if f == nil || !f.part || offset < 0 || offset > len(f.Text) {
@@ -70,7 +70,7 @@ func (x *Index) Complete(path string, offset int) []Completion {
 	return slices.CompactFunc(c.out, func(a, b Completion) bool { return a.Kind == b.Kind && a.Label == b.Label })
 }
 
-// completer collects what can be written at a word.
+// completer collects the possible texts at a word.
 type completer struct {
 	*Index
 	file *file
@@ -130,7 +130,7 @@ func (c *completer) labels(path []string) {
 	}
 }
 
-// fields adds the fields of the schema that are not there.
+// fields adds the fields of the schema that the struct lacks.
 func (c *completer) fields(s *slot, path []string) {
 	there := map[string]bool{"name": len(path) == 2 || len(path) == 4 && path[0] == "workloads"} // the key is the name
 	for i := range c.file.words {
@@ -161,8 +161,8 @@ func (c *completer) labelKeys(of side) {
 	}
 }
 
-// eachLabel calls a function for the labels that entities have, with their values; "" of a
-// value that is no text.
+// eachLabel calls a function for the labels of entities, with their values. The value is "" if
+// it is not a text.
 func (c *completer) eachLabel(of side, call func(key, value string)) {
 	for _, f := range c.files {
 		if !f.part || !sees(f.environment, c.file.environment) {
@@ -199,7 +199,7 @@ func labelKey(path []string, of side) (key string, ok bool) {
 	return path[n-1], ok
 }
 
-// values adds what a field with a path can have as its value.
+// values adds the possible values of the field with a path.
 func (c *completer) values(path []string) {
 	s := at(path)
 	if s == nil {
@@ -264,7 +264,7 @@ func (c *completer) declaredHere(collection, name string) bool {
 	})
 }
 
-// description returns what an entity with a path says that it is.
+// description returns the description of the entity with a path.
 func (x *Index) description(path ...string) string {
 	of := strings.Join(path, "/")
 	for _, f := range x.files {
@@ -275,8 +275,8 @@ func (x *Index) description(path ...string) string {
 	return ""
 }
 
-// contractPath returns where in the values a path of a config, a contract or a test leads: an empty
-// path for all of them, and nil where it leads elsewhere.
+// contractPath returns the part of a path inside the values of a config, a contract or a test.
+// It returns an empty path for all values, and nil for a path outside of values.
 func contractPath(path []string) []string {
 	switch {
 	case len(path) >= 3 && path[0] == "configs" &&
@@ -326,14 +326,14 @@ func (f *file) written(w *syntax.Word) string {
 	return string(line)
 }
 
-// slot is what may stand at a path.
+// slot is the schema's description of a path.
 type slot struct {
 	*shape.Shape
 	of *shape.Field // the field that it is, or is in
-	// names is the collection of what a value names.
+	// names is the collection of the entities that a value names.
 	names string
-	// labels is set inside of a selector's labels, or of what a match constrains: of whose
-	// labels it speaks. Of a value, key is the label's.
+	// labels is set inside a selector's labels, or inside the facts that a match constrains. It
+	// says whose labels these are. For the value of a label, key is the label's name.
 	labels side
 	key    string
 }
@@ -349,7 +349,8 @@ const (
 	ofBoth
 )
 
-// at returns what may stand at a path; nil where the schema says nothing of it.
+// at returns the schema's description of a path. It returns nil if the schema does not describe
+// the path.
 func at(path []string) *slot {
 	if path == nil {
 		return nil

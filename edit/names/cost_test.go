@@ -31,8 +31,8 @@ func cursorOf(x *Index) int {
 	return bytes.Index(x.byPath["file10.cue"].Text, []byte("type-105")) + 2
 }
 
-// What did not change is not read again, and no answer needs much: allocations are counted,
-// since times depend on the machine.
+// TestCost checks that unchanged files are not read again, and that answers need few resources.
+// It counts allocations, because times depend on the machine.
 func TestCost(t *testing.T) {
 	files := large()
 	x := New(files, nil)

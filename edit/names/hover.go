@@ -17,15 +17,16 @@ import (
 	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
-// Hover is what is known of a word, as paragraphs of plain text.
+// Hover is the information about a word, as paragraphs of plain text.
 type Hover struct {
 	Place Place
 	Lines []string
 }
 
-// Hover returns what is known of the word at an offset: of a name, what it names and where
-// that is declared; of a config's value, what the last compilation made of it, and from where;
-// of a field, what the schema says. ctx ends the composition of values.
+// Hover returns the information about the word at an offset. For a name, it describes the
+// entity and its place of declaration. For a config's value, it describes the value of the last
+// compilation and its source. For a field, it has the schema's documentation. ctx ends the
+// composition of values.
 func (x *Index) Hover(ctx context.Context, path string, offset int, r *Results) (Hover, bool) {
 	f := x.byPath[path]
 	if f == nil {
@@ -50,7 +51,8 @@ func (x *Index) Hover(ctx context.Context, path string, offset int, r *Results) 
 	return h, len(h.Lines) > 0
 }
 
-// describe says what a use names, how much there is of it, and where it is declared.
+// describe describes the entity that a use names, with its counts and its places of
+// declaration.
 func (x *Index) describe(f *file, u *use, r *Results) []string {
 	path := []string{u.collection, u.name}
 	name := u.name
@@ -102,7 +104,7 @@ func (f *file) offset(p model.Position) int {
 	return min(len(f.Text)-len(rest)+max(p.Column-1, 0), len(f.Text))
 }
 
-// wordAt returns the word at a position, or the label before it where a value stands there.
+// wordAt returns the word at a position. If a value is there, it returns the label before it.
 func (f *file) wordAt(p model.Position) *syntax.Word {
 	offset := f.offset(p)
 	if offset < 0 {
@@ -121,8 +123,9 @@ func (f *file) wordAt(p model.Position) *syntax.Word {
 	return before
 }
 
-// Results are what the platform was compiled to last. They may be nil, where it never was.
-// The build must not be closed while they are used; what Hover asks of it, one may ask at once.
+// Results are the results of the platform's last compilation. They may be nil if there was no
+// compilation. The build must not be closed while they are used. Several goroutines may use
+// them for Hover.
 type Results struct {
 	Build *compiler.Build
 
@@ -130,7 +133,8 @@ type Results struct {
 	tally map[key]*tally
 }
 
-// environments are those that the files of one are compiled in; all for "", the base.
+// environments returns the environments to which the files of an environment belong. For "",
+// the base, it returns all environments.
 func (r *Results) environments(of string) []*engine.Environment {
 	if r == nil || r.Build == nil {
 		return nil
@@ -205,8 +209,9 @@ type Lens struct {
 	Title string
 }
 
-// Lenses returns what the last compilation found about the entities that a file declares, in their
-// order: how many assignments each concerns, and which selectors select nothing.
+// Lenses returns the results of the last compilation for the entities that a file declares, in
+// the order of the file. They have the number of assignments of each entity, and the selectors
+// that select nothing.
 func (x *Index) Lenses(path string, r *Results) []Lens {
 	f := x.byPath[path]
 	if f == nil || r == nil || r.Build == nil {
@@ -236,8 +241,8 @@ func (x *Index) Lenses(path string, r *Results) []Lens {
 	return out
 }
 
-// count says how many assignments an entity concerns, and on how many cluster types; "" where
-// assignments have nothing to do with it.
+// count returns the numbers of assignments and of cluster types that an entity concerns, as
+// text. It returns "" if assignments do not depend on the entity.
 func (r *Results) count(environment string, u *use) string {
 	environments := r.environments(environment)
 	if len(environments) == 0 || !slices.Contains(counted, u.collection) {
@@ -264,7 +269,7 @@ func number(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Bounds of what a hover asks for, and says, of a value.
+// The bounds of the computation and the text of a hover about a value.
 const (
 	maxComposed = 200
 	maxGroups   = 4
@@ -327,7 +332,8 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 	return out
 }
 
-// group adds an assignment to the group that has the same value; nil where it has none.
+// group adds an assignment to the group with the same value. It returns nil if the assignment
+// has no value.
 func (r *Results) group(ctx context.Context, e *engine.Environment, i int, path string, groups *[]*group) *group {
 	a := &e.Schedule.Assignments[i]
 	x, ok, err := query.Explain(ctx, r.Build, e.Name, a.ClusterType.Name, a.Target.FullName, path)

@@ -1,7 +1,7 @@
-// Package names answers an editor's questions about what kalypso alone knows of a platform's
-// text: which entities there are, where their names stand, and what may be written where.
-// Files come in as text, which need not be complete; places in them come out. It evaluates no
-// CUE: of the platform as it was compiled last, Results are handed in.
+// Package names answers an editor's questions that only kalypso can answer about a platform's
+// text: the existing entities, the places of their names, and the possible texts at a place. The
+// inputs are the texts of files, which may be incomplete. The outputs are places in them. The
+// package evaluates no CUE: callers pass Results for the platform's last compilation.
 package names
 
 import (
@@ -48,8 +48,8 @@ type file struct {
 	imports int // the offset behind the package clause; -1 when the file has none
 	uses    []use
 	says    map[string]string // the descriptions of entities, by their paths
-	// environment is "" of the base. Files that are no part of the platform's package, such
-	// as those of helper packages, have no uses.
+	// environment is "" for the base. Files outside of the platform's package, such as the
+	// files of helper packages, have no uses.
 	environment string
 	part        bool
 }
@@ -62,8 +62,8 @@ type use struct {
 	declares   bool
 }
 
-// New returns the index of some files. What previous, which may be nil, has of the same text
-// is not read again.
+// New returns the index of some files. It reuses the files of previous that have the same text.
+// previous may be nil.
 func New(files []File, previous *Index) *Index {
 	x := &Index{byPath: make(map[string]*file, len(files))}
 	for _, f := range files {
@@ -107,7 +107,7 @@ func read(of File) *file {
 	return f
 }
 
-// useOf returns what a word names.
+// useOf returns the use of a name by a word, and whether there is one.
 func useOf(w *syntax.Word) (use, bool) {
 	switch w.Kind {
 	case syntax.Label:
@@ -187,7 +187,7 @@ func (f *file) place(w *syntax.Word) Place {
 	return p
 }
 
-// at returns the word at an offset; nil where there is none.
+// at returns the word at an offset. It returns nil if there is no word.
 func (f *file) at(offset int) *syntax.Word {
 	for i := range f.words {
 		if w := &f.words[i]; w.Start <= offset && offset <= w.End {
@@ -197,7 +197,8 @@ func (f *file) at(offset int) *syntax.Word {
 	return nil
 }
 
-// useAt returns what the word at an offset names; nil where it names nothing.
+// useAt returns the use at an offset. It returns a nil use if the word there does not name an
+// entity.
 func (x *Index) useAt(path string, offset int) (*file, *use) {
 	f := x.byPath[path]
 	if f == nil {
@@ -221,8 +222,9 @@ func split(name string) target {
 	return target{workload, name}
 }
 
-// meant returns what a use names as its declaration names it, and whether it is declared where
-// the environment's files see it: a full name is that of a target, a short one of several.
+// meant returns the uses that a use may mean, in the form of their declarations. They must be
+// visible in the files of the environment. A full name means one target, and a short name may
+// mean several.
 func (x *Index) meant(environment string, u *use) []use {
 	switch {
 	case u.collection == model.DeploymentTargets && strings.Contains(u.name, "/"):
@@ -241,8 +243,9 @@ func (x *Index) meant(environment string, u *use) []use {
 	return []use{*u}
 }
 
-// scope returns the environment whose files an entity's name concerns: that of the file it
-// stands in, or "", all of them, where the base declares or the file belongs to it.
+// scope returns the environment in which the name of an entity is known. It is the environment
+// of the file with the name. It is "", for all environments, if the base declares the entity,
+// or if the file belongs to the base.
 func (x *Index) scope(f *file, u *use) string {
 	environment := f.environment
 	x.each(environment, func(g *file, v *use) {

@@ -18,8 +18,8 @@ import (
 const mark = "‸"
 
 // TestNames reads each platform of testdata. Its files have marks, numbered in the order of
-// files and places; what the comment asks is answered below "-- want --" for each.
-// KALYPSO_UPDATE=1 writes the answers anew.
+// files and places. The comment has the questions, and the answers for each mark are below "--
+// want --". KALYPSO_UPDATE=1 writes the answers again.
 func TestNames(t *testing.T) {
 	tests, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(tests) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// Renamable returns the name at an offset that Rename can change; ok is false where there is
-// none.
+// Renamable returns the name at an offset that Rename can change. ok is false if there is no
+// such name.
 func (x *Index) Renamable(path string, offset int) (at Place, ok bool) {
 	f, u := x.useAt(path, offset)
 	if u == nil {
@@ -25,9 +25,9 @@ func (x *Index) Renamable(path string, offset int) (at Place, ok bool) {
 	return f.place(&f.words[u.word]), true
 }
 
-// Rename gives an entity or a deployment target another name wherever it is named. At a full
-// name it is the deployment target that is renamed, to what follows the workload's name. The
-// error says why there cannot be such a name, or the name cannot be changed everywhere.
+// Rename renames an entity or a deployment target everywhere. At a full name, it renames the
+// deployment target: the new name is to without the workload's name. It returns an error if the
+// new name is invalid, or if the name cannot be changed everywhere.
 func (x *Index) Rename(path string, offset int, to string) ([]Edit, error) {
 	f, u := x.useAt(path, offset)
 	if u == nil {
@@ -146,7 +146,7 @@ func (o occurrence) renamed(m use, to string) Edit {
 	if w.Quoted {
 		return e
 	}
-	// What is no identifier of CUE needs quotes, and after a dot as well.
+	// A name that is not an identifier of CUE needs quotes, even after a dot.
 	e.Text = model.Label(to)
 	return e
 }
@@ -169,7 +169,7 @@ func (x *Index) fullNames(f *file, workload use, to string) []Edit {
 	return out
 }
 
-// kindOf returns what an entity of a collection is called.
+// kindOf returns the word for an entity of a collection.
 func kindOf(collection string) string {
 	if kind, ok := kinds[collection]; ok {
 		return kind
@@ -192,9 +192,9 @@ type Fix struct {
 	Edits []Edit
 }
 
-// Fixes returns what can be done about a resolved diagnostic, the best first. It goes by what
-// the diagnostic holds as data; where the text is not any more what was compiled, and the word
-// in question is gone, there is none.
+// Fixes returns the fixes for a resolved diagnostic, the best one first. It uses the data of
+// the diagnostic. It returns no fixes if the text has changed since the compilation, and the
+// affected word no longer exists.
 func (x *Index) Fixes(d diag.Diagnostic) []Fix {
 	var out []Fix
 	if d.Suggestion.Wrong != "" {
@@ -230,8 +230,8 @@ func (x *Index) correct(d diag.Diagnostic) []Fix {
 	return nil
 }
 
-// misspelt returns a word at a position: the first with the text on the line or, of what stands
-// there, further on.
+// misspelt returns a word with the given text near a position. It returns the first such word in
+// the position's line. Otherwise it returns one in a later line of a field at the position.
 func (f *file) misspelt(at model.Position, text string) *syntax.Word {
 	offset := f.offset(at)
 	if offset < 0 {
@@ -263,8 +263,9 @@ func (f *file) misspelt(at model.Position, text string) *syntax.Word {
 	return before
 }
 
-// toDefaults moves a value of a config, or of a chart's values, to the defaults beside them.
-// Where environments have files of it, those of the sites count.
+// toDefaults moves a value of a config, or of a chart's values, to the defaults beside them. If
+// files of several environments set it, toDefaults changes only the files of the diagnostic's
+// sites.
 func (x *Index) toDefaults(ref model.Ref, d diag.Diagnostic) []Fix {
 	path := append([]string{ref.Collection, ref.Name}, splitPath(ref.Path)...)
 	var edits []Edit
@@ -293,9 +294,9 @@ func splitPath(path string) []string {
 	return out
 }
 
-// moved returns the edits that move the field with a label, inside of values, to defaults. A
-// field that stands alone, as in values: a: 1, gets the other label; another one leaves the
-// braces, for a field of its own before them.
+// moved returns the edits that move the field with a label from values to defaults. If it is
+// written without braces, as in "values: a: 1", the edits only replace the label. Otherwise they
+// move the field out of the braces, into a new field before them.
 func (f *file) moved(w *syntax.Word) []Edit {
 	of := w.Field
 	for _, i := range of.Words {
@@ -319,7 +320,7 @@ func (f *file) moved(w *syntax.Word) []Edit {
 		{Place{f.Path, start, end}, ""}}
 }
 
-// isValues reports whether a path is that of a config's values, or of a chart's.
+// isValues reports whether a path is the path of a config's values, or of a chart's.
 func isValues(path []string) bool {
 	return len(path) == 3 && path[0] == "configs" && path[2] == "values" || len(path) > 3 &&
 		path[0] == "workloads" && path[len(path)-2] == "helm"

@@ -1,10 +1,17 @@
-// Package shown makes of a file of a platform what CUE's language server is shown of it.
+// Package shown makes the text that CUE's language server gets for a file of a platform.
 //
-// The server completes the fields of a struct that is unified with a definition, but not
-// those that a pattern constraint gives the members of a map. The entities of a platform are
-// such members: [workloads: cart: {...}]. So the server sees the definition written there,
-// [workloads: cart: schema.#Workload & {...}], with an import of the schema that no file
-// has otherwise. Lines stay what they are, and each offset of one text has one in the other.
+// The server completes the fields of a struct that is unified with a definition. It does not
+// complete fields that a pattern constraint adds to the members of a map. The entities of a
+// platform are such members:
+//
+//	workloads: cart: {...}
+//
+// So the server gets a text with the definition:
+//
+//	workloads: cart: schema.#Workload & {...}
+//
+// The text imports the schema under a name that no file uses otherwise. Lines do not change, and
+// each offset of one text has one in the other.
 package shown
 
 import (
@@ -22,8 +29,8 @@ const Schema = "_kalypso"
 // importOfSchema follows the package clause, on the same line.
 const importOfSchema = `, import ` + Schema + ` "kalypso.io/schema"`
 
-// Text is what the server is shown of a file. It does not change; any number of goroutines
-// may use it.
+// Text is the server's text of a file. It is immutable, and any number of goroutines may use
+// it.
 type Text struct {
 	shown      string
 	insertions []insertion // sorted by offset
@@ -33,15 +40,15 @@ type Text struct {
 type insertion struct {
 	at     int // in the file
 	text   string
-	before bool // what stands at the offset in the file comes after the text
-	shown  int  // where the text begins in what is shown
+	before bool // the text at the offset in the file comes after the inserted text
+	shown  int  // the offset of the inserted text in the server's text
 }
 
 // Plain returns the text of a file that is shown as it is.
 func Plain(text string) *Text { return &Text{shown: text} }
 
-// Of returns what is shown of a file of a platform. A file that does not parse is shown
-// with what can be told of it; braces that it leaves open are closed at its end.
+// Of returns the server's text of a file of a platform. If the file does not parse, it uses the
+// readable parts, and closes open braces at the end of the file.
 func Of(text string) *Text {
 	insertions := find(text)
 	if len(insertions) == 0 {
@@ -61,20 +68,21 @@ func Of(text string) *Text {
 	return &Text{b.String(), insertions}
 }
 
-// find returns the insertions into the text of a platform's file: for each label that names a
-// member of a map of the schema, the definition of the map's members, and whatever closes the
-// brackets that the file leaves open.
+// find returns the insertions into the text of a platform's file. For each label of a member of
+// a map of the schema, it inserts the definition of the map's members. At the end, it inserts
+// the brackets that the file leaves open.
 func find(text string) []insertion {
 	file := syntax.Read([]byte(text))
 	if file.Package < 0 {
-		return nil // the file is no part of the platform
+		return nil // the file is not a part of the platform
 	}
 	var out []insertion
 	insert := func(at int, text string, before bool) {
 		out = append(out, insertion{at: at, text: text, before: before})
 	}
 	for _, f := range file.Fields {
-		// end is where an empty value goes: behind the colon and the white space after it.
+		// The offset end is the place of an empty value: behind the colon and the white space
+		// after it.
 		end := f.Keys[len(f.Keys)-1].End
 		end = len(text) - len(strings.TrimLeft(text[end:], " \t"))
 		last := f.End
@@ -89,7 +97,7 @@ func find(text string) []insertion {
 			}
 			definition = Schema + "." + definition + " & "
 			switch {
-			case i+1 < len(f.Keys): // workloads: cart: labels: ...
+			case i+1 < len(f.Keys): // such as labels in a workload
 				insert(f.Keys[i+1].Start, definition+"{", true)
 				insert(last, "}", false)
 			case f.Empty:
@@ -137,10 +145,10 @@ func definitionOf(path []string) string {
 	return ""
 }
 
-// String returns what is shown.
+// String returns the server's text.
 func (t *Text) String() string { return t.shown }
 
-// Shown returns where an offset of the file is in what is shown.
+// Shown returns the offset in the server's text of an offset of the file.
 func (t *Text) Shown(offset int) int {
 	moved := 0
 	for _, in := range t.insertions {
@@ -152,8 +160,8 @@ func (t *Text) Shown(offset int) int {
 	return offset + moved
 }
 
-// Real returns where an offset of what is shown is in the file. Inside of inserted text it
-// is where the text was inserted, and false.
+// Real returns the offset in the file of an offset of the server's text. For an offset inside
+// inserted text, it returns the offset of the insertion, and false.
 func (t *Text) Real(offset int) (int, bool) {
 	moved := 0
 	for _, in := range t.insertions {
@@ -168,8 +176,8 @@ func (t *Text) Real(offset int) (int, bool) {
 	return offset - moved, true
 }
 
-// RealRange returns where a range of what is shown is in the file, and false if it touches
-// inserted text: there is no such range in the file.
+// RealRange returns the range in the file of a range of the server's text. It returns false if
+// the range touches inserted text: there is no such range in the file.
 func (t *Text) RealRange(start, end int) (int, int, bool) {
 	from, ok := t.Real(start)
 	to, also := t.Real(end)

@@ -58,8 +58,8 @@ func TestFilesWithoutAPackageAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// checkMapping checks that each offset of a file has one in what is shown, in the same line, and
-// that nothing but insertions differs.
+// checkMapping checks that each offset of a file has an offset in the server's text, in the
+// same line, and that the texts differ only by insertions.
 func checkMapping(t *testing.T, text string) {
 	t.Helper()
 	s := shown.Of(text)
@@ -91,8 +91,8 @@ func checkMapping(t *testing.T, text string) {
 	}
 }
 
-// FuzzMapping says that without what is inserted the text is the real one, and that each
-// place in it is found again in what is shown.
+// FuzzMapping checks that the server's text without the insertions is the file, and that each
+// place in the file has a place in the server's text.
 func FuzzMapping(f *testing.F) {
 	f.Add("package platform\nworkloads: cart: {\n\tlabels: x: \"\\(a)\"\n}\n")
 	f.Add("package p\nworkloads: {a: b: c, d: \n}\nconfigs: [string]: {")

@@ -37,10 +37,9 @@ const EndOfText = token.ILLEGAL
 // Word is a name or a text in a file, with its place.
 type Word struct {
 	Kind WordKind
-	// Path leads to the field that a label makes, or to the field that has a text in its
-	// value; the path of a reference is the identifier that it begins with, and the
-	// selectors. An element of a list has the name "[]", and a computed name or a pattern
-	// has "*".
+	// Path is the path of the field that a label declares, or of the field whose value contains
+	// a text. The path of a reference is its first identifier, and the selectors. An element of
+	// a list has the name "[]", and a computed name or a pattern has "*".
 	Path       []string
 	Text       string
 	Start, End int
@@ -132,7 +131,7 @@ func (f *File) Unclosed() string {
 	return unclosed
 }
 
-// tokens returns the tokens of a text, without the characters that are no token.
+// tokens returns the tokens of a text, and skips illegal characters.
 func tokens(src []byte) []Token {
 	var s scanner.Scanner
 	file := token.NewFile("", -1, len(src))
@@ -299,7 +298,7 @@ func (r *reader) field(in *Scope) {
 	r.Fields = append(r.Fields, f)
 	for colon := r.labelEnd(r.i); colon > 0 && !f.Empty; colon = r.labelEnd(r.i) {
 		in = r.key(in, f, colon)
-		// A label on the next line that is not indented further is that of another field.
+		// A label on the next line belongs to another field, unless it is indented further.
 		if r.labelEnd(r.i) > 0 {
 			next := r.Tokens[r.i].Start
 			f.Empty = bytes.IndexByte(r.src[r.Tokens[r.i-1].End:next], '\n') >= 0 &&
@@ -352,8 +351,8 @@ func (r *reader) key(in *Scope, f *Field, colon int) *Scope {
 	return &Scope{parent: in, path: path}
 }
 
-// expression reads a value of the field with a path; the path is nil for an expression that is
-// no field's value.
+// expression reads a value of the field with a path. The path is nil if the expression is not a
+// field's value.
 func (r *reader) expression(path []string, in *Scope) {
 	for !r.ends() && r.at(r.i) != token.COMMA {
 		before := r.i

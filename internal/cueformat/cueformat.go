@@ -50,10 +50,10 @@ func Problems(err error) (out []Problem) {
 	return out
 }
 
-// Files calls f with each CUE file that is named, or that is in a folder that is, in the
-// order of their names, as `cue fmt --files` finds them: without cue.mod and what begins with
-// a dot or an underscore. Trees that kalypso wrote are left out too. What cannot be read or
-// is a link is given to f with an error. What f returns ends the walk.
+// Files calls f with each CUE file that name is, or that is in the folder name, in the order of
+// the file names. Like `cue fmt --files`, it leaves out cue.mod and names that begin with a dot
+// or an underscore. It also leaves out trees that kalypso wrote. For an unreadable file and for
+// a link, it calls f with an error. An error of f ends the walk.
 func Files(name string, f func(name string, err error) error) error {
 	if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink != 0 {
 		if err == nil {
@@ -85,15 +85,15 @@ func isLeftOut(dir string) bool {
 	return err == nil
 }
 
-// Change is what formatting changes in a file.
+// Change is the effect of formatting on a file.
 type Change struct {
 	Name          string
 	Before, After []byte
 	mode          fs.FileMode
 }
 
-// Read returns what formatting a file changes; nil for nothing. An error of CUE has positions
-// in the file.
+// Read returns the effect of formatting a file. It returns nil if formatting does not change
+// the file. An error of CUE has positions in the file.
 func Read(name string) (*Change, error) {
 	info, err := os.Lstat(name)
 	if err != nil {

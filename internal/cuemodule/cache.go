@@ -29,19 +29,20 @@ import (
 // cue and its language server resolve a platform's pin without a network. The
 // cache is $CUE_CACHE_DIR, else the folder "cue" in [os.UserCacheDir].
 //
-// Where the cache holds the module as the binary carries it, this reads some
-// small files and writes nothing. An entry that differs is replaced by a
-// development build, and left alone by a release, which returns a
-// *DifferentError: a published version never changes, so someone else is wrong.
+// If the cache holds the same module as the binary, EnsureCache reads some small files and
+// writes nothing. If an entry differs, a development build replaces it. A release does not
+// change it, and returns a *DifferentError: a published version never changes, so the entry is
+// wrong.
 //
-// kalypso itself does not need the cache (Overlay). No error of this function
-// should stop a command: a *DifferentError is worth a warning, because plain cue
-// may then judge a platform otherwise than kalypso does; any other error (no
-// home, a read-only one) is worth one at most to who asked for the cache.
+// kalypso itself does not need the cache (Overlay), so an error of this function should not
+// stop a command. A *DifferentError deserves a warning, because plain cue may then judge a
+// platform differently from kalypso. Other errors, such as a missing or read-only home, deserve
+// a warning at most if the user requested the cache.
 //
-// Any number of processes may call it at once, CUE included: it takes the lock
-// that CUE takes for this version, and an entry appears whole or not at all.
-// While a development build replaces an entry, a cue that starts at that moment
+// Any number of processes may call it at the same time, including CUE. It takes CUE's lock for
+// this version, and an entry appears as a whole or not at all. While a development build
+// replaces an entry, a cue process that starts at that moment may not find it. If ctx ends,
+// EnsureCache stops waiting for the lock.
 // may not find it. Waiting for the lock ends with ctx.
 func EnsureCache(ctx context.Context) error {
 	dir, err := CacheDir()
@@ -74,8 +75,8 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "cue"), err
 }
 
-// development reports whether the binary is no release of kalypso, so that its
-// module may change without its version.
+// development reports whether the binary is not a release of kalypso, so that its module may
+// change without a new version.
 func development() bool {
 	build, ok := debug.ReadBuildInfo()
 	return !ok || !release(build)
@@ -99,7 +100,7 @@ func release(build *debug.BuildInfo) bool {
 type entry struct {
 	folder   string // the extracted module
 	mod      string // its module.cue, which CUE reads to select versions
-	lock     string // locked by whoever writes the two
+	lock     string // locked by the process that writes the two
 	partial  string // there while CUE extracts: the folder is incomplete
 	download string // the folder of mod, lock and partial
 }
@@ -140,9 +141,9 @@ func (e entry) ensure(ctx context.Context, replace bool) error {
 	return nil
 }
 
-// holds reports whether the entry holds the module. An entry that is not there, or
-// that CUE has not finished, does not; one that differs does not either if it
-// may be replaced, and is a *DifferentError otherwise.
+// holds reports whether the entry holds the module. It returns false if the entry does not
+// exist, or if CUE has not finished it. If the entry differs, it returns false if replace is
+// set, and otherwise a *DifferentError.
 func (e entry) holds(replace bool) (bool, error) {
 	if _, err := os.Lstat(e.partial); err == nil {
 		return false, nil
@@ -169,10 +170,10 @@ func (e entry) holds(replace bool) (bool, error) {
 	return false, &DifferentError{Folder: e.folder, File: differs}
 }
 
-// differs returns the name of a file in which the entry's folder differs from
-// the module, or "". Comparing the files themselves costs less than digests of
-// them would. What CUE never reads for the module's packages is not compared: a
-// published module holds its whole repository.
+// differs returns the name of a file in which the entry's folder differs from the module, or
+// "". It compares the files themselves, which costs less than computing digests of them. It
+// ignores files that CUE never reads for the module's packages: a published module holds its
+// whole repository.
 func (e entry) differs() string {
 	for _, f := range embedded() {
 		text, err := regular.ReadFile(filepath.Join(e.folder, filepath.FromSlash(f.name)))

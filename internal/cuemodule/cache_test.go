@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	aRelease     = false // what an entry that differs comes to
+	aRelease     = false // the treatment of an entry that differs
 	aDevelopment = true
 )
 
@@ -136,8 +136,8 @@ func TestEntryIsReadOnly(t *testing.T) {
 	}
 }
 
-// Development builds that race over a damaged entry are the hardest case: each
-// wants to replace what it saw.
+// Development builds that race over a damaged entry are the hardest case: each wants to replace
+// the entry that it saw.
 func TestProcessesRace(t *testing.T) {
 	e := newEntry(t)
 	cache := strings.TrimSuffix(e.folder, filepath.Join("mod", "extract", filepath.Base(e.folder)))

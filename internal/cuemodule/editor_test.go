@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// edit is an editor in one call: `edit definition FILE TEXT` opens FILE with
-// `cue lsp` and prints where the definition of what stands at the end of TEXT
-// is; `edit completion FILE TEXT` prints what may be written there.
+// edit acts as an editor in one call. `edit definition FILE TEXT` opens FILE with `cue lsp`,
+// and prints the place of the definition of the word at the end of TEXT. `edit completion FILE
+// TEXT` prints the completions there.
 func edit(args []string) error {
 	request, file, text := args[0], args[1], args[2]
 	root, err := os.Getwd()

@@ -1,11 +1,11 @@
-// Package cuemodule makes the CUE module kalypso.io@v0, which the binary carries,
-// resolve without a network: for kalypso's own loader (Overlay), for plain cue
-// and its language server through the module cache (EnsureCache), and for rooms
-// that have no kalypso (Vendor).
+// Package cuemodule resolves the CUE module kalypso.io@v0, which is embedded in the binary,
+// without a network. Overlay does so for kalypso's own loader. EnsureCache does so for plain
+// cue and its language server, through the module cache. Vendor does so for environments
+// without kalypso.
 //
-// What goes in is the root folder of a platform; what comes out is an overlay
-// for the loader, or files on disk. The package never reaches the network, and
-// writes nowhere but in CUE's cache and in the platform's cue.mod.
+// The input is the root folder of a platform. The output is an overlay for the loader, or files
+// on disk. The package never uses the network, and only writes to CUE's cache and to the
+// platform's cue.mod.
 package cuemodule
 
 import (
@@ -27,12 +27,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// basePath is what imports of the module begin with, and major its version in
-// module.cue's deps: "kalypso.io" and "v0".
+// basePath is the prefix of imports of the module, and major its version in module.cue's deps:
+// "kalypso.io" and "v0".
 var basePath, major, _ = strings.Cut(kalypso.ModulePath, "@")
 
-// File is where a CUE module says what it is, from its root and with slashes.
-// local-module.cue beside it replaces its deps for whoever works on the module.
+// File is the module file of a CUE module, relative to its root and with slashes.
+// local-module.cue beside it replaces its deps for the developers of the module.
 const (
 	File            = "cue.mod/module.cue"
 	localModuleFile = "cue.mod/local-module.cue"
@@ -66,14 +66,14 @@ var embedded = sync.OnceValue(func() []file {
 	return files
 })
 
-// packages returns the module's files without its cue.mod: what is vendored.
+// packages returns the module's files except its cue.mod: the files to vendor.
 var packages = sync.OnceValue(func() []file {
 	return slices.DeleteFunc(slices.Clone(embedded()), func(f file) bool { return f.name == File })
 })
 
-// folders returns the folders that CUE reads for the module's packages: their
-// own, and those above them up to the module's root ".", since a package also
-// takes the files of its name in the folders above.
+// folders returns the folders that CUE reads for the module's packages. They are the packages'
+// own folders, and all folders above them up to the module's root ".". A package also includes
+// the files with its name in the folders above.
 var folders = sync.OnceValue(func() []string {
 	dirs := []string{"."}
 	for _, f := range packages() {
@@ -93,9 +93,9 @@ func has(name string) bool {
 	return found
 }
 
-// IsOurs reports whether a file, named as CUE's positions name it, belongs to the
-// module and not to the user: it is overlaid or vendored in the platform at
-// root, or lies in a module cache. A relative name counts from root.
+// IsOurs reports whether a file belongs to the module and not to the user. Such a file is
+// overlaid or vendored in the platform at root, or is in a module cache. The file has the name
+// of CUE's positions; a relative name is relative to root.
 func IsOurs(filename, root string) bool {
 	if !filepath.IsAbs(filename) {
 		filename = filepath.Join(root, filename)

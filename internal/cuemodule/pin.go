@@ -26,9 +26,8 @@ type span struct{ from, to int }
 
 func spanOf(n ast.Node) span { return span{n.Pos().Offset(), n.End().Offset()} }
 
-// unpin takes the pins of the module out of a parsed module.cue or
-// local-module.cue and returns where they were: entries of deps, or the whole
-// deps where nothing else is in it.
+// unpin removes the pins of the module from a parsed module.cue or local-module.cue. It returns
+// their former places: entries of deps, or the whole deps if it has no other entries.
 func unpin(f *ast.File) []span {
 	var pins []span
 	f.Decls = slices.DeleteFunc(f.Decls, func(decl ast.Decl) bool {
@@ -56,9 +55,9 @@ func unpin(f *ast.File) []span {
 	return pins
 }
 
-// Pin is what a module.cue or local-module.cue says of the module.
+// Pin is the version of the module in a module.cue or local-module.cue.
 type Pin struct {
-	Version string // such as "v0.1.0"; "" where it is not written as a string
+	Version string // such as "v0.1.0"; "" if it is not written as a string
 	At      token.Position
 }
 
@@ -104,9 +103,9 @@ func Unpinned(root string, over map[string][]byte) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// isModule reports whether an entry of deps is about the module: its key is the
-// module's path with the major version, or without it (which CUE then takes
-// from the version).
+// isModule reports whether an entry of deps is about the module. The key of such an entry is
+// the module's path with the major version. The key may lack the major version, which CUE then
+// takes from the version.
 func isModule(key string, dep *ast.StructLit) bool {
 	base, keyMajor, found := strings.Cut(key, "@")
 	if base != basePath {
@@ -119,7 +118,8 @@ func isModule(key string, dep *ast.StructLit) bool {
 	return keyMajor == major
 }
 
-// depVersion returns the version in an entry of deps; "" where there is none.
+// depVersion returns the version in an entry of deps. It returns "" if the entry has no
+// version.
 func depVersion(dep *ast.StructLit) string {
 	if dep == nil {
 		return ""
@@ -174,7 +174,7 @@ func blank(source []byte, parts []span) []byte {
 				source[i] = ' '
 			}
 		}
-		end := p.to // CUE takes a comma on a later line for that of the entry
+		end := p.to // CUE accepts a comma on a later line as the entry's comma
 		for end < len(source) && strings.IndexByte(" \t\r\n", source[end]) >= 0 {
 			end++
 		}
@@ -185,22 +185,21 @@ func blank(source []byte, parts []span) []byte {
 	return source
 }
 
-// Overlay returns what must lie over the platform at root, for
-// [load.Config.Overlay], so that the loader resolves the module from the binary:
-// without a cache, a network or a pin. root must be written as it is in
-// load.Config.Dir; it is made absolute.
+// Overlay returns the files to overlay on the platform at root, for [load.Config.Overlay]. With
+// them, the loader resolves the module from the binary: without a cache, a network or a pin.
+// root must be written as it is in load.Config.Dir. Overlay makes it absolute.
 //
 // The module's packages lie under cue.mod/pkg. Pin and package together are
 // ambiguous to CUE, so the pin is blanked out of module.cue; the rest of that
 // file keeps its positions. Files of another version that were vendored into
 // the platform are hidden.
 //
-// An asked-for language that is newer than the embedded CUE is a *LanguageError.
-// Any other error of the module file is left to the loader, which reports it; a
-// folder without a readable module file is an error that wraps the cause.
+// If the module file needs a language that is newer than the embedded CUE, Overlay returns a
+// *LanguageError. The loader reports any other error of the module file. For a folder without a
+// readable module file, Overlay returns an error that wraps the cause.
 //
-// over are files, by their paths from root, with slashes, whose text is not the one on the
-// disk. They are a part of what is returned.
+// over are files whose text differs from the text on the disk, by their paths from root, with
+// slashes. They are a part of the result.
 func Overlay(root string, over map[string][]byte) (map[string]load.Source, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {

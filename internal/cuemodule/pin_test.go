@@ -136,7 +136,7 @@ func parse(t *testing.T, source []byte) *modfile.File {
 	return f
 }
 
-// checkPositions checks that what is left of a file is where it was.
+// checkPositions checks that the remaining text of a file has not moved.
 func checkPositions(t *testing.T, source, overlaid []byte) {
 	t.Helper()
 	for i, c := range overlaid {

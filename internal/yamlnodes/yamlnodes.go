@@ -26,15 +26,15 @@ import (
 // a hundred levels.
 const MaxDepth = 1000
 
-// maxTagDirectives bounds the %TAG directives of a text: the parser compares each
-// with all that were before it. Other programs write none or one.
+// maxTagDirectives bounds the %TAG directives of a text: the parser compares each with all
+// earlier ones. Other programs write at most one.
 const maxTagDirectives = 100
 
-// Error says why a text is refused. The position is 0 where it is not known.
+// Error is the reason for rejecting a text. The position is 0 if it is not known.
 type Error struct {
 	Line, Column int
 	Message      string
-	// Unbounded is whether the text is YAML, and makes readers do too much.
+	// Unbounded says that the text is valid YAML, but makes readers do too much.
 	Unbounded bool
 }
 
@@ -83,9 +83,9 @@ func Parse(text []byte) (docs []*yaml.Node, cost Cost, err error) {
 	}
 }
 
-// Most returns a number that a text has not more entries than, without anchors
-// written out: what may begin an element or a field is counted, also where it is
-// in a text. It takes no memory, where parsing takes a hundred bytes for each.
+// Most returns an upper bound of the number of entries of a text, without written-out anchors.
+// It counts every character that may begin an element or a field, even in strings. It uses no
+// memory, but parsing uses a hundred bytes for each entry.
 func Most(text []byte) (n int64) {
 	for i, b := range text {
 		switch b {
@@ -157,8 +157,8 @@ func located(text []byte, e *Error) *Error {
 	return e
 }
 
-// LineOf returns the first line with which the beginning of a text fails, and what it holds; 0 where
-// none does. Whatever fails must fail with all that follows it, too.
+// LineOf returns the first line at which the beginning of a text fails, and the line's content.
+// It returns 0 if no line fails. If a beginning fails, every longer beginning must fail, too.
 func LineOf(text []byte, fails func(begin []byte) bool) (line int, content []byte) {
 	ends := []int{0}
 	for content := range bytes.Lines(text) {
@@ -171,7 +171,7 @@ func LineOf(text []byte, fails func(begin []byte) bool) (line int, content []byt
 	return line, text[ends[line-1]:ends[line]]
 }
 
-// plus adds what may be more than an int64 holds.
+// plus adds numbers whose sum may exceed an int64. The result is then math.MaxInt64.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -186,22 +186,22 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// Cost is what a text makes once its anchors are written out wherever an alias or a
-// merge key refers to them. What an int64 cannot hold is math.MaxInt64.
+// Cost is the size of a text after its anchors are written out wherever an alias or a merge key
+// refers to them. A number that exceeds an int64 is math.MaxInt64.
 type Cost struct {
 	Bytes   int64 // about as many as it would have
 	Entries int64 // elements of lists and fields of mappings
 	// Aliased are the keys and values that aliases and merge keys write.
 	Aliased int64
-	// AliasedFlow are the lists and mappings of those that are written in brackets.
+	// AliasedFlow are the aliased lists and mappings that are written in brackets.
 	AliasedFlow int64
 	// Levels is the sum of how deep each key and value is.
 	Levels int64
 	// Pairs is the number of pairs of two entries of one list or mapping, for
 	// readers that compare each with all others.
 	Pairs int64
-	// Merged is the number of pairs in mappings with merge keys, where what is
-	// given twice counts twice.
+	// Merged is the number of pairs in mappings with merge keys. A key that occurs twice counts
+	// twice.
 	Merged int64
 }
 
@@ -215,14 +215,14 @@ func (c *Cost) add(d Cost) {
 	c.Merged = plus(c.Merged, d.Merged)
 }
 
-// counted is what a node costs where it is, from which the same follows for
-// wherever else it is written.
+// counted is the cost of a node at its place. The costs of the node at other places follow from
+// it.
 type counted struct {
 	Cost
 	values int64 // itself and all in it, with keys
 	flow   int64 // of those the lists and mappings in brackets
 	height int   // levels below it
-	fields int64 // of a mapping, with what it merges; of a list, those of its elements
+	fields int64 // of a mapping, including merged fields; of a list, the fields of its elements
 }
 
 // counter counts one document. Of a node that has an anchor it knows the cost; nil
@@ -248,7 +248,7 @@ func (c *counter) node(n *yaml.Node, depth int) (*counted, error) {
 
 func tooDeep(n *yaml.Node) error { return refuse(n, "nests deeper than %d levels", MaxDepth) }
 
-// alias counts what an alias writes: the parser knows only anchors before it, which
+// alias counts the nodes that an alias writes. The parser knows only anchors before it, which
 // were counted before.
 func (c *counter) alias(n *yaml.Node, depth int) (*counted, error) {
 	of := c.anchors[n.Alias]
@@ -307,8 +307,8 @@ func (c *counter) mapping(n *yaml.Node, depth int) (*counted, error) {
 	of := collection(n)
 	merges := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		// A key that is no scalar is counted for its depth, and for readers that
-		// find out late that it is none.
+		// A key that is not a scalar is counted for its depth, and for readers that only detect
+		// the error late.
 		key, err := c.node(n.Content[i], depth+1)
 		if err != nil {
 			return nil, err
@@ -346,8 +346,8 @@ func IsMerge(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && (n.Tag == "!" || n.ShortTag() == "!!merge")
 }
 
-// MarkTags gives the scalars of documents that Parse made of a text the tag "!" where the text does:
-// it says that a scalar is a string (YAML 1.2.2, 6.9.1), and the parser drops it.
+// MarkTags gives scalars the tag "!" if the text has it, in documents that Parse made of the
+// text. The tag says that a scalar is a string (YAML 1.2.2, 6.9.1), and the parser drops it.
 func MarkTags(text []byte, docs []*yaml.Node) {
 	if bytes.IndexByte(text, '!') < 0 {
 		return
@@ -382,8 +382,8 @@ func isMarked(line string, column int) bool {
 	return found && (rest == "" || strings.ContainsRune(" \t\r,]}", rune(rest[0])))
 }
 
-// Retagged reports whether a node has a tag that gives it another meaning than it has without, or one
-// that readers disagree about. Of an untagged one, and of !!str, all of them make the same.
+// Retagged reports whether a node has a tag that changes its meaning, or a tag that readers
+// disagree about. All readers agree about an untagged node, and about !!str.
 func Retagged(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle == 0 || n.Kind == yaml.DocumentNode {
 		return false

@@ -31,7 +31,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What is more than there are numbers is as much as there is.
+// TestCostOfBombs checks that a cost beyond the largest number is the largest number.
 func TestCostOfBombs(t *testing.T) {
 	for name, text := range map[string]string{
 		"aliases": doubled(80, "[*a%d, *a%[1]d]"),
@@ -145,7 +145,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// in counts the entries below a node, without what aliases refer to.
+// in counts the entries below a node, without the targets of aliases.
 func in(n *yaml.Node) (entries int64) {
 	for i, c := range n.Content {
 		if n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode && i%2 == 1 {
@@ -156,7 +156,7 @@ func in(n *yaml.Node) (entries int64) {
 	return entries
 }
 
-// writtenOut is in, with what aliases refer to.
+// writtenOut counts the entries below a node like in, with the targets of aliases.
 func writtenOut(n *yaml.Node) (entries int64) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
