@@ -20,9 +20,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
-// affected compares the platform with what it was before each edit: with a revision
-// of it, or with what was built of it. A build on top of that changes on each cluster exactly
-// what the comparison says.
+// affected compares the platform after each edit with its former state: a former revision, or a
+// former output. A build on top of that state must change exactly what the comparison reports for
+// each cluster.
 func affected(shared *cache.Cache) variant {
 	return func(t *testing.T, root string) follower {
 		a := &affectedSet{t: t, shared: shared, root: root}
@@ -34,7 +34,7 @@ type affectedSet struct {
 	t      *testing.T
 	shared *cache.Cache
 	root   string
-	before outcome // of a build into an empty folder
+	before outcome // the outcome of a build into an empty folder
 }
 
 func (a *affectedSet) step(s *step) (broken string) {
@@ -62,8 +62,8 @@ func (a *affectedSet) step(s *step) (broken string) {
 	return ""
 }
 
-// onClusters builds on top of an outcome that is in a folder, and says what a comparison says
-// otherwise than the build does.
+// onClusters builds on top of the outcome in a folder. broken describes the first difference
+// between the comparison and the build; it is "" if they agree.
 func onClusters(t *testing.T, r compiler.Request, previous string, before compiler.Side, was outcome) (is outcome, broken string) {
 	d, err := compiler.Compare(t.Context(), r, before, compiler.Side{}, compiler.Output{})
 	if err != nil {
@@ -93,7 +93,7 @@ func onClusters(t *testing.T, r compiler.Request, previous string, before compil
 			}
 		}
 	}
-	for key := range did["added"] { // a cluster without the entry that it is to have pulls nothing
+	for key := range did["added"] { // a cluster that lacks its planned entry pulls nothing
 		id, cluster, _ := strings.Cut(key, "@")
 		environment, _, _ := strings.Cut(id, "/")
 		if m := is.models[environment]; m != nil && m.Cluster(cluster) != nil && entryOf(is.files, environment, cluster) == "" &&
@@ -104,7 +104,7 @@ func onClusters(t *testing.T, r compiler.Request, previous string, before compil
 		}
 	}
 	own := ownValues(t, was.files, is.files)
-	for key := range said["changed"] { // values of the cluster alone
+	for key := range said["changed"] { // the change is only in the cluster's own values
 		if _, cluster, _ := strings.Cut(key, "@"); !did["changed"][key] && own[cluster] {
 			delete(said["changed"], key)
 		}
@@ -120,7 +120,8 @@ func onClusters(t *testing.T, r compiler.Request, previous string, before compil
 	return is, unbounded(t, was, is, d, before)
 }
 
-// unbounded says which removals are beyond the bounds, and not refused.
+// unbounded describes removals that exceed the bounds and are not refused. It returns "" if there
+// are no such removals.
 func unbounded(t *testing.T, was, is outcome, d *compiler.Difference, before compiler.Side) string {
 	for environment, m := range is.models {
 		if is.failed[environment] || before.Output == "" && (was.failed[environment] || len(was.errors) > 0) || m.MaxRemovals != "" {
@@ -134,7 +135,7 @@ func unbounded(t *testing.T, was, is outcome, d *compiler.Difference, before com
 				left[p.on] = true
 				continue
 			}
-			if strings.Contains(key, "@") && m.Cluster(p.on) == nil { // clusters that leave are counted as such
+			if strings.Contains(key, "@") && m.Cluster(p.on) == nil { // leaving clusters are counted separately
 				continue
 			}
 			gone++
@@ -158,18 +159,19 @@ func unbounded(t *testing.T, was, is outcome, d *compiler.Difference, before com
 	return ""
 }
 
-// pulled is a deployment target that a cluster pulls, or that is in the folder of a cluster
-// type that lists no clusters.
+// pulled is a deployment target that a cluster pulls, or one in the folder of a cluster type that
+// lists no clusters.
 type pulled struct {
 	id     string // <environment>/<folder>/<deployment target>
-	target string // with the cluster type
-	on     string // the cluster; the id where none is listed
+	target string // the deployment target with its cluster type
+	on     string // the cluster; the id if the cluster type lists none
 	files  map[string]string
 }
 
-// bothPull returns what the clusters of an environment pull before and after. Those of a cluster
-// type that lists its clusters only on one side pulled its folder, or go on with that, unless
-// they are known to come from elsewhere: then others, that nobody lists, stay.
+// bothPull returns the deployment targets that the clusters of an environment pull before and
+// after. Some cluster types list their clusters on one side only. Their clusters pull the folder
+// of the type on the other side, unless they come from another folder. In that case unlisted
+// clusters stay in the type.
 func bothPull(t *testing.T, was, is map[string]string, environment string) (had, has map[string]pulled) {
 	before, after := followsOf(t, was, environment), followsOf(t, is, environment)
 	stay, there := map[string]bool{}, map[string]bool{}
@@ -193,7 +195,7 @@ func bothPull(t *testing.T, was, is map[string]string, environment string) (had,
 	return pullsOf(t, was, is, environment, true, stay), pullsOf(t, is, was, environment, false, stay)
 }
 
-// pullsOf is one side of bothPull.
+// pullsOf returns one side of bothPull.
 func pullsOf(t *testing.T, files, other map[string]string, environment string, isBefore bool, stay map[string]bool) map[string]pulled {
 	all := folders(files)
 	follows, elsewhere := followsOf(t, files, environment), followsOf(t, other, environment)
@@ -201,7 +203,7 @@ func pullsOf(t *testing.T, files, other map[string]string, environment string, i
 	for _, folder := range follows {
 		listed[model.TypeOfFolder(folder)] = true
 	}
-	for cluster, folder := range elsewhere { // with an entry it had that alone
+	for cluster, folder := range elsewhere { // a cluster with an entry pulled only that
 		if clusterType := model.TypeOfFolder(folder); !listed[clusterType] && follows[cluster] == "" && (isBefore || entryOf(other, environment, cluster) == "") && strings.Contains(strings.Join(slices.Sorted(maps.Keys(roots(files))), " ")+" ", environment+"/"+clusterType+" ") {
 			follows[cluster] = clusterType
 		}
@@ -209,7 +211,7 @@ func pullsOf(t *testing.T, files, other map[string]string, environment string, i
 	for _, folder := range follows {
 		listed[model.TypeOfFolder(folder)] = true
 	}
-	for cluster, folder := range elsewhere { // whose clusters are known, wherever they have gone, or pull entries
+	for cluster, folder := range elsewhere { // types whose clusters are known, wherever they have gone, or pull entries
 		clusterType := model.TypeOfFolder(folder)
 		listed[clusterType] = listed[clusterType] || !isBefore || entryOf(other, environment, cluster) != ""
 	}
@@ -228,8 +230,8 @@ func pullsOf(t *testing.T, files, other map[string]string, environment string, i
 	return out
 }
 
-// followsOf returns the folders that the clusters of an environment follow, by what entries and
-// records say.
+// followsOf returns the folders that the clusters of an environment follow, from the entries and
+// the records.
 func followsOf(t *testing.T, files map[string]string, environment string) map[string]string {
 	follows := map[string]string{}
 	for name, text := range files {
@@ -256,7 +258,7 @@ func followsOf(t *testing.T, files map[string]string, environment string) map[st
 	return follows
 }
 
-// hasEntries says whether clusters of a type have entries.
+// hasEntries reports whether clusters of a type have entries.
 func hasEntries(files map[string]string, environment, clusterType string) bool {
 	for name, text := range files {
 		if strings.HasPrefix(name, environment+"/clusters/") && (strings.Contains(text, "/"+clusterType+"\n") || strings.Contains(text, "/"+clusterType+".")) {
@@ -266,8 +268,7 @@ func hasEntries(files map[string]string, environment, clusterType string) bool {
 	return false
 }
 
-// changeOf returns the pairs that are added, removed and changed between two outputs, but for
-// hidden ones.
+// changeOf returns the added, removed and changed pairs between two outputs, except hidden pairs.
 func changeOf(t *testing.T, was, is map[string]string, hidden func(pulled) bool) map[string]map[string]bool {
 	out := map[string]map[string]bool{"added": {}, "removed": {}, "changed": {}}
 	environments := map[string]bool{}
@@ -297,7 +298,7 @@ func changeOf(t *testing.T, was, is map[string]string, hidden func(pulled) bool)
 	return out
 }
 
-// ownValues returns the clusters whose entries differ, or for which files of their types do.
+// ownValues returns the clusters with different entries, or with different files in their types.
 func ownValues(t *testing.T, was, is map[string]string) map[string]bool {
 	out := map[string]bool{}
 	for _, files := range []map[string]string{was, is} {
@@ -310,9 +311,9 @@ func ownValues(t *testing.T, was, is map[string]string) map[string]bool {
 	return out
 }
 
-// TestTheChangeOnClustersIsWhatABuildDoes holds that what a comparison says of each cluster,
-// and what bounds count, is what a build does there, for platforms with classes and edits of
-// rows and of selectors of clusters.
+// TestTheChangeOnClustersIsWhatABuildDoes checks comparisons against builds. For each cluster,
+// the comparison and the bounds must match the changes that a build makes. The platforms have
+// classes, and the edits change rows and selectors of clusters.
 func TestTheChangeOnClustersIsWhatABuildDoes(t *testing.T) { theChangeOnClusters(t) }
 
 func TestSlowTheChangeOnClustersIsWhatABuildDoes(t *testing.T) {
@@ -323,7 +324,7 @@ func TestSlowTheChangeOnClustersIsWhatABuildDoes(t *testing.T) {
 func theChangeOnClusters(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	shared := openCache(t, cache.Options{Dir: t.TempDir()})
-	edits := uint64(25) // of each platform, one on top of the other
+	edits := uint64(25) // of each platform, each on top of the last one
 	if isolated.IsSlow(t) {
 		edits = 10
 	}
@@ -339,7 +340,7 @@ func theChangeOnClusters(t *testing.T) {
 		was := compileTo(t, request, previous)
 		for seed := first; seed < first+edits; seed++ {
 			var did []string
-			rows := !isolated.IsSlow(t) && r.IntN(12) < 11 // after which CUE evaluates little
+			rows := !isolated.IsSlow(t) && r.IntN(12) < 11 // CUE evaluates little after such edits
 			for range 1 + r.IntN(3) {
 				if rows {
 					did = append(did, p.EditRow(r))

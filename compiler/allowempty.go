@@ -11,14 +11,14 @@ import (
 // AllEmpty stands for all selectors in Request.AllowEmpty.
 const AllEmpty = engine.AllEmpty
 
-// UnknownSelectorError says that no environment of the build has a scheduling policy,
-// config or config schema of a name.
+// UnknownSelectorError is returned if no environment of the build has a scheduling policy, config
+// or config schema with the given name.
 type UnknownSelectorError struct {
 	Name  string
 	Known []string
 }
 
-// Error names what is unknown, and the one that was probably meant.
+// Error names the unknown selector, and the known name that was probably meant.
 func (e *UnknownSelectorError) Error() string {
 	s := fmt.Sprintf("there is no scheduling policy, config or config schema %s", e.Name)
 	if hint := spelling.DidYouMean(e.Name, e.Known); hint != "" {
@@ -27,8 +27,8 @@ func (e *UnknownSelectorError) Error() string {
 	return s
 }
 
-// checkAllowEmpty looks for the names of Request.AllowEmpty. Where an environment cannot
-// be read, it may have any.
+// checkAllowEmpty looks up the names in Request.AllowEmpty, and returns an UnknownSelectorError
+// for an unknown name. If an environment cannot be read, it may have any name.
 func (b *Build) checkAllowEmpty(names []string) error {
 	var known []string
 	add := func(collection, name string) { known = append(known, name, collection+"."+name) }

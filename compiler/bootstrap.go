@@ -13,21 +13,23 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Bootstrapping is what a cluster needs to pull its folder, or its entry.
+// Bootstrapping has the objects that a cluster needs to pull its folder or its entry.
 type Bootstrapping struct {
 	Objects []byte // a YAML stream
 	// Groups are the API groups of the objects that reconcile folders and workloads, and
-	// Namespace is where they are: none and "" for a reconciler elsewhere than on Kubernetes.
+	// Namespace is their namespace. Both are empty for a reconciler that does not run on
+	// Kubernetes.
 	Groups    []string
 	Namespace string
 }
 
-// Bootstrap returns what a cluster needs to pull its folder, or its entry: the named one, or any
-// of a cluster type where cluster is "". The cluster type of a named one that the platform lists
-// need not be given. The request names one environment. Diagnostics are those
-// of the platform's errors and of the reconciler; with an error the stream may be a part of
-// it. With policies the stream ends with the bounds of workspaces, for the clusters
-// themselves.
+// Bootstrap returns the objects that a cluster needs to pull its folder or its entry. cluster is
+// the name of a cluster, or "" for any cluster of the cluster type. clusterType may be "" for a
+// cluster that the platform lists. The request must name one environment.
+//
+// The diagnostics are the errors of the platform and the findings of the reconciler. If there is
+// an error, the stream may be incomplete. With policies, the stream ends with the bounds of
+// workspaces, which the clusters enforce themselves.
 func Bootstrap(ctx context.Context, r Request, clusterType, cluster string,
 	policies bool) (Bootstrapping, []diag.Diagnostic, error) {
 	var none Bootstrapping
@@ -93,13 +95,14 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string,
 	return none, errs, nil
 }
 
-// streamOf joins YAML streams, of which each may be empty.
+// streamOf joins YAML streams, and skips empty ones.
 func streamOf(parts ...[]byte) []byte {
 	return bytes.Join(slices.DeleteFunc(parts, func(p []byte) bool { return len(p) == 0 }), []byte("---\n"))
 }
 
-// concerns says whether an error counts for a cluster type: one of assignments
-// does for theirs alone, whose folders are kept, and so does one of another type.
+// concerns reports whether an error counts for a cluster type. An error of assignments counts
+// only for their own cluster types, which keep their folders. An error of another type does not
+// count.
 func concerns(d diag.Diagnostic, environment, clusterType string) bool {
 	of := func(assignment string) bool { return strings.HasPrefix(assignment, environment+"/"+clusterType+"/") }
 	if len(d.Assignments) == 0 {
@@ -109,9 +112,9 @@ func concerns(d diag.Diagnostic, environment, clusterType string) bool {
 	return slices.ContainsFunc(d.Assignments, of)
 }
 
-// followed returns the folder that a cluster follows, which its own name gives, or that of a
-// cluster type. Of a type that lists no clusters, a cluster may have any name. The error says that
-// there is no such cluster, or that each of the type pulls an entry of its own.
+// followed returns the folder of a cluster, or of a cluster type if cluster is "". If a type
+// lists no clusters, a cluster of it may have any name. followed returns an error if there is no
+// such cluster, or if each cluster of the type pulls its own entry.
 func followed(m *model.Environment, clusterType, cluster string) (string, error) {
 	var names []string
 	for i := range m.Clusters {

@@ -13,15 +13,16 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// checkout is a platform that was put together from commits, in a temporary folder.
+// checkout is a platform assembled from commits, in a temporary folder.
 type checkout struct {
 	dir     string
 	remove  func() error
-	base    git.Hash               // the commit of the base; zero where that is a folder that people work in
-	sources map[string]tree.Source // by environment; nil where the base is a folder that people work in
+	base    git.Hash               // the commit of the base; zero if the base is a working folder
+	sources map[string]tree.Source // by environment; nil if the base is a working folder
 }
 
-// commits returns what environments are compiled from, where that is known.
+// commits returns the commits of the environments' sources by environment. It returns nil if they
+// are not known.
 func (c *checkout) commits() map[string]tree.Source {
 	if c == nil {
 		return nil
@@ -29,8 +30,8 @@ func (c *checkout) commits() map[string]tree.Source {
 	return c.sources
 }
 
-// checkOutBase puts the platform at the revision that a request names into a folder; nil
-// where it names none.
+// checkOutBase checks out the platform at the revision of a request into a temporary folder. It
+// returns nil if the request has no revision.
 func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
 	if r.Revision == "" {
 		return nil, nil
@@ -49,10 +50,10 @@ func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
 	return out, errors.Join(err, repo.Close())
 }
 
-// checkOut adds to the checkout of a base, which is nil for a folder that people work
-// in, the own files of environments that have them in a branch, in a folder of its own.
-// It returns base where no environment has. With a revision, it says what environments
-// are compiled from: the commit that base has, wherever the revision is by now.
+// checkOut adds the own files of environments, if these are in a branch, to the checkout of a
+// base. base is nil for a working folder. checkOut uses a separate folder, but returns base if no
+// environment has files in a branch. With a revision, it also sets the sources of the
+// environments. These have the commit of base, even if the revision has moved since.
 func checkOut(ctx context.Context, r Request, declarations []model.Declaration, base *checkout) (*checkout, error) {
 	elsewhere := slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Promotion.Source != nil })
 	if r.Revision == "" && (!elsewhere || r.Source != nil) {
@@ -90,8 +91,8 @@ func checkOutOwn(ctx context.Context, r Request, a source.Assembly,
 	return out, nil
 }
 
-// repositoryOf opens the repository that a request's platform is in. It returns the
-// platform's root, and where that is in the repository.
+// repositoryOf opens the repository of a request's platform. It returns the platform's root, the
+// repository, and the path of the root in the repository.
 func repositoryOf(r Request, declarations []model.Declaration) (root string, repo *git.Repository,
 	rel string, err error) {
 	if root, err = source.Root(r.Dir); err != nil {
@@ -104,8 +105,8 @@ func repositoryOf(r Request, declarations []model.Declaration) (root string, rep
 	return root, repo, rel, err
 }
 
-// inNoRepository says what is missing where environments have their own files in a
-// branch, and the platform is in no repository.
+// inNoRepository returns an error if environments have their own files in a branch and the
+// platform is not in a repository. Otherwise it returns nil.
 func inNoRepository(root string, declarations []model.Declaration) error {
 	for _, s := range declarations {
 		if from := s.Promotion.Source; from != nil {
@@ -116,8 +117,8 @@ func inNoRepository(root string, declarations []model.Declaration) error {
 	return nil
 }
 
-// ownFiles returns where the environments have their own files that have them in a
-// branch.
+// ownFiles returns the locations of environments' own files in branches, by environment. Other
+// environments are absent.
 func ownFiles(repo *git.Repository, declarations []model.Declaration) (map[string]source.Own, error) {
 	own := map[string]source.Own{}
 	for _, s := range declarations {
@@ -132,7 +133,7 @@ func ownFiles(repo *git.Repository, declarations []model.Declaration) (map[strin
 	return own, nil
 }
 
-// assemble puts a platform together in a folder.
+// assemble assembles a platform in a temporary folder.
 func assemble(ctx context.Context, a source.Assembly) (*checkout, error) {
 	dir, remove, err := source.Assemble(ctx, a)
 	if err != nil {
@@ -141,8 +142,8 @@ func assemble(ctx context.Context, a source.Assembly) (*checkout, error) {
 	return &checkout{dir: dir, remove: remove, base: a.Base}, nil
 }
 
-// branchOf returns a branch of a repository or, where it has none of that name, what it
-// last saw of it at origin.
+// branchOf returns the head of a branch. If the repository does not have the branch, branchOf
+// returns the last known head of the branch at origin.
 func branchOf(repo *git.Repository, name string) (git.Hash, error) {
 	for _, prefix := range []string{"refs/heads/", "refs/remotes/origin/"} {
 		id, err := repo.Ref(prefix + name)
@@ -154,8 +155,8 @@ func branchOf(repo *git.Repository, name string) (git.Hash, error) {
 		"brings it", filepath.Dir(repo.Dir()), name, name, name)
 }
 
-// sourcesOf returns the commits that environments are compiled from at a head: the newest
-// base commit, and the newest that changed the environment's own files.
+// sourcesOf returns the commits of the environments' sources at a head. They are the newest base
+// commit, and the newest commit that changed the environment's own files.
 func sourcesOf(h source.History, declarations []model.Declaration,
 	own map[string]source.Own) (map[string]tree.Source, error) {
 	base, err := h.Base()

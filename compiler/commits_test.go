@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// What an environment is said to be compiled from is the commit that was checked out,
-// also where the branch has moved since.
+// The source of an environment is the commit that was checked out, even if the branch has moved
+// since.
 func TestMovingRevision(t *testing.T) {
 	dir := t.TempDir()
 	git := func(args ...string) string {

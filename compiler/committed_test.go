@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// committed builds into a branch, which has a commit for each change, with the
-// files that a folder would have.
+// committed builds into a branch. Each change makes one commit, with the same files as in a
+// folder.
 func committed(shared *cache.Cache) variant {
 	return func(t *testing.T, root string) follower {
 		git(t, root, "init", "--quiet", "--bare", ".")
@@ -75,7 +75,7 @@ func committed(shared *cache.Cache) variant {
 	}
 }
 
-// listed reads what git ls-tree -z lists, by path.
+// listed parses the output of git ls-tree -z, by path.
 func listed(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
@@ -85,7 +85,7 @@ func listed(text string) map[string]string {
 	return out
 }
 
-// entries are what git ls-tree lists of files, by path.
+// entries are the rows of git ls-tree for files, by path.
 func entries(files map[string]string) map[string]string {
 	out := map[string]string{}
 	for p, text := range files {

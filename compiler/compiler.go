@@ -1,5 +1,5 @@
-// Package compiler compiles a platform: CUE in, GitOps trees out. Compile is
-// the pipeline from top to bottom; each step is a package of its own.
+// Package compiler compiles a platform: it reads CUE and makes GitOps trees. Compile is the whole
+// pipeline. Each step is a package of its own.
 package compiler
 
 import (
@@ -33,83 +33,81 @@ import (
 // allBackends are the backends, by their key in #Reconciler.
 var allBackends = all.Backends()
 
-// Request says what to compile.
+// Request describes the platform and the environments to compile.
 type Request struct {
-	// Dir is the platform's folder, or one below it.
+	// Dir is the platform's folder, or a folder below it.
 	Dir string
-	// Revision is a git revision of the platform to compile instead of what is in the
-	// folder, as source.Checkout takes it; "" for the folder.
+	// Revision is a git revision of the platform to compile instead of the folder, in the form of
+	// source.Checkout; "" for the folder.
 	Revision string
-	// Overlay is text of the platform's files that is not in the folder, as an editor has it
-	// before it is saved. It has no effect on a revision.
+	// Overlay has text of the platform's files that replaces the text in the folder, such as
+	// unsaved text in an editor. It has no effect on a revision.
 	Overlay source.Overlay
-	// Environments are the names of those to compile; none means all.
+	// Environments are the names of the environments to compile; none means all.
 	Environments []string
-	// Except are those among them to leave out.
+	// Except are the names of environments to leave out.
 	Except []string
-	// Previous are the records of the outputs that exist, by environment. What fails
-	// keeps its last good output, as the record describes it.
+	// Previous are the records of existing outputs, by environment. Parts that fail keep their
+	// last good output, as the record describes it.
 	Previous map[string]*tree.Record
-	// AllowRemovals lets a build remove any number of assignments, or all; see
+	// AllowRemovals allows a build to remove any number of assignments, or all of them; see
 	// Environment.Removals.
 	AllowRemovals bool
-	// AllowEmpty are the scheduling policies, configs and config schemas, each by its name
-	// or as <collection>.<name>, whose selectors may select nothing where they selected
-	// something before; AllEmpty among them means all.
+	// AllowEmpty names scheduling policies, configs and config schemas, each by its name or as
+	// <collection>.<name>. Their selectors may select nothing, even if they selected something
+	// before. AllEmpty stands for all names.
 	AllowEmpty []string
-	// Cache remembers results between builds; nil for none. It never changes what
-	// a build gives. The build's trees read from it, so that it must be open for as
-	// long as they are used.
+	// Cache remembers results between builds; nil for no cache. It never changes the result of a
+	// build. The build's trees read from it, so it must stay open as long as they are used.
 	Cache *cache.Cache
-	// Store is the folder of the content that kalypso.lock pins, beside the platform's
-	// own; "" for the user's.
+	// Store is the folder for content that kalypso.lock pins, in addition to the platform's own
+	// folder; "" for the user's folder.
 	Store string
-	// Workers render charts and overlays, and evaluate what registrations bring; nil
-	// for in this process, which a chart that loops for ever would take with it. They
-	// know the handlers of packages project and evaluate.
+	// Workers render charts and overlays, and evaluate the files of registrations. nil means in
+	// this process, which then hangs if a chart loops forever. The workers need the handlers of
+	// packages project and evaluate.
 	Workers *worker.Pool
-	// Supervisor bounds what the evaluation of the platform's own CUE may cost; nil for no
-	// bounds.
+	// Supervisor limits the cost of evaluating the platform's own CUE; nil for no limits.
 	Supervisor *supervisor.Supervisor
-	// Source is what the one environment is compiled from, where Dir holds the files of
-	// commits; nil where it is a folder that people work in.
+	// Source is the source of the only environment, if Dir has the files of commits; nil if Dir
+	// is a working folder.
 	Source *tree.Source
-	// Shard is the part of the cluster types to build; the zero Shard is all.
+	// Shard is the part of the cluster types to build; the zero Shard is all of them.
 	Shard engine.Shard
-	// Ring is the part of the one environment to build, and Rings are all its parts; ""
-	// for everything. A cluster type that the platform does not have any more is of the
-	// ring that the record says.
+	// Ring is the ring of the only environment to build, or "" to build all of it. Rings are all
+	// rings of the environment. A cluster type that has left the platform is in its recorded
+	// ring.
 	Ring  string
 	Rings []model.Ring
-	// Formerly are earlier names of the one environment, beside those that the platform says.
+	// Formerly are earlier names of the only environment, in addition to those in the platform.
 	Formerly []string
-	// Members are the rings of cluster types that count instead of what their labels say; nil for none.
+	// Members are rings of cluster types, which take precedence over labels; nil for labels only.
 	Members map[string]string
-	preview bool // whether a build that removes too much goes on
-	// Progress, if given, is called with how far the build has come, by several goroutines.
+	preview bool // whether a build continues although it removes too much
+	// Progress, if not nil, is called with the progress of the build, by several goroutines.
 	Progress func(engine.Progress)
 }
 
 // Build is a compiled platform.
 type Build struct {
 	Platform *source.Platform
-	// Declarations are the environments that the base declares, sorted; nil where the
-	// base cannot be read.
+	// Declarations are the environments that the base declares, sorted by name; nil if the base
+	// cannot be read.
 	Declarations []model.Declaration
-	// Environments are those that were asked for, in the order of their names.
+	// Environments are the requested environments, sorted by name.
 	Environments []*engine.Environment
-	// Diagnostics of all of it have positions and are sorted by them.
+	// Diagnostics are about the whole build. They have positions and are sorted by them.
 	Diagnostics []diag.Diagnostic
-	// Stats say what was computed and what was reused; see Recount.
+	// Stats count the computed and the reused results; see Recount.
 	Stats engine.Stats
 
 	meter    *engine.Meter
 	library  *dependency.Library
-	checkout *checkout // nil where the platform is a folder that people work in
+	checkout *checkout // nil if the platform is a working folder
 	joined   []*Build
 }
 
-// Close removes what the build has in temporary files: what its trees are made of.
+// Close removes the temporary files of the build, which its trees read.
 func (b *Build) Close() error {
 	if b == nil {
 		return nil
@@ -127,21 +125,21 @@ func (b *Build) Close() error {
 	return errors.Join(errs...)
 }
 
-// Lock returns what kalypso.lock pins.
+// Lock returns the pins of kalypso.lock.
 func (b *Build) Lock() *dependency.Lock { return b.library.Lock }
 
-// Failed says whether the platform has errors.
+// Failed reports whether the platform has errors.
 func (b *Build) Failed() bool { return diag.Errors(b.Diagnostics) }
 
-// UnknownEnvironmentError says that the platform has no such environment.
+// UnknownEnvironmentError is returned if the platform has no environment with the given name.
 type UnknownEnvironmentError struct {
 	Name  string
 	Known []string
-	// Diagnostics are those of the base where none is known: they say why.
+	// Diagnostics are the diagnostics of the base if it has no environments: they explain why.
 	Diagnostics []diag.Diagnostic
 }
 
-// Error names the environment, and the one that was probably meant.
+// Error names the environment, and the known name that was probably meant.
 func (e *UnknownEnvironmentError) Error() string {
 	s := fmt.Sprintf("there is no environment %s", e.Name)
 	if hint := spelling.DidYouMean(e.Name, e.Known); hint != "" {
@@ -150,9 +148,9 @@ func (e *UnknownEnvironmentError) Error() string {
 	return s
 }
 
-// Compile compiles environments of a platform. Errors of the platform are among
-// the diagnostics; the error is about what cannot be read, or a request for
-// what is not there.
+// Compile compiles environments of a platform. It reports errors of the platform as diagnostics.
+// It returns an error if it cannot read a file, or if the request names something that does not
+// exist.
 func Compile(ctx context.Context, r Request) (*Build, error) {
 	b, err := plan(ctx, r)
 	if err != nil {
@@ -164,8 +162,8 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	return b, nil
 }
 
-// Evaluate evaluates environments of a platform, reads their inventories, and says what is
-// assigned. Nothing is composed or emitted. Errors are as those of Compile.
+// Evaluate evaluates environments of a platform, reads their inventories, and schedules the
+// assignments. It does not compose or emit anything. Its errors are as in Compile.
 func Evaluate(ctx context.Context, r Request) (*Build, error) {
 	b, err := plan(ctx, r)
 	if err != nil {
@@ -177,7 +175,7 @@ func Evaluate(ctx context.Context, r Request) (*Build, error) {
 	return b, nil
 }
 
-// gather adds the diagnostics of environments that are planned to those of the build.
+// gather adds the diagnostics of planned environments to the diagnostics of the build.
 func (b *Build) gather() {
 	for _, e := range b.Environments {
 		if e.Model != nil {
@@ -187,12 +185,12 @@ func (b *Build) gather() {
 	}
 }
 
-// maxAttempts is how often a build begins anew where someone else changes what it
-// reads or writes.
+// maxAttempts is the number of attempts of a build if someone else changes its input or its
+// output in the meantime.
 const maxAttempts = 3
 
-// plan opens the platform, and takes the environments through the pipeline up to the
-// configuration of their assignments. If files change while it reads them, it starts over.
+// plan opens the platform and plans the environments, up to the configuration of their
+// assignments. If files change while it reads them, it starts over.
 func plan(ctx context.Context, r Request) (*Build, error) {
 	for attempt := 1; ; attempt++ {
 		b, ds, err := open(ctx, r)
@@ -211,8 +209,8 @@ func plan(ctx context.Context, r Request) (*Build, error) {
 	}
 }
 
-// open opens the platform, at a revision if the request names one, and evaluates its base, once.
-// It returns the diagnostics of the evaluation, which the build has too.
+// open opens the platform, at a revision if the request has one, and evaluates its base. It
+// returns the diagnostics of the evaluation, which the build has too.
 func open(ctx context.Context, r Request) (b *Build, ds []diag.Diagnostic, err error) {
 	b = &Build{meter: engine.NewMeter(r.Cache, identity())}
 	base, err := checkOutBase(ctx, r)
@@ -230,8 +228,8 @@ func open(ctx context.Context, r Request) (b *Build, ds []diag.Diagnostic, err e
 	return b, ds, nil
 }
 
-// read opens the platform's files, and the content that kalypso.lock pins, in the folder of a
-// checkout, or in the request's if that is nil.
+// read opens the platform's files, and the content that kalypso.lock pins. It uses the folder of
+// the checkout, or the request's folder if the checkout is nil.
 func (b *Build) read(ctx context.Context, r Request, c *checkout) error {
 	b.checkout = c
 	if c != nil {
@@ -256,8 +254,8 @@ func (b *Build) read(ctx context.Context, r Request, c *checkout) error {
 	return nil
 }
 
-// overlay returns what lies over the platform's files: of an environment that has its own
-// files in a branch, not what is over those that the folder has in their place.
+// overlay returns the overlay of the platform's files. If an environment has its own files in a
+// branch, overlay leaves out the text for the files that the folder has in their place.
 func (b *Build) overlay(r Request) source.Overlay {
 	if r.Revision != "" {
 		return nil
@@ -271,8 +269,8 @@ func (b *Build) overlay(r Request) source.Overlay {
 	return out
 }
 
-// addOwnFiles adds the environments' own files of other branches to the files of the base, and,
-// with a revision, the commits of environments.
+// addOwnFiles adds the environments' own files from other branches to the files of the base. With
+// a revision, it also adds the commits of the environments.
 func (b *Build) addOwnFiles(ctx context.Context, r Request, ds []diag.Diagnostic) error {
 	whole, err := checkOut(ctx, r, b.Declarations, b.checkout)
 	if err != nil || whole == b.checkout {
@@ -288,7 +286,7 @@ func (b *Build) addOwnFiles(ctx context.Context, r Request, ds []diag.Diagnostic
 	return nil
 }
 
-// planEnvironments plans the environments of the request; ds are the diagnostics of the base.
+// planEnvironments plans the environments of the request. ds are the diagnostics of the base.
 func (b *Build) planEnvironments(ctx context.Context, r Request, ds []diag.Diagnostic) error {
 	names, err := b.environments(r.Environments)
 	if err != nil {
@@ -315,8 +313,8 @@ func (b *Build) planEnvironments(ctx context.Context, r Request, ds []diag.Diagn
 	return b.checkAllowEmpty(r.AllowEmpty)
 }
 
-// finish takes planned environments through the rest of the pipeline. previous are the
-// records of their outputs.
+// finish builds the planned environments. previous are the records of their outputs, by
+// environment.
 func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) error {
 	err := each(ctx, b.Environments, func(ctx context.Context, i int) error {
 		return b.Environments[i].Build(ctx, previous[b.Environments[i].Name])
@@ -336,8 +334,8 @@ func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) er
 	return nil
 }
 
-// withoutConsequences leaves out that sources are not in kalypso.lock, where the
-// file cannot be read: correcting it is what is to be done.
+// withoutConsequences drops the errors about sources that are missing in kalypso.lock if the file
+// cannot be read. The user has to correct the file first.
 func withoutConsequences(ds []diag.Diagnostic) []diag.Diagnostic {
 	if !slices.ContainsFunc(ds,
 		func(d diag.Diagnostic) bool { return d.Code == diag.BadLock && d.Severity == diag.Error }) {
@@ -346,8 +344,8 @@ func withoutConsequences(ds []diag.Diagnostic) []diag.Diagnostic {
 	return slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.NotLocked })
 }
 
-// Recount brings Stats up to date with what was read and written of the cache since:
-// trees that are written read from it, and most results get there with its Flush.
+// Recount updates Stats with the later uses of the cache. Trees read from the cache when they are
+// written, and most results get there only with its Flush.
 func (b *Build) Recount() {
 	b.Stats = b.meter.Stats()
 	for _, other := range b.joined {
@@ -356,17 +354,17 @@ func (b *Build) Recount() {
 	}
 }
 
-// Join adds another build of the same platform, of other environments, which is closed with b.
+// Join adds another build of the same platform, with other environments. b.Close closes it too.
 func (b *Build) Join(other *Build) {
 	b.joined = append(b.joined, other)
 	b.Stats.Add(other.Stats)
 	b.Diagnostics = diag.Sort(append(b.Diagnostics, other.Diagnostics...))
 	b.Environments = append(b.Environments, other.Environments...)
-	other.Environments = nil // they are closed once
+	other.Environments = nil // b closes them
 	slices.SortFunc(b.Environments, func(x, y *engine.Environment) int { return strings.Compare(x.Name, y.Name) })
 }
 
-// each calls a function for the number of each of some environments, several at once.
+// each calls f for the number of each element, concurrently. It returns the first error.
 func each[E any](ctx context.Context, of []E, f func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -376,8 +374,8 @@ func each[E any](ctx context.Context, of []E, f func(ctx context.Context, i int)
 	return group.Wait()
 }
 
-// environments returns those that were asked for, or all, sorted. Where the base
-// cannot be read the folders say which there are.
+// environments returns the requested environments, or all environments, sorted by name. If the
+// base cannot be read, the names of the folders are the environments.
 func (b *Build) environments(asked []string) ([]string, error) {
 	var known []string
 	for _, s := range b.Declarations {
@@ -403,8 +401,8 @@ func (b *Build) environments(asked []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// losesSome says whether something of any environment may be missing: a folder
-// that is no environment may hold it.
+// losesSome reports whether parts of environments may be missing, because they may be in a folder
+// of an undeclared environment.
 func losesSome(ds []diag.Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.UndeclaredEnvironment })
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// platforms are those of the repository, by folder.
+// platforms returns the folders of the repository's platforms.
 func platforms(t *testing.T) []string {
 	t.Helper()
 	modules, err := filepath.Glob("../examples/*/cue.mod")
@@ -37,8 +37,8 @@ func platforms(t *testing.T) []string {
 	return out
 }
 
-// sound returns the environments of a platform that have no errors; nil for all. In the others
-// of examples/tenants a team tries what it may not.
+// sound returns the environments of a platform that have no errors; nil means all. In the other
+// environments of examples/tenants, a team tries to exceed its permissions.
 func sound(platform string) []string {
 	if filepath.Base(platform) == "tenants" {
 		return []string{"dev"}
@@ -46,8 +46,8 @@ func sound(platform string) []string {
 	return nil
 }
 
-// outputOf is all that a build gives: the files of its trees, by path, and what is
-// said, without positions.
+// outputOf returns the whole result of a build: the files of its trees, by path, and the
+// diagnostics, without positions.
 func outputOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	b, err := compiler.Compile(context.Background(), compiler.Request{Dir: dir})
@@ -98,8 +98,8 @@ func sameOutput(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// TestOrderDoesNotMatter builds every platform again with its files renamed, the
-// declarations in them shuffled at every level, and another GOMAXPROCS.
+// TestOrderDoesNotMatter builds every platform again with its files renamed, the declarations in
+// them shuffled at every level, and another GOMAXPROCS.
 func TestOrderDoesNotMatter(t *testing.T) { orderDoesNotMatter(t, 7) }
 
 func TestSlowOrderDoesNotMatter(t *testing.T) {
@@ -107,7 +107,7 @@ func TestSlowOrderDoesNotMatter(t *testing.T) {
 	orderDoesNotMatter(t, 1, 2, 7)
 }
 
-// orderDoesNotMatter builds platforms with some numbers of processors.
+// orderDoesNotMatter builds platforms with the given numbers of processors.
 func orderDoesNotMatter(t *testing.T, procs ...int) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, platform := range platforms(t) {
@@ -125,7 +125,7 @@ func orderDoesNotMatter(t *testing.T, procs ...int) {
 	}
 }
 
-// shuffle copies a platform, in another order.
+// shuffle copies a platform, with its files and declarations in another order.
 func shuffle(t *testing.T, r *rand.Rand, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -159,7 +159,7 @@ func shuffle(t *testing.T, r *rand.Rand, from, to string) {
 
 // shuffled returns a file with the declarations of every struct in another order.
 func shuffled(r *rand.Rand, data []byte) ([]byte, error) {
-	f, err := parser.ParseFile("", data) // without comments, which would not move along
+	f, err := parser.ParseFile("", data) // without comments, because they would not move along
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func shuffled(r *rand.Rand, data []byte) ([]byte, error) {
 	return format.Node(f)
 }
 
-// edits of the test platform: each can be made together with any of the others.
+// edits are independent edits of the test platform. Each can be combined with any of the others.
 var edits = map[string]string{
 	"more": `clusterTypes: tiny: {labels: {region: "east", size: "tiny"}, reconciler: "flux", configFormat: "json"}
 		configs: tiny: {match: size: "tiny", values: TINY: %d}`,
@@ -199,7 +199,7 @@ var edits = map[string]string{
 	"default": `configs: level: {match: {}, layer: 2, defaults: LOG_LEVEL: "warn"}`,
 }
 
-// mistakes of an environment: each keeps something of what was there.
+// mistakes are mistakes in an environment. Each keeps a part of the previous output.
 var mistakes = map[string]string{
 	"conflict":   `configs: conflict: {match: {}, values: REGION: "Nowhere"}`,
 	"contract":   `configSchemas: missing: {match: size: "small", schema: MISSING: string}`,
@@ -210,9 +210,8 @@ var mistakes = map[string]string{
 	"sick":       `clusterTypes: large: lables: {}`,
 }
 
-// TestIncrementalEqualsFromScratch edits a platform, and builds it over what was
-// built before and into an empty folder: the two must be the same, also where
-// there were mistakes in between.
+// TestIncrementalEqualsFromScratch edits a platform, and builds it over the previous output and
+// into an empty folder. Both results must be the same, even if there were mistakes in between.
 func TestIncrementalEqualsFromScratch(t *testing.T) { incrementalEqualsFromScratch(t) }
 
 func TestSlowIncrementalEqualsFromScratch(t *testing.T) {
@@ -278,8 +277,8 @@ func incrementalEqualsFromScratch(t *testing.T) {
 	}
 }
 
-// noneLost checks that a mistake removed no folder of an assignment that the
-// edits before it may have left: a folder that goes, goes whole.
+// noneLost checks that a mistake does not remove the folder of an assignment that the earlier
+// edits may have left. If a folder is removed, all of it is.
 func noneLost(t *testing.T, mistake string, before, after map[string]string) {
 	t.Helper()
 	for p := range after {
@@ -299,8 +298,8 @@ func noneLost(t *testing.T, mistake string, before, after map[string]string) {
 	}
 }
 
-// files reads a folder, but for what kalypso keeps for itself alone. The content of
-// an executable file has executableMark before it.
+// files reads the files in a folder, except kalypso's private files. The content of an executable
+// file starts with executableMark.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

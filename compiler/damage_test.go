@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// damaged builds with a cache that something happens to between builds.
+// damaged builds with a cache that is damaged between builds.
 func damaged(t *testing.T, root string) follower {
 	out, dir := filepath.Join(root, "out"), filepath.Join(root, "cache")
 	return follower{name: "with a damaged cache", step: func(s *step) string {
@@ -37,7 +37,7 @@ func damaged(t *testing.T, root string) follower {
 	}}
 }
 
-// damages are what can happen to the folder of a cache.
+// damages are the possible damages to the folder of a cache.
 var damages = []struct {
 	name string
 	do   func(r *rand.Rand, dir string) error
@@ -57,8 +57,8 @@ var damages = []struct {
 	}},
 }
 
-// cacheFiles returns the paths of the results in a cache, sorted, after it was made
-// a folder again.
+// cacheFiles returns the paths of the results in a cache, sorted. If the cache is a file,
+// cacheFiles removes the file, so that it can become a folder again.
 func cacheFiles(dir string) ([]string, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, os.Remove(dir)
@@ -86,12 +86,12 @@ func each(change func(r *rand.Rand, data []byte) []byte) func(*rand.Rand, string
 	}
 }
 
-// overwrite replaces the text of a file that may be write-protected.
+// overwrite replaces the text of a file, even if the file is write-protected.
 func overwrite(name string, data []byte) error {
 	return errors.Join(os.Remove(name), os.WriteFile(name, data, 0o666))
 }
 
-// swap exchanges files of a cache that are of one kind.
+// swap exchanges files of a cache that are of the same kind.
 func swap(r *rand.Rand, dir string) error {
 	names, err := cacheFiles(dir)
 	if err != nil {

@@ -20,25 +20,25 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Difference is what differs between two compiled platforms, or between a compiled
-// platform and an output.
+// Difference is the difference between two sides, each of which is a compiled platform or an
+// output.
 type Difference struct {
-	// Before and After are the builds; nil for an output that was only read. Of two
-	// builds, cluster types that are made of the same on both sides are not built. After is
-	// built on top of Before as on the record of an output: it keeps what a build would keep,
-	// and reports what a build would report.
+	// Before and After are the builds; nil for an output, which is only read. If both are builds,
+	// cluster types with equal inputs on both sides are not built. After is built on top of
+	// Before, as if Before was an output. So it keeps the same parts as a build would, and
+	// reports the same problems.
 	Before, After *Build
-	// Report is the change on clusters. Errors of Before hide assignments there, which are in
-	// none of its lists; LeftOut of it are those, sorted.
+	// Report is the change on clusters. If errors of Before hide assignments, no list has them.
+	// Report.LeftOut has the ids of the assignments that errors concern, sorted.
 	Report *compare.Report
 }
 
-// Diagnostics returns those of After, as far as it is built: all errors, that there are no
+// Diagnostics returns the diagnostics of After, if it is a build: all errors, the lack of
 // environments to compare, and the warnings that Before does not have.
 func (d *Difference) Diagnostics() []diag.Diagnostic {
 	switch {
 	case d.After == nil && d.Before == nil:
-		return nil // two outputs
+		return nil // both sides are outputs
 	case d.After == nil:
 		return d.Before.Diagnostics
 	case d.Before == nil:
@@ -62,17 +62,17 @@ func (d *Difference) Diagnostics() []diag.Diagnostic {
 	return out
 }
 
-// Side is one side of a comparison: a platform, as it is in its folder or at a git
-// revision of it, or an output.
+// Side is one side of a comparison. It is a platform, in its folder or at a git revision, or an
+// output.
 type Side struct {
-	Revision string // of the platform; "" for its folder as it is
-	Output   string // the folder of an output, instead of the platform
+	Revision string // of the platform; "" for its folder
+	Output   string // the folder of an output, instead of a platform
 }
 
-// Compare compiles or reads two sides and compares what they give. The request
-// names the platform, and whether removals are allowed; its Previous is not used. The second
-// side is built on what the first one gives, or on the records of the output against, if that
-// names a folder or a branch of a repository.
+// Compare compiles or reads two sides and compares their results. The request names the platform,
+// and says whether removals are allowed. Compare ignores its Previous. The second side is built
+// on top of the first one. If against names a folder or a branch of a repository, the second side
+// is built on top of the records there instead.
 func Compare(ctx context.Context, r Request, before, after Side, against Output) (d *Difference, err error) {
 	r.Previous, r.preview = nil, true
 	sides := [2]*side{{Side: before}, {Side: after}}
@@ -119,7 +119,7 @@ func Compare(ctx context.Context, r Request, before, after Side, against Output)
 	return d, nil
 }
 
-// records returns the records of the output by environment, for a planned build, which may be
+// records returns the records of the output by environment. b is the planned build, which may be
 // nil.
 func (o Output) records(b *Build) (map[string]*tree.Record, error) {
 	if o.Dir != "" || b == nil {
@@ -155,7 +155,8 @@ func (o Output) records(b *Build) (map[string]*tree.Record, error) {
 	return records, errors.Join(err, repository.Close())
 }
 
-// gitOps returns where an environment says that its output is kept; nil where it does not say.
+// gitOps returns the gitops of an environment, which is the location of its output. It returns
+// nil if the environment has none.
 func (b *Build) gitOps(e *engine.Environment) *model.GitOps {
 	if e.Model == nil {
 		return nil
@@ -163,20 +164,20 @@ func (b *Build) gitOps(e *engine.Environment) *model.GitOps {
 	return e.Model.GitOps
 }
 
-// side is a side while it is compared.
+// side is one side during a comparison.
 type side struct {
 	Side
 	request Request
 	remove  func() error // removes the checked out revision
 	build   *Build       // nil for an output
 	folders []compare.Folder
-	// unknown are the names of environments of which nothing is known, and the ids of
-	// folders with errors.
+	// unknown has the names of environments that are not known, and the ids of folders with
+	// errors.
 	unknown map[string]bool
-	// uncertain has the environments whose errors hide folders, and hidesClusters the
-	// environments whose errors hide clusters.
+	// uncertain has the environments with errors that hide folders. hidesClusters has the
+	// environments with errors that hide clusters.
 	uncertain, hidesClusters map[string]bool
-	unknownClusters          map[string]bool         // ids of those with errors
+	unknownClusters          map[string]bool         // the ids of clusters with errors
 	records                  map[string]*tree.Record // of an output, by environment
 }
 
@@ -201,7 +202,7 @@ func (s *side) open(ctx context.Context) (err error) {
 	s.build, err = plan(ctx, s.request)
 	var unknown *UnknownEnvironmentError
 	if errors.As(err, &unknown) && s.Revision != "" {
-		// It is new, or gone: then there is nothing on this side.
+		// The environment is new or removed, so it is not on this side.
 		s.request.Environments = slices.DeleteFunc(slices.Clone(s.request.Environments),
 			func(name string) bool { return !slices.Contains(unknown.Known, name) })
 		if len(s.request.Environments) > 0 {
@@ -222,7 +223,8 @@ func (s *side) close() error {
 }
 
 // finish builds the side, on top of records that may be nil. If errors hide clusters, it takes
-// the clusters of the other side, which is planned, or of the records if other is nil.
+// the clusters from the other side, which is planned. If other is nil, it takes them from the
+// records.
 func (s *side) finish(ctx context.Context, other *side, previous map[string]*tree.Record) error {
 	if s.build == nil {
 		return nil
@@ -235,7 +237,7 @@ func (s *side) finish(ctx context.Context, other *side, previous map[string]*tre
 	return s.build.finish(ctx, previous)
 }
 
-// outputs returns the records of the side by environment, as if it was an output.
+// outputs returns the records of the side by environment, as if the side was an output.
 func (s *side) outputs(ctx context.Context) map[string]*tree.Record {
 	if s.build == nil {
 		return s.records
@@ -247,13 +249,14 @@ func (s *side) outputs(ctx context.Context) map[string]*tree.Record {
 	return out
 }
 
-// asksPolicies says whether promotion asks policies about changes, which see all objects.
+// asksPolicies reports whether promotion has policies that check changes. Such policies see all
+// objects.
 func (b *Build) asksPolicies() bool {
 	return b != nil && slices.ContainsFunc(b.Declarations,
 		func(d model.Declaration) bool { return len(d.Promotion.Gates.Policy) > 0 })
 }
 
-// environments returns the environments of the build; an output has none.
+// environments returns the environments of the build. It returns nil for an output.
 func (s *side) environments() []*engine.Environment {
 	if s.build == nil {
 		return nil
@@ -261,8 +264,9 @@ func (s *side) environments() []*engine.Environment {
 	return s.build.Environments
 }
 
-// clustersOf returns what tells which clusters pull the folder of a cluster type of an
-// environment; nil where nothing does.
+// clustersOf returns a function for an environment. The function returns the record of a cluster
+// type with the clusters that pull its folder. clustersOf returns nil if the side does not have
+// the environment.
 func (s *side) clustersOf(environment string) func(clusterType string) (*tree.ClusterTypeRecord, error) {
 	if r := s.records[environment]; r != nil {
 		return r.ClusterType
@@ -283,7 +287,7 @@ func (s *side) list(ctx context.Context, other *side, previous map[string]*tree.
 	if s.build == nil {
 		return nil
 	}
-	// What is kept is as the other side has it.
+	// Kept folders are as on the other side.
 	kept := sync.OnceValue(func() map[string]compare.Folder {
 		all := map[string]compare.Folder{}
 		for _, f := range other.folders {
@@ -303,7 +307,7 @@ func (s *side) list(ctx context.Context, other *side, previous map[string]*tree.
 			return err
 		}
 		s.unknown[e.Name] = e.Model.Incomplete && other.Output != "" && previous[e.Name] == nil
-		if previous[e.Name] == nil { // elsewhere everything with errors is as it was
+		if previous[e.Name] == nil { // otherwise everything with errors is as it was
 			for i := range e.AllFailed {
 				a := &e.Schedule.Assignments[i]
 				s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
@@ -321,7 +325,7 @@ func (s *side) list(ctx context.Context, other *side, previous map[string]*tree.
 	return nil
 }
 
-// leaveOutEqual finds the cluster types that are made of the same on both sides.
+// leaveOutEqual leaves out the cluster types that have equal inputs on both sides.
 func leaveOutEqual(ctx context.Context, before, after *Build) error {
 	old, err := keysOf(ctx, before)
 	if err != nil {
@@ -342,7 +346,7 @@ func leaveOutEqual(ctx context.Context, before, after *Build) error {
 				same[name] = true
 			}
 		}
-		// What clusters leave or come to is compared with another folder.
+		// Folders that clusters leave or join are compared with another folder.
 		was := before.Environments[i].Model
 		for n := range e.Model.Clusters {
 			c := &e.Model.Clusters[n]
@@ -357,7 +361,8 @@ func leaveOutEqual(ctx context.Context, before, after *Build) error {
 	return nil
 }
 
-// keysOf returns the keys of the cluster types of a build's environments.
+// keysOf returns the keys of the cluster types of a build's environments, by number of the
+// environment.
 func keysOf(ctx context.Context, b *Build) ([]map[string]cache.Key, error) {
 	keys := make([]map[string]cache.Key, len(b.Environments))
 	return keys, each(ctx, b.Environments, func(ctx context.Context, i int) (err error) {

@@ -13,13 +13,13 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// chartSource is what the example's lock pins: nobody serves it, so that the example
-// carries it as `kalypso lock` and `kalypso vendor` would have written it.
+// chartSource is the source that the example's lock pins. No server has it, so the example
+// contains the chart in the form that `kalypso lock` and `kalypso vendor` write.
 var chartSource = dependency.Source{Kind: dependency.Chart, URL: "https://charts.example.com", Chart: "weather", Version: "2.1.0"}
 
-// TestVendoredChart holds the archive in examples/everywhere/vendor against the
-// chart's source in examples/everywhere/chart, file by file: two compressors need not
-// give the same bytes. KALYPSO_UPDATE=1 packs it anew, and pins it.
+// TestVendoredChart compares the archive in examples/everywhere/vendor with the chart's source in
+// examples/everywhere/chart. It compares the files, because two compressors may produce different
+// bytes. KALYPSO_UPDATE=1 packs the chart again, and pins it.
 func TestVendoredChart(t *testing.T) {
 	const root = "../examples/everywhere"
 	want := chartFiles(t, filepath.Join(root, "chart"))
@@ -43,7 +43,7 @@ func equal(a, b archive.File) bool {
 	return a.Executable == b.Executable && bytes.Equal(a.Data, b.Data)
 }
 
-// chartFiles are the files of a folder as they lie in a chart's archive, in a folder
+// chartFiles returns the files of a folder as in a chart's archive, where they are in a folder
 // with the chart's name.
 func chartFiles(t *testing.T, dir string) map[string]archive.File {
 	t.Helper()
@@ -66,8 +66,8 @@ func chartFiles(t *testing.T, dir string) map[string]archive.File {
 	return files
 }
 
-// vendored are the files of the chart that the lock at root pins, read from the vendor
-// folder alone; none where it is not there.
+// vendored returns the files of the chart that the lock at root pins. It reads only the vendor
+// folder, and returns nil if the chart is missing there.
 func vendored(t *testing.T, root string) map[string]archive.File {
 	t.Helper()
 	contents, ds, err := dependency.Open(root, t.TempDir())
@@ -85,7 +85,7 @@ func vendored(t *testing.T, root string) map[string]archive.File {
 	return files.Files
 }
 
-// pinChart writes the archive into the vendor folder, and the lock.
+// pinChart writes the archive into the vendor folder, and writes the lock.
 func pinChart(t *testing.T, root string, files map[string]archive.File) {
 	t.Helper()
 	var packed bytes.Buffer

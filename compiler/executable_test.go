@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// executableMark is before the content of an executable file where files are held
-// as texts. No other file begins like that.
+// executableMark precedes the content of an executable file in maps of texts. No other file
+// starts with it.
 const executableMark = "\x00executable\n"
 
 func fileOf(p, text string) backends.File {
@@ -23,8 +23,8 @@ func fileOf(p, text string) backends.File {
 	return backends.File{Path: p, Data: []byte(data), Executable: executable}
 }
 
-// scripted is a backend whose folders and cluster types have a script, too, which is
-// the same everywhere and executable in some of them.
+// scripted is a backend with an additional script in each folder and each cluster type. The
+// script is the same everywhere, and executable in some places.
 type scripted struct{ backends.Backend }
 
 func (s scripted) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
@@ -44,9 +44,9 @@ func withScript(files []backends.File, any byte) []backends.File {
 	return files
 }
 
-// TestSlowExecutableFilesInEveryWay edits random platforms whose folders have scripts,
-// and builds them in every way: a file whose mode alone changes is a file that
-// changes. No other test may run meanwhile.
+// TestSlowExecutableFilesInEveryWay edits random platforms with scripts in their folders, and
+// builds them in every way. A file counts as changed even if only its mode changes. No other test
+// may run at the same time.
 func TestSlowExecutableFilesInEveryWay(t *testing.T) {
 	isolated.Slow(t, "it builds histories of platforms in six ways")
 	defer compiler.WrapBackends(func(b backends.Backend) backends.Backend { return scripted{b} })()

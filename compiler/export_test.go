@@ -2,8 +2,8 @@ package compiler
 
 import "github.com/kalypso-io/kalypso/backends"
 
-// WrapBackends replaces every backend by what wrap makes of it, for builds that
-// begin before the function that it returns is called.
+// WrapBackends replaces every backend by the result of wrap. It affects builds that start before
+// the caller calls restore.
 func WrapBackends(wrap func(backends.Backend) backends.Backend) (restore func()) {
 	before := allBackends
 	allBackends = map[string]backends.Backend{}
@@ -13,7 +13,7 @@ func WrapBackends(wrap func(backends.Backend) backends.Backend) (restore func())
 	return func() { allBackends = before }
 }
 
-// Anywhere lets trees be written where their own objects do not point.
+// Anywhere allows an output to write trees to places other than the ones in their own objects.
 func Anywhere(o Output) Output {
 	o.anywhere = true
 	return o

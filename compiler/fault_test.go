@@ -13,9 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestOneBrokenConfigOfManyFailsWhatItMatches breaks one of hundreds of configs, and
-// changes what every assignment gets: those that the broken config matches keep
-// their folders, byte for byte, and all others are written anew.
+// TestOneBrokenConfigOfManyFailsWhatItMatches breaks one of hundreds of configs, and changes the
+// values of all assignments. Assignments that the broken config matches must keep their folders,
+// byte for byte. All other folders must be written again.
 func TestOneBrokenConfigOfManyFailsWhatItMatches(t *testing.T) { oneBrokenConfigOfMany(t) }
 
 func TestSlowOneBrokenConfigOfManyFailsWhatItMatches(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 )
 
 // TestFleetEditsEqualFromScratch is TestEditsEqualFromScratch with platforms that have
-// inventories, classes and entries, and with edits of rows and of selectors of clusters.
+// inventories, classes and entries. Its edits change rows and selectors of clusters.
 func TestFleetEditsEqualFromScratch(t *testing.T) { fleetEditsEqualFromScratch(t) }
 
 func TestSlowFleetEditsEqualFromScratch(t *testing.T) {
@@ -46,13 +46,13 @@ func fleetEditsEqualFromScratch(t *testing.T) {
 	closeCache(t, shared)
 }
 
-// leaves says whether entries stay of clusters that are no longer listed: then what there
-// is does not follow from the platform alone.
+// leaves reports whether entries stay for clusters that are no longer listed. Then the output
+// does not depend only on the platform.
 func (o outcome) leaves() bool {
 	return slices.ContainsFunc(o.all, func(d diag.Diagnostic) bool { return d.Code == diag.LeftCluster })
 }
 
-// hasEntries says whether clusters have entries.
+// hasEntries reports whether clusters have entries.
 func (o outcome) hasEntries() bool {
 	for name := range o.files {
 		if strings.Contains(name, "/clusters/") {
@@ -62,7 +62,8 @@ func (o outcome) hasEntries() bool {
 	return false
 }
 
-// entriesGone says which entry is gone of a cluster that was not removed by name.
+// entriesGone describes an entry that disappeared although its cluster was not removed by name.
+// It returns "" if there is no such entry.
 func entriesGone(before, after map[string]string, p *randplatform.Platform) string {
 	for name := range before {
 		parts := strings.Split(name, "/")
@@ -76,8 +77,9 @@ func entriesGone(before, after map[string]string, p *randplatform.Platform) stri
 	return ""
 }
 
-// TestClassesEqualATypePerCluster holds what each cluster applies against that of a
-// platform in which its cluster type is for it alone, and has no selector of clusters.
+// TestClassesEqualATypePerCluster compares the applied objects of each cluster in two platforms.
+// In the second one, the cluster has a cluster type to itself, and there are no selectors of
+// clusters.
 func TestClassesEqualATypePerCluster(t *testing.T) { classesEqualATypePerCluster(t) }
 
 func TestSlowClassesEqualATypePerCluster(t *testing.T) {
@@ -129,7 +131,7 @@ func classesEqualATypePerCluster(t *testing.T) {
 	t.Logf("%d clusters are compared", compared)
 }
 
-// some returns up to three of the clusters.
+// some returns up to three of the clusters, at random.
 func some(r *rand.Rand, clusters []model.Cluster) []model.Cluster {
 	out := slices.Clone(clusters)
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
@@ -145,8 +147,8 @@ func buildAt(t *testing.T, p *randplatform.Platform, c *cache.Cache) outcome {
 	return compileTo(t, compiler.Request{Dir: filepath.Join(dir, "platform"), Cache: c}, filepath.Join(dir, "out"))
 }
 
-// misnamed says whether a folder's name does not follow from the selectors of its class
-// alone. It remembers the names in named.
+// misnamed describes a folder whose name does not depend only on the selectors of its class. It
+// returns "" for a correct name. It remembers the names in named.
 func misnamed(ct *model.ClusterType, named map[string]string) string {
 	if ct.Entries != model.ClusterEntries {
 		if ct.Class != "" {
@@ -178,8 +180,8 @@ func entryOf(files map[string]string, environment, cluster string) string {
 	return ""
 }
 
-// compareAlone compares what a cluster applies with what it does on its own; ok is false
-// where errors keep that from being built.
+// compareAlone compares the applied objects of a cluster with those of the cluster on its own. ok
+// is false if errors prevent that build.
 func compareAlone(t *testing.T, environment string, c model.Cluster, got, want outcome) (difference string, ok bool) {
 	own := environment + "/" + c.ClusterType + "/"
 	for _, d := range want.errors {
@@ -194,8 +196,8 @@ func compareAlone(t *testing.T, environment string, c model.Cluster, got, want o
 	return differs(a, b), true
 }
 
-// applied returns what a Kustomize build of a cluster's entry gives, and the folders that
-// it refers to, with the folder of its class called as its cluster type.
+// applied returns the result of a Kustomize build of a cluster's entry, and the folders that the
+// entry refers to. In both, the folder of the cluster's class has the name of the cluster type.
 func applied(t *testing.T, environment, cluster, folder, clusterType string, files map[string]string) map[string]string {
 	out, fsys := map[string]string{}, filesys.MakeFsInMemory()
 	rename := strings.NewReplacer("/"+folder+"/", "/"+clusterType+"/", " "+folder+"/", " "+clusterType+"/")

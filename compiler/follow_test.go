@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// wide is a text in UTF-16, with its mark.
+// wide returns a text in UTF-16, with a byte order mark.
 func wide(s string) string {
 	b := []byte("\xff\xfe")
 	for _, u := range utf16.Encode([]rune(s)) {
@@ -21,9 +21,9 @@ func wide(s string) string {
 	return string(b)
 }
 
-// TestWhatCUEReadsIsFollowed changes what a platform is made of in ways that are
-// easily overlooked: a build with what was remembered before gives what one that
-// remembers nothing does. A file that begins with -> is a link.
+// TestWhatCUEReadsIsFollowed changes inputs of a platform that are easily overlooked. A build
+// with a cache must give the same result as a build without a cache. A file that starts with ->
+// is a link.
 func TestWhatCUEReadsIsFollowed(t *testing.T) {
 	const helper = "package platform\nimport \"platform.example/platform/helper\"\nconfigs: u: {match: {}, values: PORT: helper.Port}\n"
 	const replaced = "package platform\nimport \"ext.example/lib\"\nconfigs: u: {match: {}, values: PORT: lib.Port}\n"

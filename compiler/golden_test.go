@@ -20,11 +20,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// shown is the example whose tree is reviewed in full.
+// shown is the example whose whole tree is reviewed.
 const shown = "hello-world"
 
-// TestExamples compares the trees of the examples with those that were reviewed last: of one all of it, of the
-// others a digest of each folder. KALYPSO_UPDATE=1 writes them anew.
+// TestExamples compares the trees of the examples with the reviewed ones. For the shown example
+// it compares the whole tree, and for the others a digest of each folder. KALYPSO_UPDATE=1 writes
+// them again.
 func TestExamples(t *testing.T) {
 	examples, err := os.ReadDir("../examples")
 	if err != nil {
@@ -63,7 +64,7 @@ func filesOf(a *txtar.Archive) map[string][]byte {
 	return out
 }
 
-// textOf is everything that a build emits, in one text.
+// textOf returns everything that a build emits, as one text.
 func textOf(t *testing.T, b *compiler.Build) *txtar.Archive {
 	t.Helper()
 	a := &txtar.Archive{}
@@ -83,8 +84,8 @@ func textOf(t *testing.T, b *compiler.Build) *txtar.Archive {
 	return a
 }
 
-// digestsOf returns a line for each folder of each environment, or of its entries: a digest of its files, how many
-// they are, and its name.
+// digestsOf returns a line for each folder of each environment, and for its entries. A line has a
+// digest of the files, their number, and the name of the folder.
 func digestsOf(example string, a *txtar.Archive) []byte {
 	type folder struct {
 		hash.Hash
@@ -130,7 +131,7 @@ func compareGolden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// firstDifference shows the first line that differs.
+// firstDifference shows the first different line.
 func firstDifference(got, want []byte) string {
 	g, w := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
 	for i := range g {

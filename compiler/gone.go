@@ -10,9 +10,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// warnOfGone warns of folders of an output that are those of environments that the
-// platform no longer has. It looks only where all environments were built. record
-// returns the record of a folder, nil for none, and where it is, for people.
+// warnOfGone warns of folders in an output that belong to environments that the platform no
+// longer has. It does so only for a build of all environments. record returns the record of a
+// folder, or nil if it has no record, and the record's location for the message.
 func (b *Build) warnOfGone(r Request, o Output, folders []string, record func(folder string) (*tree.Record, string)) {
 	if o.Flat || len(r.Environments) > 0 || b.Declarations == nil {
 		return
@@ -32,8 +32,8 @@ func (b *Build) warnOfGone(r Request, o Output, folders []string, record func(fo
 	}
 }
 
-// foldersIn returns the names of the folders in a folder; none of one that is not
-// there.
+// foldersIn returns the names of the folders in a folder. It returns nil if the folder does not
+// exist.
 func foldersIn(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

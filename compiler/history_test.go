@@ -15,9 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
-// history is a random platform and edits of it. Each edit draws from a source
-// that its number seeds, so that what is left of a history without some of its
-// edits is one, too.
+// history is a random platform and edits of it. The number of an edit seeds its random source. So
+// a history without some of its edits is a history too.
 type history struct {
 	seed  uint64
 	edits []int
@@ -26,16 +25,16 @@ type history struct {
 
 // step is one moment of a history.
 type step struct {
-	number      int // 0 for the new platform, else that of the edit
+	number      int // 0 for the new platform, otherwise the number of the edit
 	platformDir string
 	edit        randplatform.Kind
-	before      outcome // of the step before
-	want        outcome // of a build that knows nothing but the output before
+	before      outcome // the outcome of the step before
+	want        outcome // the outcome of a build that knows only the output before
 	r           *rand.Rand
 }
 
-// follower builds the platform of one history after every edit, in one of the ways
-// in which it can be built. It says what is not as it should be, "" for nothing.
+// follower builds the platform of one history after every edit, in one of the possible ways. It
+// describes the first mistake, and returns "" if there is no mistake.
 type follower struct {
 	name string
 	step func(s *step) string
@@ -43,11 +42,11 @@ type follower struct {
 	end func(s *step) string
 }
 
-// variant starts to follow a history that has a folder to work in.
+// variant starts to follow a history, with root as its working folder.
 type variant func(t *testing.T, root string) follower
 
-// check builds the platform after each edit and returns what it did, with the
-// first property that does not hold.
+// check builds the platform after each edit. It returns a description of each step, and the first
+// broken property.
 func (h history) check(t *testing.T, variants []variant) (did []string, broken string) {
 	root, err := os.MkdirTemp(t.TempDir(), "history")
 	if err != nil {
@@ -67,7 +66,7 @@ func (h history) check(t *testing.T, variants []variant) (did []string, broken s
 		p = randplatform.NewFleet(h.seed)
 	}
 	s := &step{platformDir: filepath.Join(root, "repository", "platform")}
-	last := map[string]map[string]string{} // text of the platform -> its output, where it had no error
+	last := map[string]map[string]string{} // text of the platform -> its output, if it had no error
 	for i := range len(h.edits) + 1 {
 		what := "new"
 		if i > 0 {
@@ -102,8 +101,8 @@ func (h history) check(t *testing.T, variants []variant) (did []string, broken s
 	return did, ""
 }
 
-// cold builds over a copy of what there was, without any other memory. The record
-// does not say what the cluster types were made of, so that they are looked at.
+// cold builds over a copy of the previous output, without any other memory. It removes the
+// digests of the cluster types from the record, so that the build examines all of them.
 func cold(t *testing.T, root, platformDir string, before map[string]string) outcome {
 	scratch, err := os.MkdirTemp(root, "scratch")
 	if err != nil {
@@ -121,7 +120,7 @@ func cold(t *testing.T, root, platformDir string, before map[string]string) outc
 	o := compileTo(t, compiler.Request{Dir: platformDir}, out)
 	for p, text := range o.files {
 		if text == without[p] {
-			o.files[p] = before[p] // it was left as it is
+			o.files[p] = before[p] // the build did not change it
 		}
 	}
 	return o
@@ -129,7 +128,7 @@ func cold(t *testing.T, root, platformDir string, before map[string]string) outc
 
 var madeOf = regexp.MustCompile(`"digest":"[0-9a-f]*",`)
 
-// itself checks what holds of the outcome of a step, whichever way it was built.
+// itself checks the properties of every outcome of a step, whichever way it was built.
 func (h history) itself(t *testing.T, root string, s *step, p *randplatform.Platform, last map[string]map[string]string) string {
 	if d := misreported(s.before.files, s.want); d != "" {
 		return d
@@ -169,7 +168,7 @@ func (h history) shrink(t *testing.T, variants []variant) history {
 	return h
 }
 
-// without returns a map without some of its keys.
+// without returns a copy of a map without some of its keys.
 func without(m map[string]string, not func(name string) bool) map[string]string {
 	out := maps.Clone(m)
 	maps.DeleteFunc(out, func(name, _ string) bool { return not(name) })

@@ -11,9 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// TestRememberedWarningsNameTheReconciler renames a reconciler that a cluster
-// type's index warns of. What a cache remembers of the index is about the new
-// name.
+// TestRememberedWarningsNameTheReconciler renames a reconciler that appears in a warning about a
+// cluster type's index. The cached index must have the new name.
 func TestRememberedWarningsNameTheReconciler(t *testing.T) {
 	root := t.TempDir()
 	platform, out, dir := filepath.Join(root, "platform"), filepath.Join(root, "out"), filepath.Join(root, "cache")

@@ -13,14 +13,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// listing lists the folders of an environment's tree, and what its clusters pull.
+// listing lists the folders of an environment's tree, and the folders that its clusters pull.
 type listing struct {
 	e    *engine.Environment
 	side *side
-	// kept returns the folders of the other side by id, of which the tree keeps some.
+	// kept returns the folders of the other side by id. The tree keeps some of them.
 	kept func() map[string]compare.Folder
-	// shards are the digests of the other side's folders of entries by name: entries in one
-	// with the same digest are equal, and are not made.
+	// shards are the digests of the other side's folders of entries, by name. If a folder has the
+	// same digest, its entries are equal and are not made.
 	shards map[string]model.Digest
 	// follows has the folder that each listed cluster follows.
 	follows map[string]string
@@ -33,8 +33,8 @@ type entry struct {
 	number int
 }
 
-// shards returns the digests of a build's folders of entries in an environment, by name;
-// none of an output.
+// shards returns the digests of a build's folders of entries in an environment, by name. It
+// returns an empty map for an output.
 func (s *side) shards(environment string) map[string]model.Digest {
 	out := map[string]model.Digest{}
 	if s.build == nil {
@@ -92,7 +92,7 @@ func (l *listing) all(ctx context.Context) error {
 	l.side.folders = slices.Grow(l.side.folders[:first], len(l.follows)+len(types))
 	for _, name := range l.names() {
 		folder := l.follows[name]
-		// One that is to have an entry, and gets none because of errors, pulls nothing.
+		// A cluster that should have an entry, and gets none because of errors, pulls nothing.
 		of, has := l.entries[name]
 		if !has && l.e.HasEntries(folder) && !unmade[tree.ShardName(name)] {
 			continue
@@ -159,7 +159,7 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 	}
 }
 
-// leftOut returns the folders of a cluster type that both sides have.
+// leftOut returns the folders of a cluster type that is equal on both sides.
 func leftOut(e *engine.Environment, clusterType string) []compare.Folder {
 	same := tree.TreeID(nil)
 	out := []compare.Folder{{Environment: e.Name, ClusterType: clusterType, Tree: same}}
@@ -172,9 +172,9 @@ func leftOut(e *engine.Environment, clusterType string) []compare.Folder {
 	return out
 }
 
-// narrow leaves out what errors hide on the first side, and, beside an output, the
-// environments that the output does not have. It returns the ids of the assignments that
-// errors concern on either side, sorted.
+// narrow leaves out the folders and clusters that errors hide on the first side. If the other
+// side is an output, it also leaves out the environments that the output does not have. It
+// returns the ids of the assignments that errors concern on either side, sorted.
 func narrow(before, after *side) []string {
 	out := map[string]bool{}
 	has := map[string]bool{} // folders of the first side, in environments whose list is incomplete
@@ -188,8 +188,8 @@ func narrow(before, after *side) []string {
 			}
 		}
 	}
-	// What only the second side has, errors may hide on the first, and with it the own files
-	// of its cluster type, which list it.
+	// Errors may hide folders on the first side that only the second side has. In that case also
+	// leave out the cluster type's own files, which list the folder.
 	for i := range after.folders {
 		if f := &after.folders[i]; f.Cluster == "" && before.uncertain[f.Environment] && !has[f.ID()] {
 			before.unknown[f.ID()], before.unknown[f.Environment+"/"+f.ClusterType] = true, true

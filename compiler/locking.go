@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// Uses returns the sources that the platform needs from outside: its
-// registrations, its inventories, and what is rendered or looked into.
+// Uses returns the sources that the platform needs from outside: its registrations, its
+// inventories, and the manifests that kalypso renders or examines.
 func (b *Build) Uses() []dependency.Use {
 	var out []dependency.Use
 	add := func(m model.Manifests, u dependency.Use, r *model.Registration) {
@@ -51,7 +51,7 @@ func (b *Build) Uses() []dependency.Use {
 		for i := range e.Model.Workloads {
 			w := &e.Model.Workloads[i]
 			for _, t := range w.Targets {
-				if t.Render { // also where no policy selects it yet
+				if t.Render { // even if no policy selects it yet
 					add(t.Manifests, useOf(e, w, &t, t.Manifests), broughtBy(e.Model, w, &t, t.Manifests))
 				}
 			}
@@ -65,14 +65,14 @@ func (b *Build) Uses() []dependency.Use {
 	return out
 }
 
-// useOf returns who uses the manifests of a deployment target, and where they are written.
+// useOf returns the users of a deployment target's manifests, and the positions of the manifests.
 func useOf(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget, m model.Manifests) dependency.Use {
 	at := e.Model.Positions.Of(w.TargetRef(t.Name).At("manifests." + string(m.Kind())))
 	return dependency.Use{By: []string{t.FullName}, Also: []string{w.Name}, At: at}
 }
 
-// broughtBy returns the registration that names the source of a deployment target; nil where
-// the platform does, in a workload of its own or in a pin.
+// broughtBy returns the registration that names the source of a deployment target. It returns nil
+// if the platform names the source, in its own workload or in a pin.
 func broughtBy(m *model.Environment, w *model.Workload, t *model.DeploymentTarget,
 	from model.Manifests) *model.Registration {
 	brought, _ := dependency.SourceOf(t.Manifests)
@@ -87,9 +87,9 @@ func broughtBy(m *model.Environment, w *model.Workload, t *model.DeploymentTarge
 	return nil
 }
 
-// reachOf returns which servers a source may be on: what is for a registration leads to none of
-// the machine that asks and of its own link, but for the one that the platform registers. nil
-// is for the platform's own.
+// reachOf returns the servers that a source may be on. A source of a registration must not be on
+// this machine or on its own link, except on the server that the platform registers. If r is nil,
+// the source is the platform's own, which has no restrictions.
 func reachOf(r *model.Registration, s dependency.Source) address.Reach {
 	if r == nil {
 		return address.Reach{}
@@ -102,23 +102,24 @@ func reachOf(r *model.Registration, s dependency.Source) address.Reach {
 	return out
 }
 
-// Locked is a platform whose sources are pinned.
+// Locked is a platform with pinned sources.
 type Locked struct {
 	Build   *Build
 	Sources []dependency.Result
 }
 
-// mostRounds is how often the platform is read to know all of its sources: what
-// registrations bring is known only when they are locked, and the modules that they
-// import.
+// mostRounds is the maximum number of times that Lock reads the platform to find all its sources.
+// The content of registrations, and the modules that it imports, are known only when the
+// registrations are locked.
 const mostRounds = 4
 
-// Lock pins the sources of all environments, and puts their content into the
-// store. renew, which may be nil, says which of them are resolved again. Sources
-// that nobody uses are removed from the lock, unless errors hide who uses what.
-// Where something is wrong with the file of the lock, the diagnostics are about that
-// alone, and nothing is fetched or written: it may pin what would be lost. Others that
-// lock the platform wait until it is done.
+// Lock pins the sources of all environments, and adds their content to the store. renew, which
+// may be nil, reports whether to resolve a source again. Lock removes unused sources from the
+// lock, unless errors may hide their users.
+//
+// If the lock file has errors, Lock returns only the diagnostics about it, and does not fetch or
+// write anything, because it could lose pins. Only one process at a time can lock a platform; the
+// others wait.
 func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(dependency.Use) bool) (*Locked, error) {
 	root, err := source.Root(r.Dir)
 	if err != nil {
@@ -131,7 +132,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 	defer release()
 	r.Environments = nil
 	var out *Locked
-	first := map[dependency.Source]dependency.Result{} // of the first round that knew it
+	first := map[dependency.Source]dependency.Result{} // from the first round that knew it
 	for range mostRounds {
 		b, err := plan(ctx, r)
 		if err != nil {
@@ -173,7 +174,8 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 	return out, nil
 }
 
-// withRemoved adds what an earlier round removed, which later ones do not know.
+// withRemoved adds the sources that an earlier round removed, because later rounds do not know
+// them.
 func withRemoved(sources []dependency.Result, first map[dependency.Source]dependency.Result) []dependency.Result {
 	there := map[dependency.Source]bool{}
 	for _, s := range sources {
@@ -191,7 +193,7 @@ func withRemoved(sources []dependency.Result, first map[dependency.Source]depend
 	return sources
 }
 
-// certain says whether all sources that the platform uses are known.
+// certain reports whether all sources of the platform are known.
 func (b *Build) certain() bool {
 	for _, e := range b.Environments {
 		if e.Model == nil || e.Model.Incomplete {

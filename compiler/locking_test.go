@@ -13,11 +13,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// another is a fetcher while whose answers are under way another kalypso would lock
-// the same platform.
+// another is a fetcher that tries to lock the same platform from another kalypso while it
+// answers.
 type another struct {
 	store, root string
-	meets       int // answers during which the other need not wait
+	meets       int // answers during which the other one did not have to wait
 	answers     int
 	mu          sync.Mutex
 }
@@ -45,7 +45,7 @@ func (a *another) Fetch(context.Context, dependency.Entry) ([]byte, error) {
 	return nil, errors.New("nothing is there")
 }
 
-// What is pinned is read, resolved and written while nobody else does so.
+// Lock reads, resolves and writes pins while no other process does so.
 func TestLockAlone(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -16,11 +16,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
-// TestMistakes makes each mistake of testdata/mistakes in the example hello-world, or in what
-// kalypso init writes, where the comment says so. There is
-// one diagnostic about it, at the file and line and on the path that its comment names, with
-// the texts that were reviewed last; what the hint says, done to the letter in the files below
-// fix/, leaves nothing to report. KALYPSO_UPDATE=1 writes the texts anew.
+// TestMistakes makes each mistake of testdata/mistakes in the example hello-world, or in the
+// output of kalypso init if the comment of the file says so. Each mistake causes one diagnostic,
+// at the file, the line and the path in the comment, with the reviewed texts. The files below
+// fix/ follow the hint exactly, and must fix the platform. KALYPSO_UPDATE=1 writes the texts
+// again.
 func TestMistakes(t *testing.T) {
 	names, err := filepath.Glob("../testdata/mistakes/*.txtar")
 	if err != nil {
@@ -53,8 +53,8 @@ func TestMistakes(t *testing.T) {
 type mistake struct {
 	archive    *txtar.Archive
 	at, path   string
-	init       bool         // whether it is made in what kalypso init writes
-	files, fix []txtar.File // without content: removed
+	init       bool         // whether it is made in the output of kalypso init
+	files, fix []txtar.File // files without content are removed
 	want       []byte
 }
 
@@ -89,7 +89,7 @@ func readMistake(t *testing.T, name string) *mistake {
 	return m
 }
 
-// begin writes the platform that the mistake is made in.
+// begin writes the platform for the mistake.
 func (m *mistake) begin(t *testing.T, dir string) {
 	t.Helper()
 	if !m.init {
@@ -108,7 +108,7 @@ func (m *mistake) begin(t *testing.T, dir string) {
 	}
 }
 
-// lay writes files over those of a folder.
+// lay writes files into a folder and overwrites its files. It removes files without content.
 func lay(t *testing.T, dir string, files []txtar.File) {
 	t.Helper()
 	for _, f := range files {
@@ -125,8 +125,8 @@ func lay(t *testing.T, dir string, files []txtar.File) {
 	}
 }
 
-// found returns the diagnostics of the platform: of its environment dev alone, where the
-// mistake is in its files.
+// found returns the diagnostics of the platform. If the mistake is in the files of environment
+// dev, it compiles only dev.
 func (m *mistake) found(t *testing.T, dir string) []diag.Diagnostic {
 	t.Helper()
 	r := compiler.Request{Dir: dir, Store: t.TempDir(), Environments: []string{"dev"}}
@@ -141,7 +141,7 @@ func (m *mistake) found(t *testing.T, dir string) []diag.Diagnostic {
 	return b.Diagnostics
 }
 
-// check holds the diagnostics, and what is printed of them, against what the comment says.
+// check compares the diagnostics and their printed text with the comment of the mistake.
 func (m *mistake) check(t *testing.T, ds []diag.Diagnostic, text string) {
 	t.Helper()
 	if n := len(reported.FindAllString(text, -1)); n != 1 {
@@ -164,10 +164,10 @@ func (m *mistake) check(t *testing.T, ds []diag.Diagnostic, text string) {
 	}
 }
 
-// reported begins what is printed of a diagnostic that follows from no other.
+// reported matches the start of a printed diagnostic that is not a consequence of another one.
 var reported = regexp.MustCompile(`(?m)^(error|warning)\[`)
 
-// textOfMistake is what a user sees of the diagnostics.
+// textOfMistake returns the diagnostics as a user sees them.
 func textOfMistake(t *testing.T, ds []diag.Diagnostic) string {
 	t.Helper()
 	var b strings.Builder

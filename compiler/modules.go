@@ -15,17 +15,17 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// moduleSource is the source that pins a CUE module.
+// moduleSource returns the source that pins a CUE module.
 func moduleSource(d cuemodule.Dependency) dependency.Source {
 	return dependency.Source{Kind: dependency.Module, URL: d.Path, Version: d.Version}
 }
 
-// dependencies are the CUE modules that a platform depends on, without those that
-// it has itself.
+// dependencies returns the CUE modules that a platform depends on, except modules in the platform
+// itself.
 func dependencies(files *source.Files) []cuemodule.Dependency {
 	text, err := files.ReadFile(cuemodule.File)
 	if err != nil {
-		return nil // loading says so
+		return nil // loading reports it
 	}
 	var out []cuemodule.Dependency
 	for _, d := range cuemodule.Dependencies(text) {
@@ -36,8 +36,8 @@ func dependencies(files *source.Files) []cuemodule.Dependency {
 	return out
 }
 
-// dependenciesOf are the CUE modules that what a registration brings depends on,
-// without those that its repository has itself.
+// dependenciesOf returns the CUE modules that the files of a registration depend on, except
+// modules in its repository.
 func dependenciesOf(r *model.Registration, tree *archive.Tree) []cuemodule.Dependency {
 	root := registration.ModuleOf(r, tree)
 	var out []cuemodule.Dependency
@@ -53,9 +53,9 @@ func dependenciesOf(r *model.Registration, tree *archive.Tree) []cuemodule.Depen
 	return out
 }
 
-// installModules puts CUE modules that kalypso.lock pins where CUE looks for them,
-// unless it has them already. Those that nobody has, loading reports. Diagnostics
-// have no sites.
+// installModules adds CUE modules that kalypso.lock pins to CUE's cache, unless CUE has them
+// already. Loading reports modules that cannot be found. The diagnostics of installModules have
+// no sites.
 func installModules(ctx context.Context, modules []cuemodule.Dependency,
 	contents *dependency.Library) ([]diag.Diagnostic, error) {
 	var ds []diag.Diagnostic
@@ -65,7 +65,7 @@ func installModules(ctx context.Context, modules []cuemodule.Dependency,
 			continue
 		}
 		if there, err := cuemodule.Cached(d); there || err != nil {
-			continue // what is wrong with the version, loading says
+			continue // loading reports errors in the version
 		}
 		zip, problems := contents.Content(entry)
 		if ds = append(ds, problems...); len(problems) > 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// joinNoEffect judges selectors that select nothing, and cluster types that nothing is
-// assigned to, over all environments that they belong to: those of the base are reported once,
-// where they have no effect in any of them, and so not where not all are built. A policy is
-// reported in each environment where a deployment target has no assignment because of it. The
-// message of a selector says where it selects nothing.
+// joinNoEffect combines the diagnostics of all environments about selectors and cluster types of
+// the base that have no effect. It reports them once if they have no effect in any environment.
+// If not all environments are built, it does not report them. A policy is reported in each
+// environment if it is the reason that a deployment target there has no assignment. The message
+// of a selector names the environment.
 func (b *Build) joinNoEffect() {
 	unassigns := map[inEnvironment]bool{}
 	for _, d := range b.Diagnostics {
@@ -61,14 +61,15 @@ func (b *Build) joinNoEffect() {
 // inEnvironment is an entity of an environment, by its path.
 type inEnvironment struct{ environment, entity string }
 
-// effect is what a diagnostic says has none.
+// effect identifies the diagnostics about the same selector or cluster type.
 type effect struct {
 	code diag.Code
 	path string
 }
 
-// hasNoEffect says whether a diagnostic is about a selector or a cluster type of an environment
-// that has no effect. The rings of an environment are of it alone, and name it.
+// hasNoEffect reports whether a diagnostic is about a selector or a cluster type of an
+// environment without effect. Rings are excluded, because they belong to a single environment and
+// name it.
 func hasNoEffect(d diag.Diagnostic) bool {
 	return (d.Code == diag.SelectsNothing || d.Code == diag.EmptyClusterType) && d.Environment != "" &&
 		entityOf(d).Collection != "environments"
@@ -83,7 +84,7 @@ func entityOf(d diag.Diagnostic) model.Ref {
 	return model.Ref{Collection: names[0], Name: names[1]}
 }
 
-// where adds to the message of a selector where it selects nothing.
+// where adds an environment to the message of a selector.
 func where(d diag.Diagnostic, in string) diag.Diagnostic {
 	if d.Code == diag.SelectsNothing {
 		d.Message += " " + in
@@ -91,8 +92,8 @@ func where(d diag.Diagnostic, in string) diag.Diagnostic {
 	return d
 }
 
-// seenBy counts the environments that have the entity that a diagnostic is about; 0 where not
-// all that there are have been read.
+// seenBy counts the environments that have the entity of a diagnostic. It returns 0 if not all
+// environments have been read.
 func (b *Build) seenBy(d diag.Diagnostic) int {
 	if len(b.Environments) != len(b.Declarations) ||
 		slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {

@@ -10,14 +10,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// warnOfNoTargets reports workloads that no environment has a deployment target of. That is known
-// only where all environments are built and none has an error, which may be that of a target. One
-// whose targets have warnings has some: they are where their environments do not see them.
+// warnOfNoTargets reports workloads without a deployment target in any environment. It does so
+// only if all environments are built without errors, because an error may hide a target. If a
+// workload has warnings about its targets, it has targets that their environments do not see.
 func (b *Build) warnOfNoTargets() {
 	if len(b.Environments) != len(b.Declarations) || diag.Errors(b.Diagnostics) {
 		return
 	}
-	first := map[string]*engine.Environment{} // of workloads without targets so far
+	first := map[string]*engine.Environment{} // workloads without targets so far
 	found := map[string]bool{}
 	for _, e := range b.Environments {
 		if e.Model == nil || e.Model.Incomplete {

@@ -21,33 +21,32 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// outcome is all that a build gives, as a user sees it.
+// outcome is the whole result of a build, as a user sees it.
 type outcome struct {
 	files   map[string]string // the whole output folder, by path
-	said    map[string]string // what is printed, and the error, by what it is
+	said    map[string]string // the printed texts and the error, by kind
 	changes map[string]*tree.Changes
 	commit  tree.ID
 	stats   engine.Stats
 	all     []diag.Diagnostic
 	errors  []diag.Diagnostic
-	// untouched are the environments that keep all they had.
+	// untouched are the environments that keep all their files.
 	untouched []string
 	uncertain []string
-	// failed are the ids of assignments that were not built, and the names of
-	// environments of which nothing was.
+	// failed are the ids of assignments that were not built, and the names of environments that
+	// were not built at all.
 	failed map[string]bool
-	// digests are those of what assignments are configured by, and functions the
-	// ones among them that are functions of the assignment, by environment and
-	// reference.
+	// digests are the digests of the parts of assignments' configuration, and functions the parts
+	// that are functions of the assignment. Both are by environment and reference.
 	digests   map[string]model.Digest
 	functions map[string]bool
-	models    map[string]*model.Environment // by environment, where there is one
+	models    map[string]*model.Environment // by environment; absent if there is no model
 }
 
-// clean says that nothing of the output stems from an earlier build.
+// clean reports whether no part of the output is from an earlier build.
 func (o outcome) clean() bool { return len(o.errors) == 0 && o.said["error"] == "" }
 
-// computed is how much of a level was computed.
+// computed returns the number of computed results of a level.
 func (o outcome) computed(level cache.Level) int {
 	for _, l := range o.stats.Levels {
 		if l.Level == level {
@@ -64,10 +63,10 @@ func compileTo(t *testing.T, r compiler.Request, outDir string) outcome {
 	return o
 }
 
-// write builds, and returns all but the files.
+// write builds, and returns the outcome without the files.
 func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
 	o := outcome{said: map[string]string{}, failed: map[string]bool{}, digests: map[string]model.Digest{}, functions: map[string]bool{}, models: map[string]*model.Environment{}}
-	r.AllowRemovals = true // random edits take away what they like
+	r.AllowRemovals = true // random edits remove assignments
 	b, written, err := compiler.Write(t.Context(), r, to)
 	if err != nil {
 		o.said["error"] = strings.ReplaceAll(err.Error(), to.Dir+to.Git, "OUT")
@@ -140,15 +139,15 @@ func (o outcome) identify(e *engine.Environment) {
 	}
 }
 
-// isLocal says whether a file is kalypso's own for this machine alone, and no part
-// of the output.
+// isLocal reports whether a file is kalypso's own, only for this machine, and not part of the
+// output.
 func isLocal(p string) bool {
 	dir, name := path.Split(p)
 	return strings.HasSuffix(dir, ".kalypso/") && slices.Contains([]string{"index", "lock", "journal.json"}, name)
 }
 
-// outputFiles reads an output folder, without what is local. A build that can
-// write nothing makes no folder.
+// outputFiles reads an output folder, without local files. It returns nil if the folder does not
+// exist, because a build without results does not make it.
 func outputFiles(t *testing.T, dir string) map[string]string {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -158,7 +157,7 @@ func outputFiles(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// writeFiles writes what files has read.
+// writeFiles writes the result of files into a folder.
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	for p, text := range files {
 		at, mode := filepath.Join(dir, filepath.FromSlash(p)), fs.FileMode(0o666)
@@ -172,7 +171,8 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// differs says where two texts by name differ, "" for nowhere.
+// differs describes the first difference between two maps of texts. It returns "" if the maps
+// are equal.
 func differs(got, want map[string]string) string {
 	for _, p := range slices.Sorted(maps.Keys(want)) {
 		if text, there := got[p]; !there {
@@ -189,8 +189,8 @@ func differs(got, want map[string]string) string {
 	return ""
 }
 
-// folders returns what the folders of assignments hold, by <environment>/
-// <clusterType>/<target>.
+// folders returns the files in the folders of assignments, by
+// <environment>/<clusterType>/<target>.
 func folders(files map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for p, text := range files {
@@ -205,14 +205,13 @@ func folders(files map[string]string) map[string]map[string]string {
 	return out
 }
 
-// isAssignment says whether a path leads into the folder of an assignment: cluster
-// types have folders of their own too, whose names are no full names of targets.
+// isAssignment reports whether a path leads into the folder of an assignment. Cluster types have
+// other folders too, but their names are not full names of targets.
 func isAssignment(parts []string) bool {
 	return len(parts) == 4 && parts[1] != ".kalypso" && strings.Contains(parts[2], "-")
 }
 
-// roots returns the files at the roots of cluster types, by <environment>/
-// <clusterType>.
+// roots returns the files at the roots of cluster types, by <environment>/<clusterType>.
 func roots(files map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for p, text := range files {
@@ -227,7 +226,7 @@ func roots(files map[string]string) map[string]map[string]string {
 	return out
 }
 
-// comparison is what differs between two sets of named texts, sorted.
+// comparison is the difference between two sets of named texts, sorted.
 type comparison struct{ added, changed, removed []string }
 
 func compareFolders(was, is map[string]map[string]string) (c comparison) {
@@ -250,8 +249,8 @@ func compareFolders(was, is map[string]map[string]string) (c comparison) {
 	return c
 }
 
-// misreported compares what a write says that it changed with the folders before
-// and after.
+// misreported compares the reported changes of a write with the files before and after it. It
+// returns "" if they match.
 func misreported(before map[string]string, o outcome) string {
 	var written, removed []string
 	for p, text := range o.files {
@@ -286,8 +285,8 @@ func misreported(before map[string]string, o outcome) string {
 	})
 }
 
-// misrecorded compares what a write says of its record with the records before
-// and after.
+// misrecorded compares the reported change of a record with the records before and after. It
+// returns "" if they match.
 func misrecorded(before map[string]string, o outcome) string {
 	records := func(files map[string]string, environment string) map[string]string {
 		return without(files, func(p string) bool { return !strings.HasPrefix(p, environment+"/.kalypso/") })
@@ -300,7 +299,7 @@ func misrecorded(before map[string]string, o outcome) string {
 	return ""
 }
 
-// lists are what is said of something, and what is true, in any order.
+// lists are a reported list and the true one, in any order.
 type lists struct {
 	what      string
 	said, did []string
@@ -317,10 +316,10 @@ func sameLists(all []lists) string {
 	return ""
 }
 
-// lost says what a failure did not leave as it was.
+// lost describes a part of the output that changed although a failure should have kept it.
 func lost(before map[string]string, o outcome) string {
 	was, is := folders(before), folders(o.files)
-	kept := map[string]string{} // assignment -> why
+	kept := map[string]string{} // assignment -> the reason
 	for _, d := range o.errors {
 		for _, id := range d.Assignments {
 			kept[id] = "an error concerns it"

@@ -57,8 +57,8 @@ configs: file: {match: {}, values: _ @embed(file="values.json")}
 {"size": 1}
 `
 
-// TestOverlay builds a platform with text over its files, and the platform that has this text
-// in its files. Both give the same, whichever of them a cache saw first.
+// TestOverlay builds a platform with text over its files, and the platform that has this text in
+// its files. Both must give the same result, whichever of them a cache saw first.
 func TestOverlay(t *testing.T) {
 	for name, over := range map[string]source.Overlay{
 		"a value":                 {"base.cue": []byte("package platform\n\nimport \"kalypso.io/schema\"\n\nenvironments: schema.#Environments & {dev: {}}\n")},
@@ -113,7 +113,7 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// built is what a build says and emits.
+// built returns the diagnostics and the emitted files of a build.
 func built(t *testing.T, r compiler.Request) string {
 	t.Helper()
 	b, err := compiler.Compile(context.Background(), r)

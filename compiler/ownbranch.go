@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// checkOwnBranch reports environments whose trees would be kept among the files that
-// they are compiled from: each promotion would be a commit to be promoted. A platform
-// in a folder that is in no repository is not looked at.
+// checkOwnBranch reports environments whose trees would be kept among the files that they are
+// compiled from. Otherwise each promotion would create a commit to promote. It ignores a platform
+// in a folder outside of a repository.
 func (b *Build) checkOwnBranch(dir string) {
 	root, err := source.Root(dir)
 	if err != nil {
@@ -62,12 +62,12 @@ func (b *Build) checkOwnBranch(dir string) {
 	}
 }
 
-// sameRepository is a repository's URL without what makes no difference.
+// sameRepository returns the URL of a repository in a form that equal repositories share.
 func sameRepository(url string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(url, "file://"), "/"), ".git")
 }
 
-// hasPlatform says whether a branch has a platform in a folder.
+// hasPlatform reports whether a branch has a platform in a folder.
 func hasPlatform(repo *git.Repository, branch, folder string) bool {
 	if at, err := repo.CheckedOut("refs/heads/" + branch); err == nil && at != "" && at == repo.WorkTree() {
 		return true

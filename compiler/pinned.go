@@ -8,9 +8,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// Pinned returns a fetcher for what the kalypso.lock of a platform pins. Each source is fetched
-// within the reach that the platform gives it, which is read when one is fetched first. What the
-// platform does not use, or errors hide, is within none of this machine.
+// Pinned returns a fetcher for the sources that the kalypso.lock of a platform pins. It fetches
+// each source within the reach that the platform allows, which it reads on the first fetch.
+// Sources that the platform does not use, or that errors hide, must not be on this machine.
 func Pinned(ctx context.Context, r Request, f dependency.Fetcher) dependency.Fetcher {
 	return &pinned{f, sync.OnceValues(func() (map[dependency.Source]address.Reach, error) {
 		r.Environments = nil

@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// place is where an environment's tree is kept: a tag of an OCI repository, which holds
-// one artifact, so that its path makes no difference, or a folder of a branch.
+// place is the location of an environment's tree: a tag of an OCI repository, or a folder of a
+// branch. A tag has one artifact, so the path in it makes no difference.
 type place struct {
 	in     string // the tag or the branch, with the repository
 	folder string // "." for the branch's root; "" in a tag
@@ -30,14 +30,14 @@ func (p place) String() string {
 	return fmt.Sprintf("folder %s of %s", p.folder, p.in)
 }
 
-// holds says whether another place is within this one.
+// holds reports whether another place is within this one.
 func (p place) holds(other place) bool {
 	return p.in == other.in && p != other && p.folder != "" &&
 		(p.folder == "." || strings.HasPrefix(other.folder, p.folder+"/"))
 }
 
-// placeOf returns where an environment's tree is kept; the zero place where that is not
-// known.
+// placeOf returns the location of an environment's tree. It returns the zero place if the
+// location is not known.
 func placeOf(environment string, g *model.GitOps) place {
 	switch {
 	case g == nil:
@@ -51,11 +51,12 @@ func placeOf(environment string, g *model.GitOps) place {
 		strings.TrimSuffix(strings.TrimSuffix(g.Repo, "/"), ".git")), path.Clean(g.Path)}
 }
 
-// checkPlaces reports environments whose trees are kept in one place, where the
-// one that is written last would replace the other, or one within the other, and leaves
-// their output as it is. Of an environment that is not compiled the base says where it is.
+// checkPlaces reports environments whose trees are kept in the same place, or one within the
+// other. In the same place, the last written tree would replace the other. checkPlaces keeps the
+// output of these environments as it is. For environments that are not compiled, it uses the
+// gitops of the base.
 func (b *Build) checkPlaces() {
-	places := map[place][]string{} // to environments
+	places := map[place][]string{} // the environments of each place
 	for _, s := range b.Declarations {
 		gitops := s.GitOps
 		if e := b.environment(s.Name); e != nil && e.Model != nil {
@@ -81,8 +82,7 @@ func (b *Build) checkPlaces() {
 	}
 }
 
-// displace reports environments whose trees are in each other's way, and leaves their
-// output as it is.
+// displace reports environments whose trees conflict, and keeps their output as it is.
 func (b *Build) displace(message string, names []string) {
 	d := diag.New(diag.SharedPlace, message).Hinting("give each a branch or tag of its own, or in git a path of its own")
 	for _, name := range names {
@@ -96,8 +96,8 @@ func (b *Build) displace(message string, names []string) {
 	b.Diagnostics = append(b.Diagnostics, d)
 }
 
-// warnOfMoves warns if an environment's tree moved from the place in its previous record. Clusters
-// that still pull the old place do not get new commits.
+// warnOfMoves warns if an environment's tree moved from the place in its previous record.
+// Clusters that still pull the old place do not get new commits.
 func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 	for _, e := range b.Environments {
 		was := previous[e.Name]
@@ -120,7 +120,8 @@ func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 	}
 }
 
-// moved returns the warning that the tree of an environment moved from a place that has its record.
+// moved returns the warning that the tree of an environment moved from a place that has its
+// record.
 func (b *Build) moved(e *engine.Environment, at *model.GitOps, was *tree.Record) diag.Diagnostic {
 	now := e.Model.GitOps
 	field, before, after := "repo", placeOf(e.Name, at).String(), placeOf(e.Name, now).String()
@@ -157,8 +158,9 @@ func (b *Build) moved(e *engine.Environment, at *model.GitOps, was *tree.Record)
 		others(names[1:]) + "; then remove " + old + ", which stays until then")
 }
 
-// pullers returns the clusters that pull a record's tree, as subject and verb of a sentence, and the
-// arguments of bootstrap for each cluster, or for each cluster type without entries.
+// pullers returns the clusters that pull a record's tree, as subject and verb of a sentence. It
+// also returns the arguments of bootstrap for each cluster, or for each cluster type without
+// entries.
 func (b *Build) pullers(e *engine.Environment, was *tree.Record) (who string, names []string) {
 	types := map[string]bool{}
 	for i := range was.ClusterTypes {
@@ -201,7 +203,7 @@ func others(names []string) string {
 	return ", and likewise for " + strings.Join(names, ", ")
 }
 
-// destination is where an environment's tree is written in a git repository.
+// destination is the location of an environment's tree in a git repository.
 type destination struct{ branch, folder string }
 
 // String describes the destination for people.
@@ -212,10 +214,11 @@ func (d destination) String() string {
 	return fmt.Sprintf("folder %s of branch %s", d.folder, d.branch)
 }
 
-// destination returns where a tree is written in the repository of an output: where
-// the environment's gitops says that reconcilers look, or, where it says nothing, what
-// the output names. Anything else is the diagnostic that its objects would not point
-// there. The repository's own address is not compared: one pushes from a clone.
+// destination returns the location of a tree in the repository of an output. This is the location
+// in the environment's gitops, where reconcilers look. Without gitops, it is the location that
+// the output names. For any other location, destination returns a diagnostic: the objects of the
+// tree would not point there. It does not compare the repository's own address, because users
+// push from a clone.
 func (o Output) destination(environment string, g *model.GitOps) (destination, *diag.Diagnostic) {
 	ref := model.Ref{Collection: "environments", Name: environment, Path: "gitops"}
 	named := destination{strings.TrimPrefix(o.Branch, "refs/heads/"), o.folder(environment)}
@@ -248,7 +251,8 @@ func (o Output) destination(environment string, g *model.GitOps) (destination, *
 			"where it is to be"), ref)
 }
 
-// environment returns one that is compiled, or nil.
+// environment returns a compiled environment by name. It returns nil if there is no such
+// environment.
 func (b *Build) environment(name string) *engine.Environment {
 	for _, e := range b.Environments {
 		if e.Name == name {
@@ -258,8 +262,8 @@ func (b *Build) environment(name string) *engine.Environment {
 	return nil
 }
 
-// positions returns where something of an environment is written, as it says, or
-// else another that is compiled: all share the base.
+// positions returns the positions of a part of an environment in the files. It uses the
+// environment itself, or otherwise another compiled one, because all share the base.
 func (b *Build) positions(ref model.Ref) []model.Position {
 	all := b.Environments
 	if e := b.environment(ref.Name); e != nil {

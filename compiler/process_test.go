@@ -29,7 +29,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
-// childEnv holds the childBuild that the test binary makes instead of testing.
+// childEnv is set to the childBuild that the test binary should run instead of the tests.
 const childEnv = "KALYPSO_TEST_BUILD"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	isolated.Environment()
-	// What a platform needs is in its own vendor folder.
+	// The vendor folder of a platform has everything that the platform needs.
 	if err := os.Setenv(dependency.EnvDir, os.DevNull); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -49,20 +49,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// childBuild is a build in a process of its own.
+// childBuild is a build in its own process.
 type childBuild struct {
 	Platform, Cache string
-	Dir, Git        string // where to, one of them
-	Kill            *kill  // nil for never
+	Dir, Git        string // the output, one of them
+	Kill            *kill  // nil to let the build finish
 }
 
-// kill is when a process kills itself, as kill -9 does.
+// kill determines when a process kills itself, like kill -9.
 type kill struct {
-	Progress int // at which report of progress, from 1; 0 for when the build begins
-	// Journal is a pattern of files: the first that is there, instead of Progress,
-	// says that the build has begun to change its output.
+	Progress int // the number of the progress report, from 1; 0 for the start of the build
+	// Journal is a pattern of files to use instead of Progress. The first match shows that the
+	// build has started to change its output.
 	Journal string
-	After   time.Duration // how long after that
+	After   time.Duration // the delay after that
 }
 
 func runChild(text string) error {
@@ -92,7 +92,7 @@ func runChild(text string) error {
 
 func killSelf() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
-// start returns what is to be told how far the build has come.
+// start returns a function that gets the progress reports of the build.
 func (k *kill) start() func(engine.Progress) {
 	if k.Progress == 0 && k.Journal == "" {
 		time.AfterFunc(k.After, killSelf)
@@ -105,7 +105,7 @@ func (k *kill) start() func(engine.Progress) {
 	}
 }
 
-// watch kills the process once there is a journal.
+// watch kills the process as soon as there is a journal.
 func (k *kill) watch() {
 	for {
 		if found, _ := filepath.Glob(k.Journal); len(found) > 0 {
@@ -116,8 +116,8 @@ func (k *kill) watch() {
 	}
 }
 
-// randomKill is at any moment of a small build into a folder, mostly while it
-// writes.
+// randomKill returns a kill at a random moment of a small build into a folder. Most of these
+// moments are while the build writes.
 func randomKill(r *rand.Rand, dir string) *kill {
 	switch r.IntN(5) {
 	case 0:
@@ -128,7 +128,7 @@ func randomKill(r *rand.Rand, dir string) *kill {
 	return &kill{Journal: filepath.Join(dir, "*", ".kalypso", "journal.json"), After: time.Duration(r.IntN(600)) * time.Microsecond}
 }
 
-// run runs the build, and says whether it was killed. An error is what it printed.
+// run runs the build, and reports whether it was killed. An error has the build's printed text.
 func (b childBuild) run() (killed bool, err error) {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -147,9 +147,8 @@ func (b childBuild) run() (killed bool, err error) {
 	return false, err
 }
 
-// TestManyProcesses has several processes build one platform into one output with
-// one cache at once, after every edit. What they leave is what one of them would
-// have left.
+// TestManyProcesses runs several processes at the same time after every edit. They build one
+// platform into one output with one cache. Their output must be the output of a single build.
 func TestManyProcesses(t *testing.T) { manyProcesses(t) }
 
 func TestSlowManyProcesses(t *testing.T) {
@@ -184,7 +183,7 @@ func manyProcesses(t *testing.T) {
 	}
 }
 
-// to says where to build to: a folder, or a new repository.
+// to sets the output of the build: a folder, or a new repository.
 func (b *childBuild) to(t *testing.T, root string, inGit bool) {
 	t.Helper()
 	if !inGit {
@@ -195,7 +194,7 @@ func (b *childBuild) to(t *testing.T, root string, inGit bool) {
 	git(t, root, "init", "--quiet", "--bare", b.Git)
 }
 
-// many runs n processes at once. All but one may say that another was there.
+// many runs n processes at once. All but one may report that another process was there.
 func many(t *testing.T, b childBuild, n int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -220,7 +219,7 @@ func many(t *testing.T, b childBuild, n int) {
 	}
 }
 
-// again builds once more, and says in what that is not as it should be.
+// again builds again, and describes the first difference from want. It returns "" if they match.
 func (b childBuild) again(t *testing.T, want outcome) string {
 	c := openCache(t, cache.Options{Dir: b.Cache})
 	defer closeCache(t, c)
@@ -248,9 +247,9 @@ func (b childBuild) again(t *testing.T, want outcome) string {
 	return differs(listed(git(t, b.Git, "ls-tree", "-r", "-z", "out")), entries(want.files))
 }
 
-// TestKilledBuilds kills builds. The next one finishes what the killed one left: it
-// gives what it would have given without the kill, and what a build without a
-// cache makes of the same folder.
+// TestKilledBuilds kills builds. The next build finishes the output of the killed one. Its result
+// must equal the result without the kill. It must also equal the result of a build without a
+// cache in the same folder.
 func TestKilledBuilds(t *testing.T) { killedBuilds(t) }
 
 func TestSlowKilledBuilds(t *testing.T) {
@@ -273,7 +272,7 @@ func killedBuilds(t *testing.T) {
 	}
 }
 
-// killEach kills a build after every edit, and returns how many were killed.
+// killEach runs a build to be killed after every edit, and returns the number of killed builds.
 func killEach(t *testing.T, seed uint64) (kills int) {
 	p, r := randplatform.New(3000+seed), rand.New(rand.NewPCG(seed, 6))
 	root := t.TempDir()
@@ -296,7 +295,7 @@ func killEach(t *testing.T, seed uint64) (kills int) {
 			kills++
 		}
 		if b.Git == "" && r.IntN(3) == 0 {
-			did = append(did, p.Edit(r)) // so that the next build is not what finishes this one
+			did = append(did, p.Edit(r)) // so that the next build has other files than this one
 			if err := p.Write(b.Platform); err != nil {
 				t.Fatal(err)
 			}
@@ -316,8 +315,8 @@ func killEach(t *testing.T, seed uint64) (kills int) {
 	return kills
 }
 
-// finish builds over what a killed build left, and says in what that is not as it
-// should be; want, if any, is what the killed one would have given.
+// finish builds over the output of a killed build, and describes the first mistake. want, if any,
+// is the outcome without the kill.
 func (b childBuild) finish(t *testing.T, root string, want outcome) (files map[string]string, broken string) {
 	left := without(everything(t, b.Dir), func(p string) bool {
 		return strings.HasSuffix(p, ".kalypso/index") || strings.HasSuffix(p, ".kalypso/lock")
@@ -337,7 +336,7 @@ func (b childBuild) finish(t *testing.T, root string, want outcome) (files map[s
 	return got.files, ""
 }
 
-// everything reads a folder, with what is kalypso's own.
+// everything reads a folder, including kalypso's own files.
 func everything(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

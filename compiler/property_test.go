@@ -21,8 +21,8 @@ import (
 
 func isLong() bool { return os.Getenv("KALYPSO_LONG") != "" }
 
-// howMany is a number of cases: that of make test or, in a slow test, that of make
-// test-all or of make test-long.
+// howMany returns a number of cases: test for make test. In a slow test it returns all for make
+// test-all, or long for make test-long.
 func howMany(t *testing.T, test, all, long int) int {
 	switch {
 	case !isolated.IsSlow(t):
@@ -33,9 +33,9 @@ func howMany(t *testing.T, test, all, long int) int {
 	return all
 }
 
-// TestEditsEqualFromScratch edits random platforms, and builds them in every way in
-// which they can be built, each in two: nothing but the platform and the output
-// folder may matter. With KALYPSO_LONG=1 each is built in all ways.
+// TestEditsEqualFromScratch edits random platforms, and builds each in two of the possible ways.
+// Only the platform and the output folder may affect the result. With KALYPSO_LONG=1 it builds
+// each in all ways.
 func TestEditsEqualFromScratch(t *testing.T) { editsEqualFromScratch(t) }
 
 func TestSlowEditsEqualFromScratch(t *testing.T) {
@@ -72,7 +72,7 @@ func editsEqualFromScratch(t *testing.T) {
 	verifyShared(t, dir, seeds)
 }
 
-// holds checks a history, and says which of its edits break a property.
+// holds checks a history, and reports the edits that break a property.
 func holds(t *testing.T, h history, variants []variant) {
 	did, broken := h.check(t, variants)
 	if broken == "" {
@@ -85,8 +85,8 @@ func holds(t *testing.T, h history, variants []variant) {
 	t.Errorf("fewer edits do: %v\n%s\n%s", h.edits, broken, strings.Join(did, "\n"))
 }
 
-// verifyShared computes again what some histories began with, and compares it with
-// what the cache has that all of them used.
+// verifyShared computes the first step of some histories again. It compares the results with the
+// cache that all histories used.
 func verifyShared(t *testing.T, dir string, seeds int) {
 	c := openCache(t, cache.Options{Dir: dir, Mode: cache.Verify})
 	for seed := range uint64(min(seeds, howMany(t, 2, 6, 6))) {
@@ -102,8 +102,8 @@ func verifyShared(t *testing.T, dir string, seeds int) {
 	}
 }
 
-// TestProcessorsAndOrderDoNotMatter builds random platforms with one processor
-// and with many, and written in another way.
+// TestProcessorsAndOrderDoNotMatter builds random platforms with one processor and with many, and
+// with their files and declarations in another order.
 func TestProcessorsAndOrderDoNotMatter(t *testing.T) { processorsAndOrderDoNotMatter(t) }
 
 func TestSlowProcessorsAndOrderDoNotMatter(t *testing.T) {
@@ -139,8 +139,8 @@ func processorsAndOrderDoNotMatter(t *testing.T) {
 	}
 }
 
-// withoutPlaces is an outcome without what the names of files and the lines in
-// them make of it.
+// withoutPlaces returns an outcome without the parts that depend on the names of files and on
+// line numbers.
 func withoutPlaces(o outcome) map[string]string {
 	out := map[string]string{}
 	for p, text := range o.files {
@@ -148,7 +148,7 @@ func withoutPlaces(o outcome) map[string]string {
 		if record, err := tree.ParseRecord([]byte(text), load); err == nil {
 			record.Source = tree.Source{}
 			for i := range record.ClusterTypes {
-				record.ClusterTypes[i].Digest = "" // functions are known by the text of their files
+				record.ClusterTypes[i].Digest = "" // the text of their files identifies functions
 			}
 			text = string(record.Encode())
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// registry has what registrations are pinned to.
+// registry has the pinned content of registrations.
 type registry struct{ *dependency.Library }
 
 func (r registry) Content(ctx context.Context, of *model.Registration) (*registration.Pinned, []diag.Diagnostic) {
@@ -35,17 +35,18 @@ func (r registry) Content(ctx context.Context, of *model.Registration) (*registr
 	return &registration.Pinned{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
 }
 
-// tree returns the files that a registration is pinned to; nil for none.
+// tree returns the files that a registration is pinned to. It returns nil if there are no such
+// files.
 func (r registry) tree(of *model.Registration) *archive.Tree {
 	entry, ds := r.Pinned(sourceOf(of))
 	if len(ds) > 0 {
 		return nil
 	}
-	tree, _ := r.Tree(entry) // a build says what is wrong with it
+	tree, _ := r.Tree(entry) // a build reports the errors
 	return tree
 }
 
 func sourceOf(r *model.Registration) dependency.Source {
-	source, _ := dependency.SourceOf(model.Manifests{Git: &r.Git}) // which all of git are
+	source, _ := dependency.SourceOf(model.Manifests{Git: &r.Git}) // every git source has one
 	return source
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// everyPart adds to the test platform what can matter to an assignment, by file.
-// What is a function of the assignment is known by its file, and so is apart.
+// everyPart adds all inputs that can affect an assignment to the test platform, by file.
+// Functions of the assignment are in files of their own, because the text of the file identifies
+// them.
 var everyPart = map[string]string{
 	"functions.cue": `package platform
 
@@ -114,10 +115,9 @@ schedulingPolicies: ahead: {deploymentTargets: name: "test", clusterTypes: {}, p
 `,
 }
 
-// TestSlowAllThatIsRememberedIsKnownByItsParts changes the parts of what assignments
-// are made of, one at a time. With a cache that holds everything else, the result
-// is that of a cold build; so it is once the change is undone, when nothing is
-// computed again.
+// TestSlowAllThatIsRememberedIsKnownByItsParts changes the inputs of assignments, one at a time.
+// With a cache that has everything else, the result must equal the result of a cold build. The
+// same is true after the change is undone. Then nothing is computed again.
 func TestSlowAllThatIsRememberedIsKnownByItsParts(t *testing.T) {
 	isolated.Slow(t, "it changes a platform a hundred times")
 	root := t.TempDir()

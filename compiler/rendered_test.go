@@ -15,8 +15,8 @@ import (
 	filetree "github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// renderedPlatform has a chart and an overlay that are rendered, and beside them
-// what is not.
+// renderedPlatform has a chart and an overlay that kalypso renders, and manifests that it does
+// not render.
 const renderedPlatform = `package platform
 
 import "kalypso.io/schema"
@@ -50,8 +50,7 @@ configs: all: {match: {}, values: REGION: "east"}
 registrations: team: {workspace: "team", provides: ["configs"], git: {repo: "https://git.example.com/team", branch: "main"}}
 `
 
-// contents are what the sources of the platform are pinned to, as texts that a
-// test changes.
+// contents are the pinned contents of the platform's sources, as texts that a test can change.
 var contents = map[string]string{
 	"apps":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: one}\n",
 	"team":      "package team\nconfigs: team: {match: {}, values: TEAM: \"a\"}\n",
@@ -61,7 +60,7 @@ var contents = map[string]string{
 	"unpinned":  "", // the entry that the lock lacks
 }
 
-// chartTemplate looks at everything that a chart is given.
+// chartTemplate uses all inputs of a chart.
 const chartTemplate = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
@@ -85,7 +84,7 @@ func packChart(t *testing.T) []byte {
 	return chart
 }
 
-// renderedFiles are the platform's files, changed.
+// renderedFiles returns the platform's files with changes.
 func renderedFiles(t *testing.T, chart []byte, change *strings.Replacer, c map[string]string) map[string]string {
 	t.Helper()
 	tree := func(path, text string) []byte {
@@ -129,15 +128,14 @@ func renderedFiles(t *testing.T, chart []byte, change *strings.Replacer, c map[s
 	return files
 }
 
-// TestWhatIsRenderedIsKnownByItsParts changes the parts of what is rendered and
-// registered, one at a time: with a cache that holds everything else the result is
-// that of a cold build, and exactly the assignments that the part can change are
-// computed.
+// TestWhatIsRenderedIsKnownByItsParts changes the inputs of rendered and registered content, one
+// at a time. With a cache that has everything else, the result must equal the result of a cold
+// build. Only the assignments that the input can affect may be computed.
 func TestWhatIsRenderedIsKnownByItsParts(t *testing.T) {
 	root := t.TempDir()
 	platform, out := filepath.Join(root, "platform"), filepath.Join(root, "out")
 	c := openCache(t, cache.Options{Dir: filepath.Join(root, "cache")})
-	chart := packChart(t) // once: an archive made again may have other times
+	chart := packChart(t) // once, because another archive of it may have other times
 	asIs := renderedFiles(t, chart, strings.NewReplacer(), contents)
 	step := func(t *testing.T, files map[string]string) outcome {
 		removeAll(t, platform)
@@ -214,14 +212,14 @@ func TestWhatIsRenderedIsKnownByItsParts(t *testing.T) {
 	closeCache(t, c)
 }
 
-// folderTexts are the files outside of .kalypso.
+// folderTexts returns the files outside of .kalypso.
 func folderTexts(files map[string]string) map[string]string {
 	return without(files, func(p string) bool { return strings.Contains(p, "/.kalypso/") })
 }
 
-// TestTamperedContentIsNoticed changes a file of the vendor folder: what was made
-// of the sound content stands, and nothing is made of the other, also where the
-// cache remembers all that would be made of it.
+// TestTamperedContentIsNoticed changes a file of the vendor folder. The output of the sound
+// content must stay. The build must not use the changed content, even if the cache has all
+// results for it.
 func TestTamperedContentIsNoticed(t *testing.T) {
 	root := t.TempDir()
 	platform := filepath.Join(root, "platform")

@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/engine"
 )
 
-// functions of the assignment, of each kind that there is.
+// functionsOfAssignments has a function of the assignment of each kind.
 const functionsOfAssignments = `package platform
 
 import "kalypso.io/schema"
@@ -27,8 +27,8 @@ configs: self: {
 }
 `
 
-// TestNothingIsComputedTwice builds each platform twice with one cache: the second
-// build puts nothing into it, and gives the same.
+// TestNothingIsComputedTwice builds each platform twice with one cache. The second build must not
+// add anything to the cache, and must give the same result.
 func TestNothingIsComputedTwice(t *testing.T) {
 	for _, dir := range platforms(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestNothingIsComputedTwice(t *testing.T) {
 			sameOutput(t, got, want)
 			for _, l := range second.Levels {
 				if l.Level == cache.Projection {
-					continue // nothing is rendered where assignments are reused
+					continue // nothing is rendered if assignments are reused
 				}
 				if l.Computed > 0 || l.Reused == 0 || stored[l.Level].Computed > 0 {
 					t.Errorf("the second build has %+v, and stores %+v", l, stored[l.Level])

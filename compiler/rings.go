@@ -14,10 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Declarations returns the environments that a platform's base declares, with their
-// policies of promotion, sorted by name; nil where nothing of the base can be read.
-// Diagnostics are those of the base, sorted. Of the environments' own files nothing is
-// read but rings.
+// Declarations returns the environments that a platform's base declares, with their policies of
+// promotion, sorted by name. It returns nil if the base cannot be read. The diagnostics are about
+// the base, sorted. Of the environments' own files, it reads only the rings.
 func Declarations(ctx context.Context, r Request) ([]model.Declaration, []diag.Diagnostic, error) {
 	b, _, err := open(ctx, r)
 	if err != nil {
@@ -27,8 +26,8 @@ func Declarations(ctx context.Context, r Request) ([]model.Declaration, []diag.D
 	return b.Declarations, diag.Sort(b.Diagnostics), errors.Join(err, b.Close())
 }
 
-// readRings gives the environments the rings that their own files have. What these say
-// is evaluated only where they name rings at all.
+// readRings sets the rings of environments from their own files. It evaluates these files only if
+// they mention rings at all.
 func (b *Build) readRings(ctx context.Context, r Request) error {
 	for i := range b.Declarations {
 		s := &b.Declarations[i]
@@ -52,8 +51,9 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 	return nil
 }
 
-// Members returns the ring of each cluster type of the request's environment, by the request's rings and
-// the labels in its folder; nil if errors hide the cluster types.
+// Members returns the ring of each cluster type of the request's environment. It uses the
+// request's rings, and the labels in the request's folder. It returns nil if errors hide the
+// cluster types.
 func Members(ctx context.Context, r Request) (map[string]string, error) {
 	b, _, err := open(ctx, r)
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *Build) evaluate(ctx context.Context, r Request, name string) (*evaluate
 			Supervisor: r.Supervisor})
 }
 
-// beyond returns what says that an evaluation was beyond a bound of costs; "" for nothing.
+// beyond describes the cost limit that an evaluation exceeded. It returns "" if it exceeded none.
 func beyond(ds []diag.Diagnostic) string {
 	for i := range ds {
 		if ds[i].Code == diag.Costly {
@@ -85,10 +85,11 @@ func beyond(ds []diag.Diagnostic) string {
 	return ""
 }
 
-// ringsWord is the field's name, and not a part of another, as in an import of strings.
+// ringsWord matches the name of the field as a whole word, and not in another word such as
+// strings.
 var ringsWord = lazyregexp.New(`\brings\b`)
 
-// namesRings says whether the name is in an environment's own files.
+// namesRings reports whether an environment's own files mention rings.
 func (b *Build) namesRings(environment string) (bool, error) {
 	files, dir := b.Platform.Files(), b.Platform.Dir(environment)
 	entries, err := files.ReadDir(dir)

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Rings that are built one after the other give the tree that the whole environment is.
+// Builds of all rings, one after the other, give the tree of the whole environment.
 func TestRingsAreTheWhole(t *testing.T) {
 	whole, err := compiler.Compile(context.Background(), compiler.Request{Dir: "../testdata/platform", Environments: []string{"dev"}})
 	if err != nil || whole.Failed() {
@@ -47,7 +47,7 @@ func TestRingsAreTheWhole(t *testing.T) {
 	}
 }
 
-// writeTo writes the one environment of a build, and returns the record.
+// writeTo writes the only environment of a build, and returns the record.
 func writeTo(t *testing.T, dir string, b *compiler.Build, o tree.Options) *tree.Record {
 	t.Helper()
 	e := b.Environments[0]
@@ -74,8 +74,7 @@ func sizeOf(constraint model.Expr) model.Selector {
 	return model.Selector{Op: model.OpField, Key: "labels", Args: []model.Selector{of}}
 }
 
-// A cluster type that is in no ring of those that another commit says is reported where
-// it is declared.
+// If a cluster type is in none of the rings of another commit, the error is at its declaration.
 func TestRingsOfAnotherCommit(t *testing.T) {
 	canary := model.Ring{Name: "canary", Select: sizeOf(`=~"^s"`)}
 	b, err := compiler.Compile(context.Background(), compiler.Request{

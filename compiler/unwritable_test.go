@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// misled is a backend that gives further files, in one assignment's folder or at the
-// root of each cluster type.
+// misled is a backend that returns additional files, in one assignment's folder or at the root of
+// each cluster type.
 type misled struct {
 	backends.Backend
 	target string // "" for the root
@@ -42,8 +42,8 @@ func (m misled) Index(ct *backends.ClusterType, folders []backends.Folder) ([]ba
 	return out, ds
 }
 
-// A file that cannot be written is an error of what it is of, before anything is
-// written, and names the backend.
+// A file that cannot be written is an error of its assignment or cluster type. The build reports
+// the error before it writes anything, and names the backend.
 func TestUnwritableFiles(t *testing.T) {
 	const target = "hello-world-functional-test"
 	for _, test := range []struct {

@@ -41,8 +41,8 @@ func closeCache(t *testing.T, c *cache.Cache) {
 	}
 }
 
-// incremental builds into the folder of its last build, without a cache. It
-// touches no file that it does not say it has written.
+// incremental builds into the folder of its last build, without a cache. It must not touch files
+// that it does not report as written.
 func incremental(t *testing.T, root string) follower {
 	out := filepath.Join(root, "out")
 	return follower{name: "incremental", step: func(s *step) string {
@@ -69,7 +69,7 @@ func incremental(t *testing.T, root string) follower {
 	}}
 }
 
-// stamps returns when the files outside of .kalypso were written, by path.
+// stamps returns the modification times of the files outside of .kalypso, by path.
 func stamps(t *testing.T, dir string) map[string]time.Time {
 	out := map[string]time.Time{}
 	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
@@ -93,9 +93,8 @@ func stamps(t *testing.T, dir string) map[string]time.Time {
 	return out
 }
 
-// cached builds with a cache of its own, which another process might have left
-// each time. What no edit changed is not computed again; in the end nothing in
-// the cache is a lie.
+// cached builds with its own cache, as if another process had left the cache each time. It must
+// not compute unchanged results again. At the end, all results in the cache must be correct.
 func cached(t *testing.T, root string) follower {
 	out, dir := filepath.Join(root, "out"), filepath.Join(root, "cache")
 	once := func(s *step) outcome {
@@ -138,9 +137,9 @@ func cached(t *testing.T, root string) follower {
 	}
 }
 
-// recomputed says what a cosmetic edit made the build compute. What is a function
-// of the assignment is known by the text of its files, so that an edit of these
-// may make it another.
+// recomputed describes unnecessary work after a cosmetic edit. It returns "" if the build did no
+// such work. The text of its files identifies a function of the assignment, so an edit of these
+// files may make it another function.
 func recomputed(s *step, before, got outcome) string {
 	if s.number == 0 || s.edit == randplatform.Meaning {
 		return ""
@@ -166,7 +165,7 @@ func recomputed(s *step, before, got outcome) string {
 	return ""
 }
 
-// sharing builds with a cache that all histories use at once.
+// sharing builds with a cache that all histories use at the same time.
 func sharing(shared *cache.Cache) variant {
 	return func(t *testing.T, root string) follower {
 		out := filepath.Join(root, "out")
@@ -176,7 +175,7 @@ func sharing(shared *cache.Cache) variant {
 	}
 }
 
-// shardedTogether builds any number of shards into one folder, in any order.
+// shardedTogether builds a random number of shards into one folder, in a random order.
 func shardedTogether(shared *cache.Cache) variant {
 	return func(t *testing.T, root string) follower {
 		out := filepath.Join(root, "out")
@@ -196,7 +195,8 @@ func shardedTogether(shared *cache.Cache) variant {
 				return fmt.Sprintf("that one of %d shards fails is %t", n, failed)
 			}
 			if failed && s.want.hasEntries() {
-				// Entries stay because of errors in folders, and a shard does not see those of others.
+				// Entries stay because of errors in folders, and a shard does not see the errors
+				// of other shards.
 				removeAll(t, out)
 				writeFiles(t, out, s.want.files)
 				return ""
@@ -206,14 +206,14 @@ func shardedTogether(shared *cache.Cache) variant {
 	}
 }
 
-// outside leaves the files of cluster types that are not of a shard.
+// outside returns the files of cluster types outside a shard.
 func outside(shard engine.Shard, files map[string]string) map[string]string {
 	return without(files, func(p string) bool {
 		parts := strings.Split(p, "/")
 		name := parts[1]
 		if name == ".kalypso" {
 			name = strings.TrimSuffix(parts[len(parts)-1], ".json")
-			if entries, is := strings.CutPrefix(name, "clusters."); is { // no generated cluster type is called so
+			if entries, is := strings.CutPrefix(name, "clusters."); is { // no generated cluster type has such a name
 				name = "clusters/" + entries
 			}
 		} else if name == "clusters" {
@@ -223,8 +223,8 @@ func outside(shard engine.Shard, files map[string]string) map[string]string {
 	})
 }
 
-// shardedApart builds each of some shards into a folder of its own. Together they
-// are the whole.
+// shardedApart builds each of several shards into its own folder. Together they must be the whole
+// output.
 func shardedApart(shared *cache.Cache) variant {
 	return func(t *testing.T, root string) follower {
 		of := 0

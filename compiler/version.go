@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Version says what compiles: kalypso's own version, "devel" for a development
-// build, that of CUE, and a digest of the schema and standard library.
+// Version identifies the compiler. It has kalypso's own version, or "devel" for a development
+// build, the version of CUE, and a digest of the schema and the standard library.
 var Version = sync.OnceValue(func() tree.Compiler {
 	v := tree.Compiler{Version: "devel", Schema: moduleDigest()}
 	info, ok := debug.ReadBuildInfo()
@@ -51,14 +51,14 @@ func moduleDigest() string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// identity tells this compiler from any other that may give other results for the
-// same input, in the keys of the cache.
+// identity distinguishes this compiler, in the keys of the cache, from any other that may give
+// different results for the same input.
 var identity = sync.OnceValue(func() cache.Key {
 	return cache.NewHash("kalypso").String(describe()).Sum()
 })
 
-// describe says what compiles: the version of a release; of a development build,
-// whose version says nothing of its source, also which binary it is.
+// describe describes the compiler. For a release it returns the version. The version of a
+// development build does not identify its source, so describe adds the identity of the binary.
 func describe() string {
 	v := Version()
 	id := strings.Join([]string{v.Version, v.CUE, v.Schema, runtime.Version(),
@@ -73,5 +73,5 @@ func describe() string {
 			return fmt.Sprintf("%s\n%s %d %d", id, binary, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return fmt.Sprintf("%s\n%d", id, time.Now().UnixNano()) // nothing is known: nothing is reused
+	return fmt.Sprintf("%s\n%d", id, time.Now().UnixNano()) // the binary is not known, so nothing is reused
 }

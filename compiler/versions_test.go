@@ -15,13 +15,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// schemaVersions has a line for each version of the module kalypso.io: the version, the
-// digest of its files and, once it can no more change, the word released.
+// schemaVersions has a line for each version of the module kalypso.io. A line has the version,
+// the digest of the module's files and, when it can no longer change, the word released.
 const schemaVersions = "../testdata/schema-versions"
 
-// TestSchemaVersion holds that a released schema never changes: a change of schema/ or
-// stdlib/ needs a new version in embed.go. KALYPSO_UPDATE=1 writes the digest of one that is
-// not released, and adds a new one.
+// TestSchemaVersion checks that a released schema never changes. A change of schema/ or stdlib/
+// needs a new version in embed.go. KALYPSO_UPDATE=1 writes the digest of a version that is not
+// released, and adds a new version.
 func TestSchemaVersion(t *testing.T) {
 	text, err := os.ReadFile(schemaVersions)
 	if err != nil {
@@ -59,8 +59,8 @@ func versionOf(line string) string {
 	return version
 }
 
-// TestOldPlatforms holds that platforms that were written for an older version build: the
-// folder of a version has platforms as they were then, which nobody changes any more.
+// TestOldPlatforms checks that platforms for older versions still build. The folder of a version
+// has platforms from that time, which no one changes any more.
 func TestOldPlatforms(t *testing.T) {
 	platforms, err := filepath.Glob("../testdata/platforms/v*/*")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // WorkerArgument is the only argument of a process that calls ServeWorker.
 const WorkerArgument = "worker"
 
-// NewWorkers returns a pool of processes of this program, one for each processor at most. The
+// NewWorkers returns a pool of processes of this program, at most one for each processor. The
 // program must call ServeWorker if its only argument is WorkerArgument.
 func NewWorkers() *worker.Pool {
 	return worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(WorkerArgument))

@@ -17,28 +17,27 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Output says where the trees go, and how.
+// Output describes the destination of the trees, and how to write them.
 type Output struct {
-	// Dir is the folder that gets a folder for each environment; "" for none.
+	// Dir is the folder that gets a folder for each environment; "" to write no folders.
 	Dir string
-	// Git is a repository whose branches get commits with the environments' trees,
-	// each where its gitops says; "" for none. It excludes Dir. Branch is the one
-	// branch that gets a folder for each environment instead; "" for none. Where
-	// gitops says otherwise the environment is not written.
+	// Git is a repository whose branches get commits with the environments' trees, as their
+	// gitops says; "" to write no commits. It excludes Dir. Branch is a single branch that gets a
+	// folder for each environment instead; "" to follow gitops. If an environment's gitops names
+	// another place, the environment is not written.
 	Git, Branch string
-	// TreeOnly writes what the branch's tree would be, and leaves the branch as it
-	// is.
+	// TreeOnly writes the tree that the branch would get, and leaves the branch as it is.
 	TreeOnly bool
-	// Flat writes the one environment straight into Dir, or the branch's root.
+	// Flat writes the only environment directly into Dir, or into the branch's root.
 	Flat bool
-	// Strict writes nothing at all if there is any error.
+	// Strict writes nothing if there is any error.
 	Strict bool
 	// Adopt takes over files that kalypso did not write.
 	Adopt bool
-	// Verify reads every file of Dir again, whatever its size and time say.
+	// Verify reads every file of Dir again, even if its size and time are unchanged.
 	Verify bool
 
-	anywhere bool // wherever trees point, for tests of many platforms in one branch
+	anywhere bool // ignore where trees point, for tests of many platforms in one branch
 }
 
 func (o Output) folder(environment string) string {
@@ -48,25 +47,25 @@ func (o Output) folder(environment string) string {
 	return environment
 }
 
-// Written is what a build wrote.
+// Written describes the files and commits that a build wrote.
 type Written struct {
-	// Changes are by environment; one that is absent was not written.
+	// Changes are by environment. Environments that were not written are absent.
 	Changes map[string]*tree.Changes
-	// Commits are those that were made, by branch.
+	// Commits are the new commits, sorted by branch.
 	Commits []Commit
-	// Tree is the id of the branch's whole tree; "" where it is not known, since
-	// nothing was written to git.
+	// Tree is the id of the branch's whole tree; "" if it is not known, because nothing was
+	// written to git.
 	Tree tree.ID
 }
 
-// Commit is a commit that was made.
+// Commit is a commit that a build made.
 type Commit struct {
 	Branch string  `json:"branch"`
 	Commit tree.ID `json:"commit"`
 }
 
-// Write compiles environments and writes their trees. Without a folder or a
-// repository to write to it only compiles.
+// Write compiles environments and writes their trees. Without a folder or a repository it only
+// compiles.
 func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 	switch {
 	case o.Git != "":
@@ -78,13 +77,13 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 	return b, &Written{}, err
 }
 
-// Options are those with which an environment's tree is written.
+// Options returns the options for writing an environment's tree.
 func (b *Build) Options(e *engine.Environment) tree.Options {
 	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(),
 		Source: e.Source, OCI: e.OCI(), Git: e.Git(), Formerly: e.Formerly()}
 }
 
-// options are those of an environment's tree.
+// options returns the options for writing an environment's tree to this output.
 func (o Output) options(b *Build, e *engine.Environment) tree.Options {
 	options := b.Options(e)
 	options.Adopt, options.Verify = o.Adopt, o.Verify
@@ -99,15 +98,14 @@ func (b *Build) report(environment string, ds []diag.Diagnostic) {
 	b.Diagnostics = append(b.Diagnostics, ds...)
 }
 
-// output is a place that trees are written to.
+// output is a destination for trees.
 type output interface {
-	// previous returns the records of what is there of the environments of a planned
-	// build, by environment, and keeps others from writing it until it is written or the
-	// output is closed. Diagnostics of an environment with an error are a reason not to
-	// write it.
+	// previous returns the existing records of a planned build's environments, by environment. It
+	// locks the output until it is written or closed. If an environment has diagnostics with an
+	// error, it must not be written.
 	previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error)
-	// folders returns the names of the folders that are there, and record the record of
-	// one, nil for none, with its place for people.
+	// folders returns the names of the existing folders. record returns the record of a folder,
+	// or nil if it has no record, and the record's location for messages.
 	folders() ([]string, error)
 	record(folder string) (*tree.Record, string)
 	// write writes the trees of environments of a build.
@@ -156,8 +154,8 @@ func (b *Build) writeTo(ctx context.Context, r Request, o Output, out output, w 
 	return out.write(ctx, b, writable, w)
 }
 
-// sound returns what of an output's record a build goes on from: with Output.Adopt a
-// record of which everything can be read, or nil, and no diagnostics.
+// sound returns the record and the diagnostics to build on. With Output.Adopt there are no
+// diagnostics, and the record is nil unless all of it can be read.
 func (o Output) sound(record *tree.Record, ds []diag.Diagnostic) (*tree.Record, []diag.Diagnostic) {
 	if !o.Adopt {
 		return record, ds
@@ -172,8 +170,8 @@ func (o Output) sound(record *tree.Record, ds []diag.Diagnostic) (*tree.Record, 
 	return record, nil
 }
 
-// writeDir writes the trees to folders. Each stays locked from when its record is read
-// until it is written, and no longer: another build may have it, and wait for the next.
+// writeDir writes the trees to folders. Each folder is locked only from reading its record until
+// writing it. Another build may lock it then, and wait for the next folder.
 func writeDir(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
@@ -181,14 +179,14 @@ func writeDir(ctx context.Context, r Request, o Output) (*Build, *Written, error
 	return writeTo(ctx, r, o, &dirOutput{Output: o, dirs: map[string]*tree.Dir{}})
 }
 
-// dirOutput is a folder with one for each environment.
+// dirOutput is a folder with a folder for each environment.
 type dirOutput struct {
 	Output
 	dirs map[string]*tree.Dir // by environment
 }
 
-// previous opens the folders one after the other, in the order of their names: two builds
-// that did so in different orders would wait for each other for ever.
+// previous opens the folders one after the other, in the order of their names. Two builds with
+// different orders would wait for each other forever.
 func (o *dirOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error) {
 	records, problems := map[string]*tree.Record{}, map[string][]diag.Diagnostic{}
 	for _, e := range b.Environments {
@@ -239,8 +237,8 @@ func (o *dirOutput) close() error {
 	return errors.Join(errs...)
 }
 
-// writeGit writes the trees as one commit of each branch. Where another process moves a
-// branch meanwhile, it begins anew with what the branch is then.
+// writeGit writes the trees as one commit of each branch. If another process moves a branch in
+// the meantime, it starts over with the new branch.
 func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
 	repository, err := tree.OpenRepository(o.Git)
 	if err != nil {
@@ -265,11 +263,11 @@ func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 type gitOutput struct {
 	Output
 	repository *tree.Repository
-	branches   map[string]*tree.Branch // that may be written to, by name
+	branches   map[string]*tree.Branch // by name; they may be written to
 	places     map[string]destination  // by environment
 }
 
-// open opens a branch that may be written to; "" names none.
+// open opens a branch for writing. It does nothing if name is "".
 func (o *gitOutput) open(name string) error {
 	if o.branches[name] != nil || name == "" {
 		return nil
@@ -290,8 +288,8 @@ func (o *gitOutput) open(name string) error {
 	return nil
 }
 
-// previous finds where each tree is to be written, and leaves those as they are that have
-// no such place.
+// previous finds the destination of each tree. It keeps environments without a destination as
+// they are.
 func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error) {
 	records, problems := map[string]*tree.Record{}, map[string][]diag.Diagnostic{}
 	for _, e := range b.Environments {
@@ -325,7 +323,7 @@ func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]di
 		branch, folder, was := to.branch, "", (*tree.Record)(nil)
 		if record == nil {
 			branch, folder, was, err = o.repository.Find(b.Platform.Module, environment, to.branch)
-		} else { // an old one may be left there
+		} else { // an old record may be left there
 			folder, was, err = o.branches[to.branch].Newer(environment, to.folder, nil, nil)
 		}
 		if err != nil {
@@ -339,7 +337,7 @@ func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]di
 	return records, problems, nil
 }
 
-// folders returns those of the one branch that gets all environments.
+// folders returns the folders of the single branch that gets all environments.
 func (o *gitOutput) folders() ([]string, error) {
 	if branch := o.branches[o.Branch]; branch != nil {
 		return branch.Folders()
@@ -402,7 +400,7 @@ func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*engine
 
 func (*gitOutput) close() error { return nil }
 
-// message is that of the commit with the trees of environments.
+// message returns the message of the commit with the trees of environments.
 func message(b *Build, environments []string) string {
 	return fmt.Sprintf("Build %s\n\nPlatform: %s\nCompiler: %s\n", strings.Join(environments, ", "),
 		b.Platform.Module, Version().Version)

@@ -48,8 +48,8 @@ type Request struct {
 	Rings []model.Ring
 	// Formerly are earlier names of the only environment, in addition to those in Declarations.
 	Formerly []string
-	// Members are rings of cluster types, which take precedence over labels; nil if there are
-	// none.
+	// Members are rings of cluster types, which take precedence over labels; nil for
+	// labels only.
 	Members map[string]string
 	// AllowRemovals and AllowEmpty are as in compiler.Request.
 	AllowRemovals bool

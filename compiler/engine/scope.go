@@ -10,9 +10,10 @@ import (
 // scope determines the cluster types of a build, and has the record of the output.
 type scope struct {
 	in     *Inputs
-	record *tree.Record    // of the output; nil if there is none
+	record *tree.Record    // of the output; nil if it has no record
 	same   map[string]bool // the cluster types that the build leaves out
-	// beside returns another output's record of a cluster type; nil if it has no such record.
+	// beside returns the record of a cluster type in the output or in another one; nil if the
+	// cluster type is not in it. beside is nil if there is no such output.
 	beside       func(clusterType string) (*tree.ClusterTypeRecord, error)
 	lostClusters map[string]*lostType // by cluster type
 }
