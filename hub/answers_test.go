@@ -81,8 +81,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestUnrelatedCommit has a commit about something else, after which comparing commits takes
-// everything for not deployed.
+// TestUnrelatedCommit adds commits about something else. A comparison of commits would then show no
+// host as deployed.
 func TestUnrelatedCommit(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 3}
 	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
@@ -99,8 +99,8 @@ func TestUnrelatedCommit(t *testing.T) {
 	}
 }
 
-// TestNobodyReports has no cluster report, which does not say that all is well: those are counted
-// that should.
+// TestNobodyReports checks clusters that have not reported. They are missing, and the counts
+// include every cluster that should report.
 func TestNobodyReports(t *testing.T) {
 	c, f := newClock(), &fleet{hosts: 100}
 	r := start(t, hubtest.SQLite(t)(), c, time.Hour)
@@ -147,7 +147,7 @@ func TestPast(t *testing.T) {
 	equal(t, "what happened and the history", want, got)
 }
 
-// TestTenThousandHosts counts as many hosts as a report that looks for the newest row of each takes 93 s for.
+// TestTenThousandHosts counts many hosts. A query for the newest row of each host would take 93 s.
 func TestTenThousandHosts(t *testing.T) {
 	const hosts = 10_000
 	c, f := newClock(), &fleet{hosts: hosts}

@@ -118,7 +118,7 @@ func unwritable(t *testing.T, database func() string) {
 		t.Error("a report that is refused without a try changes something")
 	}
 	is(state.OK)
-	// Not even that a cluster was heard is kept: nobody could know it after a restart.
+	// The hub does not even record the contact: it would be lost in a restart.
 	same := state.Report{Cluster: "c", At: c.now(), Received: c.now(), Snapshot: true, Same: true}
 	if _, err := r.Report(context.Background(), &same); err == nil {
 		t.Error("a report that changes nothing is acknowledged")
@@ -167,7 +167,7 @@ func restored(t *testing.T, database func() string) {
 	run(`INSERT INTO assignment SELECT * FROM was`)
 	run(fmt.Sprintf(`UPDATE change SET number = %d`, number))
 	lost := report(c, state.ReportedDrifted)
-	_, _ = r.Report(context.Background(), &lost) // it may be refused, to come again
+	_, _ = r.Report(context.Background(), &lost) // it may be refused, and be sent again
 	r.look()
 	r.problems.take()
 	r.report(report(c, state.ReportedProgressing))
@@ -179,7 +179,7 @@ func restored(t *testing.T, database func() string) {
 	equal(t, "a hub on a database that was restored, and the next one", was, start(t, name, c, time.Hour).all())
 }
 
-// TestReplaced has the file of a database be replaced below a running hub: what comes is refused.
+// TestReplaced replaces the file of a database under a running hub, which then refuses reports.
 func TestReplaced(t *testing.T) {
 	c, name := newClock(), hubtest.SQLite(t)()
 	r := start(t, name, c, time.Hour)

@@ -22,7 +22,7 @@ type moment struct {
 	parts map[state.Part]state.Tally
 }
 
-// lines are rows, as far as it is known what they were.
+// lines formats rows, with the fields that the history knows.
 func lines(rows []state.Row) (out []string) {
 	for _, r := range rows {
 		out = append(out, fmt.Sprintf("%s %s %s of %s in %s, ring %s, is %s at %s of %s, wanted %s, running %s", r.Environment, r.Cluster, r.Target, r.Workload, r.Folder, r.Ring, r.State, r.Version, r.Base, r.Digest, r.Running))
@@ -136,7 +136,7 @@ func past(w *hubtest.World, r *running, c *clock, steps int) (moments []moment) 
 		case 0:
 			w.Commit()
 			r.want(less(w, w.Wanted()))
-		case 1: // with none of it, and all of it again
+		case 1: // without any content, and with all of it again
 			r.want(&state.Wanted{Environment: hubtest.Environment})
 		default:
 			r.report(w.Report(c.now()))
@@ -295,7 +295,7 @@ func keep(t *testing.T, database func() string) {
 	if n := r.count(name, "SELECT COUNT(*) FROM tally WHERE at < ?", before.UnixMilli()); n > len(r.moment(c.now()).parts)+len(moments[60].parts) {
 		t.Errorf("%d tallies are kept that were replaced", n)
 	}
-	// Texts that were removed can come again, by whichever hub.
+	// Any hub may use texts again that were removed.
 	for i := range 3 {
 		hub := other
 		if i == 1 {
@@ -333,7 +333,7 @@ func (r *running) count(database, query string, args ...any) (n int) {
 	return n
 }
 
-// removed removes environments, which other hubs and earlier moments know.
+// removed removes environments that other hubs and earlier moments know.
 func removed(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	a, b := start(t, name, c, time.Hour), start(t, name, c, time.Hour)
@@ -367,7 +367,7 @@ func removed(t *testing.T, database func() string) {
 		restarted.stop()
 		equal(t, "two hubs", a.all(), b.all())
 		was, is := lines(before.selected(state.Filter{})), lines(a.recall(before.at, state.Filter{}))
-		var order []string // those that there are now first
+		var order []string // the present ones first
 		for _, line := range is {
 			order = append(order, line[:strings.Index(line, " ")])
 		}

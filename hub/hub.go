@@ -22,8 +22,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// CollectorPercent is the GOGC for a process that has a Hub. Most of its memory is the fleet, which
-// stays: with 100, the default, the process takes twice what is in use.
+// CollectorPercent is the GOGC for a process with a Hub. Most of its memory is the fleet, which
+// stays. With 100, the default, the process would need twice the memory in use.
 const CollectorPercent = 50
 
 // Options configure a Hub.
@@ -67,7 +67,7 @@ type Hub struct {
 
 	mu         sync.Mutex
 	version    uint64
-	changed    chan struct{} // closed when there is another version
+	changed    chan struct{} // closed when the version changes
 	unwritable error         // why the last write failed, nil if it succeeded
 }
 
@@ -84,14 +84,15 @@ type request struct {
 	done    chan struct{}
 }
 
-// The bounds of a batch, and of the queue: of requests, and of items in them, which are memory.
+// The limits of a batch and of the queue: the number of requests, and of items in them, which need
+// memory.
 const (
 	maxInBatch = 2000
 	maxInQueue = 8000
 	maxItems   = 300_000
 )
 
-// ErrBusy is the error where reports come faster than they can be written. It is to be tried
+// ErrBusy is the error if reports arrive faster than they can be written. The client should try
 // again later.
 var ErrBusy = errors.New("there are too many reports at once")
 
@@ -117,7 +118,7 @@ func (h *Hub) load(ctx context.Context) error {
 	return nil
 }
 
-// loader gives a fleet what a store has.
+// loader fills a fleet from a store.
 type loader struct {
 	fleet *state.Fleet
 	now   time.Time
@@ -151,8 +152,8 @@ func (h *Hub) Waiting() int { return len(h.queue) }
 // Now returns the time by the hub's clock.
 func (h *Hub) Now() time.Time { return h.options.Now() }
 
-// Version returns a number that is another one after each change, and a channel that is closed
-// when there is one.
+// Version returns a number that differs after each change, and a channel that is closed at the next
+// change.
 func (h *Hub) Version() (uint64, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,11 +177,11 @@ func (h *Hub) Unwritable() error {
 	return h.unwritable
 }
 
-// ErrText is the error where a report has a text that no database keeps.
+// ErrText is the error if a report has a text that no database can store.
 var ErrText = errors.New("a text has a NUL, is not UTF-8 or is longer than 2,000 bytes, or the " +
 	"cluster's name has what cannot be printed")
 
-// Report takes a report. Once it returns without an error, what it changed is stored.
+// Report applies a report. Once it returns without an error, its changes are stored.
 func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error) {
 	if !r.Valid() {
 		return state.Outcome{}, ErrText
@@ -233,7 +234,7 @@ const (
 	grace        = 5 * time.Second
 )
 
-// due reports whether something is to be done again. Clocks may be set back.
+// due reports whether work is due again. Clocks may be set back.
 func due(last, now time.Time, every time.Duration) bool {
 	since := now.Sub(last)
 	return since >= every || since < 0
@@ -246,11 +247,11 @@ func (h *Hub) Run(ctx context.Context) {
 	defer look.Stop()
 	defer expire.Stop()
 	h.swept = h.options.Now() // not at once
-	// A write that has begun when the context ends has a little time.
+	// A write in progress has a little time when the context ends.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
-	h.wrote(work, h.probe(work)) // a batch may have nothing to write, and a report would find out first
+	h.wrote(work, h.probe(work)) // otherwise the first report would find the error, since this batch may have nothing to write
 	h.batch(work, nil)
 	for {
 		select {
@@ -324,7 +325,7 @@ type ListedError struct {
 	Environments []string
 }
 
-// Error names the environments, and says what to do.
+// Error lists the environments, and suggests what to do.
 func (e *ListedError) Error() string {
 	return fmt.Sprintf("the platform lists cluster %s, in %s: take it out of the platform",
 		terminal.Line(e.Cluster), strings.Join(e.Environments, ", "))

@@ -100,7 +100,7 @@ func startWith(t *testing.T, database string, o hub.Options) *running {
 	return r
 }
 
-// look makes a hub see what others have written, and do what is due.
+// look makes a hub read the changes of others, and do the work that is due.
 func (r *running) look() {
 	r.t.Helper()
 	if err := r.Do(context.Background(), func(context.Context, *store.Tx) (*state.Changes, error) { return nil, nil }); err != nil {
@@ -150,7 +150,7 @@ func equal(t *testing.T, what string, a, b []string) {
 	}
 }
 
-// step gives a hub something at random, and the reference the same.
+// step performs a random step at a hub, and the same one in the reference.
 func step(w *hubtest.World, r *running, m *hubtest.Reference, c *clock, late *[]state.Report, same bool) {
 	c.pass(time.Duration(w.IntN(30)) * time.Second)
 	switch w.IntN(7) {
@@ -270,7 +270,7 @@ func twoHubs(t *testing.T, database func() string) {
 	}
 }
 
-// look has a hub that takes no reports see what another one takes.
+// look checks that a hub without reports sees the reports of another hub.
 func look(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	a, b := start(t, name, c, time.Hour), start(t, name, c, time.Hour)
@@ -291,7 +291,8 @@ func look(t *testing.T, database func() string) {
 	}
 }
 
-// together has a report come while what is wanted waits to be written, and be written with it.
+// together sends a report while the wanted state waits to be written. Both must be in the same
+// write.
 func together(t *testing.T, database func() string) {
 	c, f := newClock(), &fleet{hosts: 1}
 	r := start(t, database(), c, time.Hour)
@@ -324,8 +325,8 @@ func together(t *testing.T, database func() string) {
 
 var anHour = time.Hour
 
-// stale has clusters that are silent: a hub that starts gives those time that reported before,
-// and none to those that were stale.
+// stale checks silent clusters. After a restart, a hub waits for the clusters that reported before,
+// but not for those that were already stale.
 func stale(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	r := start(t, name, c, anHour)
@@ -351,7 +352,7 @@ func stale(t *testing.T, database func() string) {
 	expect(r, "c0", state.Stale)
 	expect(r, "c1", state.OK)
 	r.stop()
-	c.pass(10 * anHour) // nobody listens
+	c.pass(10 * anHour) // no hub runs
 	r = start(t, name, c, anHour)
 	expect(r, "c0", state.Stale)
 	expect(r, "c1", state.OK)
@@ -364,7 +365,7 @@ func stale(t *testing.T, database func() string) {
 		t.Errorf("the history of c0 is %v, %v", rows, err)
 	}
 
-	// Another hub, that does not hear a cluster, knows that somebody does.
+	// A hub without reports of a cluster knows that another hub receives them.
 	other := start(t, name, c, anHour)
 	for range 10 {
 		c.pass(anHour / 4)

@@ -40,7 +40,7 @@ type reporter struct {
 	at                 time.Time
 }
 
-// errAnswer is the error where a hub answers, and does not take a report.
+// errAnswer is the error if a hub answers, but refuses a report.
 var errAnswer = errors.New("the report was not acknowledged")
 
 // report sends the next report, at least a millisecond later than the last. Two reports of the same

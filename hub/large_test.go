@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// large has so many assignments be wanted that they are written in several parts: nobody sees
-// some of them, and a write that ends before its end has written none.
+// large wants so many assignments that they are written in several parts. Nobody sees only some of
+// them, and a write that is interrupted stores none.
 func large(t *testing.T, database func() string) {
 	const hosts = 12_000
 	ctx, name, c, f := context.Background(), database(), newClock(), &fleet{hosts: hosts}
@@ -70,7 +70,7 @@ func large(t *testing.T, database func() string) {
 		}
 	}
 	r.want(w)
-	for known := 0; store.IsPostgres(name) && known < 3; { // statistics come beside everything else
+	for known := 0; store.IsPostgres(name) && known < 3; { // statistics are updated in the background
 		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_class WHERE relname IN ('term', 'assignment', 'transition') AND reltuples >= $1`, hosts).Scan(&known); err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// CountedWithin is by how much counts of an earlier moment may be older than it: they are written
-// this often at least, where nothing else keeps the hub busy.
+// CountedWithin is the maximum age of the counts of an earlier moment at that moment. They are
+// written at least this often, unless other work keeps the hub busy.
 const CountedWithin = tallyEvery + expireEvery
 
 // AboutPast returns a warning for an answer about a moment. It says that the moment is in the

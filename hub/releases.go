@@ -35,7 +35,7 @@ func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 	})
 }
 
-// early takes the reports that came before the branch was read that has their clusters.
+// early applies the reports that arrived before the hub read the branch with their clusters.
 func (h *Hub) early(ctx context.Context, tx *store.Tx, changes *state.Changes) error {
 	fleet, read := h.fleet.Load(), map[string]bool{}
 	for _, w := range fleet.Environments() {
@@ -106,7 +106,7 @@ func (h *Hub) judgeReleases(ctx context.Context, tx *store.Tx, fleet *state.Flee
 	return noted, nil
 }
 
-// sweep removes, now and then, what is kept no longer.
+// sweep removes, at intervals, history that is too old.
 func (h *Hub) sweep(ctx context.Context) {
 	now := h.options.Now()
 	if h.options.Keep == 0 || !due(h.swept, now, sweepEvery) {

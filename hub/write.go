@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// gather takes what else waits.
+// gather adds the other waiting requests.
 func (h *Hub) gather(first *request) []*request {
 	out := []*request{first}
 	for len(out) < maxInBatch {
@@ -256,7 +256,7 @@ func (w *writing) due(ctx context.Context) error {
 	return w.tx.Tally(ctx, w.now, w.fleet.Parts())
 }
 
-// maxSaved is how many clusters' times a write has besides what it is about, at least.
+// maxSaved is the minimum number of clusters whose contact each write may add.
 const maxSaved = 2000
 
 // save selects more clusters whose last contact must be written, though only its time has changed.

@@ -25,10 +25,10 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// ErrUnknown is the error where nobody knows who asks.
+// ErrUnknown is the error if a token does not identify anybody.
 var ErrUnknown = errors.New("the token is not known, has expired or was revoked")
 
-// ErrTooMany is the error where a token is used too often.
+// ErrTooMany is the error if a token is used too often.
 var ErrTooMany = errors.New("the token is used too often")
 
 // Tokens manages the tokens of a hub. Any number of goroutines may use it. It caches tokens in
@@ -61,8 +61,8 @@ type cachedToken struct {
 const (
 	checkEvery = 5 * time.Second
 	timeout    = 2 * time.Second  // how long the store may take
-	keep       = 15 * time.Second // how long those are taken, at most, that another hub has ended
-	noteEvery  = time.Hour        // it is for people, who see which are not used
+	keep       = 15 * time.Second // how long a token is accepted, at most, after another hub has revoked it
+	noteEvery  = time.Hour        // the time shows people which tokens are not used
 	maxNoted   = 1000
 	maxKnown   = 200_000
 	perSecond  = 50 // of a token for one cluster
@@ -77,7 +77,7 @@ func NewTokens(s *store.Store, now func() time.Time) *Tokens {
 	return &Tokens{store: s, now: now, known: map[string]*cachedToken{}, used: map[string]bool{}}
 }
 
-// Make makes a token, and returns it with its Secret, which is kept nowhere.
+// Make creates a token, and returns it with its Secret, which is not stored anywhere.
 func (t *Tokens) Make(ctx context.Context, of api.Token) (api.Token, error) {
 	secret, made := New(of, t.now())
 	if err := t.store.AddTokens(ctx, made); err != nil {
@@ -87,7 +87,7 @@ func (t *Tokens) Make(ctx context.Context, of api.Token) (api.Token, error) {
 	return made.Token, nil
 }
 
-// New returns a new token as a store keeps it, and its Secret, which the store does not get.
+// New returns a new token in its stored form, and its Secret, which is not part of that form.
 func New(of api.Token, now time.Time) (text string, made store.Token) {
 	random := make([]byte, secretSize)
 	_, _ = rand.Read(random) // it never fails
@@ -101,7 +101,7 @@ func New(of api.Token, now time.Time) (text string, made store.Token) {
 		Hash: hex.EncodeToString(sum[:]), SigningKey: hex.EncodeToString(public)}
 }
 
-// Identify returns who has a token.
+// Identify returns the owner of a token.
 func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
 	id, secret, ok := api.TokenParts(text)
 	if raw, err := hex.DecodeString(id); !ok || len(text) > 200 || err != nil || len(raw) != idSize {
@@ -111,7 +111,7 @@ func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
 	return t.admit(ctx, id, func(k *cachedToken) bool { return subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 1 })
 }
 
-// Signer returns who signed a report.
+// Signer returns the signer of a report.
 func (t *Tokens) Signer(ctx context.Context, s *api.Signed) (*Identity, error) {
 	id, err := s.Verify(func(id string) (ed25519.PublicKey, error) {
 		token, _, err := t.store.Token(ctx, id)
@@ -130,7 +130,7 @@ func (t *Tokens) Signer(ctx context.Context, s *api.Signed) (*Identity, error) {
 	return t.admit(ctx, id, func(*cachedToken) bool { return true })
 }
 
-// admit returns who has the token of an id that holds.
+// admit returns the owner of the token with an id, if holds accepts the token.
 func (t *Tokens) admit(ctx context.Context, id string, holds func(*cachedToken) bool) (*Identity, error) {
 	if err := t.check(ctx); err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (t *Tokens) forget(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// write notes which tokens were used, not all at once.
+// write stores which tokens were used, a limited number at once.
 func (t *Tokens) write(ctx context.Context, now time.Time) error {
 	t.mu.Lock()
 	var ids []string
@@ -287,7 +287,7 @@ func (t *Tokens) Revoke(ctx context.Context, id string) (bool, error) {
 	return ended, err
 }
 
-// Rotate makes a new token for a cluster and ends its others of the same environment.
+// Rotate creates a new token for a cluster, and revokes its other tokens of the same environment.
 func (t *Tokens) Rotate(ctx context.Context, of api.Token) (api.Token, error) {
 	of.Role = string(Cluster)
 	made, err := t.Make(ctx, of)
@@ -332,12 +332,12 @@ const (
 	Enroll   Role = "enroll"   // gets tokens for clusters
 	Viewer   Role = "viewer"   // sees everything of its environment
 	Operator Role = "operator" // reports about any cluster of its environment
-	Admin    Role = "admin"    // makes tokens
+	Admin    Role = "admin"    // creates tokens
 )
 
 var ranks = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
 
-// Valid reports whether there is such a role.
+// Valid reports whether the role exists.
 func (r Role) Valid() bool { return r == Cluster || r == Enroll || ranks[r] > 0 }
 
 // Identity is the person or program that sends a request.
@@ -354,7 +354,7 @@ type Grant struct {
 	Environment string // "" for all
 }
 
-// String returns the role, with its environment where it is of one.
+// String returns the role, with its environment if it has one.
 func (g Grant) String() string {
 	if g.Environment == "" {
 		return string(g.Role)
@@ -364,12 +364,12 @@ func (g Grant) String() string {
 
 func (g Grant) may(r Role) bool { return g.Role == r || ranks[r] > 0 && ranks[g.Role] >= ranks[r] }
 
-// May reports whether somebody has a role in any environment, or one that may do more.
+// May reports whether i has a role, or one that includes it, in any environment.
 func (i *Identity) May(r Role) bool {
 	return slices.ContainsFunc(i.Grants, func(g Grant) bool { return g.may(r) })
 }
 
-// Scope returns the environments in which somebody has a role, or one that may do more.
+// Scope returns the environments in which i has a role, or one that includes it.
 func (i *Identity) Scope(r Role) state.Environments {
 	out := state.Environments{}
 	for _, g := range i.Grants {
@@ -384,13 +384,13 @@ func (i *Identity) Scope(r Role) state.Environments {
 	return out
 }
 
-// MayIn reports whether somebody has a role in an environment, in all for "".
+// MayIn reports whether i has a role in an environment, or in all of them if environment is "".
 func (i *Identity) MayIn(r Role, environment string) bool { return i.Scope(r).Has(environment) }
 
-// Audits reports whether somebody may see who did what, which is of all environments.
+// Audits reports whether i may read the audit, which covers all environments.
 func (i *Identity) Audits() bool { return i.Scope(Admin) == nil }
 
-// Sees reports whether somebody may see an environment.
+// Sees reports whether i may see an environment.
 func (i *Identity) Sees(environment string) bool { return i.MayIn(Viewer, environment) }
 
 // Roles returns the grants as text for people, separated by commas.
@@ -404,7 +404,7 @@ func (i *Identity) Roles() string {
 
 type key struct{}
 
-// With returns a context that has who asks.
+// With returns a context with the identity of the caller.
 func With(ctx context.Context, i *Identity) context.Context { return context.WithValue(ctx, key{}, i) }
 
 // From returns the identity that sent a request. It returns nil if the context has no identity.

@@ -92,7 +92,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestGrants holds that roles add up by environment.
+// TestGrants checks that grants add up by environment.
 func TestGrants(t *testing.T) {
 	type grants = []access.Grant
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func expiry(t *testing.T, database func() string) {
 	}
 	one, _ := newToken(t, tokens, api.Token{Role: "cluster", Cluster: "c1"})
 	for range 1000 {
-		expect(t, tokens, forever, nil) // who reports about many clusters does so more often
+		expect(t, tokens, forever, nil) // a reporter for many clusters reports more often
 		if _, err := tokens.Identify(context.Background(), one); err != nil {
 			if !errors.Is(err, access.ErrTooMany) {
 				t.Fatal(err)

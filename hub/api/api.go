@@ -164,7 +164,7 @@ type History struct {
 	Caveats
 }
 
-// Release is a commit that changed what a ring of an environment gets.
+// Release is a commit that changed the content of a ring of an environment.
 type Release struct {
 	Environment string    `json:"environment"`
 	Ring        string    `json:"ring,omitempty"`
@@ -187,8 +187,8 @@ type Releases struct {
 	Caveats
 }
 
-// Performance is how well the releases of an environment go. A release is a commit by which a
-// ring got a change.
+// Performance has the measures of an environment's releases. A release is a commit that changed the
+// content of a ring.
 type Performance struct {
 	Environment string  `json:"environment"`
 	Releases    int     `json:"releases" doc:"That were committed in the time."`

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// call makes one call, and returns the answer.
+// call sends a request, and returns the decoded answer.
 func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (*T, error) {
 	out := new(T)
 	return out, c.do(ctx, method, path, query, body, out)
@@ -26,7 +26,7 @@ func (c *Client) Report(ctx context.Context, r *Report) (*Taken, error) {
 	return call[Taken](ctx, c, http.MethodPost, "/v1/reports", nil, r)
 }
 
-// Carry brings a report that somebody else has signed.
+// Carry sends a report that another client has signed.
 func (c *Client) Carry(ctx context.Context, s *Signed) (*Taken, error) {
 	return call[Taken](ctx, c, http.MethodPost, "/v1/reports", nil, s)
 }
@@ -71,7 +71,7 @@ func (q *Query) values() url.Values {
 	return out
 }
 
-// setTime sets a parameter; none for the zero Time.
+// setTime sets a parameter, unless the time is zero.
 func setTime(values url.Values, name string, at time.Time) {
 	if !at.IsZero() {
 		values.Set(name, at.UTC().Format(time.RFC3339Nano))
@@ -109,8 +109,7 @@ func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
 	return call[Cluster](ctx, c, http.MethodGet, "/v1/clusters/"+url.PathEscape(name), nil, nil)
 }
 
-// HistoryQuery selects what changed; zero values stand for any, and its At and Workspace are none
-// of it.
+// HistoryQuery selects changes. Zero values match any change. The history ignores At and Workspace.
 type HistoryQuery struct {
 	Query
 	Since, Until time.Time
@@ -194,7 +193,7 @@ type RolloutEnd struct {
 	GitOps string `json:"gitops,omitempty"` // the commit
 }
 
-// NewToken makes a token.
+// NewToken creates a token.
 func (c *Client) NewToken(ctx context.Context, of NewToken) (*Token, error) {
 	return call[Token](ctx, c, http.MethodPost, "/v1/tokens", nil, of)
 }
@@ -225,7 +224,7 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil, nil)
 }
 
-// Audit returns who did what, the newest first.
+// Audit returns a page of the audit, the newest first.
 func (c *Client) Audit(ctx context.Context, cursor string, limit int) (*Events, error) {
 	values := url.Values{}
 	setPage(values, cursor, limit)

@@ -55,7 +55,7 @@ func NewClient(address, token string) (*Client, error) {
 // memory for them.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// Error is an answer of a hub that is none of success: RFC 9457.
+// Error is an answer of a hub without success: RFC 9457.
 type Error struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
@@ -85,7 +85,7 @@ type UnavailableError struct {
 	Err  error
 }
 
-// Error names the hub and says what went wrong.
+// Error returns the name of the hub and the cause.
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the hub %s does not answer: %v", e.Host, e.Err)
 }
@@ -263,7 +263,7 @@ func (s *Signed) Verify(key func(id string) (ed25519.PublicKey, error)) (id stri
 	return id, nil
 }
 
-// ErrSignature is the error where a signature is not that of a report.
+// ErrSignature is the error if a signature does not match its report.
 var ErrSignature = errors.New("the signature is not that of the report: it was changed after it " +
 	"was signed, or the token was made before hubs verified signatures")
 

@@ -23,7 +23,7 @@ import (
 // At identifies a compiled platform: an environment with its commits.
 type At struct{ Environment, Base, Own string }
 
-// failed is the error where it cannot be compiled.
+// failed returns the error if the platform cannot be compiled.
 func (at *At) failed(err error) error {
 	return fmt.Errorf("environment %s cannot be compiled from commit %s: %w", at.Environment, at.Base, err)
 }
@@ -93,15 +93,15 @@ func (b *bounded) Write(data []byte) (int, error) {
 	return b.out.Write(data)
 }
 
-// Pool has processes, each of which has compiled one environment. Any number of goroutines may
-// use it.
+// Pool is a pool of processes. Each has compiled one environment. Any number of goroutines may use
+// it.
 type Pool struct {
-	// Start returns the process that calls Serve, which is not started yet.
+	// Start returns a process that calls Serve. The process has not started yet.
 	Start func(At) (*exec.Cmd, error)
 	// Most is how many processes there may be, at least one.
 	Most int
-	// Idle is after which time without a question a process is ended, and Limit how long one
-	// may take for an answer, compiling included.
+	// Idle is the time without a question after which a process ends. Limit is how long a process
+	// may take for an answer, including the compilation.
 	Idle, Limit time.Duration
 
 	mu        sync.Mutex
@@ -188,7 +188,7 @@ func (p *Pool) ask(ctx context.Context, at At, q question) (answer, error) {
 	return a, nil
 }
 
-// process returns the one that has compiled something, which may still be at it.
+// process returns the process of a compiled environment, which may still be compiling.
 func (p *Pool) process(at At) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,7 +238,7 @@ func (p *Pool) makeRoom() {
 		}
 		one := p.processes[oldest]
 		delete(p.processes, oldest)
-		go func() { // who asks it has the answer first
+		go func() { // the caller that is waiting gets its answer first
 			one.mu.Lock()
 			defer one.mu.Unlock()
 			one.stop()
@@ -246,7 +246,7 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// end ends a process, which is held.
+// end ends a process. The caller must hold its lock.
 func (p *Pool) end(at At, one *process) {
 	p.mu.Lock()
 	if p.processes[at] == one {

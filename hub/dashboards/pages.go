@@ -43,10 +43,11 @@ func newPage(of source, uid, title, description, from string) *page {
 	return &page{d, of}
 }
 
-// ring is a ring's name, or a word where an environment has no rings: Grafana shows no empty text.
+// ring is a ring's name, or none if an environment has no rings: Grafana shows no empty text.
 const ring = `COALESCE(NULLIF(ring, ''), 'none')`
 
-// chosen selects what people have chosen: in SQL, in PromQL, and as a parameter of the API.
+// chosen selects the values that people have chosen: in SQL, in PromQL, and as a parameter of the
+// API.
 const (
 	chosen       = `environment IN ($environment) AND ` + ring + ` IN ($ring)`
 	chosenLabels = `environment=~"$environment"`
@@ -160,8 +161,9 @@ FROM v_history WHERE environment IN ($environment) AND $__timeFilter(TO_TIMESTAM
 	return p
 }
 
-// releases is how well releases go. Quantiles of several environments cannot be had of the quantiles of
-// each, so that of the API there is a row for each.
+// releases is the dashboard with the measures of releases. The quantiles of several environments
+// cannot be computed from the quantiles of each. The dashboard of the API therefore has a row for
+// each environment.
 func releases(of source) *page {
 	const since = `$__timeFilter(TO_TIMESTAMP(at_ms / 1000.0)) AND ` + chosen
 	lead := func(part string) question {

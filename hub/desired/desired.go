@@ -1,4 +1,4 @@
-// Package desired reads from git what is wanted of clusters: from the records in the GitOps
+// Package desired reads the wanted state of clusters from git. It reads the records in the GitOps
 // branches of a platform's environments, commit by commit.
 package desired
 
@@ -22,8 +22,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// MostCommits is how many commits of a branch are read: what a cluster runs of older ones
-// counts as drifted, unless the hub has seen it before.
+// MostCommits limits how many commits of a branch are read. The content of older ones counts as
+// drift, unless the hub has seen it before.
 const MostCommits = 200
 
 // maxDifferences is in how many digests, about, all the commits may differ that are read.
@@ -235,7 +235,7 @@ func (r *reader) history(ctx context.Context) error {
 	return nil
 }
 
-// releases finds the newest release of each ring, and what it changes on clusters.
+// releases finds the newest release of each ring, and its effect on clusters.
 type releases struct {
 	of    *changes.Reader
 	seen  map[string]bool // rings whose newest release is known

@@ -110,8 +110,9 @@ func New(o Options) *Follower {
 	return &Follower{Options: o, moved: make(chan struct{}, 1), looked: time.Now()}
 }
 
-// failure is a read that failed. The same branches are read again after four times as long as
-// that took, so that a platform which needs more than it may does not keep a processor busy.
+// failure is a failed read. The follower waits four times as long as that read took before it reads
+// the same branches again. A platform beyond the time limit therefore does not keep a processor
+// busy.
 type failure struct {
 	err   error
 	refs  map[string]string
@@ -119,10 +120,10 @@ type failure struct {
 	again time.Time // after the pause
 }
 
-// readEvery is after which time everything is read, also where nothing seems to have moved.
+// readEvery is the time after which everything is read, even if no branch has moved.
 const readEvery = 10 * time.Minute
 
-// Moved makes it look at once.
+// Moved makes the follower look at the branches at once.
 func (f *Follower) Moved() {
 	select {
 	case f.moved <- struct{}{}:
@@ -179,7 +180,7 @@ func (f *Follower) note(problems map[string]string, again string) {
 	}
 }
 
-// again says when it is tried again after an error.
+// again returns when the follower tries again after an error.
 func (f *Follower) again(err error) string {
 	next := "in " + f.Every.String()
 	if f.failed == nil || !errors.Is(err, f.failed.err) || f.failed.pause <= f.Every {
@@ -205,8 +206,8 @@ func (f *Follower) with(all string) map[string]string {
 	return out
 }
 
-// saw notes that it was seen what the branches want, also where none has moved: what kept it from
-// that is over.
+// saw records that the follower has seen the branches, even if none has moved. A problem with them
+// is over.
 func (f *Follower) saw() {
 	f.note(f.with(""), "")
 	f.mu.Lock()
@@ -218,7 +219,7 @@ func (f *Follower) saw() {
 	}
 }
 
-// Looked returns when it was last seen what the branches want; when it began where it never was.
+// Looked returns when the follower last saw the branches, or when it began if it never has.
 func (f *Follower) Looked() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -296,7 +297,7 @@ func (f *Follower) look(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// reference is the key of a branch among those of all repositories.
+// reference is the key of a branch in the map of all repositories' branches.
 func reference(repository, name string) string { return repository + " " + name }
 
 // read runs the process, and sends its output to the hub, given the branches. If an environment
@@ -383,9 +384,9 @@ func (f *Follower) of(environment string) *state.Wanted {
 	return nil
 }
 
-// lost says that a branch had a tree, which the hub has read, and has it no more: nobody promotes
-// nothing, so that somebody has deleted it. It is "" of others, and where the tree is now kept
-// elsewhere.
+// lost returns a problem if a branch had a tree that the hub has read, and no longer has it.
+// Somebody has deleted it, because promotions never remove the tree. It returns "" for other
+// branches, and if the tree has moved to a different place.
 func lost(had, has *state.Wanted, refs map[string]string) string {
 	if had == nil || len(had.Commits) == 0 || len(has.Commits) > 0 ||
 		had.Repository != has.Repository || had.Branch != has.Branch || had.Path != has.Path {

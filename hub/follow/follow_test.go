@@ -28,7 +28,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
-// asReader makes the test's program the process that reads a platform.
+// asReader makes the test program read a platform as the process of the follower.
 const asReader = "read-a-platform"
 
 func TestMain(m *testing.M) {
@@ -154,7 +154,7 @@ func (w *world) look() {
 	}
 }
 
-// report reports that a cluster runs what a commit of the branch has.
+// report reports that a cluster runs the content of a commit of the branch.
 func (w *world) report(cluster, commit string, reported state.Reported) {
 	w.Helper()
 	clusterType, _, _ := strings.Cut(cluster, "-")
@@ -184,7 +184,7 @@ func (w *world) expect(when string, want ...string) {
 	}
 }
 
-// TestFollow follows a branch through promotions, a commit of somebody else, and a rollback.
+// TestFollow follows a branch through promotions, a foreign commit, and a rollback.
 func TestFollow(t *testing.T) {
 	const date = "GIT_COMMITTER_DATE"
 	began := time.Now().Add(-2 * time.Hour).Truncate(time.Second)
@@ -309,13 +309,13 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// TestMovedMeanwhile holds that what moves while a branch is read is read the next time.
+// TestMovedMeanwhile checks that a branch that moves during a read is read the next time.
 func TestMovedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	process := w.follower.Process
 	w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) {
 		cmd, err := process(ctx)
-		// It reads, and then the first promotion comes.
+		// The process reads, and then the first promotion happens.
 		w.follower.Process = process
 		out, failed := cmd.Output()
 		if failed != nil {
@@ -364,7 +364,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestAgain holds that it says when it reads again: the same branches wait for longer than others.
+// TestAgain checks the time of the next read in messages: the same branches wait for longer than
+// others.
 func TestAgain(t *testing.T) {
 	for every, want := range map[time.Duration]string{
 		time.Hour:       "tried again in 1h0m0s$",

@@ -89,7 +89,8 @@ func (m *Metrics) Report(outcome state.Outcome, err error, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
 }
 
-// Serve answers with the metrics of some environments, and of the hub itself where those are all.
+// Serve answers with the metrics of some environments. If of is nil, it adds the metrics of the hub
+// itself.
 func (m *Metrics) Serve(w http.ResponseWriter, r *http.Request, of state.Environments) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&fleet{m, of})
@@ -100,8 +101,8 @@ func (m *Metrics) Serve(w http.ResponseWriter, r *http.Request, of state.Environ
 	promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }
 
-// readEvery is how old what is known of releases may be, and readTimeout how long the database may
-// take: Prometheus waits 10 seconds.
+// readEvery is the maximum age of the releases in metrics. readTimeout is how long the database may
+// take, because Prometheus waits 10 seconds.
 const (
 	readEvery   = time.Minute
 	readTimeout = 5 * time.Second
@@ -156,7 +157,8 @@ var (
 var leadBuckets = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 
-// Describe sends nothing: the labels of kalypso_assignments are chosen when the hub starts.
+// Describe sends no descriptions, because the labels of kalypso_assignments depend on the hub's
+// options.
 func (f *fleet) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics.

@@ -30,13 +30,13 @@ func Events() []Event { return []Event{Promoted, Completed, Failed, Drifted, Sta
 
 // Message is a message, as webhooks get it. Templates are executed on it.
 type Message struct {
-	// ID is the same where a message is sent again, and another one for each other message.
+	// ID is the same if a message is sent again, and differs for each other message.
 	ID          string    `json:"id"`
 	Event       Event     `json:"event"`
 	Environment string    `json:"environment"`
 	Ring        string    `json:"ring,omitempty"`
 	At          time.Time `json:"at"` // when it happened
-	// Of what was released: the commits, and who made it.
+	// For a release: its commits, and its author.
 	Commit  string `json:"commit,omitempty"`
 	Base    string `json:"base,omitempty"`
 	Own     string `json:"own,omitempty"`
@@ -61,7 +61,7 @@ func (m *Message) Where() string {
 	return m.Environment + "/" + m.Ring
 }
 
-// List returns the first clusters, and how many more there are.
+// List returns the names of the first clusters, and how many more there are.
 func (m *Message) List() string {
 	text := strings.Join(m.First, ", ")
 	if more := m.Clusters - len(m.First); more > 0 {
@@ -73,7 +73,7 @@ func (m *Message) List() string {
 // Took returns how long it took, in words.
 func (m *Message) Took() string { return (time.Duration(m.Seconds) * time.Second).String() }
 
-// defaults are the templates where a target has none.
+// defaults are the templates for targets without one.
 var defaults = map[Event]*template.Template{
 	Promoted:  mustTemplate(`{{.Where}} has {{short .Base}} now{{with .Subject}}: {{.}}{{end}}{{with .Author}} ({{.}}){{end}}`),
 	Completed: mustTemplate(`{{.Where}}: {{short .Base}} is complete: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Took}} after it was committed`),
@@ -96,7 +96,7 @@ func short(id string) string { return id[:min(len(id), 7)] }
 // maxText bounds the text of a message: Slack cuts off more.
 const maxText = 4000
 
-// execute makes the text of a message.
+// execute executes a template for a message.
 func execute(t *template.Template, m *Message) (string, error) {
 	var b bounded
 	if err := t.Execute(&b, m); err != nil && !errors.Is(err, errLong) {
@@ -145,7 +145,7 @@ func samples(e Event) []*Message {
 	return []*Message{full, least}
 }
 
-// failedTemplate is added to the text of an event where the template of a target fails.
+// failedTemplate is appended to the default text if the template of a target fails.
 const failedTemplate = " (the text is the default one: the template of this target failed)"
 
 // text sets the text of a message for a target. It sanitizes foreign text for terminals, and

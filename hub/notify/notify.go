@@ -1,6 +1,6 @@
-// Package notify tells people what happens at a hub: by webhooks and in chats, and by statuses
-// and comments on forges. Several hubs of one database send each message once: who has added it
-// to the database sends it.
+// Package notify tells people about events at a hub: by webhooks and in chats, and by statuses and
+// comments on forges. Several hubs of one database send each message only once: the hub that has
+// added it to the database sends it.
 package notify
 
 import (
@@ -43,7 +43,7 @@ func New(h *hub.Hub, targets []*Target, url string, problem func(error)) *Notifi
 // lookEvery is the time between two checks for events.
 const lookEvery = 10 * time.Second
 
-// Run looks until the context ends. A target that takes long holds up no other.
+// Run looks for events until the context ends. A slow target does not delay the others.
 func (n *Notifier) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, t := range n.Targets {
@@ -103,7 +103,7 @@ func (n *Notifier) Look(ctx context.Context, t *Target) error {
 	return nil
 }
 
-// warn says once which environments of a target nobody has.
+// warn reports, once, the environments of a target that the platform lacks.
 func (n *Notifier) warn(t *Target, environments []*state.Wanted) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,7 +118,7 @@ func (n *Notifier) warn(t *Target, environments []*state.Wanted) {
 	}
 }
 
-// template says once that the template of a target fails for an event.
+// template reports, once, that the template of a target fails for an event.
 func (n *Notifier) template(t *Target, e Event, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,7 +155,7 @@ func of(releases []api.Release, after time.Time) []releaseEvent {
 	return out
 }
 
-// environment sends what is to be sent of an environment.
+// environment sends the due messages about an environment.
 func (n *Notifier) environment(ctx context.Context, t *Target, environment string,
 	known map[string]store.Notification) error {
 	now := n.Hub.Now()
@@ -200,8 +200,8 @@ func pointer(n store.Notification, found bool) *store.Notification {
 	return &n
 }
 
-// begin notes what was there before a target: it gets no messages of that, nor of how a rollout
-// ends that had begun.
+// begin records the releases from before a target existed. The target gets no messages about them,
+// nor about the end of their rollouts.
 func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []api.Release) error {
 	now := n.Hub.Now().Truncate(time.Millisecond)
 	var more []store.Notification

@@ -179,7 +179,7 @@ func failures(t *testing.T, database string) {
 	if last := said[len(said)-1]; last != "notification ops (promoted of prod/canary): it answers 302 Found; it is given up after 12 attempts" {
 		t.Errorf("the last is %s", last)
 	}
-	// Nobody is there.
+	// The server is down.
 	w.want(1, "canary 2", "canary 1")
 	w.Close()
 	w.look(n)
@@ -233,7 +233,7 @@ func groups(t *testing.T, database string) {
 	if got := texts(t, w.sent()); len(got) != 1 || !strings.HasPrefix(got[0], "prod: 14 assignments") {
 		t.Errorf("twice as many: %q", got)
 	}
-	// It ends and comes back soon: that is nothing new.
+	// The event ends and returns soon, so there is no new message.
 	w.wait(time.Second)
 	w.report("canary", "0", state.ReportedOK, 0, 20)
 	w.look(n)
@@ -393,7 +393,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A template cannot make a text without end.
+// A template cannot make a text of unlimited length.
 func TestLong(t *testing.T) {
 	tm := mustTemplate(`{{range .First}}` + strings.Repeat("a", 1000) + `{{end}}`)
 	text, err := execute(tm, &Message{First: make([]string, 1000)})

@@ -43,7 +43,7 @@ type shown struct {
 	forge.Status
 }
 
-// replaced is a commit that a ring had before, whose status is to say so.
+// replaced is a former commit of a ring whose status must name its replacement.
 type replaced struct{ name, commit, by string }
 
 // NewStatuses returns Statuses.
@@ -59,7 +59,7 @@ func NewStatuses(h *hub.Hub, open func(context.Context, string) (forge.Forge, er
 const (
 	statusEvery = 30 * time.Second
 	statusLease = 3 * statusEvery
-	// A forge may know a while later by which change request a commit came.
+	// A forge may need a while until it knows the change request of a commit.
 	knownAfter = 10 * time.Minute
 )
 
@@ -129,7 +129,7 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 	for _, g := range s.Hub.Fleet().Count(state.Filter{Environments: state.In(w.Environment)}, state.ByRing) {
 		counts[g.Values[0]] = api.CountsOf(&g.Tally)
 	}
-	var commits []string // in which order they are commented on
+	var commits []string // in the order of the comments
 	rings, seen := map[string][]ring{}, map[string]bool{}
 	for _, r := range store.ReleasesOf(w) {
 		if seen[r.Ring] {
@@ -178,7 +178,7 @@ func summary(c *api.Counts) string {
 	return text
 }
 
-// status writes the status of a ring, where it has changed.
+// status writes the status of a ring if it has changed.
 func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r *ring) error {
 	name := strings.TrimSuffix("kalypso-hub/"+r.Environment+"/"+r.Ring, "/")
 	reached := forge.Pending
@@ -210,7 +210,7 @@ func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r
 	}
 	err := f.SetStatus(ctx, plumbing.NewHash(r.Commit), is.Status)
 	if err == nil || errors.Is(err, forge.ErrUnknownCommit) && s.Hub.Now().Sub(r.At) > knownAfter {
-		s.written[name] = is // the forge will not know the commit: it is tried again where the status changes
+		s.written[name] = is // the forge will not know the commit; it is tried again when the status changes
 	}
 	return err
 }
@@ -222,15 +222,15 @@ const (
 	maxCommits = 3
 )
 
-// before returns the commits that a ring had before a release, and that were never complete there:
-// their statuses may still be pending, also those that another hub wrote.
+// before returns the commits of a ring before a release that never completed there. Their statuses
+// may still be pending, even if another hub wrote them.
 func (s *Statuses) before(ctx context.Context, is *api.Release) (commits []string, err error) {
 	all, err := s.Hub.Store().Releases(ctx, state.In(is.Environment), maxBefore)
 	if err != nil {
 		return nil, err
 	}
 	at := slices.IndexFunc(all, func(r api.Release) bool { return r.Ring == is.Ring && r.Commit == is.Commit })
-	for _, r := range all[at+1:] { // all of them, where it is stored later
+	for _, r := range all[at+1:] { // all of them if the release is not stored yet
 		if r.Ring == is.Ring && r.Completed.IsZero() && len(commits) < maxCommits {
 			commits = append(commits, r.Commit)
 		}
@@ -252,10 +252,10 @@ func (s *Statuses) replace(ctx context.Context, f forge.Forge, environment strin
 	return errors.Join(errs...)
 }
 
-// replacedBy begins what the last status of a replaced commit says in addition.
+// replacedBy is the text before the replacement in the last status of a replaced commit.
 const replacedBy = ", replaced by "
 
-// end writes the last status of a commit, where there is one that does not say how it ended.
+// end writes the last status of a commit, unless it has none or has an end already.
 func end(ctx context.Context, f forge.Forge, old replaced) error {
 	commit := plumbing.NewHash(old.commit)
 	viewer, err := f.Viewer(ctx)
@@ -282,7 +282,7 @@ func (s *Statuses) link(environment string) string {
 	return s.URL + "/rollouts/" + url.PathEscape(environment)
 }
 
-// comment writes the comment on the change request that brought a commit, where there is one.
+// comment writes the comment on the change request of a commit, if there is one.
 func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, commit string, rings []ring) error {
 	c, is := f.(forge.Commenter)
 	if !is {
@@ -352,7 +352,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// code is a name in Markdown, which means nothing in it.
+// code formats a name as code in Markdown.
 func code(name string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", "/", "\n", " ", "\r", " ").Replace(name) + "`"
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// fakeForge notes what is written. Each commit but the first came by a change request.
+// fakeForge records the statuses and comments. Each commit except the first belongs to a change
+// request.
 type fakeForge struct {
 	forge.Forge
 	wrote    []string
@@ -111,8 +112,8 @@ func statuses(t *testing.T, database string) {
 	expect(t, "of the first one", f.since())
 }
 
-// A commit whose status cannot be written keeps no other from its own, and what a hub that has
-// stopped wrote last is ended by the next one.
+// A commit whose status cannot be written does not stop the others. The next hub ends the last
+// statuses of a hub that has stopped.
 func statusesOfOld(t *testing.T, database string) {
 	w, f := newWorld(t, database), &fakeForge{statuses: map[git.Hash][]forge.Status{}, gone: map[string]bool{}}
 	open := func(context.Context, string) (forge.Forge, error) { return f, nil }

@@ -20,7 +20,7 @@ type Kind string
 // The kinds.
 const (
 	Webhook Kind = "webhook" // a Message as JSON
-	Slack   Kind = "slack"   // a text, as incoming webhooks of Slack and of others like it take it
+	Slack   Kind = "slack"   // a text, as incoming webhooks of Slack and similar services accept it
 )
 
 // Target is a receiver of messages.
@@ -116,7 +116,7 @@ func (t *Target) in(environment string) bool {
 	return len(t.Environments) == 0 || slices.Contains(t.Environments, environment)
 }
 
-// address returns where to. No error has the address.
+// address returns the URL of the target. No error contains the URL.
 func (t *Target) address() (string, error) {
 	text := t.URL
 	if t.URLFile != "" {

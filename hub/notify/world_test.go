@@ -71,7 +71,7 @@ func (w *world) problem(err error) {
 	w.problems = append(w.problems, err.Error())
 }
 
-// wait moves the clock, and lets the hub do what is due.
+// wait moves the clock, and lets the hub do the work that is due.
 func (w *world) wait(d time.Duration) {
 	w.Helper()
 	w.mu.Lock()
@@ -82,7 +82,7 @@ func (w *world) wait(d time.Duration) {
 	}
 }
 
-// want lets the branch have some releases, the newest first: <ring> <what each ring has>.
+// want gives the branch some releases, the newest first: <ring> <content of each ring>.
 func (w *world) want(clusters int, releases ...string) {
 	w.Helper()
 	wanted := &state.Wanted{Environment: "prod", Repository: "https://forge.example.com/acme/gitops", Branch: "prod"}
@@ -111,7 +111,7 @@ func (w *world) want(clusters int, releases ...string) {
 	}
 }
 
-// report reports that some clusters of a ring run what is of a base.
+// report reports that some clusters of a ring run the content of a base.
 func (w *world) report(ring, base string, is state.Reported, from, to int) {
 	w.Helper()
 	for i := from; i < to; i++ {

@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// A real Flux does on its cluster what diff announced, and nothing else.
+// A real Flux makes exactly the changes on its cluster that diff announced.
 func TestSlowFluxDoesWhatDiffSays(t *testing.T) {
 	isolated.Long(t, "runs Flux")
 	c := startConsumers(t, "flux")
@@ -47,7 +47,7 @@ func TestSlowFluxDoesWhatDiffSays(t *testing.T) {
 	w.all(`flux: {interval: "1m", timeout: "20s"}`)
 }
 
-// A real Argo CD does on its cluster what diff announced, and nothing else.
+// A real Argo CD makes exactly the changes on its cluster that diff announced.
 func TestSlowArgoCDDoesWhatDiffSays(t *testing.T) {
 	isolated.Long(t, "runs Argo CD")
 	c := startConsumers(t, "argocd")
@@ -55,7 +55,7 @@ func TestSlowArgoCDDoesWhatDiffSays(t *testing.T) {
 		return // make test-long says so
 	}
 	w := &walk{consumers: c}
-	w.pull = func() { // again and again; it fails where an Application goes meanwhile
+	w.pull = func() { // several times, because it fails if an Application is removed meanwhile
 		_, _ = c.try("", "kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", "argocd.argoproj.io/refresh=hard")
 	}
 	w.settled = func(commit, root string) string {
@@ -98,9 +98,9 @@ type step struct {
 	name      string
 	files     map[string]string
 	announced string // such as "+other-main ~hello-main -old-main"
-	// allow says that diff and build refuse the change without --allow-removals.
+	// allow means that diff and build refuse the change without --allow-removals.
 	allow bool
-	// moves says that e1 gets another cluster type.
+	// moves means that e1 gets a different cluster type.
 	moves bool
 }
 
@@ -132,7 +132,7 @@ func clusters(e1 string) map[string]string {
 `}
 }
 
-// steps are the changes, each of which starts from the one before.
+// steps are the changes. Each starts from the result of the one before.
 func steps() []step {
 	config := func(values string) map[string]string {
 		return map[string]string{"environments/prod/config.cue": header + "configs: all: {match: {}, values: {" + values + "}}\n"}
@@ -174,7 +174,7 @@ func steps() []step {
 	}
 }
 
-// all takes the platform and the cluster through all steps.
+// all applies all steps to the platform and the cluster.
 func (w *walk) all(reconciler string) {
 	w.Helper()
 	apps := map[string]string{}
@@ -261,7 +261,7 @@ func (w *walk) step(s step, before map[string]pair) map[string]pair {
 	return w.arrives(s.name, commit, func(is map[string]pair) string { return differs(r, before, is) })
 }
 
-// write writes files of the platform; those without a text go.
+// write writes files of the platform, and removes those without a text.
 func (w *walk) write(files map[string]string) {
 	w.Helper()
 	for name, text := range files {

@@ -31,7 +31,7 @@ const (
 
 // Clusters reads the objects of reconcilers from API servers. It is for one goroutine.
 type Clusters struct {
-	// Timeout is how long one API server may take; 0 for 30 seconds.
+	// Timeout is how long one API server may take; 0 means 30 seconds.
 	Timeout time.Duration
 
 	servers []*server
@@ -42,13 +42,13 @@ type Clusters struct {
 
 var _ Source = (*Clusters)(nil)
 
-// server is an API server, and what is known of it.
+// server is an API server, with its state from earlier reads.
 type server struct {
 	*apiserver.Server
 	name     string             // of its own cluster
 	listed   map[string]bool    // kinds that could be listed once
 	failed   map[string]failure // objects
-	clusters map[string]bool    // those that it ever had objects for, and its own; nil before it was read
+	clusters map[string]bool    // the clusters of all its objects so far, and its own; nil before it was read
 	own      bool               // it ever had objects for its own cluster
 	silent   bool               // it did not answer in time, the last time
 }
@@ -124,8 +124,8 @@ func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
 	return sorted(out), errors.Join(problems...)
 }
 
-// wait reads a server that did not answer the last time, as soon as one of some slots is free. Its time
-// runs meanwhile, so that however many there are of those, all take no longer than one.
+// wait reads a server that did not answer the last time, once one of some slots is free. Its time
+// runs meanwhile. All such servers together therefore take no longer than one of them.
 func (c *Clusters) wait(ctx context.Context, s *server, slots chan struct{}) ([]finding, error) {
 	ctx, cancel := c.bound(ctx, s.Context)
 	defer cancel()

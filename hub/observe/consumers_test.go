@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// consumers are a Kubernetes API server, a git server and real reconcilers on this machine, and
-// a hub that knows of them. make test-long says where they are.
+// consumers are a Kubernetes API server, a git server and real reconcilers on this machine, and a
+// hub that observes them. make test-long passes their location.
 type consumers struct {
 	*testing.T
 	scripts, dir string // with up and down; with the built programs
@@ -61,7 +61,7 @@ func startConsumers(t *testing.T, names ...string) *consumers {
 	down := func() { _ = exec.Command(filepath.Join(c.scripts, "down"), c.dir).Run() }
 	down()
 	t.Cleanup(down)
-	c.eventually("what ran before has ended", func() string { // an API server takes its time
+	c.eventually("what ran before has ended", func() string { // an API server needs some time to end
 		if conn, err := net.Dial("tcp", "127.0.0.1:6443"); err == nil {
 			_ = conn.Close()
 			return "there still is an API server"
@@ -256,7 +256,7 @@ func (c *consumers) kill() {
 	c.running = slices.DeleteFunc(c.running, func(p *process) bool { return p == c.hub })
 }
 
-// asked returns the states that the hub gives.
+// asked returns the states that the hub answers.
 func (c *consumers) asked() map[string]string {
 	c.Helper()
 	var found struct {
@@ -278,7 +278,7 @@ func (c *consumers) asked() map[string]string {
 // answer is the state of a workload, and the commit of the GitOps branch that was applied.
 type answer struct{ state, commit string }
 
-// agree waits until kubectl and the hub give the answers that are wanted.
+// agree waits until kubectl and the hub both give the wanted answers.
 func (c *consumers) agree(step string, kubectl func() map[string]answer, observe func(), want map[string]answer) {
 	c.Helper()
 	c.eventually(step, func() string {
@@ -286,7 +286,7 @@ func (c *consumers) agree(step string, kubectl func() map[string]answer, observe
 		if is := kubectl(); !maps.Equal(is, want) {
 			return fmt.Sprintf("kubectl says %v, want %v", is, want)
 		}
-		observe() // kubectl may have seen what was not yet there before
+		observe() // kubectl may have seen a state that did not exist before
 		is := c.asked()
 		for workload, a := range want {
 			if is[workload] != a.state {

@@ -21,8 +21,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout/report"
 )
 
-// RunReports reads the files of package promotion/rollout/report: those that Ansible's role
-// writes. It is for one goroutine.
+// RunReports reads the files of package promotion/rollout/report, which Ansible's role writes. It
+// is for one goroutine.
 type RunReports struct {
 	paths   []string
 	cluster string
@@ -31,8 +31,8 @@ type RunReports struct {
 
 var _ Source = (*RunReports)(nil)
 
-// NewRunReports returns the source of some files, and of the files of folders whose names end in
-// .json. cluster is the name for those that have none.
+// NewRunReports returns the source of some files, and of the files in folders whose names end in
+// .json. cluster is the name for files that do not name one.
 func NewRunReports(paths []string, cluster string) *RunReports {
 	return &RunReports{paths: paths, cluster: cluster, read: map[string][sha256.Size]byte{}}
 }
@@ -93,7 +93,7 @@ func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {
 	return out
 }
 
-// maxLine is how many bytes a line of a file of reports may have: more than a hub takes.
+// maxLine limits the bytes of a line in a file of reports. It is more than a hub accepts.
 const maxLine = 16 << 20
 
 // Carried is a report in a file that is carried to a hub.

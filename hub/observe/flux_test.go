@@ -160,7 +160,7 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: b}\n"
 }
 
-// startFlux starts Flux's controllers, which send events to notification-controller.
+// startFlux starts Flux's controllers. They send events to notification-controller.
 func (c *consumers) startFlux() {
 	c.Helper()
 	notification := "../../internal/testing/notifications"

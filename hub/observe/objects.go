@@ -109,8 +109,8 @@ func assignmentOf(k reconcilers.Kind, o *unstructured.Unstructured) string {
 	return environment + "/" + clusterType + "/" + target
 }
 
-// applies reports whether an object applies an assignment's folder. Those of kalypso's own
-// backends have names that say so; a team's own backend may name them as it likes.
+// applies returns how certain it is that an object applies an assignment's folder. The objects of
+// kalypso's own backends have known names, but a team's own backend may choose any name.
 func applies(k reconcilers.Kind, name, assignment, cluster string) int {
 	switch k.Name {
 	case reconcilers.HelmReleases.Name:
@@ -127,7 +127,7 @@ func applies(k reconcilers.Kind, name, assignment, cluster string) int {
 	return 1
 }
 
-// destination returns the cluster that an object is for; the host where only its address is
+// destination returns the cluster that an object is for. It returns the host if only the address is
 // known.
 func destination(k reconcilers.Kind, o *unstructured.Unstructured, on string) string {
 	name := k.Destination(o, on)
@@ -169,7 +169,7 @@ func first(revisions []string) string {
 	return ""
 }
 
-// maxMessage is how many bytes of a message a hub takes.
+// maxMessage is how many bytes of a message a hub accepts.
 const maxMessage = 4096
 
 // bounded returns a text as a message.
@@ -218,8 +218,8 @@ func itemsOf(found []finding) map[string][]api.Item {
 	return out
 }
 
-// uidsOf returns the uid of the oldest object of each cluster, which tells it from another one of
-// its name: objects that are made later do not change it.
+// uidsOf returns the uid of the oldest object of each cluster. It distinguishes the cluster from
+// another one of its name, because later objects do not change it.
 func uidsOf(found []finding) map[string]string {
 	oldest := map[string]finding{}
 	for _, f := range found {
@@ -252,8 +252,8 @@ func since(group []finding) (last time.Time) {
 	return last
 }
 
-// memory has how the objects of an API server failed when they were last read. While a commit that
-// failed is applied again, its object does not say all of that, or nothing.
+// memory has the failures of an API server's objects at the last read. While a failed commit is
+// applied again, its object lacks some or all of that information.
 type memory struct{ was, is map[string]failure }
 
 // failure is how an object failed to apply a commit.

@@ -47,7 +47,7 @@ func contexts(t *testing.T, clusters ...lists) *observe.Clusters {
 			switch {
 			case items != nil:
 				_ = json.NewEncoder(w).Encode(object{"kind": "List", "apiVersion": "v1", "items": items})
-			case there, strings.Count(r.URL.Path, "/") == 4: // who may not list learns nothing of groups
+			case there, strings.Count(r.URL.Path, "/") == 4: // a client without permission to list learns nothing about groups
 				w.WriteHeader(http.StatusForbidden)
 				_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403})
 			default:
@@ -154,7 +154,7 @@ func kustomization(target string) object {
 func TestFlux(t *testing.T) {
 	const a, path = "prod/eu/shop-main", `{"path": "./tree/eu/shop-main"}`
 	const name = "prod-eu-shop-main-assignment"
-	again := func(state string) string { // the newer commit is applied where the older one was ready
+	again := func(state string) string { // the newer commit is being applied, and the older one was ready
 		return strings.TrimSuffix(ready(state, "m", older, newer), "}") + `, "history": [{"lastReconciledStatus": "ReconciliationSucceeded"}]}`
 	}
 	for title, c := range map[string]struct {
@@ -356,8 +356,8 @@ func TestUID(t *testing.T) {
 	}
 }
 
-// While a server cannot be read, what is gone is noticed on all clusters but those that it may have more
-// about.
+// While a server cannot be read, a removal is noticed on all clusters except those that it may have
+// more about.
 func TestUnreadable(t *testing.T) {
 	argo := lists{applications: {app("a", "c4"), app("b", "eu-1")}}
 	other := lists{applications: {app("g", "eu-2"), app("h", "eu-1")}}
@@ -420,8 +420,8 @@ func TestHanging(t *testing.T) {
 	silent := fmt.Errorf("%w (2s)", apiserver.ErrSilent)
 	var said string
 	for round := range 3 {
-		// The time of those that hang is over at once in the first round, when nobody knows who hangs, and
-		// then not before the healthy one was read.
+		// In the first round, which servers hang is not known, and their time is over at once.
+		// Later it is over only after the healthy server was read.
 		read, over := make(chan struct{}), make(chan struct{})
 		if round == 0 {
 			close(over)
@@ -457,7 +457,7 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// How long a server may take is in the error.
+// The error contains the time limit of the server.
 func TestTimeout(t *testing.T) {
 	c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	c.Timeout = time.Millisecond

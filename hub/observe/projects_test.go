@@ -51,7 +51,7 @@ func TestSlowArgoCDPrunesWithinProjects(t *testing.T) {
 	p.eventually("a removal", p.are("ConfigMap two-fetched/fetched"))
 }
 
-// projects is a platform whose assignments bring objects to other places than their namespaces.
+// projects is a platform whose assignments have objects outside their namespaces.
 type projects struct {
 	*removals
 	pattern, workspace string
@@ -99,8 +99,8 @@ schedulingPolicies: edge: {deploymentTargets: {}, clusterTypes: {}}
 `)
 }
 
-// tree brings the tree of workloads to the GitOps branch, with the projects of an earlier release or
-// with those of this one.
+// tree commits the tree of workloads to the GitOps branch. It has the projects of an earlier
+// release, or those of this one.
 func (p *projects) tree(earlier bool, workloads ...string) {
 	p.Helper()
 	text := "package platform\n\n"

@@ -73,8 +73,8 @@ func TestSlowArgoCDRemovesWhatFails(t *testing.T) {
 	r.eventually("the policy ended the retries", r.settled("good", "after", "far-after"))
 }
 
-// removals is a platform whose workloads come and go. Those that are called far go to site, from an
-// ApplicationSet.
+// removals is a platform that adds and removes workloads. Workloads with far in their names go to
+// site, from an ApplicationSet.
 type removals struct {
 	*consumers
 	dir string
@@ -94,8 +94,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// prepare writes the platform and the manifests of workloads, lets the API server refuse the
-// namespace of folder, and makes the cluster of site known to Argo CD.
+// prepare writes the platform and the manifests of workloads. It makes the API server refuse the
+// namespace of folder, and registers the cluster of site at Argo CD.
 func (r *removals) prepare() {
 	r.Helper()
 	files := map[string]string{
@@ -195,7 +195,7 @@ func (r *removals) bootstrap(clusterTypes ...string) {
 	}
 }
 
-// build brings the tree of workloads to the GitOps branch, with a longest pause between retries.
+// build commits the tree of workloads to the GitOps branch, with a longest pause between retries.
 func (r *removals) build(pause string, workloads ...string) {
 	r.Helper()
 	text := "package platform\n\n"
@@ -228,7 +228,7 @@ func (r *removals) build(pause string, workloads ...string) {
 // named returns all Applications by name, after it asked Argo CD to refresh them.
 func (r *removals) named() map[string]*objectOf {
 	r.Helper()
-	// It fails where an Application goes meanwhile.
+	// It fails if an Application is removed meanwhile.
 	const refresh = "argocd.argoproj.io/refresh=hard"
 	_, _ = r.try("", "kubectl", "-n", "argocd", "annotate", "applications.argoproj.io", "--all", "--overwrite", refresh)
 	out := map[string]*objectOf{}
@@ -238,7 +238,7 @@ func (r *removals) named() map[string]*objectOf {
 	return out
 }
 
-// nameOf returns the name of the Application of a workload that fails where the workload does.
+// nameOf returns the name of the Application that fails if a workload fails.
 func nameOf(workload string) string {
 	switch {
 	case strings.HasPrefix(workload, "far-"):
@@ -262,7 +262,8 @@ func (r *removals) all(workloads []string, what string, holds func(o *objectOf) 
 	}
 }
 
-// settled returns "" once the Applications are the roots and those of workloads, and all are synced.
+// settled returns "" once there are only the Applications of the roots and of workloads, and all
+// are synced.
 func (r *removals) settled(workloads ...string) func() string {
 	return func() string {
 		all := r.named()

@@ -117,7 +117,7 @@ func (s *Sender) each(ctx context.Context, reports []Carried) (Sent, error) {
 			out.leave(reports[i:]...)
 			return out, fmt.Errorf("cluster %s: %w", terminal.Line(r.Cluster), err)
 		case refused.Status == http.StatusNotFound && r.Snapshot && len(r.Items) == 0:
-			// The platform has nothing for a cluster that reconciles others.
+			// The platform may not list a cluster that only runs the reconciler of others.
 		default:
 			out.leave(*r)
 			out.Problems = append(out.Problems, fmt.Errorf("cluster %s: %w", terminal.Line(r.Cluster), err))
@@ -142,7 +142,7 @@ func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
 			if err != nil {
 				delete(s.last, r.Cluster) // the next one has the items
 			}
-			return &api.Taken{Unknown: last.unknown}, err // the hub asks for the items where it wants others
+			return &api.Taken{Unknown: last.unknown}, err // the hub requests the items if it has others
 		}
 	}
 	delete(s.last, r.Cluster) // unless it arrives
@@ -153,13 +153,13 @@ func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
 	return answer, err
 }
 
-// The bounds of trying again where a hub has too much to do.
+// The limits of retries if a hub is busy.
 const (
 	tries   = 4
 	longest = time.Minute
 )
 
-// try sends a report, again and again where the hub says when.
+// try sends a report, and again when the hub asks for that.
 func (s *Sender) try(ctx context.Context, r *Carried) (*api.Taken, error) {
 	for n := 1; ; n++ {
 		taken, err := s.once(ctx, r)

@@ -81,7 +81,7 @@ func TestSendDigest(t *testing.T) {
 	send(snapshotOf("ok", "failed"), "items")
 	forgotten = true
 	send(snapshotOf("ok", "failed"), "digest items")
-	send(snapshotOf(), "digest") // which has none
+	send(snapshotOf(), "digest") // without items
 	send(snapshotOf("ok", "failed"), "items")
 }
 
@@ -150,7 +150,7 @@ func TestSendRefused(t *testing.T) {
 	}
 }
 
-// A hub that has too much to do holds nobody who is to end.
+// A busy hub does not delay a sender whose context ends.
 func TestSendEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := observe.NewSender(hubOf(t, func(*http.Request, *api.Report) (int, string) {

@@ -75,7 +75,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	c.kubectl(policy, "delete", "-f", "-")
 	d.says("9 without it", ok, "")
 
-	c.suspend(d.root("dev"), true) // which would set it back
+	c.suspend(d.root("dev"), true) // otherwise it would revert the change
 	c.patch("dev-edge-hello-dev-assignment", `{"spec": {"path": "./live2/edge/other-dev"}}`)
 	d.says("10 a path that somebody edited", with(map[string]string{"dev/hello": "drifted", "dev/other": whichever}), "")
 	d.reason("dev/hello", "it applies folder live2/edge/other-dev, and live2/edge/hello-dev is wanted")
@@ -201,7 +201,7 @@ func (d *day) promotes(environment string, more ...string) {
 	})
 }
 
-// mustNot holds that nothing is promoted to an environment, by name or with all others.
+// mustNot checks that nothing can be promoted to an environment, by name or with all others.
 func (d *day) mustNot(environment string) {
 	d.Helper()
 	was := d.tip(environment)
@@ -435,7 +435,7 @@ func (d *day) gate(want map[string]string, reason string) string {
 	return ""
 }
 
-// reason holds what the hub says why something is as it is.
+// reason checks the hub's reason for a state.
 func (d *day) reason(name, want string) {
 	d.Helper()
 	d.eventually("the reason of "+name, func() string {
@@ -447,9 +447,9 @@ func (d *day) reason(name, want string) {
 	})
 }
 
-// hanging holds that an API server that does not answer delays no report of another one.
+// hanging checks that an API server that does not answer does not delay the reports of others.
 func (d *day) hanging(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // which takes connections, and says nothing
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections, and never answers
 	if err != nil {
 		t.Fatal(err)
 	}

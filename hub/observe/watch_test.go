@@ -20,9 +20,9 @@ func (c *consumers) client() *api.Client {
 	return client
 }
 
-// watch reports what runs again and again, as kalypso observe --every does, and asks the hub after
-// each report. The function that it returns ends that, and returns the states, commits and
-// messages that the hub has given of each workload, without those that are as the one before.
+// watch reports the state again and again, as kalypso observe --every does, and queries the hub
+// after each report. end stops this. It returns the states, commits and messages in the hub's
+// answers about each workload, without repetitions.
 func (c *consumers) watch(account string) (end func() map[string][]string) {
 	c.Helper()
 	servers, err := apiserver.Open(account, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// clusterTypes returns the folders of a cluster type; "" for all.
+// clusterTypes returns the folders of a cluster type, or of all if of is "".
 func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow {
 	clusters := clustersOf(w)
 	tallies := s.Hub.Fleet().Folders(w.Environment)

@@ -54,7 +54,7 @@ func (s *Source) worst(f state.Filter) []view.RunningRow {
 // newest is how many releases a page lists.
 const newest = 20
 
-// Rollout returns how far an environment has come.
+// Rollout returns the progress of an environment.
 func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout, error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {
@@ -265,7 +265,7 @@ func transitions(rows []api.Transition) []view.Transition {
 	return out
 }
 
-// before reads a cursor; 0 for "".
+// before decodes a cursor, and returns 0 for "".
 func before(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -311,7 +311,7 @@ func (s *Source) History(ctx context.Context, of view.Selection, cursor string) 
 	return out, nil
 }
 
-// Audit returns who did what, to those who may see it.
+// Audit returns a page of the audit, if the caller may see it.
 func (s *Source) Audit(ctx context.Context, cursor string) (*view.Audit, error) {
 	if i := access.From(ctx); i == nil || !i.Audits() {
 		return nil, missing("only an admin of all environments may see who did what")

@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// listed is how many of a thing are listed where a page does not have all of them.
+// listed is the length of lists on pages that do not show all rows.
 const listed = 100
 
 // Source is a view.Observer of a hub. It shows the environments that the caller may see.
@@ -79,7 +79,7 @@ func (s *Source) count(f state.Filter, by state.Dimension) (groups map[string]*v
 	return groups, countsOf(&sum)
 }
 
-// About says that this is observed.
+// About returns that the data is observed.
 func (s *Source) About(ctx context.Context) (*view.About, error) {
 	about := &view.About{Title: s.Title, Observed: true}
 	i := access.From(ctx)
@@ -239,10 +239,10 @@ func (s *Source) Configs(ctx context.Context, environment, ring string) (*view.C
 	return out, err
 }
 
-// Diagnostics says that a hub has none.
+// Diagnostics returns an error, because a hub has none.
 func (s *Source) Diagnostics(context.Context) (*view.Diagnostics, error) { return nil, notCompiled() }
 
-// Changes says that a hub has none.
+// Changes returns an error, because a hub has none.
 func (s *Source) Changes(context.Context, string) (*view.Changes, error) { return nil, notCompiled() }
 
 func notCompiled() error {

@@ -122,7 +122,7 @@ func serve(t *testing.T, n int) (url string, report func(cluster int, reported s
 	return s.URL, report
 }
 
-// TestAudit holds that who may see one environment does not see who did what in all.
+// TestAudit checks that a viewer of one environment does not see the audit of all.
 func TestAudit(t *testing.T) {
 	s := &pages.Source{}
 	for _, i := range []*access.Identity{nil, {Grants: []access.Grant{{Role: access.Viewer}}}, {Grants: []access.Grant{{Role: access.Admin, Environment: "dev"}, {Role: access.Viewer}}}} {
@@ -213,7 +213,8 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestNames holds that a list without rows says which names nothing has, and takes short ones.
+// TestNames checks that a list without rows names the unknown names of its filter, and that short
+// names work.
 func TestNames(t *testing.T) {
 	url, _ := serve(t, 800)
 	for path, want := range map[string]string{
@@ -255,8 +256,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestProblem holds that pages say why what is wanted may be old, and also those of a hub that has read
-// nothing.
+// TestProblem checks that pages explain why the wanted state may be out of date. This includes a
+// hub that has read nothing yet.
 func TestProblem(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// baseEnv makes the test's program one that has compiled an environment at a commit.
+// baseEnv makes the test program act as the process that has compiled an environment at a commit.
 const baseEnv = "KALYPSO_TEST_COMPILED"
 
 // base is a platform that has one policy and one config, with the name of its commit.

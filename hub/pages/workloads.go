@@ -101,8 +101,8 @@ func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.
 	return out, nil
 }
 
-// Assignment returns an assignment to a class with where it runs; of a cluster type that has only
-// others, to the first of them.
+// Assignment returns an assignment to a class, with its running state. If clusterType is a cluster
+// type that has only other classes, it returns the assignment to the first of them.
 func (s *Source) Assignment(ctx context.Context, environment, clusterType, target string) (*view.Assignment, error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// authorize lets a test answer the page at which the issuer asks who somebody is.
+// authorize lets a test answer the page on which the issuer asks for the person.
 func (f *fake) authorize(mux *http.ServeMux) {
 	page := template.Must(template.New("").Parse(`<!doctype html><html lang="en"><title>Issuer</title><main><h1>Who are you?</h1><a id="ann" href="{{.}}">Ann</a></main>`))
 	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +108,7 @@ func TestSlowBrowser(t *testing.T) {
 		at(t, tab, h.URL+"/sign-in/out", "Signed out")
 		tab.LookAt("/sign-in/out-done", false)
 		tab.Do(chromedp.Navigate(h.URL + "/"))
-		issuer(tab, h) // who has signed out is nobody
+		issuer(tab, h) // nobody is signed in any more
 		if cookies := tab.Text("document.cookie"); cookies != "" {
 			t.Errorf("scripts see %s", cookies)
 		}
@@ -125,13 +125,13 @@ func TestSlowBrowser(t *testing.T) {
 		at(t, tab, h.URL+"/environments/prod", "prod")
 		<-listens
 		h.later.Add(int64(time.Hour))
-		click(tab, `nav a[href='/history']`) // which a script opens
+		click(tab, `nav a[href='/history']`) // a script opens it
 		issuer(tab, h)
 		click(tab, "#ann")
 		at(t, tab, h.URL+"/history", "History")
 		<-listens
 		h.later.Add(int64(time.Hour))
-		change() // the page that is open is to show it
+		change() // the open page must show the change
 		issuer(tab, h)
 		click(tab, "#ann")
 		at(t, tab, h.URL+"/history", "History")

@@ -98,8 +98,8 @@ func (j *jar) get(r *http.Request, name string, into any) bool {
 	return json.Unmarshal(data, &s) == nil && j.now().Unix() < s.Expires && json.Unmarshal(s.Value, into) == nil
 }
 
-// How often it is read which sessions have ended, how long what was read is believed where the
-// database does not answer, and how long it may take for that.
+// How often the ended sessions are read, how long they stay valid if the database does not answer,
+// and how long the database may take.
 const (
 	readEvery   = 5 * time.Second
 	believeFor  = 15 * time.Second
@@ -118,12 +118,12 @@ type endedSessions struct {
 	err         error // of the last try
 }
 
-// has reports whether a session has ended. The error says why that is not known.
+// has reports whether a session has ended. It returns an error if that is not known.
 func (e *endedSessions) has(ctx context.Context, id string) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now := e.now(); !within(now, e.tried, readEvery) {
-		// Others wait for the answer, also where who asks does not any more.
+		// Other callers need the answer even if this one gives up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		ids, err := e.store.EndedSessions(ctx, now)
@@ -146,8 +146,8 @@ func within(now, since time.Time, most time.Duration) bool {
 	return d >= 0 && d < most
 }
 
-// end ends a session, or a sign-in, which would hold until a time. first is true for one call with an
-// id, of those at all hubs.
+// end ends a session or a sign-in that would otherwise be valid until a time. first is true for
+// only one call with an id, at all hubs.
 func (e *endedSessions) end(ctx context.Context, id string, until time.Time) (first bool, err error) {
 	if first, err = e.store.EndSession(ctx, id, e.now(), until); err != nil {
 		return false, err

@@ -101,8 +101,8 @@ func signInOnce(t *testing.T, database string) {
 	}
 }
 
-// signOutEnds has somebody sign out at one of two hubs of a database, of whose cookie there is a
-// copy.
+// signOutEnds has a person sign out at one of two hubs of a database, while another person has a
+// copy of the cookie.
 func signOutEnds(t *testing.T, database string) {
 	f := newFake(t)
 	a, b := newHubOn(t, database, f, rulesText), newHubOn(t, database, f, rulesText)
@@ -147,11 +147,12 @@ func signOutEnds(t *testing.T, database string) {
 		h.now = h.now.Add(readEvery)
 		ask(h, copied, http.StatusUnauthorized)
 	}
-	// A hub that has begun since knows it as well.
+	// A hub that starts later knows it as well.
 	c := newHubOn(t, database, f, rulesText)
 	ask(c, copied, http.StatusUnauthorized)
 	ask(c, other, http.StatusOK)
-	// Without the database, what was read holds for a while, and then nobody gets in.
+	// Without the database, the last known sessions stay valid for a while, and then nobody gets
+	// in.
 	if err := b.db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func signOutEnds(t *testing.T, database string) {
 	ask(b, copied, http.StatusUnauthorized)
 	b.now = b.now.Add(time.Second)
 	ask(b, other, http.StatusServiceUnavailable)
-	// When the sessions would have ended by themselves, nothing is kept of them, nor of the sign-ins.
+	// After the sessions' and the sign-ins' own end, no record of them remains.
 	if ended, err := a.db.EndedSessions(t.Context(), a.now); err != nil || len(ended) != 3 {
 		t.Errorf("%v, %v", ended, err)
 	}

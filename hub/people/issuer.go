@@ -32,7 +32,7 @@ type issuer struct {
 // askAgain is the time between two questions to an issuer that does not answer.
 const askAgain = 10 * time.Second
 
-// newClient returns the client for issuers: what they send is small, and they answer soon.
+// newClient returns the client for issuers. It limits the size of answers and the time.
 func newClient() *http.Client {
 	const most = 1 << 20
 	return &http.Client{
@@ -58,7 +58,7 @@ func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 		return nil, i.err
 	}
 	i.tried = now
-	// The client that leaves takes nothing from those that wait for the same answer.
+	// A caller that gives up does not stop the others that wait for the same answer.
 	provider, err := oidc.NewProvider(i.in(context.WithoutCancel(ctx)), i.address)
 	if other := (*oidc.IssuerMismatchError)(nil); errors.As(err, &other) &&
 		trimIssuer(other.Discovered) == trimIssuer(i.address) {
@@ -73,8 +73,8 @@ func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 	return provider, nil
 }
 
-// trimIssuer returns the address of an issuer without the slash at its end, which some have: nobody
-// means another one by it. Tokens are only taken with the address that the issuer itself says.
+// trimIssuer returns the address of an issuer without the slash at its end, which does not
+// distinguish issuers. Tokens are accepted only with the address that the issuer itself uses.
 func trimIssuer(address string) string { return strings.TrimRight(address, "/") }
 
 // short removes the answer of a server from an error, and limits its length.

@@ -39,7 +39,7 @@ type fake struct {
 	nonce, challenge string // of the sign-in that has begun
 }
 
-// made are the keys of all tests, of the issuer and of somebody else: they take long.
+// made are the keys of all tests, of the issuer and of an attacker. Their creation takes long.
 var made = sync.OnceValues(func() (out [2]*rsa.PrivateKey, err error) {
 	for i := range out {
 		if out[i], err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
@@ -126,7 +126,7 @@ func signed(t *testing.T, key any, algorithm jose.SignatureAlgorithm, id string,
 	return text
 }
 
-// unsigned is a token of the algorithm none.
+// unsigned returns a token with the algorithm none.
 func unsigned(claims map[string]any) string {
 	data, _ := json.Marshal(claims)
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + base64.RawURLEncoding.EncodeToString(data) + "."
@@ -223,7 +223,7 @@ func (h *hub) browser() *http.Client {
 	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// get returns the status, the text and where it leads to.
+// get returns the status, the text and the address of the redirect.
 func (h *hub) get(c *http.Client, address string) (int, string, string) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, address, nil)

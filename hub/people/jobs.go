@@ -26,7 +26,7 @@ import (
 // Audience is the required audience of the tokens of CI jobs.
 const Audience = "kalypso-hub"
 
-// jobs finds out which CI job a request is from.
+// jobs identifies the CI job that sends a request.
 type jobs struct {
 	store   *store.Store
 	rules   *File
@@ -74,7 +74,7 @@ func (j *jobs) addresses() map[string]bool {
 	return out
 }
 
-// issuer returns the issuer with an address, which a rule names.
+// issuer returns the issuer with an address from a rule.
 func (j *jobs) issuer(address string) *issuer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,8 +125,8 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 	return identity, nil
 }
 
-// verify asks the issuer that a token names, where a rule is about it. The error may be a
-// refusedError.
+// verify verifies a token with the issuer that it names, if a rule names that issuer. The error may
+// be a refusedError.
 func (j *jobs) verify(ctx context.Context, token string) (*job, error) {
 	address := trimIssuer(claimed(token).Issuer)
 	if !j.addresses()[address] {
@@ -260,7 +260,7 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// unverifiedClaims are claims of a token that nobody has verified.
+// unverifiedClaims are the claims of a token before its verification.
 type unverifiedClaims struct {
 	Issuer   string   `json:"iss"`
 	Subject  string   `json:"sub"`
@@ -283,7 +283,7 @@ func claimed(token string) (claims unverifiedClaims) {
 // maxUnfit is how many unfit rules an error lists.
 const maxUnfit = 3
 
-// unfit says why no rule fits a token of an issuer.
+// unfit explains why no rule matches a token of an issuer.
 func (r *Rules) unfit(issuer string, claims map[string]any) string {
 	var why []string
 	for i, c := range r.CI {

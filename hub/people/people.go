@@ -1,6 +1,6 @@
-// Package people finds out who people in a browser and CI jobs are, by OpenID Connect. People
-// sign in at an issuer, and have a session in a cookie; a job sends the token that its CI system
-// gave it. Which role they have is in a file of rules.
+// Package people identifies people in a browser and CI jobs, by OpenID Connect. People sign in at
+// an issuer, and have a session in a cookie. A job sends the token of its CI system. A file of
+// rules assigns their roles.
 package people
 
 import (
@@ -79,10 +79,10 @@ func New(ctx context.Context, o Options) (*People, error) {
 	return p, nil
 }
 
-// Reach asks the issuers that are needed, so that it is known early where one does not answer.
+// Reach contacts the issuers, so that a problem with one of them is known early.
 func (p *People) Reach(ctx context.Context) {
 	if p.issuer != nil {
-		_, _ = p.issuer.get(ctx) // it says so itself
+		_, _ = p.issuer.get(ctx) // it reports the error itself
 	}
 	for address := range p.jobs.addresses() {
 		_, _ = p.jobs.issuer(address).get(ctx)
@@ -132,7 +132,7 @@ func (p *People) Identify(r *http.Request) (*access.Identity, error) {
 	return p.Rules.Rules().of(s.Name, s.Groups), nil
 }
 
-// audit notes what somebody did.
+// audit adds an action of a person to the audit.
 func (p *People) audit(ctx context.Context, who, action, subject, detail string) error {
 	return audit(ctx, p.Store, p.Now(), who, action, subject, detail)
 }

@@ -35,7 +35,7 @@ func TestSignIn(t *testing.T) {
 	if status, _, _ := h.get(c, callback); status != http.StatusBadRequest {
 		t.Errorf("the same sign-in ends twice: %d", status)
 	}
-	// A page of another site sends a form: browsers say so.
+	// A page of another site sends a form: browsers add a header about that.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/v1/tokens", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestGroups(t *testing.T) {
 	if got := h.audit()[0]; got != "person ann@example.com: sign-in refused 42 no group has a role" {
 		t.Errorf("the audit has %q", got)
 	}
-	// The claim may be deeper, or one text, or what the issuer says when it is asked.
+	// The claim may be deeper, or one text, or only in the issuer's user info.
 	h.people.GroupsClaim = "realm_access.roles"
 	h.fake.claims = func(c map[string]any) { c["realm_access"] = map[string]any{"roles": "sre"} }
 	if status, text, _ := h.get(c, h.begin(c, "/")); status != http.StatusSeeOther {
@@ -304,7 +304,7 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
-// A hub starts without its issuer, says so, and asks again later.
+// A hub starts without its issuer, reports that, and tries again later.
 func TestUnreachable(t *testing.T) {
 	f := newFake(t)
 	f.down = true
@@ -439,7 +439,7 @@ func TestJobsRefused(t *testing.T) {
 	}
 }
 
-// Tokens that cannot be verified make the hub ask the issuer, but not without end.
+// Tokens that cannot be verified make the hub ask the issuer only so often.
 func TestJobsLimit(t *testing.T) {
 	f := newFake(t)
 	h := newHub(t, f, "ci:\n  - {issuer: "+f.URL+", claims: {sub: a}, role: viewer}\n")
@@ -488,7 +488,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Rules that cannot be used do not replace those before, and the log says so once.
+// Invalid rules do not replace the former ones, and the log reports this once.
 func TestRulesOfBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "roles.yaml")
 	var said []string

@@ -28,10 +28,10 @@ type Rules struct {
 type Group struct {
 	Group       string      `yaml:"group"`
 	Role        access.Role `yaml:"role"`
-	Environment string      `yaml:"environment"` // the one that it is for; "" for all
+	Environment string      `yaml:"environment"` // the environment of the role; "" means all
 }
 
-// CI gives the jobs of a CI system a role whose tokens have all the claims.
+// CI gives a role to the jobs of a CI system whose tokens have all the claims.
 type CI struct {
 	Issuer      string            `yaml:"issuer"`
 	Claims      map[string]string `yaml:"claims"`
@@ -181,7 +181,7 @@ func valuesOf(claim any) []string {
 	return []string{fmt.Sprint(claim)}
 }
 
-// File is a file of rules, which is read again when it changes. Any number of goroutines may
+// File is a file of rules. It reads the file again when it changes. Any number of goroutines may
 // use it.
 type File struct {
 	path    string
@@ -201,7 +201,7 @@ func Open(path string, problem func(error)) (*File, error) {
 	return f, f.read()
 }
 
-// read reads the file where it has changed, or could not be used.
+// read reads the file if it has changed, or if it was invalid.
 func (f *File) read() error {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -236,7 +236,7 @@ func (f *File) Rules() *Rules {
 	return f.rules
 }
 
-// followEvery is how often rules are read where nobody asks for them.
+// followEvery is how often the rules are read if no request needs them.
 const followEvery = 30 * time.Second
 
 // Follow reads the rules until the context ends. It therefore reports an error in the rules even if
@@ -257,7 +257,8 @@ func (f *File) Follow(ctx context.Context, environments func(context.Context) ([
 	}
 }
 
-// warn says once which environments of the rules nobody has, where it is known which there are.
+// warn reports, once, the environments of the rules that the platform lacks, if its environments
+// are known.
 func (f *File) warn(rules *Rules, known []string) {
 	if len(known) == 0 {
 		return

@@ -20,17 +20,17 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// signIn is a sign-in that has begun. It holds for a while, and once.
+// signIn is a sign-in in progress. It is valid for a while, and only once.
 type signIn struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
 	Verifier string `json:"v"` // of PKCE
-	To       string `json:"t"` // the page that somebody wanted
+	To       string `json:"t"` // the requested page
 }
 
 const signInLife = 10 * time.Minute
 
-// Handler handles what is below /sign-in/.
+// Handler handles the paths below /sign-in/.
 func (p *People) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /sign-in/{$}", p.begin)
@@ -53,7 +53,7 @@ func (p *People) config(provider *oidc.Provider) *oauth2.Config {
 		Endpoint: provider.Endpoint(), RedirectURL: p.URL + "/sign-in/callback", Scopes: scopes}
 }
 
-// begin sends somebody to the issuer.
+// begin redirects a person to the issuer.
 func (p *People) begin(w http.ResponseWriter, r *http.Request) {
 	provider, err := p.issuer.get(r.Context())
 	if err != nil {
@@ -83,7 +83,7 @@ func inside(to string) string {
 	return to
 }
 
-// end takes somebody from the issuer.
+// end receives a person from the issuer.
 func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	var s signIn
 	begun := p.jar.get(r, signInCookie, &s)
@@ -110,8 +110,8 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 			"The answer of "+p.Issuer+" cannot be trusted. The hub's log has the reason.", again, "Sign in")
 		return
 	}
-	// Somebody may have kept the cookie, and have a second code. The database is written only now: who
-	// does not come from the issuer cannot make the hub write.
+	// Somebody may have kept the cookie, and have a second code. The database is written only now,
+	// so that only people from the issuer can make the hub write.
 	first, err := p.ended.end(r.Context(), s.State, p.Now().Add(signInLife))
 	if err != nil {
 		p.failed(w, err)
@@ -218,7 +218,8 @@ func find(claims map[string]any, name string) any {
 	return nil
 }
 
-// ask asks whether somebody wants to sign out: a link of another site must not do it.
+// ask asks a person to confirm the sign-out, because a link on another site must not sign anybody
+// out.
 func (p *People) ask(w http.ResponseWriter, r *http.Request) {
 	s, err := p.session(r)
 	if err != nil {

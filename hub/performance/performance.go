@@ -1,5 +1,5 @@
-// Package performance says how well releases go, in the four measures of DORA
-// (https://dora.dev/guides/dora-metrics-four-keys/). Releases go in; it keeps nothing.
+// Package performance computes the four measures of DORA
+// (https://dora.dev/guides/dora-metrics-four-keys/) from releases. It stores nothing.
 package performance
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/api"
 )
 
-// Of returns how well releases went that were committed from a time on, until another one, by
-// environment, in the order in which the environments are first met. The list is never nil.
+// Of returns the measures of the releases that were committed in a period, by environment. The
+// environments are in the order of their first release. The list is never nil.
 func Of(releases []api.Release, since, until time.Time) []api.Performance {
 	out := []api.Performance{}
 	at, ended := map[string]int{}, map[string]int{}

@@ -16,8 +16,8 @@ func TestOf(t *testing.T) {
 		{Environment: "prod", Ring: "a", At: at(340), Completed: at(342)},
 		{Environment: "prod", Ring: "a", At: at(50)}, // replaced before it ended
 		{Environment: "prod", Ring: "b", At: at(30), Completed: at(40), Failed: at(31), Restored: at(40)},
-		{Environment: "prod", Ring: "a", At: at(20), Failed: at(22), Restored: at(342)}, // mended after the time
-		{Environment: "dev", At: at(10), Completed: at(11), Failed: at(12)},             // not mended yet
+		{Environment: "prod", Ring: "a", At: at(20), Failed: at(22), Restored: at(342)}, // restored after the period
+		{Environment: "dev", At: at(10), Completed: at(11), Failed: at(12)},             // not restored yet
 		{Environment: "prod", Ring: "a", At: at(10), Completed: at(11).Add(-400 * time.Millisecond)},
 		{Environment: "prod", Ring: "a", At: at(-1), Completed: at(1)}, // before the time
 	}

@@ -1,5 +1,5 @@
-// Package question finds what is wrong with a question to a hub: names that it does not know, and
-// commits that are cut short.
+// Package question checks the names in a question to a hub: unknown names, and commits that are cut
+// short.
 package question
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// UnknownError is the error where nothing has a name.
+// UnknownError is the error for an unknown name.
 type UnknownError struct{ What, Name, Hint string }
 
 func (e *UnknownError) Error() string {
@@ -50,8 +50,8 @@ func (e *AmbiguousError) Error() string {
 // maxNames is how many names an error has.
 const maxNames = 5
 
-// Environment returns an error where a platform has no environment of a name; nil for "". who sees
-// returns whether who asks may see an environment: the error names no other.
+// Environment returns an error if a platform has no environment with a name. It returns nil for "".
+// sees reports whether the caller may see an environment: the error names no other.
 func Environment(fleet *state.Fleet, name string, sees func(string) bool) error {
 	all := fleet.Names()
 	if name == "" || slices.Contains(all, name) {
@@ -82,7 +82,7 @@ func Resolve(fleet *state.Fleet, f state.Filter) (_ state.Filter, err error) {
 // leastDigits is how many digits of a commit are enough.
 const leastDigits = 7
 
-// one returns the name that is meant; the name as it is where none is.
+// one returns the only name that a function accepts, or the given name if it accepts none.
 func one(what, name string, all []string, meant func(string) bool) (string, error) {
 	found := slices.DeleteFunc(all, func(other string) bool { return !meant(other) })
 	switch len(found) {
@@ -228,7 +228,7 @@ func Join(a, b string) string {
 	return a + "; " + b
 }
 
-// known returns the clusters of some environments, and the one of a filter where they have it.
+// known returns the clusters of some environments, and the cluster of a filter if they have it.
 func known(fleet *state.Fleet, f state.Filter) []string {
 	if news, there := fleet.News(f.Cluster); there && slices.ContainsFunc(news.Environments, f.Environments.Has) {
 		return []string{f.Cluster}

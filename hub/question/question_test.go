@@ -72,7 +72,7 @@ func TestNames(t *testing.T) {
 		{state.Filter{Ring: "canary", ClusterType: "store", Class: "store.old", Workload: "till", Target: "till-main", Version: "1.0.0", Cluster: "store-1", Base: commit("bbbbbbbb")}, "", ""},
 		{state.Filter{Ring: "canry"}, "", "there is no ring canry; did you mean canary?"},
 		{state.Filter{Workload: "tll", Environments: stage}, "there is no workload tll", ""},
-		{state.Filter{Cluster: "store-3", Environments: prod}, "there is no cluster store-3; did you mean store-", ""}, // of the type that lists none
+		{state.Filter{Cluster: "store-3", Environments: prod}, "there is no cluster store-3; did you mean store-", ""}, // of the type that does not list clusters
 		{state.Filter{Cluster: "lab-2", Environments: dev}, "", "there is no cluster lab-2; did you mean lab-1?"},
 		{state.Filter{Cluster: "store-1", Environments: dev}, "", "there is no cluster store-1; there are: lab-1"},
 		{state.Filter{Version: "1.0.1"}, "there is no version 1.0.1; did you mean 1.0.0?", ""},

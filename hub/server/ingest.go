@@ -35,7 +35,7 @@ type sender struct {
 	handle     func(s *server, w http.ResponseWriter, r *http.Request, body []byte)
 }
 
-// reconcilerHandlers take the events of the reconcilers whose Traits have a Webhook.
+// reconcilerHandlers handle the events of the reconcilers whose Traits have a Webhook.
 var reconcilerHandlers = map[string]func(*server, http.ResponseWriter, *http.Request, []byte){
 	"flux": (*server).flux, "argocd": (*server).argocd,
 }
@@ -53,11 +53,11 @@ func senders() []sender {
 	return append(out, sender{kind: "forge", event: "a push event of a forge: branches are read at once",
 		accepted:   http.StatusAccepted,
 		signatures: []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"},
-		token:      "X-Gitlab-Token", // GitLab signs nothing
+		token:      "X-Gitlab-Token", // GitLab does not sign its events
 		handle:     (*server).forge})
 }
 
-// Senders returns the kinds of Options.Secrets: the senders of webhooks that a hub takes.
+// Senders returns the keys of Options.Secrets: the kinds of webhook senders that a hub accepts.
 func Senders() []string {
 	var out []string
 	for _, from := range senders() {
@@ -66,18 +66,18 @@ func Senders() []string {
 	return out
 }
 
-// receive reads an event of a sender and checks its signature, and answers the request if it
-// has none. It takes a signature again that was seen before: a report that arrives twice
-// changes nothing.
+// receive checks the signature of a sender's event, and handles the event. If the signature is
+// missing or wrong, it answers with an error. It accepts the same signature again, because a report
+// that arrives twice changes nothing.
 func (s *server) receive(from sender, w http.ResponseWriter, r *http.Request) {
 	if body, ok := s.signed(from, w, r); ok {
 		from.handle(s, w, r, body)
 	}
 }
 
-// signed returns the body of an event that has the sender's key or signature, or that comes
-// from an identity that may report. Otherwise it answers the request. An event with the
-// sender's key itself has no body: the key says nothing of it.
+// signed returns the body of an event with the sender's key or signature, or from an identity that
+// may report. For other events it answers with an error. An event with the sender's key itself has
+// no body here, because the key does not cover it.
 func (s *server) signed(from sender, w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if token := r.Header.Get(from.token); token != "" {
 		for _, key := range s.Secrets[from.kind] {
@@ -219,7 +219,7 @@ func message(text string) string {
 	return text
 }
 
-// event gives the hub what a webhook sent.
+// event sends the report of a webhook to the hub.
 func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Report) {
 	if i := who(r.Context()); i != nil {
 		if i.May(access.Cluster) && i.Cluster != report.Cluster {
@@ -329,7 +329,7 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 	return o
 }
 
-// argocd takes a notification of Argo CD.
+// argocd handles a notification of Argo CD.
 func (s *server) argocd(w http.ResponseWriter, r *http.Request, body []byte) {
 	e := &argoEvent{}
 	if err := json.Unmarshal(body, e); err != nil {

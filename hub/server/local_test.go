@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// With --local, who sits at the machine gets in, and nobody by way of it.
+// With --local, only people at the machine get in, and nobody gets in through it.
 func TestLocal(t *testing.T) {
 	s := serve(t, hubtest.SQLite(t)())
 	web := httptest.NewServer(server.New(server.Options{Hub: s.hub}))

@@ -22,8 +22,8 @@ func (s *server) caveats(of state.Environments) api.Caveats {
 	return api.Caveats{Problem: question.Problem(s.Hub.Fleet(), of.Has, s.Problem)}
 }
 
-// nothing is caveats for an answer that has nothing. The error is of a name that nothing has. Of an
-// earlier moment, that is a warning: something may have had it then.
+// nothing is caveats for an empty answer. It returns an error if a name is unknown. For an earlier
+// moment it returns a warning instead, because the name may have existed then.
 func (s *server) nothing(ctx context.Context, environment string, f state.Filter, past bool) (api.Caveats, error) {
 	out := s.caveats(f.Environments)
 	err := s.environment(ctx, environment)
@@ -43,8 +43,8 @@ func (s *server) nothingAt(ctx context.Context, environment string, f state.Filt
 	return out, err
 }
 
-// environment returns an error where there is no environment of a name, of some with commas between;
-// "" is for all.
+// environment returns an error if one of the environments in names does not exist. Commas separate
+// the names, and "" means all environments.
 func (s *server) environment(ctx context.Context, names string) (err error) {
 	sees := who(ctx).Sees
 	for name := range strings.SplitSeq(names, ",") {
@@ -67,7 +67,7 @@ func named(err error) error {
 	return huma.Error422UnprocessableEntity(err.Error())
 }
 
-// unknown is the error of a cluster that who asks has none of.
+// unknown returns the error if the caller sees no cluster with a name.
 func (s *server) unknown(i *access.Identity, cluster string) error {
 	err := unlisted(cluster)
 	if hint := question.Cluster(s.Hub.Fleet(), i.Scope(access.Viewer), cluster); hint != "" {
@@ -99,8 +99,8 @@ type answer[T any] struct {
 	Body T
 }
 
-// etag is the name of a version, for one who asks: people see different parts. It is weak: answers say
-// what time it is, too.
+// etag returns the tag of a version for one caller, because people see different parts. It is weak,
+// because answers also contain the time.
 func etag(version uint64, i *access.Identity) string {
 	scope := ""
 	if i != nil {
@@ -112,7 +112,7 @@ func etag(version uint64, i *access.Identity) string {
 // versionName is a version as clients see it: a number would lose digits in JavaScript.
 func versionName(version uint64) string { return strconv.FormatUint(version, 36) }
 
-// check returns the version to answer with, or the answer that nothing has changed.
+// check returns the version for an answer, or an error that nothing has changed.
 func (s *server) check(ctx context.Context, f Fresh) (string, error) {
 	timer := time.NewTimer(time.Duration(f.Wait) * time.Second)
 	defer timer.Stop()

@@ -168,7 +168,7 @@ func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter
 
 // rowAt is an assignment as it was after its last transition.
 func rowAt(t *api.Transition) (state.Row, error) {
-	st, err := state.Parse(t.State) // an error where it is of a later version
+	st, err := state.Parse(t.State) // an error if a later version has written it
 	return state.Row{
 		Environment: t.Environment, Cluster: t.Cluster, ClusterType: t.ClusterType, Folder: t.Folder,
 		Ring: t.Ring, Target: t.Target, Workload: t.Workload, State: st, Message: t.Message,
@@ -176,7 +176,7 @@ func rowAt(t *api.Transition) (state.Row, error) {
 	}, err
 }
 
-// sinceDays is how many days back performance is of where nobody says.
+// sinceDays is the default number of days of performance.
 const sinceDays = 30
 
 // performance registers the question how well releases go.
@@ -213,8 +213,8 @@ func (s *server) performance() {
 		})
 }
 
-// Page are the parameters of a long list. Those that operations have in common are exported
-// for huma, which fills no others.
+// Page has the parameters of a long list. The parameters that operations share are exported,
+// because huma sets only exported fields.
 type Page struct {
 	Cursor string `query:"cursor" maxLength:"1024" doc:"The next of the page before."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
@@ -243,7 +243,7 @@ func errCursor() error {
 	return huma.Error422UnprocessableEntity("cursor is none that this hub has given for this list")
 }
 
-// before reads the number before which a page begins; 0 for the newest.
+// before decodes the number before which a page begins; 0 means the newest.
 func (p *Page) before() (number int64, err error) {
 	there, err := p.read(&number)
 	if err == nil && there && number <= 0 {
@@ -252,7 +252,7 @@ func (p *Page) before() (number int64, err error) {
 	return number, err
 }
 
-// place reads the place after which a page of assignments of an earlier moment begins.
+// place decodes the place after which a page of assignments of an earlier moment begins.
 func (p *Page) place() (at store.Place, err error) {
 	there, err := p.read(&at)
 	if err == nil && there && at.Environment == "" {
@@ -261,7 +261,7 @@ func (p *Page) place() (at store.Place, err error) {
 	return at, err
 }
 
-// after reads the position after which a page of assignments begins.
+// after decodes the position after which a page of assignments begins.
 func (p *Page) after() (at state.Position, err error) {
 	there, err := p.read(&at)
 	if err == nil && there && (at.Environment == "" || at.Cluster == "" || at.Target == "") {

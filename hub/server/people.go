@@ -27,7 +27,7 @@ func (s *server) people() {
 		Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"}, s.getAudit)
 }
 
-// newToken makes a token.
+// newToken creates a token.
 func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *server) revokeToken(ctx context.Context, in *tokenQuestion) (*struct{},
 	return nil, nil
 }
 
-// getAudit lists who did what.
+// getAudit lists the audit.
 func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 
 var releasedAt = time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
 
-// withReleases serves a hub with a release in prod and one in dev, both complete after 10 minutes, to
-// people whom the header Test-Environment gives a role in an environment.
+// withReleases serves a hub with a release in prod and one in dev, both complete after 10 minutes.
+// The header Test-Environment gives its clients a role in an environment.
 func withReleases(t *testing.T) *httptest.Server {
 	db := hubtest.Open(t, hubtest.SQLite(t)())
 	h, err := hub.Open(t.Context(), hub.Options{Store: db, StaleAfter: time.Hour, Now: func() time.Time { return releasedAt }, Problem: func(err error) { t.Error(err) }})

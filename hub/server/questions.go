@@ -54,7 +54,7 @@ func (s *server) filter(ctx context.Context, q *Selection) (state.Filter, error)
 	return f, named(err)
 }
 
-// questions registers what people and programs ask for.
+// questions registers the operations for people and programs.
 func (s *server) questions() {
 	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet,
 		Path: "/v1/environments", Summary: "All environments, with what they want and their counts"},
@@ -90,7 +90,7 @@ func (s *server) questions() {
 	}
 }
 
-// getEnvironments returns the environments that who asks may see.
+// getEnvironments returns the environments that the caller may see.
 func (s *server) getEnvironments(ctx context.Context, in *struct{ Fresh }) (*answer[api.Environments], error) {
 	i, err := allow(ctx, access.Viewer)
 	if err != nil {
@@ -145,7 +145,7 @@ type assignmentsQuestion struct {
 	Page
 }
 
-// getAssignments lists what a selection selects.
+// getAssignments lists the assignments of a selection.
 func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*body[api.Assignments], error) {
 	f, err := s.filter(ctx, &in.Selection)
 	if err != nil {
@@ -244,7 +244,7 @@ type historyQuestion struct {
 	Until       time.Time `query:"until"`
 }
 
-// getHistory lists what changed.
+// getHistory lists the changes.
 func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api.History], error) {
 	of := Selection{Environment: in.Environment, Ring: in.Ring, ClusterType: in.ClusterType,
 		Class: in.Class, Cluster: in.Cluster, Workload: in.Workload, Target: in.Target,
@@ -280,7 +280,7 @@ type releasesQuestion struct {
 	Since time.Time `query:"since" doc:"Those that the hub read at this time or later, as at says."`
 }
 
-// getReleases lists what was released.
+// getReleases lists the releases.
 func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[api.Releases], error) {
 	environments, err := s.sees(ctx, in.Environment)
 	if err != nil {
@@ -389,7 +389,7 @@ func (s *server) cluster(i *access.Identity, name string) (api.Cluster, bool) {
 	return out, listed && len(out.Environments) > 0
 }
 
-// metrics answers Prometheus, about the environments that who asks may see.
+// metrics answers Prometheus, about the environments that the caller may see.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	i, err := allow(r.Context(), access.Viewer)
 	if err != nil {

@@ -31,7 +31,7 @@ type reported struct {
 	Body      api.Report
 }
 
-// reporter returns who reports: who signed the report, or else who sends it.
+// reporter returns the signer of a report, or its sender if it is not signed.
 func (s *server) reporter(ctx context.Context, in *reported) (*access.Identity, error) {
 	if in.Signature == "" || s.Tokens == nil {
 		return who(ctx), nil
@@ -120,7 +120,7 @@ func enrolled(i *access.Identity, of []string) (string, bool) {
 	return of[n], true
 }
 
-// reports reports whether somebody may report anything, and scope returns the environments.
+// reports reports whether i may report about any environment, and scope returns the environments.
 func reports(i *access.Identity) bool { return i.May(access.Cluster) || i.May(access.Operator) }
 
 func scope(i *access.Identity) state.Environments {
@@ -168,10 +168,10 @@ func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) 
 	return &body[api.Taken]{*taken}, nil
 }
 
-// maxAhead is how far ahead the clock may be that says since when something is so.
+// maxAhead is how far in the future a Since may be.
 const maxAhead = time.Minute
 
-// give gives the hub a report. Its errors are answers.
+// give applies a report. Its errors are answers.
 func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) {
 	for n := range r.Items {
 		if r.Items[n].Since.Sub(r.Received) > maxAhead {
@@ -201,7 +201,7 @@ func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) 
 	return &api.Taken{Unknown: outcome.Unknown}, nil
 }
 
-// retry is an error after which the same is to be asked again.
+// retry is an error after which the client should send the same request again.
 func retry(status int, detail string) error {
 	return huma.ErrorWithHeaders(huma.NewError(status, detail), http.Header{"Retry-After": {"5"}})
 }
@@ -210,7 +210,7 @@ const maxMessage = 1024
 
 var id = regexp.MustCompile(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})?$`)
 
-// isID reports whether a text is an id as git has it, or none.
+// isID reports whether a text is a git id or "".
 func isID(text string) bool { return id.MatchString(text) }
 
 func itemOf(it *api.Item) (state.Item, error) {

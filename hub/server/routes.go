@@ -52,14 +52,14 @@ func (s *server) described(next http.Handler) http.Handler {
 			problem(w, http.StatusUnprocessableEntity, detail)
 			return
 		}
-		if seen := r.Header.Values("If-None-Match"); len(seen) > 1 { // which is one list
+		if seen := r.Header.Values("If-None-Match"); len(seen) > 1 { // several headers form one list
 			r.Header.Set("If-None-Match", strings.Join(seen, ", "))
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// matches reports whether an address is one of a path, which has names in braces.
+// matches reports whether an address matches a path, which has names in braces.
 func matches(path, asked string) bool {
 	is := strings.Split(asked, "/")
 	for i, want := range strings.Split(path, "/") {
@@ -166,7 +166,7 @@ func (s *server) streams(mux *http.ServeMux) {
 	}, s.events)
 }
 
-// webhooks registers what others send by themselves.
+// webhooks registers the handlers of webhooks.
 func (s *server) webhooks(mux *http.ServeMux) {
 	for _, from := range senders() {
 		op := huma.Operation{

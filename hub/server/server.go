@@ -1,5 +1,5 @@
-// Package server answers requests to a hub: its API, described as OpenAPI 3.1 at /openapi.json,
-// what reconcilers send by themselves, and whatever pages it is given.
+// Package server answers requests to a hub. It serves the API, described as OpenAPI 3.1 at
+// /openapi.json, the webhooks of reconcilers, and the pages of its options.
 package server
 
 import (
@@ -103,7 +103,7 @@ func (s *server) describe(mux *http.ServeMux) {
 // maxEcho is how many bytes of a value an error repeats.
 const maxEcho = 200
 
-// shortErrors leaves long values out of errors: who sends megabytes does not get them back.
+// shortErrors removes long values from errors, so that the hub does not echo megabytes.
 func shortErrors(_ huma.Context, _ string, v any) (any, error) {
 	if e, is := v.(*huma.ErrorModel); is {
 		for _, d := range e.Errors {
@@ -290,7 +290,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// audit notes what somebody did.
+// audit adds an action of the caller to the audit.
 func (s *server) audit(ctx context.Context, action, subject, detail string) error {
 	name := "nobody"
 	if i := who(ctx); i != nil {
@@ -300,7 +300,7 @@ func (s *server) audit(ctx context.Context, action, subject, detail string) erro
 		api.Event{At: s.Hub.Now(), Who: name, Action: action, Subject: subject, Detail: detail})
 }
 
-// allow returns an error where who asks does not have a role.
+// allow returns an error if the caller does not have a role.
 func allow(ctx context.Context, role access.Role) (*access.Identity, error) {
 	i := who(ctx)
 	if i == nil {

@@ -37,7 +37,7 @@ type served struct {
 	hub    *hub.Hub
 	tokens *access.Tokens
 	url    string
-	// problem is why what is wanted cannot be read, of all environments.
+	// problem is why the wanted state of all environments cannot be read.
 	problem atomic.Pointer[string]
 }
 
@@ -246,7 +246,7 @@ func signed(s *served) {
 	other := sign(mine, "c0")
 	altered := *other
 	altered.Report = bytes.Replace(altered.Report, []byte(`"ok"`), []byte(`"failed"`), 1)
-	unsigned := sign(strings.Replace(mine, api.TokenPrefix, api.TokenPrefix+"00", 1), "c0") // a token that there is not
+	unsigned := sign(strings.Replace(mine, api.TokenPrefix, api.TokenPrefix+"00", 1), "c0") // a token that does not exist
 	operator := s.token(api.Token{Role: "operator"})
 	for _, c := range []struct {
 		status int
@@ -267,7 +267,7 @@ func signed(s *served) {
 	s.expect(401, "", "GET", "/v1/environments", nil, api.SignatureHeader, other.Signature)
 }
 
-// forget has who may do that forget clusters.
+// forget checks who may forget clusters.
 func forget(s *served) {
 	operator, dev := s.token(api.Token{Role: "operator"}), s.token(api.Token{Role: "operator", Environment: "dev"})
 	s.expect(200, operator, "POST", "/v1/reports", report("c0", "prod"))
@@ -285,7 +285,7 @@ func forget(s *served) {
 	}
 }
 
-// scopes has who may see one environment ask about another, everywhere.
+// scopes has a client for one environment request data of another, at every path.
 func scopes(s *served) {
 	viewer, operator, admin := s.token(api.Token{Role: "viewer", Environment: "dev"}), s.token(api.Token{Role: "operator", Environment: "dev"}), s.token(api.Token{Role: "admin", Environment: "dev"})
 	all := s.token(api.Token{Role: "operator"})
@@ -323,7 +323,7 @@ func scopes(s *served) {
 		s.Errorf("who reports for dev has changed prod: %v, before %d", prod, before)
 	}
 	s.expect(200, operator, "POST", "/v1/reports", report("d0", "dev"))
-	// An admin of dev makes tokens for dev.
+	// An admin of dev may create tokens for dev.
 	s.expect(403, admin, "POST", "/v1/tokens", map[string]any{"role": "viewer"})
 	s.expect(403, admin, "POST", "/v1/tokens", map[string]any{"role": "admin", "environment": "prod"})
 	s.expect(201, admin, "POST", "/v1/tokens", map[string]any{"role": "viewer", "environment": "dev"})
@@ -335,7 +335,7 @@ func scopes(s *served) {
 	s.expect(403, admin, "GET", "/v1/audit", nil)
 }
 
-// severalRoles has somebody ask who has different roles in different environments.
+// severalRoles checks a client with different roles in different environments.
 func severalRoles(s *served) {
 	s.expect(200, s.token(api.Token{Role: "operator"}), "POST", "/v1/reports", report("c0", "prod"))
 	as := func(grants string, want int, method, path string, body any) string {
@@ -363,7 +363,7 @@ func severalRoles(s *served) {
 		}
 		as(other, 403, "GET", path, nil)
 	}
-	as(both, 403, "GET", "/v1/rollout", nil) // of which one?
+	as(both, 403, "GET", "/v1/rollout", nil) // the environment is ambiguous
 	as(both, 200, "POST", "/v1/reports", report("d0", "dev"))
 	as(both, 403, "POST", "/v1/reports", report("c0", "prod"))
 	as(both, 403, "POST", "/v1/reports", report("c2", "dev")) // it is in prod, too
@@ -418,7 +418,7 @@ func fluxEvent(at time.Time, severity, reason string) []byte {
 	return data
 }
 
-// webhooks has events that are signed wrongly, or come again.
+// webhooks checks events with a wrong signature, and events that arrive again.
 func webhooks(s *served) {
 	is := func() state.State {
 		var is state.State
@@ -446,7 +446,7 @@ func webhooks(s *served) {
 	}
 	s.expect(204, "", "POST", "/v1/ingest/flux", ok, "X-Signature", sign(ok))
 	version, _ := s.hub.Version()
-	for range 3 { // sent again by somebody who has heard it
+	for range 3 { // an attacker repeats it
 		s.expect(204, "", "POST", "/v1/ingest/flux", failed, "X-Signature", sign(failed))
 		s.expect(204, "", "POST", "/v1/ingest/flux", ok, "X-Signature", sign(ok))
 	}
@@ -550,7 +550,7 @@ func atOnce(s *served) {
 	// One token has one large body in progress, which does not block another token.
 	one, other := s.token(api.Token{Role: "cluster", Cluster: "c0"}), s.token(api.Token{Role: "operator"})
 	large := make(chan int, 3)
-	// Which of them is the second one is not known.
+	// The order of the two is not known.
 	second := begin(one, "/v1/reports", 9<<20, "{")
 	third := begin(one, "/v1/reports", 9<<20, "{")
 	for _, c := range []net.Conn{second, third} {
@@ -593,7 +593,7 @@ func atOnce(s *served) {
 	s.expect(200, other, "GET", "/v1/counts", nil)
 }
 
-// otherClocks has reports of clocks that are far off: nothing is in the future.
+// otherClocks checks reports with wrong clocks: no time is in the future.
 func otherClocks(s *served) {
 	token := s.token(api.Token{Role: "operator"})
 	for _, at := range []string{"9999-12-31T23:59:59Z", "0001-01-01T00:00:01Z"} {
@@ -643,7 +643,7 @@ func hostileTexts(s *served) {
 			s.Errorf("cluster %.20q: %s %s", text, res.Status, answer)
 		}
 	}
-	// And a hub goes on.
+	// The hub still works.
 	s.expect(200, token, "POST", "/v1/reports", report("c1", "prod"))
 	for _, escape := range []string{"%00", "%FF", "%1b", "%27", "%3Cscript%3E", "%E2%80%AE", "..%2f..%2fetc"} {
 		for _, path := range []string{"/v1/counts?workload=", "/v1/counts?at=2100-01-01T00:00:00Z&environment=", "/v1/assignments?cluster=", "/v1/assignments?at=2100-01-01T00:00:00Z&cluster=", "/v1/assignments?at=2100-01-01T00:00:00Z&ring=", "/v1/history?workload=", "/v1/history?environment=", "/v1/history?ring=", "/v1/history?base=", "/v1/releases?environment=", "/v1/clusters/", "/v1/tokens/", "/v1/rollout?environment="} {
@@ -673,7 +673,7 @@ func hostileTexts(s *served) {
 	}
 }
 
-// cursors has cursors that nobody gave, and follows those that are given.
+// cursors checks forged cursors, and follows valid ones.
 func cursors(s *served) {
 	token := s.token(api.Token{Role: "admin"})
 	encode := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -889,7 +889,7 @@ func names(s *served) {
 	}
 }
 
-// addresses asks at addresses, by methods and with parameters that there are not.
+// addresses requests unknown addresses, methods and parameters.
 func addresses(s *served) {
 	token := s.token(api.Token{Role: "admin"})
 	for _, c := range []struct {

@@ -97,7 +97,7 @@ func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 	return out
 }
 
-// countClusters counts cluster by cluster, which takes longer than adding up what is counted.
+// countClusters counts cluster by cluster, which takes longer than adding up the tallies.
 func (e *environment) countClusters(filter Filter, by []Dimension, groups map[[3]string]*Tally) {
 	clusters := e.clusters
 	if filter.Cluster != "" {
@@ -197,7 +197,7 @@ func (f *Fleet) Len(filter Filter) (n int) {
 	return n
 }
 
-// len counts the clusters on which a target is in one of some states, of all clusters or of one.
+// len counts the clusters, all or one, on which a target is in one of some states.
 func (fo *folder) len(target int, cluster string, states uint16) (n int) {
 	if fo.Listed && cluster == "" {
 		for s, count := range fo.tallies[target] {

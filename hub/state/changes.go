@@ -28,7 +28,7 @@ type Change struct {
 	env     *environment
 	cluster *cluster
 	target  int
-	pair    *pair // as it was then; nil for as it is
+	pair    *pair // as it was then; nil if it has not changed since
 }
 
 func (c *Changes) add(change Change) {
@@ -56,7 +56,7 @@ func (c *Changes) Append(more *Changes) {
 	c.all, c.contacts = append(c.all, more.all...), append(c.contacts, more.contacts...)
 }
 
-// Len returns how many there are.
+// Len returns the number of changes.
 func (c *Changes) Len() int { return len(c.all) }
 
 // Each calls f with each change and the assignment after it, until f returns an error.
@@ -125,8 +125,8 @@ func (r *Row) Runs() string {
 // ID returns <environment>/<clusterType>/<target>.
 func (r *Row) ID() string { return r.Environment + "/" + r.ClusterType + "/" + r.Target }
 
-// Holds returns since when the state holds: of a failure by the reporter's clock, where that is
-// known, and else since the hub knows it.
+// Holds returns since when the state holds. For a failure, it is the reporter's time, if that is
+// known. Otherwise it is the hub's time.
 func (r *Row) Holds() time.Time {
 	if r.State == Failed && !r.Since.IsZero() {
 		return r.Since
@@ -134,10 +134,10 @@ func (r *Row) Holds() time.Time {
 	return r.Changed
 }
 
-// Position is the position of a row in lists, which are sorted by it.
+// Position is the position of a row in lists, which have this order.
 func (r *Row) Position() Position { return Position{r.Environment, r.Cluster, r.Target} }
 
-// Position is where a list goes on: after this row.
+// Position is where a list continues: after this row.
 type Position struct{ Environment, Cluster, Target string }
 
 func (p Position) compare(other Position) int {
@@ -149,7 +149,7 @@ var reportedNames = [...]string{"", "ok", "progressing", "drifted", "failed", "s
 // String returns the name that reports use.
 func (r Reported) String() string { return reportedNames[r] }
 
-// ParseReported returns the state that reporters give by a name.
+// ParseReported returns the reported state with a name.
 func ParseReported(name string) (Reported, bool) {
 	for i, n := range reportedNames {
 		if n == name && i > 0 {

@@ -41,7 +41,7 @@ func TestClass(t *testing.T) {
 	w := &state.Wanted{Environment: "prod", Folders: []state.Folder{of("edge", "one"), of("edge.pci", "two")},
 		Clusters: []state.Cluster{{Name: "c", Folder: "edge.pci"}}, Commits: []state.Commit{{ID: "4f2a"}}}
 	for assignment, want := range map[string]state.State{
-		"prod/edge/hello-main":     state.OK, // of whichever class it is
+		"prod/edge/hello-main":     state.OK, // in any of its classes
 		"prod/edge.pci/hello-main": state.OK,
 		"prod/edge.old/hello-main": state.Behind,
 		"prod/box.pci/hello-main":  state.Missing,

@@ -106,7 +106,7 @@ type text = unique.Handle[string]
 
 var none = unique.Make("")
 
-// place is where a cluster takes an assignment from.
+// place is the source from which a cluster takes an assignment.
 type place = unique.Handle[origin.Origin]
 
 var nowhere = unique.Make(origin.Origin{})
@@ -180,14 +180,14 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 		}
 	}
 	if was != nil {
-		// Take over when what is still not known was first reported.
+		// Keep the times when still unknown content was first reported.
 		is.maxUnread = was.maxUnread
 		for said, u := range was.unread {
 			if _, known := is.byCommit[said.Value()]; !known {
 				is.note(said, u.first)
 			}
 		}
-		for _, c := range was.clusters { // those that have reported, and that the platform does not list
+		for _, c := range was.clusters { // clusters that have reported and that the platform does not list
 			if to := is.byName[c.folder.Name]; !c.listed && to != nil && !to.Listed {
 				f.place(now, is, c.name, "", to, false)
 			}
@@ -276,8 +276,8 @@ func (f *Fleet) hear(name string) *contact {
 	return h
 }
 
-// inherit gives a cluster what was observed of it before. It reports whether there are assignments
-// that it did not have.
+// inherit copies the earlier observed state of a cluster. It reports whether the cluster has new
+// assignments.
 func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, changes *Changes) (more bool) {
 	c.stale = old != nil && old.stale
 	c.stale = f.isStale(is, c, now)
@@ -396,7 +396,7 @@ func (f *Fleet) Forget(name string) (changes *Changes, listed []string) {
 	return changes, nil
 }
 
-// forget takes a cluster out of the cluster types that list none; the changes may be nil.
+// forget removes a cluster from the cluster types that list no clusters. changes may be nil.
 func (f *Fleet) forget(name string, changes *Changes) {
 	for _, environment := range f.names {
 		e := f.environments[environment]
@@ -413,7 +413,7 @@ func (f *Fleet) forget(name string, changes *Changes) {
 	delete(f.seen, name)
 }
 
-// Environments are some environments, by name; nil for all.
+// Environments is a set of environments, by name; nil means all.
 type Environments []string
 
 // In returns the environment of a name; all for "".

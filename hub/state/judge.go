@@ -23,7 +23,7 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 		switch _, read := e.byCommit[p.commit.Value()]; {
 		case c.stale:
 			return Stale
-		// where the tree is may have changed
+		// the tree may have moved
 		case !read && p.commit != none && p.reported != ReportedDrifted && e.mayBeRead(c, target, p, now):
 			return Progressing
 		}
@@ -35,7 +35,7 @@ func (e *environment) judge(c *cluster, target int, now time.Time) State {
 	digest, known := e.running(c, target, p)
 	wanted := known && digest == c.folder.Targets[target].Digest
 	switch {
-	case wanted && p.reported == ReportedFailed: // it holds until there is other news
+	case wanted && p.reported == ReportedFailed: // it holds until the next report
 		return Failed
 	case c.stale:
 		return Stale
@@ -122,8 +122,8 @@ func (e *environment) had(key, digest string) bool {
 	return e.wanted.Recorded(key, digest) || slices.Contains(e.byHand[key], digest)
 }
 
-// edited reports whether what a cluster runs of an assignment, which has a digest, was never
-// promoted: somebody edited it in the branch, or the cluster's entry.
+// edited reports whether the running content of an assignment, with a digest, was never promoted.
+// This is the case if somebody edited it, or the cluster's entry, in the branch.
 func (e *environment) edited(c *cluster, target int, p *pair, digest string) bool {
 	if len(e.byHand) == 0 {
 		return false
@@ -225,7 +225,7 @@ type unreadCommit struct {
 	clusters map[*cluster]struct{}
 }
 
-// maxUnread is how many there may be before those are dropped that nothing runs.
+// maxUnread is how many unread commits there may be before those that no cluster runs are dropped.
 const maxUnread = 1000
 
 // said returns an identifier of the running content of an assignment: the commit, or the digest

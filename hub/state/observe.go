@@ -63,7 +63,7 @@ type observation struct {
 	changes      *Changes
 }
 
-// old reports whether there is a newer snapshot.
+// old reports whether a newer snapshot is known.
 func (o *observation) old() bool { return o.at.Before(o.snapshot) }
 
 // news sets the last contact of a cluster.
@@ -87,8 +87,8 @@ func (f *Fleet) news(h *contact, o *observation) {
 	}
 }
 
-// items takes the items of a report. It returns which assignments they are about, and those
-// that are about none.
+// items applies the items of a report. It returns the assignments that they are about, and the
+// names of the other items.
 func (f *Fleet) items(o *observation, places []clusterTarget) (found map[clusterTarget]bool, unknown []string) {
 	found = make(map[clusterTarget]bool, len(o.Items))
 	for i := range o.Items {
@@ -116,9 +116,10 @@ func (h *contact) identify(uid string, received time.Time) {
 	h.uid, h.before = uid, h.uid
 }
 
-// identifyOld takes the uid of a snapshot that is older than the last one. One that came late is
-// such, of a cluster that is there no more. Another cluster, with a clock that lags, sends them in
-// turns with newer ones: then there is a second one, made later, after the other's next.
+// identifyOld handles the uid of a snapshot that is older than the last one. A single late snapshot
+// may come from a cluster that no longer exists. A second cluster with a slow clock sends such
+// snapshots again and again, in turns with newer ones of the other cluster. In that case
+// identifyOld records a conflict.
 func (h *contact) identifyOld(o *observation) {
 	if o.UID == "" || h.uid == "" || o.UID == h.uid {
 		return
@@ -132,7 +133,7 @@ func (h *contact) identifyOld(o *observation) {
 // at returns when a report was observed. Clocks of reporters may be wrong.
 func (r *Report) at(received time.Time) time.Time {
 	at := r.At.UTC().Truncate(time.Millisecond)
-	switch first := time.UnixMilli(1).UTC(); { // 0 stands for never
+	switch first := time.UnixMilli(1).UTC(); { // 0 means never
 	case r.At.IsZero() || at.After(received):
 		return received
 	case at.Before(first):
@@ -276,7 +277,7 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	}
 	if is.reported == ReportedProgressing && it.Before != "" {
 		if _, known := e.byCommit[it.Commit]; !known {
-			o.whole = false // once it is known, the items say what it changes
+			o.whole = false // once it is known, the items define the change
 		}
 		now := is
 		if now.from = said; e.alike(c, target, &now, unique.Make(it.Before)) {
@@ -295,7 +296,7 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	differs := order != 0 || p.at == 0
 	switch {
 	case !newer:
-		o.whole = o.whole && (order == 0 || !o.Snapshot) // something else is known, which is newer
+		o.whole = o.whole && (order == 0 || !o.Snapshot) // newer, different content is known
 		if !elsewhere {
 			return
 		}
@@ -339,8 +340,8 @@ func compareOrigins(a, b place) int {
 		strings.Compare(x.Repository, y.Repository))
 }
 
-// compare orders two observations of one time: the greater one counts. They are equal where
-// they say the same: other commits with the same content do.
+// compare orders two observations of the same time: the greater one counts. They are equal if they
+// have the same content, even from different commits.
 func (e *environment) compare(c *cluster, target int, a, b *pair) int {
 	order := cmp.Or(a.reported.Compare(b.reported), strings.Compare(a.digest.Value(), b.digest.Value()),
 		strings.Compare(a.message.Value(), b.message.Value()), strings.Compare(a.applied.Value(), b.applied.Value()))
@@ -364,8 +365,8 @@ func (e *environment) alike(c *cluster, target int, p *pair, commit unique.Handl
 	return folder == otherFolder && entry == otherEntry
 }
 
-// content returns the digests of an assignment's folder and of a cluster's entry in the commit
-// of an observation, or the commit where it is not known.
+// content returns the digests of an assignment's folder and of a cluster's entry in the commit of
+// an observation. If the commit is not known, it returns the commit.
 func (e *environment) content(c *cluster, target int, p *pair) (folder, entry string) {
 	place, known := e.byCommit[p.commit.Value()]
 	if !known {

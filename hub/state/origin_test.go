@@ -66,8 +66,8 @@ func TestWhatIsReportedIsComparedWhole(t *testing.T) {
 		})
 	}
 
-	// An event that does not say where from is about what the last snapshot said. Once the environment's
-	// gitops names that place, it is ok.
+	// An event without a source is about the source of the last snapshot. Once the environment's
+	// gitops names that source, it is ok.
 	fleet := state.New(time.Hour, time.Minute, at)
 	fleet.Want(at, wanted("live3"))
 	item := state.Item{Assignment: "dev/store/till", Commit: is, State: state.ReportedOK, Origin: origin.Origin{Path: "live2/store/till"}}

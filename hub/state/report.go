@@ -21,7 +21,7 @@ type Report struct {
 	// At is when the state was observed, by the clock of the reporter; Received is the hub's clock.
 	// Reports about a cluster are ordered by At, and At is never after Received.
 	At, Received time.Time
-	By           string // who reports, for people
+	By           string // the reporter, for people
 	// Snapshot means that Items are all items of the cluster. It has no assignments other than
 	// these.
 	Snapshot bool
@@ -84,8 +84,8 @@ type Item struct {
 	Since   time.Time // since when, by the reporter's clock; zero if it is not known
 }
 
-// origin returns where the folder is taken from. Of a report that names a class, and no place, that
-// is the class's folder of whichever tree.
+// origin returns the source of the folder. If a report names a class and no source, it is the
+// class's folder in any tree.
 func (it *Item) origin() origin.Origin {
 	from := it.Origin.Clean()
 	_, folder, _ := strings.Cut(it.Assignment, "/")
@@ -102,7 +102,7 @@ const Unknown = "unknown"
 // its numbers.
 type Reported uint8
 
-// The states that are reported. Nothing is for an assignment that was there before and is absent
+// The reported states. Nothing is for an assignment that was on the cluster before and is absent
 // from a snapshot.
 const (
 	Nothing Reported = iota
@@ -110,7 +110,7 @@ const (
 	ReportedProgressing
 	ReportedDrifted
 	ReportedFailed
-	ReportedSuspended // somebody has told the reconciler to leave it as it is
+	ReportedSuspended // it is suspended in the reconciler
 )
 
 var reportedRanks = [...]int{Nothing: 0, ReportedOK: 1, ReportedProgressing: 2,
@@ -195,7 +195,8 @@ type Contact struct {
 // conflictHolds is how long two clusters of one name are a problem after they last took turns.
 const conflictHolds = time.Hour
 
-// Problem returns why what is known of a cluster may be of another one; "" for no reason.
+// Problem explains why the known state of a cluster may belong to another one. It returns "" if
+// there is no conflict.
 func (h *Contact) Problem() string {
 	if h.Conflict.IsZero() || h.Last.Sub(h.Conflict) > conflictHolds {
 		return ""
@@ -242,14 +243,14 @@ type State uint8
 
 // The states.
 const (
-	OK          State = iota // runs what is wanted, and is ready
+	OK          State = iota // runs the wanted content, and is ready
 	Progressing              // is about to
-	Behind                   // runs what its branch had before
-	Drifted                  // runs what was never promoted, or was changed on the cluster
+	Behind                   // runs earlier content of its branch
+	Drifted                  // runs content that was never promoted, or was changed on the cluster
 	Stale                    // the cluster has reported, but not lately
-	Missing                  // nobody has reported, or it is not on the cluster
-	Failed                   // runs what is wanted, and fails, or could not apply anything
-	Suspended                // somebody suspended it in its reconciler
+	Missing                  // there is no report, or it is not on the cluster
+	Failed                   // runs the wanted content, and fails, or could not apply anything
+	Suspended                // is suspended in its reconciler
 	numStates
 )
 
@@ -297,7 +298,7 @@ func Parse(name string) (State, error) {
 // Tally counts assignments on clusters by their state. The states add up to Wanted.
 type Tally [numStates]int
 
-// Wanted returns how many there are in all states.
+// Wanted returns the number of assignments in all states.
 func (t *Tally) Wanted() int {
 	n := 0
 	for _, c := range t {

@@ -55,7 +55,7 @@ func TestUnread(t *testing.T) {
 	report("c1", "", "d2", state.ReportedProgressing, false)
 	const digest = "progressing the hub has not read digest d2 yet; m"
 	expect("others", "progressing the hub has not read commit 3 yet", digest)
-	for range 3 { // again does not make it newer
+	for range 3 { // another report does not make it newer
 		now = now.Add(grace / 3)
 		report("c0", "3", "", state.ReportedOK, false)
 	}

@@ -65,7 +65,7 @@ type Ring struct {
 	Name string `json:"name,omitempty"`
 	Base string `json:"base"` // S
 	Own  string `json:"own"`  // E
-	// BaseTime and OwnTime are when S and E were committed; the zero Time where that is not known.
+	// BaseTime and OwnTime are when S and E were committed, or the zero Time if that is not known.
 	BaseTime time.Time `json:"baseTime,omitzero"`
 	OwnTime  time.Time `json:"ownTime,omitzero"`
 }
@@ -75,10 +75,10 @@ type Folder struct {
 	Name        string   `json:"name"`
 	ClusterType string   `json:"clusterType"`
 	Ring        string   `json:"ring,omitempty"`
-	Base        string   `json:"base"` // S, which it was compiled from
+	Base        string   `json:"base"` // S, the commit from which it was compiled
 	Targets     []Target `json:"targets"`
-	// Listed says that the platform lists the clusters: each of them is to report. Otherwise
-	// the folder counts as one cluster, in the worst state of those that report.
+	// Listed means that the platform lists the clusters, and that each of them must report.
+	// Otherwise the folder counts as one cluster, in the worst reported state.
 	Listed bool `json:"listed,omitempty"`
 }
 
@@ -148,7 +148,7 @@ func (f *Folder) target(name string) *Target {
 	return &f.Targets[i]
 }
 
-// In returns the place of a commit in Commits; -1 where it is not among them.
+// In returns the place of a commit in Commits, or -1 if it is not among them.
 func (w *Wanted) In(commit string) int {
 	return slices.IndexFunc(w.Commits, func(c Commit) bool { return c.ID == commit })
 }
@@ -238,8 +238,8 @@ func (w *Wanted) Bound() error {
 	return nil
 }
 
-// bounded returns a text, or its beginning and a digest of it where a database cannot keep it, so
-// that texts that differ still do.
+// bounded returns a text if a database can store it, and otherwise its beginning and a digest of
+// it. Different texts therefore stay different.
 func bounded(text string) string {
 	if storable(text) {
 		return text

@@ -69,7 +69,7 @@ func (s *Store) RevokeOthers(ctx context.Context, cluster, environment, but stri
 	return err
 }
 
-// revoke ends tokens. Which ended, and after which, is for EndedTokens.
+// revoke ends tokens, and numbers their ends for EndedTokens.
 func (s *Store) revoke(ctx context.Context, at time.Time, where string, args ...any) (n int64, err error) {
 	err = s.transaction(ctx, func(tx *sql.Tx) error {
 		if _, err := s.exec(ctx, tx, `UPDATE token_ended SET number = number + 1`); err != nil {
@@ -137,8 +137,8 @@ func (s *Store) Events(ctx context.Context, before int64, most int) ([]api.Event
 	return out, s.problem(err)
 }
 
-// EndSession notes that a session, or a sign-in, has ended, which would have held until a time. Of all
-// calls for one id, at all hubs of the database, first is true for exactly one.
+// EndSession records the end of a session or a sign-in that would otherwise be valid until a time.
+// Of all calls with one id, at all hubs of the database, first is true for exactly one.
 func (s *Store) EndSession(ctx context.Context, id string, now, until time.Time) (first bool, err error) {
 	n, err := s.exec(ctx, s.db, `INSERT INTO ended_session (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
 		id, until.UnixMilli())
@@ -148,7 +148,7 @@ func (s *Store) EndSession(ctx context.Context, id string, now, until time.Time)
 	return err == nil && n > 0, s.problem(err)
 }
 
-// EndedSessions returns the sessions and the sign-ins that have ended and would hold otherwise.
+// EndedSessions returns the sessions and sign-ins that have ended before their time was over.
 func (s *Store) EndedSessions(ctx context.Context, now time.Time) ([]string, error) {
 	ids, err := column[string](ctx, s, s.read, `SELECT id FROM ended_session WHERE until >= ?`,
 		now.Add(-time.Hour).UnixMilli())

@@ -98,8 +98,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// A copy has the hashes of tokens and the keys of sessions: nobody else may read it, also while
-// it is written.
+// A copy has the hashes of tokens and the keys of sessions: no other user may read it, even while
+// it is being written.
 func TestBackupIsPrivate(t *testing.T) {
 	h, _ := served(t)
 	dir := t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-// Older makes a database as a hub made it that had the migrations up to a number.
+// Older makes a database as a hub with the migrations up to a number has made it.
 func Older(ctx context.Context, name string, number int) error {
 	s := &Store{postgres: IsPostgres(name), terms: newTerms(), statistics: newStatistics()}
 	if err := s.open(name); err != nil {

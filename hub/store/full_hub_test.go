@@ -60,7 +60,7 @@ func TestSlowFullDisk(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("/tmp", "full") // PostgreSQL runs as another user, who must reach it
+			dir, err := os.MkdirTemp("/tmp", "full") // PostgreSQL runs as another user, and must reach it
 			if err != nil {
 				t.Fatal(err)
 			}

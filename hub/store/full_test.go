@@ -90,8 +90,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestLocked has another program lock the database: a write waits, and fails after a while, or
-// where nobody waits for it any more.
+// TestLocked has another program lock the database. A write waits, and fails after a while, or when
+// its context ends.
 func TestLocked(t *testing.T) {
 	ctx := context.Background()
 	name := filepath.Join(t.TempDir(), "hub.db")

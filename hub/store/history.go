@@ -21,13 +21,13 @@ import (
 type Filter struct {
 	state.Filter
 	Since, Until time.Time // zero for any; the latter is not included
-	Before       int64     // those with a lower number; 0 for all
+	Before       int64     // only lower numbers; 0 means all
 }
 
-// ErrWorkspace is the error of a question by workspaces about the past, which has none.
+// ErrWorkspace is the error of a question about past workspaces, which the history does not have.
 var ErrWorkspace = errors.New("of what was, workspaces are not known: ask for a workload")
 
-// transitionFields returns the fields of an api.Transition as SQL, with those of its ring and base.
+// transitionFields returns the fields of an api.Transition as SQL, including the ring and the base.
 func transitionFields(ring, base string) string {
 	return "h.change, h.at, e.text, c.text, ct.text, COALESCE(f.text, ''), " + ring + ", " + base +
 		", w.text, t.text, h.was, h.state, v.text, d.text, n.text, k.text, m.text"
@@ -178,9 +178,9 @@ const longEnough = 2 * time.Second
 // inPart is how many changes are read at once if no index covers the filter.
 const inPart = 100_000
 
-// History returns at most so many transitions, the newest first, and the number of the one before
-// which the list goes on; 0 for the end. There may be fewer than so many where those that match are
-// rare. The list is never nil.
+// History returns at most so many transitions, the newest first. next is the number before which
+// the list continues, or 0 at the end. There may be fewer transitions if matches are rare. The list
+// is never nil.
 func (s *Store) History(ctx context.Context, f Filter, most int) (found []api.Transition, next int64, err error) {
 	found = []api.Transition{}
 	ids, there, err := s.idsOf(ctx, f.Filter)

@@ -21,8 +21,8 @@ type Loader interface {
 	Assignment(environment, cluster, target string, s state.Stored)
 }
 
-// Load gives a Loader what changed after a number, and returns the number of the last change. It
-// sees the database at one moment.
+// Load passes the changes after a number to a Loader, and returns the number of the last change. It
+// reads the database at one moment.
 func (s *Store) Load(ctx context.Context, after int64, into Loader) (int64, error) {
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: s.postgres})
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Load(ctx context.Context, after int64, into Loader) (int64, erro
 	return last, nil
 }
 
-// Load gives a Loader what others have changed after a number.
+// Load passes the changes of others after a number to a Loader.
 func (t *Tx) Load(ctx context.Context, after int64, into Loader) error {
 	switch {
 	case after == t.began:
@@ -217,7 +217,7 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 		_, err = t.store.exec(ctx, t.tx, `DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`, r.Cluster)
 	}
 	is := *r
-	is.At = r.At.UTC() // a zone may be one that JSON does not take
+	is.At = r.At.UTC() // JSON may not accept its zone
 	content, marshal := json.Marshal(&is)
 	if marshal != nil { // nor does it accept some other times
 		return false, nil

@@ -87,7 +87,7 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// Migrations are run in the order of their numbers, which is not that of their names.
+// Migrations run in the order of their numbers, not of their names.
 func TestNumbered(t *testing.T) {
 	of := func(names ...string) (fs fstest.MapFS) {
 		fs = fstest.MapFS{}
@@ -290,7 +290,7 @@ func answers(t *testing.T, h *hub.Hub) string {
 	return b.String()
 }
 
-// newer opens what a later hub left.
+// newer opens the database of a later version.
 func newer(t *testing.T, database func() string) {
 	name := database()
 	last := last(t)

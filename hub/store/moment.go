@@ -28,7 +28,7 @@ func placeOf(f *state.Filter, t *api.Transition) *Place {
 	return p
 }
 
-// ErrPlace is the error where nothing is known any more of the environment of a Place.
+// ErrPlace is the error if the environment of a Place is not known any more.
 var ErrPlace = errors.New("nothing is known of the environment")
 
 // part is a part of a moment that is read at once: a workload in an environment, or a cluster in
@@ -38,7 +38,7 @@ type part struct {
 	environmentID         int64
 }
 
-// moment is a question about what there was at a time.
+// moment is a question about the state at a time.
 type moment struct {
 	*Store
 	state.Filter
@@ -129,9 +129,9 @@ type term struct {
 	text string
 }
 
-// distinctOf returns the beginning of a query, with the distinct values of a table's column as the
-// ids of d. It reads one row of an index for each value. The condition where ends with AND, and is
-// used twice.
+// distinctOf returns the beginning of a query, with the distinct values of a table's column as
+// d.id. It reads one row of an index for each value. The query uses the condition where twice. The
+// condition must end with AND.
 func distinctOf(column, table, where string) string {
 	least := "SELECT MIN(" + column + ") FROM " + table + " WHERE " + where
 	return "WITH RECURSIVE d(id) AS (" + least + " 1 = 1 UNION ALL SELECT (" + least + " " + column +

@@ -26,8 +26,8 @@ func (s *Store) Notifications(ctx context.Context, prefix string) (map[string]No
 	return out, s.problem(err)
 }
 
-// AddNotification adds one, and more with it. It adds nothing, and returns false, where the
-// first one is there: only one hub can add it.
+// AddNotification adds a notification, and more with it. If the first one exists already, it adds
+// nothing and returns false: only one hub can add it.
 func (s *Store) AddNotification(ctx context.Context, first Notification, more ...Notification) (added bool, err error) {
 	err = s.transaction(ctx, func(tx *sql.Tx) error {
 		n, err := s.exec(ctx, tx,
@@ -63,8 +63,8 @@ func (s *Store) notification(ctx context.Context, q string, args ...any) (bool, 
 	return n > 0, s.problem(err)
 }
 
-// Lease reports whether a hub may do, until now and a while, what one of all hubs is to do. The
-// one that has it keeps it as long as it asks again within that while.
+// Lease reports whether a hub may do work that only one of all hubs may do, for a while from now.
+// The holder keeps the lease if it calls Lease again within that while.
 func (s *Store) Lease(ctx context.Context, name, holder string, now time.Time, life time.Duration) (bool, error) {
 	return s.notification(ctx, `INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET at = excluded.at, reference = excluded.reference
 WHERE notification.reference = excluded.reference OR notification.at < ?`, "lease/"+name, now.UnixMilli(), holder, now.Add(-life).UnixMilli())

@@ -140,7 +140,7 @@ func PositionOf(r *api.Release) ReleasePosition {
 	return ReleasePosition{r.At.UnixMilli(), r.Environment, r.Ring, r.Commit}
 }
 
-// Valid reports whether it may be the position of a release.
+// Valid reports whether p can be the position of a release.
 func (p ReleasePosition) Valid() bool {
 	return p.Environment != "" && p.Commit != "" && storable(p.Environment+p.Ring+p.Commit)
 }
@@ -155,8 +155,8 @@ func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since 
 	return s.ReleasesAfter(ctx, of, since, ReleasePosition{}, 1<<30)
 }
 
-// ReleasesAfter is Releases, of those whose At is a time or later, after a position. The zero
-// ReleasePosition is before all. The list is never nil.
+// ReleasesAfter returns, like Releases, the releases after a position, if their At is a time or
+// later. The zero ReleasePosition is before all releases. The list is never nil.
 func (s *Store) ReleasesAfter(
 	ctx context.Context, of state.Environments, since time.Time, after ReleasePosition, most int,
 ) ([]api.Release, error) {

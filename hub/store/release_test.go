@@ -74,7 +74,7 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// Times of releases are in the order of the branch, also where two were made in one second.
+// The times of releases have the order of the branch, even for two in the same second.
 func TestReleasesInOrder(t *testing.T) {
 	at := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
 	w := &state.Wanted{}

@@ -43,7 +43,7 @@ func (s *Store) query(q string) string {
 	return b.String()
 }
 
-// readLimit is how long an answer may take. Nobody waits longer for a database that hangs.
+// readLimit is how long an answer may take if a database hangs.
 const readLimit = 20 * time.Second
 
 // rows calls scan for each row of a query.
@@ -112,7 +112,7 @@ func (m milliseconds) Scan(value any) error {
 	return nil
 }
 
-// storable reports whether a text can be in a database: PostgreSQL takes no others.
+// storable reports whether a database can store a text. PostgreSQL accepts no others.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 // storableOf returns the texts that the database can keep.
@@ -272,7 +272,7 @@ func (t *terms) clear() {
 	t.known = map[string]int64{}
 }
 
-// valid forgets all ids where texts were removed since.
+// valid forgets all ids if texts were removed since.
 func (t *terms) valid(cleared int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -347,8 +347,8 @@ type statistics struct {
 	due     int // the number of changes at which to analyze again
 }
 
-// firstStatistics is how many changes are written before PostgreSQL is to look at them. It is to
-// look again at twice as many.
+// firstStatistics is the number of changes after which PostgreSQL first updates its statistics. It
+// updates them again after twice as many.
 const firstStatistics = 10_000
 
 func newStatistics() *statistics {
@@ -356,7 +356,7 @@ func newStatistics() *statistics {
 	return &statistics{ctx: ctx, cancel: cancel, due: firstStatistics}
 }
 
-// end ends what runs, and waits for it.
+// end stops the updates in progress, and waits for them.
 func (st *statistics) end() {
 	st.mu.Lock()
 	st.cancel()

@@ -59,8 +59,8 @@ func IsPostgres(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }
 
-// Open opens a database, a file's path or the address of a PostgreSQL, and brings its tables
-// up to date.
+// Open opens a database, and brings its tables up to date. name is a file's path or the address of
+// a PostgreSQL.
 func Open(ctx context.Context, name string) (*Store, error) {
 	s := &Store{postgres: IsPostgres(name), terms: newTerms(), statistics: newStatistics()}
 	if err := s.open(name); err != nil {
@@ -98,8 +98,8 @@ func (s *Store) open(name string) (err error) {
 	if err := private(name); err != nil {
 		return err
 	}
-	// There is one writer at a time. Others wait here, and not in the database, which would
-	// have them look again and again.
+	// There is only one writer at a time. Others wait here. In the database, they would check again
+	// and again.
 	if s.db, err = sql.Open("sqlite", sqliteAddress(name, "immediate", 32<<10)); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s *Store) Close() error {
 	return errors.Join(s.read.Close(), s.db.Close())
 }
 
-// Ping returns an error where the database does not answer.
+// Ping returns an error if the database does not answer.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.there(); err != nil {
 		return err
@@ -249,8 +249,8 @@ func numbered(in fs.FS) ([]migration, error) {
 	return all, nil
 }
 
-// begin makes the table of migrations. PostgreSQL would let two hubs make it at once, and one of
-// them fail: they wait for each other.
+// begin creates the table of migrations. If two hubs created it at once, PostgreSQL would let one
+// of them fail, so they wait for each other.
 func (s *Store) begin(ctx context.Context) error {
 	return s.transaction(ctx, func(tx *sql.Tx) error {
 		if s.postgres {
@@ -344,8 +344,8 @@ func durable(file string) error {
 // report would be refused right after one byte could be written.
 const probed = 64 << 10
 
-// Probe writes something that takes room, and removes it. It returns an error where that cannot be
-// written.
+// Probe writes some data that needs space, and removes it. It returns an error if the data cannot
+// be written.
 func (s *Store) Probe(ctx context.Context) error {
 	if err := s.there(); err != nil {
 		return err

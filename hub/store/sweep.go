@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// inStep is how many rows a step of a sweep looks at: nobody else writes meanwhile.
+// inStep is how many rows a step of a sweep reads. No one else can write meanwhile.
 const inStep = 500
 
 // PostgreSQL has no partitions by month for this. The last transition of each assignment in a month
@@ -63,8 +63,8 @@ func (t *Tx) sweepTransitions(ctx context.Context, before int64) (last int64, er
 	return last, nil
 }
 
-// sweepTallies removes parts that were gone before a time, what others counted until their last
-// tally before it, and what folders had until what they had last before it.
+// sweepTallies removes the parts that ended before a time. Of other parts it removes the tallies,
+// and of folders the history, that were replaced before that time.
 func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err error) {
 	const gone = `SELECT id FROM part WHERE closed > 0 AND closed < ? ORDER BY closed, id LIMIT 100`
 	for _, q := range []string{`DELETE FROM tally WHERE part IN (` + gone + `)`,
@@ -80,7 +80,7 @@ func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err err
 	if _, err := t.store.exec(ctx, t.tx, `DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`, before, before); err != nil {
 		return false, err
 	}
-	// Part by part, what is removed is read, and nothing that stays.
+	// It reads the removed rows part by part, and no row that stays.
 	const most = 10 * inStep
 	n, err := t.store.exec(ctx, t.tx, `DELETE FROM tally WHERE (part, at) IN (SELECT x.part, x.at FROM part p CROSS JOIN tally x
 WHERE x.part = p.id AND x.at < (SELECT MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at < ?) LIMIT ?)`, before, most)
@@ -90,7 +90,7 @@ WHERE x.part = p.id AND x.at < (SELECT MAX(y.at) FROM tally y WHERE y.part = p.i
 // cleanEvery is how often unused texts are looked for: that reads everything.
 const cleanEvery = 24 * time.Hour
 
-// Clean removes texts that nothing names any more, once a day. Several hubs may call it.
+// Clean removes texts that no row uses any more, once a day. Several hubs may call it.
 func (s *Store) Clean(ctx context.Context, now time.Time) error {
 	due := false
 	begun, err := s.Write(ctx, func(t *Tx) error {
@@ -129,8 +129,8 @@ type bits []uint64
 
 func (b bits) has(id int64) bool { return int(id/64) < len(b) && b[id/64]&(1<<(id%64)) != 0 }
 
-// unused returns the ids of texts that nothing names, of those up to a change. Rows of later
-// changes may name them again.
+// unused returns the ids of texts that no row up to a change uses. Rows of later changes may use
+// them again.
 func (s *Store) unused(ctx context.Context, until int64) (unused []int64, err error) {
 	used := bits{}
 	for _, table := range []struct {
@@ -194,7 +194,7 @@ func (s *Store) namedByParts(ctx context.Context, on querier, used *bits) error 
 	return err
 }
 
-// removeTexts removes texts that nothing named until a change, and nothing has since.
+// removeTexts removes texts that no row used up to a change, unless a later row uses them.
 func (t *Tx) removeTexts(ctx context.Context, since int64, ids []int64) error {
 	used := bits{}
 	err := t.store.named(ctx, t.tx, "assignment", ofAssignments, &used, ` WHERE change > ?`, since)

@@ -52,7 +52,8 @@ func (t *Tx) tally(ctx context.Context, at int64, counts map[state.Part]state.Ta
 	return nil
 }
 
-// differing returns the counts that differ from the last ones; of parts that are gone, none.
+// differing returns the counts that differ from the last ones. The counts of parts that have ended
+// are zero.
 func differing(open map[state.Part]openPart, counts map[state.Part]state.Tally) map[state.Part]state.Tally {
 	differ := map[state.Part]state.Tally{}
 	for p, tally := range counts {
@@ -68,7 +69,7 @@ func differing(open map[state.Part]openPart, counts map[state.Part]state.Tally) 
 	return differ
 }
 
-// writeTallies writes counts, and brings the open parts up to date.
+// writeTallies writes counts, and updates the open parts.
 func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]openPart,
 	differ map[state.Part]state.Tally) error {
 	ids := map[state.Part]int64{}
@@ -116,7 +117,7 @@ func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]ope
 	return err
 }
 
-// ofParts sets the ids of parts, and returns the keys of those that the database never had.
+// ofParts sets the ids of parts, and returns the keys of the parts that are new to the database.
 func (t *Tx) ofParts(ctx context.Context, parts map[state.Part]int64) (map[state.Part][6]int64, error) {
 	texts := map[string]int64{}
 	for p := range parts {

@@ -12,7 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// views have the columns that docs/hub-notifications.md promises, of those types, and no others.
+// views checks that the views have exactly the columns and types that docs/hub-notifications.md
+// promises.
 func views(t *testing.T, database func() string) {
 	text, err := os.ReadFile("../../docs/hub-notifications.md")
 	if err != nil {

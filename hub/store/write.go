@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Tx is one write. Nobody else writes until it ends.
+// Tx is a write transaction. No other one can write until it ends.
 type Tx struct {
 	store *Store
 	conn  *sql.Conn
@@ -246,7 +246,7 @@ func unpack(data []byte) (*state.Wanted, error) {
 	if err := json.NewDecoder(z).Decode(w); err != nil {
 		return nil, err
 	}
-	_, err = io.Copy(io.Discard, z) // which verifies the checksum
+	_, err = io.Copy(io.Discard, z) // this verifies the checksum
 	return w, err
 }
 
@@ -266,7 +266,7 @@ type assignmentChange struct {
 	state.Row
 }
 
-// place tells assignments on clusters apart.
+// place identifies an assignment on a cluster.
 func (c *assignmentChange) place() [3]string { return [3]string{c.Environment, c.Cluster, c.Target} }
 
 // changesAtOnce is how many changes are in memory as they are written.
@@ -346,8 +346,8 @@ func (t *Tx) changes(ctx context.Context, now time.Time, batch []assignmentChang
 	return err
 }
 
-// isNew reports whether the database has no row of an assignment for sure: it is new in an
-// environment that had none.
+// isNew reports whether the database certainly has no row of an assignment. That is so if it is new
+// in an environment without assignments.
 func (t *Tx) isNew(ctx context.Context, c *assignmentChange, environment int64) (bool, error) {
 	if !c.New {
 		return false, nil
