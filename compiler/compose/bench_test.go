@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
-// planned returns what plans a generated platform.
+// planned returns a function that plans a generated platform.
 func planned(b *testing.B, size generate.Size) func() *compose.Plan {
 	b.Helper()
 	dir := b.TempDir()
@@ -59,8 +59,8 @@ func graphs(b *testing.B, plan *compose.Plan) []*compose.Graph {
 	return out
 }
 
-// BenchmarkCompose plans and composes 5,000 assignments whose configurations many
-// share, and 5,000 that differ in each.
+// BenchmarkCompose plans and composes 5,000 assignments with few different configurations, and
+// 5,000 with a configuration each.
 func BenchmarkCompose(b *testing.B) {
 	for name, distinct := range map[string]bool{"shared": false, "distinct": true} {
 		b.Run(name, func(b *testing.B) {

@@ -10,10 +10,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
-// ApplicationValues composes what an application gives the chart of a deployment
-// target, by the rules of configs: the values for all deployment targets are the lower
-// layer, those of the target the higher one. The graph has neither contracts nor
-// secrets: a chart's values are written into files.
+// ApplicationValues composes the values that an application sets for the chart of a deployment
+// target. It uses the rules of configs: the values for all deployment targets are the lower layer,
+// and the target's own values are the higher one. The graph has neither contracts nor secrets: a
+// chart's values are written into files.
 func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, eval *expr.Evaluator) *Graph {
 	m := p.memo.merger(eval)
 	defer p.memo.release(m)
@@ -41,9 +41,9 @@ func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, e
 	return m.finish()
 }
 
-// Application composes the values of a target of an application, which has no
-// platform: each folder's are defaults over those of the folder above it, and the
-// contract fills in what they leave open. Several goroutines may call it.
+// Application composes the values of a target of an application, which has no platform. Each
+// folder's values are defaults that override the values of its parent folder. The contract fills in
+// the missing values. Several goroutines may call it.
 func Application(t *model.ApplicationTarget, eval *expr.Evaluator) *Graph {
 	m := (&memo{}).merger(eval)
 	for layer, of := range t.Layers {
@@ -63,9 +63,9 @@ func Application(t *model.ApplicationTarget, eval *expr.Evaluator) *Graph {
 	return m.finish()
 }
 
-// withoutReplaced returns a tree without the mappings for which a deeper folder has
-// another value: what a still deeper one writes there begins anew, as with files
-// that Helm is given one after the other.
+// withoutReplaced returns a tree without the mappings that a deeper folder replaces by
+// another value. The values of a still deeper folder then start over, as with several files
+// for Helm.
 func withoutReplaced(t, over model.Tree) model.Tree {
 	if t.Kind != model.StructTree || over.Kind != model.StructTree {
 		return t
@@ -84,7 +84,7 @@ func withoutReplaced(t, over model.Tree) model.Tree {
 	return out
 }
 
-// withoutSecrets reports references to secrets: what a chart gets is plain text.
+// withoutSecrets reports references to secrets: a chart's values are plain text.
 func (m *merger) withoutSecrets(target model.Ref) {
 	_, secrets := splitSecrets(m.graph.Values)
 	for _, s := range secrets {
@@ -96,9 +96,9 @@ func (m *merger) withoutSecrets(target model.Ref) {
 	}
 }
 
-// WithPlatform puts the platform's values into those of a chart, which are the
-// graph's, at the path that the deployment target names; without one it returns
-// the application's. What the application gives is never replaced: that is a
+// WithPlatform adds the platform's values to the chart's values, which are the graph's,
+// at the path that the deployment target names. Without a path it returns the
+// application's values. It never replaces a value of the application, but returns a
 // diagnostic.
 func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (model.Value, []diag.Diagnostic) {
 	at := a.Manifests.Helm.PlatformValues

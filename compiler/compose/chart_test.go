@@ -35,8 +35,8 @@ workloads: shop: {
 }
 `
 
-// TestChartValues has the rules by which a chart's values compose, of what is for
-// all targets, of one target, and of the platform.
+// TestChartValues has the rules for the composition of a chart's values: for all targets, for one
+// target, and from the platform.
 func TestChartValues(t *testing.T) {
 	for _, test := range []struct{ name, all, target, want string }{
 		{"none", ``, ``, `{}`},

@@ -1,11 +1,11 @@
-// Package compose resolves what the assignments of one environment are
-// configured with: the namespace, the configuration graph by layered
-// unification with provenance, and the namespace service and reconciler where
-// they are functions of the assignment.
+// Package compose computes the configuration of the assignments of one environment. It
+// composes the namespace, and the configuration graph by layered unification with provenance.
+// It also computes the namespace service and the reconciler, if they are functions of the
+// assignment.
 //
-// Assignments with the same configs, contracts and facts form a tuple, which is
-// composed once. Data unify in Go; CUE is asked only for what is open. Both ways are here,
-// one beside the other, since they have to give the same.
+// Assignments with the same configs, contracts and facts form a tuple, which is composed once.
+// Data unify in Go. CUE evaluates only open expressions. The code for both is in this package,
+// side by side, because the results must be the same.
 package compose
 
 import (
@@ -24,30 +24,30 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// Functions evaluates what is a function of the assignment; *evaluate.Package does.
+// Functions evaluates functions of the assignment; *evaluate.Package implements it.
 type Functions interface {
 	Apply(context.Context, []function.Call) ([]function.Outcome, error)
 }
 
-// Plan says what each assignment of one environment is configured by, before
-// anything is composed. It is made by NewPlan, and may be used by several
-// goroutines.
+// Plan has the configs, contracts and facts of each assignment of one
+// environment, before composition. NewPlan makes it. Several goroutines may use
+// it.
 type Plan struct {
 	// Namespaces are by assignment, in the order of the schedule.
 	Namespaces []string
-	// Failed says by assignment that an error concerns it whatever it composes to.
+	// Failed reports, by assignment, an error that does not depend on its configuration.
 	Failed []bool
-	// Tuples are the distinct ones, in the order of their first assignments.
+	// Tuples are the distinct tuples, in the order of their first assignments.
 	Tuples []Tuple
-	// TupleOf is by assignment the number of its tuple.
+	// TupleOf is the number of the tuple, by assignment.
 	TupleOf []int32
 	// Matches counts the assignments that each config matches, in the order of the
 	// environment's configs.
 	Matches []int
 	// Empty are the configs and config schemas that match no assignment.
 	Empty []Empty
-	// Shared are the reconciler's options that the assignments of a cluster type
-	// share, by cluster type; one is absent where its reconciler has errors.
+	// Shared are the reconciler's options that the assignments of a cluster type share, by cluster
+	// type. Cluster types whose reconciler has errors are missing.
 	Shared map[string]model.Value
 
 	env         *model.Environment
@@ -56,14 +56,14 @@ type Plan struct {
 	functions   *functions
 	memo        *memo
 	elsewhere   *expr.Elsewhere
-	// by the class's folder, sorted by name; nil where no config uses facts of them
+	// by the class's folder, sorted by name; nil if no config uses facts of clusters
 	clusters   map[string][]*model.Cluster
-	hidden     bool      // whether errors hide some
+	hidden     bool      // whether errors hide clusters
 	configs    [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas    [][]int32 // assignment -> the config schemas that match it
 	ds         []planDiagnostic
 	vocabulary func() selector.Vocabulary // of matches
-	// why there are no assignments, as diagnostics follow from it; "" where there are some
+	// why there are no assignments, in the form that diagnostics follow from; "" if there are any
 	nothing string
 
 	configDigests, schemaDigests [][]byte
@@ -74,30 +74,30 @@ type Plan struct {
 type Empty struct {
 	Ref     model.Ref
 	Allowed bool // by allowEmpty
-	// Warning says so: diag.SelectsNothing, unresolved.
+	// Warning reports it: diag.SelectsNothing, unresolved.
 	Warning diag.Diagnostic
 }
 
-// Tuple is a set of assignments that are configured alike.
+// Tuple is a set of assignments with the same configuration.
 type Tuple struct {
-	// Digest identifies all that the graph is composed of.
+	// Digest identifies the complete input of the graph.
 	Digest [sha256.Size]byte
 	// Assignments by number, ascending.
 	Assignments []int32
-	// PerCluster says that configs use facts of single clusters. Then Clusters are those of the
-	// class that are listed, sorted by name, and it is composed for each of them.
+	// PerCluster means that configs use facts of single clusters. Clusters are then the listed
+	// clusters of the class, sorted by name, and the tuple is composed for each of them.
 	PerCluster bool
 	Clusters   []*model.Cluster
 
 	configs, schemas []int32
-	// uncontracted says that the contracts hold for the values on each cluster, and not for
-	// what all clusters have in common.
+	// uncontracted means that the contracts apply to the values on each cluster, and not to the
+	// values that all clusters have in common.
 	uncontracted bool
 }
 
-// NewPlan plans the assignments of a schedule. The diagnostics are unresolved
-// and name the assignments that they concern. elsewhere evaluates expressions that
-// may take long; nil for where they are met.
+// NewPlan plans the assignments of a schedule. The diagnostics are unresolved and name the
+// assignments that they concern. elsewhere evaluates expressions that may take long; if it is nil,
+// they are evaluated in this process.
 func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, f Functions,
 	satisfies selector.Satisfier, elsewhere *expr.Elsewhere) (*Plan, []diag.Diagnostic, error) {
 	p := &Plan{
@@ -115,7 +115,7 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		schemaDigests: rawDigests(env.ConfigSchemas, func(s *model.ConfigSchema) model.Digest { return s.Digest }),
 	}
 	p.vocabulary = sync.OnceValue(p.vocabularyOf)
-	// The clusters of each class count only where configs use facts of single clusters.
+	// The clusters of each class matter only if configs use facts of single clusters.
 	if slices.ContainsFunc(env.Configs, func(c model.Config) bool { return usesCluster(&c) }) {
 		p.clusters, p.hidden = map[string][]*model.Cluster{}, env.HidesClusters()
 		for i := range env.Clusters {
@@ -171,7 +171,7 @@ func (p *Plan) group() {
 	count := len(p.assignments)
 	digests := make([][sha256.Size]byte, 0, count)
 	first, sizes := make([]int32, 0, count), make([]int32, 0, count) // by tuple
-	// of tuples, by what their digests begin with, or the next that is free
+	// of tuples, by the first bytes of their digests, or the next free number
 	numbers := make(map[uint64]int32, count)
 	for i := range p.assignments {
 		digest := p.digest(i)
@@ -232,9 +232,9 @@ func (p *Plan) ConfigSchemas(assignment int) []string {
 	return names
 }
 
-// UnusedLists warns of list strategies for paths that no assignment of their
-// config schema has a value at: most likely a misspelt path. used are the paths
-// that composed by a strategy in any tuple, of which none may have failed.
+// UnusedLists warns of list strategies for paths at which no assignment of their config schema has
+// a value. Most likely such a path is misspelt. used are the paths that composed by a strategy in
+// any tuple. No tuple may have failed.
 func (p *Plan) UnusedLists(used map[string]bool) []diag.Diagnostic {
 	if p.env.Incomplete {
 		return nil
@@ -266,11 +266,11 @@ func listRef(s *model.ConfigSchema, path string) model.Ref {
 	return model.Ref{Collection: "configSchemas", Name: s.Name, Path: "lists." + model.Label(path)}
 }
 
-// Prepared is what tuples need of functions of the assignment.
+// Prepared has the results of the functions that tuples use.
 type Prepared struct{ outcomes outcomes }
 
-// Prepare evaluates the configs of tuples that are functions of the assignment,
-// all at once, which costs much less than one by one when they are composed.
+// Prepare evaluates the configs of tuples that are functions of the assignment, all at once. That
+// costs much less than one by one during the composition.
 func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
 	var calls []call
 	for _, n := range tuples {
@@ -280,7 +280,7 @@ func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
 	return &Prepared{made}, err
 }
 
-// PrepareOn does what Prepare does for a tuple on clusters.
+// PrepareOn is Prepare for a tuple on clusters.
 func (p *Plan) PrepareOn(ctx context.Context, tuple int32, clusters []*model.Cluster) (*Prepared, error) {
 	var calls []call
 	for _, c := range clusters {
@@ -290,8 +290,8 @@ func (p *Plan) PrepareOn(ctx context.Context, tuple int32, clusters []*model.Clu
 	return &Prepared{made}, err
 }
 
-// appendCalls appends the calls of a tuple's configs; cluster is nil for what all clusters
-// have in common.
+// appendCalls appends the calls of a tuple's configs; cluster is nil for the values that all
+// clusters have in common.
 func (p *Plan) appendCalls(calls []call, t *Tuple, cluster *model.Cluster) []call {
 	for _, n := range t.configs {
 		config := &p.env.Configs[n]
@@ -327,13 +327,13 @@ func (p *Plan) ofClusters(t *Tuple) []model.Ref {
 	return out
 }
 
-// uncontracted says whether nothing but the clusters of a class, each with its own values, gets
-// what they have in common. Where none are listed, others may pull the folder as it is.
+// uncontracted reports whether only single clusters of a class, with their own values, use the
+// common values. If no clusters are listed, others may pull the folder unchanged.
 func (p *Plan) uncontracted(ct *model.ClusterType) bool {
 	return len(p.clusters[ct.Name]) > 0 || ct.Entries == model.ClusterEntries || p.hidden
 }
 
-// usesCluster says whether a config has values for single clusters.
+// usesCluster reports whether a config has values for single clusters.
 func usesCluster(c *model.Config) bool { return slices.Contains(c.Facts, model.ClusterFact) }
 
 // Composer composes tuples of a plan, one after the other.
@@ -342,15 +342,15 @@ type Composer struct {
 	eval *expr.Evaluator
 }
 
-// NewEvaluator returns what evaluates the expressions of the plan's model.
+// NewEvaluator returns an evaluator for the expressions of the plan's model.
 func (p *Plan) NewEvaluator() *expr.Evaluator { return expr.New(p.elsewhere) }
 
 // NewComposer returns a composer, which is for one goroutine.
 func (p *Plan) NewComposer() *Composer { return &Composer{p, p.NewEvaluator()} }
 
-// Compose composes a tuple, by its number in Plan.Tuples, for which with must
-// have been prepared. Of one with Clusters it gives what they have in common: what follows
-// from no fact of a cluster, which may break contracts.
+// Compose composes a tuple, by its number in Plan.Tuples, for which with must have been prepared.
+// For a tuple with Clusters it composes only the values that they have in common, without configs
+// that use facts of a cluster. These values may break contracts.
 func (c *Composer) Compose(tuple int32, with *Prepared) *Graph { return c.ComposeOn(tuple, nil, with) }
 
 // ComposeOn composes a tuple on one of its Clusters, for which with must have been prepared.
@@ -364,7 +364,7 @@ func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared, ev
 	m.lists = p.strategies(t, m)
 	for _, n := range t.schemas {
 		if p.env.ConfigSchemas[n].Invalid {
-			m.graph.Failed = true // how lists compose, or what must hold, is not known
+			m.graph.Failed = true // the list strategies or the contracts are not known
 		}
 	}
 	layers := m.layers[:0]
@@ -429,7 +429,7 @@ func (p *Plan) strategies(t *Tuple, m *merger) map[string]listRule {
 	return rules
 }
 
-// contracts returns the tuple's contracts: the platform's by name, then those of
+// contracts returns the tuple's contracts: the platform's contracts by name, then the contracts of
 // the workload and the target.
 func (p *Plan) contracts(t *Tuple) []*model.Contract {
 	var out []*model.Contract

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Need is a key that a contract names, and what the values say to it.
+// Need is a key that a contract names, and whether the values satisfy it.
 type Need struct {
 	Path     string
 	Contract model.Ref
@@ -24,10 +24,10 @@ type Need struct {
 	Met      bool // false also for an optional key that is absent
 }
 
-// contracted checks the values against all contracts, and fills in their
-// defaults, which lie below the lowest layer. Each contract sees the values as
-// the configs made them, so that none depends on another's place; where several
-// fill in one key they must agree.
+// contracted checks the values against all contracts, and fills in their defaults, which are
+// below the lowest layer. Each contract sees the values as the configs made them, so that no
+// contract depends on the order of the others. If several contracts fill in one key, they must
+// agree.
 func (m *merger) contracted(contracts []*model.Contract) {
 	given := m.graph.Values
 	filled := map[string]fill{}
@@ -42,10 +42,10 @@ func (m *merger) contracted(contracts []*model.Contract) {
 	for _, path := range slices.Sorted(maps.Keys(filled)) {
 		f := filled[path]
 		if m.provenance.isAbove(path) {
-			m.provenance.unfold(path) // a struct that a config left empty is no leaf any more
+			m.provenance.unfold(path) // a struct that a config left empty is not a leaf any more
 		}
 		if names := model.Elements(path); isNull(m.graph.Removed, names) {
-			m.provenance.unfold(path) // what a config took away is there again
+			m.provenance.unfold(path) // a key that a config removed exists again
 			m.graph.Removed = restored(m.graph.Removed, names)
 		}
 		m.provenance.addSites(f.value, traitsOf(path, f.value), f.from...)
@@ -63,7 +63,8 @@ func (m *merger) contracted(contracts []*model.Contract) {
 	}
 }
 
-// check evaluates a contract on values: what it fills in, and whether it holds.
+// check evaluates a contract on values: it returns the filled in values, and whether the contract
+// holds.
 func (m *merger) check(c *model.Contract, values model.Value) ([]fill, bool) {
 	known := m.memo.contract(c)
 	if known.apart {
@@ -76,7 +77,7 @@ func (m *merger) check(c *model.Contract, values model.Value) ([]fill, bool) {
 	return known.fills("", values, r.Value), len(r.Problems) == 0
 }
 
-// whole asks for all of a contract, on the fields that it names.
+// whole returns a call for the whole contract, on the fields that it names.
 func (m *merger) whole(c *model.Contract, values model.Value) expr.Call {
 	if c.Mentions != nil {
 		values = project(values, c.Mentions)
@@ -99,7 +100,7 @@ func (m *merger) fill(filled map[string]fill, f fill) {
 	}
 }
 
-// breaches reports what a contract, one of all, says against the values.
+// breaches reports the problems of the values with a contract, which is one of contracts.
 func (m *merger) breaches(c *model.Contract, problems []expr.Problem, contracts []*model.Contract) {
 	for _, p := range problems {
 		if p.Unbounded {
@@ -127,7 +128,7 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem, contracts 
 
 func (m *merger) leafAt(path string) (Leaf, bool) { return leafAt(m.leaves(), path) }
 
-// leafAt returns the leaf at a path, or the list that the path is in.
+// leafAt returns the leaf at a path, or the list that contains the path.
 func leafAt(leaves []Leaf, path string) (Leaf, bool) {
 	i := slices.IndexFunc(leaves, func(l Leaf) bool { return l.Path == path || strings.HasPrefix(path, l.Path+"[") })
 	if i < 0 {
@@ -162,8 +163,8 @@ var (
 	outOfBound = lazyregexp.New(`^invalid value (.+) \(out of bound ([<>!=].+)\)$`)
 )
 
-// plain words what CUE says of a value that has another type than the contract wants, or is
-// beyond a bound.
+// plain rewrites CUE's message about a value of the wrong type, or a value beyond a
+// bound.
 func (m *merger) plain(p expr.Problem) string {
 	if bound := outOfBound.FindStringSubmatch(p.Message); bound != nil {
 		if pattern, ok := strings.CutPrefix(bound[2], "=~"); ok {
@@ -181,8 +182,8 @@ func (m *merger) plain(p expr.Problem) string {
 	return p.Message
 }
 
-// types returns the type of a value and that which a contract wants, where they differ; ""
-// where something else is wrong.
+// types returns the type of a value and the type that a contract requires, if they differ. It
+// returns "" for any other problem.
 func (m *merger) types(p expr.Problem) (given, wanted string) {
 	types := mismatched.FindStringSubmatch(p.Message)
 	leaf, there := m.leafAt(p.Path)
@@ -198,8 +199,8 @@ func (m *merger) types(p expr.Problem) (given, wanted string) {
 	return "", ""
 }
 
-// retype is how a value is written in the type that a contract wants; "" where it is not the
-// same value.
+// retype returns a hint to write a value in the type that a contract requires; "" if that would be
+// a different value.
 func (m *merger) retype(p expr.Problem) string {
 	given, wanted := m.types(p)
 	if given == "" {
@@ -219,8 +220,8 @@ func (m *merger) retype(p expr.Problem) string {
 
 var number = lazyregexp.New(`^-?[0-9]+$`)
 
-// unlisted is how a key gets a value that may be one of a config for single clusters, of which
-// none is listed; "" for another key.
+// unlisted returns a hint for a key that a config for single clusters may provide, if no such
+// cluster is listed; "" for any other key.
 func (m *merger) unlisted(p expr.Problem) string {
 	if !p.Missing || p.Path == "" || m.forClusters == "" {
 		return ""
@@ -229,8 +230,8 @@ func (m *merger) unlisted(p expr.Problem) string {
 		"give %s a value in another config that matches the assignment", m.clusterType, m.forClusters, p.Path)
 }
 
-// hint says what to do about a problem with a contract, which is of an assignment
-// or of a target of an application.
+// hint returns a hint for a problem with a contract of an assignment, of a test, or of a target of
+// an application.
 func hint(p expr.Problem, contract model.Ref) string {
 	where, kind := "in a config that matches the assignment", "contract"
 	if contract.Collection == "tests" {
@@ -263,7 +264,8 @@ func describe(o Origin) string {
 	return fmt.Sprintf("config %s, layer %d", o.Name, o.Layer)
 }
 
-// describeContract says whose contract it is that something in refers to.
+// describeContract describes the owner of a contract, given by the reference to the contract or
+// into it.
 func describeContract(ref model.Ref) string {
 	switch ref.Collection {
 	case "targets":
@@ -279,7 +281,7 @@ func describeContract(ref model.Ref) string {
 	return "contract of workload " + ref.Name
 }
 
-// needs notes which keys the contract names, for those who ask what is required.
+// needs notes the keys that the contract names, for users who want to know the requirements.
 func (m *merger) needs(c *model.Contract) {
 	if len(c.Fields) == 0 {
 		return
@@ -293,7 +295,7 @@ func (m *merger) needs(c *model.Contract) {
 	}
 }
 
-// project keeps some fields of a struct.
+// project returns a struct with only some of the fields.
 func project(v model.Value, names []string) model.Value {
 	var fields []model.Field
 	for _, name := range names {
@@ -304,16 +306,16 @@ func project(v model.Value, names []string) model.Value {
 	return model.StructOf(fields...)
 }
 
-// contract is a contract with what is known of it once for all tuples.
+// contract is a contract with the facts that all tuples share.
 //
-// A contract whose fields do not depend on each other is checked field by field,
-// and each field once for each of its values: most values of a tuple are those of
-// many others. Whatever does not hold this way is asked as a whole, so that what
-// is reported of it does not depend on the way.
+// If the fields of a contract do not depend on each other, the contract is checked field by field.
+// Each field is checked once for each of its values, because most values occur in many tuples. If
+// this way finds a problem, CUE evaluates the whole contract, so that the messages do not depend on
+// the way.
 type contract struct {
 	root   *root
 	paths  [][]string // of the fields that the contract names, by element
-	apart  bool       // fields are all that it says
+	apart  bool       // the fields are the whole contract
 	fields []*fieldContract
 }
 
@@ -321,11 +323,11 @@ type contract struct {
 type fieldContract struct {
 	expr.Field
 	parent string // the path of the struct
-	// nested are the contracts on the field's fields, where isStruct says that they
-	// are all its constraints.
+	// nested are the contracts on the field's fields. isStruct means that the field has no other
+	// constraints.
 	isStruct bool
 	nested   []*fieldContract
-	verdicts table[string, *verdict] // by the form of the value; "" for none
+	verdicts table[string, *verdict] // by the form of the value; "" if there is no value
 }
 
 // verdict is the answer of a contract for one value of a field.
@@ -336,15 +338,15 @@ type verdict struct {
 
 var holdsAsIs = &verdict{holds: true}
 
-// fill is a leaf that contracts give.
+// fill is a leaf that contracts fill in.
 type fill struct {
 	value model.Value
-	from  []*site // of the same path
+	from  []*site // all have the same path
 }
 
 func (f fill) path() string { return f.from[0].path }
 
-// contract returns what is known of a contract.
+// contract returns the shared facts of a contract.
 func (m *memo) contract(c *model.Contract) *contract {
 	if known, there := m.contracts.load(c); there {
 		return known
@@ -372,7 +374,7 @@ func fieldContracts(parent string, fields []expr.Field) []*fieldContract {
 	return out
 }
 
-// holds says whether contracts on fields hold for a struct, and appends what they
+// holds reports whether contracts on fields hold for a struct, and appends the values that they
 // fill in.
 func (m *merger) holds(c *contract, fields []*fieldContract, values model.Value, fills []fill) ([]fill, bool) {
 	for _, f := range fields {
@@ -396,14 +398,14 @@ func (m *merger) holds(c *contract, fields []*fieldContract, values model.Value,
 	return fills, true
 }
 
-// verdict asks for one field, once for each of its values.
+// verdict evaluates one field, once for each of its values.
 func (m *merger) verdict(c *contract, f *fieldContract, v model.Value, there bool) *verdict {
 	key := m.bytes[:0]
 	if there {
 		key = v.AppendBinary(key)
 	}
 	m.bytes = key
-	if len(key) >= sha256.Size { // the length tells a form from a digest
+	if len(key) >= sha256.Size { // forms and digests differ in their lengths
 		sum := sha256.Sum256(key)
 		key = append(key[:0], sum[:]...)
 	}
@@ -424,7 +426,7 @@ func (m *merger) verdict(c *contract, f *fieldContract, v model.Value, there boo
 	return f.verdicts.store(string(key), says)
 }
 
-// known is a load that does not copy the key.
+// known is load, but does not copy the key.
 func (f *fieldContract) known(key []byte) (*verdict, bool) {
 	f.verdicts.mu.RLock()
 	defer f.verdicts.mu.RUnlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
-// byCUE is what CUE makes of an expression, in a context of its own; ok is false
-// where it has no concrete value.
+// byCUE returns the result of CUE for an expression, in a context of its own; ok is false if it has
+// no concrete value.
 func byCUE(text string) (v model.Value, ok bool) {
 	c := cuecontext.New().CompileString("x: " + text).LookupPath(cue.ParsePath("x"))
 	if c.Validate(cue.Concrete(true), cue.Final()) != nil {
@@ -27,8 +27,8 @@ func byCUE(text string) (v model.Value, ok bool) {
 	return v, err == nil
 }
 
-// planOf plans one assignment of an environment, which all configs, sorted by name, list
-// strategies and contracts apply to.
+// planOf plans one assignment of an environment. All configs, sorted by name, list strategies and
+// contracts apply to it.
 func planOf(t *testing.T, configs []model.Config, lists map[string]model.ListStrategy, contracts ...*model.Contract) *compose.Plan {
 	t.Helper()
 	env := &model.Environment{
@@ -63,7 +63,7 @@ func graphOf(t *testing.T, plan *compose.Plan) *compose.Graph {
 	return plan.NewComposer().Compose(0, prepared)
 }
 
-// treeOf returns the tree of a value, as a config has it.
+// treeOf returns the tree of a value, as in a config.
 func treeOf(v model.Value) model.Tree {
 	if v.Kind() != model.Struct {
 		return model.Tree{Kind: model.FinalLeaf, Final: v}
@@ -80,7 +80,7 @@ type choices func(n int) int
 
 func random(r *rand.Rand) choices { return r.IntN }
 
-// drawn makes choices of data, all 0 at its end.
+// drawn makes choices from data, and then only 0.
 func drawn(data []byte) choices {
 	return func(n int) int {
 		if len(data) == 0 {
@@ -92,7 +92,7 @@ func drawn(data []byte) choices {
 	}
 }
 
-// scalars are near each other, so that they meet.
+// scalars are similar to each other, so that they often conflict or agree.
 var scalars = func() []model.Value {
 	out := []model.Value{{}, model.BoolOf(true), model.BoolOf(false)}
 	for _, s := range []string{"", "a", "b", "1", "true", "null", "é", "é", "a\nb", "\x00", `"`, `\(x)`} {
@@ -134,8 +134,8 @@ func (c choices) structure(depth int) model.Value {
 	return model.StructOf(fields...)
 }
 
-// similar returns a value that often unifies with v: of the same kind, with
-// some fields left out or added.
+// similar returns a value that often unifies with v: of the same kind, with fields removed or
+// added.
 func (c choices) similar(v model.Value, depth int) model.Value {
 	if c(12) == 0 {
 		return c.value(depth)
@@ -165,8 +165,8 @@ func (c choices) similar(v model.Value, depth int) model.Value {
 	return v
 }
 
-// textsOf notes the texts of the numbers in a value by path; it says false where one
-// of them has another text already.
+// textsOf notes the texts of the numbers in a value by path; it returns false if a number already
+// has another text.
 func textsOf(path string, v model.Value, of map[string]string) bool {
 	ok := true
 	if v.Kind() == model.Float {
@@ -182,7 +182,7 @@ func textsOf(path string, v model.Value, of map[string]string) bool {
 	return ok
 }
 
-// onlyNulls says whether v is null, or a struct of nothing but nulls.
+// onlyNulls reports whether v is null, or a struct of only nulls.
 func onlyNulls(v model.Value) bool {
 	if v.Kind() == model.Struct && len(v.Fields()) > 0 {
 		return !slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return !onlyNulls(f.Value) })
@@ -190,8 +190,9 @@ func onlyNulls(v model.Value) bool {
 	return v.Kind() == model.Null
 }
 
-// nullsAsOne returns v with null for each struct of nothing but nulls where another value
-// has null: both take the same keys away. Lists stay, as null does not take away their elements.
+// nullsAsOne returns v with null instead of each struct of only nulls, if another value has null
+// there: both remove the same keys. Lists stay unchanged, because null does not remove their
+// elements.
 func nullsAsOne(v model.Value, others []model.Value) model.Value {
 	isNull := func(o model.Value) bool { return o.Kind() == model.Null }
 	switch {
@@ -213,16 +214,16 @@ func nullsAsOne(v model.Value, others []model.Value) model.Value {
 	return model.StructOf(fields...)
 }
 
-// sameAsCUE composes concrete configs, of one layer or each of its own, and has CUE
-// unify them. In one layer a number may not have two texts, which CUE does not see;
-// of layers that of the highest holds. Null and a struct of nulls are a conflict for CUE
-// alone.
+// sameAsCUE composes concrete configs, in one layer or in a layer each, and unifies them with
+// CUE. In one layer a number may not have two texts, which CUE does not detect. With several
+// layers the text of the highest one applies. Null and a struct of nulls are a conflict only for
+// CUE.
 func sameAsCUE(t *testing.T, c choices) {
 	t.Helper()
 	first := c.structure(3)
 	values := []model.Value{first}
 	for range c(4) {
-		if v := c.similar(first, 2); v.Kind() == model.Struct { // as all values of a config are
+		if v := c.similar(first, 2); v.Kind() == model.Struct { // like all values of a config
 			values = append(values, v)
 		}
 	}
@@ -256,7 +257,7 @@ func TestSameAsCUE(t *testing.T) {
 	}
 }
 
-// FuzzSameAsCUE: values of any layers compose to what CUE makes of them.
+// FuzzSameAsCUE: values in any layers compose to the same result as in CUE.
 //
 // Slow: CUE evaluates each input.
 func FuzzSameAsCUE(f *testing.F) {
@@ -264,17 +265,17 @@ func FuzzSameAsCUE(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { sameAsCUE(t, drawn(data)) })
 }
 
-// formula is what one config says of one key.
+// formula is the text of one config for one key.
 type formula struct {
 	layer  int
 	kind   string // final, default, defaults, constraint
-	value  string // of all but a constraint
+	value  string // of every kind except a constraint
 	domain string // of a default and a constraint
 }
 
-// closed is the closed formula: the constraints of all, without the marks of
-// defaults, with all final values; where there are none, with the default of
-// the highest layer that has one.
+// closed returns the closed formula: the constraints of all terms, without the marks of defaults,
+// and all final values. If there are no final values, it has the default of the highest layer with
+// a default.
 func closed(terms []formula) string {
 	var all, defaults []string
 	top := -1
@@ -302,11 +303,11 @@ func closed(terms []formula) string {
 	return strings.Join(all, " & ")
 }
 
-// held is the default that must hold: that of the highest layer with one, if
-// all of that layer are the same; ok is false where they differ.
+// held returns the default that must apply: the default of the highest layer with one. ok is false
+// if the defaults in that layer differ.
 func held(terms []formula) (text string, ok bool) {
 	top := 0
-	for _, f := range slices.Backward(terms) { // which are in the order of their layers
+	for _, f := range slices.Backward(terms) { // in the order of their layers
 		if f.kind != "default" && f.kind != "defaults" {
 			continue
 		}
@@ -325,10 +326,10 @@ func hasFinal(terms []formula) bool {
 	return slices.ContainsFunc(terms, func(f formula) bool { return f.kind == "final" })
 }
 
-// TestLayeredDefaults composes one key of several layers, and compares with the
-// closed formula. CUE alone would take another value where the default cannot
-// be: two of one layer of which one is impossible, or one that a constraint
-// forbids. A default that is lost without a word is an error here.
+// TestLayeredDefaults composes one key from several layers, and compares with the closed formula.
+// Plain CUE would choose another value if the default is not possible. This happens with two
+// defaults in one layer, one of them impossible, or with a default that a constraint forbids. Here
+// it is an error to lose a default without a message.
 func TestLayeredDefaults(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	values := []string{"1", "2", "3", `"a"`, `"b"`, "1.0", "true", "[1]", "[1, 2]"} // null takes keys away: see TestRules
@@ -389,8 +390,8 @@ func TestLayeredDefaults(t *testing.T) {
 	}
 }
 
-// openStruct writes a struct with optional fields, patterns and defaults. The
-// default of a key is always the same, and differs from what else it may be.
+// openStruct writes a struct with optional fields, patterns and defaults. The default of a key is
+// always the same, and differs from its other possible values.
 func (c choices) openStruct(depth int) string {
 	var b strings.Builder
 	b.WriteString("{")

@@ -7,18 +7,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/expr"
 )
 
-// The tests are outside the package. These hooks are inside: no test can choose between the two
-// ways to one result, and a key that forgets a field shows only if two calls happen to differ in
+// The tests are outside the package, except these hooks. Without them, no test can choose between
+// the two ways to one result. A key that omits a field would be noticed only if two calls differ in
 // that field.
 
-// CallKey returns what the outcome of a function's call is remembered by.
+// CallKey returns the key of the outcome of a function's call.
 func CallKey(c function.Call) string { return newCall(c).key }
 
-// AnswerKey returns what CUE's answer is remembered by.
+// AnswerKey returns the key of CUE's answer.
 func AnswerKey(c expr.Call) [sha256.Size]byte { return (&merger{}).keyOf(c) }
 
-// LongWays makes a plan that has composed nothing yet take no short ways: no tree of a config is
-// known to be whole, and no contract comes apart.
+// LongWays makes a plan use no short ways: no tree of a config is known to be whole, and no
+// contract is split into fields. The plan must not have composed anything yet.
 func (p *Plan) LongWays() {
 	var unknown func(*node)
 	unknown = func(n *node) {

@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// matchFacts makes facts those of an assignment, as far as selectors ask for them.
+// matchFacts sets facts to the facts of an assignment, but only those that selectors request.
 func (p *Plan) matchFacts(facts []selector.Fact, i int, asked *selectedNames) {
 	a := &p.assignments[i]
 	clear(facts)
@@ -34,18 +34,19 @@ func (p *Plan) matchFacts(facts []selector.Fact, i int, asked *selectedNames) {
 	}
 }
 
-// ofClusterType is the fact of an assignment that is no label, and not implied by its target.
+// ofClusterType is the only fact that is neither a label nor implied by the target of an
+// assignment.
 const ofClusterType = "clusterType"
 
-// implied returns the facts of an assignment that are no labels, and that all assignments of
-// its target have.
+// implied returns the facts of an assignment that are not labels, and that are the same for all
+// assignments of its target.
 func (p *Plan) implied(a *schedule.Assignment) map[string]string {
 	return map[string]string{"environment": p.env.Name, "workspace": a.Workload.Workspace,
 		"workload": a.Workload.Name, "deploymentTarget": a.Target.FullName}
 }
 
-// vocabularyOf returns what matches can speak of: everything that there is in the facts of
-// the assignments.
+// vocabularyOf returns the names and values that matches can use: all facts of the
+// assignments.
 func (p *Plan) vocabularyOf() selector.Vocabulary {
 	return selector.VocabularyOf(func(yield func(selector.Facts) bool) {
 		for i := range p.assignments {
@@ -66,7 +67,7 @@ func (p *Plan) vocabularyOf() selector.Vocabulary {
 	})
 }
 
-// selectedNames are the facts that selectors ask for, of both sides of assignments.
+// selectedNames are the facts that selectors request, of both sides of assignments.
 type selectedNames struct {
 	names            []string // sorted
 	clusterTypes     map[*model.ClusterType][]numberedFact
@@ -79,7 +80,7 @@ type numberedFact struct {
 	fact   selector.Fact
 }
 
-// clusterType returns the facts of a cluster type that are asked for.
+// clusterType returns the requested facts of a cluster type.
 func (a *selectedNames) clusterType(ct *model.ClusterType) []numberedFact {
 	out, there := a.clusterTypes[ct]
 	if !there {
@@ -90,7 +91,7 @@ func (a *selectedNames) clusterType(ct *model.ClusterType) []numberedFact {
 	return out
 }
 
-// remembered returns those of the facts of an entity that are asked for.
+// remembered returns the requested facts of an entity.
 func remembered[E any](a *selectedNames, all map[*E][]numberedFact, of *E, facts map[string]string) []numberedFact {
 	out, there := all[of]
 	if there {
@@ -105,13 +106,13 @@ func remembered[E any](a *selectedNames, all map[*E][]numberedFact, of *E, facts
 	return out
 }
 
-// Late is what is known of an assignment once it is composed and rendered.
+// Late has the facts of an assignment that are known only after composing and rendering.
 type Late struct {
 	Values model.Value // composed
-	// Manifests are the source, with the values that a chart gets; nil for those of
-	// the schedule.
+	// Manifests are the source, with the values for a chart; nil for the schedule's
+	// manifests.
 	Manifests *model.Manifests
-	Rendered  model.Value // the list of objects that the manifests render to
+	Rendered  model.Value // the list of rendered objects
 }
 
 // clusterFact returns the facts of a single cluster.
@@ -127,8 +128,8 @@ func clusterFact(c *model.Cluster, of *model.ClusterType) model.Value {
 	return model.StructOf(fields...)
 }
 
-// facts returns the fields of #assignment with these names, as far as they are
-// known; late may be nil.
+// facts returns the fields of #assignment with these names, if they are known; late may be
+// nil.
 func (p *Plan) facts(i int, names []string, late *Late) model.Value {
 	fields := make([]model.Field, 0, len(names))
 	for _, name := range names {
@@ -194,8 +195,8 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 	return model.StringOf(text), true
 }
 
-// Tested returns what a test may ask of an assignment, by its number: a struct with the
-// fields of #TestedAssignment in the schema.
+// Tested returns the facts of an assignment that a test may use, by the assignment's number: a
+// struct with the fields of #TestedAssignment in the schema.
 func (p *Plan) Tested(i int) model.Value {
 	a := &p.assignments[i]
 	known := p.facts(i, []string{"environment", "workspace", "application", "workload",
@@ -214,7 +215,7 @@ func (p *Plan) Tested(i int) model.Value {
 	return model.StructOf(fields...)
 }
 
-// factOf returns the facts of something in the model, with the schema's names.
+// factOf returns the facts of a model value, with the schema's names.
 func factOf(of any) model.Value {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -235,7 +236,7 @@ func texts(list []string) model.Value {
 	return model.ListOf(elems...)
 }
 
-// labels are those of a cluster type and, over them, others.
+// labels returns the labels of a cluster type, overridden by the target's labels.
 func labels(clusterType, target map[string]string) model.Value {
 	fields := make([]model.Field, 0, len(clusterType)+len(target))
 	for k, v := range target {

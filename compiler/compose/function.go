@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// call is a call of a function, and what tells it from others.
+// call is a call of a function, and the key that identifies it.
 type call struct {
 	function.Call
 	key string
@@ -28,14 +28,14 @@ func newCall(c function.Call) call {
 	return call{c, string(c.Facts.AppendBinary(b))}
 }
 
-// outcomes are those of calls, by key.
+// outcomes are the outcomes of calls, by key.
 type outcomes map[string]function.Outcome
 
 func (o outcomes) of(c call) function.Outcome { return o[c.key] }
 
-// maxOutcomes is how many outcomes are remembered. Most functions use facts that
-// many assignments share; one of a fact that each has of its own is called once
-// for each, and need not be remembered.
+// maxOutcomes is the maximum number of remembered outcomes. Most functions use facts that many
+// assignments share. If each assignment has its own fact, the function is called once for each of
+// them, and its outcomes need not be remembered.
 const maxOutcomes = 20_000
 
 // functions makes calls and remembers their outcomes. Several goroutines may use it.
@@ -46,7 +46,7 @@ type functions struct {
 	memory outcomes
 }
 
-// apply makes the calls, all at once, but for those that it remembers.
+// apply makes the calls, all at once, except those whose outcomes it remembers.
 func (f *functions) apply(ctx context.Context, calls []call) (outcomes, error) {
 	out := outcomes{}
 	if len(calls) == 0 {
@@ -81,18 +81,18 @@ func (f *functions) apply(ctx context.Context, calls []call) (outcomes, error) {
 	return out, nil
 }
 
-// specs are what a cluster type refers to; nil where it is sick.
+// specs are the objects that a cluster type refers to; nil if they have errors.
 type specs struct {
 	service    *model.NamespaceService
 	reconciler *model.Reconciler
 }
 
-// service returns the namespace service of an assignment; nil where it is sick.
+// service returns the namespace service of an assignment; nil if it has errors.
 func (p *Plan) service(i int) *model.NamespaceService {
 	return p.specs[p.assignments[i].ClusterType].service
 }
 
-// reconciler returns the reconciler of an assignment; nil where it is sick.
+// reconciler returns the reconciler of an assignment; nil if it has errors.
 func (p *Plan) reconciler(i int) *model.Reconciler {
 	return p.specs[p.assignments[i].ClusterType].reconciler
 }
@@ -113,8 +113,8 @@ func find[T any](sorted []T, name string, nameOf func(*T) string) *T {
 	return &sorted[i]
 }
 
-// sharedSpecs evaluates, for each cluster type, what its assignments share of a
-// reconciler that is a function. Where that fails, all of them do.
+// sharedSpecs evaluates, for each cluster type, the shared options of a reconciler that is a
+// function of the assignment. If that fails, all assignments of the cluster type fail.
 func (p *Plan) sharedSpecs(ctx context.Context) error {
 	p.Shared = map[string]model.Value{}
 	var calls []call
@@ -152,7 +152,7 @@ func (p *Plan) sharedSpecs(ctx context.Context) error {
 	return nil
 }
 
-// on returns the assignments of a cluster type.
+// on returns the assignments of a cluster type, by number.
 func (p *Plan) on(clusterType string) []int {
 	var out []int
 	for i := range p.assignments {
@@ -163,17 +163,17 @@ func (p *Plan) on(clusterType string) []int {
 	return out
 }
 
-// Specs are the namespace service and the reconciler of an assignment, with the
-// fields of the schema; of the reconciler those of its backend.
+// Specs are the namespace service and the reconciler of an assignment, with the fields of the
+// schema. The reconciler has only the fields of its backend.
 type Specs struct {
 	NamespaceService, Reconciler model.Value
-	// Diagnostics say why there are none, as unresolved references.
+	// Diagnostics explain why the specs are missing, as unresolved references.
 	Diagnostics []diag.Diagnostic
 	Failed      bool
 }
 
-// SpecsOf evaluates the specs of assignments, which must not have failed, given
-// what has become known of each.
+// SpecsOf evaluates the specs of assignments, which must not have failed. late has the facts of
+// each assignment that are known only now.
 func (p *Plan) SpecsOf(ctx context.Context, assignments []int, late []Late) ([]Specs, error) {
 	var calls []call
 	for n, i := range assignments {
@@ -193,7 +193,7 @@ func (p *Plan) SpecsOf(ctx context.Context, assignments []int, late []Late) ([]S
 		s := &out[n]
 		r := p.reconciler(i)
 		if r == nil {
-			s.Failed = true // its error is reported where it stands
+			s.Failed = true // its error is reported elsewhere, at its source
 			continue
 		}
 		service, reconciler := p.specCalls(i, &late[n])
@@ -215,7 +215,7 @@ func (p *Plan) SpecsOf(ctx context.Context, assignments []int, late []Late) ([]S
 	return out, nil
 }
 
-// specCalls are the calls for the specs that are functions; nil for the others.
+// specCalls returns the calls for the specs that are functions; nil for the others.
 func (p *Plan) specCalls(i int, late *Late) (service, reconciler *call) {
 	if s := p.service(i); s.Spec == nil {
 		ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
@@ -230,9 +230,9 @@ func (p *Plan) specCalls(i int, late *Late) (service, reconciler *call) {
 	return service, reconciler
 }
 
-// AppendSpecs appends what identifies the specs of an assignment, which must not
-// have failed, without evaluating them; values identifies its composed values. What
-// its manifests render to, the caller identifies.
+// AppendSpecs appends a key for the specs of an assignment without evaluating them. The assignment
+// must not have failed. values identifies its composed values. The caller must identify the
+// rendered manifests.
 func (p *Plan) AppendSpecs(b []byte, i int, values model.Digest) []byte {
 	facts := func(names []string) {
 		b = p.facts(i, names, &Late{Values: model.StringOf(string(values))}).AppendBinary(b)
@@ -252,7 +252,7 @@ func (p *Plan) AppendSpecs(b []byte, i int, values model.Digest) []byte {
 	return b
 }
 
-// namespaces names the namespace of every assignment.
+// namespaces computes the namespace of every assignment.
 func (p *Plan) namespaces(ctx context.Context) error {
 	var calls []call
 	var of []int // calls -> assignment
@@ -260,7 +260,7 @@ func (p *Plan) namespaces(ctx context.Context) error {
 		a, s := &p.assignments[i], p.service(i)
 		switch {
 		case s == nil:
-			p.Failed[i] = true // its error is reported where it stands
+			p.Failed[i] = true // its error is reported elsewhere, at its source
 		case !s.HasPattern:
 			p.Namespaces[i] = p.env.Name + "-" + a.ClusterType.TypeName() + "-" + a.Target.FullName
 		case s.PatternFacts == nil && s.Spec != nil:
@@ -302,11 +302,11 @@ func (p *Plan) namespaces(ctx context.Context) error {
 	return nil
 }
 
-// checkNamespaces shortens the names, and reports those that cannot be, and
-// those that two assignments of one cluster type share.
+// checkNamespaces shortens the names. It reports names that cannot be shortened, and names that two
+// assignments of one cluster type share.
 func (p *Plan) checkNamespaces() {
-	first := map[string]int{} // of the cluster type at hand, by namespace
-	owners := map[int][]int{} // of namespaces that are shared, by the first
+	first := map[string]int{} // of the current cluster type, by namespace
+	owners := map[int][]int{} // of shared namespaces, by the first
 	var order []int
 	for i := range p.Namespaces {
 		if i > 0 && p.assignments[i].ClusterType != p.assignments[i-1].ClusterType {

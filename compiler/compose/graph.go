@@ -13,28 +13,28 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Graph is the configuration graph of one tuple, composed. It is immutable, but
-// for DropProvenance.
+// Graph is the composed configuration graph of one tuple. It is immutable, except for
+// DropProvenance.
 type Graph struct {
 	Values model.Value // a struct, secrets included
-	// Removed are the keys that configs take away, as a struct of nulls at their paths,
-	// which charts get; null for none.
+	// Removed are the keys that configs remove, as a struct of nulls at their paths, for charts. It
+	// is null if there are no such keys.
 	Removed model.Value
-	// Plain are the values without the secrets, and Secrets those by path, sorted.
+	// Plain are the values without the secrets, and Secrets are the secrets by path, sorted.
 	Plain   model.Value
 	Secrets []Secret
 	Failed  bool
 	Digest  model.Digest // of Values: the configuration's version
-	Needs   []Need       // what the contracts name
+	Needs   []Need       // the keys that the contracts name
 
 	provenance provenance
 	ds         []diag.Diagnostic
 	lists      []string
 }
 
-// Leaves returns the composed values that are no structs with fields, with their
-// provenance, sorted by path; null for those that are taken away. They are made anew for each call. A graph that
-// failed has those that were composed.
+// Leaves returns the composed values that are not structs with fields, with their provenance,
+// sorted by path. Removed keys have the value null. Each call makes the leaves again. If the graph
+// failed, it returns the leaves that were composed.
 func (g *Graph) Leaves() []Leaf {
 	out := g.provenance.leaves(func(path string) model.Value {
 		v, _ := lookup(g.Values, path)
@@ -44,24 +44,24 @@ func (g *Graph) Leaves() []Leaf {
 	return out
 }
 
-// DropProvenance frees what only Leaves needs, which returns nothing from then on.
+// DropProvenance frees the memory that only Leaves needs. Leaves then returns nothing.
 func (g *Graph) DropProvenance() { g.provenance = provenance{} }
 
-// Diagnostics returns those of the graph, unresolved and without
-// assignments. The caller must not change them.
+// Diagnostics returns the diagnostics of the graph, unresolved and without assignments. The caller
+// must not change them.
 func (g *Graph) Diagnostics() []diag.Diagnostic { return g.ds }
 
 // Lists returns the paths whose lists composed by a strategy, in the order of
 // their composition. The caller must not change them.
 func (g *Graph) Lists() []string { return g.lists }
 
-// layer is a config as the graph sees it: with the trees of this tuple.
+// layer is a config in the graph, with the trees for this tuple.
 type layer struct {
 	config                      *model.Config
 	values, defaults, overrides model.Tree
 }
 
-// merger composes one tuple after the other. Its slices are scratch.
+// merger composes one tuple after the other, and reuses its slices.
 type merger struct {
 	graph *Graph
 	lists map[string]listRule
@@ -69,7 +69,7 @@ type merger struct {
 	memo  *memo
 
 	provenance provenance
-	// Stacks of what the structs around the current path are made of.
+	// Stacks of the parts of the structs around the current path.
 	parts  []*node
 	queues []queue
 	fields []model.Field
@@ -77,7 +77,7 @@ type merger struct {
 	layers []layer
 	listed []string // the paths of lists
 	bytes  []byte
-	// Of the list that is composed: all of it so far, and what one layer gives.
+	// Of the composed list: all of it so far, and the elements of one layer.
 	combined, ofLayer collection
 	// Of a tuple without a cluster: the first config for single clusters, and the cluster type.
 	forClusters, clusterType string
@@ -88,12 +88,12 @@ func (m *merger) fail(d diag.Diagnostic) {
 	m.graph.ds = append(m.graph.ds, d)
 }
 
-// finish returns the graph, without anything that is the merger's own.
+// finish returns the graph, without any memory of the merger.
 func (m *merger) finish() *Graph {
 	g := m.graph
 	g.provenance = m.provenance.clone(g.Failed)
 	g.Plain, g.Secrets = splitSecrets(g.Values)
-	m.bytes = g.Values.AppendBinary(m.bytes[:0]) // which tells a secret from a struct
+	m.bytes = g.Values.AppendBinary(m.bytes[:0]) // it distinguishes a secret from a struct
 	if g.Removed.Kind() == model.Struct {
 		m.bytes = g.Removed.AppendBinary(m.bytes)
 	}
@@ -121,7 +121,7 @@ func (m *merger) compose(layers []layer) {
 	m.unite(start)
 }
 
-// unite composes the parts from start on, and drops them.
+// unite composes the parts from start on, and removes them.
 func (m *merger) unite(start int) {
 	v, _ := m.node("", m.parts[start:], nil)
 	m.parts = m.parts[:start]
@@ -131,7 +131,7 @@ func (m *merger) unite(start int) {
 	m.graph.Values = v
 }
 
-// node composes one path of the graph; replaced is what was replaced above it.
+// node composes one path of the graph; replaced are the parts that were replaced above it.
 func (m *merger) node(path string, parts, replaced []*node) (model.Value, bool) {
 	parts = m.split(parts)
 	if parts = m.settle(path, parts); parts == nil {
@@ -159,7 +159,7 @@ func (m *merger) node(path string, parts, replaced []*node) (model.Value, bool) 
 	return model.Value{}, false
 }
 
-// split takes open leaves that are structs apart.
+// split replaces open leaves that are structs by nodes with fields.
 func (m *merger) split(parts []*node) []*node {
 	var out []*node
 	for i, p := range parts {
@@ -179,8 +179,8 @@ func (m *merger) split(parts []*node) []*node {
 	return out
 }
 
-// settle evaluates what overrides of single fields lie over where CUE must look
-// at all of it at once; nil where that fails.
+// settle evaluates the parts below overrides of single fields, if CUE must look at all of them at
+// once; nil if the evaluation fails.
 func (m *merger) settle(path string, parts []*node) []*node {
 	under, overrides := only(parts, not(isOverride)), only(parts, isOverride)
 	mayBeStruct := func(p *node) bool { return isOpen(p) && strings.Contains(p.tree.Open.Text, "{") }
@@ -226,12 +226,12 @@ func (m *merger) add(path string, v model.Value, from, replaced []*node) {
 	m.provenance.add(path, v, marks, from, replaced)
 }
 
-// leaves are those that are composed so far, in the order of their composition.
+// leaves returns the leaves that are composed so far, in the order of their composition.
 func (m *merger) leaves() []Leaf { return m.provenance.leaves(nil) }
 
-// memo remembers, for the goroutines of one composition, what many tuples share:
-// answers of CUE, the nodes of the configs' trees and the contracts. Its zero
-// value is ready for use.
+// memo remembers data that many tuples share, for the goroutines of one composition: answers
+// of CUE, the nodes of the configs' trees and the contracts. Its zero value is ready for
+// use.
 type memo struct {
 	answers   table[[sha256.Size]byte, expr.Result]
 	trees     table[treeKey, *node]
@@ -266,7 +266,7 @@ func (t *table[K, V]) store(key K, v V) V {
 	return v
 }
 
-// treeKey identifies a tree: by where it is, and by what it is made of.
+// treeKey identifies a tree by its place and its content.
 type treeKey struct {
 	config *model.Config
 	side   OriginKind
@@ -281,7 +281,7 @@ func (m *memo) tree(config *model.Config, side OriginKind, name string, t *model
 	if len(t.Fields) > 0 {
 		key.fields = &t.Fields[0]
 	}
-	// What a function gave may be of one tuple alone, and is not kept for others.
+	// The output of a function may apply only to one tuple, so it is not kept for others.
 	shared := t.Kind != model.FinalLeaf && config.Facts == nil
 	if shared {
 		if n, there := m.trees.load(key); there {
@@ -296,7 +296,7 @@ func (m *memo) tree(config *model.Config, side OriginKind, name string, t *model
 	return m.trees.store(key, n)
 }
 
-// merger returns a merger that nobody uses, to be handed back to release.
+// merger returns an unused merger. The caller must return it with release.
 func (m *memo) merger(eval *expr.Evaluator) *merger {
 	out, _ := m.mergers.Get().(*merger)
 	if out == nil {
@@ -311,7 +311,7 @@ func (m *memo) merger(eval *expr.Evaluator) *merger {
 
 func (m *memo) release(used *merger) { m.mergers.Put(used) }
 
-// ask has CUE answer a call, once for all tuples.
+// ask lets CUE answer a call, once for all tuples.
 func (m *merger) ask(c expr.Call) expr.Result {
 	key := m.keyOf(c)
 	if r, seen := m.memo.answers.load(key); seen {
@@ -320,7 +320,7 @@ func (m *merger) ask(c expr.Call) expr.Result {
 	return m.memo.answers.store(key, m.eval.Eval([]expr.Call{c})[0])
 }
 
-// keyOf identifies a call.
+// keyOf returns the key of a call.
 func (m *merger) keyOf(c expr.Call) [sha256.Size]byte {
 	b := appendText(m.bytes[:0], string(c.Contract))
 	for _, t := range c.Terms {

@@ -10,23 +10,24 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Holder holds values against the constraints of tests. It remembers the answers, and is for
-// one goroutine.
+// Holder checks values against the constraints of tests. It remembers the answers, and is for one
+// goroutine.
 type Holder struct {
 	eval  *expr.Evaluator
 	known map[string][]expr.Problem
 }
 
-// NewHolder returns a holder for what the plan composes.
+// NewHolder returns a holder for the compositions of the plan.
 func (p *Plan) NewHolder() *Holder { return &Holder{p.NewEvaluator(), map[string][]expr.Problem{}} }
 
-// Values holds the values of a graph that did not fail against a constraint, as a contract,
-// and returns a diagnostic for each path that breaks it: unresolved, and of no assignment.
+// Values checks the values of a graph against a constraint, which works like a contract. The graph
+// must not have failed. Values returns a diagnostic for each path that breaks the constraint. The
+// diagnostics are unresolved, and name no assignment.
 func (h *Holder) Values(c *model.Contract, g *Graph) []diag.Diagnostic {
 	return h.ValuesOn(c, g, nil)
 }
 
-// BrokenOn returns the paths at which values over those of a graph break a constraint, sorted.
+// BrokenOn returns the paths that break a constraint, sorted. over overrides the graph's values.
 func (h *Holder) BrokenOn(c *model.Contract, g *Graph, over model.Value) (paths []string) {
 	values, _ := model.Merge(g.Values, over).WithoutNulls()
 	for _, p := range h.problems(c, values) {
@@ -36,8 +37,8 @@ func (h *Holder) BrokenOn(c *model.Contract, g *Graph, over model.Value) (paths 
 	return paths
 }
 
-// ValuesOn does what Values does for values on a cluster, whose own are over those of the
-// graph; nil for none of its own.
+// ValuesOn is Values for a cluster, whose own values override the graph's; on is nil for the graph
+// without a cluster.
 func (h *Holder) ValuesOn(c *model.Contract, g *Graph, on *model.Cluster) []diag.Diagnostic {
 	values := g.Values
 	if on != nil && on.Values != nil {
@@ -51,7 +52,7 @@ func (h *Holder) ValuesOn(c *model.Contract, g *Graph, on *model.Cluster) []diag
 	var out []diag.Diagnostic
 	for _, p := range problems {
 		leaf, there := leafAt(leaves, p.Path)
-		own := false // it is the cluster's own
+		own := false // the cluster itself sets the value
 		if on != nil && on.Values != nil {
 			if v, is := lookup(*on.Values, p.Path); is {
 				leaf.Value, there, own = v, v.Kind() != model.Null, true
@@ -74,8 +75,8 @@ func (h *Holder) ValuesOn(c *model.Contract, g *Graph, on *model.Cluster) []diag
 	return out
 }
 
-// Facts holds what is known of an assignment, or a number of assignments, against a
-// constraint, as Values does; written returns where a path of it is written.
+// Facts checks the facts of an assignment, or a number of assignments, against a constraint, as
+// Values does. written returns the place in the source of a path.
 func (h *Holder) Facts(c *model.Contract, facts model.Value, written func(path string) model.Ref) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for _, p := range h.problems(c, facts) {
@@ -92,7 +93,7 @@ func (h *Holder) Facts(c *model.Contract, facts model.Value, written func(path s
 	return out
 }
 
-// problems holds a value against a constraint.
+// problems checks a value against a constraint.
 func (h *Holder) problems(c *model.Contract, v model.Value) []expr.Problem {
 	if c.Mentions != nil && v.Kind() == model.Struct {
 		v = project(v, c.Mentions)
@@ -106,7 +107,8 @@ func (h *Holder) problems(c *model.Contract, v model.Value) []expr.Problem {
 	return problems
 }
 
-// mustBeAbsent is the constraint that nothing satisfies, and how CUE says so, without a path.
+// mustBeAbsent is the constraint that nothing satisfies, and explicitError is CUE's message for it
+// without a path.
 const (
 	mustBeAbsent  = "_|_"
 	explicitError = "explicit error (_|_ literal)"
@@ -116,8 +118,8 @@ func (h *Holder) ask(c *model.Contract, v model.Value) []expr.Problem {
 	return h.eval.Eval([]expr.Call{{Contract: c.Expr, Value: &v}})[0].Problems
 }
 
-// absent finds the keys that must be absent and are not: CUE does not say which these are,
-// nor anything of the others.
+// absent finds the keys that exist and must be absent: CUE does not name them, and does not report
+// problems with the other keys.
 func (h *Holder) absent(c *model.Contract, v model.Value, problems []expr.Problem) []expr.Problem {
 	if !slices.ContainsFunc(problems, func(p expr.Problem) bool {
 		return p.Path == "" &&
@@ -139,7 +141,7 @@ func (h *Holder) absent(c *model.Contract, v model.Value, problems []expr.Proble
 	return append(out, h.ask(c, v)...)
 }
 
-// failure returns what a test says about a value; there says whether there is one.
+// failure returns the diagnostic of a test about a value; there reports whether the value exists.
 func failure(c *model.Contract, p expr.Problem, v model.Value, there bool) diag.Diagnostic {
 	if p.Unbounded {
 		return unbounded("", "a test", p)
@@ -151,7 +153,7 @@ func failure(c *model.Contract, p expr.Problem, v model.Value, there bool) diag.
 	return diag.New(diag.TestFailed, describeContract(c.Ref)+" fails: "+wrong(c, p, what, v, there)).On(p.Path)
 }
 
-// wrong says what is wrong with a value, and what it must be.
+// wrong describes the problem of a value, and the requirement.
 func wrong(c *model.Contract, p expr.Problem, what string, v model.Value, there bool) string {
 	switch {
 	case what == "" && p.Missing:
@@ -175,8 +177,8 @@ func wrong(c *model.Contract, p expr.Problem, what string, v model.Value, there 
 	return what + ": " + p.Message
 }
 
-// wanted says what a constraint wants of a path, as it is written; "" where it does not name
-// it.
+// wanted describes a constraint's requirement for a path, as written; "" if the constraint does not
+// name the path.
 func wanted(c *model.Contract, path string) string {
 	for _, f := range c.Fields {
 		if f.Path == path && f.Text != "" {

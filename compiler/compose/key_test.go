@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// What is remembered of a call is known by every field of the call.
+// The key of a remembered call contains every field of the call.
 func TestCallKeys(t *testing.T) {
 	fieldtest.Check(t, func() *function.Call { return &function.Call{} }, func(c *function.Call) string {
 		return compose.CallKey(*c)

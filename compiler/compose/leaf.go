@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// leaf composes a path to which every part contributes a leaf.
+// leaf composes a path at which every part is a leaf.
 func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) {
 	if rule, listed := m.lists[path]; listed {
 		m.graph.lists = append(m.graph.lists, path)
@@ -39,8 +39,8 @@ func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) 
 	return r.Value, true
 }
 
-// unanswered reports that CUE would take too long, or too much, to say what parts
-// make of a path.
+// unanswered reports that CUE would need too much time or memory to evaluate the parts of a
+// path.
 func (m *merger) unanswered(path string, r expr.Result, parts []*node) bool {
 	if len(r.Problems) == 0 || !r.Problems[0].Unbounded {
 		return false
@@ -86,15 +86,15 @@ func (m *merger) final(path string, finals, opens, replaced []*node) (model.Valu
 	return v, true
 }
 
-// satisfies checks a value against the constraints of other configs, and takes
-// over what they fill in inside of it. Its numbers keep their texts.
+// satisfies checks a value against the constraints of other configs, and adds the fields that they
+// fill in below it. Its numbers keep their texts.
 func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (model.Value, bool) {
 	if len(opens) == 0 {
 		return v, true
 	}
 	r := m.ask(expr.Call{Terms: terms(opens), Value: &v})
 	if len(r.Problems) == 0 {
-		v, _, _ = unify(r.Value, v, fromSecond) // which is in the answer
+		v, _, _ = unify(r.Value, v, fromSecond) // v is in the answer
 		return v, true
 	}
 	if m.unanswered(path, r, opens) {
@@ -108,8 +108,8 @@ func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (mod
 	return v, false
 }
 
-// against returns those of the parts whose constraint a value breaks, or all
-// where only all together exclude it, and a way out.
+// against returns the parts whose constraints a value breaks, with a hint. It returns all parts if
+// only their combination excludes the value.
 func (m *merger) against(v model.Value, opens []*node) (against []*node, hint string) {
 	hint = "change the value, or loosen the constraint"
 	for _, p := range opens {
@@ -131,7 +131,7 @@ func loosen(p expr.Problem) string {
 	return "change the value, or loosen the constraint"
 }
 
-// defaulted composes a path that has only defaults: the highest layer's holds.
+// defaulted composes a path that has only defaults: the default of the highest layer applies.
 func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (model.Value, bool) {
 	highest := inLayer(top(candidates))
 	high, rest := only(candidates, highest), only(candidates, not(highest))
@@ -146,10 +146,10 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 	}
 	holds := func(p *node) bool { return hasDefault(p) && highest(p) }
 	others := only(opens, not(holds))
-	if v.Kind() == model.Null { // it takes the path away, and the constraints of its value
+	if v.Kind() == model.Null { // null removes the path, and the constraints of its value
 		others = only(others, func(p *node) bool { return !m.yields(p, high[0].root.layer) })
 	}
-	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default
+	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // a single default satisfies itself
 		if r := m.ask(expr.Call{Terms: append(distinct(others, func(p *node) model.Expr { return p.tree.Open.Constraint }),
 			terms(high)...)}); len(r.Problems) > 0 || !r.Value.Same(v) {
 			if m.unanswered(path, r, opens) {
@@ -167,8 +167,8 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 	return v, true
 }
 
-// unit composes a path where structs meet a leaf that CUE must look into, such
-// as a struct with optional fields: CUE unifies all of it at once.
+// unit composes a path at which structs meet a leaf that CUE must evaluate, such as a struct with
+// optional fields: CUE unifies all of it at once.
 func (m *merger) unit(path string, parts, replaced []*node) (model.Value, bool) {
 	r := m.ask(expr.Call{Terms: terms(parts)})
 	if m.unanswered(path, r, parts) {
@@ -190,8 +190,8 @@ func (m *merger) unit(path string, parts, replaced []*node) (model.Value, bool) 
 	return r.Value, true
 }
 
-// addAll adds the leaves of a value that CUE made of parts. Each comes from the
-// parts that give its path a value, or else from those that are open.
+// addAll adds the leaves of a value that CUE made from parts. The origins of a leaf are the parts
+// that set a value at its path, or else the open parts.
 func (m *merger) addAll(path string, v model.Value, parts, replaced []*node) {
 	if v.Kind() != model.Struct || len(v.Fields()) == 0 {
 		from := only(parts, isFinal)
@@ -219,10 +219,10 @@ func (m *merger) addAll(path string, v model.Value, parts, replaced []*node) {
 	}
 }
 
-// terms writes parts as CUE, with their defaults, each once.
+// terms returns parts as CUE, with their defaults, each text once.
 func terms(parts []*node) []model.Expr { return distinct(parts, term) }
 
-// distinct returns what a function writes of the parts, each text once.
+// distinct returns the output of a function for the parts, each text once.
 func distinct(parts []*node, write func(*node) model.Expr) []model.Expr {
 	var out []model.Expr
 	seen := map[model.Expr]bool{}
@@ -235,7 +235,7 @@ func distinct(parts []*node, write func(*node) model.Expr) []model.Expr {
 	return out
 }
 
-// term writes a part as CUE.
+// term returns a part as CUE.
 func term(p *node) model.Expr {
 	switch {
 	case isOpened(p):
@@ -270,8 +270,8 @@ func writeTree(b *strings.Builder, t *model.Tree, open bool) {
 	}
 }
 
-// conflict reports values that do not unify, and differ at a path below. In one
-// layer nothing decides between them; over layers, only a default could have been
+// conflict reports values that do not unify, and differ at a path below. In one layer
+// no value has priority; with several layers, only a default could have been
 // replaced.
 func (m *merger) conflict(path, at string, parts []*node) {
 	a, b := differing(parts)
@@ -309,8 +309,8 @@ func (m *merger) conflict(path, at string, parts []*node) {
 	m.fail(sites(d.On(path), parts))
 }
 
-// differing returns the first two parts that do not unify, of one layer if there
-// are such.
+// differing returns the first two parts that do not unify, from one layer if there are such
+// parts.
 func differing(parts []*node) (a, b *node) {
 	found := false
 	for i, p := range parts {
@@ -338,7 +338,7 @@ func differing(parts []*node) (a, b *node) {
 	return a, b
 }
 
-// sameNumbers says whether two leaves differ only in how they write numbers.
+// sameNumbers reports whether two leaves differ only in the texts of numbers.
 func sameNumbers(a, b *node) bool {
 	if a.tree.Kind != model.FinalLeaf || b.tree.Kind != model.FinalLeaf {
 		return false
@@ -347,14 +347,14 @@ func sameNumbers(a, b *node) bool {
 	return ok
 }
 
-// overridden warns of an override in use, and names what it overruled.
+// overridden warns of an override in use, and names the overruled parts.
 func (m *merger) overridden(path string, overrides, overruled []*node) {
 	d := diag.New(diag.Override, fmt.Sprintf("%s is overridden by config %s", path, overrides[0].root.name)).On(path).
 		Hinting("overrides are for emergencies: remove it once the configs are right")
 	m.graph.ds = append(m.graph.ds, sites(sites(d, overrides), overruled))
 }
 
-// sites adds each part as a place to look at.
+// sites adds each part to the places of a diagnostic.
 func sites(d diag.Diagnostic, parts []*node) diag.Diagnostic {
 	for _, p := range parts {
 		d = origins(d, []Origin{p.origin(model.Value{})})
@@ -362,7 +362,7 @@ func sites(d diag.Diagnostic, parts []*node) diag.Diagnostic {
 	return d
 }
 
-// origins adds each origin as a place to look at.
+// origins adds each origin to the places of a diagnostic.
 func origins(d diag.Diagnostic, from []Origin) diag.Diagnostic {
 	for _, o := range from {
 		d = d.At(o.Ref, fmt.Sprintf("%s (%s)", short(o.Text), describe(o)))
@@ -376,7 +376,7 @@ var (
 	closing = lazyregexp.New(`, ([}\])])`)
 )
 
-// oneLine writes an expression in one line, for people.
+// oneLine returns an expression on one line, for people.
 func oneLine(text string) string {
 	if !strings.Contains(text, "\n") {
 		return text
@@ -386,7 +386,7 @@ func oneLine(text string) string {
 	return closing.ReplaceAllString(text, "$1")
 }
 
-// short writes what stands somewhere in one line, and not too long a one.
+// short returns a text on one line, shortened if it is long.
 func short(text string) string {
 	const maxRunes = 100
 	text = oneLine(text)

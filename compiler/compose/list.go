@@ -9,16 +9,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// listRule is the strategy for the lists at a path, and the config schema that
-// gives it.
+// listRule is the strategy for the lists at a path, and the config schema that sets
+// it.
 type listRule struct {
 	model.ListStrategy
 	ref model.Ref
 }
 
-// list composes the lists at a path by a strategy, in the order of the layers, then of the
-// configs' names. Elements of defaults stay where no value gives an element that is the
-// same by the strategy.
+// list composes the lists at a path by a strategy, in the order of the layers, then of the configs'
+// names. An element of a default stays unless a value contains an element that is equal by the
+// strategy.
 func (m *merger) list(path string, rule listRule, parts, replaced []*node) (model.Value, bool) {
 	opens := only(parts, isOpen)
 	from := withoutNulls(only(parts, func(p *node) bool { return isFinal(p) || hasDefault(p) }))
@@ -48,7 +48,7 @@ func (m *merger) list(path string, rule listRule, parts, replaced []*node) (mode
 	return v, true
 }
 
-// valueOf returns the list that a part has, or has as its default.
+// valueOf returns the list of a part, or its default list.
 func valueOf(p *node) model.Value {
 	if isOpen(p) {
 		return defaultOf(p)
@@ -56,8 +56,8 @@ func valueOf(p *node) model.Value {
 	return p.tree.Final
 }
 
-// listsElements says whether a constraint is a list that names elements, and not
-// only what all must be, as [...string] does.
+// listsElements reports whether a constraint is a list of named elements. A list like [...string],
+// which only constrains its elements, is not.
 func listsElements(e model.Expr) bool {
 	inner, isList := strings.CutPrefix(strings.TrimSpace(string(e)), "[")
 	inner = strings.TrimSpace(inner)
@@ -72,20 +72,20 @@ func (m *merger) noList(path string, rule listRule, p *node, why string) (model.
 	return model.Value{}, false
 }
 
-// element is an element of a list under a strategy: what defaults say of it, and what
-// values do.
+// element is an element of a list under a strategy: its value in defaults, and its value in
+// values.
 type element struct {
 	sides [2]model.Value
 	has   [2]bool
 }
 
-// Sides of an element.
+// Sides of an element: from defaults, or from values.
 const (
 	openSide = iota
 	finalSide
 )
 
-// sideOf returns the side of the elements that a part gives.
+// sideOf returns the side of the elements in a part.
 func sideOf(p *node) int {
 	if hasDefault(p) {
 		return openSide
@@ -93,7 +93,7 @@ func sideOf(p *node) int {
 	return finalSide
 }
 
-// value returns the element: what values say, over what defaults do.
+// value returns the element, with the values over the defaults.
 func (e *element) value() model.Value {
 	if !e.has[finalSide] {
 		return e.sides[openSide]
@@ -104,8 +104,8 @@ func (e *element) value() model.Value {
 	return model.Merge(e.sides[openSide], e.sides[finalSide])
 }
 
-// collection is what lists are combined into: elements, and where they are by what
-// makes them the same.
+// collection is the combination of lists: the elements, and their positions by the key that makes
+// elements equal.
 type collection struct {
 	elems []element
 	index map[string]int
@@ -116,8 +116,8 @@ func (c *collection) reset() {
 	c.elems = c.elems[:0]
 }
 
-// at returns the element with a key; it is added where it is not there, as one without a
-// key always is.
+// at returns the element with a key. It adds the element if the key is new, or nil, which is always
+// new.
 func (c *collection) at(key []byte) *element {
 	i, there := len(c.elems), false
 	if key != nil {
@@ -140,8 +140,8 @@ type combination struct {
 	from []*node
 }
 
-// value combines the elements of each layer, which unify, and then those of the layers:
-// there a default of a higher layer replaces that of a lower one, and values unify.
+// value unifies the elements of each layer, and then combines the layers. A default of a higher
+// layer then replaces the default of a lower one, and values unify.
 func (m *combination) value() (model.Value, bool) {
 	from := m.from
 	m.combined.reset()
@@ -182,12 +182,12 @@ func (m *combination) value() (model.Value, bool) {
 	return model.ListOf(elems...), true
 }
 
-// key returns what makes an element the same as another by the strategy; nil for nothing.
-// It is good until the next key.
+// key returns the text that makes elements equal by the strategy; nil if no elements are equal. It
+// is valid until the next call of key.
 func (m *combination) key(e model.Value) ([]byte, bool) {
 	switch {
 	case m.rule.Unique:
-		// JSON does not tell a secret from a struct.
+		// JSON does not distinguish a secret from a struct, so add the kind.
 		m.bytes = e.Canonical().AppendJSON(append(m.bytes[:0], byte(e.Kind())))
 	case m.rule.MergeBy != "":
 		key, there := e.Lookup(m.rule.MergeBy)
@@ -205,7 +205,7 @@ func (m *combination) key(e model.Value) ([]byte, bool) {
 	return m.bytes, true
 }
 
-// collect adds what a part says of an element to one of its sides.
+// collect adds a part's value of an element to one of its sides.
 func (m *combination) collect(into *element, e model.Value, side int, as numberText) bool {
 	if into.has[side] {
 		u, at, ok := unify(into.sides[side], e, as)
@@ -219,7 +219,7 @@ func (m *combination) collect(into *element, e model.Value, side int, as numberT
 	return true
 }
 
-// differ reports elements that are the same by the strategy and do not unify.
+// differ reports elements that are equal by the strategy and do not unify.
 func (m *combination) differ(e model.Value, at string, side int) {
 	from := only(m.from, func(p *node) bool { return sideOf(p) == side })
 	code, what := diag.ConflictingValues, "conflicting values for "
@@ -240,18 +240,18 @@ func (m *combination) differ(e model.Value, at string, side int) {
 		Hinting("elements that are the same by "+m.rule.MergeBy+" unify: give the field one value"), from))
 }
 
-// numberText says which text a number has that two values write differently.
+// numberText determines the text of a number if two values write it differently.
 type numberText int
 
 const (
-	inLayerAlike numberText = iota // in one layer: nothing decides, so that they conflict
-	fromSecond                     // the second value is of a higher layer
+	inLayerAlike numberText = iota // in one layer neither text has priority, so they conflict
+	fromSecond                     // the second value belongs to a higher layer
 )
 
-// unify is CUE's `a & b` of data: scalars of one kind that are equal, lists
-// element by element, structs field by field. Where they do not unify it
-// returns the path, below the values, of the first difference. Numbers are equal as
-// they are in CUE, 1.5 and 1.50; which text is kept, CUE leaves to the order of files.
+// unify is CUE's `a & b` for data: it compares scalars of one kind, unifies lists element by
+// element, and unifies structs field by field. If they do not unify, it returns the path, below the
+// values, of the first difference. Numbers are equal as in CUE, such as 1.5 and 1.50. In CUE, the
+// order of files determines the text.
 func unify(a, b model.Value, as numberText) (v model.Value, conflict string, ok bool) {
 	if a.Kind() != b.Kind() {
 		return a, "", false
@@ -305,8 +305,8 @@ func unifyStructs(a, b model.Value, as numberText) (model.Value, string, bool) {
 	return model.StructOf(fields...), "", true
 }
 
-// united unifies the values of nodes, which are in the order of their layers: those
-// of each layer alike, and the text of a number is that of the highest layer.
+// united unifies the values of nodes, which are in the order of their layers. Numbers in one layer
+// must have one text. If layers differ, a number has the text of the highest layer.
 func united(from []*node, valueOf func(*node) model.Value) (v model.Value, conflict string, ok bool) {
 	for start := 0; start < len(from); {
 		u, end := valueOf(from[start]), start+1

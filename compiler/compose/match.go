@@ -41,7 +41,7 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		}
 		switch {
 		case config.UnknownOf != "":
-			// The assignments may need configs of a registration that are not known.
+			// The assignments may need unknown configs of a registration.
 			if len(hits) > 0 {
 				ref := model.Ref{Collection: "registrations", Name: config.UnknownOf}
 				p.report(diag.New(diag.BrokenConfig, "the configs of registration "+config.UnknownOf+
@@ -69,7 +69,7 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 	p.schemas = schemas.byAssignment()
 }
 
-// matches are the assignments that entities match.
+// matches are the assignments that each entity matches.
 type matches struct {
 	entities []int32   // by number, in the order in which they were added
 	hits     [][]int32 // beside entities
@@ -101,7 +101,7 @@ func (m *matches) byAssignment() [][]int32 {
 	return out
 }
 
-// Select returns the numbers of the assignments that each selector of assignments holds for,
+// Select returns the numbers of the assignments that each selector selects,
 // ascending.
 func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) [][]int {
 	names := map[string]bool{}
@@ -116,7 +116,7 @@ func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) 
 	return out
 }
 
-// index indexes the assignments by the names that are asked of them.
+// index indexes the assignments by the given names of facts.
 func (p *Plan) index(names map[string]bool, satisfies selector.Satisfier) *selector.Index {
 	asked := &selectedNames{slices.Sorted(maps.Keys(names)), map[*model.ClusterType][]numberedFact{},
 		map[*model.DeploymentTarget][]numberedFact{}, map[*model.DeploymentTarget][]numberedFact{}}
@@ -131,7 +131,7 @@ func (p *Plan) index(names map[string]bool, satisfies selector.Satisfier) *selec
 	}, satisfies)
 }
 
-// hits returns the assignments that a match and the clusters of an entity hold for.
+// hits returns the assignments that the match and the clusters of an entity select.
 func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clusters *model.Selector,
 	of model.Ref) []int32 {
 	if unknown {
@@ -146,7 +146,7 @@ func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clust
 		func(i int32) bool { return !p.assignments[i].ClusterType.Selects(clusters, name) })
 }
 
-// unmatched notes a config or config schema that matches no assignment.
+// unmatched reports a config or config schema that matches no assignment.
 func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *model.Selector, allowed bool) {
 	what, of := ref.At("match"), kindOf(ref)+" "+ref.Name
 	d := diag.New(diag.SelectsNothing, of+" matches no assignment")
@@ -178,7 +178,7 @@ func (p *Plan) broken(ref model.Ref, hits []int32) {
 	}
 }
 
-// numbers returns the numbers of assignments as they are reported.
+// numbers returns the numbers of assignments in the form for reports.
 func numbers(hits []int32) []int {
 	out := make([]int, len(hits))
 	for i, n := range hits {
@@ -187,8 +187,8 @@ func numbers(hits []int32) []int {
 	return out
 }
 
-// digest identifies all that the assignment's graph is composed of, and all that
-// is reported about it.
+// digest identifies the complete input of the assignment's graph, and everything that diagnostics
+// say about it.
 func (p *Plan) digest(i int) [sha256.Size]byte {
 	b := p.scratch[:0]
 	text := func(s string) {
@@ -220,8 +220,8 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// rawDigests returns the digests of entities as bytes, which are half as long as
-// their text.
+// rawDigests returns the digests of entities as bytes, which are half as long as their
+// text.
 func rawDigests[E any](entities []E, digest func(*E) model.Digest) [][]byte {
 	out := make([][]byte, len(entities))
 	for i := range entities {
@@ -229,14 +229,15 @@ func rawDigests[E any](entities []E, digest func(*E) model.Digest) [][]byte {
 		sum, err := hex.DecodeString(string(text))
 		if err != nil || len(sum) != sha256.Size {
 			sum = make([]byte, sha256.Size)
-			copy(sum, text) // an invalid entity has none
+			copy(sum, text) // an invalid entity has no digest
 		}
 		out[i] = sum
 	}
 	return out
 }
 
-// ownContracts are those of the assignment's workload and target; nil for none.
+// ownContracts returns the contracts of the assignment's workload and target; nil if there is no
+// contract.
 func (p *Plan) ownContracts(i int) [2]*model.Contract {
 	return [2]*model.Contract{p.assignments[i].Workload.Requires, p.assignments[i].Target.Requires}
 }

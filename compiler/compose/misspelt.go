@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// misspelt adds to a diagnostic of a contract which key was probably meant: for one without a value
-// the key beside it that looks like it and that no contract names, and for one that is not allowed
-// the key of the contract that looks like it and has no value.
+// misspelt adds the key that was probably meant to a diagnostic of a contract. If a key has no
+// value, this is a similar key beside it that no contract names. If a key is not allowed, it is a
+// similar key of the contract that has no value.
 func (m *merger) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract, all []*model.Contract) diag.Diagnostic {
 	switch {
 	case p.Path == "":
@@ -39,8 +39,8 @@ func (m *merger) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract, 
 	return d
 }
 
-// lookalikes warns of keys that no contract names and that look like one that the contract, one of
-// all, names. Where configs give both a value, one may be the plural of the other.
+// lookalikes warns of keys that no contract names and that look like a key of the contract c. all
+// are all contracts. If configs set both keys, one may be the plural of the other.
 func (m *merger) lookalikes(c *model.Contract, all []*model.Contract, given model.Value) {
 	if c.Ref.Collection == "tests" {
 		return
@@ -67,7 +67,7 @@ func (m *merger) lookalikes(c *model.Contract, all []*model.Contract, given mode
 	}
 }
 
-// meant adds where a key has its value, and what it was probably meant to be.
+// meant adds the place of a misspelt key, and suggests the right name.
 func (m *merger) meant(d diag.Diagnostic, wrong, right string) diag.Diagnostic {
 	_, wrongName := cutPath(wrong)
 	_, rightName := cutPath(right)
@@ -78,8 +78,8 @@ func (m *merger) meant(d diag.Diagnostic, wrong, right string) diag.Diagnostic {
 	return d
 }
 
-// lookalike returns the path of the key beside that at a path which looks like it and is named by no
-// contract; "" for none.
+// lookalike returns the path of a similar key beside the key at a path, if no contract names it; ""
+// if there is no such key.
 func (m *merger) lookalike(path string, values model.Value, contracts []*model.Contract) string {
 	names := model.Elements(path)
 	last := len(names) - 1
@@ -100,7 +100,7 @@ func (m *merger) lookalike(path string, values model.Value, contracts []*model.C
 	return ""
 }
 
-// named says whether a contract names a path.
+// named reports whether a contract names a path.
 func named(path string, contracts []*model.Contract) bool {
 	for _, c := range contracts {
 		for _, f := range c.Fields {
@@ -112,7 +112,7 @@ func named(path string, contracts []*model.Contract) bool {
 	return false
 }
 
-// asFields returns a path as it is written in CUE: a: b: c.
+// asFields returns a path in the form of CUE fields, such as "a: b".
 func asFields(path string) string {
 	names := model.Elements(path)
 	for i, name := range names {
@@ -121,7 +121,7 @@ func asFields(path string) string {
 	return strings.Join(names, ": ")
 }
 
-// cutPath returns the path of the struct that the key at a path is in, and the key's name.
+// cutPath returns the path of the struct that contains the key at a path, and the key's name.
 func cutPath(path string) (parent, name string) {
 	names := model.Elements(path)
 	for _, of := range names[:len(names)-1] {

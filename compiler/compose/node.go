@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
-// root is a tree of a config, or a contract: where sites are.
+// root is a tree of a config, or a contract: the root of sites.
 type root struct {
 	kind  OriginKind
 	name  string
@@ -18,8 +18,8 @@ type root struct {
 	ref   model.Ref
 }
 
-// value returns a value of the root that is none of its defaults or overrides; the zero
-// reference where it is one.
+// value returns the reference to a value of the root; the zero reference if the root is not a tree
+// of values.
 func (r *root) value(path string) model.Ref {
 	if r.kind != FromValues {
 		return model.Ref{}
@@ -27,15 +27,15 @@ func (r *root) value(path string) model.Ref {
 	return r.ref.At(path)
 }
 
-// site is a place that says something of a path. It is an Origin before
-// somebody asks for one, and is shared by all graphs that the place is in.
+// site is a place that contributes to a path. It becomes an Origin only on request, and all graphs
+// with the place share it.
 type site struct {
 	root *root
-	path string      // in the values, which it has in common with the tree
-	tree *model.Tree // what stands there; nil for the value of the leaf
+	path string      // in the values, and in the tree
+	tree *model.Tree // the tree at the place; nil for the value of the leaf
 }
 
-// origin is the provenance of a leaf with a value at the site.
+// origin returns the provenance of a leaf with a value at the site.
 func (s *site) origin(v model.Value) Origin {
 	o := Origin{Kind: s.root.kind, Name: s.root.name, Layer: s.root.layer, Ref: s.root.ref.At(s.path)}
 	if s.tree == nil {
@@ -65,42 +65,42 @@ func (s *site) origin(v model.Value) Origin {
 	return o
 }
 
-// node is what one config contributes to a path: a node of one of its trees,
-// with what is the same of it in all tuples.
+// node is the contribution of one config to a path: a node of one of its trees, with the data that
+// all tuples share.
 type node struct {
 	site
 	name   string
 	prefix uint64 // the first bytes of the name, which order most names
 	fields []node // of a struct, sorted by name
-	// whole says that all below is final data, which is value, and where no leaf is
-	// a struct with fields.
+	// whole means that everything below is final data, in value, and that no leaf is a struct with
+	// fields.
 	whole bool
 	value model.Value
-	// marks of the leaf, or of all leaves below a struct.
+	// marks has the marks of the leaf, or of all leaves below a struct.
 	marks trait
 	open  *openLeaf // of an open leaf
-	// opened is set where the tree is that of an open leaf, taken apart.
+	// opened is set if the tree is an open leaf that was split into its fields.
 	opened *opened
 }
 
-// trait says what a leaf is to be looked at for.
+// trait is a reason to check a leaf later.
 type trait uint8
 
 const (
-	namedSecret  trait = 1 << iota // a name that looks like a secret's
+	namedSecret  trait = 1 << iota // a name that looks like the name of a secret
 	secretList                     // a list with a secret in it
 	variableText                   // a text with a variable that nothing fills in
 )
 
-// openLeaf is what an open leaf's text says.
+// openLeaf has the properties of an open leaf's text.
 type openLeaf struct {
 	hasDefault bool
 	term       model.Expr
 	once       sync.Once
-	apart      *node // nil where it is not simply a struct
+	apart      *node // nil if it is not simply a struct
 }
 
-// opened is what an open leaf says beyond its regular fields.
+// opened has the parts of an open leaf other than its regular fields.
 type opened struct {
 	*expr.Struct
 	optional []node
@@ -125,7 +125,7 @@ func (n *node) children(fields []model.TreeField) []node {
 	return out
 }
 
-// grow makes what is below a node, which has its source and name.
+// grow makes the nodes below a node, which already has its source and name.
 func (n *node) grow() {
 	switch n.tree.Kind {
 	case model.StructTree:
@@ -165,8 +165,8 @@ func (n *node) grow() {
 	}
 }
 
-// apart returns the node of an open leaf that is a struct, taken apart; nil for
-// what is none.
+// apart returns the node of an open leaf that is a struct, split into its fields; nil if the leaf
+// is not a struct.
 func (n *node) apart(eval *expr.Evaluator) *node {
 	n.open.once.Do(func() {
 		s, ok := eval.Split(n.tree.Open.Text)
@@ -182,14 +182,14 @@ func (n *node) apart(eval *expr.Evaluator) *node {
 	return n.open.apart
 }
 
-// hasOwnDefault says whether an open leaf gives its path a default. An open list
-// gives none, though CUE closes it where nobody says more.
+// hasOwnDefault reports whether an open leaf sets a default for its path. An open list does not,
+// although CUE closes it if nothing else constrains it.
 func hasOwnDefault(t *model.Tree) bool {
 	d := t.Open.Default
 	return d != nil && (d.Kind() != model.List || expr.Marked(t.Open.Text))
 }
 
-// prefixOf orders names as far as eight bytes can.
+// prefixOf returns the first eight bytes of a name as a number, which orders most names.
 func prefixOf(name string) uint64 {
 	var b [8]byte
 	copy(b[:], name)
@@ -203,7 +203,7 @@ func isFinal(n *node) bool    { return n.tree.Kind == model.FinalLeaf }
 func isDefault(n *node) bool  { return n.root.kind == FromDefault }
 func isOverride(n *node) bool { return n.root.kind == FromOverride }
 
-// hasDefault says whether a node gives its path a default.
+// hasDefault reports whether a node sets a default for its path.
 func hasDefault(n *node) bool {
 	if isOpen(n) {
 		return n.open.hasDefault
@@ -218,8 +218,8 @@ func defaultOf(n *node) model.Value {
 	return n.tree.Final
 }
 
-// only returns the nodes that something holds for. Where it holds for all or
-// none nothing is copied.
+// only returns the nodes for which is returns true. It copies nothing if these are all nodes or
+// none of them.
 func only(nodes []*node, is func(*node) bool) []*node {
 	count := 0
 	for _, n := range nodes {
@@ -262,7 +262,7 @@ func lookup(v model.Value, path string) (model.Value, bool) {
 	return at(v, model.Elements(path))
 }
 
-// at returns the value below some field names.
+// at returns the value below the given field names.
 func at(v model.Value, names []string) (model.Value, bool) {
 	for _, name := range names {
 		f, there := v.Lookup(name)

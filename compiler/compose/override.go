@@ -6,8 +6,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// overrule drops what an override of a whole leaf, or of a struct over a leaf,
-// replaces, and returns it apart. Of two overrides the higher layer's holds.
+// overrule removes the parts that an override replaces, and returns them separately. The override
+// is a whole leaf, or a struct over a leaf. If two overrides differ, the higher layer's applies.
 func (m *merger) overrule(parts []*node) (kept, replaced []*node) {
 	overrides := only(parts, isOverride)
 	if len(overrides) == 0 {
@@ -31,8 +31,8 @@ func (m *merger) overrule(parts []*node) (kept, replaced []*node) {
 	return holds, leavesOf(replaced)
 }
 
-// replaceDefaults drops the defaults that something else replaces: any value
-// replaces a default leaf, and a higher layer's default a lower one's.
+// replaceDefaults removes the replaced defaults: any value replaces a default leaf, and a higher
+// layer's default replaces a lower one's.
 func (m *merger) replaceDefaults(parts []*node) (kept, replaced []*node) {
 	defaults := only(parts, isDefault)
 	leaves := only(defaults, not(isStruct))
@@ -41,14 +41,14 @@ func (m *merger) replaceDefaults(parts []*node) (kept, replaced []*node) {
 	}
 	values := only(parts, not(isDefault))
 	if len(only(values, isStruct)) > 0 {
-		// A struct over a default leaf; default structs go on below it.
+		// A struct over a default leaf; default structs stay and unite with it.
 		return only(parts, func(p *node) bool { return !isDefault(p) || isStruct(p) }), leaves
 	}
 	if len(values) > 0 {
-		return parts, nil // a leaf over default structs is a conflict; leaf sorts out the rest
+		return parts, nil // a leaf over default structs is a conflict; leaf handles the rest
 	}
-	// Default leaves against default structs: the highest layer decides, and only
-	// there can they conflict.
+	// Default leaves against default structs: the highest layer decides, and they can conflict only
+	// there.
 	high := top(defaults)
 	inHigh := only(defaults, inLayer(high))
 	structs := len(only(inHigh, isStruct))
@@ -61,7 +61,7 @@ func (m *merger) replaceDefaults(parts []*node) (kept, replaced []*node) {
 	return parts, nil
 }
 
-// leavesOf replaces structs by the leaves in them, for provenance.
+// leavesOf replaces structs by their leaves, for provenance.
 func leavesOf(parts []*node) []*node {
 	var out []*node
 	for _, p := range parts {
@@ -76,13 +76,13 @@ func leavesOf(parts []*node) []*node {
 	return out
 }
 
-// takesAway says whether a part gives null as a value: it takes its path away.
+// takesAway reports whether a part has null as a value, which removes its path.
 func takesAway(p *node) bool {
 	return p.root.kind == FromValues && isFinal(p) && p.tree.Final.Kind() == model.Null
 }
 
-// givesNull says whether null is a value or an override at a path. If the path has neither, it says
-// whether null is a default of the highest layer.
+// givesNull reports whether null is a value or an override at a path. If the path has neither, it
+// reports whether null is a default of the highest layer.
 func givesNull(parts []*node) bool {
 	from := only(parts, isValue)
 	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
@@ -91,11 +91,11 @@ func givesNull(parts []*node) bool {
 	return slices.ContainsFunc(from, func(p *node) bool { return valueOf(p).Kind() == model.Null })
 }
 
-// isValue says whether a part is a value or an override, and no default.
+// isValue reports whether a part is a value or an override, and not a default.
 func isValue(p *node) bool { return isFinal(p) && !isDefault(p) }
 
-// withoutNulls returns the parts without defaults of null, and without the defaults of lower layers, which
-// these take away.
+// withoutNulls returns the parts without defaults of null, and without the defaults of lower
+// layers, which these remove.
 func withoutNulls(parts []*node) []*node {
 	nulls := only(parts, func(p *node) bool { return !isValue(p) && valueOf(p).Kind() == model.Null })
 	if len(nulls) == 0 {
@@ -107,9 +107,9 @@ func withoutNulls(parts []*node) []*node {
 	})
 }
 
-// takeAway drops what values of null replace at a path: defaults of any type, structs
-// of nothing but defaults, and the constraints of lower layers, which are on a value
-// that is not there. What is final stays, and contradicts.
+// takeAway removes the parts that values of null replace at a path. These are defaults of any type,
+// structs of only defaults, and the constraints of lower layers, whose value does not exist. Final
+// parts stay, and cause a conflict.
 func (m *merger) takeAway(parts []*node) (kept, replaced []*node) {
 	nulls := only(parts, takesAway)
 	if len(nulls) == 0 || len(nulls) == len(parts) {
@@ -126,7 +126,7 @@ func (m *merger) takeAway(parts []*node) (kept, replaced []*node) {
 	return kept, leavesOf(replaced)
 }
 
-// yields says whether a part may be taken away from a layer.
+// yields reports whether null in a layer may remove a part.
 func (m *merger) yields(p *node, layer int) bool {
 	switch {
 	case isOverride(p):
@@ -149,7 +149,7 @@ func (m *merger) yields(p *node, layer int) bool {
 	return takesAway(p)
 }
 
-// isNull says whether a struct of nulls has one at a path, or around or below it.
+// isNull reports whether a struct of nulls has a null at a path, or around or below it.
 func isNull(removed model.Value, path []string) bool {
 	for _, name := range path {
 		f, there := removed.Lookup(name)
@@ -161,7 +161,7 @@ func isNull(removed model.Value, path []string) bool {
 	return true
 }
 
-// restored returns the nulls without what is at a path again.
+// restored returns the nulls without the nulls at a path.
 func restored(removed model.Value, path []string) model.Value {
 	fields := slices.Clone(removed.Fields())
 	i := slices.IndexFunc(fields, func(f model.Field) bool { return f.Name == path[0] })

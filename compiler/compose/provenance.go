@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// OriginKind says in which way a config or contract set a value.
+// OriginKind is the way in which a config or contract set a value.
 type OriginKind string
 
 // The kinds of origin.
@@ -20,42 +20,42 @@ const (
 	FromCondition OriginKind = "constraint"
 )
 
-// Origin is one of the places that a value comes from, or would have come from.
+// Origin is one of the places that set a value, or would have set it.
 type Origin struct {
 	Kind  OriginKind
-	Name  string // the config or, of a contract default, the entity with the contract
+	Name  string // the config or, for a contract default, the entity with the contract
 	Layer int    // of a config
 	Ref   model.Ref
-	Text  string // what stands there
+	Text  string // the text at the place
 }
 
-// Leaf is a composed value that is no struct, with its provenance.
+// Leaf is a composed value that is not a struct, with its provenance.
 type Leaf struct {
 	Path     string // a CUE path
 	Value    model.Value
-	From     []Origin // who set it; several where several agree
+	From     []Origin // the origins that set it; several if they agree
 	Replaced []Origin // defaults and overruled values that it replaced
 }
 
-// provenance is where the leaves of a graph come from, in the order in which
-// they were composed. A whole struct of one site is one entry.
+// provenance lists the origins of a graph's leaves, in the order of their composition. A whole
+// struct from one site is one entry.
 type provenance struct {
 	count int
-	// heads are the entries' heads, as bytes: there are many, and few numbers in
-	// them are greater than 3.
+	// heads are the entries' heads, as bytes: there are many, and few numbers in them are greater
+	// than 3.
 	heads []byte
-	// sites are, for each entry: one that only has the path, where the entry is
-	// placed; those that it comes from; those that it replaced.
+	// sites are the sites of each entry: first a site with only the path, if the entry is placed,
+	// then its origins, and then the replaced sites.
 	sites []*site
-	// values are those of the entries; nil where all are in the graph's values.
+	// values are the values of the entries; nil if all of them are in the graph's values.
 	values []model.Value
-	marks  trait // of any of the entries
+	marks  trait // the marks of all entries
 }
 
-// head is what an entry begins with.
+// head is the beginning of an entry.
 type head struct {
 	from, replaced int
-	placed         bool // the path is not that of the first site that it comes from
+	placed         bool // the path differs from the path of the first origin
 	whole          bool // all leaves of a struct
 }
 
@@ -76,7 +76,7 @@ func (h head) append(b []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.from<<entryBits|bits)), uint64(h.replaced))
 }
 
-// readHead reads what append wrote, and returns its length.
+// readHead reads the output of append, and returns its length.
 func readHead(b []byte) (head, int) {
 	first, n := binary.Uvarint(b)
 	replaced, m := binary.Uvarint(b[n:])
@@ -116,7 +116,7 @@ func (p *provenance) entries(yield func(entry) bool) {
 	}
 }
 
-// enter notes an entry, whose sites are there.
+// enter adds an entry, whose sites are already in place.
 func (p *provenance) enter(h head, v model.Value, marks trait) {
 	p.count++
 	p.heads = h.append(p.heads)
@@ -124,7 +124,7 @@ func (p *provenance) enter(h head, v model.Value, marks trait) {
 	p.marks |= marks
 }
 
-// add notes a leaf. One that comes from places around it, or from none, is placed.
+// add adds a leaf. A leaf with no origin, or an origin at a parent path, is placed.
 func (p *provenance) add(path string, v model.Value, marks trait, from, replaced []*node) {
 	h := head{from: len(from), replaced: len(replaced), placed: len(from) == 0 || from[0].path != path}
 	if h.placed {
@@ -139,19 +139,19 @@ func (p *provenance) add(path string, v model.Value, marks trait, from, replaced
 	p.enter(h, v, marks)
 }
 
-// addSites notes a leaf that comes from sites with its path.
+// addSites adds a leaf whose origins are sites with its path.
 func (p *provenance) addSites(v model.Value, marks trait, from ...*site) {
 	p.sites = append(p.sites, from...)
 	p.enter(head{from: len(from)}, v, marks)
 }
 
-// addWhole notes all leaves of a node.
+// addWhole adds all leaves of a node.
 func (p *provenance) addWhole(n *node) {
 	p.sites = append(p.sites, &n.site)
 	p.enter(head{from: 1, whole: len(n.fields) > 0}, n.value, n.marks)
 }
 
-// place is a position in a provenance that grows.
+// place is a position in a growing provenance.
 type place struct{ count, heads, sites int }
 
 func (p *provenance) end() place { return place{p.count, len(p.heads), len(p.sites)} }
@@ -166,7 +166,7 @@ func (p *provenance) reset() {
 	p.marks = 0
 }
 
-// clone returns a copy that wastes nothing, with the values only where asked for.
+// clone returns a copy without spare capacity, with the values only on request.
 func (p *provenance) clone(values bool) provenance {
 	out := provenance{count: p.count, heads: slices.Clone(p.heads), sites: slices.Clone(p.sites)}
 	if values {
@@ -175,8 +175,8 @@ func (p *provenance) clone(values bool) provenance {
 	return out
 }
 
-// leaves expands the provenance, in its order; valueAt finds values that are not
-// in it.
+// leaves expands the provenance, in its order; valueAt finds values that are not in
+// it.
 func (p *provenance) leaves(valueAt func(path string) model.Value) []Leaf {
 	var out []Leaf
 	for e := range p.entries {
@@ -218,7 +218,7 @@ func leavesOfTree(s *site) []Leaf {
 	return out
 }
 
-// leaves are the sites of the leaves of a tree of data.
+// leaves yields the sites of the leaves of a tree of data.
 func (s *site) leaves(yield func(*site) bool) { s.eachLeaf(yield) }
 
 func (s *site) eachLeaf(yield func(*site) bool) bool {
@@ -235,8 +235,8 @@ func (s *site) eachLeaf(yield func(*site) bool) bool {
 	return true
 }
 
-// unfold replaces the whole struct around a path by its leaves, and drops the
-// leaves that the path is at or below of: nulls, and empty structs that get a field.
+// unfold replaces the whole struct around a path by its leaves. It removes the leaves at the path
+// or above it: nulls, and empty structs that get a field.
 func (p *provenance) unfold(path string) {
 	var out provenance
 	for e := range p.entries {
@@ -272,7 +272,7 @@ func traitsOf(path string, v model.Value) (m trait) {
 	return m
 }
 
-// isAbove says whether some leaf or whole struct is at a path around another.
+// isAbove reports whether any leaf or whole struct is at a parent of a path.
 func (p *provenance) isAbove(path string) bool {
 	for e := range p.entries {
 		if at := e.path(); len(at) < len(path) && path[len(at)] == '.' && strings.HasPrefix(path, at) {
@@ -282,7 +282,7 @@ func (p *provenance) isAbove(path string) bool {
 	return false
 }
 
-// data is the value of a leaf of data.
+// data returns the value of a leaf of data.
 func (s *site) data() model.Value {
 	if s.tree.Kind == model.FinalLeaf {
 		return s.tree.Final

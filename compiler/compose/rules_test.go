@@ -45,8 +45,8 @@ workloads: shop: {
 schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
 `
 
-// composed is the configuration of the one assignment of a platform with more
-// in its files, and the diagnostics, resolved.
+// composed returns the configuration of the one assignment of a platform with additional files, and
+// the diagnostics, resolved.
 func composed(t *testing.T, files ...string) (g *compose.Graph, failed bool, ds []diag.Diagnostic) {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,8 +112,8 @@ func composed(t *testing.T, files ...string) (g *compose.Graph, failed bool, ds 
 	return g, g.Failed || plan.Failed[0], diag.Sort(ds)
 }
 
-// TestRules has the rules of the configuration graph, one by one: what is
-// composed, or the codes and paths of what is said against it.
+// TestRules has the rules of the configuration graph, one by one: the composed values, or the codes
+// and paths of the diagnostics.
 func TestRules(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		// Which configs match.
@@ -394,7 +394,7 @@ func checkLeaves(t *testing.T, g *compose.Graph) {
 		}
 		path := model.Elements(leaf.Path)
 		if !has(g.Values, path) && leaf.Value.Kind() == model.Null {
-			continue // it is taken away
+			continue // it is removed
 		}
 		v = with(v, path, leaf.Value)
 	}
@@ -403,7 +403,7 @@ func checkLeaves(t *testing.T, g *compose.Graph) {
 	}
 }
 
-// has says whether a value has a field at a path.
+// has reports whether a value has a field at a path.
 func has(v model.Value, path []string) bool {
 	for _, name := range path {
 		var there bool

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// splitSecrets takes the secret references out of composed values: the plain
-// values, and the references by path, sorted.
+// splitSecrets separates composed values into the plain values, and the secret references by path,
+// sorted.
 func splitSecrets(values model.Value) (plain model.Value, secrets []Secret) {
 	if !refersToSecret(values) {
 		return values, nil
@@ -22,7 +22,7 @@ func splitSecrets(values model.Value) (plain model.Value, secrets []Secret) {
 	return plain, secrets
 }
 
-// refersToSecret says whether a secret reference is in structs.
+// refersToSecret reports whether structs contain a secret reference.
 func refersToSecret(v model.Value) bool {
 	if v.Kind() == model.Struct {
 		return slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return refersToSecret(f.Value) })
@@ -48,7 +48,7 @@ func split(path string, v model.Value, secrets *[]Secret) (model.Value, bool) {
 				fields = append(fields, model.Field{Name: f.Name, Value: p})
 			}
 		}
-		// A struct of nothing but secrets goes with them.
+		// A struct of only secrets is removed with them.
 		return model.StructOf(fields...), path == "" || len(fields) > 0 || len(v.Fields()) == 0
 	}
 	return v, true
@@ -67,7 +67,7 @@ func (m *merger) plaintexts(layers []layer) {
 			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; if it is no secret, " +
 				"list the path under plain")
 		for _, o := range leaf.From {
-			d = d.At(o.Ref, "("+describe(o)+")") // without the value, which may be one
+			d = d.At(o.Ref, "("+describe(o)+")") // without the value, which may be a secret
 		}
 		m.graph.ds = append(m.graph.ds, d)
 	}
@@ -75,13 +75,13 @@ func (m *merger) plaintexts(layers []layer) {
 
 const looksPlain = " looks like a secret in plain text"
 
-// plaintext says whether a value is a string that looks like a secret.
+// plaintext reports whether a value is a string that looks like a secret.
 func plaintext(path string, v model.Value) bool {
 	names := model.Elements(path)
 	return v.Kind() == model.String && len(names) > 0 && credential.Secret(names[len(names)-1], v.Text())
 }
 
-// Shown returns what is shown of a value at a path: what looks like a secret is masked.
+// Shown returns a value at a path for display, with a mask if it looks like a secret.
 func Shown(path string, v model.Value) model.Value {
 	if plaintext(path, v) {
 		return model.StringOf(credential.Masked)
@@ -89,7 +89,7 @@ func Shown(path string, v model.Value) model.Value {
 	return v
 }
 
-// shown returns what is shown of a value at a path.
+// shown returns a value at a path as text for display.
 func shown(path string, v model.Value) string {
 	if plaintext(path, v) {
 		return credential.Masked
@@ -97,9 +97,9 @@ func shown(path string, v model.Value) string {
 	return short(v.String())
 }
 
-// Plaintexts warns of strings that look like secrets in what a deployment target
-// gives its manifests at ref, which is written into files as it is. Those that say
-// where a secret is, such as existingSecret and passwordFile, are none.
+// Plaintexts warns of strings that look like secrets in the manifests of a deployment target at
+// ref, because kalypso writes them into files unchanged. It ignores strings that name the place of
+// a secret, such as existingSecret and passwordFile.
 func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	var walk func(path string, v model.Value)
@@ -121,8 +121,8 @@ func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
 	return ds
 }
 
-// tellsWhere says whether a path's last name is one of a place that holds a
-// secret, as charts and roles name those.
+// tellsWhere reports whether a path's last name is the name of a secret's place, as charts and
+// roles name it.
 func tellsWhere(path string) bool {
 	names := model.Elements(path)
 	of := credential.Words(names[len(names)-1])
@@ -130,7 +130,7 @@ func tellsWhere(path string) bool {
 		slices.Contains([]string{"name", "ref", "file", "path", "url"}, of[len(of)-1])
 }
 
-// marked are all leaves where one may have a mark, and none elsewhere.
+// marked yields all leaves if any leaf has the mark, and nothing otherwise.
 func (m *merger) marked(with trait) iter.Seq[Leaf] {
 	return func(yield func(Leaf) bool) {
 		if m.provenance.marks&with == 0 {
@@ -144,8 +144,8 @@ func (m *merger) marked(with trait) iter.Seq[Leaf] {
 	}
 }
 
-// undeliverable reports secret references in lists: a secret is delivered under
-// the path of its value, and an element's place in a list is none.
+// undeliverable reports secret references in lists: a secret is delivered under the path of its
+// value, and an element of a list has no such path.
 func (m *merger) undeliverable() {
 	for leaf := range m.marked(secretList) {
 		if leaf.Value.Kind() == model.List && holdsSecret(leaf.Value) {
@@ -167,24 +167,25 @@ func holdsSecret(v model.Value) bool {
 		slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return holdsSecret(f.Value) })
 }
 
-// variable matches a variable of a shell or of Flux's postBuild, with or without a default, and an
-// expression of a template of Helm: only those that name an object of Helm, since what monitoring,
-// Ansible and others write between {{ and }} is for them. $${VAR} and \${VAR} are meant to stay.
+// variable matches a variable of a shell or of Flux's postBuild, with or without a default. It also
+// matches a Helm template expression, but only if it names an object of Helm. Monitoring, Ansible
+// and others use {{ and }} for their own text. $${VAR} and \${VAR} stay unchanged on purpose.
 var variable = lazyregexp.New(
 	`(?:^|[^$\\])(\$\{[A-Za-z_]\w*(?::?[-=][^{}]*)?\})|(\{\{-?\s*\.(?:Values|Release|Chart|Capabilities)\b[^{}]*\}\})`)
 
-// conversion matches what patterns of logs and formats of dates have beside variables.
+// conversion matches parts of log patterns and date formats that occur beside variables.
 var conversion = lazyregexp.New(`%[-.0-9]*[a-z]`)
 
-// ofPatterns are words in names of values that another program fills in: patterns of logs, formats,
+// ofPatterns are words in names of values that another program fills in: log patterns, formats,
 // templates, queries and commands.
 var ofPatterns = []string{
 	"pattern", "layout", "format", "template", "tmpl", "query", "expr", "expression", "regex", "regexp", "rewrite",
 	"script", "command", "cmd", "args", "entrypoint", "hook",
 }
 
-// variableIn returns what looks like a variable in a value that nothing fills in; "" for none. Texts
-// of several lines are files or scripts of the application.
+// variableIn returns the first text in a value that looks like a variable and that nothing fills
+// in. It returns "" if there is no such text. It ignores texts of several lines, which are files or
+// scripts of the application.
 func variableIn(name string, v model.Value) string {
 	if v.Kind() == model.String {
 		text := v.Text()

@@ -24,7 +24,7 @@ func (m *merger) structure(path string, parts, replaced []*node) (model.Value, b
 		start := len(m.parts)
 		left = m.take(left)
 		name := m.parts[start].name
-		// What open structs say of a field counts where the field is there.
+		// The optional fields of open structs count only if the field exists.
 		for _, p := range apart {
 			if i := indexOf(p.opened.optional, name); i >= 0 {
 				m.parts = append(m.parts, &p.opened.optional[i])
@@ -45,14 +45,14 @@ func (m *merger) structure(path string, parts, replaced []*node) (model.Value, b
 	return v, ok && m.fitsRest(path, v, parts)
 }
 
-// queue is what is left of a struct's fields, with the prefix of the first name.
+// queue has the remaining fields of a struct, with the prefix of the first name.
 type queue struct {
 	prefix uint64
 	fields []node
 }
 
-// take pushes the nodes with the least name of the queues, in the order of the
-// queues, and returns what is left of these. It works in place.
+// take pushes the nodes with the least name in the queues, in the order of the queues. It returns
+// the remaining queues. It works in place.
 func (m *merger) take(queues []queue) []queue {
 	prefix := queues[0].prefix
 	for i := 1; i < len(queues); i++ {
@@ -87,7 +87,7 @@ func indexOf(fields []node, name string) int {
 	return slices.IndexFunc(fields, func(n node) bool { return n.name == name })
 }
 
-// required reports what open structs demand and no struct has.
+// required reports fields that open structs require and no struct has.
 func (m *merger) required(path string, parts, apart []*node) bool {
 	ok := true
 	for _, p := range apart {
@@ -101,8 +101,8 @@ func (m *merger) required(path string, parts, apart []*node) bool {
 	return ok
 }
 
-// field composes what is at one path below structs. It is node, but for short
-// ways where only final data meet, as they do almost everywhere.
+// field composes one path below structs. It is node, except for short ways if all parts are final
+// data, as almost always.
 func (m *merger) field(parts, replaced []*node) (model.Value, bool) {
 	path := parts[0].path
 	structs, finals := 0, 0
@@ -127,7 +127,7 @@ func (m *merger) field(parts, replaced []*node) (model.Value, bool) {
 	return m.node(path, parts, replaced)
 }
 
-// ruled says whether a list strategy is for a path, or may be for one below it.
+// ruled reports whether there may be a list strategy for a path, or for a path below it.
 func (m *merger) ruled(path string) bool {
 	for _, at := range m.listed {
 		if strings.HasPrefix(at, path) {
@@ -137,14 +137,14 @@ func (m *merger) ruled(path string) bool {
 	return false
 }
 
-// finals composes final leaves that are no overrides.
+// finals composes final leaves that are not overrides.
 func (m *merger) finals(path string, parts, replaced []*node) (model.Value, bool) {
 	if m.ruled(path) {
 		if _, listed := m.lists[path]; listed {
 			return m.leaf(path, parts, replaced)
 		}
 	}
-	// Values hold, and where there are none the defaults of the highest layer.
+	// Values apply; without values, the defaults of the highest layer apply.
 	values := false
 	for _, p := range parts {
 		values = values || !isDefault(p)
@@ -184,8 +184,8 @@ func (m *merger) finals(path string, parts, replaced []*node) (model.Value, bool
 	return v, true
 }
 
-// agreed is the value of leaves that are all values, or all defaults of one
-// layer: values unify, and defaults must be equal.
+// agreed returns the value of leaves that are all values, or all defaults of one layer: values
+// unify, and defaults must be equal.
 func agreed(from []*node) (model.Value, bool) {
 	if !isDefault(from[0]) {
 		v, _, ok := united(from, func(n *node) model.Value { return n.value })
@@ -199,7 +199,7 @@ func agreed(from []*node) (model.Value, bool) {
 	return from[0].value, true
 }
 
-// fitsRest checks a struct against what open structs say of any field.
+// fitsRest checks a struct against the constraints of open structs on all fields.
 func (m *merger) fitsRest(path string, v model.Value, parts []*node) bool {
 	if len(only(parts, isOverride)) > 0 {
 		return true

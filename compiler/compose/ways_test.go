@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// leafTexts are leaves of configs: first those that often agree, then lists, then
-// what is open or a secret.
+// leafTexts are leaves of configs: first leaves that often agree, then lists, then open expressions
+// and secrets.
 var leafTexts = []string{
 	`1`, `1`, `2`, `"x"`, `"x"`, `"y"`, `true`, `null`, `1.5`, `[1]`, `[1, 2]`, `["a"]`, `["a", "b"]`, `[{n: "p", v: 1}]`, `[{n: "p", w: 2}, {n: "q"}]`, `[]`,
 	`*1 | int`, `*2 | int`, `int`, `string`, `>1`, `*"x" | string`, `[...string]`, `*["x"] | [...string]`, `*["y"] | [...string]`, `[...{n: string, v: *7 | int}]`,
@@ -22,7 +22,7 @@ var leafTexts = []string{
 	`{#secret: true, store: "s", key: "k"}`, `{#secret: true, store: "s", key: "l"}`, `[{#secret: true, store: "s", key: "k"}]`, `{[string]: int}`, `_`, `{...}`, `{password?: string}`,
 }
 
-// wayKeys are names whose paths do not sort as they do, and names of secrets.
+// wayKeys are names whose paths sort differently from the names, and names of secrets.
 var wayKeys = []string{"a", "b", "s", "api-token", "password", "a1", "a$", "L", "M"}
 
 // trees makes random trees of configs.
@@ -30,7 +30,7 @@ type trees struct {
 	choices
 	eval   *expr.Evaluator
 	known  map[string]model.Tree
-	gentle bool // configs say the same of most keys
+	gentle bool // most keys have the same values in all configs
 }
 
 // leaf is the tree of an expression, as if a config had it for a field.
@@ -122,7 +122,7 @@ var contractTexts = []string{
 	`{M?: [...{n: string, v: *3 | int}]}`, `{s?: {...} & {a?: >0}}`, `{password?: {#secret: true, store: string, key: string}}`, `{s: null | *{a: 1} | {...}}`, `{d: {}}`, `{d: {...}, e?: {f: int}}`,
 }
 
-// wayContracts are contracts that block, and the same ones that advise.
+// wayContracts returns contracts that block, and the same contracts as advice.
 func wayContracts() []*model.Contract {
 	var out []*model.Contract
 	for i, text := range contractTexts {
@@ -144,9 +144,9 @@ func wayContracts() []*model.Contract {
 	return out
 }
 
-// TestShortWays composes random configs under random contracts, with the short
-// ways for data and for contracts and without: nothing differs. So do their
-// binary forms.
+// TestShortWays composes random configs under random contracts, with and without the short
+// ways for data and for contracts. The results must be the same, and so must their binary
+// forms.
 func TestShortWays(t *testing.T) {
 	eval := expr.New(nil)
 	g := &trees{eval: eval, known: map[string]model.Tree{}}
@@ -165,7 +165,7 @@ func TestShortWays(t *testing.T) {
 		want := graphOf(t, long)
 		got := graphOf(t, short)
 		sameGraph(t, got, want)
-		sameGraph(t, graphOf(t, short), want) // of what is remembered
+		sameGraph(t, graphOf(t, short), want) // from the remembered answers
 		if t.Failed() {
 			for _, c := range configs {
 				t.Logf("%s in layer %d: %+v", c.Name, c.Layer, c)
@@ -181,7 +181,7 @@ func TestShortWays(t *testing.T) {
 	}
 }
 
-// sameGraph checks that nothing tells two graphs apart.
+// sameGraph checks that two graphs do not differ.
 func sameGraph(t *testing.T, got, want *compose.Graph) {
 	t.Helper()
 	for what, same := range map[string]bool{
