@@ -280,8 +280,8 @@ func promotedFolder(dir string) (string, error) {
 	return root, nil
 }
 
-// userOf returns the user of a repository, by git's configuration. It returns "" if there is
-// none.
+// userOf returns the user of a repository, by git's configuration. It returns "" if git has no
+// user.
 func userOf(dir string) string {
 	repo, err := git.Discover(dir)
 	if err != nil {

@@ -72,9 +72,9 @@ func (c Commit) encode(signature string) []byte {
 }
 
 // Signatures returns the author and the committer. If given lacks a name or an email address,
-// Signatures looks for it as git does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*,
-// committer.* and user.* of the repository's config and the user's, else in fallback. The time is
-// the first of these:
+// Signatures looks for it as git does, in this order: in GIT_AUTHOR_* and GIT_COMMITTER_*, in the
+// configurations, and in fallback. In the configurations of the repository and the user, it reads
+// author.*, committer.* and user.*. The time is the first of these:
 //
 //   - the time of given
 //   - GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, as seconds and offset, RFC 3339 or RFC 2822

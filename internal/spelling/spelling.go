@@ -103,10 +103,10 @@ func edits(a, b string) int {
 // east and west, or s1 and l1, are different words.
 const minWord = 5
 
-// Misspelt reports whether a was probably meant to be b. The two must differ in one word, of at
-// least minWord letters each, by one letter that is missing, too many, wrong or swapped with its
-// neighbour. This must not be the first letter, because people seldom mistype it. It must not be
-// a digit, because digits distinguish lines and sites.
+// Misspelt reports whether a was probably meant to be b. The two must differ in one word, and both
+// forms of it need at least minWord letters. The difference must be one letter that is missing, too
+// many, wrong or swapped with its neighbour. This must not be the first letter, because people
+// seldom mistype it. It must not be a digit, because digits distinguish lines and sites.
 func Misspelt(a, b string) bool {
 	as, bs := splitWords(a), splitWords(b)
 	if len(as) != len(bs) {

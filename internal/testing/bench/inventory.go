@@ -26,8 +26,8 @@ type inventory struct {
 	Read cost `json:"read"`
 	Cold cost `json:"cold"`
 	Row  cost `json:"row"` // with the labels of one row changed
-	// Diffs are what it costs to say what a change of labels does on the clusters, which moves
-	// them between classes. The old side is a folder, or a commit that was built before.
+	// Diffs are the costs of describing the effect of changed labels on the clusters, which move
+	// between classes. The old side is a folder, or a commit that was built before.
 	Diffs []*moves `json:"diffs,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func (m *moves) cost() cost {
 	return cost{CPU: max(m.Record.CPU, m.Cache.CPU), Memory: max(m.Record.Memory, m.Cache.Memory)}
 }
 
-// valueKind says which values clusters have of their own.
+// valueKind is the kind of clusters' own values.
 type valueKind string
 
 const (
@@ -52,14 +52,14 @@ const (
 	composedValues valueKind = "with values composed for each"
 )
 
-// What tells the clusters of a platform apart: 200 classes, of one cluster type.
+// The labels that divide the clusters of a platform into 200 classes, of one cluster type.
 const (
 	inventoryRegions   = 20
 	inventoryWaves     = 10
 	inventoryWorkloads = 10
 )
 
-// mostBuilt is how many rows are built; more are read alone.
+// mostBuilt is the largest number of rows that are built. More rows are only read.
 const mostBuilt = 100_000
 
 // measureInventories measures platforms of so many rows, and with values ten times fewer.

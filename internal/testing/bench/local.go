@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// local is what promotions cost between repositories in folders, with git alone: what git
-// takes for the other side counts.
+// local is the cost of promotions between repositories in folders, with only git. The costs
+// include git's work for the other side.
 type local struct {
 	Files   int   `json:"files"`   // of the branch
 	Wanted  int   `json:"wanted"`  // how many were to change
@@ -68,7 +68,7 @@ func (l *local) one(k *kalypso, j job, o options) (err error) {
 	if err := p.first([]int{l.Wanted}); err != nil {
 		return err
 	}
-	if _, _, err := p.change(l.Wanted, p.cache()); err != nil { // what is promoted now was fetched before
+	if _, _, err := p.change(l.Wanted, p.cache()); err != nil { // an earlier run fetched the promoted objects
 		return err
 	}
 	var before string
@@ -84,8 +84,8 @@ func (l *local) one(k *kalypso, j job, o options) (err error) {
 	return errors.Join(err, removeFrom(j.Dir, j.Dir))
 }
 
-// chain promotes commits to environments of which each comes after the one before, to all
-// of them in one run.
+// chain promotes commits through a chain of environments, each after the one before, to all of
+// them in one run.
 func (l *local) chain(k *kalypso, j job, o options) error {
 	all, done, err := folder(j.Dir, "platform.git", "gitops.git")
 	if err != nil {

@@ -1,21 +1,19 @@
 //go:build unix
 
-// Bench measures kalypso on generated platforms, prints what it found beside the
-// budgets, and writes it into a page:
+// Bench measures kalypso on generated platforms, prints the results and the budgets, and writes
+// them into a page:
 //
 //	go run ./internal/testing/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20]
+//		[-rows 1000000] [-runs 3] [-disk DIR] [-quick] [-json] [-doc PAGE] [-profile DIR]
 //
-// [-rows 1000000] [-runs 3] [-disk DIR] [-quick] [-json] [-doc PAGE] [-profile DIR]
+// It builds the real binary and runs it as users do. Each command has a process and a cache of
+// its own. The kernel's counts for the process, such as the CPU time and the peak memory, are
+// therefore the costs of one command. If a machine does other things too, the wall time changes
+// and the CPU time hardly does. Ratios, growth and budgets therefore use CPU time.
 //
-// It builds the real binary and runs it as users do, each command in a process of
-// its own with a cache of its own: what the kernel counts per process, the CPU
-// time and the peak memory, is then that of one command. A machine that does other
-// things too changes the wall time and hardly the CPU time, so that ratios, growth
-// and budgets are of CPU time.
-//
-// Files are kept in memory where they can be, so that the disk and what else it
-// has to do are left out. The work that has budgets is measured on a disk too, in
-// the folder of -disk. With -dir . all is on a disk, and nothing is measured twice.
+// Files are in memory if there is room, so that the results do not depend on the disk and its
+// other work. The work with budgets is measured on a disk too, in the folder of -disk. With
+// "-dir ." everything is on a disk, and nothing is measured twice.
 package main
 
 import (
@@ -38,7 +36,7 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are the values of the command line's flags.
 type options struct {
 	sizes, compositions []int
 	files               int   // of the branch that is promoted into, or 0

@@ -108,8 +108,8 @@ func TestSlowMeasures(t *testing.T) {
 	}
 }
 
-// testPromotions checks that all of what is promoted was measured, and changed about as
-// many files as it should.
+// testPromotions checks that all promotions were measured, and changed about as many files as
+// they should.
 func testPromotions(t *testing.T, p *promotions, f *fleet) {
 	t.Helper()
 	if p == nil || f == nil || len(p.Steps) != 2 || p.Steps[0].Cold == nil {

@@ -34,7 +34,7 @@ func writePage(file string, r *report) error {
 	return os.WriteFile(file, out.Bytes(), 0o644)
 }
 
-// tables are what the program prints, the budgets first.
+// tables returns the tables that the program prints, the budgets first.
 func tables(r *report) []byte {
 	var out bytes.Buffer
 	printStart(&out, r)

@@ -35,7 +35,7 @@ const (
 var allWork = []work{coldCommit, idleCommit, valueCommit, coldFolder, coldWritten, warmFolder,
 	idleFolder, valueFolder, gitStatus, copyFolder, compareCommits, viewFile}
 
-// measured is what was measured on one platform.
+// measured is the result of the measurements on one platform.
 type measured struct {
 	Kind        string        `json:"kind"`
 	Assignments int           `json:"assignments"`
@@ -62,9 +62,9 @@ func (b *bench) folderCache() string { return filepath.Join(b.Dir, "cache-folder
 // branch is the branch of the bare repository that gets the output.
 const branch = "deploy"
 
-// measurePlatform generates a platform and measures all work on it. Where files
-// are in memory it removes what it no longer needs. On a disk everything stays
-// until the end: to remove files makes it slow to create others (see workFolder).
+// measurePlatform generates a platform and measures all work on it. If files are in memory, it
+// removes files that it no longer needs. On a disk all files stay until the end, because after
+// removing files a disk is slow to create others (see workFolder).
 func measurePlatform(k *kalypso, j job, o options) (*measured, error) {
 	b := newBench(k, j, o.runs)
 	if err := b.measure(b.commits, b.folders, b.copies, b.idle, b.changes, b.views); err != nil {
@@ -197,7 +197,7 @@ func (b *bench) idle() error {
 		{"config", "core.looseCompression", "0"},
 		{"add", "-A"},
 		{"commit", "-q", "-m", "The platform and its output"},
-		{"status", "--porcelain"}, // looks at what is as young as the index once more
+		{"status", "--porcelain"}, // checks files as young as the index once more
 	} {
 		if _, err := output(git(b.repository(), args...)); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// cost is what a process took.
+// cost is the cost of a process.
 type cost struct {
 	CPU    float64 `json:"cpuSeconds"` // of which the kernel took System
 	System float64 `json:"systemSeconds"`
@@ -25,8 +25,8 @@ type cost struct {
 	Own int64 `json:"ownPeakBytes"`
 }
 
-// costOf runs a command and returns what it took, with the processes below it that it waited
-// for, and what it printed; also where it ends with an error.
+// costOf runs a command. It returns the cost, including child processes that the command waited
+// for, and the output, even if the command ends with an error.
 func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
 	begin := time.Now()
 	own := func() int64 { return 0 }
@@ -53,10 +53,10 @@ func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
 	return c, printed, err
 }
 
-// ownMemory looks at a process every few milliseconds, until the function that it
-// returns is called, which returns the most memory that the process had for itself; 0 if
-// there is no Linux to tell. The pages of its program are those of the file, which the
-// kernel keeps for all processes, and takes back as it likes.
+// ownMemory looks at a process every few milliseconds, until the caller calls the returned
+// function. That function returns the most memory that the process had for itself; 0 if the
+// system is not Linux. The pages of its program do not count. They belong to the file. The kernel
+// shares them between all processes, and frees them as it likes.
 func ownMemory(p *os.Process) func() int64 {
 	done, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -98,8 +98,8 @@ func best(runs int, command func() (*exec.Cmd, error)) (least cost, err error) {
 	return least, nil
 }
 
-// cleanEnvironment is the environment without what makes kalypso or git do something
-// other than they do by themselves.
+// cleanEnvironment returns the environment without the variables that change the behavior of
+// kalypso or git.
 func cleanEnvironment() []string {
 	var out []string
 	for _, v := range os.Environ() {
@@ -133,7 +133,7 @@ func buildKalypso(work string) (*kalypso, error) {
 	return k, err
 }
 
-// fetched is the folder in which a command line with a cache keeps what it fetches.
+// fetched returns the folder for the objects that a command line with a cache fetches.
 func fetched(cache string) string { return cache + "-git" }
 
 // command is a command line of kalypso with a cache.

@@ -16,13 +16,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// collectAt is what the kalypso command sets where GOGC says nothing, so that the
-// profiles have the collector's share right.
+// collectAt is the setting of the kalypso command if GOGC is not set. With it, the profiles have
+// the right share of the collector.
 const collectAt = 400
 
-// profileBuilds profiles builds of a job's platform as a git commit: cold, with
-// nothing changed, and with another value of one config. They run in this process,
-// each with what the one before left.
+// profileBuilds profiles builds of a job's platform as a git commit: cold, without changes, and
+// with another value of one config. They run in this process, each with the caches of the one
+// before.
 func profileBuilds(j job) error {
 	debug.SetGCPercent(collectAt)
 	b := &bench{job: j}
@@ -66,8 +66,8 @@ func buildOnce(j job, repository string) (err error) {
 	return nil
 }
 
-// profiled runs a function and writes, beside each other, its CPU profile and
-// that of what it allocated.
+// profiled runs a function and writes its CPU profile and the profile of its allocations, next to
+// each other.
 func profiled(path string, f func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -86,6 +86,6 @@ func profiled(path string, f func() error) (err error) {
 	if createErr != nil {
 		return errors.Join(err, createErr)
 	}
-	runtime.GC() // what is kept is as of the last collection
+	runtime.GC() // the profile is as of the last collection
 	return errors.Join(err, pprof.Lookup("allocs").WriteTo(memory, 0), memory.Close())
 }

@@ -17,21 +17,21 @@ import (
 // promotions are the cost of promoting commits into one branch.
 type promotions struct {
 	Files int      `json:"files"` // of the branch
-	First carried  `json:"first"` // into an empty repository, with nothing remembered
+	First carried  `json:"first"` // into an empty repository, without caches
 	Steps []*moved `json:"steps"`
 }
 
-// moved is what a commit cost that changed some files of the branch.
+// moved is the cost of a commit that changed some files of the branch.
 type moved struct {
 	Wanted  int      `json:"wanted"` // how many files were to change
 	Files   int      `json:"files"`  // how many did, without records
-	Warm    carried  `json:"warm"`   // with what earlier runs fetched and compiled
+	Warm    carried  `json:"warm"`   // with the caches of earlier runs
 	Fetched carried  `json:"fetched"`
 	Cold    *carried `json:"cold,omitempty"` // of the first of them
 	Git     carried  `json:"git"`
 }
 
-// carried is what a command cost that speaks with servers.
+// carried is the cost of a command that communicates with servers.
 type carried struct {
 	cost
 	wire
@@ -138,7 +138,7 @@ func (p *promotion) promote(cache string) (c carried, err error) {
 	return p.server.carry(p.command(cache, "promote", "--env", environment, "--repo", p.platform.url, "-o", "json"))
 }
 
-// carry runs a command and returns what it cost, also on the wire.
+// carry runs a command and returns its cost, including the traffic.
 func (s *server) carry(cmd *exec.Cmd) (c carried, err error) {
 	s.counted()
 	c.cost, _, err = costOf(cmd)
@@ -224,9 +224,9 @@ func (p *promotion) changed(before string) ([]string, error) {
 	return slices.DeleteFunc(all, func(name string) bool { return strings.Contains("/"+name, "/.kalypso/") }), nil
 }
 
-// withGit makes the same change as people do without kalypso, once they have its files:
-// a clone with a work tree, the files put into it, which is not counted, and git's add,
-// commit and push.
+// withGit makes the same change as people do without kalypso, once they have its files. It clones
+// a work tree, copies the files into it, and runs git's add, commit and push. Copying the files
+// does not count.
 func (p *promotion) withGit(before string, changed []string) (all carried, err error) {
 	const other = "refs/heads/with-git"
 	if _, err := output(git(p.gitops.dir, "update-ref", other, before)); err != nil {
@@ -258,8 +258,8 @@ func (p *promotion) withGit(before string, changed []string) (all carried, err e
 	return all, removeFrom(p.Dir, tree)
 }
 
-// commitAll commits what is in a folder, which becomes a repository if it is none, and
-// pushes it.
+// commitAll commits the contents of a folder, and pushes the commit. If the folder is not a
+// repository, it becomes one.
 func commitAll(dir, message, url string) error {
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err != nil {
 		if _, err := output(git(dir, "init", "-q", "-b", "main")); err != nil {

@@ -12,7 +12,7 @@ import (
 type report struct {
 	Go         string  `json:"go"`
 	Processors int     `json:"processors"`
-	Load       float64 `json:"load"` // before: processes that ran or waited, over the last minute; 0 if not known
+	Load       float64 `json:"load"` // processes that run or wait at the start, over the last minute; 0 if not known
 	LoadAtEnd  float64 `json:"loadAtEnd"`
 	Folder     string  `json:"folder"` // where files were
 	Disk       string  `json:"disk"`   // where files of OnDisk were

@@ -13,12 +13,13 @@ import (
 // memoryFolder is where Linux keeps files in memory.
 const memoryFolder = "/dev/shm"
 
-// workFolder returns where to work by default: in memory, where there is room
-// for all that is made of the largest platform, else where temporary files are. A
-// disk would measure its own history: ext4 without a journal takes up to a hundred
-// times as long to create a file while it remembers those that were removed in the
-// last minute, or five if that was not written yet (recently_deleted in
-// fs/ext4/ialloc.c), which tests do all the time.
+// workFolder returns the default folder to work in. It is in memory if there is room for all
+// files of the largest platform, else in the folder for temporary files.
+//
+// A disk would measure its own history. ext4 without a journal takes up to a hundred times as
+// long to create a file while it remembers removed files. It remembers the files of the last
+// minute, or of five minutes if the removal was not written yet (recently_deleted in
+// fs/ext4/ialloc.c). Tests remove files all the time.
 func workFolder(sizes []int) string {
 	if hasRoom(memoryFolder, slices.Max(append(sizes, 0))) {
 		return memoryFolder
@@ -26,9 +27,9 @@ func workFolder(sizes []int) string {
 	return os.TempDir()
 }
 
-// diskFolder returns where to measure on a disk by default: in the user's cache, else
-// in the current folder, where there is room for all platforms, because nothing is
-// removed before the end. It returns "" if there is none, or if all work is on a disk.
+// diskFolder returns the default folder for measurements on a disk: in the user's cache, else in
+// the current folder. It must have room for all platforms, because no file is removed before the
+// end. diskFolder returns "" if no folder has room, or if all work is on a disk.
 func diskFolder(work string, sizes []int) string {
 	all := 0
 	for _, n := range sizes {
@@ -45,7 +46,7 @@ func diskFolder(work string, sizes []int) string {
 
 func inMemory(dir string) bool { return strings.HasPrefix(dir+"/", memoryFolder+"/") }
 
-// hasRoom tells if all that is made of a platform fits into a folder's file system.
+// hasRoom reports whether all files of a platform fit into a folder's file system.
 func hasRoom(dir string, assignments int) bool {
 	const perAssignment = 96 << 10 // twice: 4 files and their folder, in pages, in two folders and as git's objects
 	var fs syscall.Statfs_t

@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// server is git's own HTTP server, on loopback, with repositories that anybody may
-// write to, and a count of what goes over the wire.
+// server is git's own HTTP server, on loopback, with repositories that anybody may write to. It
+// counts the traffic.
 type server struct {
 	url, root string
 	listener  net.Listener
@@ -25,7 +25,7 @@ type server struct {
 	wire
 }
 
-// wire is what went between a command and servers, without the heads of messages.
+// wire is the traffic between a command and servers, without the heads of messages.
 type wire struct {
 	Requests int   `json:"requests"`
 	Sent     int64 `json:"sentBytes"` // by the command
@@ -58,7 +58,7 @@ func serve(root string) (*server, error) {
 
 func (s *server) close() error { return s.listener.Close() }
 
-// repository makes an empty repository, which gives what the servers of forges give.
+// repository makes an empty repository with the same features as the servers of forges.
 func (s *server) repository(name string) (*served, error) {
 	r := &served{url: s.url + "/" + name, dir: filepath.Join(s.root, name)}
 	if _, err := output(git(s.root, "init", "-q", "--bare", "-b", "main", r.dir)); err != nil {
@@ -86,7 +86,7 @@ func (r *served) at(ref string) string {
 	return string(id[:len(id)-1])
 }
 
-// counted returns what went over the wire since it was asked last.
+// counted returns the traffic since its last call.
 func (s *server) counted() wire {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +95,8 @@ func (s *server) counted() wire {
 	return out
 }
 
-// ServeHTTP answers a request. Bodies are put into files first: CGI takes none whose
-// length is not known, and in memory they would count as the peak of what is measured
+// ServeHTTP answers a request. It copies bodies into files first, because CGI accepts no bodies
+// of unknown length. In memory, the bodies would count as the peak memory of the measured process
 // (see stepVariable).
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := os.CreateTemp(s.root, "body-")

@@ -15,12 +15,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
-// stepVariable tells a process of this program what to do, and jobVariable with
-// what.
+// stepVariable has the step for a process of this program, and jobVariable its input.
 //
-// What takes memory is done by such processes: on Linux the peak memory of a
-// process is at least that of the one that started it, at that time (the kernel
-// keeps the larger of the two over exec), so that this one must stay small.
+// Such processes do all work that needs memory. On Linux the peak memory of a process is at least
+// the memory of its parent at the time of the start. The kernel keeps the larger of the two over
+// exec. This process therefore must stay small.
 const (
 	stepVariable = "KALYPSO_BENCH_STEP"
 	jobVariable  = "KALYPSO_BENCH_JOB"
@@ -31,7 +30,7 @@ type job struct {
 	Assignments int
 	Distinct    bool
 	Seed        uint64
-	Dir         string // for the platform and all that is made of it
+	Dir         string // for the platform and everything made from it
 	Profile     string // where profiles go, without their extension
 	Config      string // to change, for a profile
 	Changes     []int  // numbers of files that commits change, for promotions
@@ -65,8 +64,7 @@ func runStepOf(name string, j job) error {
 	return err
 }
 
-// output runs a command and returns what it prints on stdout. What it prints on
-// stderr is in the error.
+// output runs a command and returns its stdout. Its error contains the stderr of the command.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	return outputWhile(cmd, func(*os.Process) {})
 }
@@ -86,7 +84,7 @@ func outputWhile(cmd *exec.Cmd, runs func(*os.Process)) ([]byte, error) {
 	return printed.Bytes(), nil
 }
 
-// runStep is what such a process does.
+// runStep runs the step of such a process.
 func runStep(name string) error {
 	if name == "cue" {
 		os.Exit(cuecmd.Main())

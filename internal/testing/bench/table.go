@@ -21,8 +21,8 @@ func printStart(out io.Writer, r *report) {
 
 const row = "%-34s %9s %9s %9s %10s %10s %8s\n"
 
-// printPlatform prints what work cost, and how its CPU time per assignment grew
-// from that of the smallest platform of its kind: 1.00 is linear.
+// printPlatform prints the cost of work. It also prints the growth of the CPU time per assignment
+// from the smallest platform of its kind. 1.00 is linear.
 func printPlatform(out io.Writer, m, smallest *measured) {
 	fmt.Fprintf(out, "\n%s assignments, %s tuples: %s files\n\n", thousands(m.Assignments), m.Kind, thousands(m.Files))
 	fmt.Fprintf(out, row, "work", "cpu", "system", "wall", "peak", "cpu each", "growth")
@@ -79,8 +79,7 @@ func printRatios(out io.Writer, all []*measured) {
 
 const compositionRow = "%-24s %11s %11s %9s %22s %9s\n"
 
-// printCompositions prints CPU times per assignment, and what CUE takes over what
-// kalypso takes.
+// printCompositions prints CPU times per assignment, and the ratios of kalypso's to CUE's.
 func printCompositions(out io.Writer, all []*composition) {
 	if len(all) == 0 {
 		return

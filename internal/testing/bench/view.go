@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// views measures what shows a platform: one file of pages, what differs between two commits
-// of which one has another value, and a page of an assignment.
+// views measures the commands that show a platform: one file of pages, the comparison of two
+// commits with different values, and a page of an assignment.
 func (b *bench) views() error {
 	if _, err := output(git(b.repository(), "commit", "-q", "-m", "Another value", "--", "platform")); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package browser has tests look at pages in a real Chromium: for errors, for what is against the
-// rules of accessibility, and for what is wider than the window.
+// Package browser lets tests open pages in a real Chromium. It checks them for errors, for
+// violations of the rules of accessibility, and for content wider than the window.
 package browser
 
 import (
@@ -44,10 +44,10 @@ type Tab struct {
 	ctx    context.Context
 	axe    string
 	mu     sync.Mutex
-	expect []string // what errors have that are none
+	expect []string // texts of messages that do not count as errors
 }
 
-// NewTab opens one. axe is what InstallAxe returns.
+// NewTab opens one. axe is the result of InstallAxe.
 func NewTab(t *testing.T, axe string) *Tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
@@ -100,7 +100,7 @@ func Command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.V
 	})
 }
 
-// Text returns what a script of the page gives.
+// Text returns the result of a script in the page, as text.
 func (b *Tab) Text(script string) string {
 	b.t.Helper()
 	out, err := chromedp.Run(b.ctx,
@@ -209,5 +209,5 @@ func (b *Tab) picture(at, theme string, width int64) {
 	}
 }
 
-// Context returns what actions of the tab are run with.
+// Context returns the context for actions of the tab.
 func (b *Tab) Context() context.Context { return b.ctx }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Chart returns the archive of a chart with the files of a txtar archive below
-// prefix. What lies below a name that ends in .tgz is an archive of its own.
+// Chart returns the archive of a chart with the files of a txtar archive below prefix. A folder
+// whose name ends in .tgz becomes an archive in the chart.
 func Chart(t testing.TB, a *txtar.Archive, prefix string) []byte {
 	t.Helper()
 	files := map[string][]byte{}

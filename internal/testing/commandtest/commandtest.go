@@ -52,10 +52,12 @@ func build(name, pkg string) (string, error) {
 	return file, nil
 }
 
-// Helm returns what the helm command prints, and what it says where it fails.
+// Helm returns the stdout of the helm command. If the command fails, the error contains its
+// stderr.
 func Helm(t testing.TB, args ...string) ([]byte, error) { return run(t, helm, args) }
 
-// Kustomize returns what the kustomize command prints.
+// Kustomize returns the stdout of the kustomize command. If the command fails, the error contains
+// its stderr.
 func Kustomize(t testing.TB, args ...string) ([]byte, error) { return run(t, kustomize, args) }
 
 func run(t testing.TB, command func() (string, error), args []string) ([]byte, error) {

@@ -62,9 +62,9 @@ func checkBuiltin(gvk schema.GroupVersionKind, text []byte) error {
 var kustomizationKind = schema.GroupVersionKind{Group: "kustomize.config.k8s.io",
 	Version: "v1beta1", Kind: "Kustomization"}
 
-// checkKustomization checks a kustomization.yaml, which kustomize reads itself
-// and has no CRD for. Kustomize refuses unknown fields, and a file with nothing
-// in it: resources must be there, if only as an empty list.
+// checkKustomization checks a kustomization.yaml, which kustomize reads itself and has no CRD
+// for. Kustomize refuses unknown fields and an empty file, so resources are required, at least as
+// an empty list.
 func checkKustomization(text []byte) error {
 	var k struct {
 		APIVersion string    `json:"apiVersion"`

@@ -1,9 +1,8 @@
-// Package crdtest tells tests whether their consumers would accept the objects
-// that kalypso emits. It checks custom resources against published CRDs
-// (testdata/README.md says which) with the API server's own code, Kubernetes' own
-// kinds by strict decoding into their Go types, and kustomization.yaml by the
-// fields that kalypso uses. In are streams of YAML, out are errors. It may be
-// used by several goroutines at once.
+// Package crdtest checks whether their consumers would accept the objects that kalypso emits. It
+// checks custom resources against published CRDs with the API server's own code;
+// testdata/README.md lists the CRDs. It checks Kubernetes' own kinds by strict decoding into
+// their Go types, and kustomization.yaml by the fields that kalypso uses. The input is a stream
+// of YAML. Several goroutines may use the package at once.
 package crdtest
 
 import (
@@ -32,9 +31,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Check returns what is wrong with the objects of a YAML stream, and how many
-// there are. An object of a kind that this package knows nothing of is an error,
-// as one without a CRD is on a cluster.
+// Check returns the number of objects in a YAML stream, and an error if some of them are invalid.
+// An object of a kind that this package does not know is an error, like an object without a CRD
+// on a cluster.
 func Check(stream []byte) (objects int, err error) {
 	docs, err := Split(stream)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// TestPublished compiles the repository's platforms and checks every YAML file
-// of every tree that is for Kubernetes. (It stands here because Go lets nobody outside backends import
-// this package.)
+// TestPublished compiles the repository's platforms and checks every YAML file of every tree that
+// is for Kubernetes.
 func TestPublished(t *testing.T) {
 	for name, files := range platforms(t) {
 		t.Run(name, func(t *testing.T) {

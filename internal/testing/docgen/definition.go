@@ -106,7 +106,7 @@ func (w *writer) list(s *ast.StructLit, indent string) string {
 	return b.String()
 }
 
-// head says what a field is: its name, what may stand there, and whether it must.
+// head returns the name of a field, its possible values, and whether it is required.
 func (w *writer) head(f *ast.Field, s shape) string {
 	parts := []string{"**" + code(labelOf(f)) + "**"}
 	if list, ok := f.Label.(*ast.ListLit); ok {

@@ -1,6 +1,6 @@
-// Package docgen writes the reference pages of docs/ from what they describe: the
-// CUE module's comments, the command tree, the catalogue of diagnostics and the tables of
-// kalypso query. So nothing in them is said twice, and a test can tell when they are behind.
+// Package docgen writes the reference pages of docs/ from their sources: the CUE module's
+// comments, the command tree, the catalogue of diagnostics and the tables of kalypso query. So
+// the pages repeat nothing by hand, and a test can report outdated pages.
 package docgen
 
 import (

@@ -10,7 +10,7 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// shape is what may stand in a field.
+// shape describes the possible values of a field.
 type shape struct {
 	text   string         // Markdown; "" for a plain struct
 	def    string         // the default, Markdown, or ""
@@ -44,8 +44,8 @@ func (w *writer) shapeOf(e ast.Expr) shape {
 	return shape{text: w.code(e)}
 }
 
-// conjunction joins what must hold together. A struct beside a definition says
-// more about its fields; one that only carries the key over says nothing.
+// conjunction joins the conditions of a conjunction. A struct next to a definition adds details
+// about the definition's fields. A struct that only carries the key over adds nothing.
 func (w *writer) conjunction(all []ast.Expr) shape {
 	var out shape
 	var conditions, rest []ast.Expr
@@ -182,7 +182,7 @@ func (w *writer) link(e ast.Expr) (link string) {
 	return link
 }
 
-// anchor is what GitHub makes of a definition's heading.
+// anchor returns the anchor that GitHub gives to a definition's heading.
 func anchor(n ast.Node) string {
 	if id, ok := n.(*ast.Ident); ok {
 		return "#" + strings.ToLower(strings.TrimPrefix(id.Name, "#"))

@@ -2,8 +2,7 @@ package docgen
 
 import "strings"
 
-// escape makes text Markdown that shows the text. What is between backticks
-// stays code.
+// escape returns text as Markdown that shows the text. Text between backticks stays code.
 func escape(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {
@@ -31,8 +30,7 @@ func code(text string) string {
 // cell is Markdown as a cell of a table, where a bar ends the cell even in code.
 func cell(markdown string) string { return strings.ReplaceAll(markdown, "|", `\|`) }
 
-// prose is a comment or help text as Markdown: paragraphs, and fences for what is
-// indented.
+// prose returns a comment or help text as Markdown: paragraphs, and fences around indented text.
 func prose(text, language string) string {
 	var out []string
 	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {

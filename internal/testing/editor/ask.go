@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Cursor is where the cursor stands in a text.
+// Cursor marks the position of the cursor in a text.
 const Cursor = "^"
 
-// Ask asks about the place where the cursor stands in a text of an open file, and returns
-// what a person would see, a line for each thing. The question is the last part of the name of a
+// Ask asks about the position of the cursor in a text of an open file. It returns the answer as a
+// person would see it, a line for each thing. The question is the last part of the name of a
 // request of the protocol; more are its other parameters.
 func (e *Editor) Ask(question, name, text string, more map[string]any) ([]string, error) {
 	before, after, found := strings.Cut(text, Cursor)
@@ -122,7 +122,7 @@ type workspaceEdit struct {
 	} `json:"documentChanges"`
 }
 
-// edits are what an edit changes.
+// edits returns the changes of an edit.
 func (e *Editor) edits(answer json.RawMessage) ([]string, error) {
 	var w workspaceEdit
 	err := json.Unmarshal(answer, &w)

@@ -129,7 +129,7 @@ func (e *Editor) uri(name string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(e.root, name))}).String()
 }
 
-// name returns what a URI names: a path from the root, or one without what depends on the machine.
+// name returns the path of a URI: from the root, or without the parts that depend on the machine.
 func (e *Editor) name(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -152,7 +152,7 @@ func (e *Editor) notify(method string, params any) error {
 	return e.conn.Notify(context.Background(), method, params)
 }
 
-// handle takes what the server sends.
+// handle handles the messages of the server.
 func (e *Editor) handle(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request) (any, error) {
 	if r.Method != "textDocument/publishDiagnostics" {
 		return nil, nil
@@ -211,9 +211,9 @@ func (e *Editor) position(name string, offset int) position {
 	return position{strings.Count(before, "\n"), units}
 }
 
-// Wait waits until the server has told what is wrong with a file, and a diagnostic with a text
-// in its message, or as its code, is among it, or none is where it is to be gone. It returns all of
-// the file.
+// Wait waits until the server has reported the diagnostics of a file, and one of them has a text
+// in its message or as its code. If gone is true, it waits until none of them has the text. It
+// returns all diagnostics of the file.
 func (e *Editor) Wait(name, text string, gone bool) ([]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -73,7 +73,7 @@ func (e *Editor) play(words []string) ([]string, error) {
 		return e.Ask("rename", file, text, map[string]any{"newName": more})
 	}
 	if text == "" {
-		text = Cursor // what is about the whole file
+		text = Cursor // the whole file
 	}
 	return e.Ask(words[0], file, text, nil)
 }

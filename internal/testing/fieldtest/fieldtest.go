@@ -1,6 +1,6 @@
-// Package fieldtest checks, by reflection, that keys, digests and encodings that list fields by
-// hand forget none of them: a field that someone adds to a type fails the test until the key
-// has it, or the test says why it does not count.
+// Package fieldtest checks, by reflection, that keys, digests and encodings list all fields. Such
+// code lists the fields by hand. If someone adds a field to a type, the test fails until the key
+// has it, or until the test gives the reason why it does not count.
 package fieldtest
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Check changes each field of a value, one at a time, also those in nested structs, pointers,
-// slices and maps, and fails unless key returns another result for every one of them. base
-// returns a new value for each change. except has the fields that do not count, as paths such
-// as Target.Requires, with the reasons; fields within such a field do not count either.
+// Check changes each field of a value, one at a time, including fields in nested structs,
+// pointers, slices and maps. It fails unless key returns another result for each of them. base
+// returns a new value for each change. except has the fields that do not count, as paths such as
+// Target.Requires, with the reasons. Fields within such a field do not count either.
 func Check[T any, K comparable](t testing.TB, base func() *T, key func(*T) K, except map[string]string) {
 	t.Helper()
 	w := walk{except: except, used: map[string]bool{}}
@@ -32,7 +32,7 @@ func Check[T any, K comparable](t testing.TB, base func() *T, key func(*T) K, ex
 	for _, c := range changes {
 		v := base()
 		c.apply(reflect.ValueOf(v).Elem())
-		if reflect.DeepEqual(v, base()) { // it points to what base points to
+		if reflect.DeepEqual(v, base()) { // it points to the same value as base's result
 			continue
 		}
 		k := key(v)
@@ -77,7 +77,7 @@ func (w *walk) changes(t reflect.Type, path string, around []reflect.Type) (out 
 	}
 	within := func(of reflect.Type, name string, in func(reflect.Value) (reflect.Value, func())) {
 		changes := w.changes(of, name, append(slices.Clip(around), t))
-		if name == path && of.Kind() != reflect.Bool { // a new element differs from none, and from one with a field
+		if name == path && of.Kind() != reflect.Bool { // a new element differs from no element, and from one with a field
 			changes = append(changes, change{path, func(reflect.Value) {}})
 		}
 		for _, c := range changes {

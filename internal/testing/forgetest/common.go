@@ -1,7 +1,6 @@
-// Package forgetest plays the servers of forges for tests: stateful, on a socket of
-// their own, with the faults that real ones have. What a test prepares and looks at
-// are methods of the servers; everything else goes over HTTP, as it does in
-// production.
+// Package forgetest plays the servers of forges for tests. The servers have a state and a socket
+// of their own, and have the faults of real servers. Tests prepare and check the state with
+// methods of the servers. Everything else goes over HTTP, as it does in production.
 package forgetest
 
 import (
@@ -27,12 +26,12 @@ type Clock struct {
 	waited time.Duration
 }
 
-// NewClock returns a clock that stands at noon of some day.
+// NewClock returns a clock that shows noon of some day and does not move by itself.
 func NewClock() *Clock {
 	return &Clock{now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
 }
 
-// Now is what the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,11 +61,11 @@ func (c *Clock) Waited() time.Duration {
 	return c.waited
 }
 
-// Fault is what happens to requests other than what they ask for. Without Status and
-// Body, the connection is closed without an answer.
+// Fault is a fault in the server's handling of requests. Without Status and Body, the connection
+// is closed without an answer.
 type Fault struct {
-	// Method and Path say to which requests: a method, "" for any, and a pattern of
-	// path.Match, where "" is any and a * at the end goes over slashes as well. An
+	// Method and Path select the requests. Method is a method, or "" for any. Path is a pattern of
+	// path.Match. In it, "" matches any path, and a * at the end also matches slashes. An
 	// operation of GraphQL has the path /graphql/NAME.
 	Method, Path string
 	Times        int // 0 is once
@@ -101,7 +100,7 @@ type Request struct {
 // String is the method and the path.
 func (r Request) String() string { return r.Method + " " + r.Path }
 
-// Server is what the servers of all forges have: a socket, a log and faults.
+// Server is the common part of the servers of all forges: a socket, a log and faults.
 type Server struct {
 	Clock *Clock
 	// Socket is the Unix socket that the server listens on. It takes requests for any

@@ -55,7 +55,7 @@ func NewGitea(t testing.TB, path string) *Gitea {
 	return g
 }
 
-// giteaCall is one request, with what it says and who asks.
+// giteaCall is one request, with its body and its user.
 type giteaCall struct {
 	w http.ResponseWriter
 	*http.Request

@@ -57,8 +57,8 @@ func (s *GitHubServer) apiHost() string {
 	return "api." + s.Host
 }
 
-// Env is what a kalypso command needs in its environment, to take this server for the
-// one of its host.
+// Env returns the environment of a kalypso command that uses this server in place of the real one
+// for its host.
 func (s *GitHubServer) Env() []string {
 	dir := filepath.Join(s.Dir, "gh")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -235,7 +235,7 @@ func (s *GitHubServer) write(w http.ResponseWriter, r *http.Request, out reply) 
 	_, _ = w.Write(text) // to memory
 }
 
-// page is the part of a list that is asked for, with a link to the next.
+// page returns the requested part of a list, and adds a link to the next part.
 func (s *GitHubServer) page(w http.ResponseWriter, r *http.Request, list []any) []any {
 	query := r.URL.Query()
 	size, number := 30, 1

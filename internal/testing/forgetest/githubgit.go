@@ -65,8 +65,8 @@ func (r *GitHubRepository) branches() map[string]string {
 	return out
 }
 
-// Commit writes a file to a branch, which it makes from another one where there is
-// none; from "" for one without a parent. It returns the commit.
+// Commit writes a file to a branch, and returns the commit. If the branch does not exist, Commit
+// makes it from the branch from, or without a parent if from is "".
 func (r *GitHubRepository) Commit(branch, from, file, content string) git.Hash {
 	r.server.state.Lock()
 	defer r.server.state.Unlock()

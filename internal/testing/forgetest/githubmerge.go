@@ -101,7 +101,7 @@ func (r *GitHubRepository) mergeBy(p *GitHubPull, method, message string) bool {
 	return true
 }
 
-// mergeWaiting merges what waits for nothing any more.
+// mergeWaiting merges the waiting pull requests that no rule blocks any more.
 func (r *GitHubRepository) mergeWaiting() {
 	for _, p := range r.pulls {
 		if p.State != "open" || r.blocked(p) != "" {
@@ -115,7 +115,7 @@ func (r *GitHubRepository) mergeWaiting() {
 	}
 }
 
-// RunQueue merges what is in the merge queue.
+// RunQueue merges the pull requests in the merge queue.
 func (r *GitHubRepository) RunQueue() {
 	r.Change(func(r *GitHubRepository) {
 		for _, p := range r.pulls {

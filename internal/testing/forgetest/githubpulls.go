@@ -23,14 +23,14 @@ type GitHubPull struct {
 	MergeMethod      string
 	Author           string
 	Labels           []string
-	Reviewers, Teams []string // of whom a review is wanted
+	Reviewers, Teams []string // users and teams whose review is requested
 	AutoMerge        bool
 	Queued           bool
 	Fork             bool
 	Comments         []GitHubComment
 	Reviews          []GitHubReview
 
-	requested []string // all that were ever wanted, teams with a slash before
+	requested []string // everyone whose review was ever requested, teams with a slash before
 	mergeText string   // of auto-merge
 	lag       int
 }
@@ -93,7 +93,7 @@ func (r *GitHubRepository) Review(number int, by, state string) {
 	})
 }
 
-// sync brings the pull requests up to what the branches are. The state is locked.
+// sync updates the pull requests from the branches. The state is locked.
 func (r *GitHubRepository) sync() {
 	if !slices.ContainsFunc(r.pulls, func(p *GitHubPull) bool { return p.State == "open" && !p.Fork }) {
 		return

@@ -61,7 +61,7 @@ func NewGitLab(t testing.TB, project string) *GitLab {
 	return g
 }
 
-// gitlabCall is one request, with what it says and who asks.
+// gitlabCall is one request, with its body and its user.
 type gitlabCall struct {
 	w http.ResponseWriter
 	*http.Request
@@ -213,7 +213,7 @@ func (g *GitLab) create(c *gitlabCall) {
 	c.answer(http.StatusCreated, g.json(mr, false))
 }
 
-// write changes what a body has of a merge request.
+// write applies the fields of a body to a merge request.
 func (g *GitLab) write(c *gitlabCall, mr *gitlabGiteaChange) {
 	if title, ok := c.text("title"); ok {
 		mr.title = title
@@ -283,7 +283,7 @@ func (g *GitLab) cancel(c *gitlabCall) {
 	c.answer(http.StatusCreated, g.json(c.change, false))
 }
 
-// part is what a merge request has beside itself.
+// part answers a request for a part of a merge request, such as its approvals or notes.
 func (g *GitLab) part(c *gitlabCall) {
 	mr := c.change
 	g.headOf(mr)

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// GitlabGitea is what the fakes of GitLab and of Gitea have in common: an HTTP server
-// on loopback before a bare git repository, which merging changes, and what can be set
-// about them. Fields are set before the first request.
+// GitlabGitea is the common part of the fakes of GitLab and of Gitea. It is an HTTP server on
+// loopback before a bare git repository, with changes that it can merge, and their settings. Set
+// the fields before the first request.
 type GitlabGitea struct {
 	URL string // of the instance
 	Dir string // of the bare repository
@@ -43,8 +43,8 @@ type GitlabGiteaFault struct {
 	Method, Path string // Path is a part of it
 	// Times is how often; 0 for once.
 	Times int
-	// Status, Header and Body are the answer. With the status 0 there is none, as if the
-	// connection had been cut.
+	// Status, Header and Body are the answer. With the status 0 the server does not answer, as if
+	// the connection had been cut.
 	Status int
 	Header map[string]string
 	Body   string
@@ -106,7 +106,7 @@ func (g *GitlabGitea) start(t testing.TB, path, prefix string, mux *http.ServeMu
 	g.Users = map[string]string{"token-of-kalypso": "kalypso", "token-of-ann": "ann", "token-of-bob": "bob"}
 	now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	g.Now = func() time.Time { return now }
-	// What git init makes, without the time that it takes.
+	// The files that git init makes, without the time that git init takes.
 	for file, content := range map[string]string{
 		"HEAD": "ref: refs/heads/main\n", "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfsync = none\n",
 		"objects/info/alternates": "", "refs/heads/.none.lock": "",
@@ -148,7 +148,7 @@ func (g *GitlabGitea) serve(w http.ResponseWriter, r *http.Request, mux *http.Se
 	}
 }
 
-// fault returns what goes wrong with a request, or nil.
+// fault returns the fault for a request, or nil.
 func (g *GitlabGitea) fault(r *http.Request) *GitlabGiteaFault {
 	for i, f := range g.faults {
 		if f.Method == r.Method && strings.Contains(r.URL.EscapedPath(), f.Path) {

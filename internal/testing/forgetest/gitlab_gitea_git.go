@@ -79,13 +79,13 @@ func (g *GitlabGitea) git(stdin string, arguments ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// diverged returns how many commits the base of a change has that its head has not.
+// diverged returns the number of commits that the base of a change has and its head lacks.
 func (g *GitlabGitea) diverged(c *gitlabGiteaChange) int {
 	n, _ := strconv.Atoi(g.memo("rev-list", "--count", g.tip(c.head)+".."+g.tip(c.base)))
 	return n
 }
 
-// memo is what git says of commits, which is always the same.
+// memo returns the output of git about commits, which never changes.
 func (g *GitlabGitea) memo(arguments ...string) string {
 	key := strings.Join(arguments, " ")
 	if _, ok := g.said[key]; !ok {

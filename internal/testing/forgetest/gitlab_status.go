@@ -121,8 +121,8 @@ func gitlabUpdate(c *gitlabCall, all []map[string]any) {
 	c.answer(http.StatusOK, all[n-1])
 }
 
-// Deployments returns what was deployed, as ENVIRONMENT STATE COMMIT, and the
-// environments, as NAME TIER URL.
+// Deployments returns the deployments, as ENVIRONMENT STATE COMMIT, and the environments, as NAME
+// TIER URL.
 func (g *GitLab) Deployments() (deployments, environments []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

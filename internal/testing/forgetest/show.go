@@ -8,9 +8,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Show is what the repository has beside git, as text to compare: pull requests with
-// their labels, reviewers, comments and reviews, statuses and deployments, each kind
-// oldest first.
+// Show returns the repository's state on the forge, as text to compare. It has pull requests with
+// their labels, reviewers, comments and reviews, statuses and deployments, each kind oldest
+// first.
 func (r *GitHubRepository) Show() string {
 	var b strings.Builder
 	for _, p := range r.Pulls() {
@@ -63,7 +63,7 @@ func (r *GitHubRepository) Body(number int) string {
 	return ""
 }
 
-// Show is what the repository has beside git, as text to compare.
+// Show returns the repository's state on the forge, as text to compare.
 func (g *GitlabGitea) Show() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

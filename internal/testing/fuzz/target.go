@@ -81,15 +81,15 @@ func corpusFolder() (string, error) {
 // built is the folder of the package whose binary is there.
 type built struct{ dir string }
 
-// instrumented are the flags of go test by which inputs that reach new code are found: new in
-// this module, or also in all that it depends on. Of the module alone, a build takes what go
-// has cached of the dependencies, and an input is tried several times as fast: go looks at the
-// counters of all instrumented code after each.
+// instrumented returns the flags of go test that let the fuzzer find inputs that reach new code.
+// New code is code of this module, or with dependencies also code of its dependencies. Without
+// them, a build uses go's cached dependencies. An input also takes a fraction of the time,
+// because go looks at the counters of all instrumented code after each input.
 func instrumented(dependencies bool) []string {
 	if dependencies {
 		return []string{"-fuzz=Fuzz"}
 	}
-	return []string{"-gcflags=" + module + "/...=-d=libfuzzer"} // what -fuzz gives for each package
+	return []string{"-gcflags=" + module + "/...=-d=libfuzzer"} // the flag that -fuzz sets for each package
 }
 
 // build builds the tests of a package so that they can be fuzzed, unless they are.
@@ -128,7 +128,8 @@ func ended(out string) bool {
 	return strings.Contains(out, "\n    context deadline exceeded\n") && !strings.Contains(out, "Failing input written")
 }
 
-// rateOf reads what a run that took some processor time has printed.
+// rateOf reads the output of a run. It returns the number of tried inputs per second of processor
+// time.
 func rateOf(out string, took time.Duration) (int, error) {
 	if strings.Contains(out, "not built with coverage instrumentation") {
 		return 0, errors.New("nothing shows which inputs reach new code: -d=libfuzzer has no effect on the compiler")

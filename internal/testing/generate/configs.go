@@ -13,7 +13,7 @@ import (
 // keys that all levels share; see defaultKey.
 type level struct {
 	topic  string
-	labels []string // the labels that its configs match; none: all assignments
+	labels []string // the labels that its configs match; without any, they match all assignments
 	layer  int
 }
 
@@ -75,7 +75,7 @@ func newLevels(s Size, pairs []pair) (levels []level, instances [][][]string) {
 	for i, l := range sharedLabels {
 		candidates[i] = distinct(pairs, l)
 	}
-	// What every assignment has: a region, a class and a product.
+	// Every assignment has a region, a class and a product.
 	for i := range 3 {
 		add(sharedLabels[i], candidates[i])
 	}

@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 )
 
-// Size is what a platform is made of. All counts are exact, except policies: a few more
-// make the number of assignments come out right.
+// Size is the size of a platform. All counts are exact except the count of policies. A few more
+// policies make the number of assignments exact.
 type Size struct {
 	// Assignments is how many assignments the policies shall make together.
 	Assignments int
@@ -43,10 +43,10 @@ type Size struct {
 // by linear search, so that a struct of more grows quadratically.
 const maxEntities = 10_000
 
-// ForAssignments is the size of a realistic platform of n assignments, n >= 100:
-// 1,000 targets, 300 cluster types and 2,000 configs for n = 100,000, each target
-// on a third of the cluster types. Both sides of the assignments shrink alike,
-// by the square root, so that this third stays.
+// ForAssignments returns the size of a realistic platform of n assignments, n >= 100. For n =
+// 100,000, it has 1,000 targets, 300 cluster types and 2,000 configs, and each target is on a
+// third of the cluster types. Both sides of the assignments shrink by the square root, so that
+// this third stays.
 func ForAssignments(n int) Size {
 	const perWorkload = 5
 	targets := math.Sqrt(10 * float64(n))
@@ -89,10 +89,9 @@ func (s Size) check() error {
 	return nil
 }
 
-// Write writes the platform of a seed and a size into the directory dir, which it
-// creates and which must not hold another platform, and returns the number of
-// assignments that the platform has: s.Assignments, where the policies could be
-// made to select exactly so many.
+// Write writes the platform of a seed and a size into the directory dir. It creates dir, which
+// must not contain another platform. It returns the number of assignments of the platform. This
+// is s.Assignments if policies could be found that select exactly so many.
 func Write(dir string, seed uint64, s Size) (assignments int, err error) {
 	if err := s.check(); err != nil {
 		return 0, err

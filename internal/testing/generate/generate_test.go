@@ -70,8 +70,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestValid evaluates platforms with CUE, as cue vet does, then counts what was
-// generated and works out assignments and conflicts from the files alone.
+// TestValid evaluates platforms with CUE, as cue vet does. Then it counts the generated entities,
+// and derives assignments and conflicts from only the files.
 func TestValid(t *testing.T) {
 	for _, distinct := range []bool{false, true} {
 		for _, seed := range []uint64{1, 2, 3} {

@@ -27,8 +27,8 @@ func newPolicies(draw *rand.Rand, s Size, targets []target, clusterTypes []clust
 	next := draw.IntN(len(byRegion))
 	targetsLeft := len(targets)
 	for i, product := range products {
-		// What is left is shared among the products that are left, so that an
-		// error of one is made good by the next.
+		// The remaining products share the remaining assignments, so that each product makes up for
+		// the error of the one before.
 		goal := (s.Assignments - len(p.pairs)) * len(product.members) / targetsLeft
 		targetsLeft -= len(product.members)
 		var run []string
@@ -87,8 +87,8 @@ func (p *plan) main(product member[target], regions []string, clusters []*cluste
 	}
 }
 
-// again adds a policy that selects a part of what the product's main policy
-// selects in a region: critical targets, which no exception concerns.
+// again adds a policy that selects a part of the selection of the product's main policy in a
+// region: critical targets, which no exception concerns.
 func (p *plan) again(i int, product, region string) {
 	e := entry{name: fmt.Sprintf("critical-%03d", i)}
 	e.line("deploymentTargets: labels", expr(fmt.Sprintf("{product: %q, criticality: !=\"low\"}", product)))

@@ -11,8 +11,8 @@ import (
 )
 
 // New returns the handler of the bare repositories in a folder, as `git http-backend` serves
-// them: one that is to be pushed to needs the setting http.receivepack. user is who connects;
-// nobody is asked for a password. What the environment says to git is not looked at.
+// them. A repository for pushes needs the setting http.receivepack. user is the name of every
+// client. The handler does not check passwords, and ignores git's variables in the environment.
 func New(root, user string) (http.Handler, error) {
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -1,8 +1,8 @@
-// Command gotest runs `go test` with its arguments, and says what plain `go test` does not:
-// which tests were skipped, and why, and how much time of processors all took. With -all a
-// skipped test is a failure, since that run has what others lack, except slow tests, which
-// have a run of their own with KALYPSO_ALL, and those of make test-long, which sets
-// KALYPSO_LONG.
+// Command gotest runs `go test` with its arguments. In addition to the output of `go test`, it
+// prints the skipped tests with the reasons, and the processor time of the whole run. With -all a
+// skipped test is a failure, because such a run has everything that the tests need. There are two
+// exceptions: slow tests, which have a run of their own with KALYPSO_ALL, and the tests of make
+// test-long, which sets KALYPSO_LONG.
 package main
 
 import (
@@ -63,9 +63,9 @@ func run(all bool, slow int, args []string) int {
 	return 0
 }
 
-// environment has the garbage collector run as seldom as it does for commands of kalypso,
-// unless GOGC says how often: tests allocate much and keep little, and take a third less
-// time of processors so.
+// environment makes the garbage collector run as seldom as it does for commands of kalypso,
+// unless GOGC is set. Tests allocate much and keep little, so they need a third less processor
+// time.
 func environment(env []string) []string {
 	if os.Getenv("GOGC") != "" {
 		return env
@@ -84,7 +84,7 @@ type name struct{ pkg, test string }
 
 func (n name) String() string { return strings.TrimSpace(n.pkg + " " + n.test) }
 
-// report is what was read so far.
+// report collects the results of the events so far.
 type report struct {
 	out     io.Writer
 	output  map[name]*strings.Builder // of tests that run
@@ -99,7 +99,7 @@ type timed struct {
 	seconds float64
 }
 
-// lacks reports whether a test was skipped in a run that has what it needs.
+// lacks reports whether a test was skipped although the run has everything that the test needs.
 func (r *report) lacks(all, long bool) bool {
 	return r.lacking || all && (len(r.skipped) > r.long || long && r.long > 0)
 }
@@ -156,8 +156,8 @@ func (r *report) take(e event) {
 	}
 }
 
-// end prints what was skipped, and the slowest tests. Times are of the wall: of tests
-// beside each other, each has that of all.
+// end prints the skipped tests and the slowest tests. The times are wall time. If tests run in
+// parallel, the time of each includes the time of the others.
 func (r *report) end(slow int) {
 	slices.Sort(r.skipped)
 	for _, s := range r.skipped {
@@ -169,9 +169,9 @@ func (r *report) end(slow int) {
 	}
 }
 
-// took says how much time of processors a run took: on a busy machine, time by the clock
-// says little. On Windows it is that of go alone; elsewhere also that of all that go has
-// started: compilers, linkers, tests and what these run.
+// took describes the processor time of a run. On a busy machine, wall time would mean little. On
+// Windows it is only the time of go. On other systems it includes all processes that go has
+// started: compilers, linkers, tests and their child processes.
 func took(user, system time.Duration) string {
 	return fmt.Sprintf("%.0f s of processor time: %.0f user, %.0f system", (user + system).Seconds(),
 		user.Seconds(), system.Seconds())
@@ -186,7 +186,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// reason is what t.Skip was given: indented lines, after the place.
+// reason returns the argument of t.Skip from the output: the indented lines, after the place.
 func reason(text string) string {
 	var out []string
 	for line := range strings.Lines(text) {

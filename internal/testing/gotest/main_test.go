@@ -13,8 +13,8 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// What is skipped is listed with its reason, what fails with its output, and what
-// passes with the line of its package.
+// The report lists a skipped test with its reason, a failing test with its output, and a passing
+// test with the line of its package.
 func TestReport(t *testing.T) {
 	events := `{"Action":"start","Package":"a/b"}
 {"Action":"run","Package":"a/b","Test":"TestOne"}

@@ -26,8 +26,9 @@ x(i, c, t) AS (SELECT i, (i * 7919 + i / 100000 * 13) % 100000, i % 10 FROM n)
 INSERT INTO transition (change, at, environment, workload, cluster, target, cluster_type, folder, was, state, version, wanted, ran, revision, message)
 SELECT i, 1700000000000 + i * (15552000000 / TOTAL), 2 + c % 3, 10 + t, 1000 + c, 10 + t, 30 + c / 3 % 30, 30 + c / 3 % 30, i % 7, (i / 3) % 7, 100 + i % 300, 100 + i % 300, 100 + i % 299, 100 + i % 301, CASE WHEN i % 10 = 0 THEN 500 + i % 499 ELSE 1 END FROM x`
 
-// partsSQL makes the parts that are counted: in each of 20 generations of 9 days, another version
-// of each of ten workloads, on each of 30 cluster types in ten rings of three environments.
+// partsSQL makes the parts that are counted, in 20 generations of 9 days each. In each
+// generation, ten workloads have a new version, on each of 30 cluster types in ten rings of three
+// environments.
 const partsSQL = `WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 17999),
 x(i, g, c) AS (SELECT i, i / 900, i % 900 FROM n)
 INSERT INTO part (id, environment, ring, cluster_type, workload, version, base, opened, newest, closed)
@@ -38,8 +39,8 @@ const talliesSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM
 INSERT INTO tally (part, at, ok, progressing, behind, drifted, stale, missing, failed)
 SELECT id, opened + i * 60000, 18 * i, 10, 1090 - 18 * i, 1, 2, 3, 4 FROM part CROSS JOIN n`
 
-// foldersSQL makes what the folders of 30 cluster types of each environment had: another base 1,800
-// times, ten times a day.
+// foldersSQL makes the history of the folders of 30 cluster types of each environment: another
+// base 1,800 times, ten times a day.
 const foldersSQL = `WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 161999),
 x(i, g, c) AS (SELECT i, i / 90, i % 90 FROM n)
 INSERT INTO folder_history (environment, folder, at, ring, base)
@@ -124,7 +125,7 @@ func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion
 	failed := workload
 	failed.States = []state.State{state.Failed}
 	cluster := state.Filter{Cluster: "cluster5000"}
-	// The ids of rings are those of targets, and those of bases those of versions.
+	// The names of rings have the ids of targets, and the names of bases the ids of versions.
 	ring := state.Filter{Environments: state.In("env2"), Ring: "w23-main"}
 	base, rare, part := ring, ring, workload
 	base.Ring, base.Base, part.Ring = "", "version-200-0123456789012345678901234567", ring.Ring
@@ -173,7 +174,7 @@ func questionsOfThePast(ctx context.Context, s *store.Store) (all []pastQuestion
 	return all
 }
 
-// sweep removes what the first tenth of a history replaced.
+// sweep removes the rows that were replaced in the first tenth of a history.
 func sweep(ctx context.Context, s *store.Store) error {
 	begin, steps := time.Now(), 0
 	longest := time.Duration(0)

@@ -30,7 +30,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// serve is a hub: it prints its address when it is ready, and takes what is wanted by HTTP.
+// serve is a hub. It prints its address when it is ready, and receives the desired state by HTTP.
 func serve(ctx context.Context, o options) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -18,14 +18,14 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// fleet is what the clusters of a load run.
+// fleet is the state of a load's clusters.
 type fleet struct {
 	options
 	mu      sync.Mutex
 	random  *rand.Rand
 	next    int
 	commits []int  // the last commit of each environment
-	states  []byte // 1 for each cluster of which something fails
+	states  []byte // 1 for each cluster with a failure
 	tokens  *tokens
 }
 
@@ -190,8 +190,8 @@ func (t *times) print(name string, rate float64) {
 		ms(t.all[len(t.all)-1]))
 }
 
-// load sends so many reports at a rate. What waits for those before it counts from when it was
-// due.
+// load sends count reports at a rate. If a report has to wait for the reports before it, its time
+// starts when it was due.
 func (p *process) load(f *fleet, next func(*fleet) report, rate float64, count int) (*times, error) {
 	took, due, errs := &times{}, make(chan time.Time, count), make(chan error, 256)
 	var wg sync.WaitGroup
@@ -286,7 +286,7 @@ type question struct {
 	took *times
 }
 
-// byVersion is the question of which kalypso-observability-hub has a report.
+// byVersion is the question that kalypso-observability-hub answers with a report.
 const byVersion = "/v1/counts?by=workload,version,environment"
 
 // ask asks questions until the answer is called for.

@@ -1,15 +1,14 @@
 //go:build unix
 
-// Hubbench measures a hub: it runs one in a process of its own, has many clusters report to it
-// over HTTP, asks it questions meanwhile, and prints what it took:
+// Hubbench measures a hub. It runs a hub in a process of its own, and lets many clusters report
+// to it over HTTP. Meanwhile it sends questions to it, and it prints the times:
 //
 //	go run ./internal/testing/hubbench [-clusters 20000] [-targets 10] [-seconds 30] [-postgres]
-//
-// [-dir DIR] [-profile DIR]
+//		[-dir DIR] [-profile DIR]
 //
 // Each cluster reports once a minute, with a token of its own, so that 20,000 make 333 requests a
-// second. The load is made on the same machine, and counts. Where there is a PostgreSQL, it runs the
-// report of kalypso-observability-hub as well.
+// second. The load is made on the same machine, and counts. If PostgreSQL is installed, it runs
+// the report of kalypso-observability-hub as well.
 package main
 
 import (

@@ -21,8 +21,9 @@ import (
 //go:embed original.sql
 var originalSQL string
 
-// hostsSQL adds hosts of three environments. Each has one workload alone, which is a tenth of what
-// clusters of a hub have here, and has had ten versions of it. One in fifty failed to get the last.
+// hostsSQL adds hosts of three environments. Each host has only one workload, which is a tenth of
+// the workloads of a hub's cluster here. It has had ten versions of the workload. One in fifty
+// failed to get the last version.
 var hostsSQL = []string{
 	`INSERT INTO workspace (name) VALUES ('team')`,
 	`INSERT INTO application (workspace_id, name) VALUES (1, 'shop')`,
@@ -52,9 +53,9 @@ GROUP BY e.name, w.name, v.version, d.status`
 // longestReport bounds a report.
 const longestReport = 2 * time.Minute
 
-// original measures the report of the hub that there was before this one, with ever more hosts:
-// as it is, until that takes too long, and with the index that it would need. What this hub took for
-// the same question is printed beside it.
+// original measures the report of this hub's predecessor, with increasing numbers of hosts. It
+// measures the report unchanged, until that takes too long, and with the index that it would
+// need. It also prints the time of this hub for the same question.
 func original(ctx context.Context, o options, ours *times) error {
 	c, err := hubtest.StartPostgres(o.dir)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// tokens are the tokens of the clusters, each of which may report about itself alone, and one
-// that sees everything.
+// tokens are the tokens of the clusters. Each of them may only report about its cluster. Another
+// token may read everything.
 type tokens struct {
 	clusters []string
 	viewer   string

@@ -23,9 +23,9 @@ type Cluster struct {
 }
 
 // StartPostgres starts a PostgreSQL that listens on a socket in a new folder below another one,
-// or below the folder for temporary files.
-// It is programs of Debian's package postgresql, which do not run as root: where the process
-// does, they run as nobody, and every folder on the path must let everyone pass.
+// or below the folder for temporary files. It uses the programs of Debian's package postgresql,
+// which do not run as root. If the process runs as root, they run as nobody, and all users need
+// access to every folder on the path.
 func StartPostgres(below string) (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
@@ -67,8 +67,8 @@ func StartPostgres(below string) (*Cluster, error) {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// temporary returns a folder for temporary files, which everyone can reach if that is asked for:
-// TMPDIR often is a folder of one user alone.
+// temporary returns a folder for temporary files. If forAll is true, all users can reach it,
+// because TMPDIR often is a folder of only one user.
 func temporary(forAll bool) (string, error) {
 	dir, err := filepath.Abs(os.TempDir())
 	for path := dir; err == nil && forAll && path != "/"; path = filepath.Dir(path) {
@@ -96,7 +96,7 @@ func (c *Cluster) Database(ctx context.Context) (string, error) {
 	return address(name), err
 }
 
-// Stop ends it at once, and removes all that it has.
+// Stop ends it at once, and removes all its files.
 func (c *Cluster) Stop() {
 	_ = c.command("pg_ctl", "stop", "-w", "-m", "immediate", "-D", c.data()).Run()
 	_ = os.RemoveAll(c.dir)

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Reference is what a Fleet has to be, as simply as it can be said: all that was ever wanted and
-// reported, looked at from the beginning each time.
+// Reference is the specification of a Fleet, in the simplest form. It keeps all wanted states and
+// all reports, and evaluates them from the beginning each time.
 type Reference struct {
 	StaleAfter, Grace time.Duration
 	Wanted            *state.Wanted
@@ -62,9 +62,8 @@ func (p place) key(it *state.Item) string {
 	return state.Key(p.Folder.Name, p.Target.Name)
 }
 
-// elsewhere reports whether an item is taken from somewhere other than where the tree is: from
-// another repository, another branch or a different folder from that of a class of the cluster
-// type.
+// elsewhere reports whether an item comes from a place outside of the tree. That is another
+// repository, another branch, or a folder that does not belong to a class of the cluster type.
 func (m *Reference) elsewhere(p place, it *state.Item) bool {
 	from, w := it.Origin, m.Wanted
 	if from.Repository != "" && from.Repository != w.Repository &&
@@ -81,7 +80,7 @@ func (m *Reference) observed(p place) (best state.Item, at time.Time) {
 	from := m.origin(p)
 	best.Origin = from
 	var snapshot time.Time
-	for pass := range 2 { // snapshots first: what is older than the newest does not count
+	for pass := range 2 { // snapshots first: a report older than the newest does not count
 		for _, r := range m.Reports {
 			if r.Cluster != p.Cluster.Name || r.Snapshot != (pass == 0) || r.At.Before(snapshot) {
 				continue
@@ -172,7 +171,7 @@ func (m *Reference) places(cluster string, it *state.Item) (out []place) {
 	return out
 }
 
-// running returns the digest of what runs; false if the branch never had it.
+// running returns the digest of the running folder. It returns false if the branch never had it.
 func (m *Reference) running(p place, it *state.Item) (string, bool) {
 	if m.elsewhere(p, it) {
 		return "", false
@@ -293,7 +292,8 @@ func (m *Reference) state(p place, now time.Time) state.State {
 	return state.OK
 }
 
-// Check says how a Fleet differs from what it has to be; "" for not at all.
+// Check returns the first difference between a Fleet and its reference. It returns "" if there is
+// no difference.
 func (m *Reference) Check(fleet *state.Fleet, now time.Time) string {
 	rows, tally := map[string]state.State{}, state.Tally{}
 	fleet.List(state.Filter{}, state.Position{}, func(r state.Row) bool {
@@ -341,7 +341,7 @@ func (m *Reference) Check(fleet *state.Fleet, now time.Time) string {
 	return ""
 }
 
-// Rows returns all that a Fleet has.
+// Rows returns all rows of a Fleet.
 func Rows(fleet *state.Fleet) (rows []state.Row) {
 	fleet.List(state.Filter{}, state.Position{}, func(r state.Row) bool {
 		rows = append(rows, r)

@@ -1,5 +1,5 @@
-// Package hubtest makes random histories of what is wanted of clusters and of what they report,
-// and says what a hub has to know of them.
+// Package hubtest makes random histories of clusters' desired states and reports, and computes
+// the state that a hub must derive from them.
 package hubtest
 
 import (
@@ -17,8 +17,8 @@ import (
 // Environment is the one of a World.
 const Environment = "prod"
 
-// World makes a random history of an environment prod: clusters c0 to c5 of type edge, which
-// the platform lists, and x0 and x1 of type box, which it does not.
+// World makes a random history of an environment prod. It has the clusters c0 to c5 of type edge,
+// which the platform lists, and x0 and x1 of type box, which it does not list.
 type World struct {
 	*rand.Rand
 	commits []state.Commit // newest first
@@ -59,7 +59,7 @@ func New(seed uint64) *World {
 // Start is when histories begin.
 func Start() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
-// Wanted returns what is wanted as of the newest commit.
+// Wanted returns the desired state as of the newest commit.
 func (w *World) Wanted() *state.Wanted {
 	out := &state.Wanted{Environment: Environment, Repository: repository, Branch: Environment,
 		Path: folder, Commits: slices.Clone(w.commits)}
@@ -148,7 +148,7 @@ func (w *World) item(now time.Time, clusterType, target string) state.Item {
 		it.Commit, it.Digest = "", fmt.Sprintf("d%d", w.IntN(6))
 	case 2:
 		it.Origin.Path = folder + "/edge.a/" + target
-	case 6: // from elsewhere, of which it says all or a part
+	case 6: // from elsewhere, with all or a part of the origin
 		it.Origin = []origin.Origin{
 			{Path: "old/" + clusterType + "/" + target}, {Path: folder + "/" + clusterType + "/x"}, {Branch: "other"},
 			{Repository: "https://git.example.com/fork.git"}, {Repository: repository, Branch: Environment},
@@ -162,8 +162,9 @@ func (w *World) item(now time.Time, clusterType, target string) state.Item {
 	return it
 }
 
-// Same returns a snapshot that says the same as the last one of some cluster: as it is sent
-// first, without its items, and in full; false if there was none.
+// Same returns a snapshot with the same content as the last one of some cluster. same is the
+// short form, without its items, and full is the full form. It returns false if the cluster has
+// no snapshot.
 func (w *World) Same(now time.Time) (same, full state.Report, there bool) {
 	full, there = w.last[fmt.Sprintf("c%d", w.IntN(6))]
 	full.At, full.Received = now, now

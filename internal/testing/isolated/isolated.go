@@ -1,6 +1,6 @@
-// Package isolated keeps tests from what the people who run them have set up: settings
-// of git, credentials, proxies, and what CI systems and git's hooks say of another
-// repository. Tests of a setting set it themselves.
+// Package isolated protects tests from the settings of the people who run them. These are
+// settings of git, credentials, proxies, and variables of CI systems and git's hooks about
+// another repository. Tests of a setting set it themselves.
 package isolated
 
 import (
@@ -63,8 +63,7 @@ func Long(t testing.TB, reason string) {
 	Slow(t, reason)
 }
 
-// IsSlow reports whether a test, or the one that runs it, is one of make test-all
-// alone.
+// IsSlow reports whether a test, or its parent, runs only in make test-all.
 func IsSlow(t testing.TB) bool { return strings.HasPrefix(t.Name(), slow) }
 
 var (
@@ -76,7 +75,7 @@ var (
 		"GOGC", "GOMEMLIMIT", "SOURCE_DATE_EPOCH", "LANGUAGE", "EDITOR", "VISUAL", "PAGER", "COLUMNS",
 		"NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE",
 	}
-	// wanted are those that say what the tests are to do.
+	// wanted are the variables that control the tests.
 	wanted = []string{"KALYPSO_ALL", "KALYPSO_LONG", "KALYPSO_UPDATE", "KALYPSO_FLOWS", "KALYPSO_FLOWS_", "KALYPSO_TEST_"}
 )
 

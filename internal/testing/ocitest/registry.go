@@ -22,8 +22,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// A Proxy stands in front of a registry and answers in its place, or lets next
-// answer.
+// A Proxy is called in place of a registry. It answers a request itself, or lets next answer.
 type Proxy func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 // A Registry runs until its test ends. Any number of goroutines may use it.
@@ -103,8 +102,8 @@ func (r *Registry) Behind(p Proxy) {
 	r.proxy = p
 }
 
-// Requests is how many requests with one of the methods came, or of all methods.
-// What a proxy answered counts as well.
+// Requests returns the number of requests with one of the methods. Without methods, it returns the
+// number of all requests. It includes requests that a proxy answered.
 func (r *Registry) Requests(methods ...string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

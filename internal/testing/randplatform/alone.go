@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Alone returns the platform with one cluster alone, of a cluster type that is for it: one
-// without selectors of clusters. What they say for this cluster is said for all: where one
-// holds, it is left out; and where not, what it belongs to is. It is false for a cluster
-// that the platform does not say one thing of.
+// Alone returns the platform with only one cluster, of a cluster type of its own, without
+// selectors of clusters. If a selector selects this cluster, it is left out. If it does not, the
+// object with the selector is left out. Alone returns false if no inventory has a row of the
+// cluster.
 func (p *Platform) Alone(environment, cluster string) (alone *Platform, ok bool) {
 	c := p.Clone()
 	var own *row

@@ -12,9 +12,9 @@ import (
 type breakage struct {
 	what    string
 	patches []patch
-	// text is what is added at the end of a file, which it may make.
+	// text is added at the end of a file, which is created if it does not exist.
 	file, text string
-	// harm is what it does to one of the pinned sources.
+	// harm is the damage to one of the pinned sources.
 	harm   harm
 	pinned int
 }
@@ -26,7 +26,7 @@ type patch struct {
 	value                  *value // nil removes the field
 }
 
-// withBreakages returns the platform with the patches of what is broken.
+// withBreakages returns the platform with the patches of its breakages.
 func (p *Platform) withBreakages() *Platform {
 	if len(p.broken) == 0 {
 		return p

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The edits below change what an entity says.
+// The edits below change the contents of an entity.
 
 // changeLabel changes, adds or removes a label of a cluster type, a target or a
 // workload.
@@ -262,7 +262,7 @@ func changeComprehension(p *Platform, r *rand.Rand) string {
 	return ""
 }
 
-// changeTop changes a scalar of a top-level field that is no collection's.
+// changeTop changes a scalar of a top-level field that does not belong to a collection.
 func (p *Platform) changeTop(r *rand.Rand, scope string, keys ...string) string {
 	for _, e := range p.entities {
 		if key := pick(r, keys...); e.collection == "" && e.scope == scope && e.key == key {

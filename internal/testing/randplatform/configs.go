@@ -55,8 +55,8 @@ func layered(key string, layer int) *value {
 
 var layeredKeys = []string{"LOG_LEVEL", "TIMEOUT", "RATE"}
 
-// addCommonConfigs adds what every assignment gets: the keys that contracts ask
-// for, and a leaf that is open.
+// addCommonConfigs adds the values of every assignment: the keys that contracts require, and an
+// open leaf.
 func (p *Platform) addCommonConfigs(r *rand.Rand) {
 	p.entity(r, "", "configs", "common", obj("match", obj(),
 		"defaults", obj("TIMEOUT", layered("TIMEOUT", 0), "RATE", layered("RATE", 0)),
@@ -118,8 +118,8 @@ func (p *Platform) addConfig(r *rand.Rand) *entity {
 	return e
 }
 
-// addValue adds a value under a key of the config's own. What it needs beside the
-// values goes to the body.
+// addValue adds a value under a key of the config's own. It adds to the body everything that the
+// value needs in addition to the values.
 func (p *Platform) addValue(r *rand.Rand, body, values *value, own, name string) {
 	key := fmt.Sprintf("%s_%d", own, len(values.fields))
 	assignment := func() { body.set("#assignment", raw("%s", pick(r, "schema.#Assignment", "_"))) }
@@ -189,8 +189,8 @@ func (p *Platform) addSchema(r *rand.Rand) *entity {
 	return e
 }
 
-// addLanguage adds what CUE has and no collection holds: hidden fields,
-// definitions, a helper package, comprehensions and pattern constraints.
+// addLanguage adds the parts of CUE that are not in collections: hidden fields, definitions, a
+// helper package, comprehensions and pattern constraints.
 func (p *Platform) addLanguage(r *rand.Rand) {
 	p.top(r, "", "_layer", obj("l0", 0, "l10", 10, "l20", 20))
 	p.top(r, "", "_names", obj("short", "kal", "long", "kalypso"))

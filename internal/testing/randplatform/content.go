@@ -23,7 +23,7 @@ type pinned struct {
 	revision int
 }
 
-// harm is what a breakage does to a pinned source.
+// harm is the damage that a breakage does to a pinned source.
 type harm int
 
 const (
@@ -83,7 +83,7 @@ func (p *Platform) harmOf(i int) harm {
 	return worst
 }
 
-// revisionText is what kalypso.lock says of the revision.
+// revisionText returns the revision as kalypso.lock has it.
 func (s *pinned) revisionText() string {
 	switch s.source.Kind {
 	case dependency.Chart:
@@ -125,7 +125,7 @@ data:
 	})
 }
 
-// askingChart asks for what is on the cluster.
+// askingChart returns a chart that reads the capabilities of the cluster.
 func askingChart(revision int, broken bool) []byte {
 	template := fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap

@@ -70,9 +70,9 @@ func (p *Platform) renameFile(was, now string) {
 	delete(p.comments, was)
 }
 
-// Shuffle writes what the platform means in another way: in files of other names
-// and styles, with entities in another order, some in other files, and comments.
-// Where an error is said to be changes; what is built does not.
+// Shuffle writes the same platform in another form: in files of other names and styles, with
+// entities in another order, some in other files, and comments. The positions of errors change.
+// The output of a build does not.
 func (p *Platform) Shuffle(r *rand.Rand) {
 	for _, e := range p.entities {
 		if chance(r, 30) {

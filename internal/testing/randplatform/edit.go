@@ -16,7 +16,7 @@ type editKind struct {
 	apply  func(p *Platform, r *rand.Rand) string
 }
 
-// Kind says what an edit may change.
+// Kind is the part of a platform that an edit may change.
 type Kind int
 
 const (
@@ -97,7 +97,8 @@ func (p *Platform) Edit(r *rand.Rand) (what string) {
 	return what
 }
 
-// LastEdit says what kind of edit the last one was; Meaning where there was none.
+// LastEdit returns the kind of the last edit. It returns Meaning if the platform was never
+// edited.
 func (p *Platform) LastEdit() Kind { return p.last }
 
 func undo(p *Platform, _ *rand.Rand) string {

@@ -76,7 +76,7 @@ func (p *Platform) newRow(r *rand.Rand, types ...string) row {
 	return w
 }
 
-// newClusterLabel returns a value of a label, "" for none.
+// newClusterLabel returns a value of a label; "" if the cluster does not have the label.
 func newClusterLabel(r *rand.Rand, label string) string {
 	switch {
 	case label == "rack":

@@ -1,12 +1,11 @@
-// Package randplatform makes small random platforms and edits them at random,
-// for properties that hold over every platform and every sequence of edits.
+// Package randplatform makes small random platforms and edits them at random, for properties that
+// apply to every platform and every sequence of edits.
 //
-// A platform is held as a description: entities of collections, with the files
-// that they are written to. So an edit is a change of the description, and
-// never a change of text that might miss. A new platform compiles; most edits
-// leave it so, some break something on purpose, and later edits repair that.
-// The same seed gives the same platform, byte for byte, on every machine, and
-// an edit depends on nothing but the platform and the random numbers it gets.
+// A platform is a description: entities of collections, with the files that they are written to.
+// An edit is therefore a change of the description, and never a change of text that might miss. A
+// new platform compiles. Most edits leave it so, some break something on purpose, and later edits
+// repair that. The same seed gives the same platform, byte for byte, on every machine. An edit
+// depends only on the platform and its random numbers.
 package randplatform
 
 import (

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// addRendering adds what is rendered, and what is registered, with reconcilers of
-// other families than Flux and Argo CD.
+// addRendering adds rendered and registered workloads, with reconcilers of other families than
+// Flux and Argo CD.
 func (p *Platform) addRendering(r *rand.Rand) {
 	p.addOtherReconcilers(r)
 	for _, e := range p.of("clusterTypes") {
@@ -117,7 +117,7 @@ func (p *Platform) drawn(r *rand.Rand) (e *entity, f field, ok bool) {
 	return nil, field{}, false
 }
 
-// The edits below change what is rendered or registered.
+// The edits below change rendered or registered workloads.
 
 // changePin pins another revision of a source.
 func changePin(p *Platform, r *rand.Rand) string {
@@ -164,7 +164,7 @@ func changeRender(p *Platform, r *rand.Rand) string {
 	return "render of " + e.title() + " " + f.label + " is no longer " + was
 }
 
-// changeCapabilities changes what charts find on the clusters of a type.
+// changeCapabilities changes the capabilities of a type's clusters, which charts read.
 func changeCapabilities(p *Platform, r *rand.Rand) string {
 	e, ok := p.oneOf(r, "clusterTypes")
 	if !ok {
@@ -181,7 +181,7 @@ func changeCapabilities(p *Platform, r *rand.Rand) string {
 	return "capabilities of " + valueText(e.body)
 }
 
-// changeCluster changes what a cluster has for itself.
+// changeCluster changes the values of one cluster.
 func changeCluster(p *Platform, r *rand.Rand) string {
 	e, ok := p.oneOf(r, "clusters")
 	if !ok {

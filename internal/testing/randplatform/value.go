@@ -165,13 +165,13 @@ type style int
 
 const (
 	open    style = iota // a field a line
-	folded               // a: b: c
-	compact              // {a: 1, b: 2}
+	folded               // fields in one line with colons
+	compact              // a struct in braces
 	styles
 	jsonText
 )
 
-// write writes the value as it stands behind its label.
+// write writes the value as it follows its label.
 func (v *value) write(b *strings.Builder, s style, depth int) {
 	switch v.kind {
 	case expression:

@@ -122,7 +122,8 @@ func (p *Platform) Files() map[string]string {
 	return out
 }
 
-// header is what a file begins with: what it needs for what it uses.
+// header returns the beginning of a file: the package, and the attributes and imports that the
+// body uses.
 func header(name, body string) string {
 	var b strings.Builder
 	if strings.Contains(body, "@embed(") {

@@ -60,8 +60,8 @@ func Serve(t testing.TB) *Server {
 	return ServeFolder(t, t.TempDir())
 }
 
-// ServeFolder runs a server of the repositories in a folder until the test ends. What
-// the environment says to git is not looked at.
+// ServeFolder runs a server of the repositories in a folder until the test ends. The server
+// ignores git's variables in the environment.
 func ServeFolder(t testing.TB, root string) *Server {
 	t.Helper()
 	handler, err := gitserver.New(root, Username)
@@ -161,8 +161,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Repository is a bare repository that servers have. Its URL is that of the server
-// which made it.
+// Repository is a bare repository of a server. Its URL is the URL on the server that created it.
 type Repository struct {
 	URL string
 	Dir string
@@ -190,7 +189,7 @@ func NewRepository(t testing.TB, dir string, config ...string) *Repository {
 	return r
 }
 
-// Git runs git in the repository, and returns what it says.
+// Git runs git in the repository, and returns its output.
 func (r *Repository) Git(args ...string) string {
 	r.Helper()
 	return r.GitWith("", args...)

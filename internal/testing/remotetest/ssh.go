@@ -64,7 +64,8 @@ func NewKey(t testing.TB) (ed25519.PrivateKey, ssh.Signer) {
 	return key, signer
 }
 
-// PEM is a private key as ssh-keygen writes it; passphrase is "" for none.
+// PEM returns a private key in the format of ssh-keygen. If passphrase is "", the key is not
+// encrypted.
 func PEM(t testing.TB, key ed25519.PrivateKey, passphrase string) string {
 	t.Helper()
 	block, err := ssh.MarshalPrivateKey(key, "")
@@ -75,7 +76,7 @@ func PEM(t testing.TB, key ed25519.PrivateKey, passphrase string) string {
 	return string(pem.EncodeToMemory(block))
 }
 
-// URL returns that of a repository.
+// URL returns the URL of a repository.
 func (s *SSHServer) URL(r *Repository) string {
 	return "ssh://git@" + s.Address + filepath.ToSlash(r.Dir)
 }

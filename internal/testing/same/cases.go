@@ -15,14 +15,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
-// A testCase is what both programs do.
+// A testCase is a sequence of commands for both programs.
 type testCase struct {
 	name string
 	do   func(*recorder) error
 }
 
-// record lets one program do the case in a folder that it has for itself, and returns
-// all that came of it, line by line.
+// record lets one program do the case in a folder of its own. It returns all results, line by
+// line.
 func (c testCase) record(dir, program string) ([]string, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (c testCase) record(dir, program string) ([]string, error) {
 	return r.lines, errors.Join(c.do(r), r.err)
 }
 
-// A recorder runs a program, and keeps what came of it.
+// A recorder runs a program, and records the results.
 type recorder struct {
 	dir, program string
 	lines        []string

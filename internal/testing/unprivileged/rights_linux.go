@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeRights takes from what the thread starts root's rights to read and write
-// whatever the permissions of files are. Others have none.
+// takeRights removes root's rights to read and write files against their permissions, from the
+// processes that the thread starts. Other users do not have these rights.
 func takeRights() error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -26,14 +26,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// request is what the program reads: what is sent, and where to.
+// request is the input of the program: the message to send, and its destination.
 type request struct {
-	URL, Key, Token string // of the hub; of its webhooks; of a cluster or an operator
+	URL, Key, Token string // the hub's address, the key of its webhooks, and the token of a cluster or an operator
 	Commit          string
 	// Flux is the name of an event, or "". At is its time, and Cluster the one that it is of.
 	Flux, Cluster string
 	At            time.Time
-	// ConfigMap is argocd-notifications-cm, and Applications are what Argo CD has.
+	// ConfigMap is argocd-notifications-cm, and Applications are the applications of Argo CD.
 	ConfigMap    map[string]string
 	Applications []map[string]any
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/zarftest"
 )
 
-// TestPublished compiles the example with a site without a connection, and compares the
-// package of each environment with what Zarf reads.
+// TestPublished compiles the example with a site without a connection. It checks that Zarf
+// accepts the package of each environment.
 func TestPublished(t *testing.T) {
 	b, err := compiler.Compile(t.Context(), compiler.Request{Dir: "../../../examples/everywhere"})
 	if err != nil {

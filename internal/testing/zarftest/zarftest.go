@@ -1,8 +1,7 @@
-// Package zarftest tells tests whether Zarf would make a package of a folder. It
-// compares the definition with Zarf's own JSON schema (testdata/README.md says which),
-// and against what Zarf checks beside it when it makes a package or lints a
-// definition. In is a folder, out are errors. It may be used by several goroutines at
-// once.
+// Package zarftest checks whether Zarf would make a package of a folder. It compares the
+// definition with Zarf's own JSON schema; testdata/README.md names its source. It also makes the
+// other checks of Zarf when it makes a package or lints a definition. The input is a folder.
+// Several goroutines may use the package at once.
 package zarftest
 
 import (
@@ -63,7 +62,8 @@ type component struct {
 	Images, Repos []string
 }
 
-// Check returns what is wrong with zarf.yaml of a folder, given by path.
+// Check returns an error if zarf.yaml of a folder is not valid. files are the files of the
+// folder, by path.
 func Check(files map[string][]byte) error {
 	text, ok := files["zarf.yaml"]
 	if !ok {
