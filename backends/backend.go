@@ -1,14 +1,14 @@
-// Package backends is the wall between what kalypso decides and what a
-// reconciler pulls: a Backend turns assignments into files.
+// Package backends separates kalypso's decisions from the files that a reconciler pulls. A Backend
+// turns assignments into files.
 //
-// A backend is pure functions: one for the files of an assignment's folder, one for
-// those at a cluster type's root, one for the reconciler's own set-up, and what others
-// have to know of it. It reads no file, no clock and no environment, and never sees CUE:
-// what it gets is plain data, what it gives is bytes. docs/architecture.md says how to
-// add one.
+// A backend is a set of pure functions. One returns the files of an assignment's folder, one the
+// files at a cluster type's root, and one the reconciler's own set-up. The others describe the
+// backend to other packages. A backend reads no files, no clock and no environment, and does not
+// know CUE: its input is plain data, and its output is bytes. To add a backend, see
+// docs/architecture.md.
 //
-// An example is the assignment of hello-world-performance-test to the cluster type large in
-// dev, of examples/hello-world. Emit of flux gets
+// Take as an example the assignment of hello-world-performance-test to the cluster type large in
+// dev, from examples/hello-world. Emit of flux gets
 //
 //	Assignment{Environment: "dev", ClusterType: "large",
 //		DeploymentTarget: "hello-world-performance-test",
@@ -16,9 +16,9 @@
 //		Manifests:        git https://git.example.com/hello/app, branch dev, path ./performance-test
 //		Values:           {LOG_LEVEL: "debug", REGION: "West US", ...}}
 //
-// and returns the files kustomization.yaml, namespace.yaml, platform-config.yaml and
-// reconciler.yaml, with the identities of their objects: {Kind: "ConfigMap", Namespace:
-// "dev-large-hello-world-performance-test", Name: "platform-config"} and four others.
+// It returns the files kustomization.yaml, namespace.yaml, platform-config.yaml and
+// reconciler.yaml, with the identities of five objects. One of them is the ConfigMap
+// platform-config in the namespace dev-large-hello-world-performance-test.
 package backends
 
 import (
@@ -43,11 +43,11 @@ type Assignment struct {
 	Clusters  []model.Cluster // of the cluster type, or the class; sorted by name
 	Entries   bool            // each cluster pulls an entry of its own
 	Workspace string
-	// Bounds are what the workspace may bring; nil for everything.
+	// Bounds are the bounds of the workspace. It is nil if the workspace may contain everything.
 	Bounds           *model.Workspace
 	Application      string
 	Workload         string
-	Registration     string // what brings the workload; "" if the platform declares it
+	Registration     string // the registration that adds the workload; "" if the platform declares it
 	Target           string // the deployment target's short name
 	DeploymentTarget string // its full name, which is also the folder's
 	Namespace        string
@@ -55,23 +55,23 @@ type Assignment struct {
 	Labels map[string]string
 	// ClusterTypeLabels are the cluster type's.
 	ClusterTypeLabels map[string]string
-	Version           string // "" if there is none
+	Version           string // "" if it has no version
 	GitOps            *model.GitOps
 	Manifests         model.Manifests
-	// Render says that what is applied is the Projection, and not what the
-	// reconciler makes of the manifests.
+	// Render says that the reconciler applies the Projection, and does not process the manifests
+	// itself.
 	Render bool
 	// Restart says that pods restart when the platform config changes.
 	Restart bool
 	// Decrypts is set by a backend whose reconciler decrypts what SOPS has encrypted, in
 	// everything that it applies for the assignment.
 	Decrypts bool
-	// Projection is what the manifests render to. It is there if Render is set, or
-	// if the backend Looks into manifests of that kind; nil otherwise.
+	// Projection is the result of rendering the manifests. It is nil unless Render is set, or the
+	// backend Looks into manifests of that kind.
 	Projection       *model.Projection
 	ConfigFormat     model.ConfigFormat
 	Values           model.Value  // a struct: the platform config, without secrets
-	Removed          model.Value  // what configs take away: a struct of nulls, for charts; null for none
+	Removed          model.Value  // for charts: a struct of nulls for the values that configs remove, or null
 	Digest           model.Digest // of the composed values; "" if it is not known
 	Secrets          []Secret     // sorted by path
 	NamespaceService Spec
@@ -89,14 +89,14 @@ func (a *Assignment) ID() string {
 	return a.Environment + "/" + cmp.Or(a.Folder, a.ClusterType) + "/" + a.DeploymentTarget
 }
 
-// Origin returns the assignment as what is emitted says it, which is the same for all classes
-// of clusters: <environment>/<clusterType>/<workload>-<target>.
+// Origin returns the name of the assignment in emitted files,
+// <environment>/<clusterType>/<workload>-<target>. It is the same for all classes of clusters.
 func (a *Assignment) Origin() string {
 	return a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget
 }
 
-// Spec is a namespace service or a reconciler, evaluated for one assignment or,
-// where it is a function of the assignment, for none.
+// Spec is a namespace service or a reconciler. It may be a function of the assignment: it is
+// evaluated for one assignment, or without an assignment in a ClusterType.
 type Spec struct {
 	Ref   model.Ref
 	Value model.Value // a struct with the fields of the schema
@@ -119,18 +119,18 @@ type Secret struct {
 	Name     string // the value's path, such as DB_PASSWORD or db.password
 	Store    string
 	Key      string
-	Property string // "" if there is none
-	Version  string // "" if there is none
+	Property string // "" if the platform names no property
+	Version  string // "" if the platform names no version
 }
 
 // AssignmentsFile is the file at a cluster type's root that applies its folders
 // one by one, where the environment has gitops.
 const AssignmentsFile = "assignments.yaml"
 
-// AssignmentName returns the name of the object that brings an assignment's folder
-// to a cluster, and that is in AssignmentsFile: a Kustomization of Flux, or an
-// Application or ApplicationSet of Argo CD. It has at most 63 characters, because
-// both use it as a label value.
+// AssignmentName returns the name of the object in AssignmentsFile that delivers an assignment's
+// folder to a cluster. The object is a Kustomization of Flux, or an Application or ApplicationSet
+// of Argo CD. The name has at most 63 characters, because both reconcilers use it as the value of a
+// label.
 func AssignmentName(environment, clusterType, deploymentTarget string) string {
 	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-assignment", model.MaxLabel)
 }
@@ -143,15 +143,15 @@ type File struct {
 	Executable bool
 }
 
-// Emission is what Emit makes of an assignment.
+// Emission is the result of Emit for an assignment.
 type Emission struct {
 	// Files of the assignment's folder, by path in it, sorted.
 	Files []File
 	// Objects are the identities of all Kubernetes objects that the files create
 	// on a cluster, so that two assignments that create the same one are found.
 	Objects []Object
-	// Shared is what Index needs to know of the folder and Folder does not say.
-	// It is kept in the provenance record, for when the folder is kept.
+	// Shared is the data that Index needs of the folder, in addition to Folder. The provenance
+	// record stores it, so that it is known when a build keeps the folder.
 	Shared json.RawMessage
 }
 
@@ -189,7 +189,8 @@ type ClusterType struct {
 	GitOps      *model.GitOps // nil if the environment has none
 	Reconciler  Spec
 	Clusters    []model.Cluster // of the cluster type, or the class; sorted by name
-	// Folder is that of a class of its clusters; "" for the cluster type's name.
+	// Folder is the name of the class's folder if the clusters are a class, or "" for a folder with
+	// the cluster type's name.
 	Folder string
 	// Entries says that each cluster pulls an entry of its own, and not the folder.
 	Entries bool
@@ -231,11 +232,12 @@ type Support struct {
 	// Referenced and Rendered are the reasons why it does not, as the end of a
 	// sentence that begins with the backend's name; "" if it does.
 	Referenced, Rendered string
-	// Looks says that the backend wants the projection of what it only refers to.
+	// Looks says that the backend wants the projection of manifests that it only refers to.
 	Looks bool
 }
 
-// Refuse says why a backend does not deliver the assignment; nothing where it does.
+// Refuse returns a diagnostic with the reason if a backend does not deliver the assignment. It
+// returns nil if the backend delivers it.
 func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
 	kind := a.Manifests.Kind()
 	s := b.Support(kind)
@@ -273,17 +275,17 @@ func NoRestart(a *Assignment, why, hint string) []diag.Diagnostic {
 		On(field).At(a.Ref.At(field), "").At(a.Reconciler.Ref, "").Hinting(hint).For(a.ID())}
 }
 
-// Traits are what is true of all that a backend delivers.
+// Traits are the properties of everything that a backend delivers.
 type Traits struct {
 	PerCluster bool // values of single clusters reach them
-	Machines   bool // it delivers to machines alone, which have no namespaces
+	Machines   bool // it delivers only to machines, which have no namespaces
 	// KeepsDefinitions says that CustomResourceDefinitions are never deleted, and
 	// SkipsDefinitions that the ones of a chart which it fetches can be left out.
 	KeepsDefinitions, SkipsDefinitions bool
 	// DeletesUnlisted says that a cluster loses its workloads when it is no longer listed.
 	// Without it they stay until a person removes the bootstrapped agent.
 	DeletesUnlisted bool
-	// Removal says, as a hint, what holds up a removal; "" if nothing does.
+	// Removal is a hint about delays of a removal; "" if nothing delays one.
 	Removal string
 	// Groups are the API groups of the objects that reconcile folders and workloads on
 	// clusters; none if there are no such objects. AnyGroup says that they may be of
@@ -318,45 +320,46 @@ type Reconciled struct {
 	Objects map[string]string
 }
 
-// Accounts are the service accounts as which a cluster sees what applies assignments to it.
+// Accounts are the service accounts that apply assignments to a cluster, as the cluster sees them.
 type Accounts struct {
-	// Folders are those that apply the folders of assignments; some apply what is fetched too.
+	// Folders are the accounts that apply the folders of assignments. Some of them also apply
+	// fetched objects.
 	Folders []Account
-	// Fetched are the others, which apply what is fetched for assignments alone.
+	// Fetched are the other accounts. They apply only objects that are fetched for assignments.
 	Fetched []Account
-	// Namespaces are where workspaces name service accounts, and where those of assignments are.
+	// Namespaces contain the service accounts of workspaces and of assignments.
 	Namespaces []string
-	// Unknown says why nobody knows them, as a sentence's end; "" if they are known.
+	// Unknown is the reason why the accounts are not known, as the end of a sentence; "" if they
+	// are known.
 	Unknown string
 }
 
 // Account names a service account.
 type Account struct{ Namespace, Name string }
 
-// Backend emits the files of one reconciler family. Its methods are pure: equal
-// arguments give equal bytes. They may be called by several goroutines at once.
-// The diagnostics that they return say what the user asked for that the
-// reconciler cannot do; one of severity error fails the assignment, or in Index
-// the cluster type's files.
+// Backend emits the files of one reconciler family. Its methods are pure: equal arguments give
+// equal bytes. Several goroutines may call them at once. The diagnostics that they return describe
+// requests of the user that the reconciler cannot fulfill. A diagnostic of severity error fails the
+// assignment, or in Index the cluster type's files.
 //
-// Nobody asks for a backend by its name: what other packages need to know of it is in
-// Traits. Three things are optional. Entries refuses with diag.NoEntries where a cluster
-// cannot have a folder of its own. A backend whose folders take values from such entries is
-// also Needing, and a backend that writes several clusters' parts into one file is also
-// Dividing, so that only the clusters whose part changed count as changed.
+// No other package asks for a backend by its name: Traits describes the backend to other packages.
+// Three features are optional. Entries refuses with diag.NoEntries if a cluster cannot have a
+// folder of its own. A backend is also Needing if its folders use values from such entries. A
+// backend that writes the parts of several clusters into one file is also Dividing. Then only the
+// clusters whose part changed count as changed.
 type Backend interface {
 	// Name is the backend's key in #Reconciler.
 	Name() string
 
-	// Support reports whether the backend delivers manifests of a kind. Emit is never
-	// called with what it does not deliver.
+	// Support reports whether the backend delivers manifests of a kind. Emit is never called with
+	// other kinds.
 	Support(model.SourceKind) Support
 
-	// Traits are what others have to know of the backend.
+	// Traits returns the properties of the backend that other packages need.
 	Traits() Traits
 
-	// Reconciled names what brings an assignment's folder to clusters, where a
-	// rollout is seen; the zero Reconciled where nothing in a cluster tells.
+	// Reconciled names the object that delivers an assignment's folder to clusters. Its status
+	// shows a rollout. It is zero if no object in a cluster shows one.
 	Reconciled(environment, clusterType string, f Folder) Reconciled
 
 	// Emit returns the files of the assignment's folder.
@@ -371,26 +374,28 @@ type Backend interface {
 	// folders are sorted by deployment target, and may be empty.
 	Index(*ClusterType, []Folder) ([]File, []diag.Diagnostic)
 
-	// Entries returns what makes the files of a cluster's entry, by path in it, sorted: they
-	// make its reconciler apply the folder, which may be of another class in the next
-	// commit. It says why where clusters cannot have entries.
+	// Entries returns a function that returns the files of a cluster's entry, by path in it,
+	// sorted. The files make the cluster's reconciler apply the folder, which may be of another
+	// class in the next commit. Entries returns a diagnostic with the reason if clusters cannot
+	// have entries.
 	Entries(*ClusterType) (func(*model.Cluster) []File, []diag.Diagnostic)
 
-	// Bootstrap returns what a cluster's root reconciler needs to pull the
-	// cluster type's folder, as one YAML stream. With an error it may still
-	// return the part that does not depend on what is missing.
+	// Bootstrap returns the objects that a cluster's root reconciler needs to pull the cluster
+	// type's folder, as one YAML stream. With an error it may still return the part that does not
+	// depend on missing data.
 	Bootstrap(*ClusterType, []Folder) ([]byte, []diag.Diagnostic)
 
-	// Accounts returns the service accounts as which a cluster of the type sees what applies
-	// its assignments.
+	// Accounts returns the service accounts that apply assignments to a cluster of the type, as the
+	// cluster sees them.
 	Accounts(*ClusterType) Accounts
 }
 
 // Needing is a Backend whose folders take values from the entry of each cluster.
 type Needing interface {
 	Backend
-	// Needs returns the names of the values that a folder takes, of what it shares with Index
-	// (Emission.Shared); nil if there is none.
+	// Needs returns the names of the values that a folder needs from entries. It reads them from
+	// the data that the folder shares with Index (Emission.Shared). It returns nil if the folder
+	// needs no values.
 	Needs(shared json.RawMessage) []string
 }
 
@@ -401,8 +406,9 @@ type Dividing interface {
 	// part for all clusters under "". It returns nil if the whole file is for all clusters.
 	// The file is a cluster type's own, or in an assignment's folder.
 	Divide(path string, data []byte, own bool) map[string][]byte
-	// Takes reports whether an assignment's folder takes the value at a path in a YAML document of
-	// a cluster type's own files for single clusters, or of a cluster's entry. If the path leads
-	// to a string that holds a value's JSON, name is the value's name; otherwise it is "".
+	// Takes reports whether an assignment's folder uses the value at a path in a YAML document. The
+	// document is one of a cluster type's own files for single clusters, or of a cluster's entry.
+	// If the path leads to a string with the JSON of a value, name is the name of the value.
+	// Otherwise name is "".
 	Takes(f Folder, path string) (name string, takes bool)
 }

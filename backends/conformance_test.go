@@ -11,9 +11,9 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// Each cell of the table in docs/reconcilers/README.md: what a backend says that it
-// delivers is emitted, and what it says that it does not is refused, with the reason
-// and a way out.
+// TestCells checks each cell of the table in docs/reconcilers/README.md. A backend emits every kind
+// of manifests that it claims to deliver. It refuses every other kind, with the reason and a way
+// out.
 func TestCells(t *testing.T) {
 	for _, b := range all {
 		for _, kind := range model.SourceKinds {
@@ -42,8 +42,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// checkRefused holds what is said of an assignment against the reason why its
-// manifests are not delivered.
+// checkRefused checks that the build refuses an assignment with the reason why its manifests are
+// not delivered.
 func checkRefused(t *testing.T, b backends.Backend, tree bt.Tree, why string) {
 	t.Helper()
 	var refused []diag.Diagnostic
@@ -61,17 +61,18 @@ func checkRefused(t *testing.T, b backends.Backend, tree bt.Tree, why string) {
 	}
 }
 
-// onlyNoBootstrap says whether the errors are those of Bootstrap, where there is
-// nothing that kalypso could print.
+// onlyNoBootstrap reports whether all errors are errors of Bootstrap, because kalypso has nothing
+// to print.
 func onlyNoBootstrap(ds []diag.Diagnostic) bool {
 	return !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool {
 		return d.Severity == diag.Error && d.Code != diag.NoBootstrap
 	})
 }
 
-// Everything at once: each kind of manifests in each way that the backend delivers,
-// with a secret, values of all types, and names that are as long as they may be. The tree is in a git repository, or in an OCI registry, from which
-// not every reconciler can pull.
+// TestConformance builds a platform with every feature at once. It has each kind of manifests in
+// each way that the backend delivers, a secret, values of all types, and names of maximal length.
+// The tree is in a git repository, or in an OCI registry. Some reconcilers cannot pull from a
+// registry.
 func TestConformance(t *testing.T) {
 	for _, b := range all {
 		for name, gitops := range map[string]*model.GitOps{"git": bt.GitOps, "oci": bt.Registered} {
@@ -122,8 +123,8 @@ func TestKustomizations(t *testing.T) {
 	}
 }
 
-// checkRepository looks for what says that the tree must be in a git repository, and
-// for nothing that could pull it from elsewhere.
+// checkRepository checks that the build reports that the tree must be in a git repository, and that
+// Bootstrap does not print anything that would pull it from elsewhere.
 func checkRepository(t *testing.T, tree bt.Tree) {
 	t.Helper()
 	said := slices.ContainsFunc(tree.Diagnostics, func(d diag.Diagnostic) bool {
@@ -134,7 +135,8 @@ func checkRepository(t *testing.T, tree bt.Tree) {
 	}
 }
 
-// secret is what the values refer to. Its key must come out, or nobody could find it.
+// secret is the secret of the values. Its key must be in the output, since no one could find it
+// otherwise.
 var secret = backends.Secret{Name: "DB_PASSWORD", Store: "vault", Key: "team/database-credentials"}
 
 // deliverable are targets of all kinds and ways that the backend delivers.
@@ -175,8 +177,8 @@ func checkSecret(t *testing.T, tree bt.Tree) {
 	}
 }
 
-// checkAlone holds each folder against the one that is emitted where it is the only
-// one: what is assigned beside it makes no difference.
+// checkAlone compares each folder with the folder of a platform that has no other assignments.
+// Other assignments must not change it.
 func checkAlone(t *testing.T, b backends.Backend, p bt.Platform, tree bt.Tree) {
 	t.Helper()
 	for _, target := range p.Targets {

@@ -20,9 +20,10 @@ var secretive = map[string]string{
 const hostSecrets = `"secretRef": "platform-token", "credentials": {
 	"git.example.test/app": {"secretRef": "git-secret"}, "charts.example.test": {"secretRef": "charts-secret"}}`
 
-// No backend gives a secret to a host that it does not belong to: that of the
-// platform only to git sources of the platform on the host of its repository, that of a host
-// only to it, and one that a registration names only where the platform says so.
+// TestCredentials checks that no backend sends a secret to a host that it does not belong to. The
+// secret of the platform is only for the platform's git sources on the host of its repository. The
+// secret of a host is only for that host. A secret that a registration names is used only if the
+// platform allows it.
 func TestCredentials(t *testing.T) {
 	belongs := map[string]string{"git.example.test": "git-secret", "charts.example.test": "charts-secret"}
 	hosts := []string{"git.example.test", "charts.example.test", "tree.example.test", "other.example.test"}

@@ -15,8 +15,8 @@ type dividing interface {
 	Divide(path string, data []byte, own bool) map[string][]byte
 }
 
-// What a backend divides by clusters loses nothing: whatever line of a file is another one, a
-// part is. Values of a cluster alone are in its own part.
+// TestDivide checks that Divide loses nothing: if any line of a file changes, a part changes too. A
+// value of one cluster is only in the part of that cluster.
 func TestDivide(t *testing.T) {
 	values := func(a string) []model.Cluster {
 		one, two := bt.Value(t, `{"REGION": "`+a+`"}`), bt.Value(t, `{"REGION": "1.50"}`)

@@ -11,9 +11,10 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// The entry of each cluster builds with kustomize as it lies in an environment's tree, beside
-// the folder of its class, with values of the cluster's own or without; and what has no
-// entries says why. Entries of one class do not differ but where the clusters do.
+// TestEntries checks that the entry of each cluster builds with kustomize in an environment's tree,
+// beside the folder of its class. It does so with and without values of the cluster's own. A
+// backend without entries gives the reason. Entries of one class differ only if the clusters
+// differ.
 func TestEntries(t *testing.T) {
 	one, two := bt.Value(t, `{"REGION": "west", "EMPTY": "no"}`), bt.Value(t, `{"REGION": "east", "EMPTY": ""}`)
 	refused := []string{"fleet", "gotemplate", "cue"}

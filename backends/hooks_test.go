@@ -11,9 +11,10 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// What a warning says of hooks that were rendered, by backend: of a test whose name differs with
-// each render and of a hook of Argo CD's own, and of a hook of a deletion that differs; "" where that
-// is an error, since the reconciler runs it.
+// hookWarnings are the warnings about rendered hooks, by backend. The first list is for a test
+// whose name differs with each render, together with a hook of Argo CD's own. The second list is
+// for a hook of a deletion that differs. A list is empty if the
+// build fails, because the reconciler runs the hook.
 var hookWarnings = map[string][2][]string{
 	"flux": {
 		{"hooks among the rendered manifests of app-main are applied as ordinary objects: Job argo (PreSync); left out: Pod probe (test)"},

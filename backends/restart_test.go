@@ -25,7 +25,8 @@ import (
 
 const restartOptions = `{"namespace": "x", "interval": "10m", "prune": true, "wait": true, "pollingInterval": "1m", "architecture": "amd64", "required": true, "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}`
 
-// digestIn returns the digest that asks for restarts in a tree; "" for none.
+// digestIn returns the digest that causes restarts in a tree. It returns "" if the tree has no
+// digest.
 func digestIn(tree bt.Tree) string {
 	for _, data := range tree.Files {
 		if _, rest, found := bytes.Cut(data, []byte(kubernetes.RestartAnnotation+": ")); found {

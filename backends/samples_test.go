@@ -80,8 +80,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// target returns a deployment target with manifests of a kind, without anything
-// special, and with what they render to.
+// target returns a plain deployment target with manifests of a kind, and with the result of
+// rendering them.
 func target(t testing.TB, kind model.SourceKind, render bool) bt.Target {
 	t.Helper()
 	script := "#!/bin/sh\nexec app\n"
@@ -117,7 +117,8 @@ func target(t testing.TB, kind model.SourceKind, render bool) bt.Target {
 const workload = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "app"}, "spec": {"selector": {"matchLabels": {"app": "app"}},
 	"template": {"metadata": {"labels": {"app": "app"}}, "spec": {"containers": [{"name": "app", "image": "registry.example.test/app:1.2.3"}]}}}}`
 
-// reason returns why a backend does not deliver manifests of a kind; "" where it does.
+// reason returns why a backend does not deliver manifests of a kind. It returns "" if the backend
+// delivers them.
 func reason(b backends.Backend, kind model.SourceKind, render bool) string {
 	s := b.Support(kind)
 	if render {

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// TestTable holds the table in docs/reconcilers/README.md against what the backends
-// say. KALYPSO_UPDATE=1 writes it anew.
+// TestTable compares the table in docs/reconcilers/README.md with the support that the backends
+// report. With KALYPSO_UPDATE=1 it writes the table again.
 func TestTable(t *testing.T) {
 	const (
 		page  = "../docs/reconcilers/README.md"

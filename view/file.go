@@ -21,8 +21,8 @@ type FileOptions struct {
 	Full bool
 }
 
-// mostDetails is how many pages of assignments a file has unless it is to be full: a file
-// with more is over 20 MB, and a browser opens 20 MB without a wait.
+// mostDetails is the maximum number of pages of assignments in a file, unless the file must be
+// full. A file with more pages is over 20 MB, and a browser opens 20 MB without a wait.
 const mostDetails = 4000
 
 // WriteFile writes all pages of a source as one file of HTML that needs nothing else: no

@@ -126,7 +126,8 @@ type RunningRow struct {
 	// since when it is in that state; zero if it is not known
 	Since         time.Time
 	Version, Base string // that is wanted
-	// of the folder: the wanted one, and the running one; "" if it is not known
+	// Digest is the wanted digest of the folder, and Running is the running one. They are "" if not
+	// known.
 	Digest, Running string
 	Commit, By      string
 	// of the report; of the last report of the cluster
@@ -156,7 +157,7 @@ type Rollout struct {
 	NotOK       int          // how many there are
 	Releases    []Release    // the newest
 	Older       bool         // there are others before those
-	Performance *Performance // of the releases of some days; nil if there were none
+	Performance *Performance // of the releases of some days; nil without releases
 }
 
 // RingCounts counts the assignments in a ring, or in an environment without rings.
@@ -175,9 +176,9 @@ type WorkloadCounts struct {
 type Performance struct {
 	Days, Releases int
 	PerWeek        string
-	// Lead is the time of the median release until all of it was ok, and nine of ten took at
-	// most Slow. Restore is the median time until a ring was ok again after a failure. They are
-	// "" if there was none.
+	// Lead is the time of the median release until all of it was ok. Nine of ten releases took at
+	// most Slow. Restore is the median time until a ring was ok again after a failure. They are ""
+	// if there are no such releases or failures.
 	Lead, Slow, Restore string
 	Failed              string // the fraction of releases that failed
 }

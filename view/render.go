@@ -86,8 +86,8 @@ func newRenderer(l links) *renderer {
 	return &renderer{template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))}
 }
 
-// visible returns a text with what cannot be seen, or changes what can, as it is escaped in
-// Go, and cut to a number of characters.
+// visible returns a text, cut to a number of characters. Characters that are invisible, or that
+// change the look of other characters, are escaped as in Go.
 func visible(s string, longest int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if utf8.RuneCountInString(s) > longest {

@@ -1,19 +1,19 @@
-// Package ansible emits what Ansible (https://docs.ansible.com) brings to virtual
-// machines and bare metal: for each cluster type an inventory, a playbook, and
-// the role that it runs; for each assignment a folder with the files of its
-// machine and, in assignment.yml, what the role makes of them there.
+// Package ansible emits the input of Ansible (https://docs.ansible.com) for virtual machines and
+// bare metal. Each cluster type gets an inventory, a playbook, and the role that it runs. Each
+// assignment gets a folder with the files for its machines. In the folder, assignment.yml describes
+// everything that the role creates on the machines.
 //
-// The role, in the folder role, is Ansible's own code, the same for all. It
-// records on each host what it made, so that it removes that and nothing else. It
-// takes nothing that users wrote for a template. What Ansible or systemd cannot
-// do is a diagnostic. The output runs with Ansible 2.14 and later, and passes
-// ansible-lint's production profile.
+// The role, in the folder role, is Ansible's own code, the same for all assignments. It records on
+// each host the things that it creates, so that it removes only those. It does not treat users'
+// text as a template. The package reports a diagnostic for each request that Ansible or systemd
+// cannot fulfill. The output runs with Ansible 2.14 and later, and passes ansible-lint's production
+// profile.
 //
 // An example is the platform that kalypso init --reconciler ansible writes. Its workload has
 //
 //	manifests: package: units: "hello.service": {...}
 //
-// assignment.yml of dev/machines/hello-dev then says what the role makes of it, among it
+// assignment.yml of dev/machines/hello-dev then contains, among other things,
 //
 //	id: dev/machines/hello-dev
 //	user: hello-dev
@@ -55,7 +55,7 @@ func (ansible) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{Referenced: why, Rendered: why}
 }
 
-// Traits are those of Ansible: values of single clusters reach them in host variables.
+// Traits returns the traits of Ansible: values of single clusters reach them in host variables.
 func (ansible) Traits() backends.Traits {
 	return backends.Traits{PerCluster: true, Machines: true,
 		Bootstraps: "a playbook that has each machine pull and run its own, by a timer; run it\n" +
@@ -100,7 +100,7 @@ func (ansible) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnosti
 	return delivery.Finish(a, backends.Emission{Files: f.files, Objects: f.objects}, nil, f.ds)
 }
 
-// Central returns nothing: what is created is created on the machines.
+// Central returns nil, because Ansible creates all objects on the machines.
 func (ansible) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
 // options are the fields of #Ansible.
@@ -113,8 +113,8 @@ type options struct {
 	StateDirectory    string
 }
 
-// optionsOf returns the reconciler's fields, each of a form that can stand in a
-// playbook and in a unit of systemd.
+// optionsOf returns the reconciler's fields. Each has a form that is safe in a playbook and in a
+// unit of systemd.
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
 	ds := s.Fields(&o)

@@ -25,7 +25,7 @@ func packaged(p model.Package) model.Manifests { return model.Manifests{Package:
 
 func playbook(p model.Playbook) model.Manifests { return model.Manifests{Ansible: &p} }
 
-// platforms are what the golden files hold.
+// platforms returns the platforms of the golden files, by name.
 func platforms(t *testing.T) map[string]bt.Platform {
 	values := bt.Value(t, `{"SITE": "{{ site }}", "list": [1, "{% x %}"]}`)
 	clusters := []model.Cluster{
@@ -76,8 +76,7 @@ func platforms(t *testing.T) map[string]bt.Platform {
 	}
 }
 
-// TestOutput holds the output against golden files, without the role, which is the
-// same in all.
+// TestOutput compares the output with golden files, without the role, which is the same in all.
 func TestOutput(t *testing.T) {
 	for name, p := range platforms(t) {
 		t.Run(name, func(t *testing.T) {
@@ -119,8 +118,8 @@ func TestSlowLint(t *testing.T) {
 	}
 }
 
-// TestRefusals are what a machine cannot have, or what would break out of where it
-// is written.
+// TestRefusals checks requests that a machine cannot fulfill, and text that would break out of its
+// place in the output.
 func TestRefusals(t *testing.T) {
 	files := func(name string, f model.MachineFile) model.Manifests {
 		return packaged(model.Package{Files: map[string]model.MachineFile{name: f}})

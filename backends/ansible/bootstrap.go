@@ -92,7 +92,7 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 	}
 	hosts := identifier(ct.Name)
 	if ct.Entries {
-		hosts = ct.Cluster // what it pulls has its name
+		hosts = ct.Cluster // the entry that it pulls has its name
 	}
 	return ansibleYAML([]bootstrapPlay{{
 		Name:  "Have the hosts of " + ct.Name + " in " + ct.Environment + " pull what is assigned to them",
@@ -108,9 +108,9 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 	}}), nil
 }
 
-// pullService is the unit that pulls once. The host is in the inventory of the
-// tree, or, where it is in none, in one of its own; ansible-pull itself checks out
-// as localhost.
+// pullService returns the unit that pulls once. The unit names the inventory of the tree, and an
+// inventory of only the host, in case the tree does not list it. ansible-pull itself checks out as
+// localhost.
 func pullService(ct *backends.ClusterType, o options) string {
 	state, folder := o.state(ct.Environment, ct.Name), delivery.Path(ct.GitOps.Path, ct.Pulled())
 	const host = "{{ inventory_hostname }}"

@@ -11,9 +11,10 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// TestSlowEntry has a machine pull its entry while that names another class, and the first
-// one again: what both classes assign stays untouched, and what the class lacks goes with the
-// next run, by a commit alone. A run of the class's own inventory changes nothing then.
+// TestSlowEntry lets a machine pull its entry while the entry names another class, and then the
+// first class again. Assignments of both classes stay unchanged. After only a commit, the next run
+// removes the assignments that the class does not have. A run of the class's own inventory then
+// changes nothing.
 func TestSlowEntry(t *testing.T) {
 	for _, release := range releases[:1] { // that of both takes as long as all others together
 		t.Run(release, func(t *testing.T) {

@@ -102,8 +102,8 @@ type debPackage struct {
 	Checksum string `yaml:"checksum,omitempty"`
 }
 
-// longestPin is below the 255 bytes of a file's name, as what writes a file gives it
-// a longer one until it is whole.
+// longestPin is below the 255 bytes of a file's name, because the writer of a file gives it a
+// longer name until the file is complete.
 const longestPin = 200
 
 // packages adds Debian packages, and the pin that keeps other versions away: a
@@ -187,8 +187,8 @@ var unitTypes = []struct{ suffix, section, wantedBy string }{
 	{".timer", "Timer", "timers.target"},
 }
 
-// units adds the units of a package: the file of one that is not brought by a
-// Debian package, and for each service the drop-in with what the platform adds.
+// units adds the units of a package. It adds the file of a unit unless a Debian package contains
+// it, and for each service the drop-in with the platform's settings.
 func (f *folder) units(units map[string]model.Unit) {
 	reads := f.readers(units)
 	for rank, t := range unitTypes {
@@ -247,8 +247,8 @@ func (f *folder) unitFiles(name string, u model.Unit) []string {
 	return out
 }
 
-// templateOf returns the template that a unit is an instance of, or is itself; ""
-// for none.
+// templateOf returns the template of an instance, or the name itself if it is a template. It
+// returns "" for other units.
 func templateOf(name string) string {
 	stem, _, ok := strings.Cut(name, "@")
 	if !ok {
@@ -261,7 +261,7 @@ func (f *folder) unitRef(name string) model.Ref {
 	return f.manifest("package.units." + model.Label(name))
 }
 
-// runnable refuses what systemd cannot start.
+// runnable reports whether systemd can start a unit, and refuses other units.
 func (f *folder) runnable(name string, units map[string]model.Unit, ref model.Ref) bool {
 	u, template := units[name], units[templateOf(name)]
 	switch stem := strings.TrimSuffix(name, path.Ext(name)); {
@@ -338,8 +338,7 @@ func names(u model.Unit, file string) bool {
 	return false
 }
 
-// mentions reports whether a path stands in a text, and not as the beginning of a
-// longer one.
+// mentions reports whether a text contains a path, and not only as the beginning of a longer path.
 func mentions(text, p string) bool {
 	for {
 		_, after, found := strings.Cut(text, p)

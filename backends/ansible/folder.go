@@ -24,7 +24,7 @@ const (
 // never change their meaning.
 type assignmentSpec struct {
 	ID          string         `yaml:"id"`
-	Version     string         `yaml:"version"` // "" if there is none
+	Version     string         `yaml:"version"` // "" if the assignment has no version
 	Digest      string         `yaml:"digest"`  // of the platform's values, as kalypso.io/values has it on Kubernetes
 	Deletion    string         `yaml:"deletion"`
 	User        string         `yaml:"user"`
@@ -38,8 +38,8 @@ type assignmentSpec struct {
 	Files       []machineFile  `yaml:"files"`
 	Units       []unit         `yaml:"units"`
 	Playbook    *playbookToRun `yaml:"playbook,omitempty"`
-	// Things are all that is there because of the assignment, in the order of
-	// their making, as kind:name.
+	// Things are all the things on the machine that belong to the assignment, in the order of their
+	// creation, as kind:name.
 	Things []string `yaml:"things"`
 }
 
@@ -60,13 +60,13 @@ type document struct {
 const (
 	userThing      = "user"
 	groupThing     = "group"
-	directoryThing = "directory" // with all that is in it
+	directoryThing = "directory" // with everything in it
 	parentThing    = "parent"    // a folder that goes once it is empty
 	packageThing   = "package"
 	fileThing      = "file"
 )
 
-// folder collects what an assignment's folder holds.
+// folder collects the content of an assignment's folder.
 type folder struct {
 	assignment *backends.Assignment
 	options    options
@@ -93,8 +93,8 @@ func (f *folder) fits(path string, ref model.Ref) bool {
 	return err == nil
 }
 
-// thing adds what is on the machine because of the assignment. ref is who asks
-// for it; two things of one name are a diagnostic.
+// thing adds a thing on the machine that belongs to the assignment. ref is the part of the platform
+// that asks for it. Two things with the same name are a diagnostic.
 func (f *folder) thing(kind, name string, ref model.Ref) {
 	if f.things[name] || f.things[kind+":"+name] {
 		f.report(diag.NameCollision, ref, "%s is on the machine twice", name).
@@ -127,7 +127,7 @@ type finding struct{ d *diag.Diagnostic }
 
 func (r finding) hint(hint string) { *r.d = r.d.Hinting(hint) }
 
-// report reports something about what stands at a reference.
+// report reports a diagnostic about the value at a reference.
 func (f *folder) report(code diag.Code, ref model.Ref, format string, args ...any) finding {
 	f.ds = append(f.ds, diag.New(code, fmt.Sprintf(format, args...)).On(ref.String()).At(ref, ""))
 	return finding{&f.ds[len(f.ds)-1]}

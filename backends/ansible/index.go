@@ -77,7 +77,7 @@ type tasksFile struct {
 type assignment struct {
 	Assignment string   `yaml:"kalypso_assignment"`
 	DependsOn  []string `yaml:"kalypso_depends_on"`
-	// Values are those of the host, where some are composed for it.
+	// Values are the values of the host; "" if no host has values composed for the assignment.
 	Values string `yaml:"kalypso_values,omitempty"`
 }
 
@@ -125,13 +125,13 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 	return delivery.Sorted(files), ds
 }
 
-// valuesOfHost are the values of a host in an assignment: what is composed for it, under what
-// it has in all. The variables of a host are not hidden by those of a task.
+// valuesOfHost are the values of a host in an assignment: the values composed for the host,
+// overridden by the host's values for all assignments. hostvars has the variables of the host,
+// which the variables of a task do not hide.
 const valuesOfHost = "{{ (hostvars[inventory_hostname].kalypso_composed | default({})).get('%s', {}) " +
 	"| combine(hostvars[inventory_hostname].kalypso_values | default({}), recursive=true) }}"
 
-// tasks are those of both plays: the assignments, each after those that it
-// depends on.
+// tasks returns the tasks of both plays: the assignments, each after its dependencies.
 func tasks(ct *backends.ClusterType, folders []backends.Folder) []task {
 	ordered := slices.Clone(folders)
 	slices.SortStableFunc(ordered, func(a, b backends.Folder) int {
@@ -178,9 +178,9 @@ func readme(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 	return backends.File{Path: file.Path, Data: out.Bytes()}
 }
 
-// Entries returns the inventory of the one host, and a playbook that runs that of the folder
-// which the host follows. The records on a host are called after its cluster type, so that a
-// run of another class removes what that does not assign.
+// Entries returns the inventory of the one host, and a playbook that imports the playbook of the
+// host's folder. The name of the records on a host is the name of its cluster type. A run of
+// another class therefore removes the things that the class does not assign.
 func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
@@ -226,7 +226,7 @@ type host struct {
 	Address string         `yaml:"ansible_host,omitempty"`
 	Labels  map[string]any `yaml:"kalypso_labels,omitempty"`
 	Values  yaml.Mapping   `yaml:"kalypso_values,omitempty"`
-	// Composed are what is composed for the cluster alone, by assignment.
+	// Composed are the values composed only for the cluster, by assignment.
 	Composed map[string]any `yaml:"kalypso_composed,omitempty"`
 }
 
@@ -238,9 +238,9 @@ type connection struct {
 
 func connectionOf(o options) connection { return connection{Python: o.Python, User: o.RemoteUser} }
 
-// inventory returns clusters of a cluster type. The values of one are part of
-// the platform config there, over those of its assignments, so that their names
-// must do in every format.
+// inventory returns clusters of a cluster type. The values of a cluster are part of the platform
+// config there, and override the values of its assignments. Their names must therefore be valid in
+// every format.
 func inventory(ct *backends.ClusterType, clusters []model.Cluster) (hosts, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	all := map[string]host{}

@@ -104,8 +104,8 @@ func debian(t *testing.T, release string) string {
 	return root
 }
 
-// command returns what runs a command in a root file system, with mounts that
-// nobody else sees and that go with it.
+// command returns the arguments that run a command in a root file system. The mounts are not
+// visible to other processes, and end with the command.
 func command(root string, args ...string) []string {
 	return append([]string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc=" + root + "/proc", "chroot", root,
 		"env", "HOME=/root", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, args...)
@@ -153,7 +153,7 @@ func (m *machine) write(name, text string, mode os.FileMode) {
 	asRoot(m, "install", "-D", "--mode", strconv.FormatUint(uint64(mode), 8), own, m.root+name)
 }
 
-// read returns a file of the machine; "" for one that is not there.
+// read returns a file of the machine. It returns "" if the file does not exist.
 func (m *machine) read(name string) string {
 	m.Helper()
 	return m.sh(`if [ -e "$1" ]; then cat -- "$1"; fi`, name)
@@ -165,8 +165,7 @@ func (m *machine) sh(script string, args ...string) string {
 	return in(m, m.root, append([]string{"sh", "-ec", script, "sh"}, args...)...)
 }
 
-// install writes the tree of a platform to /srv/tree, and returns what was there
-// to say about it.
+// install writes the tree of a platform to /srv/tree, and returns the tree with its diagnostics.
 func (m *machine) install(p bt.Platform) bt.Tree {
 	m.Helper()
 	tree := bt.Build(m.T, ansible.New(), p)
@@ -190,7 +189,7 @@ func writeTree(t testing.TB, dir string, tree bt.Tree) {
 	}
 }
 
-// recap is what a run of a playbook says at its end.
+// recap is the summary that a run of a playbook prints at its end.
 type recap struct {
 	changed, failed, rescued int
 	out                      string
@@ -239,7 +238,7 @@ func (m *machine) site(args ...string) recap {
 	return m.play("site.yml", append([]string{"--connection=local"}, args...)...)
 }
 
-// told returns what systemctl was told to do since the last call.
+// told returns the commands to systemctl since the last call.
 func (m *machine) told() string {
 	m.Helper()
 	return m.sh("cat /run/systemctl/log 2>/dev/null || true; rm -f /run/systemctl/log")

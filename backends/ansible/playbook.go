@@ -20,12 +20,12 @@ type playbookToRun struct {
 	Files     []string `yaml:"files,omitempty"` // of the folder's playbook, by path in it
 	Directory string   `yaml:"directory"`       // on the host
 	Playbook  string   `yaml:"playbook"`        // in the directory
-	Values    string   `yaml:"host_values"`     // the file with the values of the host alone
+	Values    string   `yaml:"host_values"`     // the file with the values of only the host
 	Vars      []string `yaml:"vars"`            // the files with the variables, later ones first in rank
 }
 
-// playbook adds a playbook with its variables: the application's, the platform's
-// values, those of the host alone, and secrets, in files that only root reads.
+// playbook adds a playbook with its variables, in files that only root can read. The variables are
+// the application's, the platform's values, the values of only the host, and secrets.
 func (f *folder) playbook(p *model.Playbook) {
 	ref := f.manifest("ansible")
 	run := &playbookToRun{
@@ -55,8 +55,8 @@ func (f *folder) playbook(p *model.Playbook) {
 	f.spec.Playbook = run
 }
 
-// checkout says what the host checks out. What git and Ansible have no way to do
-// there is refused.
+// checkout sets the repository and the revision that the host checks out. It refuses options that
+// git and Ansible do not support there.
 func (f *folder) checkout(run *playbookToRun, g *model.Git, ref model.Ref) {
 	refuse := func(field, message, hint string) {
 		f.ds = append(f.ds, delivery.Unsupported(f.assignment, "ansible.git."+field, message).Hinting(hint))

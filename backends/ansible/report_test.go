@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout/report"
 )
 
-// reporting ends a run in which assignments came to all kinds of ends.
+// reporting is the end of a run whose assignments have all kinds of outcomes.
 const reporting = `
 - name: Report
   hosts: all
@@ -36,8 +36,8 @@ const reporting = `
           ansible.builtin.debug: {msg: it did}
 `
 
-// TestSlowReport holds what the role reports against the reader of reports, with the
-// commit of the repository and, where there is none, with one that is given.
+// TestSlowReport checks that the reader of reports understands the role's reports. They contain the
+// commit of the repository or, if there is no repository, the given commit.
 func TestSlowReport(t *testing.T) {
 	needTools(t)
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func TestSlowReport(t *testing.T) {
 			t.Fatalf("got %+v", f)
 		}
 		from := origin.Origin{Repository: "https://git.example/ops.git", Branch: "dev", Path: "live/large/" + origin.Any}
-		if commit == given { // nobody says where that is from
+		if commit == given { // the origin of a given commit is not known
 			from = origin.Origin{}
 		}
 		if f.Origin != from {

@@ -16,9 +16,8 @@ import (
 // releases are the Debians whose Ansible the output runs with: 2.14 and 2.19.
 var releases = []string{"bookworm", "trixie"}
 
-// TestSlowMachine runs a platform on a machine while it changes: each step is a build
-// and a run. What a step is to do is checked on the machine, and that the same
-// once more changes nothing.
+// TestSlowMachine runs a platform on a machine while it changes: each step is a build and a run.
+// The test checks the effect of each step on the machine, and that a second run changes nothing.
 func TestSlowMachine(t *testing.T) {
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
@@ -117,7 +116,7 @@ func (l lifecycle) twice(targets ...bt.Target) (first recap, told string) {
 	return first, told
 }
 
-// run builds and runs the targets, and returns what systemctl was told to do.
+// run builds and runs the targets, and returns the commands that the run gave to systemctl.
 func (l lifecycle) run(targets ...bt.Target) (recap, string) {
 	l.Helper()
 	values := bt.Value(l.T, `{"SITE": "{{ site }}", "db": {"host": "here"}}`)
@@ -217,9 +216,9 @@ func (l lifecycle) downgrade() {
 	l.expect(dpkg+"hello-kalypso; ls -d /opt/hello/conf", "hello-kalypso=1.0 installed ls: cannot access '/opt/hello/conf': No such file or directory")
 }
 
-// move renames hello's deployment target, hands what own has to it, which is
-// deployed earlier, and to waits, which is deployed later, and leaves the group
-// that two of them had to one.
+// move renames hello's deployment target, and moves the things of own to other targets. Some go to
+// hello, which is deployed earlier, and some to waits, which is deployed later. A group that two
+// targets had stays with one of them.
 func (l lifecycle) move() {
 	hello, own, waits := l.hello("1.0", "2"), l.own("new\n"), l.waits()
 	hello.Name, hello.Service = "hello/prod", `{"name": "x", "deletion": "delete"}`

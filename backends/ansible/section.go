@@ -9,9 +9,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// unitText returns a unit's file; "" for one that a Debian package brings.
-// section is the one that its type must have. A unit that starts at boot and does
-// not say with what starts with its type's own target.
+// unitText returns a unit's file; "" for one that a Debian package contains. section is the section
+// that its type must have. If a unit starts at boot and does not name a target, unitText uses the
+// target of its type.
 func (f *folder) unitText(name string, u model.Unit, section, wantedBy string, ref model.Ref) (string, bool) {
 	if !own(u) {
 		return "", true
@@ -95,8 +95,8 @@ var hardening = []string{
 	"RestrictSUIDSGID=true",
 }
 
-// dropIn returns what the platform adds to a service: where it finds its
-// configuration, the limits of the namespace service, and what confines it.
+// dropIn returns the platform's settings for a service: the place of its configuration, the limits
+// of the namespace service, and its confinement.
 func (f *folder) dropIn(u model.Unit) string {
 	lines := []string{"[Service]"}
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }

@@ -30,7 +30,7 @@ type machine struct {
 	Limits      limits
 }
 
-// limits are those of #Machine.
+// limits are the limits of #Machine.
 type limits struct {
 	CPU       string
 	Memory    string
@@ -115,7 +115,7 @@ func (f *folder) configFormat() model.ConfigFormat {
 	return model.Env
 }
 
-// config adds the platform config, which the user alone can read.
+// config adds the platform config, which only the user can read.
 func (f *folder) config() {
 	format := f.configFormat()
 	text, ds := kubernetes.ConfigText(format, f.assignment.Values)
@@ -159,9 +159,9 @@ type lookup struct {
 	Result  string
 }
 
-// secrets adds what looks the assignment's secrets up, and the file on the
-// machine that holds them: env beside a platform config in env or sh, json and
-// yaml beside one of these, and variables for a playbook.
+// secrets adds the lookup of the assignment's secrets, and the file on the machine that contains
+// them. The format is variables for a playbook, and env if the platform config is env or sh.
+// Otherwise it is the format of the platform config.
 func (f *folder) secrets() {
 	if len(f.assignment.Secrets) == 0 {
 		return
@@ -219,8 +219,8 @@ func (f *folder) undeliverable(s backends.Secret, message, hint string) {
 		At(ref, "how the namespace service delivers secrets").Hinting(hint))
 }
 
-// expression returns the Jinja expression that looks the secret up. What users
-// wrote stands in it as strings, and cannot be anything else.
+// expression returns the Jinja expression that looks the secret up. It contains users' text only as
+// strings, which cannot be anything else.
 func (l *lookup) expression(s backends.Secret) string {
 	fill := strings.NewReplacer("$(store)", s.Store, "$(key)", s.Key, "$(property)", s.Property, "$(version)", s.Version)
 	arguments := []string{jinjaString(l.Plugin)}

@@ -1,35 +1,34 @@
-// Package argocd emits the objects of Argo CD 3
-// (https://argo-cd.readthedocs.io): for each assignment an Application; for each
-// cluster type, where the environment's tree is kept in git, one Application per
-// folder, so that a folder that fails stops no other, and the AppProjects that
-// confine them.
+// Package argocd emits the objects of Argo CD 3 (https://argo-cd.readthedocs.io). Each assignment
+// gets an Application. If the environment's tree is in git, each cluster type gets one Application
+// per folder, so that a folder that fails does not stop another one. The cluster type also gets the
+// AppProjects that confine these Applications.
 //
-// Argo CD's CRDs accept specs that its controller refuses (a destination with
-// name and server, a source with path and chart, a project that does not cover
-// its Applications): the types and rules here leave no room for them.
+// The CRDs of Argo CD accept specs that its controller refuses. Examples are a destination with
+// name and server, a source with path and chart, and a project that does not cover its
+// Applications. The types and rules here make such specs impossible.
 //
-// The clusters. Applications and AppProjects live where Argo CD runs. If the
-// destination is that cluster, a folder is applied whole. If it is another,
-// the folder's kustomization.yaml lists only what goes there, and the workload's
-// Application is listed by the cluster type's own kustomization.yaml. A rendered
-// workload has no Application of its own: it goes with its folder. If it is each
-// cluster of the cluster type, ApplicationSets make the Applications.
+// The clusters. Applications and AppProjects live in the cluster where Argo CD runs. If that
+// cluster is the destination, a folder is applied as a whole. If the destination is another
+// cluster, the folder's kustomization.yaml lists only the objects for that cluster. The cluster
+// type's own kustomization.yaml then lists the workload's Application. A rendered workload has no
+// Application of its own, because it is applied with its folder. If the destination is each cluster
+// of the cluster type, ApplicationSets make the Applications.
 //
-// The projects. What a project does not permit is never deleted, so their
-// permissions follow from nothing that may leave the tree (project.go):
+// The projects. Argo CD never deletes objects that a project does not permit. The permissions of
+// projects therefore do not depend on anything that may leave the tree (project.go):
 //
-//   - <environment>.<clusterType>.<target> applies an assignment's folder: from the
-//     environment's own tree, to its destination, the namespaces and cluster-scoped kinds
-//     that its workspace may bring and its namespace service names. The same with .clusters
-//     is for the Applications on each cluster of an inventory.
-//   - <environment>.<clusterType>.<target>.workload, unless the reconciler names a
-//     project, is for the Application of what others wrote: their source, the
-//     workload's namespace, and no cluster-scoped object but, where a sync option
-//     creates it, that namespace. A workload that brings cluster-scoped objects is
-//     rendered, or needs a project of the platform team's.
-//   - kalypso-<environment>-<clusterType>: applies assignments.yaml, that is
-//     Applications and AppProjects of Argo CD's namespace, and nothing else.
-//     Bootstrap prints it; it never changes.
+//   - <environment>.<clusterType>.<target> applies an assignment's folder. It permits the
+//     environment's own tree, the folder's destination, and the namespaces and cluster-scoped
+//     kinds that its workspace may contain and its namespace service names. The same name with
+//     .clusters is for the Applications on each cluster of an inventory.
+//   - <environment>.<clusterType>.<target>.workload, unless the reconciler names a project,
+//     is for the Application of other people's manifests. It permits their source and the
+//     workload's namespace. It permits no cluster-scoped objects, except that namespace if a
+//     sync option creates it. A workload with cluster-scoped objects is rendered, or needs a
+//     project of the platform team.
+//   - kalypso-<environment>-<clusterType> applies assignments.yaml, which contains
+//     Applications and AppProjects of Argo CD's namespace. It permits nothing else.
+//     Bootstrap prints it, and it never changes.
 //
 // An example, from examples/hello-world: the deployment target performance-test has
 //
@@ -71,9 +70,9 @@ func (argocd) Name() string { return backend }
 // Support says that Argo CD delivers what runs on Kubernetes.
 func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
-// Traits are those of Argo CD: values of single clusters reach them in ApplicationSets.
-// It does not track CustomResourceDefinitions, and passes them over when it deletes an
-// Application (shouldBeDeleted in controller/appcontroller.go).
+// Traits returns the traits of Argo CD: values of single clusters reach them in ApplicationSets. It
+// does not track CustomResourceDefinitions, and ignores them when it deletes an Application
+// (shouldBeDeleted in controller/appcontroller.go).
 func (argocd) Traits() backends.Traits {
 	return backends.Traits{
 		PerCluster: true, DeletesUnlisted: true, KeepsDefinitions: true, SkipsDefinitions: true,
@@ -94,9 +93,8 @@ func (argocd) Reconciled(environment, clusterType string, f backends.Folder) bac
 		f.DeploymentTarget), Objects: applications(environment, clusterType, f)}
 }
 
-// Emit returns the folder with the workspace and, in reconciler.yaml, the
-// workload's Application. What is rendered is in manifests.yaml instead, and is
-// applied by the folder's Application.
+// Emit returns the folder with the workspace and, in reconciler.yaml, the workload's Application. A
+// rendered workload is in manifests.yaml instead, and the folder's Application applies it.
 func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
 	ds = append(append(ds, needsGitOps(a, o)...), reachesArgoCD(a, o)...)

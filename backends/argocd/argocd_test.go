@@ -124,7 +124,7 @@ func TestClusterType(t *testing.T) {
 	}
 }
 
-// TestRefusals are what Argo CD cannot do, or would do wrongly.
+// TestRefusals checks requests that Argo CD cannot fulfill, or would fulfill wrongly.
 func TestRefusals(t *testing.T) {
 	one := func(m model.Manifests) bt.Platform {
 		return bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "app/main", Manifests: m}}}

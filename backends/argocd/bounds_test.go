@@ -51,7 +51,7 @@ func TestBoundsOfProjects(t *testing.T) {
 	}
 }
 
-// A workspace that may bring Namespaces brings those that its objects may be in.
+// A workspace that may create Namespaces may create only the namespaces that its objects may be in.
 func TestNamespacesOfProjects(t *testing.T) {
 	w := &model.Workspace{Name: "team", Namespaces: model.Patterns{"own-*", "!own-bad"}}
 	w.Objects.ClusterScoped = model.Patterns{"Namespace"}
@@ -64,8 +64,9 @@ func TestNamespacesOfProjects(t *testing.T) {
 	}
 }
 
-// Argo CD deletes no Application before the last attempt of its sync, so that each has one, after an
-// hour, whoever declared its workspace. The root has none: it waits for what others depend on.
+// Argo CD does not delete an Application before the last attempt of its sync. Every Application
+// therefore has a last attempt, after an hour, whoever declared its workspace. The root Application
+// has none, because it waits for Applications that others depend on.
 func TestRetries(t *testing.T) {
 	for _, options := range []string{defaults, remote, each, byHand} {
 		for _, bounds := range []*model.Workspace{nil, {Name: "declared"}, {Name: "#Tenant"}, {Name: "#Team"}} {
@@ -83,7 +84,7 @@ func TestRetries(t *testing.T) {
 				case name == "kalypso-dev-large":
 					want = -1
 				case options == byHand && name == "dev-large-fetched-main":
-					want = 0 // Argo CD's own, for who syncs
+					want = 0 // Argo CD's own, since people sync by hand
 				}
 				if got := app.Spec.SyncPolicy.Retry.Limit; got != want {
 					t.Errorf("%s: %s of %+v is tried again %d times, not %d", options, name, bounds, got, want)
@@ -139,8 +140,8 @@ func TestProjectsOfFolders(t *testing.T) {
 	}
 }
 
-// A namespace service that brings what no project permits is an error with the lines to write, with
-// which it is built; so is nothing without AppProjects.
+// A namespace service with objects that no project permits is an error. Its hint shows the lines to
+// add, and with them the platform builds. Without AppProjects there is no error.
 func TestNamespaceServiceBeyondProject(t *testing.T) {
 	const manifests = `"manifests": [
 		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "x"}},

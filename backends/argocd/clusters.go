@@ -16,9 +16,9 @@ import (
 )
 
 // applicationSet is the spec of an ApplicationSet
-// (https://argo-cd.readthedocs.io/en/stable/operator-manual/applicationset). Its
-// Applications are those of a list, which is as good as written out: no label of a
-// cluster can add one.
+// (https://argo-cd.readthedocs.io/en/stable/operator-manual/applicationset). A list generates its
+// Applications, so the set is equivalent to separate Applications: no label of a cluster can add
+// one.
 type applicationSet struct {
 	GoTemplate        bool        `yaml:"goTemplate"`
 	GoTemplateOptions []string    `yaml:"goTemplateOptions"`
@@ -33,15 +33,15 @@ type generator struct {
 	} `yaml:"list"`
 }
 
-// element is what differs between the Applications of a set.
+// element is the part of a set that differs between its Applications.
 type element struct {
 	Cluster string  `yaml:"cluster"`
 	Name    string  `yaml:"name"`
 	Spec    *detail `yaml:"spec,omitempty"`
 }
 
-// detail is the part of an Application's spec that a set's template leaves out:
-// what is another on each cluster, or holds what a template would read as its own.
+// detail is the part of an Application's spec that a set's template leaves out. It has the fields
+// that differ between clusters, and text that Argo CD would read as a template.
 type detail struct {
 	Source            *source            `yaml:"source,omitempty"`
 	SyncPolicy        *syncPolicy        `yaml:"syncPolicy,omitempty"`
@@ -59,8 +59,8 @@ type templateSpec struct {
 	Detail      detail      `yaml:",inline"`
 }
 
-// namesOn returns the names of the Applications that a set of a name makes for
-// clusters, in their order; for none, that of the one Application.
+// namesOn returns the names of the Applications that a set of a name makes for clusters, in their
+// order. Without clusters it returns the name of the single Application.
 func namesOn(clusters []string, name string) []string {
 	if len(clusters) == 0 {
 		return []string{name}
@@ -123,8 +123,8 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 	return kubernetes.Object{APIVersion: api, Kind: setKind.Kind, Metadata: meta, Spec: s}
 }
 
-// apart returns what a template can say for all clusters, and what each cluster's
-// element must say; nil if that is nothing.
+// apart splits a spec into the part that a template can contain for all clusters, and the details
+// for the element of each cluster. All details are nil if the template can contain everything.
 func apart(spec application, sources []source) (common detail, details []*detail) {
 	sync := detail{SyncPolicy: spec.SyncPolicy, IgnoreDifferences: spec.IgnoreDifferences}
 	first := yaml.Must(sources[0])
@@ -199,7 +199,7 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content,
 	return c, ds
 }
 
-// ownOf returns the values that an assignment has on a cluster alone, and whether there are any.
+// ownOf returns the values that an assignment has only on a cluster, and whether there are any.
 func ownOf(a *backends.Assignment, c *model.Cluster) (model.Value, bool) {
 	own := c.ValuesOf(a.DeploymentTarget)
 	return own, len(own.Fields()) > 0
@@ -224,8 +224,9 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 	return ds
 }
 
-// wayToCluster says how a cluster gets its own values: each cluster's Application brings them, or,
-// as entries are pulled by an Argo CD on the cluster itself, a config that is for it alone.
+// wayToCluster describes how a cluster can get its own values. The Application of each cluster can
+// deliver them. If the environment has entries, an Argo CD on the cluster itself pulls them, and
+// the values need a config for that cluster.
 func wayToCluster(a *backends.Assignment, c *model.Cluster, own model.Value) string {
 	if !a.Entries {
 		way := fmt.Sprintf(`let Argo CD send them to each cluster: reconcilers: %s: argocd: clusters: "inventory"`, model.Label(a.Reconciler.Ref.Name))

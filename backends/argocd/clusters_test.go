@@ -30,9 +30,9 @@ func cluster(t testing.TB, name, values string) model.Cluster {
 	return c
 }
 
-// expand does what Argo CD's ApplicationSet controller does with a list generator:
-// it reads every string of the template as one of its own, leaves out the keys that
-// are null, and merges the patch.
+// expand does the work of Argo CD's ApplicationSet controller for a list generator. It reads every
+// string of the template as a template of its own, leaves out keys that are null, and merges the
+// patch.
 func expand(t testing.TB, o bt.Object) [][]byte {
 	t.Helper()
 	var set struct {
@@ -159,8 +159,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// What a cluster gets is its own, with its types, and what looks like a template to
-// Argo CD is none.
+// Each cluster gets its own values, with their types. Text that looks like a template to Argo CD
+// stays as it is.
 func TestClustersValues(t *testing.T) {
 	app := bt.Value(t, `{"greeting": "{{ .Release.Name }}", "n": 1}`)
 	chart := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app, PlatformValues: "platform"}}
@@ -207,8 +207,8 @@ func TestClustersValues(t *testing.T) {
 	}
 }
 
-// Argo CD loses a null in valuesObject: values with one are text, wherever it comes from, and
-// what looks like a template in them is none.
+// Argo CD loses a null in valuesObject. Values with a null are therefore text, wherever the null
+// comes from. Text in them that looks like a template stays as it is.
 func TestNullInChartValues(t *testing.T) {
 	chart := func(values string) model.Manifests {
 		v := bt.Value(t, values)
@@ -268,8 +268,8 @@ func TestClustersRefusals(t *testing.T) {
 	}
 }
 
-// Applications are those that the sets make, each with its cluster, however long
-// their names.
+// The named Applications are the ones that the sets make, each with its cluster, however long their
+// names are.
 func TestApplications(t *testing.T) {
 	long := strings.Repeat("w", 63)
 	clusters := []model.Cluster{cluster(t, "edge-1", ""), cluster(t, long, "")}

@@ -60,14 +60,14 @@ func (argocd) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends
 	return func(*model.Cluster) []backends.File { return files }, nil
 }
 
-// Waves of assignments.yaml. Projects come before all Applications. Earlier
-// releases had projects in wave -1, which go when they are not used any more: they
-// are pruned with the last Applications, or after them, and never before these have
-// moved to their new projects, for which Argo CD would wait for ever.
+// Waves of assignments.yaml. Projects come before all Applications. Earlier releases put projects
+// in wave -1. Argo CD prunes those projects when they are no longer used, with the last
+// Applications or after them. It never prunes them before the Applications have moved to their new
+// projects, since it would then wait for ever.
 //
-// Argo CD waits for the health of a wave where another follows: without
-// dependencies there is one of Applications. manyWaves is more than the longest
-// chain of dependencies, where a folder has to choose without seeing the others.
+// Argo CD waits for the health of a wave if another wave follows. Without dependencies there is
+// only one wave of Applications. manyWaves is more than the longest chain of dependencies, for
+// folders that choose a wave without knowing the other folders.
 const manyWaves = 100
 
 // assignments returns the objects of assignments.yaml.
@@ -145,9 +145,9 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 //go:embed health.lua
 var health string
 
-// healthCheck tells how to give Argo CD the health check, in comments: it is one key
-// of a ConfigMap that belongs to whoever installed Argo CD, and that an object of
-// ours would replace wherever the stream is applied on the client's side.
+// healthCheck returns comments that explain how to add the health check to Argo CD. The check is
+// one key of a ConfigMap, which belongs to the installation of Argo CD. If kalypso printed that
+// ConfigMap, applying the stream on the client's side would replace the installed one.
 func healthCheck(namespace string) []byte {
 	text := fmt.Sprintf(`Argo CD waits for an Application, as dependsOn asks for, only where it has this
 health check for them. Add the key to the ConfigMap argocd-cm by what installed Argo
@@ -171,12 +171,11 @@ func indented(text, prefix string) string {
 	return b.String()
 }
 
-// Bootstrap returns what makes Argo CD pull the cluster type's folder: the root
-// Application and its AppProject, and in comments the health check that lets sync
-// waves wait for Applications.
+// Bootstrap returns the objects that make Argo CD pull the cluster type's folder: the root
+// Application and its AppProject. It adds, in comments, the health check that lets sync waves wait
+// for Applications.
 //
-// Without gitops there is no root, and only the AppProjects of workloads are left to
-// print.
+// Without gitops there is no root. Bootstrap then prints only the AppProjects of workloads.
 func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
@@ -224,8 +223,8 @@ func treeSource(ct *backends.ClusterType, path string) source {
 	return source{RepoURL: ct.GitOps.URL(), TargetRevision: revision, Path: path}
 }
 
-// checkTree says why Argo CD would take another artifact than the one that is
-// tagged: what can be a range of versions, such as 1.x, is one to it.
+// checkTree reports a tag that makes Argo CD fetch a different artifact from the tagged one. If a
+// tag can be a range of versions, such as 1.x, Argo CD reads it as a range.
 func checkTree(ct *backends.ClusterType) []diag.Diagnostic {
 	if ct.GitOps == nil || ct.GitOps.OCI == "" {
 		return nil

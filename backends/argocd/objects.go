@@ -10,8 +10,8 @@ import (
 const (
 	api = "argoproj.io/v1alpha1"
 
-	// inCluster is the API server of the cluster that Argo CD runs on, and
-	// inClusterName is what Argo CD calls it.
+	// inCluster is the API server of the cluster that Argo CD runs on, and inClusterName is Argo
+	// CD's name for that cluster.
 	inCluster     = "https://kubernetes.default.svc"
 	inClusterName = "in-cluster"
 
@@ -91,7 +91,7 @@ func (d destination) in(namespace string) destination {
 	return d
 }
 
-// remote reports whether the destination is another cluster than Argo CD's own.
+// remote reports whether the destination is not Argo CD's own cluster.
 func (d destination) remote() bool {
 	return d.Server != inCluster && d.Name != inClusterName
 }

@@ -21,7 +21,7 @@ type options struct {
 	IgnoreDifferences []ignoreDifference
 }
 
-// automated is an automation, or false for none.
+// automated is an automation, or false if syncs are not automatic.
 type automated struct{ *automation }
 
 // UnmarshalJSON reads false or the fields of an automation.
@@ -69,9 +69,10 @@ func again(limit int) *retry {
 	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
 }
 
-// retry returns how a failed sync is tried again: for an hour, as it may come before its namespace,
-// or before what defines its objects. It ends, as Argo CD deletes no Application before the last
-// attempt (processAppOperationQueueItem in controller/appcontroller.go).
+// retry returns how Argo CD retries a failed sync. It retries for an hour, because the sync may
+// start before its namespace or the definitions of its objects exist. The retries end, because Argo
+// CD does not delete an Application before the last attempt (processAppOperationQueueItem in
+// controller/appcontroller.go).
 func (o options) retry() *retry {
 	if given := o.SyncPolicy.Retry; given != nil {
 		return given
@@ -110,9 +111,9 @@ func (o options) syncOf(f shared) *syncPolicy {
 	return &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.retry()}
 }
 
-// rootSync returns how the cluster type's folder is synced: as folders are, but it is tried again
-// for ever, because it fails where an Application that others depend on is degraded, and it may become
-// empty, when the last assignment goes.
+// rootSync returns how Argo CD syncs the cluster type's folder. It differs from the sync of other
+// folders in two ways. Argo CD retries it for ever, because it fails while an Application that
+// others depend on is degraded. The folder may also become empty, when the last assignment goes.
 func (o options) rootSync() *syncPolicy {
 	p := o.folderSync()
 	if o.SyncPolicy.Retry == nil {

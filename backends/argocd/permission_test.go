@@ -38,8 +38,7 @@ func among(list []permission, o backends.Object) bool {
 	})
 }
 
-// permitsObject is IsResourcePermitted. What it refuses is neither applied nor
-// deleted.
+// permitsObject is IsResourcePermitted. Argo CD does not apply or delete an object that it refuses.
 func (p project) permitsObject(o backends.Object, at place) bool {
 	if o.Namespace == "" {
 		return among(p.Spec.ClusterResourceWhitelist, o) && !among(p.Spec.ClusterResourceBlacklist, o)
@@ -49,8 +48,8 @@ func (p project) permitsObject(o backends.Object, at place) bool {
 	return (kinds == nil || among(kinds, o)) && !among(p.Spec.NamespaceResourceBlacklist, o) && p.permitsDestination(at)
 }
 
-// permitsDestination is IsDestinationPermitted. A cluster has a server and a name,
-// of which an Application gives one.
+// permitsDestination is IsDestinationPermitted. A cluster has a server and a name, and an
+// Application gives one of them.
 func (p project) permitsDestination(at place) bool {
 	if at.Server == inCluster {
 		at.Name = "in-cluster"

@@ -14,17 +14,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// What a project does not permit, Argo CD neither prunes nor deletes: it leaves it
-// on the cluster, without a word. The project that is in force is the one of the
-// commit in which an object goes, so that nothing that a project permits may
-// follow from the objects or clusters that happen to be there: all of it follows
-// from what the platform declares of destinations, workspaces and namespace services
-// (permits.go). A project that leaves the tree stays as it was until its Applications
-// are gone, by its finalizer.
+// Argo CD does not prune or delete an object that its project does not permit. It leaves the object
+// on the cluster without a message. The project of the commit that removes an object decides. The
+// permissions of a project must therefore not depend on the objects or clusters that happen to
+// exist. They depend only on the platform's declarations of destinations, workspaces and namespace
+// services (see permits). A project that leaves the tree stays unchanged until its Applications are
+// gone, because of its finalizer.
 //
-// Names of AppProjects have dots between their parts, which have none: one Argo
-// CD may serve several cluster types and environments, and with dashes the target
-// b-c on cluster type a and c on a-b would have one project.
+// The names of AppProjects have dots between their parts, and the parts have no dots. One Argo CD
+// may serve several cluster types and environments. With dashes, the target b-c on cluster type a
+// and the target c on a-b would share a project.
 
 // assignmentProject returns the name of the AppProject of the Application that
 // applies an assignment's folder.
@@ -32,10 +31,10 @@ func assignmentProject(environment, clusterType, deploymentTarget string) string
 	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget, model.MaxLabel)
 }
 
-// clustersProject returns the name of the AppProject of the Applications that apply an
-// assignment's folder to each cluster of an inventory. It is another one than that of the folder's one
-// Application elsewhere: a folder may go from one to the other, and what it leaves is deleted with
-// the permissions that it had there.
+// clustersProject returns the name of the AppProject of the Applications that apply an assignment's
+// folder to each cluster of an inventory. It differs from the project of a folder that has only one
+// Application. A folder may change from one to the other, and Argo CD deletes its old objects with
+// the permissions of the old project.
 func clustersProject(environment, clusterType, deploymentTarget string) string {
 	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget+".clusters", model.MaxLabel)
 }
@@ -128,10 +127,9 @@ func workloadProjects(ct *backends.ClusterType, o options, folders []folder) []k
 	return append(out, workspaceProjects(ct, o, folders)...)
 }
 
-// workspaceProjects returns the AppProjects that the Applications in kept folders
-// still share by workspace, sorted by name: without them, they could not be synced
-// until the folders are built again. One whose name an assignment's project has now
-// is left out.
+// workspaceProjects returns the AppProjects that Applications in kept folders still share by
+// workspace, sorted by name. Without these projects, Argo CD could not sync the Applications until
+// the folders are built again. It leaves out a project if an assignment's project now has its name.
 func workspaceProjects(ct *backends.ClusterType, o options, folders []folder) []kubernetes.Object {
 	taken := map[string]bool{}
 	for _, f := range folders {
@@ -167,19 +165,20 @@ func workspaceProjects(ct *backends.ClusterType, o options, folders []folder) []
 	return out
 }
 
-// permits is what an assignment's folder may hold beside objects in the assignment's namespace,
-// and that namespace: what its workspace may bring, and what its namespace service says of
-// itself. Absent lists are those of #Team.
+// permits are the permissions of an assignment's folder, in addition to the assignment's namespace
+// and the objects in it. They come from the bounds of its workspace and from the declarations of
+// its namespace service. If a list is absent, the list of #Team applies.
 //
-// Nothing of it follows from objects: a ClusterRole that leaves the namespace service is still
-// permitted, and is pruned, because the declaration is still there. Who declares less than
-// before removes the objects first.
+// No permission depends on objects. If a ClusterRole leaves the namespace service, the project
+// still permits it, because the declaration still exists, and Argo CD prunes it. To declare less
+// than before, remove the objects first.
 type permits struct {
 	Namespaces    model.Patterns `json:"namespaces,omitzero"`
 	ClusterScoped model.Patterns `json:"clusterScoped,omitzero"`
 }
 
-// permitsOf returns what a folder may hold, and an error where the namespace service brings more.
+// permitsOf returns the permissions of a folder. It returns an error if the namespace service
+// contains more.
 func permitsOf(a *backends.Assignment, o options, objects []backends.Object) (*permits, []diag.Diagnostic) {
 	var service struct {
 		Namespaces model.Patterns
@@ -203,16 +202,16 @@ func permitsOf(a *backends.Assignment, o options, objects []backends.Object) (*p
 	return p, ds
 }
 
-// team returns what absent lists stand for.
+// team returns the lists of #Team, which replace absent lists.
 func team() permits {
 	w := &model.Workspace{}
 	w.Complete()
 	return permits{w.Namespaces, w.Objects.ClusterScoped}
 }
 
-// union returns patterns that allow what one of two lists allows. What one takes away stays
-// taken away only where the other allows nothing of it, so that it may be more: a list of Argo CD
-// has no other form, and the build checks objects by each list.
+// union returns patterns that allow everything that one of two lists allows. An exclusion of one
+// list stays only if the other list allows no part of it. The result may therefore allow more than
+// both lists, because a list of Argo CD has no other form. The build checks objects by each list.
 func union(a, b model.Patterns) model.Patterns {
 	out := model.Patterns{}
 	for _, sides := range [2][2]model.Patterns{{a, b}, {b, a}} {
@@ -242,8 +241,8 @@ func overlap(a, b string) bool {
 	return a != "" && b != "" && a[0] == b[0] && overlap(a[1:], b[1:])
 }
 
-// lacking returns an error where the namespace service brings objects that are not permitted, with
-// what to write. What is rendered is bounded by the workspace alone.
+// lacking returns an error if the namespace service contains objects that are not permitted, with a
+// hint about the lines to add. Only the workspace bounds rendered objects.
 func (p *permits) lacking(a *backends.Assignment, o options, objects []backends.Object) []diag.Diagnostic {
 	rendered := map[backends.Object]bool{}
 	if a.Render && a.Projection != nil {
@@ -288,10 +287,10 @@ func (p *permits) lacking(a *backends.Assignment, o options, objects []backends.
 	return []diag.Diagnostic{d}
 }
 
-// in lets a project permit a folder: on its destination, in the namespace of the assignment, in
-// those of permits, and beside Argo CD, where it is the cluster of Argo CD itself. Folders that go to
-// each cluster of an inventory have any as their destination, since one that leaves the inventory is
-// still to be emptied.
+// in adds the permissions of a folder to a project. They cover the folder's destination, with
+// the namespace of the assignment and the namespaces that p allows. If the destination is the cluster of Argo
+// CD, they also cover Argo CD's namespace. A folder that goes to each cluster of an inventory has
+// every server as its destination. A cluster that leaves the inventory must still be emptied.
 func (p permits) in(spec *appProject, f folder, o options) {
 	absent := team()
 	if p.Namespaces == nil {
@@ -310,7 +309,7 @@ func (p permits) in(spec *appProject, f folder, o options) {
 	}
 	everywhere := slices.Contains(p.Namespaces, "*")
 	add := func(d destination) {
-		if !slices.Contains(spec.Destinations, d) { // twice the same is no project
+		if !slices.Contains(spec.Destinations, d) { // a project with duplicates is invalid
 			spec.Destinations = append(spec.Destinations, d)
 		}
 	}
@@ -335,9 +334,9 @@ func (p permits) in(spec *appProject, f folder, o options) {
 	p.clusterScoped(spec)
 }
 
-// clusterScoped lets a project permit objects without a namespace. A Namespace may have any name:
-// by that of the assignment alone, a change of the namespace service's pattern would leave the former
-// namespace, with all that is in it.
+// clusterScoped adds objects without a namespace to a project's permissions. A Namespace may have
+// any name. If only the assignment's name were permitted, a change of the namespace service's
+// pattern would leave the former namespace with everything in it.
 func (p permits) clusterScoped(spec *appProject) {
 	namespace := groupKind{Kind: "Namespace"}
 	allowed, denied := kindsOf(p.ClusterScoped)
@@ -357,15 +356,16 @@ func (p permits) clusterScoped(spec *appProject) {
 	}
 }
 
-// bounds are those of a workspace, as patterns.
+// bounds are the bounds of a workspace, as patterns.
 type bounds struct {
 	Namespaced    model.Patterns `json:"namespaced,omitempty"`
 	ClusterScoped model.Patterns `json:"clusterScoped,omitempty"`
 	Namespaces    model.Patterns `json:"namespaces,omitempty"`
 }
 
-// boundsOf returns the bounds of a workspace; nil if no one has declared it and the
-// platform's own people write what is of it: that may be anything in its namespace.
+// boundsOf returns the bounds of a workspace. It returns nil if no one has declared the workspace,
+// or if it is a #Team. The platform's own people then write its workloads, which may contain
+// anything in their namespace.
 func boundsOf(w *model.Workspace) *bounds {
 	if w == nil || w.IsTeam() {
 		return nil
@@ -397,7 +397,7 @@ func (b *bounds) in(spec *appProject, own string) {
 		spec.ClusterResourceBlacklist = append(spec.ClusterResourceBlacklist, clusterObject{Group: k.Group, Kind: k.Kind})
 	}
 	for _, d := range destinationsOf(b.Namespaces, own) {
-		if !slices.Contains(spec.Destinations, d) { // twice the same is no project
+		if !slices.Contains(spec.Destinations, d) { // a project with duplicates is invalid
 			spec.Destinations = append(spec.Destinations, d)
 		}
 	}
@@ -406,11 +406,11 @@ func (b *bounds) in(spec *appProject, own string) {
 // noServer matches no server's URL, and takes all away.
 const noServer = "!http*"
 
-// destinationsOf returns the destinations that patterns of namespaces are to a project, but
-// for Argo CD's own. A namespace with a ! also permits all other namespaces on the servers of
-// its destination (isDestinationMatched in pkg/apis/application/v1alpha1/app_project_types.go):
-// it is for those that may be anywhere else, and for others it is the servers that are taken
-// away.
+// destinationsOf returns the destinations of a project for patterns of namespaces, except Argo CD's
+// own namespace. A namespace with a ! also permits all other namespaces on the servers of its
+// destination (isDestinationMatched in pkg/apis/application/v1alpha1/app_project_types.go). It is
+// therefore used only if the patterns allow all other namespaces. Otherwise destinationsOf excludes
+// a namespace by excluding all servers for it.
 func destinationsOf(namespaces model.Patterns, own string) []destination {
 	everywhere := slices.Contains(namespaces, "*")
 	var out []destination

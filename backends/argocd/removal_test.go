@@ -20,7 +20,7 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// synced is what Argo CD makes of a tree.
+// synced is the state of Argo CD after it has synced a tree.
 type synced struct {
 	objects
 	// applied are the objects of each Application, by its name.
@@ -63,9 +63,9 @@ func synthetic(app application) []backends.Object {
 	}
 }
 
-// inForce returns the project that an Application has when a commit has been
-// synced: that of the commit, or, where it left the tree, the one that its finalizer
-// holds until nobody uses it.
+// inForce returns the project that an Application has when a commit has been synced. It is the
+// commit's project. If the project has left the tree, it is the old one, because its finalizer
+// keeps it until no Application uses it.
 func inForce(t *testing.T, before, after synced, name string) (project, bool) {
 	if p, there := after.projects[name]; there {
 		return p, true
@@ -87,8 +87,8 @@ func on(app application) place {
 	return place{Server: app.Spec.Destination.Server, Name: app.Spec.Destination.Name}
 }
 
-// checkRemoval follows a commit that turns one tree into another: whatever leaves it
-// is permitted by the project of who deletes it, or goes with its namespace.
+// checkRemoval follows a commit that turns one tree into another. For each object that leaves the
+// tree, the project of the deleting Application must permit it, or it goes with its namespace.
 func checkRemoval(t *testing.T, before, after synced) {
 	t.Helper()
 	wanted := map[located]bool{}
@@ -101,7 +101,7 @@ func checkRemoval(t *testing.T, before, after synced) {
 	for name, app := range before.applications {
 		if now, stays := after.applications[name]; stays {
 			if on(now) != on(app) {
-				continue // Argo CD looks at the new cluster alone: docs/reconcilers/argocd.md
+				continue // Argo CD looks only at the new cluster: docs/reconcilers/argocd.md
 			}
 			app.Spec.Project = now.Spec.Project
 		}
@@ -168,8 +168,8 @@ func wave(t *testing.T, o bt.Object) int {
 	return n
 }
 
-// checkTrust holds the projects of what others wrote against what they must never
-// reach: Argo CD's own namespace, other namespaces, and cluster-scoped objects.
+// checkTrust checks that the projects of other people's manifests do not permit objects that they
+// must never reach: Argo CD's own namespace, other namespaces, and cluster-scoped objects.
 func checkTrust(t *testing.T, s synced) {
 	t.Helper()
 	for name, app := range s.applications {
@@ -198,8 +198,8 @@ func checkTrust(t *testing.T, s synced) {
 	}
 }
 
-// bounded are workspaces whose targets bring what randomPlatform lets them, with what their namespace
-// services declare for it.
+// bounded are workspaces for the targets of randomPlatform. elsewhere is a namespace that their
+// objects may use. service has the declarations of their namespace services.
 var bounded = map[string]struct {
 	of                 *model.Workspace
 	elsewhere, service string
@@ -216,7 +216,7 @@ var bounded = map[string]struct {
 	},
 }
 
-// profile returns a workspace with bounds; nil is for those of a team.
+// profile returns a workspace with bounds. nil stands for the bounds of a team.
 func profile(name string, namespaces, clusterScoped model.Patterns) *model.Workspace {
 	w := &model.Workspace{Name: name, Namespaces: namespaces}
 	w.Objects.ClusterScoped = clusterScoped
@@ -259,9 +259,9 @@ func randomPlatform(t *testing.T, r *rand.Rand, options []string, workspace stri
 	return p
 }
 
-// TestNothingStays builds random pairs of platforms, of which one follows on the
-// other: assignments that come and go, change their namespaces, kinds, sources and
-// teams, are rendered or not, and go to other clusters.
+// TestNothingStays builds random pairs of platforms, and one platform of each pair follows the
+// other. Assignments come and go. They change their namespaces, kinds, sources and teams, are
+// rendered or not, and go to other clusters.
 func TestNothingStays(t *testing.T) {
 	creating := `{"namespace": "argocd", "syncOptions": ["CreateNamespace=true"], ` + automated + `}`
 	for name, options := range map[string][]string{
@@ -292,8 +292,8 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// TestNothingStaysOfEarlierReleases builds trees anew that earlier releases built,
-// with projects that assignments shared, and with what has left since.
+// TestNothingStaysOfEarlierReleases rebuilds trees of earlier releases, whose assignments shared
+// projects, and checks objects that have left the tree since.
 func TestNothingStaysOfEarlierReleases(t *testing.T) {
 	plain := []model.Cluster{cluster(t, "edge-1", ""), cluster(t, "edge-2", "")}
 	rendered := bt.Target{Name: "rendered/main", Manifests: bt.Chart, Render: true, Projection: bt.Projected(t, bt.Rendered...)}

@@ -47,8 +47,8 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 		IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
 
-// preSync is the phase of a sync before anything else is applied, and inSync the one
-// of all that is no hook.
+// preSync is the phase of a sync before anything else is applied, and inSync is the phase of all
+// objects that are not hooks.
 const (
 	preSync = "PreSync"
 	inSync  = "Sync"
@@ -61,9 +61,9 @@ var phaseOf = map[string]string{
 	"pre-delete": "PreDelete", "post-delete": "PostDelete", "crd-install": inSync,
 }
 
-// phasesOf returns the phases in which Argo CD applies an object, Skip among them; none
-// where it never does. Its own annotation takes the place of Helm's in a sync, and stands
-// beside it for deletions (gitops-engine/pkg/sync/hook and controller/hook.go of Argo CD).
+// phasesOf returns the phases in which Argo CD applies an object, including Skip. It returns nil if
+// Argo CD never applies it. In a sync, Argo CD's own annotation replaces Helm's. For deletions,
+// both annotations apply (gitops-engine/pkg/sync/hook and controller/hook.go of Argo CD).
 func phasesOf(o model.Projected) []string {
 	var own, helm, deletions []string
 	events, given := o.Hooks, listOf(o.Value, hookAnnotation)
@@ -96,7 +96,7 @@ func phasesOf(o model.Projected) []string {
 	return append(own, deletions...)
 }
 
-// listOf returns what an annotation lists.
+// listOf returns the items of the list in an annotation.
 func listOf(object model.Value, annotation string) []string {
 	var out []string
 	for item := range strings.SplitSeq(kubernetes.Annotation(object, annotation), ",") {
@@ -107,8 +107,8 @@ func listOf(object model.Value, annotation string) []string {
 	return out
 }
 
-// waveOf returns the sync wave of an object as Argo CD reads it: the weight of a hook of
-// Helm is one, and what is no number is none (gitops-engine/pkg/sync/syncwaves).
+// waveOf returns the sync wave of an object as Argo CD reads it. The weight of a Helm hook is also
+// a wave. Text that is not a number is ignored (gitops-engine/pkg/sync/syncwaves).
 func waveOf(object model.Value) int {
 	for _, name := range []string{waveAnnotation, weightAnnotation} {
 		if wave, err := strconv.Atoi(kubernetes.Annotation(object, name)); err == nil {
@@ -173,10 +173,10 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 	return out, map[string]string{waveAnnotation: strconv.Itoa(first)}, nil
 }
 
-// maxClientSide is how large an object's JSON is, in bytes, that Argo CD applies
-// as kubectl does: it keeps the object in an annotation, and annotations hold 256
-// KiB together (TotalAnnotationSizeLimitB in k8s.io/apimachinery). The rest is for
-// the object's own annotations and for kalypso's.
+// maxClientSide is the maximum size, in bytes, of the JSON of an object that Argo CD applies as
+// kubectl does. It keeps the object in an annotation, and all annotations together have at most 256
+// KiB (TotalAnnotationSizeLimitB in k8s.io/apimachinery). The rest is for the object's own
+// annotations and for kalypso's.
 const maxClientSide = 240 << 10
 
 // withOptions adds sync options to an object, each in the place of another value of

@@ -99,8 +99,8 @@ func TestRenderedHookOfSeveralEvents(t *testing.T) {
 }
 
 // Argo CD's own hooks, and negative waves, find the workspace as Helm's hooks do. Each object is
-// "name", or "events name", with its annotations; what is wanted is its hook annotation and its
-// wave, and - for an object that is left out.
+// "name", or "events name", with its annotations. The wanted text is its hook annotation and its
+// wave, or - for an object that is left out.
 func TestRenderedOwnHooks(t *testing.T) {
 	const hook, wave, helm, weight = "argocd.argoproj.io/hook", "argocd.argoproj.io/sync-wave", "helm.sh/hook", "helm.sh/hook-weight"
 	type annotations = map[string]string

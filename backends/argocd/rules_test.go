@@ -40,7 +40,7 @@ type application struct {
 	}
 }
 
-// values returns those of the chart.
+// values returns the values of the chart.
 func (a application) values(t *testing.T) any {
 	t.Helper()
 	values := a.Spec.Source.Helm.ValuesObject
@@ -100,8 +100,7 @@ func read(t *testing.T, text []byte, v any) {
 	}
 }
 
-// checkArgoCD holds a tree against the rules of Argo CD's controller that its
-// CRDs do not know.
+// checkArgoCD checks a tree against the rules of Argo CD's controller that its CRDs do not contain.
 func checkArgoCD(t *testing.T, tree bt.Tree) {
 	t.Helper()
 	files := []backends.File{{Path: "bootstrap", Data: tree.Bootstrap}}
@@ -149,9 +148,8 @@ func checkApplication(t *testing.T, all objects, name string, app application) {
 	}
 }
 
-// checkDelivery holds each Application of kalypso's own against the objects that
-// it applies: its project permits them, and Applications only ever go to Argo
-// CD's own cluster.
+// checkDelivery checks the objects of each Application that kalypso writes for itself. The project
+// permits the objects, and Applications only ever go to Argo CD's own cluster.
 func checkDelivery(t *testing.T, tree bt.Tree, all objects) {
 	for name, app := range all.applications {
 		if repo := app.Spec.Source.RepoURL; repo != bt.GitOps.Repo && repo != bt.Registered.OCI {

@@ -14,9 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// shared is what Index needs to know of a folder to let its Applications do
-// their work. It says only what differs from the usual, because the provenance
-// record holds it once per assignment.
+// shared is the data of a folder that Index needs for its Applications. It contains only
+// differences from the usual case, because the provenance record contains it once per assignment.
 type shared struct {
 	// Repo is the source's URL, where kalypso makes the project; "" if the
 	// reconciler names one.
@@ -26,19 +25,19 @@ type shared struct {
 	// Clusters are the names of the clusters that the folder goes to, each by an
 	// Application that an ApplicationSet makes; none if Destination says it.
 	Clusters []string `json:"clusters,omitempty"`
-	// Own says that the workload's Application is in a project of its own: in
-	// records of earlier releases, it is in that of its workspace.
+	// Own says that the workload's Application is in a project of its own. In records of earlier
+	// releases, it is in the project of its workspace.
 	Own bool `json:"own,omitempty"`
 	// CreatesNamespace says that the workload's syncs may create the namespace.
 	CreatesNamespace bool `json:"createsNamespace,omitempty"`
-	// Bounds are those of the workspace; nil for any kind of object in the workload's
-	// namespace.
+	// Bounds are the bounds of the workspace. It is nil if the workload may have any kind of object
+	// in its namespace.
 	Bounds *bounds `json:"bounds,omitempty"`
-	// Permits is what the folder's project permits; nil in records of earlier releases, whose
-	// projects permitted everything.
+	// Permits are the permissions of the folder's project. It is nil in records of earlier
+	// releases, whose projects permitted everything.
 	Permits *permits `json:"permits,omitempty"`
-	// Rendered says how the folder's Application syncs the workload that is in the
-	// folder itself; nil if the workload has an Application of its own.
+	// Rendered has the fields with which the folder's Application syncs a workload in the folder
+	// itself; nil if the workload has an Application of its own.
 	Rendered *syncFields `json:"rendered,omitempty"`
 }
 
@@ -53,7 +52,7 @@ var (
 	setKind         = groupKind{Group: "argoproj.io", Kind: "ApplicationSet"}
 )
 
-// at returns what is shared with where the folder goes.
+// at returns the shared data with the destination of the folder.
 func (s shared) at(a *backends.Assignment, o options) shared {
 	if o.eachCluster() {
 		for _, c := range a.Clusters {
@@ -65,7 +64,7 @@ func (s shared) at(a *backends.Assignment, o options) shared {
 	return s
 }
 
-// folder is a folder with what was shared of it.
+// folder is a folder with its shared data.
 type folder struct {
 	backends.Folder
 	shared
@@ -91,7 +90,7 @@ func (f folder) hasApplication() bool { return !f.foreign && f.Rendered == nil }
 // folder.
 func (f folder) remote() bool { return f.hasApplication() && f.destination().remote() }
 
-// ignoreDifferences returns those of the folder's Application.
+// ignoreDifferences returns the differences that the folder's Application ignores.
 func (s shared) ignoreDifferences() []ignoreDifference {
 	if s.Rendered == nil {
 		return nil
@@ -99,8 +98,8 @@ func (s shared) ignoreDifferences() []ignoreDifference {
 	return s.Rendered.IgnoreDifferences
 }
 
-// read returns the folders with what was shared of them. A foreign one is taken
-// to go where the reconciler's folders go, as a whole.
+// read returns the folders with their shared data. It assumes that a foreign folder goes to the
+// destination of the reconciler's folders, as a whole.
 func read(o options, folders []backends.Folder) []folder {
 	out := make([]folder, len(folders))
 	for i, f := range folders {
@@ -173,8 +172,8 @@ func release(a *backends.Assignment, h *model.Helm) *helmSource {
 	return r
 }
 
-// changes returns the changes to an overlay, with further patches after its own; nil
-// for none.
+// changes returns the changes to an overlay, with further patches after its own. It returns nil if
+// there are no changes.
 func changes(k *model.Kustomize, further []model.KustomPatch) *kustomizeSource {
 	if len(k.Patches)+len(further) == 0 && len(k.Images) == 0 && k.NamePrefix == "" {
 		return nil
@@ -237,9 +236,8 @@ func gitName(prefix, name string) string {
 	return prefix + name
 }
 
-// versions returns a range of versions. Argo CD takes what may be one version,
-// such as 1.2, for the name of a tag, where Flux takes it for 1.2.x; with an
-// equals sign it is a range to both.
+// versions returns a range of versions. Argo CD reads a range that may be a single version, such as
+// 1.2, as the name of a tag. Flux reads it as 1.2.x. With an equals sign, both read a range.
 func versions(semverRange string) string {
 	if _, err := semver.NewVersion(semverRange); err == nil {
 		return "=" + semverRange

@@ -1,11 +1,10 @@
-// Package cue is the backend of reconcilers that kalypso has never heard of: the
-// platform team describes the files itself, as a function of the assignment.
+// Package cue is the backend of reconcilers that kalypso does not know: the platform team describes
+// the files itself, as a function of the assignment.
 //
-// The function is evaluated before the backend sees it. What goes in is what it
-// gave: files by path, each a text, YAML, or JSON. What comes out are these
-// files, with their paths checked, and those of the namespace service, and
-// nothing that was not asked for. The Kubernetes objects among them are traced to
-// their assignment and looked at for collisions.
+// kalypso evaluates the function before it calls the backend. The input is the result of the
+// function: files by path, each a text, YAML, or JSON. The output is these files, with checked
+// paths, and the files of the namespace service, without any other file. The backend traces the
+// Kubernetes objects in the files to their assignment, and checks them for collisions.
 //
 // An example is the platform that kalypso init --reconciler cue writes. Its reconciler has
 //
@@ -47,7 +46,7 @@ func (cue) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{}
 }
 
-// Traits are those of what a team wrote: one folder is for all clusters of a type.
+// Traits returns the traits of a team's own function: one folder is for all clusters of a type.
 func (cue) Traits() backends.Traits {
 	return backends.Traits{AnyGroup: true}
 }
@@ -113,12 +112,12 @@ func (cue) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "only the platform team knows what applies the files"}
 }
 
-// Bootstrap returns nothing but why: only the platform team knows its reconciler.
+// Bootstrap returns only a diagnostic with the reason: only the platform team knows its reconciler.
 func (cue) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}
 }
 
-// Entries says why there are none.
+// Entries returns the reason why clusters cannot have entries.
 func (cue) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
 }

@@ -59,7 +59,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What cannot be written fails the assignment, or the cluster type's files.
+// A file that cannot be written fails the assignment, or the cluster type's files.
 func TestRefusals(t *testing.T) {
 	one := func(options string) bt.Platform {
 		return bt.Platform{Options: options, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}
@@ -91,8 +91,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Every kind of manifests is delivered, referenced or rendered: the function
-// decides what becomes of it. The files of a playbook come along.
+// The backend delivers every kind of manifests, referenced or rendered: the function decides how to
+// use them. It adds the files of a playbook.
 func TestSupport(t *testing.T) {
 	for _, kind := range model.SourceKinds {
 		if s := cue.New().Support(kind); s.Referenced != "" || (s.Rendered == "") != (kind != model.PackageSource) {

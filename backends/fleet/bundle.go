@@ -32,7 +32,7 @@ const (
 
 const (
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// partLabel says which part a bundle is.
+	// partLabel is the label with the part of a bundle.
 	partLabel = "kalypso.io/bundle"
 )
 
@@ -59,10 +59,10 @@ func labels(a *backends.Assignment, deploymentTarget string, p part) map[string]
 	}
 }
 
-// workloadDependencies returns what the workload's bundle waits for: other bundles
-// of its own, and the workloads that it depends on. Those are looked for by labels,
-// because a GitRepo's bundles have names of Fleet's own making; and as workloads,
-// because a workspace alone may be there, and ready, long before.
+// workloadDependencies returns the dependencies of the workload's bundle: other bundles of its own,
+// and the workloads that it depends on. It selects those workloads by labels, because Fleet itself
+// names the bundles of a GitRepo. It selects the workload and not the workspace, because a
+// workspace may exist, and be ready, long before its workload.
 func workloadDependencies(a *backends.Assignment, own ...part) []dependency {
 	var out []dependency
 	for _, p := range own {
@@ -95,17 +95,17 @@ func ignoreFile(files, folders []string) backends.File {
 	return backends.File{Path: fleetIgnore, Data: []byte(text.String())}
 }
 
-// overlaysFolder holds a folder for each cluster with values of its own, and
-// baseFolder what all clusters have, where there is one: to kustomize an overlay
-// that refers to a folder around it is a cycle.
+// overlaysFolder contains a folder for each cluster with values of its own. If there is one,
+// baseFolder contains the files for all clusters. The files cannot be beside overlaysFolder: an
+// overlay that refers to a folder around it is a cycle for kustomize.
 const (
 	overlaysFolder = "overlays"
 	baseFolder     = "base"
 )
 
-// workspace adds what the namespace service asks for, and the platform config.
-// kustomization.yaml lists it: without one, Fleet would take all YAML of the folder
-// to the clusters, reconciler.yaml included.
+// workspace adds the objects of the namespace service and the platform config. kustomization.yaml
+// lists them. Without it, Fleet would take all YAML of the folder to the clusters, including
+// reconciler.yaml.
 func (f *folder) workspace() {
 	files, objects, ds := kubernetes.Workspace(f.assignment)
 	f.objects, f.ds = append(f.objects, objects...), append(f.ds, ds...)
@@ -122,11 +122,11 @@ func (f *folder) workspace() {
 
 // bundle adds fleet.yaml of the workspace's bundle.
 //
-// Its release lies in Fleet's default namespace, which is default: one in the
-// namespace that it creates would go with it, before Helm has removed what else
-// the release holds. All objects name their namespace. It takes over what is
-// there, as Fleet does in every upgrade: the namespace may be, because the
-// workload's own GitRepo creates it where it comes first.
+// Its release is in Fleet's default namespace, which is named default. A release in the namespace
+// that it creates would go with that namespace, before Helm has removed the release's other
+// objects. All objects name their namespace. The release takes over existing objects, as Fleet does
+// in every upgrade. The namespace may exist, because the workload's own GitRepo creates it if it
+// comes first.
 func (f *folder) bundle() {
 	p := partWorkspace
 	if f.bare {
@@ -175,9 +175,9 @@ func overlay(dir, patch string) backends.File {
 	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"../../" + baseFolder}, []reference{{patch}}})}
 }
 
-// rendered adds the bundles of what was rendered. Hooks stay hooks: to Fleet all
-// objects are a release of Helm's, which reads their annotations. Tests that differ
-// with each render are left out, which Fleet would not run.
+// rendered adds the bundles of the rendered objects. Hooks stay hooks: to Fleet, all objects are a
+// release of Helm, which reads their annotations. rendered leaves out tests that differ with each
+// render, because Fleet would not run them.
 func (f *folder) rendered() {
 	all, tests := kubernetes.Split(delivery.Rendered(f.assignment), func(o model.Projected) bool {
 		return kubernetes.IsStable(o) || !kubernetes.IsTest(o)
@@ -255,7 +255,7 @@ func stored(data []byte) int {
 		err = w.Close()
 	}
 	if err != nil {
-		panic("fleet: " + err.Error()) // a buffer takes all that is written to it
+		panic("fleet: " + err.Error()) // a buffer accepts every write
 	}
 	return base64.StdEncoding.EncodedLen(out.Len())
 }

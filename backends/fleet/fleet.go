@@ -1,31 +1,29 @@
-// Package fleet emits what Rancher Fleet 0.15 (https://fleet.rancher.io) reads:
-// for each assignment a folder with a fleet.yaml, which Fleet makes a Bundle of,
-// and where Fleet fetches the workload itself, the object that makes it do so.
+// Package fleet emits the input of Rancher Fleet 0.15 (https://fleet.rancher.io). Each assignment
+// gets a folder with a fleet.yaml, and Fleet makes a Bundle of it. If Fleet fetches the workload
+// itself, the folder also contains the object that makes it do so.
 //
-// There are two places. Clusters get bundles, each a Helm release there. The
-// management cluster, where Fleet runs, has the GitRepos and HelmOps that bundles
-// come from. So two GitRepos pull the tree, and Bootstrap prints both: one takes
-// every folder of the cluster type to its clusters, the other takes the folders'
-// reconciler.yaml to the management cluster. Neither changes when assignments come
-// and go.
+// There are two places. Clusters get bundles, each a Helm release there. The management cluster,
+// where Fleet runs, has the GitRepos and HelmOps that create the bundles. Two GitRepos therefore
+// pull the tree, and Bootstrap prints both. One takes every folder of the cluster type to its
+// clusters. The other takes each folder's reconciler.yaml to the management cluster. Neither
+// changes when assignments come and go.
 //
-// The bundles of an assignment, each named
-// <environment>-<clusterType>-<workload>-<target>-<part>:
+// The bundles of an assignment, each named <environment>-<clusterType>-<workload>-<target>-<part>:
 //
 //   - workspace: the namespace service and the platform config, with an overlay
 //     for each cluster that has values of its own.
-//   - crds and workload: what was rendered. CRDs come first, because Helm does not
-//     install an object whose kind the cluster does not know; and both are apart
-//     from the workspace, because hooks run before anything else of their release
-//     and need the namespace.
-//   - workload, of a HelmOp: a chart. A fleet.yaml could name the chart as well,
-//     but Fleet reads all folders of a GitRepo in one job, and a chart that cannot
-//     be fetched would stop every other assignment.
+//   - crds and workload: the rendered objects. CRDs come first, because Helm does not
+//     install an object whose kind the cluster does not know. Both are separate from
+//     the workspace, because hooks run before anything else of their release and need
+//     the namespace.
+//   - workload, of a HelmOp: a chart. A fleet.yaml could also name the chart. But Fleet
+//     reads all folders of a GitRepo in one job, and a chart that it cannot fetch would
+//     stop every other assignment.
 //   - workload, of a GitRepo: a folder of the application's repository. Fleet names
 //     its bundles after the GitRepo.
 //
-// Unknown keys of fleet.yaml have no effect in Fleet, and say nothing: the types
-// here are those of its FleetYAML.
+// Fleet ignores unknown keys of fleet.yaml without a message. The types here therefore match its
+// FleetYAML.
 //
 // An example: the deployment target performance-test of examples/hello-world has
 //
@@ -63,8 +61,8 @@ func New() backends.Backend { return fleet{} }
 // Name is the backend's key in #Reconciler.
 func (fleet) Name() string { return backend }
 
-// Support says that Fleet fetches git repositories and charts, and delivers all
-// that renders to Kubernetes objects.
+// Support reports that Fleet fetches git repositories and charts, and that it delivers all
+// manifests that render to Kubernetes objects.
 func (fleet) Support(kind model.SourceKind) backends.Support {
 	s := delivery.Support(kind)
 	switch kind {
@@ -78,7 +76,7 @@ func (fleet) Support(kind model.SourceKind) backends.Support {
 	return s
 }
 
-// Traits are those of Fleet: values of single clusters reach them in customizations.
+// Traits returns the traits of Fleet: values of single clusters reach them in customizations.
 func (fleet) Traits() backends.Traits {
 	return backends.Traits{PerCluster: true,
 		Bootstraps: "two GitRepos; apply them to the management cluster"}
@@ -89,8 +87,8 @@ func (fleet) Reconciled(string, string, backends.Folder) backends.Reconciled {
 	return backends.Reconciled{}
 }
 
-// Emit returns the folder with the bundles of the workspace and of what was
-// rendered, or else in reconciler.yaml what fetches the workload.
+// Emit returns the folder with the bundles of the workspace and of the rendered objects. If nothing
+// is rendered, reconciler.yaml contains the object that makes Fleet fetch the workload.
 func (fleet) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
 	f := &folder{assignment: a, options: o}
@@ -103,9 +101,10 @@ func (fleet) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic)
 		}
 		f.bundle()
 		if len(f.ignored) > 0 {
-			// The files of folders with bundles of their own would only double the size of the
-			// workspace's. It cannot name reconciler.yaml as well: Fleet reads the file for every
-			// bundle that holds the folder, and the one of the management cluster does.
+			// Without this file, the workspace's bundle would also contain the files of folders
+			// with bundles of their own, and would be twice as large. The file cannot name
+			// reconciler.yaml: Fleet reads it for every bundle that contains the folder, and one is
+			// the management cluster's bundle.
 			f.files = append(f.files, ignoreFile(nil, f.ignored))
 		}
 	}
@@ -127,8 +126,8 @@ func (fleet) Central(ct *backends.ClusterType, deploymentTargets []string) []bac
 	return out
 }
 
-// Accounts returns those of Fleet's agents, on clusters and on the management cluster, and the
-// one beside them that the reconciler names.
+// Accounts returns the accounts of Fleet's agents, on clusters and on the management cluster, and
+// the account that the reconciler names in addition.
 func (fleet) Accounts(ct *backends.ClusterType) backends.Accounts {
 	o, _ := optionsOf(ct.Reconciler)
 	out := backends.Accounts{Namespaces: []string{"cattle-fleet-system", "cattle-fleet-local-system"}}
@@ -198,8 +197,8 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	return o, nil
 }
 
-// selector returns what selects the clusters of a cluster type. The environment is
-// a part of it: another one may have a cluster type of the same name.
+// selector returns the selector of the clusters of a cluster type. It includes the environment,
+// because another environment may have a cluster type of the same name.
 func (o options) selector(environment, clusterType string) *selector {
 	if o.ClusterSelector != nil {
 		return &selector{*o.ClusterSelector}

@@ -61,7 +61,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// golden builds a platform, checks the tree, and holds it against its golden file.
+// golden builds a platform, checks the tree, and compares it with its golden file.
 func golden(t *testing.T, p bt.Platform) {
 	t.Helper()
 	tree := bt.Build(t, fleet.New(), p)
@@ -108,7 +108,7 @@ func TestClusterType(t *testing.T) {
 	}
 }
 
-// What a cluster gives replaces what the assignment has, and nothing else changes.
+// A cluster's values replace the assignment's values, and nothing else changes.
 func TestClusterValues(t *testing.T) {
 	none := bt.Value(t, `{"REGION": null, "db": {"host": null}}`)
 	p := bt.Platform{Options: defaults, Clusters: append(clusters(t), model.Cluster{Name: "edge-4", Values: &none}),
@@ -244,7 +244,7 @@ func TestNullInChartValues(t *testing.T) {
 	}
 }
 
-// TestRefusals are what Fleet cannot do, or would do wrongly.
+// TestRefusals checks requests that Fleet cannot fulfill, or would fulfill wrongly.
 func TestRefusals(t *testing.T) {
 	one := func(m model.Manifests) bt.Platform {
 		return bt.Platform{Options: defaults, Targets: []bt.Target{{Name: "app/main", Manifests: m}}}
@@ -348,7 +348,7 @@ func TestCentral(t *testing.T) {
 	}
 }
 
-// Fleet deletes what is not there any more, so nothing may be left of an
+// Fleet deletes an object that leaves the tree. The tree must therefore not contain any trace of an
 // assignment that goes.
 func TestRemoval(t *testing.T) {
 	targets := []bt.Target{{Name: "app/main", Manifests: bt.Git}, {Name: "db/main", Manifests: bt.Chart}, {Name: "web/main", Manifests: bt.Git, Render: true, Projection: projection(t, deployment)}}
@@ -360,7 +360,7 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
-// What another backend made, or what a damaged record says, is not listed.
+// Index does not list the folder of another backend, or a folder with a damaged record.
 func TestKeptFolders(t *testing.T) {
 	p := bt.Platform{Options: defaults, GitOps: bt.GitOps}
 	files, ds := fleet.New().Index(p.ClusterType(t), []backends.Folder{

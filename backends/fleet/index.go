@@ -13,18 +13,17 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// shared is what Index needs to know of a folder.
+// shared is the data of a folder that Index needs.
 type shared struct {
 	// Reconciler says that the folder has a reconciler.yaml, for the management cluster.
 	Reconciler bool `json:"reconciler,omitempty"`
 }
 
-// Index returns README.md, kustomization.yaml, which lists each folder's
-// reconciler.yaml, and for Fleet the .fleetignore that leaves nothing else of the
-// cluster type's folder for the management cluster. Fleet itself cannot use the
-// list: its kustomize takes no file from a folder below. What is not there any more
-// Fleet deletes, and with it the bundles that came of it. A tree that Fleet cannot
-// pull is an error.
+// Index returns README.md, and kustomization.yaml with each folder's reconciler.yaml. For Fleet it
+// also returns a .fleetignore that leaves only these files of the cluster type's folder for the
+// management cluster. Fleet itself cannot use the list, because its kustomize does not read files
+// from a folder below. If a file leaves the tree, Fleet deletes its objects, with the bundles that
+// they created. A tree that Fleet cannot pull is an error.
 func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	if _, ds := optionsOf(ct.Reconciler); diag.Errors(ds) {
 		return nil, ds
@@ -40,8 +39,8 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 			listed = append(listed, f.DeploymentTarget+"/"+delivery.ReconcilerFile)
 		}
 	}
-	// It does not name README.md: without any file there would be no bundle, which to Fleet is an
-	// error. No folder that it names is an assignment's, for those have a dash.
+	// The list does not name README.md: a folder without files makes no bundle, which is an error
+	// for Fleet. It names no folder of an assignment, because their names have a dash.
 	notForManagement := ignoreFile(
 		[]string{kubernetes.KustomizationFile, bundleFile, kubernetes.NamespaceFile, kubernetes.PlatformConfigFile},
 		[]string{string(partCRDs), overlaysFolder, string(partWorkload)})
@@ -49,19 +48,19 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 		kubernetes.Kustomization(listed), notForManagement}), nil
 }
 
-// Entries says why there are none.
+// Entries returns the reason why Fleet's clusters cannot have entries.
 func (fleet) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "Fleet selects them by their labels where it runs, and a "+
 		"bundle that goes from one class to another would be uninstalled between")
 }
 
-// Bootstrap returns what the management cluster needs to pull the cluster type's
-// folder: a GitRepo that takes each assignment's folder to the clusters, and one in
-// fleet-local that takes the folders' reconciler.yaml to the management cluster
-// itself. Both know the cluster type's folder only, so they never change.
+// Bootstrap returns the objects that the management cluster needs to pull the cluster type's
+// folder. One GitRepo takes each assignment's folder to the clusters. Another one, in fleet-local,
+// takes each folder's reconciler.yaml to the management cluster itself. Both name only the cluster
+// type's folder, so they never change.
 //
-// The first finds folders by a pattern. It must not search the cluster type's
-// folder as a whole: Fleet would make the files at its root a bundle too.
+// The first GitRepo finds folders by a pattern. It must not search the cluster type's folder as a
+// whole, because Fleet would also make a bundle of the files at its root.
 func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if !diag.Errors(ds) {
@@ -88,7 +87,7 @@ func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, [
 	), ds
 }
 
-// checkGitOps reports what Fleet cannot pull the tree from.
+// checkGitOps reports the reason if Fleet cannot pull the tree.
 func checkGitOps(ct *backends.ClusterType) []diag.Diagnostic {
 	refuse := func(field, message, hint string) []diag.Diagnostic {
 		return []diag.Diagnostic{diag.New(diag.BadSpec, message).On("gitops."+field).

@@ -39,7 +39,7 @@ type correctDrift struct {
 	Enabled bool `yaml:"enabled"`
 }
 
-// helmOp is the spec of a HelmOp: a Bundle's, with what fetches the chart
+// helmOp is the spec of a HelmOp: the spec of a Bundle, with the fields that fetch the chart
 // (https://fleet.rancher.io/ref-helmop).
 type helmOp struct {
 	Labels           map[string]string `yaml:"labels"` // the Bundle's
@@ -50,7 +50,7 @@ type helmOp struct {
 	ServiceAccount   string            `yaml:"serviceAccount,omitempty"`
 	CorrectDrift     *correctDrift     `yaml:"correctDrift,omitempty"`
 	DependsOn        []dependency      `yaml:"dependsOn,omitempty"`
-	// Targets say where and how at once: the first that matches a cluster holds.
+	// Targets select clusters and their options: the first target that matches a cluster applies.
 	Targets []target `yaml:"targets"`
 }
 
@@ -83,7 +83,7 @@ type helm struct {
 	DisablePreProcess bool `yaml:"disablePreProcess,omitempty"`
 }
 
-// target selects clusters: those that meet all that is given.
+// target selects the clusters that match all of its selectors.
 type target struct {
 	Name            string     `yaml:"name"`
 	ClusterName     string     `yaml:"clusterName,omitempty"`
@@ -100,8 +100,8 @@ type kustomize struct {
 	Dir string `yaml:"dir"` // a folder of the bundle with a kustomization.yaml
 }
 
-// dependency is a bundle by its name, or bundles by their labels, of which there
-// must be one.
+// dependency is a bundle by its name, or bundles by their labels. At least one bundle must have the
+// labels.
 type dependency struct {
 	Name     string    `yaml:"name,omitempty"`
 	Selector *selector `yaml:"selector,omitempty"`

@@ -41,10 +41,9 @@ type customization struct {
 	Kustomize   struct{ Dir string }
 }
 
-// bundles returns what Fleet makes of a GitRepo's path, which is a pattern: each
-// folder that matches is a bundle, and so is each folder below that has a
-// fleet.yaml. (Where the first has none, Fleet makes one of it if there is any YAML
-// below that is not in a bundle.)
+// bundles returns the bundles that Fleet makes of a GitRepo's path, which is a pattern. Each folder
+// that matches is a bundle, and so is each folder below that has a fleet.yaml. (If the first has no
+// fleet.yaml, Fleet makes one bundle of it if it contains YAML that is not in a bundle below.)
 func bundles(t *testing.T, files map[string][]byte, pattern string) []bundle {
 	t.Helper()
 	var roots, folders []string
@@ -90,9 +89,9 @@ func read(t *testing.T, files map[string][]byte, dir string) bundle {
 	return b
 }
 
-// taken says whether Fleet takes a file below a folder into the folder's bundle:
-// it is not hidden, and no .fleetignore in the folder, or between it and the file,
-// has a pattern for its name, or for that of a folder that it is in.
+// taken reports whether Fleet takes a file below a folder into the folder's bundle. Fleet ignores
+// hidden files. It also ignores a file if a .fleetignore has a pattern for the file's name or the
+// name of a folder around it. The .fleetignore is in the folder, or between it and the file.
 func taken(t *testing.T, files map[string][]byte, dir, name string) bool {
 	t.Helper()
 	var patterns []string
@@ -157,9 +156,9 @@ func (b bundle) build(t *testing.T, dir string) []byte {
 	return text
 }
 
-// asBundle returns a fleet.yaml as the Bundle that it configures, whose CRD knows
-// all fields: those of FleetYAML are the Bundle's spec, its name and labels, and
-// three lists of which kalypso writes one.
+// asBundle returns a fleet.yaml as the Bundle that it configures, because the CRD of Bundles knows
+// all fields. The fields of FleetYAML are the Bundle's spec, its name and labels, and three lists.
+// kalypso writes only one of these lists.
 func asBundle(t *testing.T, text []byte) []byte {
 	t.Helper()
 	spec := map[string]any{}

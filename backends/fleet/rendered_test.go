@@ -20,7 +20,7 @@ const (
 	hook  = `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate", "annotations": {"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-weight": "-5"}}}`
 )
 
-// projection returns what renders to these objects.
+// projection returns a projection that contains these objects.
 func projection(t testing.TB, objects ...string) *model.Projection {
 	t.Helper()
 	p := &model.Projection{Revision: "1.2.3"}
@@ -77,7 +77,7 @@ func TestRenderedRefusals(t *testing.T) {
 	}
 }
 
-// What compresses well is not too large, whatever it has on disk.
+// Manifests that compress well are not too large, whatever their size on disk.
 func TestLargeAndRegular(t *testing.T) {
 	text := strings.Repeat("all work and no play ", 1<<17)
 	p := rendered(t, defaults, `{"apiVersion": "example.test/v1", "kind": "Thing", "metadata": {"name": "x"}, "text": "`+text+`"}`)

@@ -31,8 +31,8 @@ type central struct {
 	}
 }
 
-// check holds a tree against the rules of Fleet: what goes where, and who waits
-// for whom.
+// check checks a tree against the rules of Fleet: the destinations of objects, and the dependencies
+// between bundles.
 func check(t *testing.T, p bt.Platform, tree bt.Tree) {
 	t.Helper()
 	everything := checkClusters(t, p, tree)
@@ -68,7 +68,8 @@ func check(t *testing.T, p bt.Platform, tree bt.Tree) {
 	}
 }
 
-// checkDependency says whether there is a bundle that another one waits for.
+// checkDependency checks that exactly one bundle matches a dependency, and that it is another
+// bundle.
 func checkDependency(t *testing.T, of string, d dependency, bundles map[string]map[string]string) {
 	t.Helper()
 	want := d.Selector.MatchLabels
@@ -172,7 +173,7 @@ func checkManagement(t *testing.T, tree bt.Tree) []central {
 	return out
 }
 
-// same compares what is brought somewhere with what emissions list.
+// same compares the objects that Fleet takes to a place with the objects that emissions list.
 func same(t *testing.T, where string, brought, listed []backends.Object) {
 	t.Helper()
 	compare := func(a, b backends.Object) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
@@ -183,7 +184,7 @@ func same(t *testing.T, where string, brought, listed []backends.Object) {
 	}
 }
 
-// The files at a cluster type's root name no folder that is not there.
+// The files at a cluster type's root do not name a folder that has left the tree.
 func checkRemoval(t *testing.T, tree bt.Tree, gone string) {
 	t.Helper()
 	for name, data := range tree.Files {

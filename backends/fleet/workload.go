@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// referenced adds what fetches the workload.
+// referenced adds the object that makes Fleet fetch the workload.
 func (f *folder) referenced() {
 	source, ds := delivery.SourceOf(f.assignment)
 	secret := ""
@@ -28,7 +28,7 @@ func (f *folder) referenced() {
 	if account := delivery.AccountOf(f.assignment, f.options.ServiceAccount); account != "" {
 		f.options.ServiceAccount = account
 	} else if kubernetes.Confined(f.assignment.Bounds) {
-		// Fleet would apply what it fetches with all rights that it has.
+		// Fleet would apply fetched objects with all of its own rights.
 		a := f.assignment
 		ds = append(ds, delivery.Unsupported(a, source.Field,
 			"what Fleet fetches for workspace "+a.Workspace+" needs a service account on the clusters, in "+
@@ -46,8 +46,8 @@ func (f *folder) referenced() {
 	}
 }
 
-// gitRepo adds the GitRepo of a folder in the application's repository. Its labels
-// are those of all its bundles.
+// gitRepo adds the GitRepo of a folder in the application's repository. Fleet copies its labels to
+// all of its bundles.
 func (f *folder) gitRepo(s delivery.Source, secret string) {
 	a, g := f.assignment, s.Git
 	f.checkGit(s)
@@ -132,12 +132,12 @@ func (f *folder) helmOp(s delivery.Source, secret string) {
 		Metadata: kubernetes.Meta(a, nameOf(a, partWorkload), f.options.Namespace), Spec: spec})
 }
 
-// onClusters returns a target for each cluster whose values change the chart's. It
-// names the cluster type too: unlike those in a fleet.yaml, the targets of a HelmOp
-// also say where it goes.
+// onClusters returns a target for each cluster whose values change the chart's values. The target
+// names the cluster type too. Unlike the targets in a fleet.yaml, the targets of a HelmOp also
+// select its destinations.
 //
-// Fleet resolves a range of versions for the HelmOp, and leaves the range in such
-// targets: their clusters would stay at the version that they began with.
+// Fleet resolves a range of versions for the HelmOp, but leaves the range in such targets. Their
+// clusters would stay at the version that they began with.
 func (f *folder) onClusters(s delivery.Source) []target {
 	if s.Helm.PlatformValues == "" {
 		return nil
@@ -192,10 +192,10 @@ func (f *folder) checkChart(s delivery.Source, values *model.Value) {
 	}
 }
 
-// What Fleet's controller does to the values of a chart whatever disablePreProcess
-// says (processLabelValues in internal/cmd/controller/target of Fleet 0.15): a text
-// that begins with clusterLabels becomes the value of a label of the cluster, and
-// values that are nested deeper than maxDepth are an error.
+// Fleet's controller changes the values of a chart in two ways, whatever disablePreProcess says
+// (processLabelValues in internal/cmd/controller/target of Fleet 0.15). A text that begins with
+// clusterLabels becomes the value of a label of the cluster. Values that are nested deeper than
+// maxDepth are an error.
 const (
 	clusterLabels = "global.fleet.clusterLabels."
 	maxDepth      = 50
@@ -216,8 +216,8 @@ func (f *folder) checkValues(values model.Value, at model.Ref) {
 		Hinting("render the chart: set render: true on the deployment target"))
 }
 
-// misread returns the first value that Fleet does not take as it is, and why; ""
-// where there is none.
+// misread returns the path of the first value that Fleet changes or refuses, and the reason. The
+// reason is "" if Fleet keeps all values.
 func misread(v model.Value, depth int) (path, why string) {
 	if depth > maxDepth {
 		return "", fmt.Sprintf("they are nested more than %d deep", maxDepth)
@@ -256,10 +256,11 @@ func misreadElement(list model.Value, depth int) (path, why string) {
 
 func (h *helm) hasNull() bool { return h != nil && h.Values != nil && delivery.HasNull(*h.Values) }
 
-// asTexts gives a HelmOp its values as texts, one for each key. Fleet's agent changes the HelmOps
-// that a release before Fleet 0.15 made, and all that it rolls back, by a merge patch, which takes
-// null for "no such key" (createPatch in pkg/kube/client.go of Helm). Fleet itself keeps the nulls
-// that it reads from a text. The text of a key for one cluster takes the place of the one for all.
+// asTexts replaces the values of a HelmOp by texts, one for each key. Fleet's agent uses a merge
+// patch for the HelmOps of releases before Fleet 0.15, and for every rollback. To a merge patch,
+// null means "no such key" (createPatch in pkg/kube/client.go of Helm). Fleet itself keeps the
+// nulls that it reads from a text. The text of a key for one cluster replaces the text for all
+// clusters.
 func (op *helmOp) asTexts() {
 	all := *op.Helm.Values
 	op.Helm.TemplateValues, op.Helm.Values, op.Helm.DisablePreProcess = texts(all), nil, false

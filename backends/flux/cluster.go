@@ -17,13 +17,13 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Values of single clusters. All clusters of a type apply the same folders. Where
-// they have values of their own, the platform config and the chart's values hold
-// variables in their place, which Flux replaces when it applies the folder
-// (https://fluxcd.io/flux/components/kustomize/kustomizations/#post-build-variable-substitution).
-// A ConfigMap on each cluster says what they are: it is in the folder
-// clusters/<cluster>, which a Kustomization of the cluster's own applies before the
-// cluster type's folder. Flux looks at no other object, and changes none.
+// Values of single clusters. All clusters of a type apply the same folders. If clusters have values
+// of their own, the platform config and the chart's values contain variables in place of these
+// values. Flux replaces the variables when it applies the folder
+// (https://fluxcd.io/flux/components/kustomize/kustomizations/#post-build-variable-substitution). A
+// ConfigMap on each cluster contains their values. It is in the folder clusters/<cluster>, which a
+// Kustomization of the cluster's own applies before the cluster type's folder. Flux does not read
+// variables from other objects, and does not change this one.
 
 // clustersFolder holds a folder for each cluster with values. No assignment's has
 // its name: a full name has a dash.
@@ -32,7 +32,7 @@ const clustersFolder = "clusters"
 // disabled keeps Flux from replacing anything in an object.
 var disabled = map[string]string{"kustomize.toolkit.fluxcd.io/substitute": "disabled"}
 
-// variableName is what can be the name of a variable after a prefix.
+// variableName matches a name that is valid for a variable after a prefix.
 var variableName = lazyregexp.New(`^[A-Za-z0-9_]+$`)
 
 // variable is a value that each cluster has: in all assignments, or composed for one.
@@ -49,9 +49,9 @@ func (v variable) id() string {
 	return v.target + "/" + v.name
 }
 
-// Each value is two variables. Flux replaces text, which is read as YAML
-// afterwards, so that one holds the value's JSON, and the other its text as a JSON
-// string: without the quotes, "no" would be false where a ConfigMap wants text.
+// Each value has two variables. Flux replaces text, and then reads the result as YAML. Therefore
+// one variable contains the value's JSON, and the other its text as a JSON string. Without the
+// quotes, "no" would be read as false in a ConfigMap, which needs text.
 func (v variable) value() string { return v.in("value_") }
 func (v variable) text() string  { return v.in("text_") }
 
@@ -77,7 +77,7 @@ func variablesOf(clusters []model.Cluster, target string) ([]variable, []diag.Di
 	all := slices.SortedFunc(maps.Keys(found), func(a, b variable) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.target, b.target))
 	})
-	// What a cluster says for all assignments holds over what is composed for one.
+	// A value that a cluster has for all assignments overrides a value composed for one.
 	all = slices.DeleteFunc(all, func(v variable) bool { return v.target != "" && found[variable{v.name, ""}] })
 	var ds []diag.Diagnostic
 	for _, v := range all {
@@ -179,7 +179,7 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 // maxShown is how many clusters a diagnostic points to.
 const maxShown = 3
 
-// The reasons why a value does not fit a cluster, beside kinds that are no scalars.
+// The reasons why a value does not fit a cluster, in addition to kinds other than scalars.
 const (
 	absent   = "absent"
 	misnamed = "misnamed"

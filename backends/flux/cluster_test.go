@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// clusters returns clusters with values, by name; "" for none.
+// clusters returns clusters with values, in order. A cluster has no values if its text is "".
 func clusters(t testing.TB, values ...string) []model.Cluster {
 	var out []model.Cluster
 	for i, text := range values {
@@ -78,7 +78,7 @@ func reconcile(t testing.TB, tree bt.Tree, folder string, variables map[string]s
 	return out
 }
 
-// variablesOn returns what a cluster's own folder says.
+// variablesOn returns the variables in a cluster's own folder.
 func variablesOn(t testing.TB, tree bt.Tree, cluster string) map[string]string {
 	t.Helper()
 	objects := reconcile(t, tree, "clusters/"+cluster, nil)
@@ -197,7 +197,7 @@ func FuzzClusterValue(f *testing.F) {
 	})
 }
 
-// isText says whether a string can be in YAML at all.
+// isText reports whether YAML can contain a string at all.
 func isText(s string) bool {
 	var back string
 	text, err := yaml.Marshal(s)
@@ -286,8 +286,9 @@ func TestClusterValuesOfKeptFolders(t *testing.T) {
 	}
 }
 
-// A cluster with an entry fetches that, and the folders of its cluster type and of its
-// classes, by the rules that Flux reads with the same library; without, it fetches all.
+// A cluster with an entry fetches its entry, the folder of its cluster type, and the folders of the
+// type's classes. The test applies the rules with the library that Flux uses. Without an entry, a
+// cluster fetches everything.
 func TestClusterFetches(t *testing.T) {
 	for _, gitops := range []model.GitOps{
 		*bt.GitOps, *bt.Registered,

@@ -1,9 +1,10 @@
-// Package flux emits the objects of Flux 2 (https://fluxcd.io): for each
-// assignment a source and the Kustomization or HelmRelease that applies it; for
-// each cluster type, where the environment's tree is kept in git, one
-// Kustomization per folder, so that a folder that fails stops no other.
+// Package flux emits the objects of Flux 2 (https://fluxcd.io). Each assignment gets a source, and
+// the Kustomization or HelmRelease that applies it. If the environment's tree is in git, each
+// cluster type gets one Kustomization per folder, so that a folder that fails does not stop another
+// one.
 //
-// What Flux cannot do is a diagnostic. Objects use the stable APIs of Flux 2.9.
+// Package flux reports a diagnostic for each request that Flux cannot fulfill. Objects use the
+// stable APIs of Flux 2.9.
 //
 // An example, from examples/hello-world: the deployment target performance-test has
 //
@@ -64,7 +65,7 @@ type decryptionOptions struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
-// object returns the field of a Kustomization; nil if there is none.
+// object returns the field decryption of a Kustomization. It returns nil if d is nil.
 func (d *decryptionOptions) object() *decryption {
 	if d == nil {
 		return nil
@@ -72,9 +73,10 @@ func (d *decryptionOptions) object() *decryption {
 	return &decryption{Provider: d.Provider, ServiceAccountName: d.ServiceAccountName, SecretRef: referenceTo(d.SecretRef)}
 }
 
-// decrypting returns the assignment as one that Flux decrypts for, if the reconciler has decryption and
-// the workspace may use its secret: else whoever may read the tree could have another's ciphertext
-// decrypted into a namespace of their own. Options have no decryption where it does not.
+// decrypting returns the assignment as one that Flux decrypts for, if the reconciler has decryption
+// and the workspace may use its secret. Otherwise it removes the decryption from the options. A
+// person who may read the tree could otherwise have another team's ciphertext decrypted into a
+// namespace of their own.
 func decrypting(a *backends.Assignment, o *options) *backends.Assignment {
 	if o.Decryption == nil {
 		return a
@@ -119,7 +121,7 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 // Support says that Flux delivers what runs on Kubernetes.
 func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
-// Traits are those of Flux: values of single clusters reach them in their ConfigMaps.
+// Traits returns the traits of Flux: values of single clusters reach them in their ConfigMaps.
 func (flux) Traits() backends.Traits {
 	return backends.Traits{
 		PerCluster: true, SkipsDefinitions: true,
@@ -136,9 +138,9 @@ func (flux) Reconciled(environment, clusterType string, f backends.Folder) backe
 	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType, f.DeploymentTarget)}
 }
 
-// Emit returns the folder with the workspace and, in reconciler.yaml, the
-// workload's source and what applies it. What is rendered is in manifests.yaml
-// instead, and is applied with the folder.
+// Emit returns the folder with the workspace and, in reconciler.yaml, the workload's source and the
+// object that applies it. A rendered workload is in manifests.yaml instead, and is applied with the
+// folder.
 func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
 	withheld := o.Decryption
@@ -178,8 +180,8 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	return delivery.Finish(a, emission, share, ds)
 }
 
-// Accounts returns those of Flux's controllers, which the namespace of its objects or the
-// usual one has, and the one that the reconciler names.
+// Accounts returns the accounts of Flux's controllers, in the namespace of its objects and in the
+// usual one, and the account that the reconciler names.
 func (flux) Accounts(ct *backends.ClusterType) backends.Accounts {
 	o, _ := optionsOf(ct.Reconciler)
 	out := backends.Accounts{Namespaces: []string{o.Namespace}}
@@ -248,8 +250,8 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 	return model.ShortName(name, model.MaxLabel), nil
 }
 
-// shared is what Index needs to know of a folder. It says only what differs from
-// the usual, because the provenance record holds it once per assignment.
+// shared is the data of a folder that Index needs. It contains only differences from the usual
+// case, because the provenance record contains it once per assignment.
 type shared struct {
 	// NoWait says that the folder's workload counts as ready once it is applied.
 	NoWait bool `json:"noWait,omitempty"`
@@ -275,5 +277,6 @@ func (flux) Needs(raw json.RawMessage) []string {
 	return out
 }
 
-// sharedOf returns what Emit shared of a folder: of one that another backend made, nothing.
+// sharedOf returns the data that Emit shared of a folder. It is zero if another backend made the
+// folder.
 func sharedOf(f backends.Folder) shared { return delivery.SharedOf[shared](f, backend) }

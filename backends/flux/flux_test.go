@@ -106,7 +106,7 @@ func TestClusterType(t *testing.T) {
 	}
 }
 
-// TestRefusals are what Flux cannot do, or would do wrongly.
+// TestRefusals checks requests that Flux cannot fulfill, or would fulfill wrongly.
 func TestRefusals(t *testing.T) {
 	git := func(g model.Git) model.Manifests { return model.Manifests{Git: &g} }
 	helm := func(h model.Helm) model.Manifests { return model.Manifests{Helm: &h} }

@@ -57,10 +57,9 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	return delivery.Sorted(files), ds
 }
 
-// assignment returns the Kustomization that applies a folder. It waits for what
-// is in it, which is ready when the workload is. It acts as Flux itself, not in
-// the name of the reconciler's service account: that one is for workloads, and
-// need not be able to create namespaces.
+// assignment returns the Kustomization that applies a folder. It waits for the objects in the
+// folder, which are ready when the workload is. It acts as Flux itself, and not as the reconciler's
+// service account. That account is for workloads, and may lack the permission to create namespaces.
 func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernetes.Object {
 	workload := sharedOf(f)
 	spec := kustomization{
@@ -104,11 +103,10 @@ func unready(ct *backends.ClusterType, folders []backends.Folder) []diag.Diagnos
 	return ds
 }
 
-// Bootstrap returns the source of the environment's tree, a GitRepository or an
-// OCIRepository, and the Kustomization of the cluster type's folder. The
-// Kustomization does not wait: one assignment that is not ready must not make all
-// of them look so. If clusters have values of their own, another Kustomization
-// brings those of the one cluster there first.
+// Bootstrap returns the source of the environment's tree, a GitRepository or an OCIRepository, and
+// the Kustomization of the cluster type's folder. The Kustomization does not wait: one assignment
+// that is not ready must not make all of them look so. If clusters have values of their own,
+// another Kustomization first applies the values of the one cluster.
 func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {
@@ -138,8 +136,8 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 	return yaml.Must(docs...), nil
 }
 
-// valuesOn returns the Kustomization that brings a cluster its own values; nil
-// where the clusters have none.
+// valuesOn returns the Kustomization that applies a cluster's own values. It returns nil if the
+// clusters have no such values, or if their entries contain them.
 func valuesOn(ct *backends.ClusterType, o options) (*kubernetes.Object, []diag.Diagnostic) {
 	variables, ds := variablesOf(ct.Clusters, "")
 	switch {
@@ -195,10 +193,10 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 	return source, nil
 }
 
-// ignored returns rules, in the form of .gitignore, that leave of the tree a cluster's entry,
-// and the folders of its cluster type and of all classes of that: which class it is of
-// changes by a commit. "" if it has no entry, and a source of the type's own folder alone
-// would be another than it was.
+// ignored returns rules, in the form of .gitignore, for everything that a cluster does not need.
+// They keep its entry, and the folders of its cluster type and of all the type's classes. A commit may change the class
+// of the cluster. If the cluster has no entry, ignored returns "". Otherwise it would change the
+// sources of clusters that pull only their type's own folder.
 func ignored(ct *backends.ClusterType) string {
 	if !ct.Entries {
 		return ""
@@ -215,5 +213,5 @@ func ignored(ct *backends.ClusterType) string {
 	return strings.Join(rules, "\n") + "\n"
 }
 
-// gitignoreEscapes makes a name of what would be a pattern.
+// gitignoreEscapes escapes the characters of a name that would make it a pattern.
 var gitignoreEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, ` `, `\ `)

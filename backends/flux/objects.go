@@ -20,7 +20,7 @@ type reference struct {
 	Name string `yaml:"name"`
 }
 
-// referenceTo returns a reference, nil if there is none.
+// referenceTo returns a reference to a name. It returns nil if the name is "".
 func referenceTo(name string) *reference {
 	if name == "" {
 		return nil

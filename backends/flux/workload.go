@@ -241,9 +241,8 @@ func gitURL(repo string) (string, bool) {
 	}
 }
 
-// withoutHours returns a duration in minutes and less, as the timeouts of sources
-// are. What has no hours stays
-// as it was written.
+// withoutHours returns a duration in minutes and smaller units, because the timeouts of sources
+// have no hours. It does not change a duration without hours.
 func withoutHours(duration string) (string, error) {
 	if duration == "" {
 		return "", nil
@@ -261,14 +260,13 @@ func withoutHours(duration string) (string, error) {
 	return out, nil
 }
 
-// rendered returns the folder of a workload that was rendered. Flux applies it
-// with the folder, CRDs and namespaces first
-// (https://fluxcd.io/flux/components/kustomize/kustomizations), or apart, by a
-// Kustomization of its own, and knows nothing of the hooks of Helm and Argo CD.
+// rendered returns the folder of a rendered workload. Flux applies it with the folder, CRDs and
+// namespaces first (https://fluxcd.io/flux/components/kustomize/kustomizations), or apart, with a
+// Kustomization of its own. Flux does not know the hooks of Helm and Argo CD.
 //
-// Flux deletes what a Kustomization no longer has right after it has applied the rest, unless
-// the object says otherwise by then. Objects that move to another Kustomization would be
-// deleted before that applies them: handover marks them first.
+// Flux deletes objects that leave a Kustomization right after it has applied the other objects,
+// unless the object says otherwise by then. Objects that move to another Kustomization would be
+// deleted before that one applies them: handover marks them first.
 func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content, []diag.Diagnostic) {
 	applied, left := kubernetes.WithoutHooks(delivery.Rendered(a))
 	content := delivery.Content{Manifests: annotated(applied)}
@@ -293,9 +291,10 @@ func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content
 	return content, ds
 }
 
-// apart lets a Kustomization of their own apply the manifests, which the folder's then only
-// brings: as the service account that the workspace or the reconciler names, or as one that
-// may do what the workspace may. If there is none, they are applied with the folder.
+// apart lets a Kustomization of their own apply the manifests. The folder's Kustomization then
+// applies only that Kustomization. It uses the service account that the workspace or the reconciler
+// names, or one with the permissions of the workspace. Without an account, the manifests are
+// applied with the folder.
 func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.Diagnostic {
 	name, ds := nameOf(a, o)
 	if a.GitOps == nil {
@@ -342,6 +341,6 @@ func annotated(objects []model.Projected) []model.Projected {
 	return out
 }
 
-// pruneAnnotation keeps an object on the cluster, with disabled, when it is no longer in what
-// a Kustomization applies.
+// pruneAnnotation, with the value disabled, keeps an object on the cluster after it has left its
+// Kustomization.
 const pruneAnnotation = "kustomize.toolkit.fluxcd.io/prune"

@@ -59,9 +59,9 @@ func walk(v reflect.Value, depth int, visit func(v reflect.Value, depth int)) {
 	}
 }
 
-// measure returns about how many bytes the text of values has, and spends them. It panics with
-// exceeded where they are too many: the function set can make a value that contains itself, and
-// fmt would overflow the stack on it, which ends the process.
+// measure returns the approximate number of bytes in the text of values, and adds them to the run's
+// use. If there are too many, it panics with exceeded. The function set can make a value that
+// contains itself. On such a value fmt would overflow the stack, which ends the process.
 func (r *run) measure(values ...reflect.Value) int {
 	size := 0
 	for _, v := range values {

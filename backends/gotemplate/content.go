@@ -22,11 +22,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// content is what a file holds.
+// content is the content of a file.
 type content struct {
 	data     []byte // none if there is nothing to write
 	objects  []backends.Object
-	resource bool // it is YAML, and nothing but Kubernetes objects
+	resource bool // it is YAML with only Kubernetes objects
 
 	plaintext []string          // the names of Secrets in it
 	encrypted []diag.Diagnostic // of its objects that nothing decrypts, without positions
@@ -79,8 +79,8 @@ func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
 		encrypted: kubernetes.Encrypted(a, v)}, nil
 }
 
-// broken returns the diagnostic of an output that is not what it should be, with
-// the line in it, 0 if that is not known, and the line of the template that
+// broken returns the diagnostic of an output that does not match its content type. line is the line
+// in the output, or 0 if it is not known. The diagnostic also names the line of the template that
 // wrote it.
 func (o *output) broken(what string, line int, why string) *diag.Diagnostic {
 	where := ""
@@ -119,12 +119,12 @@ func (o *output) beginning(line int) int {
 	return at
 }
 
-// numbered is how readers of YAML say which line they mean, which is counted from
-// the beginning of what they read.
+// numbered matches the line number in the messages of YAML readers. They count lines from the
+// beginning of their input.
 var numbered = lazyregexp.New(`line (\d+): `)
 
-// parser is what go.yaml.in/yaml/v2 says where its parser fails, which names the
-// line before: it counts from 0 there, and from 1 where its scanner fails.
+// parser matches the messages of go.yaml.in/yaml/v2 for failures of its parser. They name the line
+// before the failure: its parser counts lines from 0, and its scanner counts them from 1.
 var parser = lazyregexp.New(
 	`did not find expected (',' or '[\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)`)
 
@@ -195,9 +195,9 @@ type document struct {
 // blank are the characters of YAML that say nothing. Other white space of Unicode is text.
 const blank = " \t\r\n"
 
-// split takes a stream apart at its markers, which stand at the beginning of a
-// line wherever they are (YAML 1.2.2, 9.1.2). A marker with something after it
-// becomes white space, which changes nothing.
+// split splits a stream at its markers, which are always at the beginning of a line (YAML 1.2.2,
+// 9.1.2). If text follows a marker in its line, split replaces the marker with white space, which
+// changes nothing.
 func split(stream string) []document {
 	var docs []document
 	current := document{line: 1}
@@ -250,9 +250,8 @@ func (d document) first() int {
 	return line
 }
 
-// read returns the document's value; null for one without any. A key that is
-// there twice is an error, and so is what another reader takes for more than one
-// document.
+// read returns the document's value, or null for an empty document. It returns an error for a
+// duplicate key, and for a text that another reader would split into several documents.
 func (d document) read() (v model.Value, line int, err error) {
 	fail := func(err error) (model.Value, int, error) {
 		line, message := lineIn(err.Error())

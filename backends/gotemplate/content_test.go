@@ -26,8 +26,8 @@ data:
   a: "no"
 `
 
-// What a template makes is what its content type says, or else an error with the
-// line in the output and in the template.
+// The output of a template matches its content type. Otherwise there is an error with the line in
+// the output and the line in the template.
 func TestContent(t *testing.T) {
 	a := assignment(t)
 	for name, c := range map[string]struct{ contentType, text, want, problem string }{
@@ -170,7 +170,8 @@ func FuzzRender(f *testing.F) {
 				t.Errorf("%+v", d)
 			}
 		}
-		if contentType == "yaml" && got != "" { // what is canonical stays as it is
+		// Canonical text stays as it is.
+		if contentType == "yaml" && got != "" {
 			a.Workload = got
 			if once, ds := render(t, a, "{{ .Workload }}", "yaml"); once != got || len(ds) > 0 {
 				t.Errorf("%q becomes %q, %v", got, once, ds)
@@ -179,7 +180,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// What split makes of a stream is what a reader of YAML makes of it.
+// FuzzSplit compares the documents of split with the documents of a reader of YAML.
 func FuzzSplit(f *testing.F) {
 	for _, stream := range []string{"a: 1\n---\nb: 2\n", "--- x\n...\ny", "a: |\n  ---\n---\n", "%YAML 1.1\n---\na", "\ufeff---\na", "'\n---\n'"} {
 		f.Add(stream)
@@ -197,14 +198,14 @@ func FuzzSplit(f *testing.F) {
 				read++
 			}
 		}
-		sound = sound && !strings.Contains(stream, "!") // tags make other things of nothing
+		sound = sound && !strings.Contains(stream, "!") // a tag gives an empty document a value
 		want := 0
 		for reader := yamlv3.NewDecoder(strings.NewReader(stream)); sound; {
 			var v any
 			if err := reader.Decode(&v); err == io.EOF {
 				break
 			} else if err != nil {
-				return // each document by itself may be what the stream is not
+				return // a document may be valid although the stream is not
 			}
 			if v != nil {
 				want++

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// dataOf is what a template sees of an assignment. The first nine are those of
-// the original Kalypso. It is the template's own, which may change it.
+// dataOf returns the data of an assignment for a template. The first nine fields are the fields of
+// the original Kalypso. The data belongs to the template, which may change it.
 func dataOf(a *backends.Assignment) map[string]any {
 	labels := textsOf(a.Labels)
 	labels["workspace"], labels["workload"] = a.Workspace, a.Workload
@@ -64,12 +64,12 @@ func textsOf(texts map[string]string) map[string]any {
 	return out
 }
 
-// fieldNames are the fields of what a template sees.
+// fieldNames returns the names of the fields in a template's data.
 func fieldNames() []string { return sortedKeys(dataOf(&backends.Assignment{})) }
 
-// manifestsOf returns the source as the original Kalypso had it, without a level
-// for its kind: repo, branch and path of a git repository, with the attributes
-// beside them. kind says what it is.
+// manifestsOf returns the source in the form of the original Kalypso, without a level for its kind.
+// For a git repository it has repo, branch and path, with the attributes beside them. The field
+// kind has the kind of the source.
 func manifestsOf(m model.Manifests) map[string]any {
 	out := map[string]any{}
 	if m.Attributes != nil {
@@ -155,7 +155,7 @@ func plain(v model.Value) any {
 	return out
 }
 
-// valueOf is the reverse of plain, for what templates and sprig make.
+// valueOf is the reverse of plain, for the values that templates and sprig make.
 func valueOf(x any) (model.Value, error) {
 	switch x := x.(type) {
 	case nil:

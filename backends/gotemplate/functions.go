@@ -25,8 +25,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// functions are those that templates may use: sprig's, except those that are
-// refused, and kalypso's own in the place of some of them.
+// functions are the functions that templates may use. They are sprig's, except the refused ones.
+// kalypso's own functions replace some of them.
 var functions = sync.OnceValue(func() map[string]any {
 	all := map[string]any(sprig.TxtFuncMap())
 	for name := range refused {
@@ -42,8 +42,8 @@ var functions = sync.OnceValue(func() map[string]any {
 		// In sprig these make every number a float.
 		"fromJson": lenient(fromJSON), "mustFromJson": fromJSON,
 
-		// Those of text/template itself, to be bounded as the others are, and for
-		// index to fail on a key that is not there.
+		// The functions of text/template itself, to bound them as the others, and to make index
+		// fail on a key that does not exist.
 		"print": fmt.Sprint, "printf": printf, "println": fmt.Sprintln, "index": index,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	})
@@ -60,9 +60,9 @@ func toYAML(x any) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// stringify writes a mapping as YAML in which every value is a string, as the
-// data of a ConfigMap must be: a scalar as its text, null as the empty string,
-// and lists and mappings as YAML. Anything else becomes its text.
+// stringify writes a mapping as YAML in which every value is a string, for the data of a ConfigMap.
+// A scalar becomes its text, null the empty string, and lists and mappings become YAML. Any other
+// value becomes its text.
 func stringify(x any) (string, error) {
 	v, err := valueOf(x)
 	if err != nil {
@@ -198,7 +198,7 @@ func lenient(f func(string) (any, error)) func(string) any {
 
 var errNil = errors.New("index of a value that is null")
 
-// index is that of text/template, but that a key must be there.
+// index is the function of text/template, except that a key must exist.
 func index(item any, indexes ...any) (any, error) {
 	for _, i := range indexes {
 		v := reflect.ValueOf(item)
@@ -275,7 +275,8 @@ func (o *output) shell() *diag.Diagnostic {
 	return d
 }
 
-// interpreterOf returns the program that a script's first line names; sh for none.
+// interpreterOf returns the program that a script's first line names. It returns sh if the line
+// does not name a program.
 func interpreterOf(script string) string {
 	first, _, _ := strings.Cut(script, "\n")
 	command, named := strings.CutPrefix(first, "#!")
@@ -298,9 +299,8 @@ func interpreterOf(script string) string {
 // deepest is how many calls of functions the parser may be in.
 const deepest = 10_000
 
-// shallowReader stops the parser where it is in too many calls: it calls itself
-// for what is nested, without a bound, and no program survives the end of its
-// stack.
+// shallowReader stops the parser if it is in too many calls. The parser calls itself for nested
+// input, without a bound, and a program does not survive the end of its stack.
 type shallowReader struct{ io.Reader }
 
 func (r *shallowReader) Read(p []byte) (int, error) {
@@ -319,9 +319,9 @@ var directive = lazyregexp.New(`(?s)%([-+# 0-9.*\[\]]*)(.)`)
 // unfit is how fmt writes that a format does not fit.
 var unfit = lazyregexp.New(`%!.?\((?:BAD[A-Z]+|MISSING|NOVERB|EXTRA |<nil>|[^()]*=)`)
 
-// printf is fmt.Sprintf, but that a format which does not fit what is formatted is
-// an error, and so is one that writes where in memory a value is: that is
-// somewhere else in each build.
+// printf is fmt.Sprintf with two more errors. One is for a format that does not fit its arguments.
+// The other is for a format that writes the memory address of a value, because the address differs
+// in each build.
 func printf(format string, args ...any) (string, error) {
 	nested := false
 	texts := strings.ReplaceAll(format, "%%", "%")

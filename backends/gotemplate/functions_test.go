@@ -7,8 +7,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// The numbers are those of github.com/mitchellh/hashstructure/v2 with its second format, which the
-// original Kalypso has: names and annotations of existing trees consist of them.
+// The numbers come from github.com/mitchellh/hashstructure/v2 with its second format. The original
+// Kalypso uses it, so the names and annotations of existing trees contain such numbers.
 func TestHash(t *testing.T) {
 	same := map[string]any{"host": "db", "ports": []any{1, 2}}
 	for _, test := range []struct {

@@ -1,14 +1,13 @@
-// Package gotemplate is the backend of teams that write their reconciler's files
-// with templates of Go's text/template, as the original Kalypso had it: a
-// template for each file, which sees the assignment.
+// Package gotemplate is the backend of teams that write their reconciler's files with templates of
+// Go's text/template. As in the original Kalypso, there is a template for each file, and the
+// template reads the assignment.
 //
-// In go the templates and the assignment; out come the files that they make, the
-// workspace as Kubernetes objects where no template makes it, and what was
-// rendered. A template can do nothing but make text: it reads no environment, no
-// clock and no network, and is bounded in what it may take and make. A key that
-// is not there is an error, what a template makes is never a template again, and
-// it must be what its content type says. Every error names the template and its
-// line.
+// The input is the templates and the assignment. The output is the files that the templates make,
+// and the rendered manifests. If no template makes the workspace, the output also contains the
+// workspace as Kubernetes objects. A template can only make text. It does not read the environment,
+// the clock or the network, and its input and output are bounded. A key that does not exist is an
+// error. The output of a template is never a template again, and must match its content type. Every
+// error names the template and its line.
 //
 // An example is the platform that kalypso init --reconciler gotemplate writes. Its template
 // reconciler.yaml begins with
@@ -53,13 +52,13 @@ func (gotemplate) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{}
 }
 
-// shared is what Index needs to know of a folder.
+// shared is the data of a folder that Index needs.
 type shared struct {
 	// Kustomization says that the folder can be listed by a kustomization.
 	Kustomization bool `json:"kustomization,omitempty"`
 }
 
-// Traits are those of what a team wrote: one folder is for all clusters of a type.
+// Traits returns the traits of a team's own templates: one folder is for all clusters of a type.
 func (gotemplate) Traits() backends.Traits {
 	return backends.Traits{AnyGroup: true}
 }
@@ -85,9 +84,9 @@ func (gotemplate) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagno
 // Central returns nothing: kalypso does not know where the reconciler runs.
 func (gotemplate) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
-// Index returns README.md, and kustomization.yaml with the folders that have one.
-// It is there, if only with an empty list, wherever a folder of the reconciler
-// would have one: a cluster that pulls it must not lose it with the last folder.
+// Index returns README.md, and kustomization.yaml with the folders that have one. It also returns
+// kustomization.yaml if a folder of the reconciler would have one, even if its list is empty. A
+// cluster that pulls the file must not lose it with the last folder.
 func (gotemplate) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	var names []string
 	for _, f := range folders {
@@ -109,12 +108,12 @@ func (gotemplate) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "only the platform team knows what applies the files"}
 }
 
-// Bootstrap returns nothing but why: only the platform team knows its reconciler.
+// Bootstrap returns only a diagnostic with the reason: only the platform team knows its reconciler.
 func (gotemplate) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}
 }
 
-// Entries says why there are none.
+// Entries returns the reason why clusters cannot have entries.
 func (gotemplate) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
 }
@@ -191,7 +190,7 @@ func (e *emission) build() {
 	e.kustomization()
 }
 
-// rendered adds what the manifests were rendered to.
+// rendered adds the rendered manifests.
 func (e *emission) rendered() {
 	a := e.assignment
 	if !a.Render || a.Projection == nil {

@@ -35,7 +35,7 @@ func templates(t testing.TB, fields map[string]map[string]string) string {
 	return string(text)
 }
 
-// What a team of the original Kalypso has, as it is there.
+// The templates of a team that uses the original Kalypso, without changes.
 const (
 	fetch = `apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
@@ -113,7 +113,7 @@ func TestClusterType(t *testing.T) {
 	}
 }
 
-// text is all that is in the folder of a target.
+// text returns the text of all files in the folder of a target.
 func text(tree bt.Tree, target string) string {
 	var b strings.Builder
 	for name, data := range tree.Files {
@@ -136,7 +136,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What a folder cannot be fails its assignment, by name.
+// A folder that cannot be written fails its assignment, and the diagnostic names the file.
 func TestRefusals(t *testing.T) {
 	reconciler := func(all map[string]string) string {
 		return templates(t, map[string]map[string]string{"reconciler": all})

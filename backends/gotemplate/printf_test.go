@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// What printf writes follows from the platform alone, and a format that does not
-// fit is an error, but a text that looks as if one did not is none.
+// The output of printf depends only on the platform. A format that does not fit is an error, but a
+// text that only looks like fmt's message about it is not an error.
 func TestPrintf(t *testing.T) {
 	a := assignment(t)
 	const address, unfit = "somewhere else in each build", "does not fit"

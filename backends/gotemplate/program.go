@@ -26,11 +26,12 @@ type place struct {
 	calls int  // 1 at the beginning of a template, -1 at its end
 }
 
-// markFunction is the function that programOf inserts. It notes where the run is, and counts it.
-// What an action prints goes through it. Templates may not call it.
+// markFunction is the function that programOf inserts. It notes the place of the run, and counts
+// it. The output of an action goes through it. Templates may not call it.
 const markFunction = "kalypsoMark"
 
-// parseFunctions is what the parser needs to know: that there are such functions.
+// parseFunctions are the functions for the parser. They include the refused functions, so that
+// programOf can report them with their line.
 var parseFunctions = sync.OnceValue(func() template.FuncMap {
 	all := template.FuncMap{markFunction: (*run)(nil).mark}
 	for name, f := range functions() {
@@ -96,7 +97,7 @@ type instrument struct {
 	places    []place
 	ds        []diag.Diagnostic
 
-	offset, newlines int // the last place that line was asked for, and the newlines before it
+	offset, newlines int // the last argument of line, and the newlines before it
 }
 
 // line returns the line of a node. Nodes are visited about in their order.
@@ -165,7 +166,7 @@ func (i *instrument) pipe(p *parse.PipeNode) {
 	}
 }
 
-// argument looks at what a command is made of.
+// argument checks the arguments of a command.
 func (i *instrument) argument(n parse.Node) {
 	switch n := n.(type) {
 	case *parse.IdentifierNode:

@@ -2,8 +2,8 @@ package gotemplate
 
 import "strings"
 
-// refused are the functions of sprig that no template may use, with the reason.
-// What a build gives must follow from the platform alone.
+// refused are the functions of sprig that templates may not use, with the reason. The result of a
+// build must depend only on the platform.
 var refused = func() map[string]string {
 	all := map[string]string{}
 	for why, names := range map[string]string{
@@ -26,7 +26,7 @@ var refused = func() map[string]string {
 	return all
 }()
 
-// instead says what to use in place of a refused function.
+// instead describes the replacement of a refused function.
 func instead(name string) string {
 	switch why := refused[name]; {
 	case strings.HasPrefix(name, "os"):

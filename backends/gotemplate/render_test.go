@@ -35,7 +35,7 @@ func render(t testing.TB, a *backends.Assignment, text, contentType string) (str
 	return string(e.folder.Files[0].Data), nil
 }
 
-// What templates of the original Kalypso used means what it did.
+// Fields that templates of the original Kalypso used still have the same meaning.
 func TestWhatTemplatesSee(t *testing.T) {
 	a := assignment(t)
 	for text, want := range map[string]string{
@@ -213,7 +213,7 @@ func TestLineOfBound(t *testing.T) {
 	}
 }
 
-// What one template changes of what it sees, no other one sees.
+// A template's changes of its data are not visible to other templates.
 func TestTemplatesAreApart(t *testing.T) {
 	a := assignment(t)
 	for range 2 {

@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// output is what a run made, with where in the template it comes from.
+// output is the output of a run, with the places of the template that wrote it.
 type output struct {
 	source
 	text  []byte
@@ -24,8 +24,8 @@ type output struct {
 // made says that from an offset of the output on, a place of the template wrote.
 type made struct{ offset, place int }
 
-// origin returns the line of the template that wrote the byte at an offset; 0 for
-// none.
+// origin returns the line of the template that wrote the byte at an offset. It returns 0 if no line
+// wrote it.
 func (o *output) origin(offset int) int {
 	last := -1
 	for i := range o.trace {
@@ -52,7 +52,7 @@ type run struct {
 	calls int // of templates in templates
 }
 
-// Write appends what text/template writes, up to the bound.
+// Write appends the output of text/template, up to the bound.
 func (r *run) Write(p []byte) (int, error) {
 	if len(r.text)+len(p) > maxOutput {
 		return 0, exceeded("it makes more than " + mebibytes(maxOutput))
@@ -122,10 +122,10 @@ func (s source) problem(format string, args ...any) diag.Diagnostic {
 // or run: its name, line, column, the expression, and what is wrong with it.
 var failed = lazyregexp.New(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
 
-// missing is its message about a key that is not there.
+// missing matches its message about a key that does not exist.
 var missing = lazyregexp.New(`map has no entry for key "(.*)"$`)
 
-// failure returns an error of text/template as a diagnostic. data is what the template sees.
+// failure returns an error of text/template as a diagnostic. data is the data of the template.
 func (s source) failure(err error, data map[string]any) diag.Diagnostic {
 	m := failed.FindStringSubmatch(err.Error())
 	if m == nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// AccessFile has the service account as which a reconciler applies what it fetches for an
-// assignment, and what that may do.
+// AccessFile holds the service account that a reconciler uses to apply the objects it fetches for
+// an assignment, together with the account's roles and role bindings.
 const AccessFile = "access.yaml"
 
-// Access is what a service account may do.
+// Access is a service account and its permissions on a cluster.
 type Access struct {
 	// Account and Namespace name the service account, as does each role and binding.
 	Account, Namespace string
@@ -43,7 +43,7 @@ type rule struct {
 // one of them.
 const workloadSuffix = ".workload"
 
-// Confined reports whether a workspace works in some namespaces alone.
+// Confined reports whether a workspace may work only in some namespaces.
 func Confined(w *model.Workspace) bool { return w != nil && !slices.Contains(w.Namespaces, "*") }
 
 // listed returns the namespaces that patterns allow, and the patterns that no Role can list.
@@ -60,11 +60,11 @@ func listed(namespaces model.Patterns) (names, bad []string) {
 	return names, bad
 }
 
-// AccessOf returns what the service account that is named after an assignment's workload
-// may do in a namespace of the reconciler's objects, so that what is fetched has the bounds
-// of its workspace. It is nil if the workspace may work in all namespaces: then the
-// reconciler has its own rights. What a Role cannot express is an error; but the namespaces of
-// what is rendered, which the build has seen: then it is nil too.
+// AccessOf returns the permissions of the service account that is named after an assignment's
+// workload, in a namespace of the reconciler's objects. They apply the bounds of the workspace to
+// fetched objects. AccessOf returns nil if the workspace may work in all namespaces: the reconciler
+// then uses its own rights. It returns an error for bounds that a Role cannot express. If the build
+// renders the manifests, it has already checked their namespaces, so AccessOf returns nil instead.
 func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.Diagnostic) {
 	if !Confined(a.Bounds) {
 		return nil, nil
@@ -86,7 +86,8 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	clusterScoped, worse := rulesOf(a.Bounds.Objects.ClusterScoped, ofCluster)
 	for _, r := range clusterScoped {
 		if slices.Equal(r.APIGroups, []string{""}) && slices.Equal(r.Resources, []string{"namespaces"}) {
-			// No Role says which may be made. One that is there is changed by name.
+			// A role cannot restrict the names of new objects. It restricts changes of existing
+			// ones by name.
 			r.Verbs = []string{"create", "get", "list", "watch"}
 			out.clusterScoped = append(out.clusterScoped,
 				rule{r.APIGroups, r.Resources, []string{"delete", "patch", "update"}, out.namespaces})
@@ -100,11 +101,12 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 		}
 		return nil, []diag.Diagnostic{unsaid(a, "objects", bad).Hinting(way)}
 	}
-	// A reconciler that finds no service account removes nothing of what it applied as that.
-	// All of it goes with the namespace, unless it is elsewhere or the namespace stays.
+	// A reconciler that finds no service account does not remove the objects it applied with it.
+	// All of them go with the namespace, except objects in other places, or if the namespace stays.
 	deletion, _ := a.NamespaceService.Value.Lookup("deletion")
 	out.stays = deletion.Text() == "orphan" || len(out.namespaces) > 1 || len(out.clusterScoped) > 0
-	// What reconcilers look at to see whether all is ready, and where Helm keeps releases.
+	// Reconcilers read these to see whether everything is ready. Helm keeps its releases in
+	// Secrets.
 	out.namespaced = append(out.namespaced,
 		rule{[]string{"", "apps", "batch"}, []string{"daemonsets", "deployments", "events", "jobs",
 			"persistentvolumeclaims", "pods", "replicasets", "services", "statefulsets"},
@@ -130,8 +132,8 @@ func unsaid(a *backends.Assignment, field string, patterns []string) diag.Diagno
 // than one has, such as bind, are not among them.
 var changing = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 
-// ofCluster reports whether a rule for a kind concerns objects without a namespace alone: one in
-// a ClusterRole would allow others in all namespaces.
+// ofCluster reports whether a rule for a kind concerns only objects without a namespace. For other
+// kinds, a ClusterRole would allow the objects of all namespaces.
 func ofCluster(group, kind string) bool {
 	return kind != "*" && (clusterScoped(group, kind) || isCustom(group))
 }
@@ -154,8 +156,8 @@ func rulesOf(patterns model.Patterns, fits func(group, kind string) bool) (rules
 		}
 		resources := []string{"*"}
 		if kind != "*" {
-			// What API servers call the kind as a resource; of gateways and such apimachinery does
-			// not know it.
+			// These are the resource names that API servers use for the kind. apimachinery guesses
+			// wrong for gateways and similar names.
 			plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
 			resources[0] = plural.Resource
 			if s := singular.Resource; len(s) > 1 && s[len(s)-1] == 'y' && strings.ContainsRune("aeo", rune(s[len(s)-2])) {
@@ -220,9 +222,9 @@ func (c *Access) role(a *backends.Assignment, docs []any, ids []backends.Object,
 	return docs, append(ids, object(kind).Identity(), object(kind+"Binding").Identity())
 }
 
-// clusterScopedKinds are the kinds whose objects have no namespace, by group:
-// those of Kubernetes (`kubectl api-resources --namespaced=false`) and of what
-// platforms often install. Others say so with an empty metadata.namespace.
+// clusterScopedKinds are the kinds whose objects have no namespace, by group. They are the kinds of
+// Kubernetes (`kubectl api-resources --namespaced=false`) and of extensions that platforms often
+// install. Objects of other kinds declare it with an empty metadata.namespace.
 var clusterScopedKinds = map[string]string{
 	"": "Namespace Node PersistentVolume ComponentStatus",
 	"admissionregistration.k8s.io": "MutatingWebhookConfiguration ValidatingWebhookConfiguration " +
@@ -272,7 +274,7 @@ func clusterScoped(group, kind string) bool {
 	return false
 }
 
-// What follows reads from objects what a workspace may bound.
+// The functions below read the properties of objects that a workspace may bound.
 
 // AsksToStay reports whether an object tells a reconciler to leave it on the cluster when its
 // assignment goes. A CustomResourceDefinition stays because kalypso says so.
@@ -345,7 +347,7 @@ func IsArgoHook(o model.Projected) bool {
 // Annotation returns an annotation of an object; "" if it has none.
 func Annotation(v model.Value, name string) string { return Text(v, "metadata", "annotations", name) }
 
-// Lacks returns those of some labels that an object does not have.
+// Lacks returns the given labels that an object does not have.
 func Lacks(v model.Value, labels []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels),
 		func(label string) bool { return Text(v, "metadata", "labels", label) != "" })

@@ -70,7 +70,7 @@ automountServiceAccountToken: false
 	}
 }
 
-// What is applied by the reconciler itself, and what no Role can say.
+// The reconciler applies some objects itself, and a Role cannot express some bounds.
 func TestNoAccess(t *testing.T) {
 	for _, c := range []struct {
 		namespaces, namespaced, clusterScoped model.Patterns
@@ -83,7 +83,7 @@ func TestNoAccess(t *testing.T) {
 		{namespaced: model.Patterns{"apps/D*"}, bad: true},
 		{clusterScoped: model.Patterns{"*"}, bad: true},
 		{clusterScoped: model.Patterns{"rbac.authorization.k8s.io/*"}, bad: true},
-		{clusterScoped: model.Patterns{"Secret"}, bad: true}, // a ClusterRole would allow those of all namespaces
+		{clusterScoped: model.Patterns{"Secret"}, bad: true}, // a ClusterRole would allow the Secrets of all namespaces
 		{clusterScoped: model.Patterns{"rbac.authorization.k8s.io/Role"}, bad: true},
 	} {
 		w := &model.Workspace{Name: "shop", Namespaces: c.namespaces}
@@ -93,7 +93,7 @@ func TestNoAccess(t *testing.T) {
 		}
 	}
 
-	// What is rendered the build has seen, and names that are taken away are left out.
+	// The build has checked rendered objects, and excluded names are left out.
 	w := &model.Workspace{Name: "shop", Namespaces: model.Patterns{"team-*"}}
 	w.Objects.Namespaced = model.Patterns{"ConfigMap"}
 	rendered := fetched(w)

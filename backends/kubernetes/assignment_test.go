@@ -29,7 +29,7 @@ func assignment(t testing.TB, service string) *backends.Assignment {
 	}
 }
 
-// plainService is what the schema makes of a namespace service without fields.
+// plainService is a namespace service without fields, after the schema has added its defaults.
 const plainService = `{"name": "default", "deletion": "delete", "networkPolicy": "none", "serviceAccount": {"automountToken": false}}`
 
 func value(t testing.TB, text string) model.Value {

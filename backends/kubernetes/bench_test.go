@@ -2,7 +2,7 @@ package kubernetes
 
 import "testing"
 
-// BenchmarkWorkspace is most of what a Kubernetes backend does for an assignment.
+// BenchmarkWorkspace measures most of the work of a Kubernetes backend for one assignment.
 func BenchmarkWorkspace(b *testing.B) {
 	for name, service := range map[string]string{
 		"plain":    plainService,

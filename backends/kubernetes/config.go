@@ -21,11 +21,10 @@ const configName = "platform-config"
 // valuesAnnotation has the digest of the values that the platform config holds.
 const valuesAnnotation = "kalypso.io/values"
 
-// platformConfig adds the ConfigMap, also without values: applications mount it.
-// In the format configmap it has a key for each value, in the others one key
-// platform-config.<format> with all of them. It alone says which values it was
-// made of: were their digest on other objects, each change of a value would
-// change all of them.
+// platformConfig adds the ConfigMap, even without values, because applications mount it. In the
+// format configmap it has a key for each value, in the other formats one key
+// platform-config.<format> with all of them. Only this object carries the digest of the values. If
+// other objects carried it, each change of a value would change all of them.
 func (w *workspace) platformConfig() {
 	a := w.assignment
 	data, ds := ConfigData(a.ConfigFormat, a.Values)
@@ -68,8 +67,8 @@ func patchData(data map[string]string, gone []string) map[string]*string {
 	return out
 }
 
-// ConfigData returns the data of the ConfigMap "platform-config" for values. What
-// cannot be in it is a diagnostic about the value.
+// ConfigData returns the data of the ConfigMap "platform-config" for values. It reports a
+// diagnostic for each value that the ConfigMap cannot contain.
 func ConfigData(format model.ConfigFormat, values model.Value) (map[string]string, []diag.Diagnostic) {
 	if format == model.ConfigMap || format == "" {
 		return configData(values)
@@ -103,9 +102,8 @@ func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
 	return data, ds
 }
 
-// valueText returns a value as text, in all formats that have a text for each
-// value: a scalar as its own, null as the empty string, and structs and lists as
-// JSON on one line.
+// valueText returns a value as text. All formats that have a text for each value use it: a scalar
+// is its own text and null is the empty string. Structs and lists are JSON on one line.
 func valueText(v model.Value) (string, error) {
 	switch {
 	case v.Kind() == model.Null:
@@ -144,11 +142,11 @@ func BadKey(key, problem, hint string) diag.Diagnostic {
 //   - env has a line NAME="value" for each value, which means the same to `sh`
 //     (set -a; . file) and as an EnvironmentFile of systemd.
 //   - sh has a line export NAME='value' for each value.
-//   - configmap, which is no document, is env.
+//   - configmap is not a document, so it has the lines of env.
 //
-// In env and sh a scalar is its text, null is empty, and structs and lists are
-// JSON. A name that is no environment variable's, and a value that an
-// environment cannot hold, is a diagnostic, and is left out.
+// In env and sh a scalar is its text, null is empty, and structs and lists are JSON. ConfigText
+// leaves out a value if its name is not valid for an environment variable, or if an environment
+// cannot contain it. It reports a diagnostic for each.
 func ConfigText(format model.ConfigFormat, values model.Value) ([]byte, []diag.Diagnostic) {
 	switch format {
 	case model.JSON:
@@ -233,10 +231,9 @@ var shellsOwn = map[string]bool{
 // SHELL_NEED_ESCAPE in src/basic/env-file.c).
 var doubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`")
 
-// ClusterConfig returns the file with the assignment's platform config, as a strategic
-// merge patch that makes it what it is on one cluster. values are the assignment's with
-// those of the cluster over them: what is null is not there on the cluster. What
-// cannot be written is reported.
+// ClusterConfig returns the file with the assignment's platform config for one cluster, as a
+// strategic merge patch. values are the assignment's values, overridden by the cluster's values. A
+// null value is removed on the cluster. ClusterConfig reports each value that it cannot write.
 func ClusterConfig(a *backends.Assignment, values model.Value) (backends.File, []diag.Diagnostic) {
 	there := *a
 	there.Values = values
@@ -251,8 +248,8 @@ func ClusterConfig(a *backends.Assignment, values model.Value) (backends.File, [
 	return backends.File{Path: PlatformConfigFile, Data: text}, w.diagnostics()
 }
 
-// ConfigPatch returns a strategic merge patch with what of the platform config is
-// different on a cluster, whose values are as for ClusterConfig; nil if nothing is.
+// ConfigPatch returns a strategic merge patch with the changes of the platform config on a cluster.
+// values are as for ClusterConfig. It returns nil if the cluster does not change the config.
 func ConfigPatch(a *backends.Assignment, values model.Value) ([]byte, []diag.Diagnostic, error) {
 	data, base, gone, ds := clusterData(a, values)
 	maps.DeleteFunc(data, func(key, text string) bool {
@@ -277,7 +274,7 @@ func clusterData(a *backends.Assignment, values model.Value) (data, base map[str
 	gone []string, ds []diag.Diagnostic) {
 	kept, _ := values.WithoutNulls()
 	data, ds = ConfigData(a.ConfigFormat, kept)
-	base, _ = ConfigData(a.ConfigFormat, a.Values) // Emission tells what is wrong with it
+	base, _ = ConfigData(a.ConfigFormat, a.Values) // the emission of the assignment reports its problems
 	for key := range base {
 		if _, there := data[key]; !there {
 			gone = append(gone, key)

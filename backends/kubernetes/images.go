@@ -34,15 +34,15 @@ type BadImage struct {
 	Why    string
 }
 
-// Images returns the images that pods of the objects run, sorted and each once:
-// those of containers, init containers, ephemeral containers and image volumes,
-// at any depth, so that custom resources that carry pod templates are covered,
-// and those in fields of customImages. What an operator makes up, or takes from
-// an argument, a variable or a struct of repository and tag, is not found.
-// CustomResourceDefinitions run nothing.
+// Images returns the images that pods of the objects run, each once, sorted by name. It finds the
+// images of containers, init containers, ephemeral containers and image volumes at any depth, and
+// therefore in custom resources with pod templates. It also finds the images in fields of
+// customImages. It does not find an image that an operator makes up, or that an operator reads from
+// an argument, a variable or a struct of repository and tag. CustomResourceDefinitions do not run
+// images.
 //
-// A container of Kubernetes' own kinds has an image; one of a custom resource may
-// have none, since it may be a patch of another.
+// A container of Kubernetes' own kinds needs an image. A container of a custom resource may have no
+// image, since it may be a patch of another one.
 func Images(objects []model.Value) ([]Image, []BadImage) {
 	f := &imageFinder{found: map[string]Image{}}
 	for _, o := range objects {
@@ -56,9 +56,9 @@ func Images(objects []model.Value) ([]Image, []BadImage) {
 	return images, f.bad
 }
 
-// ParseImage returns an image by its reference, as Docker completes it: a name
-// without a registry is one of docker.io, a name alone there is an official
-// image, and without a tag and a digest the tag is latest.
+// ParseImage returns an image by its reference, and completes the reference as Docker does. A name
+// without a registry belongs to docker.io, and a single name there is an official image. Without a
+// tag and a digest, the tag is latest.
 func ParseImage(text string) (Image, error) {
 	for _, mark := range []string{"{{", "${", "$(", "###"} {
 		if strings.Contains(text, mark) {
@@ -80,7 +80,7 @@ func ParseImage(text string) (Image, error) {
 // proxy (https://istio.io/latest/docs/setup/additional-setup/gateway).
 const injected = "auto"
 
-// shape says where the objects of an API group have images beside pod templates.
+// shape describes the fields with images, except pod templates, in the objects of an API group.
 type shape struct {
 	lists   []string // fields that are lists of structs with an image
 	structs []string // fields that are structs with an image
@@ -110,7 +110,7 @@ type imageFinder struct {
 	shape  shape
 }
 
-// object looks for images in an object, or in those of a list.
+// object looks for images in an object, or in the objects of a list.
 func (f *imageFinder) object(o model.Value) {
 	kind := Text(o, "kind")
 	if items, ok := o.Lookup("items"); ok && strings.HasSuffix(kind, "List") && items.Kind() == model.List {
@@ -134,7 +134,7 @@ func (f *imageFinder) object(o model.Value) {
 	f.walk(o, "")
 }
 
-// walk looks for images in all that a value holds.
+// walk looks for images in a value and in everything below it.
 func (f *imageFinder) walk(v model.Value, path string) {
 	for i, elem := range v.Elems() {
 		f.walk(elem, fmt.Sprintf("%s[%d]", path, i))
@@ -205,16 +205,17 @@ func (f *imageFinder) image(v model.Value, path string) {
 	f.found[image.Name] = image
 }
 
-// podTemplate is what an object of Kubernetes' own kinds has about the pods that it asks for.
+// podTemplate is the pod template of an object of one of Kubernetes' own kinds.
 type podTemplate struct {
 	object string // kind and name
 	pod    corev1.Pod
 	count  int64 // how many there are at once, where nothing goes wrong
-	// claims are what each pod gets a volume for.
+	// claims are the volume claims of each pod: every pod gets a volume for each of them.
 	claims []corev1.PersistentVolumeClaimSpec
 }
 
-// counted are the fields that say how many pods Kubernetes' own kinds ask for at once.
+// counted are the fields with the number of pods at once, by kinds of Kubernetes. An empty field
+// means that the kind has no such number.
 var counted = map[string]string{
 	"Deployment": "replicas", "StatefulSet": "replicas", "ReplicaSet": "replicas", "ReplicationController": "replicas",
 	"Job": "parallelism", "CronJob": "parallelism", "DaemonSet": "",
@@ -250,8 +251,8 @@ func podTemplates(objects []model.Projected) (out []podTemplate, unreadable []st
 	return out, unreadable
 }
 
-// read reads what an object of a kind has about its pods. It is not ok where that has another
-// type than Kubernetes has for it. What Kubernetes does not read is not looked at.
+// read reads the pods of an object of a kind. It reports whether all fields that it reads have the
+// types that Kubernetes expects. It ignores fields that Kubernetes does not read.
 func (t *podTemplate) read(v model.Value, kind string) bool {
 	spec, _ := v.Lookup("spec")
 	if kind == "CronJob" {
@@ -302,13 +303,13 @@ func scaled(objects []model.Projected) map[string]int64 {
 	return out
 }
 
-// decode reads an object as API servers do: fields are told apart by case.
+// decode reads an object as API servers do: the case of field names matters.
 func decode(v model.Value, into any) bool {
 	return json.UnmarshalCaseSensitivePreserveInts(v.AppendJSON(nil), into) == nil
 }
 
-// systemPriority is what the names of the classes begin with whose pods take the place of any
-// others on a full node (k8s.io/kubernetes/pkg/apis/scheduling).
+// systemPriority is the prefix of the names of system priority classes. On a full node, their pods
+// replace any other pods (k8s.io/kubernetes/pkg/apis/scheduling).
 const systemPriority = "system-"
 
 // Preempting returns the pods of a projection with a priority of Kubernetes' own parts, as
@@ -324,8 +325,8 @@ func Preempting(p *model.Projection) []string {
 	return out
 }
 
-// Insecure returns the pods of a projection of which it is not known that they meet a pod
-// security standard, as "Kind name: why".
+// Insecure returns the pods of a projection that may not meet a pod security standard, as "Kind
+// name: why".
 func Insecure(p *model.Projection, level string) []string {
 	of := api.Level(level)
 	if of == api.LevelPrivileged {
@@ -350,11 +351,11 @@ func Insecure(p *model.Projection, level string) []string {
 	return out
 }
 
-// Requests are quantities by what a ResourceQuota calls them: requests.cpu, limits.memory,
-// pods.
+// Requests are quantities by their names in a ResourceQuota, such as requests.cpu, limits.memory
+// and pods.
 type Requests map[string]resource.Quantity
 
-// Add adds what others request.
+// Add adds other requests to r, name by name.
 func (r Requests) Add(others Requests) {
 	for name, q := range others {
 		sum := r[name]
@@ -375,7 +376,7 @@ func (r Requests) count(name string, n int64) {
 	r.Add(Requests{name: *resource.NewQuantity(n, resource.DecimalSI)})
 }
 
-// RequestsOf returns what the pods and volume claims of a projection request together.
+// RequestsOf returns the sum of the requests of all pods and volume claims of a projection.
 func RequestsOf(p *model.Projection) Requests {
 	out := Requests{}
 	items := Items(p.Objects)
@@ -408,9 +409,9 @@ func RequestsOf(p *model.Projection) Requests {
 	return out
 }
 
-// asRequested changes what a pod requests to what counts on a cluster. A container that has a
-// limit and no request requests the limit. Less than nothing, which no cluster takes, is
-// nothing: it would make room for others.
+// asRequested changes the requests of a pod as a cluster counts them. A container that has a limit
+// and no request requests the limit. A negative request, which every cluster refuses, counts as
+// zero: otherwise it would make room for other pods.
 func asRequested(pod *corev1.PodSpec) {
 	dropNegative(pod.Overhead)
 	if pod.Resources != nil {
@@ -438,7 +439,7 @@ func dropNegative(list corev1.ResourceList) {
 	maps.DeleteFunc(list, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.Sign() < 0 })
 }
 
-// QuotaOf returns the quota of a namespace service, as of what may be requested.
+// QuotaOf returns the quota of a namespace service as Requests.
 func QuotaOf(namespaceService model.Value) Requests {
 	out := Requests{}
 	quota, _ := namespaceService.Lookup("quota")

@@ -119,8 +119,8 @@ func TestBadImages(t *testing.T) {
 	}
 }
 
-// FuzzImages gives the finder any object. What it finds is what it takes for an
-// image itself.
+// FuzzImages runs the finder on any object. ParseImage must accept each image that the finder
+// returns, and return the same image.
 func FuzzImages(f *testing.F) {
 	f.Add([]byte(`{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod", "spec": {"containers": [{"name": "a", "image": "b"}], "volumes": [{"image": {"reference": 1}}]}}]}`))
 	f.Add([]byte(`{"apiVersion": "tekton.dev/v1", "spec": {"steps": [1, {"image": ["a"]}]}, "containers": {"image": "x"}}`))

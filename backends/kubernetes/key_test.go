@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestValidKey holds validKey against Kubernetes' own rule.
+// TestValidKey compares validKey with Kubernetes' own rule.
 func TestValidKey(t *testing.T) {
 	keys := []string{"", ".", "..", "..a", "a..", "a.b_c-D9", ".a", "-", "ä", "a b", "a/b", "\xff", "a\n",
 		strings.Repeat("a", 253), strings.Repeat("a", 254)}

@@ -1,15 +1,15 @@
 // Package kubernetes makes a namespace service and a platform config Kubernetes
 // objects, for all backends whose reconcilers speak Kubernetes.
 //
-// Workspace goes in with an assignment and comes out with the two files that
-// hold its workspace, and with the identities of their objects. The other
-// functions are what such backends share besides. All of them are pure.
+// Workspace takes an assignment and returns the two files of its workspace, together with the
+// identities of their objects. The other functions are helpers that the backends for Kubernetes
+// share. All of them are pure.
 //
-// An example, from examples/hello-world: the values of hello-world-performance-test on the
-// cluster type large in dev are {GREETING: "Hello, world", LOG_LEVEL: "debug", ...}, and the
-// namespace service has labels: "example.com/cost-center": "hello". Workspace returns
-// namespace.yaml with the Namespace dev-large-hello-world-performance-test, which has this
-// label, and a ServiceAccount, and platform-config.yaml with a ConfigMap:
+// Take an example from examples/hello-world: hello-world-performance-test on the cluster type large
+// in dev. Among its values are GREETING ("Hello, world") and LOG_LEVEL ("debug"). Its namespace
+// service has the label example.com/cost-center with the value hello. Workspace returns
+// namespace.yaml with a ServiceAccount and the Namespace dev-large-hello-world-performance-test,
+// which has this label. It also returns platform-config.yaml with a ConfigMap:
 //
 //	data:
 //	  GREETING: Hello, world
@@ -25,7 +25,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/yaml"
 )
 
-// What every object carries: who made it, and for which assignment.
+// Every object has a label with its manager and an annotation with its assignment.
 const (
 	managedByLabel       = "app.kubernetes.io/managed-by"
 	managedBy            = "kalypso"
@@ -62,7 +62,7 @@ type Object struct {
 	Spec       any      `yaml:"spec,omitempty"`
 }
 
-// Identity returns what identifies the object on a cluster.
+// Identity returns the identity of the object on a cluster: its group, kind, namespace and name.
 func (o Object) Identity() backends.Object {
 	return backends.Object{
 		Group:     group(o.APIVersion),
@@ -80,7 +80,7 @@ func group(apiVersion string) string {
 	return ""
 }
 
-// KustomizationFile is what kustomize, Flux and Argo CD read first in a folder.
+// KustomizationFile is the file that kustomize, Flux and Argo CD read first in a folder.
 const KustomizationFile = "kustomization.yaml"
 
 // Kustomization returns kustomization.yaml with the resources, in their order.

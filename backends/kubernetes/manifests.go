@@ -37,7 +37,7 @@ func manifestOf(v model.Value, apiVersion, kind string, meta Metadata) manifest 
 		Rest:     rest(v, "apiVersion", "kind", "metadata")}
 }
 
-// Identity returns what identifies the object on a cluster.
+// Identity returns the identity of the object on a cluster: its group, kind, namespace and name.
 func (m manifest) Identity() backends.Object {
 	return Object{APIVersion: m.APIVersion, Kind: m.Kind, Metadata: m.Metadata.Metadata}.Identity()
 }
@@ -86,7 +86,7 @@ func (w *workspace) manifest(v model.Value, path string) {
 	w.add(m, path)
 }
 
-// Lookup returns the value at a path of fields; false if there is none.
+// Lookup returns the value at a path of fields. It returns false if a field does not exist.
 func Lookup(v model.Value, path ...string) (model.Value, bool) {
 	ok := true
 	for _, field := range path {
@@ -111,16 +111,16 @@ func rest(v model.Value, but ...string) yaml.Mapping {
 // ManifestsFile is the file that holds what was rendered.
 const ManifestsFile = "manifests.yaml"
 
-// Manifests returns manifests.yaml with objects of the assignment's projection,
-// in their order, and their identities. An object without a namespace gets the
-// assignment's, unless it is cluster-scoped: its kind is known to be, or a CRD
-// among the objects says so. Each has kalypso's label and annotation; the label
-// that Helm puts there instead is no longer true. Without objects there is no
-// file.
+// Manifests returns manifests.yaml with objects of the assignment's projection, in their order, and
+// their identities. An object without a namespace gets the assignment's, unless it is
+// cluster-scoped: its kind is known to be, or a CRD among the objects says so. Each gets kalypso's
+// label and annotation. The label replaces the one of Helm, which is no longer true. Without
+// objects, Manifests returns no file.
 //
-// What is no object, or another one in each render, is a diagnostic about the
-// assignment; with one of severity error there is no file. A Secret that holds its data is a warning: the file is
-// kept where everybody who may see the platform's output can read it.
+// A document that is not an object, and an object that differs in each render, is a diagnostic
+// about the assignment. With a diagnostic of severity error, Manifests returns no file. A Secret
+// with its data in plain text is a warning, because everyone who may see the platform's output can
+// read the file.
 func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File,
 	objects []backends.Object, ds []diag.Diagnostic) {
 	items := Items(projected)
@@ -159,9 +159,10 @@ func Manifests(a *backends.Assignment, projected []model.Projected) (files []bac
 	return []backends.File{{Path: ManifestsFile, Data: data}}, p.objects, p.ds
 }
 
-// SplitCRDs splits manifests.yaml, which holds the objects in their order, into the
-// CustomResourceDefinitions and the others; nil if there are none. A separator is
-// nowhere else at the beginning of a line: what is in a document is indented or quoted.
+// SplitCRDs splits manifests.yaml, which contains the objects in their order, into the
+// CustomResourceDefinitions and the other objects. A part without objects is empty. A separator
+// cannot occur at the beginning of another line, because the lines of a document are indented or
+// quoted.
 func SplitCRDs(data []byte, objects []backends.Object) (crds, others []byte) {
 	const separator = "---\n"
 	docs := bytes.Split(data, []byte("\n"+separator))
@@ -189,9 +190,9 @@ func IsCRD(o backends.Object) bool {
 	return o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
 }
 
-// Items returns the projection with the items of lists in the place of the lists,
-// as kubectl and the reconcilers apply them: whatever has a list of items is one, of
-// any kind. Items are hooks where their list is.
+// Items returns the projection with lists replaced by their items, as kubectl and the reconcilers
+// apply them. An object of any kind is a list if it has a list of items. If the list is a hook, its
+// items are hooks too.
 func Items(projected []model.Projected) []model.Projected {
 	out := make([]model.Projected, 0, len(projected))
 	for _, o := range projected {
@@ -212,15 +213,16 @@ func Items(projected []model.Projected) []model.Projected {
 
 // Placed is an object of a projection.
 type Placed struct {
-	backends.Object        // whose namespace is "" if it is in none
-	Given           string // the namespace that it names; "" if there is none
-	// Guessed says that nobody knows whether objects of its kind have a namespace: it is
-	// taken for one that has.
+	backends.Object        // its namespace is "" if the object is cluster-scoped
+	Given           string // the namespace in its metadata, or ""
+	// Guessed is set if kalypso does not know whether the kind has namespaces. It assumes that it
+	// does.
 	Guessed bool
 }
 
-// Identities returns what identifies the objects of a projection on a cluster, hooks among
-// them; namespace is that of those that name none. What is no object has no name.
+// Identities returns the identities that the objects of a projection have on a cluster, hooks
+// included. namespace is the namespace of objects that do not name one. A document that is not an
+// object has no name.
 func Identities(p *model.Projection, namespace string) []Placed {
 	if p == nil {
 		return nil
@@ -306,8 +308,8 @@ func (p *projection) add(v model.Value) {
 	p.docs, p.objects = append(p.docs, m), append(p.objects, id)
 }
 
-// namespaceOf returns the namespace of an object: that of the assignment where it names
-// none, and "" for one that is in none.
+// namespaceOf returns the namespace of an object. It is the assignment's if the object does not
+// name one, and "" if the object is cluster-scoped.
 func (p *projection) namespaceOf(v model.Value) string {
 	of, kind := group(Text(v, "apiVersion")), Text(v, "kind")
 	switch namespace := Text(v, "metadata", "namespace"); {
@@ -397,7 +399,7 @@ func scopesOf(projected []model.Projected) map[string]bool {
 	return scopes
 }
 
-// Text returns the string at a path of fields; "" if there is none.
+// Text returns the string at a path of fields. It returns "" if there is no string.
 func Text(v model.Value, path ...string) string {
 	of, ok := Lookup(v, path...)
 	if !ok || of.Kind() != model.String {
@@ -406,9 +408,8 @@ func Text(v model.Value, path ...string) string {
 	return of.Text()
 }
 
-// WithoutHooks splits a projection into what is applied and the hooks of Helm
-// that no installation or upgrade runs: tests, and those of deletions and
-// rollbacks.
+// WithoutHooks splits a projection into the objects that are applied and the hooks of Helm that no
+// installation or upgrade runs. Such hooks are tests, and the hooks of deletions and rollbacks.
 func WithoutHooks(all []model.Projected) (applied, hooks []model.Projected) {
 	return Split(all, model.Projected.Applied)
 }

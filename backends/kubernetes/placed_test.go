@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// What reconcilers would apply is seen, wherever it is: in lists of any kind, and whatever
-// definitions that are never applied say of a kind.
+// Identities finds all objects that reconcilers would apply, including the items of lists of any
+// kind. It ignores definitions that are never applied.
 func TestPlaced(t *testing.T) {
 	text := model.StringOf
 	object := func(apiVersion, kind, namespace, name string, more ...model.Field) model.Projected {
@@ -43,7 +43,8 @@ func TestPlaced(t *testing.T) {
 	want := []Placed{
 		{backends.Object{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "hidden"}, "", false},
 		{backends.Object{Kind: "Secret", Namespace: "kube-system", Name: "far"}, "kube-system", false},
-		{backends.Object{Group: "example.com", Kind: "Fake", Namespace: "own", Name: "fake"}, "", true}, // what defines it is no definition
+		// its definition is not a CustomResourceDefinition
+		{backends.Object{Group: "example.com", Kind: "Fake", Namespace: "own", Name: "fake"}, "", true},
 		{backends.Object{Group: "example.com", Kind: "Wide", Name: "wide"}, "there", false},
 		{backends.Object{Group: "unknown.example.com", Kind: "Thing", Namespace: "own", Name: "thing"}, "", true},
 	}

@@ -21,11 +21,12 @@ type Team struct {
 	Bounds    []*model.Workspace
 }
 
-// Policies returns what holds teams to their bounds in the namespaces of their assignments on
-// a cluster, as a YAML stream: for each team that has bounds there, a
-// ValidatingAdmissionPolicy (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy)
-// and its binding, in the order of the teams. A policy looks at nothing but requests of the
-// accounts with which assignments are applied, and never at deletions.
+// Policies returns the policies that keep teams within their bounds in the namespaces of their
+// assignments on a cluster, as a YAML stream. Each team that has bounds there gets a
+// ValidatingAdmissionPolicy
+// (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy) and its
+// binding, in the order of the teams. A policy checks only requests of the accounts that apply
+// assignments. It does not check deletions.
 func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team) []byte {
 	var docs []any
 	for _, t := range teams {
@@ -61,8 +62,8 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 	return yaml.Must(docs...)
 }
 
-// workspaceLabels returns those labels of the namespaces of a workspace's assignments that do not
-// change with what is assigned.
+// workspaceLabels returns the labels of the namespaces of a workspace's assignments, except the
+// labels that depend on the assigned workload.
 func workspaceLabels(environment, clusterType, workspace string) map[string]string {
 	return map[string]string{
 		managedByLabel: managedBy,
@@ -119,9 +120,9 @@ type policyBinding struct {
 	ValidationActions []string `yaml:"validationActions"`
 }
 
-// What follows are the expressions of policies, in CEL
-// (https://kubernetes.io/docs/reference/using-api/cel). Texts are quoted as in Go, which
-// CEL reads alike.
+// The functions below write the expressions of policies in CEL
+// (https://kubernetes.io/docs/reference/using-api/cel). Texts are quoted as in Go, because CEL
+// reads them the same way.
 
 // users reports whether a request is by one of the accounts that apply assignments.
 func (t Team) users(accounts backends.Accounts) string {
@@ -140,7 +141,7 @@ func (t Team) users(accounts backends.Accounts) string {
 	return either(append([]string{"request.userInfo.username in " + listOf(slices.Compact(users))}, own...))
 }
 
-// userOf returns what API servers call a service account.
+// userOf returns the user name that API servers give a service account.
 func userOf(a backends.Account) string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
 
 func usersOf(accounts []backends.Account) []string {
@@ -151,17 +152,18 @@ func usersOf(accounts []backends.Account) []string {
 	return out
 }
 
-// workspaceKinds are those of what the platform itself puts into the namespace of an
-// assignment, except the platform config, and for what the namespace service says in full.
+// workspaceKinds are the kinds of objects that the platform itself adds to the namespace of an
+// assignment, except the platform config. The list assumes a namespace service that uses all its
+// options.
 var workspaceKinds = []string{
 	"LimitRange", "ResourceQuota", "ServiceAccount",
 	"external-secrets.io/ExternalSecret", "secrets-store.csi.x-k8s.io/SecretProviderClass",
 	"networking.k8s.io/NetworkPolicy", rbacGroup + "/Role", rbacGroup + "/RoleBinding",
 }
 
-// variables are what the validations of all teams have in common. Exempt is what is none of
-// the team's: the namespace, the releases that Helm keeps there, and what is the platform's
-// own, where it comes from an account that applies folders.
+// variables are the variables that the validations of all teams share. exempt is true for requests
+// that do not belong to the team: the namespace, and the releases that Helm keeps there. It is also
+// true for the platform's own objects, if the request comes from an account that applies folders.
 func variables(accounts backends.Accounts) []namedCEL {
 	return []namedCEL{
 		{"kind", `(request.kind.group == "" ? "" : request.kind.group + "/") + request.kind.kind`},
@@ -186,8 +188,8 @@ type bound struct {
 	way string
 }
 
-// objectBounds are those of objects in the namespaces of assignments, and namespaceBound that
-// of these namespaces.
+// objectBounds are the bounds of objects in the namespaces of assignments. namespaceBound is the
+// bound of these namespaces.
 var (
 	objectBounds = []bound{
 		{kindAllowed, "may not bring %s", "leave it out, or let the platform allow it: workspaces: %q: objects: namespaced"},
@@ -201,8 +203,8 @@ var (
 		"standard", "give the namespace service the podSecurity that workspaces: %q: podSecurity has"}
 )
 
-// of returns the validation of a bound for a team, except objects of which a condition holds;
-// nil if the team has no such bound.
+// of returns the validation of a bound for a team. The validation passes for objects that meet the
+// condition but. It returns nil if a workspace of the team does not have the bound.
 func (b bound) of(t Team, but string) *policyRule {
 	out := []string{but}
 	for _, w := range t.Bounds {
@@ -297,7 +299,7 @@ func podsSecure(w *model.Workspace) string {
 		api.EnforceLevelLabel, listOf(levels[least:]))
 }
 
-// either joins conditions, of which one is enough.
+// either joins conditions into one that is true if any of them is true.
 func either(conditions []string) string { return strings.Join(conditions, " || ") }
 
 func listOf(texts []string) string {

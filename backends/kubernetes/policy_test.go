@@ -134,7 +134,7 @@ func (a admits) denies(t *testing.T, username string, object map[string]any) (ou
 	return out
 }
 
-// matches says whether a rule is for objects of a kind.
+// matches reports whether a rule covers objects of a kind.
 func (a admits) matches(kind schema.GroupVersionKind) bool {
 	scope := v1.NamespacedScope
 	if clusterScoped(kind.Group, kind.Kind) {
@@ -227,8 +227,8 @@ func TestPolicyMetadata(t *testing.T) {
 	}
 }
 
-// What the platform itself puts into the namespace of an assignment passes, where what
-// applies folders brings it, and is the team's where others do.
+// Objects that the platform itself adds to the namespace of an assignment pass if the account that
+// applies folders adds them. From other accounts, the bounds of the team apply.
 func TestPolicyOfOwnObjects(t *testing.T) {
 	no := false
 	w := bounded("Nothing")
@@ -310,7 +310,7 @@ func TestPolicyOfNamespaces(t *testing.T) {
 	}
 }
 
-// Where workloads have one name and different bounds, each may what any may.
+// If workloads have the same name and different bounds, each may do what any of them may do.
 func TestPolicyOfSeveral(t *testing.T) {
 	policy := policyOf(t, bounded("ConfigMap"), bounded("Secret"))
 	for kind, denied := range map[string]bool{"ConfigMap": false, "Secret": false, "Service": true} {

@@ -23,8 +23,8 @@ func manifests(t *testing.T, objects ...string) (string, []backends.Object, []di
 	return string(files[0].Data), identities, ds
 }
 
-// Each object is where it belongs: in its own namespace, in the assignment's, or in
-// none, as its kind or its CRD says.
+// Each object has the correct namespace: its own, the assignment's or no namespace, as its kind or
+// its CRD says.
 func TestManifestsScopes(t *testing.T) {
 	crd := func(kind, scope string) string {
 		return fmt.Sprintf(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "%s"},
@@ -59,8 +59,8 @@ func TestManifestsScopes(t *testing.T) {
 	}
 }
 
-// What kalypso says of an object holds, and everything else of it stays, also what
-// YAML would take for something else.
+// kalypso's labels and annotations replace the object's own. Everything else stays, including
+// strings that YAML would read as another type.
 func TestManifestsKeep(t *testing.T) {
 	text, objects, ds := manifests(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "finalizers": ["example.test/x"],
 		"labels": {"app.kubernetes.io/managed-by": "Helm", "app": "app"}, "annotations": {"kalypso.io/assignment": "someone/else", "note": "no"}},

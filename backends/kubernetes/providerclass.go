@@ -91,7 +91,7 @@ func (w *workspace) providerObjects(provider, store string, secrets []backends.S
 	return parameter, w.yamlText(objects)
 }
 
-// yamlText returns what a provider reads as YAML inside of a string.
+// yamlText returns v as YAML text, for a provider that reads YAML inside of a string.
 func (w *workspace) yamlText(v any) string {
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -185,9 +185,9 @@ type awsPath struct {
 	Alias string `yaml:"objectAlias"`
 }
 
-// awsObjects is a list. The provider refuses one object twice unless each has an
-// alias, so the properties of one secret are one object's paths, and what is
-// mounted whole is an object of its own.
+// awsObjects returns a list of objects. The provider refuses to read one object twice unless each
+// entry has an alias. The properties of one secret are therefore paths of one object. A secret that
+// is mounted as a whole is an object of its own.
 func awsObjects(secrets []backends.Secret) any {
 	type object struct{ key, version string }
 	var out []*awsObject

@@ -7,7 +7,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// What counts is what a cluster would count, and nothing makes room for others.
+// RequestsOf counts pods and volumes as a cluster does, and no object makes room for another.
 func TestRequestsOf(t *testing.T) {
 	deployment := func(replicas, spec string) string {
 		return `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": ` + replicas + `, "template": {"spec": ` + spec + `}}}`

@@ -28,9 +28,9 @@ func configDigest(a *backends.Assignment) string {
 	return string(model.DigestOf(model.ListOf(parts...)))
 }
 
-// RestartPatches returns the patches of Kustomize by which what a reconciler fetches
-// restarts when the platform config changes; none unless that is asked for. A kind
-// that is not there is no error.
+// RestartPatches returns the patches of Kustomize that restart fetched workloads when the platform
+// config changes. It returns nil unless the assignment asks for restarts. A patch may name a kind
+// that the manifests do not contain.
 func RestartPatches(a *backends.Assignment) []model.KustomPatch {
 	if !a.Restart {
 		return nil
@@ -54,7 +54,7 @@ func RestartPatches(a *backends.Assignment) []model.KustomPatch {
 		}{"apps/v1", kind, Metadata{Name: "any"},
 			spec{template{annotated{map[string]string{RestartAnnotation: configDigest(a)}}}}})
 		if err != nil {
-			panic("kubernetes: " + err.Error()) // strings alone
+			panic("kubernetes: " + err.Error()) // only strings, which always marshal
 		}
 		out[i] = model.KustomPatch{Patch: string(text), Target: map[string]string{"group": "apps", "kind": kind}}
 	}

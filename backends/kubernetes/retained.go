@@ -15,10 +15,10 @@ const (
 	policyKeep       = "keep"
 )
 
-// Retained returns what was rendered with CustomResourceDefinitions as the source
-// says: marked with Helm's annotation as to be kept, not marked, or left out.
-// Backends translate the mark, that of other objects as well, for reconcilers that
-// are not Helm. Lists that hold one are written out. The projection is not changed.
+// Retained returns a projection with its CustomResourceDefinitions treated as the source says:
+// marked with Helm's annotation to keep them, not marked, or left out. Backends translate the mark,
+// also on other objects, for reconcilers other than Helm. A list that contains a definition is
+// replaced by its items. Retained does not change the projection that it receives.
 func Retained(p *model.Projection, crds model.CRDs) *model.Projection {
 	if p == nil || !slices.ContainsFunc(Items(p.Objects), func(o model.Projected) bool { return IsDefinition(o.Value) }) {
 		return p
@@ -41,8 +41,8 @@ func Retained(p *model.Projection, crds model.CRDs) *model.Projection {
 	return &out
 }
 
-// Without returns what was rendered without some CustomResourceDefinitions, which
-// another assignment brings.
+// Without returns a projection without the named CustomResourceDefinitions, because another
+// assignment installs them.
 func Without(p *model.Projection, crds map[string]bool) *model.Projection {
 	if p == nil || len(crds) == 0 {
 		return p
@@ -60,9 +60,9 @@ func Keeps(v model.Value) bool {
 	return strings.ToLower(strings.TrimSpace(policy)) == policyKeep // as Helm reads it
 }
 
-// KeptOf returns the objects of what is rendered for an assignment that stay on the
-// cluster when it goes, as "Kind name" or "Kind namespace/name", sorted. What is in the
-// assignment's own namespace stays if that does.
+// KeptOf returns the rendered objects of an assignment that stay on the cluster when the assignment
+// goes, as "Kind name" or "Kind namespace/name", sorted. Objects in the assignment's own namespace
+// stay only if that namespace stays.
 func KeptOf(a *backends.Assignment) []string {
 	if a.Projection == nil {
 		return nil
@@ -95,9 +95,9 @@ func IsDefinition(v model.Value) bool {
 	return IsCRD(backends.Object{Group: group(Text(v, "apiVersion")), Kind: Text(v, "kind")})
 }
 
-// DefinitionsOf returns the CustomResourceDefinitions of what was rendered by their
-// names, each as the digest of what it defines. Labels and annotations, which say
-// which release it is of, are not part of that.
+// DefinitionsOf returns the CustomResourceDefinitions of a projection: the digest of each
+// definition by name. The digest does not cover labels and annotations, because they name the
+// release. It returns nil if there is no projection.
 func DefinitionsOf(p *model.Projection) map[string]string {
 	if p == nil {
 		return nil
@@ -113,8 +113,8 @@ func DefinitionsOf(p *model.Projection) map[string]string {
 	return out
 }
 
-// Annotate returns an object with an annotation, which replaces one of its name; "" removes
-// it. A value whose metadata is no struct is left as it is.
+// Annotate returns an object with an annotation, which replaces one with the same key. A value of
+// "" removes the annotation. Annotate does not change an object whose metadata is not a struct.
 func Annotate(object model.Value, key, value string) model.Value {
 	metadata, _ := object.Lookup("metadata")
 	annotations, _ := metadata.Lookup("annotations")

@@ -16,7 +16,7 @@ import (
 // configs refer to, each under its value's path.
 const secretName = "platform-secrets"
 
-// secrets adds what delivers the assignment's secrets, as the service says.
+// secrets adds the objects that deliver the assignment's secrets, as the namespace service says.
 func (w *workspace) secrets() {
 	how := w.service.Secrets
 	var deliverable []backends.Secret
@@ -82,9 +82,9 @@ type externalSecretData struct {
 	SourceRef *sourceRef `yaml:"sourceRef,omitempty"`
 }
 
-// remoteRef says which secret. The strategies are the operator's defaults,
-// written out because the API server adds them to the items of a list, which
-// Argo CD without server-side diffs takes for a drift that it can never repair.
+// remoteRef identifies a secret in its store. The strategies are the operator's defaults. They are
+// written out because the API server adds them to the items of a list. Without server-side diffs,
+// Argo CD would report them as drift that it can never repair.
 type remoteRef struct {
 	Key                string `yaml:"key"`
 	Property           string `yaml:"property,omitempty"`
@@ -98,8 +98,8 @@ type sourceRef struct {
 	StoreRef storeRef `yaml:"storeRef"`
 }
 
-// externalSecret adds one ExternalSecret for the secrets of all stores. The one
-// store that there usually is stands at its head.
+// externalSecret adds one ExternalSecret for the secrets of all stores. If there is only one store,
+// which is the usual case, spec.secretStoreRef names it.
 func (w *workspace) externalSecret(how externalSecret, secrets []backends.Secret) {
 	spec := externalSecretSpec{
 		RefreshInterval: how.RefreshInterval,
@@ -122,10 +122,10 @@ func (w *workspace) externalSecret(how externalSecret, secrets []backends.Secret
 	w.add(Object{"external-secrets.io/v1", "ExternalSecret", w.meta(secretName), spec}, "secrets.externalSecret")
 }
 
-// Encrypted reports the objects in a document that SOPS has encrypted and nothing decrypts: the
-// cluster would get the ciphertext as the value. Custom resources pass, since an operator may decrypt
-// them on the cluster. The diagnostics have no position. The assignment is nil for what is for no
-// single one.
+// Encrypted reports objects in a document that SOPS has encrypted and that no one decrypts: the
+// cluster would use the ciphertext as the value. It accepts custom resources, since an operator may
+// decrypt them on the cluster. The diagnostics have no position. The assignment is nil for a
+// document that does not belong to a single assignment.
 func Encrypted(a *backends.Assignment, doc model.Value) []diag.Diagnostic {
 	if items, isList := listItems(doc); isList {
 		var ds []diag.Diagnostic

@@ -61,7 +61,8 @@ type secretProviderClass struct {
 	Parameters map[string]string `json:"parameters"`
 }
 
-// networkPolicy is none, or isolation with exceptions.
+// networkPolicy describes the isolation of a namespace and the exceptions to it. The zero value
+// means that there is no isolation.
 type networkPolicy struct {
 	Isolated    bool
 	IngressFrom []peer
@@ -109,7 +110,8 @@ func (q *quantity) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// What follows says what an object has a controller do elsewhere, with the controller's rights.
+// The functions below find the actions that an object requests from a controller in other places,
+// with the controller's rights.
 
 // reaching are the fields in which objects name the namespaces that a controller reads from or
 // writes to for them, by the end of their API group. * stands for each element of a list.
@@ -124,8 +126,8 @@ var reaching = map[string][]string{
 	"monitoring.coreos.com": {"spec.namespaceSelector.matchNames.*"},
 }
 
-// Reaches returns the namespaces that an object names for what controllers do for it; "*" is
-// for all of them.
+// Reaches returns the namespaces that an object names for the work of controllers, sorted. "*"
+// stands for all namespaces.
 func Reaches(v model.Value) []string {
 	of := group(Text(v, "apiVersion"))
 	var out []string
@@ -146,8 +148,8 @@ func Reaches(v model.Value) []string {
 	return slices.Compact(out)
 }
 
-// ActsAsFlux reports whether an object has Flux apply what it fetches with Flux's own rights, on
-// the cluster that it runs on.
+// ActsAsFlux reports whether an object makes Flux apply fetched objects with Flux's own rights, on
+// the cluster where Flux runs.
 func ActsAsFlux(v model.Value) bool {
 	if kind := Text(v, "kind"); !strings.HasSuffix(group(Text(v, "apiVersion")),
 		".toolkit.fluxcd.io") || kind != "Kustomization" && kind != "HelmRelease" {
@@ -157,9 +159,9 @@ func ActsAsFlux(v model.Value) bool {
 	return Text(v, "spec", "serviceAccountName") == "" && !elsewhere
 }
 
-// FilesOf returns the fields in which an object names files of the pods that act on it, sorted:
-// with them Prometheus or Alertmanager sends its own token, its own certificates or what else it
-// can read to whom the object says.
+// FilesOf returns the fields in which an object names files of the pods that process it, sorted.
+// Through such fields, Prometheus and Alertmanager send files to an address that the object
+// chooses: their own token, their certificates or any other file that they can read.
 func FilesOf(v model.Value) []string {
 	if group(Text(v, "apiVersion")) != "monitoring.coreos.com" {
 		return nil
@@ -192,14 +194,15 @@ func filesIn(v model.Value, out []string) []string {
 	return out
 }
 
-// SecretsOf returns the secrets that an object has the External Secrets Operator read or write,
-// each as "STORE/KEY", with "*" for stores and keys that are found by what they are.
+// SecretsOf returns the secrets that the External Secrets Operator reads or writes for an object.
+// Each is "STORE/KEY", with "*" for a store or key that the object selects by its properties.
 func SecretsOf(v model.Value) []string {
 	if group(Text(v, "apiVersion")) != "external-secrets.io" {
 		return nil
 	}
 	spec, _ := v.Lookup("spec")
-	for _, field := range []string{"externalSecretSpec", "pushSecretSpec"} { // of what makes them in many namespaces
+	// ClusterExternalSecret and ClusterPushSecret create secrets in many namespaces.
+	for _, field := range []string{"externalSecretSpec", "pushSecretSpec"} {
 		if of, ok := spec.Lookup(field); ok {
 			spec = of
 		}
@@ -294,7 +297,7 @@ type ipBlock struct {
 	Except []string `yaml:"except,omitempty"`
 }
 
-// selector selects by labels; everything where there are none.
+// selector selects objects by labels. Without labels it selects everything.
 type selector struct {
 	MatchLabels map[string]string `yaml:"matchLabels,omitempty"`
 }

@@ -12,22 +12,22 @@ import (
 
 // Traced is a document that a platform wrote itself, as it goes into a file.
 type Traced struct {
-	// Docs are what is written as YAML: one, or the items of a list of objects.
+	// Docs are the YAML documents to write: one, or the items of a list of objects.
 	Docs []any
 	// Value is the whole document, for other formats.
 	Value model.Value
-	// Objects are the identities of Docs where these are Kubernetes objects; nil
-	// where the document is none.
+	// Objects are the identities of Docs. It is nil if the document is not a Kubernetes object.
 	Objects []backends.Object
 }
 
-// Trace gives a Kubernetes object kalypso's label and annotation, so that it can
-// be traced to its assignment, and leaves any other document as it is. An object
-// has apiVersion, kind and metadata.name; everything else of it stays, and no
-// namespace is filled in: what stands in the document is what was meant.
+// Trace adds kalypso's label and annotation to a Kubernetes object, so that it can be traced to its
+// assignment. It does not change other documents. A document is an object if it has apiVersion,
+// kind and metadata.name. Trace keeps the other fields of an object. It does not add a namespace,
+// because the author of the document chose whether to name one.
 //
-// An object that an API server would not take for what it says is an error: a
-// name, label or annotation that is no string, or one in the place of kalypso's.
+// Trace returns an error for an object that an API server would refuse or read differently: a name,
+// label or annotation that is not a string. It also returns an error for an object that already
+// uses kalypso's label or annotation.
 func Trace(a *backends.Assignment, doc model.Value) (Traced, error) {
 	if items, isList := listItems(doc); isList {
 		return traceList(a, doc, items)
@@ -137,7 +137,7 @@ func (m manifest) value() model.Value {
 	return model.StructOf(append(object, fieldsOf(m.Rest)...)...)
 }
 
-// fieldsOf returns the entries of what rest returned as fields.
+// fieldsOf returns the entries that rest returns as fields.
 func fieldsOf(entries yaml.Mapping) []model.Field {
 	var out []model.Field
 	for _, e := range entries {

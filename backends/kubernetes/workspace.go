@@ -23,14 +23,13 @@ const (
 	PlatformConfigFile = "platform-config.yaml"
 )
 
-// Workspace returns the files of the assignment's workspace, sorted, with the
-// identities of their objects, in the files' order: namespace.yaml holds all
-// that the namespace service asks for, and platform-config.yaml the ConfigMap
-// "platform-config".
+// Workspace returns the files of the assignment's workspace, sorted, and the identities of their
+// objects, in the order of the files. namespace.yaml contains all objects of the namespace service,
+// and platform-config.yaml contains the ConfigMap "platform-config".
 //
-// What the namespace service or the values ask for and cannot be is a
-// diagnostic about the assignment; with one of severity error the files are
-// incomplete.
+// If the namespace service or the values ask for something that Kubernetes does not allow,
+// Workspace returns a diagnostic about the assignment. With a diagnostic of severity error, the
+// files are incomplete.
 func Workspace(a *backends.Assignment) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	return AnnotatedWorkspace(a, nil, nil)
 }
@@ -51,7 +50,7 @@ func AnnotatedWorkspace(a *backends.Assignment, namespaceFile,
 	return files, w.objects, w.diagnostics()
 }
 
-// Namespace returns namespace.yaml of Workspace alone.
+// Namespace returns only the file namespace.yaml of Workspace.
 func Namespace(a *backends.Assignment) (file backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	w := &workspace{assignment: a}
 	if w.decode() {
@@ -61,7 +60,7 @@ func Namespace(a *backends.Assignment) (file backends.File, objects []backends.O
 	return file, w.objects, w.diagnostics()
 }
 
-// PlatformConfig returns platform-config.yaml of Workspace alone.
+// PlatformConfig returns only the file platform-config.yaml of Workspace.
 func PlatformConfig(a *backends.Assignment) (file backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	w := &workspace{assignment: a}
 	w.platformConfig()
@@ -76,7 +75,7 @@ func (w *workspace) decode() bool {
 	return err == nil
 }
 
-// namespaceService adds all that the namespace service asks for.
+// namespaceService adds all objects of the namespace service.
 func (w *workspace) namespaceService() {
 	a := w.assignment
 	meta := w.metaIn(a.Namespace, "")
@@ -150,15 +149,16 @@ func (w *workspace) meta(name string) Metadata {
 	return w.metaIn(model.ShortName(name, model.MaxLabel), w.assignment.Namespace)
 }
 
-// metaIn returns the metadata of an object in a namespace, "" if there is none.
+// metaIn returns the metadata of an object in a namespace. The namespace is "" for a cluster-scoped
+// object.
 func (w *workspace) metaIn(name, namespace string) Metadata {
 	meta := Meta(w.assignment, name, namespace)
 	maps.Copy(meta.Annotations, w.annotations)
 	return meta
 }
 
-// merge adds the service's labels or annotations, which stand at path, to
-// kalypso's own, and reports those that would replace one.
+// merge adds the service's labels or annotations to kalypso's own, and reports those that would
+// replace one. path is their place in the service.
 func (w *workspace) merge(own, theirs map[string]string, path string) {
 	for _, key := range sortedKeys(theirs) {
 		if mine, ok := own[key]; ok && mine != theirs[key] {
@@ -181,7 +181,7 @@ func (w *workspace) report(code diag.Code, path, format string, args ...any) {
 	w.ds = append(w.ds, diag.New(code, fmt.Sprintf(format, args...)).On(ref.String()).At(ref, ""))
 }
 
-// diagnostics returns what was reported, as about the assignment.
+// diagnostics returns the reported diagnostics, assigned to the assignment.
 func (w *workspace) diagnostics() []diag.Diagnostic {
 	for i := range w.ds {
 		w.ds[i] = w.ds[i].For(w.assignment.ID())
@@ -190,12 +190,12 @@ func (w *workspace) diagnostics() []diag.Diagnostic {
 	return w.ds
 }
 
-// orphaned are the annotations that keep reconcilers from deleting an object:
-// Flux, when it leaves the folder or the Kustomization goes
-// (https://fluxcd.io/flux/components/kustomize/kustomizations/#prune), Argo CD,
-// when it leaves the folder (Prune) or the Application goes (Delete;
-// https://argo-cd.readthedocs.io/en/stable/user-guide/sync-options/), and those
-// that make a folder a release of Helm's, as Fleet does, in both cases
+// orphaned are the annotations that keep reconcilers from deleting an object. Flux keeps it when it
+// leaves the folder or the Kustomization goes
+// (https://fluxcd.io/flux/components/kustomize/kustomizations/#prune). Argo CD keeps it when it
+// leaves the folder (Prune) or the Application goes (Delete;
+// https://argo-cd.readthedocs.io/en/stable/user-guide/sync-options/). Reconcilers that make a
+// folder a release of Helm, as Fleet does, keep it in both cases
 // (https://helm.sh/docs/howto/charts_tips_and_tricks).
 var orphaned = map[string]string{
 	"kustomize.toolkit.fluxcd.io/prune": "disabled",
@@ -228,7 +228,7 @@ func (w *workspace) limitRange() {
 	for _, kind := range sortedKeys(w.service.Limits) {
 		l := w.service.Limits[kind]
 		path := "limits." + kind
-		// What API servers refuse (Kubernetes' ValidateLimitRange).
+		// API servers refuse these (Kubernetes' ValidateLimitRange).
 		if kind == "Pod" && len(l.Default)+len(l.DefaultRequest) > 0 {
 			w.misfit(path, "a pod has no default limits and requests of its own: give them to Container")
 		}
@@ -309,9 +309,9 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // a minute, and several years at one a day.
 const maxStarts = 12_000
 
-// Overlapping returns the CronJobs of a projection whose runs may add up without an end, as
-// "Kind name", in the order of the objects: they allow several runs at once, and nobody knows
-// how many start before the first has to end.
+// Overlapping returns the CronJobs of a projection whose runs may pile up without a limit, as "Kind
+// name", in the order of the objects. They allow several runs at once, and it is not known how many
+// start before the first has to end.
 func Overlapping(p *model.Projection) []string {
 	var out []string
 	for _, o := range Items(p.Objects) {
@@ -326,9 +326,9 @@ func isCronJob(v model.Value) bool {
 	return Text(v, "kind") == "CronJob" && group(Text(v, "apiVersion")) == "batch"
 }
 
-// overlap returns how many runs of a CronJob there are at once, where each starts in time; 0
-// where nobody knows. Kubernetes allows several where the CronJob does not say otherwise, and ends
-// each after the activeDeadlineSeconds of its Job, whatever its pods do.
+// overlap returns the number of runs of a CronJob at once if each starts in time. It returns 0 if
+// the number is not known. Kubernetes allows several runs unless the CronJob says otherwise. It
+// ends each run after the activeDeadlineSeconds of its Job, whatever its pods do.
 func overlap(cronJob model.Value) int64 {
 	var spec batchv1.CronJobSpec
 	if v, found := cronJob.Lookup("spec"); found && !decode(v, &spec) {

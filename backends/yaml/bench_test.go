@@ -6,8 +6,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// BenchmarkMarshal writes what is typical of an assignment's folder: an object
-// of a reconciler, a namespace, and a ConfigMap.
+// BenchmarkMarshal writes the typical objects of an assignment's folder: an object of a reconciler,
+// a namespace, and a ConfigMap.
 func BenchmarkMarshal(b *testing.B) {
 	type metadata struct {
 		Name        string            `yaml:"name"`

@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// TestRandomDocuments writes values of all shapes and reads them back with
-// another implementation: what is in the stream, in which order, and how deep.
+// TestRandomDocuments writes values of all shapes and reads them back with another implementation.
+// It compares the content of the stream, its order, and its depth.
 func TestRandomDocuments(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 5_000 {
@@ -81,8 +81,8 @@ type record struct {
 	Rest   Mapping           `yaml:",inline"`
 }
 
-// plainly is what a reader must make of what anything returns: []pair, []any,
-// and scalars.
+// plainly returns the value that a reader must get from a result of anything: []pair, []any, and
+// scalars.
 func plainly(v any) any {
 	switch v := v.(type) {
 	case Mapping:

@@ -17,9 +17,9 @@ const (
 	literalStyle
 )
 
-// styleOf returns the style that a string is written in: plain where every
-// reader takes it for that string, a literal block where it has lines, else
-// quotes. Double quotes are what people use; single ones save escapes.
+// styleOf returns the style of a string in the output. It is plain if every reader reads it as that
+// string, a literal block if it has lines, and quoted otherwise. People use double quotes, and
+// single quotes save escapes.
 func styleOf(s string) style {
 	c := classOf(s)
 	switch {
@@ -40,13 +40,13 @@ func styleOf(s string) style {
 	return doubleQuoted
 }
 
-// class says what a string contains that decides on its style.
+// class has the properties of a string that decide its style.
 type class struct {
 	special    bool // characters that YAML cannot hold unescaped, or not in every version
 	lines      bool // line feeds
 	tabs       bool
 	escapes    bool // characters that double quotes escape
-	indicators bool // what has a meaning of its own in a plain scalar
+	indicators bool // characters that have a meaning of their own in a plain scalar
 }
 
 func classOf(s string) class {
@@ -83,10 +83,10 @@ var ordinary = func() (is [256]bool) {
 	return is
 }()
 
-// printable reports whether every reader of YAML takes the character unescaped, in
-// any place: NEL, LS and PS are line breaks in YAML 1.1 and none in 1.2, a BOM
-// is dropped at the start (https://yaml.org/spec/1.2.2/#51-character-set), and
-// what needs more than 16 bits is escaped by kubectl and flux too.
+// printable reports whether every reader of YAML accepts the character without an escape, in any
+// place. NEL, LS and PS are line breaks only in YAML 1.1. A BOM is dropped at the start
+// (https://yaml.org/spec/1.2.2/#51-character-set). kubectl and flux also escape characters of more
+// than 16 bits.
 func printable(r rune) bool {
 	switch r {
 	case 0x85, 0x2028, 0x2029, 0xFEFF:
@@ -105,17 +105,17 @@ func indicatorFirst(s string) bool {
 	return strings.ContainsRune(",[]{}#&*!|>'\"%@`", rune(s[0])) || strings.HasPrefix(s, "...")
 }
 
-// literal reports whether a literal block holds a string with lines exactly, and
-// shows it. One that begins with white space needs an indentation indicator,
-// which readers disagree about, and blanks before a line's end and empty lines at the
-// end are seen by nobody and cut: by editors, and by Helm at the end of a document.
+// literal reports whether a literal block preserves a string with lines exactly, and shows it. A
+// string that begins with white space needs an indentation indicator, and readers disagree about
+// it. People do not see blanks before a line's end and empty lines at the end. Editors remove them,
+// and so does Helm at the end of a document.
 func literal(s string) bool {
 	return s[0] != ' ' && s[0] != '\t' && s[0] != '\n' &&
 		!strings.HasSuffix(s, "\n\n") && !strings.HasSuffix(s, " ") && !strings.HasSuffix(s, "\t") &&
 		!strings.Contains(s, " \n") && !strings.Contains(s, "\t\n")
 }
 
-// words that are no strings in YAML 1.1 or 1.2, in any case: those of
+// words are texts that are not strings in YAML 1.1 or 1.2, in any case. They are from
 // https://yaml.org/type/{bool,null,merge,value}.html.
 var words = map[string]bool{
 	"": true, "~": true, "null": true, "=": true, "<<": true,
@@ -123,9 +123,9 @@ var words = map[string]bool{
 }
 
 // number matches the numbers and timestamps of YAML 1.1
-// (https://yaml.org/type/{int,float,timestamp}.html), of the core schema of 1.2
-// and of the Go and Python readers, and little else: underscores in most places,
-// prefixes in either case, signs behind them, exponents without a sign.
+// (https://yaml.org/type/{int,float,timestamp}.html), of the core schema of 1.2 and of the Go and
+// Python readers. It matches little else: underscores in most places, prefixes in either case,
+// signs behind them, and exponents without a sign.
 var number = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`[-+]?[0-9_]+`,
 	`[-+]?0[bB][-+]?[01_]+`,

@@ -13,9 +13,9 @@ import (
 )
 
 // resolvers are the implicit types of YAML 1.1 as their definitions write them
-// (https://yaml.org/type/), and those of the core schema of 1.2
-// (https://yaml.org/spec/1.2.2/#1032-tag-resolution). They are apart from those
-// in style.go on purpose: what is written must hold against the standards.
+// (https://yaml.org/type/), and the types of the core schema of 1.2
+// (https://yaml.org/spec/1.2.2/#1032-tag-resolution). They are separate from the patterns in
+// style.go on purpose: the output must agree with the standards.
 var resolvers = map[string]*regexp.Regexp{
 	"1.1 bool": regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`),
 	"1.1 int": regexp.MustCompile(`^([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+` +
@@ -45,7 +45,7 @@ var ambiguousStrings = []string{
 	"a\nb\u2028c", " a\nb", "\na", "\n", "\n\n", "a \nb", "a\nb ", "a\t\nb", "\ta\nb",
 }
 
-// plainStrings are what people write without quotes.
+// plainStrings are strings that people write without quotes.
 var plainStrings = []string{
 	"a", "hello-world", "East US", "a:b", "mysql://host:3306/db", "a#b", "it's", `say "hi"`, `C:\dir`, "-a", "--flag", "?a", ":a",
 	"a, b", "a]", "a}b", "v1.2.3", "1.2.3-rc.1", "10.0.0.0/8", "500m", "2Gi", "30s", "1h0m0s", "12:30h", "nope", "yesterday", "nullable",
@@ -106,14 +106,14 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// alphabet is dense in what is special.
+// alphabet has many special characters.
 var alphabet = []string{
 	"a", "e", "E", "0", "1", "7", "_", ".", ":", "-", "+", " ", "#", "\n", "\t", "x", "o", "b", "T", "Z", "y", "n", "=", "<",
 	"~", "'", "\"", "\\", ",", "[", "]", "{", "}", "&", "*", "!", "|", ">", "%", "@", "`", "?", "\r", "\u0085", "\u2028", "\ufeff", "é", "😀",
 }
 
-// TestRandomStrings does what the fuzzer does, on strings that are dense in what
-// is special, each time the tests run.
+// TestRandomStrings does the work of the fuzzer, on strings with many special characters, each time
+// the tests run.
 func TestRandomStrings(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5_000 {

@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// writer writes documents. style.go has decided how each string is written, so
-// that it has only to indent: a general emitter, which decides again, takes five
-// times as long, and most of a build is writing YAML.
+// writer writes documents. style.go has decided the style of each string, so the writer has only to
+// indent. A general emitter, which decides again, takes five times as long, and a build spends most
+// of its time writing YAML.
 //
 // Every node ends its last line.
 type writer struct {
@@ -25,7 +25,7 @@ type writer struct {
 	indented bool
 }
 
-// position says what stands before a node.
+// position is the place of a node: the text before it.
 type position int
 
 const (
@@ -282,7 +282,7 @@ func empty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// plain writes what is not a string: the reader finds out its type.
+// plain writes a value that is not a string. Readers find out its type from the text.
 func (w *writer) plain(s string, at position) {
 	if at != atStart {
 		w.out = append(w.out, ' ')
@@ -359,7 +359,7 @@ func (w *writer) scalar(s string, indent int) error {
 	return nil
 }
 
-// escapes are those that YAML has a letter for
+// escapes are the escapes that YAML has a letter for
 // (https://yaml.org/spec/1.2.2/#57-escaped-characters).
 var escapes = map[rune]byte{
 	0: '0', '\a': 'a', '\b': 'b', '\t': 't', '\n': 'n', '\v': 'v', '\f': 'f', '\r': 'r', 0x1B: 'e',

@@ -1,15 +1,16 @@
-// Package yaml writes YAML as a person would: block style, two spaces, the list
-// items of a mapping at the mapping's own indentation, as kubectl and flux print
-// them, and quotes only where they are needed.
+// Package yaml writes YAML as a person would: in block style, with two spaces, and with quotes only
+// if they are needed. As in the output of kubectl and flux, the list items of a mapping have the
+// mapping's own indentation.
 //
-// What it writes means the same to readers of YAML 1.1 and YAML 1.2: a string
-// that either of them would take for something else is quoted. Equal values give
-// equal bytes. There are no anchors, no folded lines, and no tags but Tagged's and, before
-// numbers that YAML 1.1 takes for strings such as 1e3, !!float.
+// The output means the same to readers of YAML 1.1 and YAML 1.2: a string that either of them would
+// read as another type is quoted. Equal values give equal bytes. There are no anchors and no folded
+// lines. The only tags are Tagged's and !!float, before numbers that YAML 1.1 reads as strings,
+// such as 1e3.
 //
-// An example: the struct {GREETING: "Hello, world", DEBUG: "no"} becomes the two lines
+// For example, a struct with GREETING ("Hello, world") and DEBUG ("no") becomes the two lines
 //
 //	DEBUG: "no"
+//	GREETING: Hello, world
 //	GREETING: Hello, world
 package yaml
 
@@ -32,14 +33,12 @@ type Mapping []Entry
 
 // Marshal writes one document for each argument, with a line of --- between two.
 //
-// A document is made of strings, bools, integers, model.Values, Mappings, Tagged
-// strings, slices, maps with string keys, structs, and pointers to and interfaces of these.
-// Struct fields come in their order, under the name in their yaml tag, whose
-// omitempty leaves out what is zero or empty and whose inline puts the fields of
-// a struct or the entries of a Mapping in the struct's place. Maps and
-// model.Values are sorted by key, and numbers of a model.Value are written as
-// their canonical text. Anything else, and a string that is not valid UTF-8, is
-// an error.
+// A document consists of strings, bools, integers, model.Values, Mappings, Tagged strings, slices,
+// maps with string keys, and structs. It may also contain pointers to these, and interfaces. Struct
+// fields are in their order, under the name in their yaml tag. In a tag, omitempty leaves out a
+// zero or empty field, and inline replaces a struct or a Mapping by its fields or entries. Maps and
+// model.Values are sorted by key. Numbers of a model.Value are written as their canonical text.
+// Marshal returns an error for any other value, and for a string that is not valid UTF-8.
 func Marshal(docs ...any) ([]byte, error) {
 	return documents(false, docs)
 }
@@ -83,8 +82,8 @@ func documents(indented bool, docs []any) ([]byte, error) {
 	return bytes.Clone(w.out), nil
 }
 
-// writers have grown to what documents need: a build keeps hundreds of thousands
-// of documents, none of which shall be longer than it is.
+// writers keeps writers for reuse, because their buffers have grown to the size of documents. A
+// build keeps hundreds of thousands of documents, so documents returns a copy without spare memory.
 var writers = sync.Pool{New: func() any { return &writer{out: make([]byte, 0, 4096)} }}
 
 // field is a field of a struct, as its yaml tag has it.
@@ -94,7 +93,7 @@ type field struct {
 	omitEmpty, inline bool
 }
 
-// structType is what is known of a type of struct.
+// structType is the description of a type of struct.
 type structType struct {
 	fields []field
 	err    error // why it cannot be written

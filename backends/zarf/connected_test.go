@@ -16,9 +16,9 @@ import (
 
 const fluxDefaults = `{"interval": "10m", "namespace": "flux-system", "prune": true, "wait": true}`
 
-// A connected site, which Flux serves, and one that gets a package share a
-// workload: both have the same workspace and config, and deploy the same chart
-// with the same values, or the same folder of one repository.
+// A connected site, which uses Flux, and a site that gets a package share a workload. Both have the
+// same workspace and config. Both deploy the same chart with the same values, or the same folder of
+// one repository.
 func TestConnected(t *testing.T) {
 	values := bt.Value(t, `{"replicas": 2}`)
 	for name, target := range map[string]bt.Target{
@@ -51,7 +51,7 @@ func TestConnected(t *testing.T) {
 	}
 }
 
-// deployed is what Zarf deploys of a component.
+// deployed is the part of a component that Zarf deploys.
 type deployed struct {
 	Charts []struct {
 		Name, URL, Version, Namespace, ReleaseName string
@@ -115,8 +115,8 @@ func canonical(text []byte) string {
 	return string(out)
 }
 
-// What was rendered is the same for every backend that applies it: package
-// kubernetes makes it. Zarf gets it in two files, and loses nothing.
+// Rendered objects are the same for every backend that applies them, because package kubernetes
+// writes them. Zarf gets them in two files, and loses nothing.
 func TestRenderedAlike(t *testing.T) {
 	p := bt.Platform{Options: defaults}
 	target := bt.Target{Name: "app/main", Manifests: bt.Git, Render: true,

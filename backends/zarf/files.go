@@ -98,8 +98,8 @@ func (f *folder) machineFile(target string, m model.MachineFile) {
 	f.component.Files = append(f.component.Files, out)
 }
 
-// unwritable returns why a path cannot be one of the output, for what the schema
-// takes as the path of a file: names that git and kalypso keep for themselves.
+// unwritable returns the reason why a path is not valid in the output, although the schema accepts
+// it: git and kalypso reserve some names. It returns "" for a valid path.
 func unwritable(name string) string {
 	for e := range strings.SplitSeq(name, "/") {
 		plain, _, _ := strings.Cut(e, ":")
@@ -115,12 +115,12 @@ func unwritable(name string) string {
 	return ""
 }
 
-// marker is what Zarf replaces in all text that it deploys, and in zarf.yaml, if
-// it knows the name (variables.ReplaceTextTemplate of Zarf).
+// marker matches the text that Zarf replaces in everything that it deploys, and in zarf.yaml, if it
+// knows the name (variables.ReplaceTextTemplate of Zarf).
 var marker = lazyregexp.New(`###ZARF_[A-Z0-9_]+###`)
 
-// maxLine is the length of a line from which on Zarf loses what follows: it reads
-// files with a buffer of this size, and does not look whether that was enough.
+// maxLine is the length of a line from which Zarf loses the rest of the file. It reads files with a
+// buffer of this size, and does not check whether the buffer was large enough.
 const maxLine = 1 << 20
 
 // checkFiles reports files that Zarf would not deploy as they are.

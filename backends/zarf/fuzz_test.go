@@ -37,7 +37,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// FuzzShared reads any record of a folder. What is written of it is YAML.
+// FuzzShared reads any record of a folder. The definition that Index writes must be YAML.
 func FuzzShared(f *testing.F) {
 	f.Add([]byte(`{"name": "app-main", "description": "", "only": {"cluster": {}}, "manifests": [{"files": ["app-main/x"]}]}`))
 	f.Add([]byte(`{"name": "app-main", "charts": [{"localPath": "app-main"}], "files": [{"source": "a://b"}]}`))

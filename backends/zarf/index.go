@@ -17,12 +17,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// DefinitionFile is what `zarf package create` reads in a folder.
+// DefinitionFile is the file that `zarf package create` reads in a folder.
 const DefinitionFile = "zarf.yaml"
 
-// Index returns README.md, kustomization.yaml, which lists the folders, and
-// zarf.yaml; the latter only where there is an assignment, since a package
-// without a component is none.
+// Index returns README.md, kustomization.yaml, which lists the folders, and zarf.yaml. It returns
+// zarf.yaml only if there is an assignment, since a package needs a component.
 func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
@@ -84,9 +83,9 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 	return out, ds
 }
 
-// componentOf reads what Emit shared. It may come from a record that another
-// kalypso wrote, or somebody changed: the component is the folder's, and holds
-// nothing but what is in the folder or fetched.
+// componentOf reads the component that Emit shared. The record may be from another kalypso, or a
+// person may have changed it. componentOf therefore returns false unless the component is the
+// folder's, and contains only files that are in the folder or fetched.
 func componentOf(f backends.Folder) (component, bool) {
 	var c component
 	d := json.NewDecoder(bytes.NewReader(f.Shared))
@@ -114,8 +113,8 @@ func componentOf(f backends.Folder) (component, bool) {
 	})
 }
 
-// ordered sorts folders by their waves and names, and each behind all that it
-// depends on. Waves alone do not say that where folders are kept.
+// ordered sorts folders by their waves and names, and each after all its dependencies. The waves
+// are not sufficient if folders are kept.
 func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Folder, []diag.Diagnostic) {
 	rest := slices.Clone(folders)
 	slices.SortFunc(rest, func(f, g backends.Folder) int {

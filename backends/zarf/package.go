@@ -1,8 +1,8 @@
 package zarf
 
-// The types are those of zarf.dev/v1alpha1 (zarf.schema.json of Zarf 0.84), as
-// far as kalypso writes them, with the fields in the order in which people write
-// them. Zarf can read v1beta1 too, and makes v1alpha1 of it.
+// The types are the types of zarf.dev/v1alpha1 (zarf.schema.json of Zarf 0.84), with the fields
+// that kalypso writes, in the order in which people write them. Zarf can also read v1beta1, and
+// converts it to v1alpha1.
 
 const apiVersion = "zarf.dev/v1alpha1"
 
@@ -19,14 +19,14 @@ type metadata struct {
 	Description  string `yaml:"description,omitempty"`
 	Version      string `yaml:"version,omitempty"`
 	Architecture string `yaml:"architecture"`
-	// AllowNamespaceOverride is false: an operator who renames a package's
-	// namespace would part its objects from what refers to them.
+	// AllowNamespaceOverride is false: an operator who renames a package's namespace would separate
+	// its objects from the objects that refer to them.
 	AllowNamespaceOverride bool              `yaml:"allowNamespaceOverride"`
 	Annotations            map[string]string `yaml:"annotations"`
 }
 
-// component is what an assignment is in the package, and what Emit shares with
-// Index. Paths are relative to zarf.yaml.
+// component is an assignment in the package, and the data that Emit shares with Index. Paths are
+// relative to zarf.yaml.
 type component struct {
 	Name        string     `yaml:"name" json:"name"`
 	Description string     `yaml:"description" json:"description"`

@@ -13,7 +13,7 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// TestRefusals are what a package cannot hold, or what Zarf would do wrongly.
+// TestRefusals checks content that a package cannot contain, or that Zarf would process wrongly.
 func TestRefusals(t *testing.T) {
 	one := projected(t, commit, deployment("app", pinned))
 	chart := projected(t, "1.2.3", deployment("app", pinned))
@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestValues says where a value is that Zarf would change.
+// TestValues checks that the diagnostic has the path of a value that Zarf would change.
 func TestValues(t *testing.T) {
 	for _, m := range []bt.Target{
 		{Manifests: bt.Git, Projection: projected(t, commit)},

@@ -12,15 +12,15 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// sources are what the GitOps agents of a site pull for objects of Flux and Argo
-// CD. Zarf's agent in the cluster makes the objects refer to the site's own git
-// server and registry (https://docs.zarf.dev/ref/init-package/#the-zarf-agent):
-// the package brings what they pull under the very name that they have for it.
+// sources are the sources that the GitOps agents of a site pull for objects of Flux and Argo CD.
+// Zarf's agent in the cluster makes the objects refer to the site's own git server and registry
+// (https://docs.zarf.dev/ref/init-package/#the-zarf-agent). The package must therefore contain each
+// source under the exact name that the object has for it.
 type sources struct {
 	repos      []string           // as <url>@<ref>, or <url> for all of it
 	artifacts  []kubernetes.Image // of OCI registries
 	unpinned   []string
-	outside    []string // what a package cannot hold
+	outside    []string // sources that a package cannot contain
 	impossible []problem
 
 	charts map[string]string // OCI registry of charts by namespace/name of its HelmRepository
@@ -86,9 +86,8 @@ func (s *sources) cannot(hint, format string, args ...any) {
 	s.impossible = append(s.impossible, problem{fmt.Sprintf(format, args...), hint})
 }
 
-// gitRepository adds the repository of a GitRepository, at what its ref says in
-// the order in which Flux looks
-// (https://fluxcd.io/flux/components/source/gitrepositories/#reference).
+// gitRepository adds the repository of a GitRepository. It reads the fields of ref in the order of
+// Flux (https://fluxcd.io/flux/components/source/gitrepositories/#reference).
 func (s *sources) gitRepository(o model.Value) {
 	ref := func(field string) string { return kubernetes.Text(o, "spec", "ref", field) }
 	switch {
@@ -107,7 +106,7 @@ func (s *sources) gitRepository(o model.Value) {
 	}
 }
 
-// What Zarf reads as a repository and as a ref (transform.GitURLSplitRef).
+// The repositories and refs that Zarf accepts (transform.GitURLSplitRef).
 var (
 	gitURL = lazyregexp.New(`^[a-z]+://[!-"$->@-~]+/[\w.-]+/?$`)
 	gitRef = lazyregexp.New(`^[/+\w.-]+$`)
@@ -201,8 +200,8 @@ func (s *sources) applicationSet(o model.Value) {
 	}
 }
 
-// application adds the sources of an Application of Argo CD. Zarf's agent takes
-// what does not begin with oci:// for a git repository.
+// application adds the sources of an Application of Argo CD. Zarf's agent assumes that every URL is
+// a git repository unless it begins with oci://.
 func (s *sources) application(of string, spec model.Value) {
 	list, _ := spec.Lookup("sources")
 	all := list.Elems()
@@ -223,8 +222,8 @@ func (s *sources) application(of string, spec model.Value) {
 	}
 }
 
-// argoRepo adds a git repository at a revision: without its full name, one may be
-// a branch, a tag or a range of versions, so that all of the repository is needed.
+// argoRepo adds a git repository at a revision. A revision without its full name may be a branch, a
+// tag or a range of versions. The package then needs the whole repository.
 func (s *sources) argoRepo(of, url, revision string) {
 	switch {
 	case commit.MatchString(revision) || strings.HasPrefix(revision, "refs/tags/"):
@@ -253,8 +252,8 @@ func (s *sources) argoArtifact(of, name, revision string) {
 // exact reports whether a version is one, not a range. Some charts have a v before it.
 func exact(version string) bool { return delivery.Exact(strings.TrimPrefix(version, "v")) }
 
-// fetched adds what the workload fetches at the site: the images of its pods and
-// of those of the namespace service, those that the reconciler names, and the
+// fetched adds everything that the workload fetches at the site. It includes the images of its
+// pods, of the namespace service's pods and of the reconciler's list. It also includes the
 // repositories and artifacts that a GitOps agent among the objects pulls.
 func (f *folder) fetched() {
 	images, bad := kubernetes.Images(f.deployed())
@@ -327,7 +326,7 @@ func (f *folder) deployed() []model.Value {
 	return out
 }
 
-// sources reports what is wrong with what GitOps agents pull.
+// sources reports problems of the sources that GitOps agents pull.
 func (f *folder) sources(s *sources) {
 	for _, problem := range s.impossible {
 		f.report(diag.New(diag.UnsupportedManifests,

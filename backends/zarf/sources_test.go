@@ -11,7 +11,7 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// component is what the tests look at of a component that Emit shares.
+// component has the fields of a shared component that the tests check.
 type component struct{ Images, Repos []string }
 
 // TestSources lists what the agents of Flux and Argo CD pull at the site.

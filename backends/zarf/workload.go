@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// workload adds what the assignment deploys.
+// workload adds the objects and files that the assignment deploys.
 func (f *folder) workload() {
 	m := f.a.Manifests
 	switch {
@@ -40,13 +40,12 @@ func (f *folder) workload() {
 	}
 }
 
-// definitionsFile holds the CustomResourceDefinitions of what was rendered.
+// definitionsFile contains the rendered CustomResourceDefinitions.
 const definitionsFile = "definitions.yaml"
 
-// rendered adds what was rendered. Hooks stay hooks: Zarf applies the manifests
-// as a release of Helm, which runs them. No release runs tests by itself. The
-// definitions of custom resources are a release of their own, since Helm looks up
-// the kinds of all objects before it applies the first.
+// rendered adds the rendered objects. Hooks stay hooks: Zarf applies the manifests as a release of
+// Helm, which runs them. No release runs tests by itself. The definitions of custom resources are a
+// release of their own, since Helm looks up the kinds of all objects before it applies the first.
 func (f *folder) rendered() {
 	tests, applied := kubernetes.Split(f.a.Projection.Objects, kubernetes.IsTest)
 	if len(tests) > 0 {
@@ -160,8 +159,8 @@ func kustomizeURL(repo string) (string, bool) {
 		!strings.Contains(rest, "//") && !strings.ContainsAny(rest, "?#")
 }
 
-// defined returns a kind that objects bring the definition of, and of which they
-// have an object; "" if there is none.
+// defined returns a kind whose definition and an object of it are both among the objects. It
+// returns "" if there is no such kind.
 func defined(objects []model.Projected) string {
 	kinds := map[[2]string]bool{}
 	for _, o := range objects {
@@ -178,9 +177,8 @@ func defined(objects []model.Projected) string {
 	return ""
 }
 
-// chart adds a chart, which Zarf puts into the package at the version that
-// kalypso.lock names, with the composed values. Credentials are those of the
-// machine that makes the package.
+// chart adds a chart, which Zarf puts into the package at the version in kalypso.lock, with the
+// composed values. The credentials for it are on the machine that makes the package.
 func (f *folder) chart(h *model.Helm) {
 	release := delivery.ReleaseName(f.a, h)
 	if problems := validation.IsDNS1035Label(release); len(problems) > 0 {

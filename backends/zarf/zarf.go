@@ -1,22 +1,22 @@
-// Package zarf emits a package definition of Zarf 0.84 (https://docs.zarf.dev)
-// for each cluster type: zarf.yaml, with a component for each assignment, which
-// `zarf package create` makes a package that a site without a connection gets.
+// Package zarf emits a package definition of Zarf 0.84 (https://docs.zarf.dev) for each cluster
+// type. It is zarf.yaml, with a component for each assignment. `zarf package create` makes a
+// package of it, for a site without a connection.
 //
-// A component has the assignment's workspace, its workload, and all that the
-// workload fetches: images, git repositories and files. Components stand in the
-// order of their dependencies, which is the order that Zarf deploys them in.
-// Everything is pinned as kalypso.lock has it: what is created from one
-// zarf.yaml today and tomorrow holds the same.
+// A component has the assignment's workspace, its workload, and everything that the workload
+// fetches: images, git repositories and files. Components are in the order of their dependencies,
+// and Zarf deploys them in that order. Everything is pinned to the versions in kalypso.lock:
+// packages from one zarf.yaml have the same content, today and tomorrow.
 //
-// What Zarf does that the definition has to take care of:
+// The definition allows for three properties of Zarf:
 //
 //   - It installs a component's charts before its manifests, whatever their
-//     order. So where the workload is a chart, the workspace is one too, made of
-//     the folder: else the chart's pods would wait for a config that waits for them.
-//   - It makes every entry of manifests a Helm release, in which hooks are hooks,
-//     and for which the definitions of custom resources must be there before.
-//   - It replaces ###ZARF_...### in all that it deploys, and drops what follows a
-//     line of a mebibyte. Both are refused here.
+//     order. If the workload is a chart, the workspace is therefore also a chart, made
+//     of the folder. Otherwise the chart's pods would wait for a config that waits for
+//     them.
+//   - It makes every entry of manifests a Helm release. Hooks are hooks in a release,
+//     and the definitions of custom resources must exist before it.
+//   - It replaces ###ZARF_...### in everything that it deploys, and drops the rest of
+//     a file after a line of a mebibyte. The package refuses both.
 //
 // An example is the platform that kalypso init --reconciler zarf writes. Its workload has
 //
@@ -57,8 +57,8 @@ func New() backends.Backend { return zarf{} }
 // Name is the backend's key in #Reconciler.
 func (zarf) Name() string { return backend }
 
-// Support says what a package can hold. Of what Zarf fetches itself, the backend
-// wants to see the images.
+// Support reports the kinds of manifests that a package can contain. If Zarf fetches the manifests
+// itself, the backend needs their projection for the images.
 func (zarf) Support(kind model.SourceKind) backends.Support {
 	switch kind {
 	case model.OCISource:
@@ -72,7 +72,7 @@ func (zarf) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{Looks: true}
 }
 
-// Traits are those of Zarf: one package is for all clusters of a type.
+// Traits returns the traits of Zarf: one package is for all clusters of a type.
 func (zarf) Traits() backends.Traits {
 	return backends.Traits{}
 }
@@ -109,7 +109,7 @@ func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 // Central returns nothing: every site has its own copy of the package.
 func (zarf) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
-// Accounts says that there is none in particular.
+// Accounts reports that the accounts are not known.
 func (zarf) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "a package is applied by whoever runs zarf package deploy, in their own name"}
 }
@@ -163,7 +163,7 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	return o, ds
 }
 
-// folder collects what an assignment's folder and its component hold.
+// folder collects the content of an assignment's folder and its component.
 type folder struct {
 	a         *backends.Assignment
 	options   options
@@ -220,7 +220,7 @@ const (
 	valuesFile     = "values.yaml"
 )
 
-// workspaceTemplate writes the workspace as it is: what .Files.Get returns is no
+// workspaceTemplate writes the workspace unchanged, because the result of .Files.Get is not a
 // template. The line between the two ends the first one's last document.
 const workspaceTemplate = `{{ .Files.Get "` + kubernetes.NamespaceFile + `" }}
 ---

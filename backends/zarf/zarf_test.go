@@ -142,8 +142,8 @@ func TestClusterType(t *testing.T) {
 	}
 }
 
-// check holds a tree against what must be true of all: Zarf takes its definition,
-// which says what every folder holds, and the emissions list all objects.
+// check checks the rules for all trees: Zarf accepts the definition, the definition lists the
+// content of every folder, and the emissions list all objects.
 func check(t testing.TB, tree bt.Tree) {
 	t.Helper()
 	if _, ok := tree.Files["zarf.yaml"]; ok || len(tree.Folders) > 0 {
@@ -182,8 +182,8 @@ func resources(t testing.TB, tree bt.Tree, target string) []string {
 	return k.Resources
 }
 
-// A definition is made of what Emit shares alone: of a folder that is kept, there
-// is nothing else.
+// Index makes a definition from only the data that Emit shares, because a kept folder has no other
+// data.
 func TestKept(t *testing.T) {
 	p := bt.Platform{Options: defaults, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Registry, Projection: projected(t, "1.2.3", deployment("app", pinned))}}}
 	tree := bt.Build(t, zarf.New(), p)

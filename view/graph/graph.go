@@ -36,7 +36,7 @@ type Group struct {
 type Node struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
-	// Kind is what the legend names, and decides on the look.
+	// Kind is the kind in the legend, and decides the look of the node.
 	Kind  string `json:"kind"`
 	Group string `json:"group,omitempty"` // the id of its group, or ""
 	// Detail are lines of text below the label.
@@ -51,7 +51,7 @@ type Edge struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Label string `json:"label,omitempty"`
-	// Kind is what the legend names, and decides on the look.
+	// Kind is the kind in the legend, and decides the look of the edge.
 	Kind        string `json:"kind"`
 	Highlighted bool   `json:"highlighted,omitempty"`
 	// Count is how many edges it stands for, where nodes were folded; else 0.

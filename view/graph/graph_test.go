@@ -44,7 +44,7 @@ func fleet(n int) *Graph {
 	return g
 }
 
-// hostileTexts are what an author may write into names, and what may be in the place of others.
+// hostileTexts are texts that an author may write into names, including texts that imitate others.
 var hostileTexts = []string{
 	`<script>alert(1)</script>`, `</title><svg onload="alert(1)">`, `"><img src=x onerror=alert(1)>`, `&lt;b&gt; & ]]> <!-- -->`,
 	"\x1b[31mred\x1b[0m\a\x00\x7f\u009b31m", "right\u202eleft\u2066", "\xff\xfe not UTF-8 \ufffe\uffff", "lines\r\nof\ttext\u2028", `=cmd|' /C calc'!A0`, "@SUM(1+1)",

@@ -134,8 +134,8 @@ func (l *layout) fill(g *Graph, edges []ends) {
 	}
 }
 
-// layers returns how many edges there are at most on the way to each node, and at least what is
-// given of it; edges that close a circle do not count.
+// layers returns the layer of each node: the maximum number of edges on a path to it. The layer is
+// not below the node's number in least. Edges that close a circle do not count.
 func layers(least []int, edges []ends) []int {
 	next := make([][]int, len(least))
 	for _, e := range edges {

@@ -45,8 +45,8 @@ func FuzzPathStaysInside(f *testing.F) {
 	})
 }
 
-// The platform's values come to stand beside the application's, which keep
-// theirs, and neither input is changed.
+// The platform's values are added to the application's values, which do not change. Neither input
+// changes.
 func TestChartValues(t *testing.T) {
 	for _, c := range []struct{ values, path, want string }{
 		{``, "", ``},
@@ -80,8 +80,8 @@ func TestChartValues(t *testing.T) {
 	}
 }
 
-// The files of a namespace service lie beside the reconciler's. Those that hold
-// nothing but objects are applied with the folder.
+// The files of a namespace service are beside the files of the reconciler. Files that contain only
+// objects are applied with the folder.
 func TestEmissionWithFiles(t *testing.T) {
 	service := func(described string) *backends.Assignment {
 		return bt.Platform{Options: "{}"}.Assignment(t, bt.Target{Name: "app/main", Manifests: bt.Git, Service: `{"name": "default", "files": ` + described + `}`})
@@ -113,7 +113,7 @@ func TestEmissionWithFiles(t *testing.T) {
 	}
 }
 
-// A rendered chart has one text: that clusters' own values do not reach it is said.
+// A rendered chart has one text, so clusters' own values do not reach it: SameOnAll warns about it.
 func TestSameOnAll(t *testing.T) {
 	values := bt.Value(t, `{"REGION": "here"}`)
 	own := []model.Cluster{{Name: "one"}, {Name: "two", Values: &values}}

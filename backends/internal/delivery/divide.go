@@ -9,10 +9,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
-// Divide takes what is for single clusters out of a YAML stream. take is called with each
-// document: it removes such nodes from it, and calls part with each. Divide returns the texts of
-// the nodes by cluster, and with "" what is left: they are equal where the nodes are, however
-// these are written. It returns nil if the stream is no YAML.
+// Divide splits the parts for single clusters off a YAML stream. It calls take with each document.
+// take removes the nodes for single clusters from the document and calls part with each. Divide
+// returns the texts of these nodes by cluster, and the text of the rest under "". The texts are
+// equal if the nodes are equal, however the stream writes them. Divide returns nil if the stream is
+// not YAML.
 func Divide(data []byte, take func(doc *yaml.Node, part func(cluster string, n *yaml.Node))) map[string][]byte {
 	docs, _, err := yamlnodes.Parse(data)
 	if err != nil {
@@ -35,8 +36,8 @@ func Divide(data []byte, take func(doc *yaml.Node, part func(cluster string, n *
 	return out
 }
 
-// appendNode appends what a reader sees of a node; not where another part of the stream says
-// it.
+// appendNode appends the content of a node, as readers of YAML see it. It returns false if the
+// content is in another part of the stream, because the node is an alias or has an anchor.
 func appendNode(b []byte, n *yaml.Node) ([]byte, bool) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return b, false
@@ -68,7 +69,7 @@ func TakeElements(list *yaml.Node, field string, part func(cluster string, n *ya
 	})
 }
 
-// Node returns the value at a path of field names; nil if there is none.
+// Node returns the value at a path of field names. It returns nil if there is no such value.
 func Node(n *yaml.Node, path ...string) *yaml.Node {
 	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		n = n.Content[0]

@@ -21,16 +21,15 @@ const (
 	AssignmentsFile = backends.AssignmentsFile
 )
 
-// Content is what a backend puts into an assignment's folder beside the workspace.
+// Content is a backend's content for an assignment's folder, in addition to the workspace.
 type Content struct {
-	// Reconciler are the objects of reconciler.yaml, of which there is none without
-	// them.
+	// Reconciler are the objects of reconciler.yaml. Without objects, the folder has no such file.
 	Reconciler []kubernetes.Object
-	// Access is what a service account may do as which the reconciler applies what it
-	// fetches; nil if there is none.
+	// Access is the service account that the reconciler uses for fetched objects, with its
+	// permissions; nil if the assignment has none of its own.
 	Access *kubernetes.Access
-	// Elsewhere says that they go to another cluster than the workspace, so that
-	// kustomization.yaml does not list them.
+	// Elsewhere says that the objects of Reconciler go to a different cluster from the workspace,
+	// so that kustomization.yaml does not list them.
 	Elsewhere bool
 	// Manifests are the objects of manifests.yaml.
 	Manifests []model.Projected
@@ -105,10 +104,10 @@ func (c *Content) apart(manifests []backends.File) []backends.File {
 	return append(out, list)
 }
 
-// Finish ends the Emit of a backend: it names the assignment in each diagnostic, sorts the
-// files by path, and returns no emission beside an error. shared is what Index needs to know
-// of the folder, nil for nothing. It says only what differs from the usual, because the
-// provenance record has it once for each assignment: without any field, Shared is nil.
+// Finish ends the Emit of a backend. It names the assignment in each diagnostic, sorts the files by
+// path, and returns no emission with an error. shared is the data of the folder that Index needs,
+// or nil. It contains only differences from the usual case, because the provenance record has it
+// once for each assignment. If all fields of shared are empty, Shared is nil.
 func Finish(a *backends.Assignment, e backends.Emission, shared any,
 	ds []diag.Diagnostic) (backends.Emission, []diag.Diagnostic) {
 	for i := range ds {
@@ -130,8 +129,9 @@ func Finish(a *backends.Assignment, e backends.Emission, shared any,
 	return e, ds
 }
 
-// SharedOf returns what Finish got of a folder of the backend: the zero value if another
-// backend made the folder, and for a damaged record, whose folder then is a usual one.
+// SharedOf returns the data that Finish received for a folder of the backend. It returns the zero
+// value if another backend made the folder, or if the record is damaged. Index then treats a folder
+// with a damaged record as a usual one.
 func SharedOf[T any](f backends.Folder, backend string) T {
 	var shared, none T
 	if f.Backend != backend || len(f.Shared) == 0 || json.Unmarshal(f.Shared, &shared) != nil {
@@ -155,8 +155,8 @@ func FolderList(folders []backends.Folder) backends.File {
 	return kubernetes.Kustomization(names)
 }
 
-// Entry returns the kustomization.yaml of a cluster's entry: it has what the folder that the
-// cluster follows has, and other resources of the entry.
+// Entry returns the kustomization.yaml of a cluster's entry. It includes the content of the folder
+// that the cluster follows, and other resources of the entry.
 func Entry(ct *backends.ClusterType, resources ...string) backends.File {
 	return kubernetes.Kustomization(append([]string{FromEntry(ct)}, resources...))
 }
@@ -189,11 +189,11 @@ func AssignmentMeta(ct *backends.ClusterType, f backends.Folder, namespace strin
 	return kubernetes.Meta(a, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget), namespace)
 }
 
-// Owner is who wants an object to have a name.
+// Owner is an assignment, or a part of the cluster type, that needs an object with a name.
 type Owner struct {
 	Name string // the object's
-	Of   string // what the object is, for messages
-	// Assignment that the object belongs to; "" if there is none.
+	Of   string // a description of the object, for messages
+	// Assignment that the object belongs to; "" for an object of the cluster type.
 	Assignment string
 }
 
@@ -233,9 +233,9 @@ func Rendered(a *backends.Assignment) []model.Projected {
 	return kubernetes.Items(a.Projection.Objects)
 }
 
-// Twice returns an error for each object that the namespace service makes and the
-// manifests render as well: kustomize refuses a folder that has it twice, and an object
-// belongs to one release of Helm only. hints has further ways out by kind of object.
+// Twice returns an error for each object that is in both the namespace service and the rendered
+// manifests. kustomize refuses a folder that has an object twice, and an object belongs to only one
+// release of Helm. hints has further ways out by kind of object.
 func Twice(a *backends.Assignment, workspace, rendered []backends.Object,
 	hints map[string]string) []diag.Diagnostic {
 	made := map[backends.Object]bool{}
@@ -257,9 +257,9 @@ func Twice(a *backends.Assignment, workspace, rendered []backends.Object,
 	return ds
 }
 
-// Hooks returns a warning that names the hooks of Helm and of Argo CD among what was
-// rendered: those that are applied as ordinary objects, and those that are left out. It
-// is nothing where there are none.
+// Hooks returns a warning that names the rendered hooks of Helm and of Argo CD. It lists hooks that
+// are applied as ordinary objects, and hooks that are left out. It returns nil if there are no such
+// hooks.
 func Hooks(a *backends.Assignment, ordinary, left []model.Projected) []diag.Diagnostic {
 	var parts []string
 	if names := hooksAmong(ordinary); len(names) > 0 {
@@ -306,8 +306,8 @@ func hooksAmong(objects []model.Projected) []string {
 	return out
 }
 
-// SameOnAll warns that a rendered chart holds the platform's values as composed,
-// where clusters have values of their own: those reach the platform config alone.
+// SameOnAll warns if a rendered chart contains the platform's values and clusters have values of
+// their own. Such values reach only the platform config.
 func SameOnAll(a *backends.Assignment) []diag.Diagnostic {
 	own := slices.ContainsFunc(a.Clusters,
 		func(c model.Cluster) bool { return len(c.ValuesOf(a.DeploymentTarget).Fields()) > 0 })

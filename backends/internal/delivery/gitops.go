@@ -52,9 +52,9 @@ func NeedsGitOps(environment, what string) diag.Diagnostic {
 			"{repo: \"...\", branch: \"...\"}, or {oci: \"oci://...\"}", model.Label(environment)))
 }
 
-// NeedsRepository returns the diagnostic that the environment's tree is in an OCI
-// registry, where what pulls for the cluster type does not look; nothing where it is
-// in a git repository. The cluster type has gitops.
+// NeedsRepository returns a diagnostic if the environment's tree is in an OCI registry, and puller
+// pulls only from git repositories. It returns nil if the tree is in a git repository. The cluster
+// type must have gitops.
 func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic {
 	if ct.GitOps.Repo != "" {
 		return nil

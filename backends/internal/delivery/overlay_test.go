@@ -10,7 +10,7 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// What kustomize would refuse on the cluster is refused here, with the field.
+// kalypso refuses the changes that kustomize would refuse on the cluster, and names the field.
 func TestOverlayChanges(t *testing.T) {
 	patch := func(text string, target map[string]string) model.Kustomize {
 		return model.Kustomize{Patches: []model.KustomPatch{{Patch: text, Target: target}}}

@@ -23,8 +23,8 @@ type Secrets struct {
 	Credentials map[string]struct{ SecretRef string }
 }
 
-// Of returns the secret that a source of the assignment gets; "" if there is none. backend is
-// the reconciler's. What a workspace may not use is an error.
+// Of returns the secret for a source of the assignment. It returns "" if the source gets no secret.
+// backend is the reconciler's. Of returns an error if the workspace may not use the secret.
 func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
 	secret, ds := c.of(a, s, backend)
 	if secret == "" || a.Bounds == nil || a.Bounds.Secrets.Allow(secret) {
@@ -94,8 +94,8 @@ func (c Secrets) OfTree(g *model.GitOps) string {
 	return c.SecretRef
 }
 
-// line is what to write so that a host gets a secret, and so that the assignment's workspace
-// may use it.
+// line returns the line that gives a host a secret, with the permission for the assignment's
+// workspace if it needs one.
 func line(a *backends.Assignment, backend, address, secret string) string {
 	out := fmt.Sprintf("reconcilers: %q: %s: credentials: %q: secretRef: %q", a.Reconciler.Ref.Name,
 		backend, keyOf(address), secret)
@@ -156,8 +156,8 @@ func (c Secrets) at(source string) (secret string, known bool) {
 	return secret, known
 }
 
-// below reports whether the address is at a prefix, or below it. A repository's .git is
-// no part of its name.
+// below reports whether the address is at a prefix, or below it. It ignores the suffix .git of a
+// repository's name.
 func below(p address.Address, prefix string) bool {
 	if prefix == "" {
 		return true
@@ -184,8 +184,8 @@ func keyOf(source string) string {
 	}
 }
 
-// AccountOf returns the service account that the workspace of an assignment names, else that
-// of the reconciler; "" if there is none.
+// AccountOf returns the service account that the workspace of an assignment names. If it names
+// none, AccountOf returns the reconciler's account, which may be "".
 func AccountOf(a *backends.Assignment, reconciler string) string {
 	if a.Bounds != nil && a.Bounds.Reconciler.ServiceAccount != "" {
 		return a.Bounds.Reconciler.ServiceAccount
@@ -193,10 +193,11 @@ func AccountOf(a *backends.Assignment, reconciler string) string {
 	return reconciler
 }
 
-// AccessOf decides as which service account, in a namespace of the reconciler's objects, the
-// reconciler applies what it fetches: AccountOf, else one of the assignment's own, which
-// AccessOf returns; "" for the reconciler itself. account is that of the reconciler before,
-// and the one that counts after.
+// AccessOf chooses the service account that the reconciler uses to apply fetched objects, in a
+// namespace of the reconciler's objects. It is the account of AccountOf. If AccountOf returns "",
+// it is an account of the assignment's own, and AccessOf returns it with its permissions. *account
+// is the reconciler's account before the call, and the chosen account after it. "" stands for the
+// reconciler itself.
 func AccessOf(a *backends.Assignment, account *string, name, namespace string) (*kubernetes.Access, []diag.Diagnostic) {
 	if *account = AccountOf(a, *account); *account != "" {
 		return nil, nil

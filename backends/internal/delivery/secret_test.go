@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// secrets are those of a reconciler, as its JSON has them.
+// secrets returns the secrets of a reconciler from their JSON.
 func secrets(t *testing.T, text string) Secrets {
 	t.Helper()
 	var c Secrets
@@ -137,8 +137,8 @@ func TestSecretOf(t *testing.T) {
 	}
 }
 
-// Where an environment has no repository, its secretRef is for the git sources of the platform's
-// own workloads, and no token of a tree.
+// If an environment has no repository, its secretRef is for the git sources of the platform's own
+// workloads. There is no tree that it could be a token for.
 func TestSecretWithoutRepository(t *testing.T) {
 	source := Source{Git: &model.Git{Repo: "https://git.example.com/a"}, Field: "git"}
 	for name, gitOps := range map[string]*model.GitOps{"no gitops": nil, "registry": {OCI: "oci://git.example.com/fleet"}} {

@@ -1,12 +1,12 @@
-// Package delivery is what the backends whose reconcilers run on Kubernetes do
-// alike: it reads a deployment target's manifests, composes a chart's values,
-// and lays out the assignment's folder. A function that cannot do its work says
-// why in diagnostics; what it returns beside an error is not to be used.
+// Package delivery has the common steps of the backends whose reconcilers run on Kubernetes. It
+// reads a deployment target's manifests, composes a chart's values, and lays out the assignment's
+// folder. A function that cannot do its work returns the reasons as diagnostics. If it returns an
+// error, do not use its other results.
 //
-// An example, from examples/hello-world: SourceOf returns {Git: {Repo:
-// "https://git.example.com/hello/app", Branch: "dev", Path: "./performance-test"}, Field: "git"}
-// for the deployment target performance-test. Emission returns its folder with
-// kustomization.yaml, which lists namespace.yaml, platform-config.yaml and reconciler.yaml.
+// Take the deployment target performance-test of examples/hello-world. SourceOf returns its git
+// source: the repository https://git.example.com/hello/app, the branch dev and the path
+// ./performance-test, with the Field "git". Emission returns its folder with kustomization.yaml,
+// which lists namespace.yaml, platform-config.yaml and reconciler.yaml.
 package delivery
 
 import (
@@ -24,20 +24,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Source is what a reconciler fetches: exactly one of Git, OCI and Helm.
+// Source is the source that a reconciler fetches: exactly one of Git, OCI and Helm.
 type Source struct {
 	Git  *model.Git
 	OCI  *model.OCI
 	Helm *model.Helm
-	// Overlay has the changes to the overlay that the source holds; nil if it
-	// holds none.
+	// Overlay has the changes to the overlay in the source; nil if there are no changes.
 	Overlay *model.Kustomize
 	// Field is the source's path in the manifests, for diagnostics.
 	Field string
 }
 
-// Support is that of the reconcilers which fetch manifests and charts themselves,
-// and bring them to Kubernetes.
+// Support returns the support of the reconcilers that fetch manifests and charts themselves, and
+// apply them to Kubernetes.
 func Support(kind model.SourceKind) backends.Support {
 	switch kind {
 	case model.PackageSource, model.AnsibleSource:
@@ -47,9 +46,9 @@ func Support(kind model.SourceKind) backends.Support {
 	return backends.Support{}
 }
 
-// SourceOf returns the source of the assignment's manifests: an overlay is the
-// git or OCI source that holds it. What it returns can be fetched: a version or
-// range is one, a chart of a repository has a name, a verified source is pinned.
+// SourceOf returns the source of the assignment's manifests. The source of an overlay is the git or
+// OCI source that contains it. SourceOf returns an error for a source that cannot be fetched. Every
+// version or range is valid, a chart of a repository has a name, and a verified source is pinned.
 func SourceOf(a *backends.Assignment) (Source, []diag.Diagnostic) {
 	var s Source
 	var ds []diag.Diagnostic
@@ -69,7 +68,7 @@ func SourceOf(a *backends.Assignment) (Source, []diag.Diagnostic) {
 	return s, append(ds, check(a, s)...)
 }
 
-// check says what of a source no reconciler can fetch or verify.
+// check reports the fields of a source that no reconciler can fetch or verify.
 func check(a *backends.Assignment, s Source) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	refuse := func(field, message, hint string) {
@@ -80,7 +79,7 @@ func check(a *backends.Assignment, s Source) []diag.Diagnostic {
 		if s.Git.Semver != "" && !isRange(s.Git.Semver) {
 			refuse("semver", notARange(s.Git.Semver), "name a tag with tag")
 		}
-		if s.Git.VerifiesNothing() { // by a pin: evaluate refuses what is written
+		if s.Git.VerifiesNothing() { // from a pin: evaluate refuses it in the platform
 			refuse("verify", "only a pinned tag can be verified", "pin the source with tag")
 		}
 	case s.OCI != nil:
@@ -178,7 +177,7 @@ func overlay(a *backends.Assignment, k *model.Kustomize) (Source, []diag.Diagnos
 // namePrefix begins the name of an object (RFC 1123).
 var namePrefix = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*$`)
 
-// badPatch says what kustomize would refuse a patch for; "" for nothing.
+// badPatch returns the reason why kustomize would refuse a patch. It returns "" for a valid patch.
 func badPatch(p model.KustomPatch) (problem, hint string) {
 	var patch any
 	if err := yaml.Unmarshal([]byte(p.Patch), &patch); err != nil {

@@ -1,11 +1,11 @@
-// Package files writes the files that a platform describes itself, as #File of
-// the schema: those of a reconciler that is a function of the assignment, and
-// those that a namespace service adds to the folder of any reconciler.
+// Package files writes the files that a platform describes itself, as #File of the schema. They are
+// the files of a reconciler that is a function of the assignment. They are also the files that a
+// namespace service adds to the folder of any reconciler.
 //
-// In go values that the schema has checked, and that are checked again here; out
-// come files whose paths stay inside their folder on every file system, and the
-// identities of the Kubernetes objects in them. What is wrong is a diagnostic
-// that points to the file. All functions are pure.
+// The input is values that the schema has checked, and the package checks them again. The output is
+// files whose paths stay inside their folder on every file system, with the identities of the
+// Kubernetes objects in them. Each problem is a diagnostic that points to the file. All functions
+// are pure.
 package files
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// The bounds of what one folder holds.
+// The limits of one folder.
 const (
 	MaxSize  = 4 << 20 // bytes of one file
 	maxFiles = 1000
@@ -140,7 +140,7 @@ func Bad(ref model.Ref, message string) diag.Diagnostic {
 	return diag.New(diag.BadFile, message).On(ref.String()).At(ref, "")
 }
 
-// InsteadOfSecret is what to write in the place of a Secret with data.
+// InsteadOfSecret is a hint for a Secret with data: the object to write in its place.
 const InsteadOfSecret = "write what fetches it from a secret store, such as an ExternalSecret, " +
 	"for a config's reference by schema.#Secret"
 
@@ -149,7 +149,7 @@ type writer struct {
 	assignment *backends.Assignment
 	path       string
 	objects    []backends.Object
-	only       bool // it is YAML, and nothing but objects
+	only       bool // it is YAML with only objects
 	plaintext  []string
 	encrypted  []diag.Diagnostic
 }

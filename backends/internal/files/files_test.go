@@ -19,7 +19,7 @@ func assignment(t testing.TB, service string) *backends.Assignment {
 	return p.Assignment(t, bt.Target{Name: "app/main", Manifests: bt.Git, Service: service})
 }
 
-// What a #File becomes, byte by byte.
+// TestContent checks the content of each form of a #File, byte by byte.
 func TestContent(t *testing.T) {
 	for name, c := range map[string]struct{ described, want string }{
 		"text":           {`{"text": "a\r\nb"}`, "a\r\nb"},
@@ -87,7 +87,7 @@ const jsonObject = `{
 }
 `
 
-// What cannot be written is said of the file, and nothing else.
+// A file that cannot be written has one diagnostic, which names the file.
 func TestBadFiles(t *testing.T) {
 	object := func(metadata string) string {
 		return `{"f": {"yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": ` + metadata + `}}}`
@@ -174,7 +174,7 @@ func FuzzPathStaysInside(f *testing.F) {
 	})
 }
 
-// A namespace service adds files beside those of the reconciler, in the place of none.
+// A namespace service adds files to the reconciler's files, and does not replace any of them.
 func TestOfService(t *testing.T) {
 	service := func(described string) string { return `{"name": "default", "files": ` + described + `}` }
 	folder := func() files.Files {

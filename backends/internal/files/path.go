@@ -43,7 +43,7 @@ func Fits(p string) error {
 // a dot, as .git and .. do, nor a dash, which programs take for an option.
 var element = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
-// CheckPath says why a path cannot be that of a file in a folder, or nothing.
+// CheckPath returns an error if a path is not valid for a file in a folder.
 func CheckPath(p string) error {
 	if len(p) > longestPath {
 		return fmt.Errorf("has a path of %d bytes, and %d is the most", len(p), longestPath)
@@ -62,7 +62,7 @@ func CheckPath(p string) error {
 	return nil
 }
 
-// paths are those of a folder's files. Two that differ in case alone are one on
+// paths are the paths of a folder's files. Two paths that differ only in case are the same file on
 // the file systems of Windows and macOS.
 type paths struct {
 	files, folders map[string]string // in lower case -> as they are
@@ -117,12 +117,10 @@ func checkPaths(described model.Value, ref model.Ref) []diag.Diagnostic {
 	return ds
 }
 
-// ManifestsFolder is where the files of what was rendered are, in an assignment's
-// folder.
+// ManifestsFolder is the folder of the rendered files, in an assignment's folder.
 const ManifestsFolder = "manifests"
 
-// Projected adds the files of what was rendered, those of a playbook, in a folder
-// of their own.
+// Projected adds the rendered files, which are the files of a playbook, in a folder of their own.
 func (fs *Files) Projected(a *backends.Assignment) []diag.Diagnostic {
 	if !a.Render || a.Projection == nil || len(a.Projection.Files) == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/gitserver"
 )
 
-// options say how the demonstration runs.
+// options are the options of the demonstration.
 type options struct {
 	out io.Writer
 	end bool // after the last command
@@ -106,7 +106,7 @@ func (d *demo) build(ctx context.Context) (root string, err error) {
 	return root, output(cmd)
 }
 
-// output runs a command. The error has what it prints.
+// output runs a command. The error includes the command's output.
 func output(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
@@ -200,7 +200,7 @@ func (d *demo) git(ctx context.Context, dir string, args ...string) error {
 	return output(cmd)
 }
 
-// stay has what is pushed from now on arrive everywhere, until the context ends.
+// stay delivers every push to the hub and the clusters, until the context ends.
 func (d *demo) stay(ctx context.Context) error {
 	fmt.Fprintf(d.out, `
 # The pages are at %s

@@ -17,9 +17,9 @@ func TestMain(m *testing.M) { isolated.Main(m) }
 
 const docs = "../../../docs"
 
-// TestSlowDemo runs the demonstration, and holds that it prints what testdata/output.txt has, that
-// the tour shows the same, and that the pictures of the tour show what the pages look like.
-// KALYPSO_UPDATE=1 writes all of them anew.
+// TestSlowDemo runs the demonstration, and checks that it prints the text of testdata/output.txt.
+// It also checks that the tour shows this text, and that the tour's pictures show the current
+// pages. With KALYPSO_UPDATE=1 it writes all of them again.
 func TestSlowDemo(t *testing.T) {
 	isolated.Slow(t, "it builds the programs, and needs Chromium")
 	folder := t.TempDir()
@@ -56,7 +56,7 @@ func pictures(t *testing.T, hub string) {
 // port is the hub's.
 var port = regexp.MustCompile(`\b127\.0\.0\.1:\d+`)
 
-// varying is what else differs between two runs.
+// varying are the other texts that differ between two runs.
 var varying = []struct {
 	*regexp.Regexp
 	name string
@@ -72,8 +72,8 @@ func blurred(text string) string {
 	return text
 }
 
-// tour holds that the tour shows commands that the demonstration runs, in that order, with what
-// they print. A line "..." stands for any lines.
+// tour checks that the tour shows commands of the demonstration, in their order, and their output.
+// A line "..." stands for any lines.
 func tour(t *testing.T, printed string) {
 	file := filepath.Join(docs, "tour-hub.md")
 	text, err := os.ReadFile(file)

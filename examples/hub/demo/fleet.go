@@ -31,13 +31,13 @@ type fleet struct {
 	last error // why the last report was not taken
 }
 
-// cluster is a simulated one with Flux, on a site of which the inventory has a row.
+// cluster is a simulated cluster with Flux, on a site that has a row in the inventory.
 type cluster struct {
 	environment, name, kind, printer string
 	news                             chan *release
 }
 
-// release is what a commit of a GitOps branch brings to the clusters of each type.
+// release is the content of a commit of a GitOps branch for the clusters of each type.
 type release struct {
 	commit  string
 	objects map[string][]kustomization
@@ -95,8 +95,8 @@ const (
 	every    = time.Minute     // a cluster reports, also where nothing has changed
 )
 
-// run is the life of a cluster: it applies what it has pulled after a while, and reports what
-// runs, as kalypso observe does.
+// run is the life of a cluster: it pulls a commit, applies it after a while, and reports its state,
+// as kalypso observe does.
 func (f *fleet) run(ctx context.Context, c *cluster) {
 	sender := observe.NewSender(f.hub)
 	tick := time.NewTicker(every)
@@ -132,7 +132,7 @@ const (
 	oldPrinter    = "rp80"
 )
 
-// report is what kalypso observe reports of the cluster.
+// report returns the report of the cluster, as kalypso observe writes it.
 func (c *cluster) report(has *release) api.Report {
 	r := api.Report{Cluster: c.name, By: "kalypso observe", At: time.Now(), Snapshot: true}
 	for _, k := range has.objects[c.kind] {
@@ -185,7 +185,7 @@ func (f *fleet) heads(ctx context.Context) (map[string]string, error) {
 	return heads, err
 }
 
-// read reads what a commit has: the Kustomizations of each cluster type, and the artifacts in
+// read reads the content of a commit: the Kustomizations of each cluster type, and the artifacts in
 // their folders.
 func (f *fleet) read(ctx context.Context, commit string) (*release, error) {
 	out := &release{commit: commit, objects: map[string][]kustomization{}}

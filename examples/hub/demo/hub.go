@@ -153,8 +153,7 @@ func (d *demo) isComplete(ctx context.Context, s *step) bool {
 	return false
 }
 
-// deliver has what was pushed arrive everywhere, as the webhooks of a forge do: first at the hub,
-// then on the clusters.
+// deliver delivers a push as the webhooks of a forge do: first to the hub, then to the clusters.
 func (d *demo) deliver(ctx context.Context) error {
 	answer, err := http.Post(d.hub.address+"/v1/ingest/forge", "application/json", strings.NewReader("{}"))
 	if err != nil {

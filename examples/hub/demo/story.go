@@ -10,12 +10,12 @@ import (
 	"github.com/kalypso-io/kalypso/hub/api"
 )
 
-// step is a part of the story: what is said and run, what is waited for then.
+// step is a part of the story: a text, the commands to run, and the state to wait for.
 type step struct {
 	say  string
 	runs []command
-	// The ring that is waited for, and how many assignments on its clusters are ok and failed
-	// then; "" for nothing. An environment without rings has one without a name.
+	// The ring to wait for, and the numbers of ok and failed assignments on its clusters then.
+	// environment is "" if the step does not wait. An environment without rings has a ring "".
 	environment, ring string
 	ok, failed        int
 	noted             bool // the hub has noted that the ring's release is complete, too
